@@ -1,0 +1,107 @@
+/* Attention on a card, backward: weights are computed again from the log-sum-exps. dQ holds queries and streams keys; dK and dV
+ * hold keys and stream queries: nothing is summed across groups, the order is fixed. Layout and lengths: attention.clh; tiles:
+ * attention_gpu.clh; delta [B, heads, lq] comes from attention_delta. */
+#include "common.clh"
+#define CHUNK_MOST 4
+#include "attention.clh"
+
+/* Local memory: at most 31 KiB. */
+#if DH <= 32
+#define ROWS 32
+#define COLS 32
+#elif DH <= 64
+#define ROWS 32
+#define COLS 16
+#else
+#define ROWS 16
+#define COLS 8
+#endif
+#include "attention_gpu.clh"
+
+/* A work-group is a tile of queries: (b * heads + h) * tiles + tile. */
+__attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
+attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
+                 TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
+                 TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, addend), TENSOR(T, dq), const int heads,
+                 const int lq, const int lk, const float scale) {
+    __local float4 queries[ROWS * STRIDE], douts[ROWS * STRIDE], keys[COLS * STRIDE], values[COLS * STRIDE];
+    __local float4 dscore[ROWS * WEIGHT_STRIDE];
+    const int tiles = (lq + ROWS - 1) / ROWS, item = get_group_id(0);
+    const int i0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
+    const int in_tile = min(ROWS, lq - i0), n = clamp(LENGTH(q_lengths, b, lq) - i0, 0, in_tile);
+    const int length = n > 0 ? LENGTH(k_lengths, b, lk) : 0;
+
+    sums out = zero_sums();
+    float logs[OWN_ROWS], deltas[OWN_ROWS];
+#pragma unroll
+    for (int i = 0; i < OWN_ROWS; ++i) {
+        const int r = own_row(i);
+        logs[i] = r < n ? LSE_AT(lse, b, i0, h)[r] * LOG2E : 0.0f;
+        deltas[i] = r < n ? LSE_AT(delta, b, i0, h)[r] : 0.0f;
+    }
+    load_rows(queries, ROWS, Q_AT(q, b, i0, h), q_row, n, scale * LOG2E);
+    load_rows(douts, ROWS, Y_AT(dy, b, i0, h), heads * DH, n, 1.0f);
+
+    for (int j0 = 0; j0 < length; j0 += COLS) {
+        const int m = min(COLS, length - j0);
+        barrier(CLK_LOCAL_MEM_FENCE); /* the last tile is used up */
+        load_rows(keys, COLS, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
+        load_rows(values, COLS, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const scores s = multiply(queries, keys), ds = multiply(douts, values);
+#pragma unroll
+        for (int i = 0; i < OWN_ROWS; ++i)
+#pragma unroll
+            for (int j = 0; j < OWN_COLS; ++j) {
+                const float p = own_column(j) < m ? exp2(s.at[i][j] - logs[i]) : 0.0f;
+                store_weight(dscore, i, j, p * (ds.at[i][j] - deltas[i]));
+            }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        out = add_weighted(out, dscore, keys);
+    }
+    store_sums(out, Q_AT(dq, b, i0, h), HAS(addend) ? Q_AT(addend, b, i0, h) : 0, q_row, in_tile, scale);
+}
+
+/* A work-group is a tile of keys: (b * heads + h) * tiles + tile. */
+__attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
+attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
+                   TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
+                   TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, addend_k), TENSOR(const T, addend_v),
+                   TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk, const float scale) {
+    __local float4 keys[ROWS * STRIDE], values[ROWS * STRIDE], queries[COLS * STRIDE], douts[COLS * STRIDE];
+    __local float4 weight[ROWS * WEIGHT_STRIDE], dscore[ROWS * WEIGHT_STRIDE];
+    const int tiles = (lk + ROWS - 1) / ROWS, item = get_group_id(0);
+    const int j0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
+    const int in_tile = min(ROWS, lk - j0), n = clamp(LENGTH(k_lengths, b, lk) - j0, 0, in_tile);
+    const int length = n > 0 ? LENGTH(q_lengths, b, lq) : 0;
+
+    sums sum_k = zero_sums(), sum_v = zero_sums();
+    load_rows(keys, ROWS, KV_AT(k, b, j0, h), kv_row, n, scale * LOG2E);
+    load_rows(values, ROWS, KV_AT(v, b, j0, h), kv_row, n, 1.0f);
+
+    for (int i0 = 0; i0 < length; i0 += COLS) {
+        const int m = min(COLS, length - i0);
+        barrier(CLK_LOCAL_MEM_FENCE); /* the last tile is used up */
+        load_rows(queries, COLS, Q_AT(q, b, i0, h), q_row, m, 1.0f);
+        load_rows(douts, COLS, Y_AT(dy, b, i0, h), heads * DH, m, 1.0f);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const scores s = multiply(keys, queries), ds = multiply(values, douts);
+#pragma unroll
+        for (int j = 0; j < OWN_COLS; ++j) {
+            const int c = own_column(j);
+            const float log_sum = c < m ? LSE_AT(lse, b, i0, h)[c] * LOG2E : 0.0f;
+            const float d = c < m ? LSE_AT(delta, b, i0, h)[c] : 0.0f;
+#pragma unroll
+            for (int i = 0; i < OWN_ROWS; ++i) {
+                const float p = c < m && own_row(i) < n ? exp2(s.at[i][j] - log_sum) : 0.0f;
+                store_weight(weight, i, j, p);
+                store_weight(dscore, i, j, p * (ds.at[i][j] - d));
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sum_v = add_weighted(sum_v, weight, douts);
+        sum_k = add_weighted(sum_k, dscore, queries);
+    }
+    store_sums(sum_k, KV_AT(dk, b, j0, h), HAS(addend_k) ? KV_AT(addend_k, b, j0, h) : 0, kv_row, in_tile, scale);
+    store_sums(sum_v, KV_AT(dv, b, j0, h), HAS(addend_v) ? KV_AT(addend_v, b, j0, h) : 0, kv_row, in_tile, 1.0f);
+}

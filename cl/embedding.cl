@@ -1,0 +1,174 @@
+/* Rows of a table, and the table's gradient: dtable[v] += sum of dy[i] over the positions i with tokens[i] = v, in rising order of
+ * i, without atomics on floats. A position is one of n = B L tokens; rows are `width` wide.
+ *
+ *   embedding_forward        a vector of a row a step
+ *   embedding_chain          one work-item links the positions of each token: head[v] first, next[i] following position, or -1.
+ *   embedding_walk           dtable from the chains. For a CPU: both are quick there, whatever V
+ *   embedding_gather         a work-group a position: the first one with its token scans the rest and sums. For a GPU, whatever V
+ *   embedding_few_partial    small V: a stretch of positions is summed into VOCABULARY private accumulators
+ *   embedding_few_total      the stretches' sums, in order */
+#include "common.clh"
+
+static inline floatv row_load(__global const T *row, uint at, uint width) {
+    return at + VEC <= width ? LOADV(row, at) : LOADN(row, at, (int)(width - at));
+}
+static inline floatv row_load_f32(__global const float *row, uint at, uint width) {
+    return at + VEC <= width ? LOADFV(row, at) : LOADFN(row, at, (int)(width - at));
+}
+static inline void row_store(floatv v, __global T *row, uint at, uint width) {
+    if (at + VEC <= width)
+        STOREV(v, row, at);
+    else
+        STOREN(v, row, at, (int)(width - at));
+}
+static inline void row_store_f32(floatv v, __global float *row, uint at, uint width) {
+    if (at + VEC <= width)
+        STOREFV(v, row, at);
+    else
+        STOREFN(v, row, at, (int)(width - at));
+}
+
+/* The part of 0 .. units that is this work-item's: a stretch on a CPU, every get_global_size-th on a GPU. */
+static inline uint3 own_units(uint units) {
+    uint item = get_global_id(0), items = get_global_size(0);
+#if WG == 1
+    uint each = (units + items - 1) / items;
+    return (uint3)(min(item * each, units), min(item * each + each, units), 1);
+#else
+    return (uint3)(item, units, items);
+#endif
+}
+
+/* tokens i32 [n], table f32 [vocabulary, width], y T [n, width] */
+__kernel void embedding_forward(TENSOR(const int, tokens), TENSOR(const float, table), TENSOR(T, y), const uint n,
+                                const uint width, const int vocabulary) {
+    uint vectors = (width + VEC - 1) / VEC;
+    uint3 own = own_units(n * vectors);
+    for (uint unit = own.x; unit < own.y; unit += own.z) {
+        uint i = unit / vectors, at = (unit - i * vectors) * VEC;
+        int token = AT(tokens)[i];
+        floatv v = (floatv)(0.0f);
+        if (token >= 0 && token < vocabulary) v = row_load_f32(AT(table) + (ulong)token * width, at, width);
+        row_store(v, AT(y) + (ulong)i * width, at, width);
+    }
+}
+
+/* head i32 [vocabulary], next i32 [n]; launched with one work-item that works (a GPU has embedding_gather) */
+__kernel void embedding_chain(TENSOR(const int, tokens), TENSOR(int, head), TENSOR(int, next), const int n,
+                              const int vocabulary) {
+    if (get_global_id(0) != 0) return;
+    for (int v = 0; v < vocabulary; ++v) AT(head)[v] = -1;
+    for (int i = n - 1; i >= 0; --i) {
+        int token = AT(tokens)[i];
+        if (token < 0 || token >= vocabulary) continue;
+        AT(next)[i] = AT(head)[token];
+        AT(head)[token] = i;
+    }
+}
+
+/* dy T [n, width], dtable f32 [vocabulary, width]. A unit: STRIPE vectors of a table row, summed in registers along the chain. */
+#define STRIPE 4
+__kernel void embedding_walk(TENSOR(const int, head), TENSOR(const int, next), TENSOR(const T, dy), TENSOR(float, dtable),
+                             const uint width, const int vocabulary) {
+    uint stripes = (width + STRIPE * VEC - 1) / (STRIPE * VEC);
+    uint units = (uint)vocabulary * stripes;
+    /* Interleaved even on a CPU: tokens of one kind (letters, padding) lie close together and their chains are the long ones. */
+    for (uint unit = get_global_id(0); unit < units; unit += get_global_size(0)) {
+        uint token = unit / stripes, first = (unit - token * stripes) * STRIPE * VEC;
+        int i = AT(head)[token];
+        if (i < 0) continue;
+        floatv sum[STRIPE];
+#pragma unroll
+        for (int k = 0; k < STRIPE; ++k) sum[k] = (floatv)(0.0f);
+        for (; i >= 0; i = AT(next)[i]) {
+            __global const T *row = AT(dy) + (ulong)i * width;
+#pragma unroll
+            for (int k = 0; k < STRIPE; ++k)
+                if (first + k * VEC < width) sum[k] += row_load(row, first + k * VEC, width);
+        }
+        __global float *to = AT(dtable) + (ulong)token * width;
+#pragma unroll
+        for (int k = 0; k < STRIPE; ++k) {
+            uint at = first + k * VEC;
+            if (at < width) row_store_f32(row_load_f32(to, at, width) + sum[k], to, at, width);
+        }
+    }
+}
+
+/* A group a position. `mark` has a bit for each token of the block of WG that is being looked at. */
+__kernel void embedding_gather(TENSOR(const int, tokens), TENSOR(const T, dy), TENSOR(float, dtable), const int n,
+                               const uint width, const int vocabulary) {
+    __local uint mark[(WG + 31) / 32];
+    __local int earlier;
+    int lane = get_local_id(0), self = get_group_id(0);
+    int token = AT(tokens)[self];
+    if (token < 0 || token >= vocabulary) return; /* the whole group */
+    for (int block = 0; block < self; block += WG) {
+        if (lane == 0) earlier = 0;
+        GROUP_BARRIER();
+        if (block + lane < self && AT(tokens)[block + lane] == token) earlier = 1;
+        GROUP_BARRIER();
+        int found = earlier;
+        GROUP_BARRIER();
+        if (found) return; /* the whole group: an earlier position does this token */
+    }
+    __global float *to = AT(dtable) + (ulong)token * width;
+    for (uint column = 0; column < width; column += WG) {
+        uint c = column + lane;
+        float sum = c < width ? LOAD(AT(dy) + (ulong)self * width, c) : 0.0f;
+        for (int block = self + 1; block < n; block += WG) {
+            if (lane < (WG + 31) / 32) mark[lane] = 0;
+            GROUP_BARRIER();
+            if (block + lane < n && AT(tokens)[block + lane] == token) atomic_or(&mark[lane / 32], 1u << (lane % 32));
+            GROUP_BARRIER();
+            for (int w = 0; w < (WG + 31) / 32; ++w) {
+                for (uint bits = mark[w]; bits != 0; bits &= bits - 1) {
+                    int bit = 31 - (int)clz(bits & (0u - bits));
+                    ulong i = (ulong)(block + 32 * w + bit);
+                    if (c < width) sum += LOAD(AT(dy) + i * width, c);
+                }
+            }
+            GROUP_BARRIER();
+        }
+        if (c < width) to[c] += sum;
+    }
+}
+
+#ifndef VOCABULARY
+#define VOCABULARY 4
+#endif
+/* partial f32 [parts, VOCABULARY, width]: part p sums positions p `length` .. (p + 1) `length`. A unit: a vector of a part. */
+__kernel void embedding_few_partial(TENSOR(const int, tokens), TENSOR(const T, dy), TENSOR(float, partial), const uint n,
+                                    const uint width, const uint parts, const uint length) {
+    uint vectors = (width + VEC - 1) / VEC;
+    uint3 own = own_units(parts * vectors);
+    for (uint unit = own.x; unit < own.y; unit += own.z) {
+        uint part = unit / vectors, at = (unit - part * vectors) * VEC;
+        uint end = min(part * length + length, n);
+        floatv sum[VOCABULARY];
+#pragma unroll
+        for (int v = 0; v < VOCABULARY; ++v) sum[v] = (floatv)(0.0f);
+        for (uint i = part * length; i < end; ++i) {
+            floatv row = row_load(AT(dy) + (ulong)i * width, at, width);
+            int token = AT(tokens)[i];
+#pragma unroll
+            for (int v = 0; v < VOCABULARY; ++v) sum[v] += token == v ? row : (floatv)(0.0f);
+        }
+#pragma unroll
+        for (int v = 0; v < VOCABULARY; ++v)
+            row_store_f32(sum[v], AT(partial) + (ulong)(part * VOCABULARY + v) * width, at, width);
+    }
+}
+
+__kernel void embedding_few_total(TENSOR(const float, partial), TENSOR(float, dtable), const uint parts, const uint width) {
+    uint vectors = (width + VEC - 1) / VEC;
+    uint3 own = own_units(VOCABULARY * vectors);
+    for (uint unit = own.x; unit < own.y; unit += own.z) {
+        uint v = unit / vectors, at = (unit - v * vectors) * VEC;
+        floatv sum = (floatv)(0.0f);
+        for (uint p = 0; p < parts; ++p)
+            sum += row_load_f32(AT(partial) + (ulong)(p * VOCABULARY + v) * width, at, width);
+        __global float *to = AT(dtable) + (ulong)v * width;
+        row_store_f32(row_load_f32(to, at, width) + sum, to, at, width);
+    }
+}

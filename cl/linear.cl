@@ -1,0 +1,296 @@
+/* The matrix products of the linear layer, one form for all three:
+ *
+ *   C[m, n] = addend[m, n] + bias[n] + sum over k of A[m, k] B[k, n]
+ *
+ *   forward   C = y [rows, N]     A = x  [rows, K]             B = weight^T (stored [N, K])
+ *   dx        C = dx [rows, K]    A = dy [rows, N]             B = weight
+ *   dW        C = dW [N, K]       A = dy^T (stored [rows, N])  B = x              and db = row sums of A
+ *
+ * bias, addend, sums may be absent. C may take addend's bytes: each element is read and written by one work-item. Where the k range is
+ * split over groups, each writes its own part of `partial` [splits, M, N] and linear_reduce adds them up in order. */
+#include "common.clh"
+
+/* C[m, n .. n + VEC), of which `cols` exist, from its sum. */
+static inline void write_row(floatv sum, __global const float *bias, __global const T *addend, __global T *c, long at,
+                             int n, int cols) {
+    if (cols >= VEC) {
+        if (bias) sum += LOADFV(bias, n);
+        if (addend) sum += LOADV(addend, at);
+        STOREV(sum, c, at);
+    } else {
+        if (bias) sum += LOADFN(bias, n, cols);
+        if (addend) sum += LOADN(addend, at, cols);
+        STOREN(sum, c, at, cols);
+    }
+}
+static inline void write_partial(floatv sum, __global float *partial, long at, int cols) {
+    if (cols >= VEC)
+        STOREFV(sum, partial, at);
+    else
+        STOREFN(sum, partial, at, cols);
+}
+#define OR_NULL(x) (HAS(x) ? AT(x) : 0)
+
+#if WG == 1 /* --- one work-item, wide vectors ----------------------------------------------------------------------- */
+
+#include "gemm_lanes.clh"
+
+#if COPIES_A
+/* sums[m] += over k of the copied rows. */
+static inline void add_row_sums(const float *copy, int depth, int rows, float *sums) {
+#if TRANS_A
+    for (int m = 0; m < rows; m += VEC) {
+        floatv sum = LOADFV(sums, m);
+        for (int k = 0; k < depth; ++k) sum += LOADFV(row_at(copy, m), k * VEC);
+        STOREFV(sum, sums, m);
+    }
+#endif
+}
+#endif
+
+/* Work-item (split, row block, column block), column blocks innermost: neighbours read the same rows of A. */
+__kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
+                           TENSOR(T, c), TENSOR(const float, sums_addend), TENSOR(float, sums), TENSOR(float, partial),
+                           const int M, const int N, const int K, const int block_rows, const int block_panels,
+                           const int split_depth) {
+    const int width = block_panels * TILE_COLS;
+    const int across = (N + width - 1) / width, down = (M + block_rows - 1) / block_rows;
+    const int group = get_group_id(0), split = group / (across * down);
+    const int m0 = group / across % down * block_rows, n0 = group % across * width;
+    const int rows = min(block_rows, M - m0), cols = min(width, N - n0);
+    const int k_first = split * split_depth, k_end = min(K, k_first + split_depth);
+    const long lda = TRANS_A ? M : K, ldb = TRANS_B ? K : N;
+    const bool sums_here = HAS(sums) && n0 == 0;
+
+    floatv panel_vectors[CHUNK * TILE_VECS];
+    float *panel = (float *)panel_vectors;
+    floatv block[BLOCK_PANELS * BLOCK_ROWS * TILE_VECS]; /* [panel][row][TILE_VECS]: C so far */
+    if (cols % TILE_COLS) panel_clear(panel);
+#if COPIES_A
+    floatv copy_vectors[BLOCK_ROWS * CHUNK / VEC], sum_vectors[BLOCK_ROWS / VEC];
+    float *copy = (float *)copy_vectors, *row_sums = (float *)sum_vectors;
+    for (int i = 0; i < BLOCK_ROWS / VEC; ++i) sum_vectors[i] = (floatv)(0.0f);
+    if (TRANS_A && rows % VEC)
+        for (int k = 0; k < CHUNK; ++k) STOREFV((floatv)(0.0f), copy, rows / VEC * VEC * CHUNK + k * VEC);
+#endif
+
+    for (int k0 = k_first; k0 < k_end; k0 += CHUNK) {
+        const int depth = min(CHUNK, k_end - k0);
+        const bool last = k0 + CHUNK >= k_end;
+        __global const T *a_part = AT(a) + (TRANS_A ? k0 * lda + m0 : m0 * lda + k0);
+#if COPIES_A
+        rows_load(a_part, lda, depth, rows, copy);
+        if (sums_here) add_row_sums(copy, depth, rows, row_sums);
+#endif
+        for (int p = 0; p * TILE_COLS < cols; ++p) {
+            const int n = n0 + p * TILE_COLS, here = min(TILE_COLS, N - n);
+            panel_load(AT(b) + (TRANS_B ? n * ldb + k0 : k0 * ldb + n), ldb, depth, here, panel);
+            for (int r = 0; r < rows; r += TILE_ROWS) {
+                row_pointer row[TILE_ROWS];
+#pragma unroll
+                for (int i = 0; i < TILE_ROWS; ++i) {
+                    int m = min(r + i, rows - 1); /* rows beyond the last repeat it, and are dropped */
+#if COPIES_A
+                    row[i] = row_at(copy, m);
+#else
+                    row[i] = a_part + m * lda;
+#endif
+                }
+                floatv *tile = block + (p * BLOCK_ROWS + r) * TILE_VECS;
+                tile_multiply(row, ROW_STEP(lda), panel, depth, k0 > k_first, tile);
+                if (!last) continue;
+                for (int i = 0; i < min(TILE_ROWS, rows - r); ++i)
+                    for (int v = 0; v * VEC < here; ++v) {
+                        const long at = (long)(m0 + r + i) * N + n + v * VEC;
+                        const floatv sum = tile[i * TILE_VECS + v];
+                        if (HAS(partial))
+                            write_partial(sum, AT(partial) + (long)split * M * N, at, here - v * VEC);
+                        else
+                            write_row(sum, OR_NULL(bias), OR_NULL(addend), AT(c), at, n + v * VEC, here - v * VEC);
+                    }
+            }
+        }
+    }
+#if COPIES_A
+    if (sums_here)
+        for (int m = 0; m < rows; ++m)
+            AT(sums)[(long)split * M + m0 + m] = (HAS(sums_addend) ? AT(sums_addend)[m0 + m] : 0.0f) + row_sums[m];
+#endif
+}
+
+/* Few columns: vectors lie along k (both operands are stored so), and end in one sum each. A work-item does `block_rows` rows. */
+#define NARROW 4
+__kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
+                            TENSOR(T, c), const int M, const int N, const int K, const int block_rows) {
+    const int m0 = get_group_id(0) * block_rows, m_end = min(M, m0 + block_rows);
+    const int whole = K / VEC * VEC;
+    for (int m = m0; m < m_end; m += NARROW)
+        for (int n = 0; n < N; n += NARROW) {
+            __global const T *row[NARROW], *column[NARROW];
+            floatv sum[NARROW][NARROW];
+#pragma unroll
+            for (int i = 0; i < NARROW; ++i) {
+                row[i] = AT(a) + (long)min(m + i, M - 1) * K;
+                column[i] = AT(b) + (long)min(n + i, N - 1) * K;
+#pragma unroll
+                for (int j = 0; j < NARROW; ++j) sum[i][j] = (floatv)(0.0f);
+            }
+            for (int k = 0; k < K; k += VEC) {
+                floatv x[NARROW], w[NARROW];
+#pragma unroll
+                for (int i = 0; i < NARROW; ++i) {
+                    x[i] = k < whole ? LOADV(row[i], k) : LOADN(row[i], k, K - k);
+                    w[i] = k < whole ? LOADV(column[i], k) : LOADN(column[i], k, K - k);
+                }
+#pragma unroll
+                for (int i = 0; i < NARROW; ++i) {
+#pragma unroll
+                    for (int j = 0; j < NARROW; ++j) sum[i][j] += x[i] * w[j];
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < NARROW; ++i) {
+#pragma unroll
+                for (int j = 0; j < NARROW; ++j) {
+                    if (m + i >= m_end || n + j >= N) continue;
+                    const long at = (long)(m + i) * N + n + j;
+                    float y = sumv(sum[i][j]);
+                    if (HAS(bias)) y += AT(bias)[n + j];
+                    if (HAS(addend)) y += LOAD(AT(addend), at);
+                    STORE(y, AT(c), at);
+                }
+            }
+        }
+}
+
+#elif VEC == 4 /* --- groups with local memory --------------------------------------------------------------------- */
+
+#include "gemm_groups.clh"
+
+/* Group (split, tile row, tile column), columns innermost. */
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
+linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend), TENSOR(T, c),
+              TENSOR(const float, sums_addend), TENSOR(float, sums), TENSOR(float, partial), const int M, const int N,
+              const int K, const int split_depth) {
+    __local float4 a_step[TILE_K * PITCH(TILE_M)], b_step[TILE_K * PITCH(TILE_N)];
+    const int across = (N + TILE_N - 1) / TILE_N, down = (M + TILE_M - 1) / TILE_M;
+    const int group = get_group_id(0), split = group / (across * down), lid = get_local_id(0);
+    const int m0 = group / across % down * TILE_M, n0 = group % across * TILE_N;
+    const int k_first = split * split_depth, k_end = min(K, k_first + split_depth);
+    const long lda = TRANS_A ? M : K, ldb = TRANS_B ? K : N;
+    const bool sums_here = HAS(sums) && n0 == 0;
+
+    float4 a_quad[QUADS_AN_ITEM(TILE_M)], b_quad[QUADS_AN_ITEM(TILE_N)];
+    float4 sum[ITEM_M][ITEM_N / 4];
+    float row_sum[(TILE_M + WG - 1) / WG];
+#pragma unroll
+    for (int i = 0; i < ITEM_M; ++i) {
+#pragma unroll
+        for (int j = 0; j < ITEM_N / 4; ++j) sum[i][j] = (float4)(0.0f);
+    }
+#pragma unroll
+    for (int i = 0; i < (TILE_M + WG - 1) / WG; ++i) row_sum[i] = 0.0f;
+
+    step_fetch(AT(a), lda, !TRANS_A, TILE_M, m0, M, k_first, k_end, a_quad);
+    step_fetch(AT(b), ldb, TRANS_B, TILE_N, n0, N, k_first, k_end, b_quad);
+    for (int k0 = k_first; k0 < k_end; k0 += TILE_K) {
+        step_place(a_quad, !TRANS_A, TILE_M, a_step);
+        step_place(b_quad, TRANS_B, TILE_N, b_step);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        step_fetch(AT(a), lda, !TRANS_A, TILE_M, m0, M, k0 + TILE_K, k_end, a_quad);
+        step_fetch(AT(b), ldb, TRANS_B, TILE_N, n0, N, k0 + TILE_K, k_end, b_quad);
+        step_multiply(a_step, b_step, sum);
+        if (sums_here) {
+#pragma unroll
+            for (int i = 0; i < (TILE_M + WG - 1) / WG; ++i)
+                for (int k = 0; k < TILE_K; ++k)
+                    if (lid + i * WG < TILE_M)
+                        row_sum[i] += ((__local const float *)a_step)[k * PITCH(TILE_M) * 4 + lid + i * WG];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+
+#pragma unroll
+    for (int i = 0; i < ITEM_M; ++i) {
+#pragma unroll
+        for (int j = 0; j < ITEM_N / 4; ++j) {
+            const int m = m0 + ITEM_ROW(i), n = n0 + ITEM_COLUMN(j);
+            const long at = (long)m * N + n;
+            if (m >= M || n >= N) continue;
+            if (HAS(partial))
+                write_partial(sum[i][j], AT(partial) + (long)split * M * N, at, N - n);
+            else
+                write_row(sum[i][j], OR_NULL(bias), OR_NULL(addend), AT(c), at, n, N - n);
+        }
+    }
+    if (sums_here) {
+#pragma unroll
+        for (int i = 0; i < (TILE_M + WG - 1) / WG; ++i) {
+            const int r = lid + i * WG, m = m0 + r;
+            if (r < TILE_M && m < M)
+                AT(sums)[(long)split * M + m] = (HAS(sums_addend) ? AT(sums_addend)[m] : 0.0f) + row_sum[i];
+        }
+    }
+}
+
+#endif /* --- any shape --------------------------------------------------------------------------------------------- */
+
+/* C = addend + the parts, n elements each. */
+__kernel void linear_reduce(TENSOR(const float, partial), TENSOR(const T, addend), TENSOR(T, c), const ulong n,
+                            const int splits) {
+    FOR_VECTORS(s, n) {
+        floatv sum = HAS(addend) ? LOADV(AT(addend), s.at) : (floatv)(0.0f);
+        for (int i = 0; i < splits; ++i) sum += LOADFV(AT(partial) + i * n, s.at);
+        STOREV(sum, AT(c), s.at);
+    }
+    if (OWNS_TAIL(n))
+        for (ulong at = TAIL_AT(n); at < n; ++at) {
+            float sum = HAS(addend) ? LOAD(AT(addend), at) : 0.0f;
+            for (int i = 0; i < splits; ++i) sum += (AT(partial) + i * n)[at];
+            STORE(sum, AT(c), at);
+        }
+}
+
+/* C = bias + addend: what a product that can only add to C starts from. */
+__kernel void linear_prepare(TENSOR(const float, bias), TENSOR(const T, addend), TENSOR(T, c), const long M,
+                             const int N) {
+    const int vectors = (N + VEC - 1) / VEC;
+    for (long i = get_global_id(0); i < M * vectors; i += get_global_size(0)) {
+        const long m = i / vectors;
+        const int n = i % vectors * VEC;
+        write_row((floatv)(0.0f), OR_NULL(bias), OR_NULL(addend), AT(c), m * N + n, n, N - n);
+    }
+}
+
+/* sums[split, n] = addend[n] + sum over the split's `depth` rows of x [rows, N]. */
+__kernel void linear_sums(TENSOR(const T, x), TENSOR(const float, addend), TENSOR(float, sums), const int rows,
+                          const int N, const int depth) {
+    const int vectors = (N + VEC - 1) / VEC, splits = (rows + depth - 1) / depth;
+    for (long i = get_global_id(0); i < (long)splits * vectors; i += get_global_size(0)) {
+        const int split = i / vectors, n = i % vectors * VEC, end = min(rows, (split + 1) * depth);
+        floatv sum = (floatv)(0.0f);
+        if (n + VEC <= N) {
+            for (int m = split * depth; m < end; ++m) sum += LOADV(AT(x), (long)m * N + n);
+            if (HAS(addend)) sum += LOADFV(AT(addend), n);
+            STOREFV(sum, AT(sums), (long)split * N + n);
+        } else {
+            for (int m = split * depth; m < end; ++m) sum += LOADN(AT(x), (long)m * N + n, N - n);
+            if (HAS(addend)) sum += LOADFN(AT(addend), n, N - n);
+            STOREFN(sum, AT(sums), (long)split * N + n, N - n);
+        }
+    }
+}
+
+/* The plain form: an element a work-item. Element (m, k) of A is a[m * a_m + k * a_k], (k, n) of B b[n * b_n + k * b_k]. */
+__kernel void linear_plain(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
+                           TENSOR(T, c), const long M, const int N, const int K, const long a_m, const long a_k,
+                           const long b_n, const long b_k) {
+    for (long at = get_global_id(0); at < M * N; at += get_global_size(0)) {
+        const long m = at / N, n = at % N;
+        float sum = 0.0f;
+        for (int k = 0; k < K; ++k) sum += LOAD(AT(a), m * a_m + k * a_k) * LOAD(AT(b), n * b_n + k * b_k);
+        if (HAS(bias)) sum += AT(bias)[n];
+        if (HAS(addend)) sum += LOAD(AT(addend), at);
+        STORE(sum, AT(c), at);
+    }
+}

@@ -1,0 +1,355 @@
+/* Losses on C1' traces, each a mean over the items of a chain (pairs, bonds, triples, ...), weighted a chain:
+ *
+ *   term = sum_b scale[b] * sum_items f / count_b
+ *
+ * None sees where in space the trace lies, but for COORDINATE. All figures are f32. x [B, L, 3] predicted, ref [B, L, 3] reference,
+ * mask [B, L] 1 where the reference is known, lengths [B], partner [B, L] or -1.
+ * Row kernels write sum and count of the items anchored at a residue to rows [2, B, L]; structure_total adds them in a fixed order;
+ * the gradient kernels gather, so that no two work-items write one place.
+ *
+ * Pair items, i < j, d = sqrt(|xi - xj|^2 + 1e-4), e = d - d_ref:
+ *   DISTANCE  huber_1(e)                                              both known
+ *   LDDT      1 - mean over c in 0.5, 1, 2, 4 of sigmoid(c - |e|)     both known, d_ref < p0
+ *   CLASH     relu(p0 - d)^2 for j >= i + 2, over the number of residues
+ * Chain items:
+ *   COORDINATE  |xi - ref_i|^2 / 3
+ *   BOND        relu(d - p1)^2 + relu(p0 - d)^2 of neighbours, d = sqrt(|.|^2 + eps)
+ *   ANGLE       relu(p0 - cos)^2 of the turn between two neighbouring bonds
+ *   HANDEDNESS  huber_0.2((det - det_ref) / (|a||b||c| of the reference)), a, b, c the steps between four residues 1, 2, 4, 8 or 16 apart
+ *   BASE_PAIR   huber_1(d - p0) of paired residues
+ */
+#include "common.clh"
+
+#define DISTANCE 0
+#define LDDT 1
+#define CLASH 2
+#define COORDINATE 3
+#define BOND 4
+#define ANGLE 5
+#define HANDEDNESS 6
+#define BASE_PAIR 7
+
+#define PAIR_EPS 1e-4f
+
+/* --- pairs --------------------------------------------------------------------------------------------------------- */
+
+/* The traces as seven planes a chain: x, y, z, reference x, y, z, mask; each padded to `stride`, so that lanes run along residues. */
+__kernel void structure_pack(TENSOR(const float, x), TENSOR(const float, ref), TENSOR(const float, mask),
+                             TENSOR(const int, lengths), TENSOR(float, planes), const int L, const int stride,
+                             const int n) {
+    for (int at = get_global_id(0); at < n; at += get_global_size(0)) {
+        int b = at / stride, i = at % stride;
+        int inside = i < min(AT(lengths)[b], L);
+        __global float *plane = AT(planes) + (ulong)b * 7 * stride + i;
+        ulong from = ((ulong)b * L + i) * 3;
+        for (int c = 0; c < 3; ++c) {
+            plane[c * stride] = inside ? AT(x)[from + c] : 0.0f;
+            plane[(3 + c) * stride] = inside && HAS(ref) ? AT(ref)[from + c] : 0.0f;
+        }
+        plane[6 * stride] = inside && HAS(mask) ? AT(mask)[(ulong)b * L + i] : 0.0f;
+    }
+}
+
+#if VEC == 16
+#define IOTA (intv)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#elif VEC == 8
+#define IOTA (intv)(0, 1, 2, 3, 4, 5, 6, 7)
+#elif VEC == 4
+#define IOTA (intv)(0, 1, 2, 3)
+#else
+#define IOTA 0
+#endif
+
+typedef struct {
+    floatv dx, dy, dz, d, e, reference, weight;
+} pair_block;
+
+/* Residue i against residues j .. j + VEC; weight 1 where the pair counts. */
+static pair_block pair_load(__global const float *plane, int stride, int i, int j, int length, int kind, float p0) {
+    pair_block p;
+    p.dx = plane[i] - LOADFV(plane, j);
+    p.dy = plane[stride + i] - LOADFV(plane, stride + j);
+    p.dz = plane[2 * stride + i] - LOADFV(plane, 2 * stride + j);
+    floatv rx = plane[3 * stride + i] - LOADFV(plane, 3 * stride + j);
+    floatv ry = plane[4 * stride + i] - LOADFV(plane, 4 * stride + j);
+    floatv rz = plane[5 * stride + i] - LOADFV(plane, 5 * stride + j);
+    p.d = sqrt(p.dx * p.dx + p.dy * p.dy + p.dz * p.dz + PAIR_EPS);
+    p.reference = sqrt(rx * rx + ry * ry + rz * rz);
+    p.e = p.d - p.reference;
+    intv other = (intv)(j) + IOTA;
+    floatv zero = (floatv)(0.0f), one = (floatv)(1.0f);
+    floatv known = plane[6 * stride + i] * LOADFV(plane, 6 * stride + j);
+    intv apart = abs_diff(other, (intv)(i)) >= (uintv)(kind == CLASH ? 2 : 1);
+    if (kind == CLASH) known = select(zero, one, other < (intv)(length));
+    if (kind == LDDT) known = select(zero, known, p.reference < (floatv)(p0));
+    p.weight = select(zero, known, apart);
+    return p;
+}
+
+static floatv logistic(floatv z) {
+    return 1.0f / (1.0f + exp(-z));
+}
+
+static floatv pair_value(pair_block p, int kind, float p0) {
+    floatv a = fabs(p.e);
+    if (kind == DISTANCE) return select(a - 0.5f, 0.5f * p.e * p.e, a < (floatv)(1.0f));
+    if (kind == LDDT)
+        return 1.0f - 0.25f * (logistic(0.5f - a) + logistic(1.0f - a) + logistic(2.0f - a) + logistic(4.0f - a));
+    floatv overlap = fmax(p0 - p.d, 0.0f);
+    return 0.5f * overlap * overlap; /* every pair is met twice */
+}
+
+static floatv logistic_slope(floatv z) {
+    floatv s = logistic(z);
+    return s * (1.0f - s);
+}
+
+/* d value / d d */
+static floatv pair_slope(pair_block p, int kind, float p0) {
+    floatv a = fabs(p.e);
+    if (kind == DISTANCE) return clamp(p.e, -1.0f, 1.0f);
+    if (kind == LDDT) {
+        floatv slope = 0.25f * (logistic_slope(0.5f - a) + logistic_slope(1.0f - a) + logistic_slope(2.0f - a) +
+                                logistic_slope(4.0f - a));
+        return copysign(slope, p.e);
+    }
+    return -fmax(p0 - p.d, 0.0f);
+}
+
+/* One group a residue. */
+__kernel void structure_pair_rows(TENSOR(const float, planes), TENSOR(const int, lengths), TENSOR(float, rows),
+                                  const int L, const int stride, const int n, const int kind, const float p0) {
+    GROUP_SCRATCH(scratch);
+    int row = get_group_id(0), b = row / L, i = row % L;
+    int length = min(AT(lengths)[b], L);
+    floatv sum = (floatv)(0.0f), count = (floatv)(0.0f);
+    if (i < length) {
+        __global const float *plane = AT(planes) + (ulong)b * 7 * stride;
+        for (int j = get_local_id(0) * VEC; j < length; j += WG * VEC) {
+            pair_block p = pair_load(plane, stride, i, j, length, kind, p0);
+            sum += p.weight * pair_value(p, kind, p0);
+            count += p.weight;
+        }
+    }
+    float total = group_sum(sumv(sum), scratch), items = group_sum(sumv(count), scratch);
+    if (get_local_id(0) == 0) {
+        AT(rows)[row] = total;
+        AT(rows)[n + row] = kind == CLASH ? (i < length ? 1.0f : 0.0f) : items;
+    }
+}
+
+/* dx = addend + the gradient of the term. One group a residue. */
+__kernel void structure_pair_grad(TENSOR(const float, planes), TENSOR(const int, lengths), TENSOR(const float, scale),
+                                  TENSOR(const float, inverse), TENSOR(const float, dterm),
+                                  TENSOR(const float, addend), TENSOR(float, dx), const int L, const int stride,
+                                  const int kind, const float p0) {
+    GROUP_SCRATCH(scratch);
+    int row = get_group_id(0), b = row / L, i = row % L;
+    int length = min(AT(lengths)[b], L);
+    floatv gx = (floatv)(0.0f), gy = (floatv)(0.0f), gz = (floatv)(0.0f);
+    if (i < length) {
+        __global const float *plane = AT(planes) + (ulong)b * 7 * stride;
+        for (int j = get_local_id(0) * VEC; j < length; j += WG * VEC) {
+            pair_block p = pair_load(plane, stride, i, j, length, kind, p0);
+            floatv pull = p.weight * pair_slope(p, kind, p0) / p.d;
+            gx += pull * p.dx;
+            gy += pull * p.dy;
+            gz += pull * p.dz;
+        }
+    }
+    float sx = group_sum(sumv(gx), scratch), sy = group_sum(sumv(gy), scratch), sz = group_sum(sumv(gz), scratch);
+    if (get_local_id(0) == 0) {
+        /* Twice: a pair's own mean counts it from both ends. */
+        float factor = 2.0f * AT(dterm)[0] * AT(scale)[b] * AT(inverse)[b];
+        ulong to = (ulong)row * 3;
+        AT(dx)[to] = (HAS(addend) ? AT(addend)[to] : 0.0f) + factor * sx;
+        AT(dx)[to + 1] = (HAS(addend) ? AT(addend)[to + 1] : 0.0f) + factor * sy;
+        AT(dx)[to + 2] = (HAS(addend) ? AT(addend)[to + 2] : 0.0f) + factor * sz;
+    }
+}
+
+/* --- neighbours along the chain ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    __global const float *x, *ref, *mask; /* of one chain */
+    __global const int *partner;
+    int length, kind;
+    float p0, p1, eps;
+} chain;
+
+static float3 place(__global const float *p, int i) {
+    return (float3)(p[3 * i], p[3 * i + 1], p[3 * i + 2]);
+}
+
+static float huber(float e, float k) {
+    float a = fabs(e);
+    return a < k ? e * e / (2.0f * k) : a - 0.5f * k;
+}
+
+static float huber_slope(float e, float k) {
+    return clamp(e / k, -1.0f, 1.0f);
+}
+
+/* Every item has `members` residues, `step` apart, from i on; a base pair is anchored at its first residue. Returns whether the item exists,
+ * its value in *value, and the gradient with respect to its member `m` in *gradient. */
+static int coordinate_item(chain c, int i, float *value, float3 *gradient) {
+    if (c.mask[i] == 0.0f) return 0;
+    float3 e = place(c.x, i) - place(c.ref, i);
+    *value = dot(e, e) / 3.0f;
+    *gradient = e * (2.0f / 3.0f);
+    return 1;
+}
+
+static int bond_item(chain c, int i, int m, float *value, float3 *gradient) {
+    if (i + 1 >= c.length) return 0;
+    float3 a = place(c.x, i + 1) - place(c.x, i);
+    float d = sqrt(dot(a, a) + c.eps);
+    float over = fmax(d - c.p1, 0.0f), under = fmax(c.p0 - d, 0.0f);
+    *value = over * over + under * under;
+    *gradient = a * ((m ? 2.0f : -2.0f) * (over - under) / d);
+    return 1;
+}
+
+static int angle_item(chain c, int i, int m, float *value, float3 *gradient) {
+    if (i + 2 >= c.length) return 0;
+    float3 a = place(c.x, i + 1) - place(c.x, i), b = place(c.x, i + 2) - place(c.x, i + 1);
+    float la = sqrt(dot(a, a) + c.eps), lb = sqrt(dot(b, b) + c.eps);
+    float cosine = dot(a, b) / (la * lb);
+    float over = fmax(c.p0 - cosine, 0.0f);
+    float3 da = (b / (la * lb) - a * (cosine / (la * la))) * (-2.0f * over);
+    float3 db = (a / (la * lb) - b * (cosine / (lb * lb))) * (-2.0f * over);
+    *value = over * over;
+    *gradient = m == 0 ? -da : m == 1 ? da - db : db;
+    return 1;
+}
+
+static float volume(__global const float *p, int i, int step, float3 *a, float3 *b, float3 *c) {
+    *a = place(p, i + step) - place(p, i);
+    *b = place(p, i + 2 * step) - place(p, i + step);
+    *c = place(p, i + 3 * step) - place(p, i + 2 * step);
+    return dot(cross(*a, *b), *c);
+}
+
+static int handedness_item(chain ch, int i, int step, int m, float *value, float3 *gradient) {
+    if (i + 3 * step >= ch.length) return 0;
+    if (ch.mask[i] * ch.mask[i + step] * ch.mask[i + 2 * step] * ch.mask[i + 3 * step] == 0.0f) return 0;
+    float3 a, b, c;
+    float reference = volume(ch.ref, i, step, &a, &b, &c);
+    float size = fmax(sqrt(dot(a, a) + 1e-4f) * sqrt(dot(b, b) + 1e-4f) * sqrt(dot(c, c) + 1e-4f), 1.0f);
+    float e = (volume(ch.x, i, step, &a, &b, &c) - reference) / size;
+    float slope = huber_slope(e, 0.2f) / size;
+    float3 da = cross(b, c), db = cross(c, a), dc = cross(a, b);
+    *value = huber(e, 0.2f);
+    *gradient = (m == 0 ? -da : m == 1 ? da - db : m == 2 ? db - dc : dc) * slope;
+    return 1;
+}
+
+static int base_pair_item(chain c, int i, float *value, float3 *gradient) {
+    int j = c.partner[i];
+    if (j < 0 || j >= c.length) return 0;
+    float3 a = place(c.x, i) - place(c.x, j);
+    float d = sqrt(dot(a, a) + PAIR_EPS), e = d - c.p0;
+    *value = 0.5f * huber(e, 1.0f); /* met from both ends */
+    *gradient = a * (huber_slope(e, 1.0f) / d);
+    return 1;
+}
+
+static chain chain_of(TENSOR(const float, x), TENSOR(const float, ref), TENSOR(const float, mask),
+                      TENSOR(const int, lengths), TENSOR(const int, partner), int b, int L, int kind, float p0, float p1,
+                      float eps) {
+    chain c = {AT(x) + (ulong)b * L * 3,
+               AT(ref) + (HAS(ref) ? (ulong)b * L * 3 : 0),
+               AT(mask) + (HAS(mask) ? (ulong)b * L : 0),
+               AT(partner) + (HAS(partner) ? (ulong)b * L : 0),
+               min(AT(lengths)[b], L),
+               kind,
+               p0,
+               p1,
+               eps};
+    return c;
+}
+
+/* The item anchored at i. */
+static int chain_item(chain c, int i, int step, int m, float *value, float3 *gradient) {
+    if (i < 0 || i >= c.length) return 0;
+    if (c.kind == COORDINATE) return coordinate_item(c, i, value, gradient);
+    if (c.kind == BOND) return bond_item(c, i, m, value, gradient);
+    if (c.kind == ANGLE) return angle_item(c, i, m, value, gradient);
+    if (c.kind == HANDEDNESS) return handedness_item(c, i, step, m, value, gradient);
+    return base_pair_item(c, i, value, gradient);
+}
+
+static int members_of(int kind) {
+    return kind == BOND ? 2 : kind == ANGLE ? 3 : kind == HANDEDNESS ? 4 : 1;
+}
+
+#define CHAIN_ARGUMENTS                                                                                                \
+    TENSOR(const float, x), TENSOR(const float, ref), TENSOR(const float, mask), TENSOR(const int, lengths),           \
+        TENSOR(const int, partner)
+#define CHAIN_OF(b)                                                                                                    \
+    chain_of(x_slab, x_offset, ref_slab, ref_offset, mask_slab, mask_offset, lengths_slab, lengths_offset,             \
+             partner_slab, partner_offset, b, L, kind, p0, p1, eps)
+
+__kernel void structure_chain_rows(CHAIN_ARGUMENTS, TENSOR(float, rows), const int L, const int n, const int kind,
+                                   const float p0, const float p1, const float eps) {
+    int last_step = kind == HANDEDNESS ? 16 : 1;
+    for (int row = get_global_id(0); row < n; row += get_global_size(0)) {
+        chain c = CHAIN_OF(row / L);
+        float sum = 0.0f, count = 0.0f;
+        for (int step = 1; step <= last_step; step *= 2) {
+            float value;
+            float3 gradient;
+            if (!chain_item(c, row % L, step, 0, &value, &gradient)) continue;
+            sum += value;
+            count += kind == BASE_PAIR ? 0.5f : 1.0f;
+        }
+        AT(rows)[row] = sum;
+        AT(rows)[n + row] = count;
+    }
+}
+
+/* dx = addend + the gradient of the term: residue i is member m of the item anchored at i - m * step. */
+__kernel void structure_chain_grad(CHAIN_ARGUMENTS, TENSOR(const float, scale), TENSOR(const float, inverse),
+                                   TENSOR(const float, dterm), TENSOR(const float, addend), TENSOR(float, dx),
+                                   const int L, const int n, const int kind, const float p0, const float p1,
+                                   const float eps) {
+    int last_step = kind == HANDEDNESS ? 16 : 1, members = members_of(kind);
+    for (int row = get_global_id(0); row < n; row += get_global_size(0)) {
+        int b = row / L, i = row % L;
+        chain c = CHAIN_OF(b);
+        float3 sum = (float3)(0.0f);
+        for (int step = 1; step <= last_step && i < c.length; step *= 2)
+            for (int m = 0; m < members; ++m) {
+                float value;
+                float3 gradient;
+                if (chain_item(c, i - m * step, step, m, &value, &gradient)) sum += gradient;
+            }
+        sum *= AT(dterm)[0] * AT(scale)[b] * AT(inverse)[b];
+        ulong to = (ulong)row * 3;
+        AT(dx)[to] = (HAS(addend) ? AT(addend)[to] : 0.0f) + sum.x;
+        AT(dx)[to + 1] = (HAS(addend) ? AT(addend)[to + 1] : 0.0f) + sum.y;
+        AT(dx)[to + 2] = (HAS(addend) ? AT(addend)[to + 2] : 0.0f) + sum.z;
+    }
+}
+
+/* --- from rows to the term ----------------------------------------------------------------------------------------- */
+
+/* term [1], and 1 / count of each chain (0 where it has no item). One group. */
+__kernel void structure_total(TENSOR(const float, rows), TENSOR(const float, scale), TENSOR(float, term),
+                              TENSOR(float, inverse), const int B, const int L) {
+    GROUP_SCRATCH(scratch);
+    float total = 0.0f;
+    for (int b = 0; b < B; ++b) {
+        float sum = 0.0f, count = 0.0f;
+        for (int i = get_local_id(0); i < L; i += WG) {
+            sum += AT(rows)[b * L + i];
+            count += AT(rows)[(B + b) * L + i];
+        }
+        sum = group_sum(sum, scratch);
+        count = group_sum(count, scratch);
+        float inverse_count = count > 0.0f ? 1.0f / count : 0.0f;
+        total += AT(scale)[b] * sum * inverse_count;
+        if (get_local_id(0) == 0) AT(inverse)[b] = inverse_count;
+    }
+    if (get_local_id(0) == 0) AT(term)[0] = total;
+}

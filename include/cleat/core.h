@@ -1,0 +1,85 @@
+/* Status codes, error text and logging: what every room of cleat shares.
+ *
+ * Every fallible call returns a cleat_status and takes a `cleat_error *` last, which may be NULL. On failure
+ * the error holds a sentence that says what was wrong, where, and what to do. Out-parameters are written on
+ * success only. */
+#ifndef CLEAT_CORE_H
+#define CLEAT_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CLEAT_API __attribute__((visibility("default")))
+#define CLEAT_PRINTF(text, first) __attribute__((format(printf, text, first)))
+
+#define CLEAT_STATUS_LIST(X)                                                                                 \
+    X(CLEAT_OK, "ok")                                                                                        \
+    X(CLEAT_ERR_ARGUMENT, "invalid argument")                                                                \
+    X(CLEAT_ERR_PROFILE, "invalid profile")                                                                  \
+    X(CLEAT_ERR_IO, "input/output failed")                                                                   \
+    X(CLEAT_ERR_FORMAT, "malformed file")                                                                    \
+    X(CLEAT_ERR_SHAPE, "shapes do not fit together")                                                         \
+    X(CLEAT_ERR_MEMORY, "out of host memory")                                                                \
+    X(CLEAT_ERR_DEVICE_MEMORY, "out of device memory")                                                       \
+    X(CLEAT_ERR_FIT, "does not fit the device")                                                              \
+    X(CLEAT_ERR_DEVICE, "device failed")                                                                     \
+    X(CLEAT_ERR_BUILD, "kernel does not compile")                                                            \
+    X(CLEAT_ERR_NOT_FOUND, "not found")                                                                      \
+    X(CLEAT_ERR_NOT_SUPPORTED, "not supported here")                                                         \
+    X(CLEAT_ERR_NAN, "stopped on a value that is not finite")                                                \
+    X(CLEAT_ERR_TIME_UP, "time is up")                                                                       \
+    X(CLEAT_ERR_INTERRUPTED, "interrupted")
+
+typedef enum cleat_status {
+#define CLEAT_STATUS_ENUM(code, text) code,
+    CLEAT_STATUS_LIST(CLEAT_STATUS_ENUM)
+#undef CLEAT_STATUS_ENUM
+} cleat_status;
+
+/* The generic text of a status ("ok", "malformed file", ...). Never NULL. */
+CLEAT_API const char *cleat_status_text(cleat_status status);
+
+enum { CLEAT_ERROR_TEXT = 2048 };
+
+typedef struct cleat_error {
+    cleat_status status;
+    int cl_code; /* the OpenCL error behind it, 0 where there is none */
+    char text[CLEAT_ERROR_TEXT];
+} cleat_error;
+
+/* Fills `error` (may be NULL) and returns `status`, so that a failing function ends in `return
+ * cleat_fail(...)`. The text is cut, never overrun, at CLEAT_ERROR_TEXT. */
+CLEAT_API cleat_status cleat_fail(cleat_error *error, cleat_status status, const char *format, ...)
+    CLEAT_PRINTF(3, 4);
+
+/* Puts "what: " before the text an inner call left in `error`; returns error->status (or `status` when error
+ * is NULL). */
+CLEAT_API cleat_status cleat_fail_in(cleat_error *error, cleat_status status, const char *format, ...)
+    CLEAT_PRINTF(3, 4);
+
+typedef enum cleat_log_level {
+    CLEAT_LOG_ERROR,
+    CLEAT_LOG_WARNING,
+    CLEAT_LOG_INFO,
+    CLEAT_LOG_DEBUG,
+    CLEAT_LOG_DISPATCH, /* which kernel variant serves which node, and why others were refused */
+} cleat_log_level;
+
+typedef void (*cleat_log_fn)(void *user, cleat_log_level level, const char *text);
+
+/* Installs the log callback: the library prints nothing by itself. Messages above `level` are dropped. NULL
+ * turns logging off. Not thread-safe; call it before anything else. `text` has no newline at its end. */
+CLEAT_API void cleat_set_log(cleat_log_fn log, void *user, cleat_log_level level);
+CLEAT_API void cleat_log(cleat_log_level level, const char *format, ...) CLEAT_PRINTF(2, 3);
+
+CLEAT_API const char *cleat_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

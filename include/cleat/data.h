@@ -1,0 +1,282 @@
+/* Data: datasets behind one interface, batches of equal padded length, the loader's threads, and the RNA
+ * files.
+ *
+ * A dataset gives samples; a sample is one entry in each FIELD the dataset lists; a batch stacks the entries
+ * of samples of about the same length, padded to the length of their BUCKET; the loader fills batches on its
+ * threads, in order. Letters: B slots of a batch, L padded length. */
+#ifndef CLEAT_DATA_H
+#define CLEAT_DATA_H
+
+#include "cleat/core.h"
+#include "cleat/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- dataset
+ * --------------------------------------------------------------------------------------------------- */
+
+typedef struct cleat_dataset cleat_dataset;
+
+typedef enum cleat_split { CLEAT_SPLIT_TRAIN, CLEAT_SPLIT_VAL, CLEAT_SPLIT_TEST, CLEAT_SPLITS } cleat_split;
+
+/* "train", "val", "test". */
+CLEAT_API const char *cleat_split_name(cleat_split split);
+
+/* One named part of every sample. A batch holds it as [B, shape...]. */
+typedef struct cleat_field {
+    char name[CLEAT_NAME];
+    cleat_dtype dtype;             /* CLEAT_I32 or CLEAT_F32 */
+    int rank;                      /* of one sample; 0: one value a sample */
+    int64_t shape[CLEAT_MAX_RANK]; /* -1 stands for the padded length L */
+    int32_t pad;                   /* the value behind a sample's end, and of a slot without a sample */
+} cleat_field;
+
+/* What the random part of a sample may depend on, besides the sample itself. */
+typedef struct cleat_draw {
+    uint64_t seed;
+    uint32_t epoch;
+} cleat_draw;
+
+CLEAT_API void cleat_dataset_destroy(cleat_dataset *dataset); /* takes NULL */
+
+CLEAT_API size_t cleat_dataset_count(const cleat_dataset *dataset);
+/* Borrowed, as long as the dataset lives. */
+CLEAT_API const char *cleat_dataset_id(const cleat_dataset *dataset, size_t sample);
+/* The length that chooses the bucket: what cleat_dataset_fill writes, already cut to the dataset's largest
+ * length. */
+CLEAT_API int64_t cleat_dataset_length(const cleat_dataset *dataset, size_t sample);
+CLEAT_API cleat_split cleat_dataset_split(const cleat_dataset *dataset, size_t sample);
+/* The samples of one split in file order. `*samples` [*count] is the caller's (cleat_samples_free); NULL when
+ * there is none. */
+CLEAT_API cleat_status cleat_dataset_samples(const cleat_dataset *dataset, cleat_split split,
+                                             uint32_t **samples, size_t *count, cleat_error *error);
+CLEAT_API void cleat_samples_free(uint32_t *samples);
+
+CLEAT_API size_t cleat_dataset_fields(const cleat_dataset *dataset);
+CLEAT_API const cleat_field *cleat_dataset_field(const cleat_dataset *dataset, size_t field);
+/* The index of the field called `name`, or -1. */
+CLEAT_API int cleat_dataset_find_field(const cleat_dataset *dataset, const char *name);
+/* Elements, and bytes, of one sample of this field at padded length `length`. */
+CLEAT_API int64_t cleat_field_elements(const cleat_field *field, int64_t length);
+CLEAT_API int64_t cleat_field_bytes(const cleat_field *field, int64_t length);
+
+/* Writes one sample, padded to `length`, into slots[field] (cleat_field_bytes each); a NULL slot is left out.
+ * `draw` NULL: evaluation, nothing is random. The bytes depend on (sample, length, draw) only. Thread-safe.
+ * CLEAT_ERR_ARGUMENT when the sample is longer than `length`. */
+CLEAT_API cleat_status cleat_dataset_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
+                                          const cleat_draw *draw, void *const *slots, cleat_error *error);
+/* Writes a slot without a sample: every field is its `pad`. */
+CLEAT_API void cleat_dataset_fill_empty(const cleat_dataset *dataset, int64_t length, void *const *slots);
+
+/* --- batches
+ * --------------------------------------------------------------------------------------------------- */
+
+/* Samples up to `length` (and above the bucket before) are padded to `length`, `batch` of them at a time. */
+typedef struct cleat_bucket {
+    int64_t length;
+    int64_t batch;
+} cleat_bucket;
+
+typedef struct cleat_batch {
+    uint32_t bucket;
+    uint32_t count;          /* samples, 1 .. batch of the bucket; slots from here on are empty */
+    const uint32_t *samples; /* [count] */
+} cleat_batch;
+
+/* All batches of one pass, in order. */
+typedef struct cleat_batches cleat_batches;
+
+/* Chooses at most `max_buckets` bucket lengths for these samples, each a multiple of `multiple` (the last one
+ * covers the longest sample), so that the padded elements summed over the samples are as few as possible.
+ * lengths [max_buckets], ascending; *n_lengths of them are set. `samples` NULL: all samples of the dataset.
+ */
+CLEAT_API cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const uint32_t *samples,
+                                            size_t n_samples, size_t max_buckets, int64_t multiple,
+                                            int64_t *lengths, size_t *n_lengths, cleat_error *error);
+
+/* Lays samples [n_samples] out in batches. With `draw` (training): a permutation of the samples, cut into
+ * batches within their buckets, the batches shuffled; a pure function of (samples, buckets, draw). `draw`
+ * NULL (evaluation): bucket by bucket, samples in the given order. The last batch of a bucket may be short;
+ * no sample is dropped. Buckets ascend by length; CLEAT_ERR_ARGUMENT names a sample longer than the last one.
+ */
+CLEAT_API cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *samples,
+                                            size_t n_samples, const cleat_bucket *buckets, size_t n_buckets,
+                                            const cleat_draw *draw, cleat_batches **batches,
+                                            cleat_error *error);
+CLEAT_API void cleat_batches_destroy(cleat_batches *batches);
+CLEAT_API size_t cleat_batches_count(const cleat_batches *batches);
+CLEAT_API const cleat_batch *cleat_batches_get(const cleat_batches *batches, size_t index);
+
+/* --- loader
+ * ---------------------------------------------------------------------------------------------------- */
+
+typedef struct cleat_loader cleat_loader;
+
+/* Everything pointed to must outlive the loader, but for the arrays `buckets` and `slots`, which are copied.
+ */
+typedef struct cleat_loader_setup {
+    const cleat_dataset *dataset;
+    const cleat_bucket *buckets;
+    size_t n_buckets;
+    int workers;        /* threads; 0: cleat_loader_next fills the batch itself */
+    bool persistent;    /* threads live from one pass to the next; false: they end with the pass */
+    const char *cpus;   /* CPUs near the card, a list as in cleat_device_facts.pinning ("0-7"); NULL or "any":
+                           all allowed */
+    void *const *slots; /* [n_slots] host memory (pinned staging buffers); see cleat_loader_slots */
+    size_t n_slots;
+    /* Where field `field` of bucket `bucket` lies in a slot: its byte offset, aligned to 4, for [B, shape...]
+     * with B = buckets[bucket].batch; -1: not wanted. Asked once, at creation. */
+    int64_t (*field_offset)(void *user, size_t bucket, size_t field);
+    /* Waits until slot `slot` may be overwritten (its last upload has left). Called by the thread that fills
+     * it. NULL: it always may. */
+    cleat_status (*slot_wait)(void *user, size_t slot, cleat_error *error);
+    void *user;
+} cleat_loader_setup;
+
+/* A batch that is ready. It is the consumer's until cleat_loader_release. */
+typedef struct cleat_loaded {
+    const cleat_batch *batch; /* NULL: the pass is over */
+    size_t index;             /* of the batch in the pass */
+    size_t slot;
+} cleat_loaded;
+
+typedef struct cleat_loader_stats {
+    uint64_t batches;    /* handed out */
+    double wait_seconds; /* the consumer stood in cleat_loader_next */
+    double fill_seconds; /* spent filling batches, summed over threads */
+} cleat_loader_stats;
+
+/* The number of slots that keeps `workers` threads `prefetch_factor` batches ahead each while the consumer
+ * holds `held`. */
+CLEAT_API size_t cleat_loader_slots(int workers, int prefetch_factor, size_t held);
+
+CLEAT_API cleat_status cleat_loader_create(const cleat_loader_setup *setup, cleat_loader **loader,
+                                           cleat_error *error);
+/* Stops a pass that is under way, joins the threads. Takes NULL. */
+CLEAT_API void cleat_loader_destroy(cleat_loader *loader);
+
+/* Starts a pass over batches [first, count), which must live until the pass is over or stopped. A pass that
+ * is under way is stopped first. `draw` is copied (NULL: evaluation). The batches must have been made with
+ * the buckets of the setup. */
+CLEAT_API cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batches *batches, size_t first,
+                                          const cleat_draw *draw, cleat_error *error);
+/* Hands out the next batch, in order whatever the number of threads; waits for it. After the last one
+ * loaded->batch is NULL. A batch that could not be filled ends the pass: its error, with the text of the
+ * thread that met it, is returned in its turn and from then on. Only bytes of wanted fields are written: the
+ * rest of a slot is the caller's. Waiting with no slot free and none being filled is CLEAT_ERR_ARGUMENT (the
+ * consumer holds them all). One consumer thread. */
+CLEAT_API cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat_error *error);
+/* Gives a slot back; it may be filled again as soon as slot_wait says so. */
+CLEAT_API void cleat_loader_release(cleat_loader *loader, size_t slot);
+/* Ends the pass and waits for the fills under way. Slots the consumer holds stay its own until it releases
+ * them. */
+CLEAT_API void cleat_loader_stop(cleat_loader *loader);
+CLEAT_API cleat_loader_stats cleat_loader_statistics(cleat_loader *loader);
+
+/* --- RNA
+ * ------------------------------------------------------------------------------------------------------- */
+
+/* Tokens A C G U N = 0 1 2 3 4. Padding is not in the table: it is CLEAT_RNA_PADDING, which cleat_embedding
+ * turns into a row of zeros, and `lengths` tells where it starts. */
+enum { CLEAT_RNA_TOKENS = 5, CLEAT_RNA_PADDING = -1 };
+
+/* Fields of an RNA dataset, in this order:
+ *   tokens   i32 [L]     padded with -1
+ *   lengths  i32 []      residues in this sample; 0 in an empty slot
+ *   coords   f32 [L, 3]  C1' atoms, Angstrom; 0 where unknown
+ *   mask     f32 [L]     1 where the C1' atom is known, else 0
+ *   partner  i32 [L]     index of the Watson-Crick (or G-U wobble) partner within the sample, or -1
+ * Sequences read for prediction have mask 0 and partner -1 everywhere. */
+typedef struct cleat_rna_options {
+    int64_t min_length; /* shorter chains are left out and counted */
+    int64_t
+        max_length; /* a longer chain gives a random window in training, its first residues in evaluation */
+    double val_fraction; /* where the files name no split: the share of entries that a hash of the id (up to
+                          * its last '_', so that the chains of one entry stay together) puts there */
+    double test_fraction;
+    uint64_t split_seed;
+    bool structures; /* true: chains without any coordinate are skipped and counted; false: kept (prediction)
+                      */
+} cleat_rna_options;
+
+/* min_length 1, max_length 1200, val_fraction 0.1, test_fraction 0, split_seed 0, structures true. */
+CLEAT_API cleat_rna_options cleat_rna_defaults(void);
+
+/* Reads RNA chains. `path` is
+ *   a folder with sequences.csv and labels.csv (Kaggle's "Stanford RNA 3D Folding" layout; without
+ * `structures` labels.csv may be absent), a folder of *.pdb files, or one such file (.pdb, .ent), a FASTA
+ * file (.fasta, .fa, .fna, .txt), or a sequences file (.csv): sequences only, so only without `structures`.
+ * `options` NULL: the defaults. Malformed input is CLEAT_ERR_FORMAT with file:line, cause and remedy. What is
+ * legitimate but not used (chains without coordinates, further conformations) is counted and logged as a
+ * warning. */
+CLEAT_API cleat_status cleat_rna_open(const char *path, const cleat_rna_options *options,
+                                      cleat_dataset **dataset, cleat_error *error);
+
+/* The whole chain, before any cut to max_length. NULL or 0 for a dataset of another kind. Borrowed. */
+CLEAT_API const char *cleat_rna_sequence(const cleat_dataset *dataset, size_t sample); /* letters A C G U N */
+CLEAT_API int64_t cleat_rna_chain_length(const cleat_dataset *dataset, size_t sample);
+CLEAT_API const float *cleat_rna_coords(const cleat_dataset *dataset, size_t sample);     /* [length, 3] */
+CLEAT_API const float *cleat_rna_mask(const cleat_dataset *dataset, size_t sample);       /* [length] */
+CLEAT_API const int32_t *cleat_rna_partners(const cleat_dataset *dataset, size_t sample); /* [length] */
+
+/* What a reader found, for the line a run prints at its start. */
+typedef struct cleat_rna_summary {
+    size_t chains, residues;
+    size_t missing;  /* residues without coordinates */
+    size_t unknown;  /* residues read as N */
+    size_t paired;   /* residues with a partner */
+    size_t skipped;  /* chains left out: no coordinates at all */
+    size_t shorter;  /* chains left out: shorter than min_length */
+    size_t longer;   /* chains longer than max_length */
+    size_t modified; /* PDB: modified nucleotides read as their parent */
+} cleat_rna_summary;
+CLEAT_API cleat_rna_summary cleat_rna_summarise(const cleat_dataset *dataset);
+
+/* A chain to write: coords [length, 3] C1' atoms, Angstrom. A residue whose coordinates are not finite is
+ * written as missing. */
+typedef struct cleat_rna_chain {
+    const char *id;
+    const char *sequence; /* [length] letters */
+    int64_t length;
+    const float *coords;
+} cleat_rna_chain;
+
+/* One C1' trace a chain (chains A, B, C, ...) with TER and END; fixed columns of the PDB format 3.3. At most
+ * 62 chains of 9999 residues, coordinates within (-1000, 10000) Angstrom. Written completely or not at all.
+ */
+CLEAT_API cleat_status cleat_rna_write_pdb(const char *path, const cleat_rna_chain *chains, size_t n_chains,
+                                           cleat_error *error);
+/* ID,resname,resid,x_1,y_1,z_1 of all chains; ID = id_resid; missing coordinates are empty. Written
+ * completely or not at all. */
+CLEAT_API cleat_status cleat_rna_write_csv(const char *path, const cleat_rna_chain *chains, size_t n_chains,
+                                           cleat_error *error);
+/* "FOLDER/ID.pdb", with every byte of the id outside [A-Za-z0-9._-] (and a leading dot) replaced by '_'.
+ * False when it is cut. */
+CLEAT_API bool cleat_rna_pdb_path(const char *folder, const char *id, char *path, size_t size);
+
+/* Ideal hairpins and duplexes in A-form geometry. */
+typedef struct cleat_rna_make {
+    size_t count; /* molecules; a duplex is two chains, so two samples */
+    uint64_t seed;
+    double duplex_fraction;
+    int stem_min, stem_max; /* base pairs of a hairpin's stem, and of a duplex */
+    int loop_min, loop_max; /* residues of a hairpin's loop, 4 .. 8 */
+    double gc;              /* share of G-C among the pairs; the rest is A-U with some G-U */
+    double val_fraction, test_fraction;
+    size_t pdb_files; /* the first molecules are written as pdb/ID.pdb too */
+} cleat_rna_make;
+
+/* count 400, seed 1, duplex_fraction 0.25, stem 4 .. 12, loop 4 .. 8, gc 0.55, val 0.1, test 0.1,
+ * pdb_files 4. */
+CLEAT_API cleat_rna_make cleat_rna_make_defaults(void);
+/* Writes sequences.csv, labels.csv and pdb/ into `folder` (made if needed). The same options give the same
+ * bytes. */
+CLEAT_API cleat_status cleat_data_make_rna(const char *folder, const cleat_rna_make *options,
+                                           cleat_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

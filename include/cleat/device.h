@@ -1,0 +1,77 @@
+/* Cards: finding them, what they are, and the handle through which everything else uses one. */
+#ifndef CLEAT_DEVICE_H
+#define CLEAT_DEVICE_H
+
+#include "cleat/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum cleat_device_kind { CLEAT_DEVICE_CPU, CLEAT_DEVICE_GPU, CLEAT_DEVICE_OTHER } cleat_device_kind;
+
+typedef enum cleat_vendor {
+    CLEAT_VENDOR_UNKNOWN,
+    CLEAT_VENDOR_NVIDIA,
+    CLEAT_VENDOR_AMD,
+    CLEAT_VENDOR_INTEL,
+    CLEAT_VENDOR_POCL,
+    CLEAT_VENDOR_OCLGRIND,
+} cleat_vendor;
+
+/* What is known of a card. Plain data without OpenCL types, so that planning and kernel selection work from a
+ * card that is not there. Sizes are bytes. */
+typedef struct cleat_device_facts {
+    char name[128];
+    char vendor_name[128];
+    char platform[128];
+    char driver[128]; /* CL_DRIVER_VERSION; part of every cache key */
+    cleat_device_kind kind;
+    cleat_vendor vendor;
+    int64_t memory_total;
+    int64_t memory_free;    /* 0 where nobody tells */
+    char memory_source[64]; /* where memory_free comes from: "NVML", "AMD query", "sysfs", "/proc/meminfo",
+                               ... */
+    int64_t max_allocation; /* largest single buffer */
+    int64_t alignment;      /* of every planned offset; at least 256 */
+    int64_t local_memory;   /* bytes a work-group may use; cleat's kernels stay within 32 KiB */
+    int32_t max_work_group;
+    int32_t compute_units;
+    bool unified_memory; /* host and device share memory */
+    bool half_extension; /* cl_khr_fp16 is listed; half STORAGE works everywhere without it */
+    bool double_extension;
+    int32_t pci_domain, pci_bus, pci_device, pci_function; /* pci_bus is -1 where unknown */
+    char pinning[64]; /* the CPUs near the card, as a list ("0-7"), or "any" */
+    /* The shape kernels are built in: one work-item with wide vectors on a CPU (work_group 1, lanes 16),
+     * groups with local memory and barriers on a GPU (work_group 256, lanes 4). CLEAT_DEVICE_SHAPE=gpu|cpu
+     * overrides it, so that a CPU can test what a card will run. */
+    int32_t work_group;
+    int32_t lanes;
+} cleat_device_facts;
+
+typedef struct cleat_device cleat_device;
+
+/* Lists the facts of all devices of all platforms, in the order cleat numbers them. `*facts` is allocated;
+ * release it with cleat_device_list_free. Finding none is CLEAT_ERR_NOT_FOUND with a message that says how to
+ * install a driver. */
+CLEAT_API cleat_status cleat_device_list(cleat_device_facts **facts, size_t *count, cleat_error *error);
+CLEAT_API void cleat_device_list_free(cleat_device_facts *facts);
+
+/* Opens a device. `selector`: "auto" (a GPU with the most memory if there is one, else a CPU), "gpu", "cpu",
+ * a number as listed by cleat_device_list, or a part of a name (case-insensitive). No match, or more than one
+ * match by name, is an error that lists what there is. The caller closes it. */
+CLEAT_API cleat_status cleat_device_open(const char *selector, cleat_device **device, cleat_error *error);
+CLEAT_API void cleat_device_close(cleat_device *device);
+
+CLEAT_API const cleat_device_facts *cleat_device_get_facts(const cleat_device *device);
+
+/* Bytes of device buffers that are allocated at this moment, and the most there ever were. */
+CLEAT_API int64_t cleat_device_allocated(const cleat_device *device);
+CLEAT_API int64_t cleat_device_peak(const cleat_device *device);
+
+CLEAT_API const char *cleat_device_kind_text(cleat_device_kind kind);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,60 @@
+/* A plan bound to a device: buffers allocated once, kernels created once, then run many times. */
+#ifndef CLEAT_EXEC_H
+#define CLEAT_EXEC_H
+
+#include "cleat/device.h"
+#include "cleat/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cleat_exec cleat_exec;
+
+/* Allocates exactly cleat_plan_bytes(plan) on the device, compiles the kernels of all graphs (in parallel,
+ * binaries cached) and zeroes every persistent buffer. `plan` and `device` must outlive it. On failure
+ * nothing stays allocated. */
+CLEAT_API cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cleat_exec **exec,
+                                         cleat_error *error);
+CLEAT_API void cleat_exec_destroy(cleat_exec *exec);
+
+/* Enqueues all nodes of graph `graph` (an index into the plan's graphs) in order. Waits for nothing. The
+ * first run of a graph creates its kernels and sets their arguments. */
+CLEAT_API cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *error);
+/* Enqueues only the nodes [first, last) by index: for tests, benchmarks and profiling. */
+CLEAT_API cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last,
+                                            cleat_error *error);
+/* Waits until everything enqueued is done. A kernel that failed is reported here, by name. */
+CLEAT_API cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error);
+
+/* Copies a whole tensor from or to the host in its own dtype; `graph` says in which graph's layout it lies
+ * (any graph for a persistent tensor). Ordered after all enqueued work; waits. */
+CLEAT_API cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor *tensor,
+                                        const void *values, cleat_error *error);
+CLEAT_API cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor *tensor,
+                                       void *values, cleat_error *error);
+
+/* A batch of inputs in pinned host memory, laid out as the graph's inputs lie on the device, so that one
+ * transfer moves it. Several may be alive: a loader fills one while another travels. */
+typedef struct cleat_staging cleat_staging;
+
+/* `bytes`: at least the input bytes of every graph it will be used for (cleat_exec_input_bytes). */
+CLEAT_API cleat_status cleat_staging_create(cleat_exec *exec, int64_t bytes, cleat_staging **staging,
+                                            cleat_error *error);
+CLEAT_API void cleat_staging_destroy(cleat_staging *staging);
+CLEAT_API void *cleat_staging_data(cleat_staging *staging);
+CLEAT_API int64_t cleat_exec_input_bytes(const cleat_exec *exec, size_t graph);
+/* Byte offset of an input of `graph` in a staging buffer. */
+CLEAT_API int64_t cleat_exec_input_offset(const cleat_exec *exec, size_t graph, const cleat_tensor *input);
+/* Starts the transfer on the transfer queue, without waiting; the graph's next run waits for it on the
+ * device. At most one upload per run of a graph. */
+CLEAT_API cleat_status cleat_exec_upload(cleat_exec *exec, size_t graph, cleat_staging *staging,
+                                         cleat_error *error);
+/* Waits until the last upload of this buffer has left host memory: then it may be filled again. Thread-safe:
+ * called by loader threads. */
+CLEAT_API cleat_status cleat_staging_wait(cleat_staging *staging, cleat_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,145 @@
+/* Graphs of tensors: the builder, the parameters that graphs share, autodiff, and the memory plan.
+ *
+ * Nothing here knows OpenCL: a graph is built, differentiated and planned without a card.
+ *
+ * Building needs no error check a line. The graph remembers its first error; later calls pass NULL tensors
+ * through and do nothing; the caller asks once, with cleat_graph_status. */
+#ifndef CLEAT_GRAPH_H
+#define CLEAT_GRAPH_H
+
+#include "cleat/core.h"
+#include "cleat/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum cleat_dtype { CLEAT_F32, CLEAT_F16, CLEAT_BF16, CLEAT_I32, CLEAT_U32 } cleat_dtype;
+
+CLEAT_API int cleat_dtype_size(cleat_dtype dtype); /* bytes */
+CLEAT_API const char *cleat_dtype_name(cleat_dtype dtype);
+
+enum { CLEAT_MAX_RANK = 5, CLEAT_NAME = 64 };
+
+typedef struct cleat_store cleat_store;   /* parameters, gradients, optimizer state: what outlives a graph */
+typedef struct cleat_graph cleat_graph;   /* nodes in execution order, and their tensors */
+typedef struct cleat_tensor cleat_tensor; /* owned by its graph, or by the store when it is persistent */
+typedef struct cleat_plan cleat_plan;     /* where every tensor of every graph lies */
+
+/* --- store
+ * ----------------------------------------------------------------------------------------------------- */
+
+/* How a parameter starts. Every value is drawn from Philox keyed by (seed, name), so that it does not depend
+ * on the order in which parameters were declared. */
+typedef enum cleat_init_kind {
+    CLEAT_INIT_ZERO,
+    CLEAT_INIT_CONSTANT, /* value */
+    CLEAT_INIT_UNIFORM,  /* [-value, value) */
+    CLEAT_INIT_NORMAL,   /* mean 0, standard deviation `value` */
+} cleat_init_kind;
+
+typedef struct cleat_init {
+    cleat_init_kind kind;
+    float value;
+} cleat_init;
+
+CLEAT_API cleat_status cleat_store_create(cleat_store **store, cleat_error *error);
+CLEAT_API void cleat_store_destroy(cleat_store *store);
+
+/* The number of parameters (tensors), and of their elements. */
+CLEAT_API size_t cleat_store_count(const cleat_store *store);
+CLEAT_API int64_t cleat_store_elements(const cleat_store *store);
+/* The i-th parameter in the order of declaration; its gradient; its moments (which = 0, 1); borrowed. */
+CLEAT_API cleat_tensor *cleat_store_param(const cleat_store *store, size_t i);
+CLEAT_API cleat_tensor *cleat_store_grad(const cleat_store *store, size_t i);
+CLEAT_API cleat_tensor *cleat_store_moment(const cleat_store *store, size_t i, int which);
+CLEAT_API cleat_tensor *cleat_store_find(const cleat_store *store,
+                                         const char *name); /* NULL where there is none */
+/* Fills `values` [elements of tensor] with the parameter's starting values. */
+CLEAT_API void cleat_param_initialise(const cleat_store *store, const cleat_tensor *param, uint64_t seed,
+                                      float *values);
+
+/* --- graph
+ * ----------------------------------------------------------------------------------------------------- */
+
+CLEAT_API cleat_status cleat_graph_create(cleat_store *store, const char *name, cleat_graph **graph,
+                                          cleat_error *error);
+CLEAT_API void cleat_graph_destroy(cleat_graph *graph);
+/* CLEAT_OK, or the first error of the calls that built the graph, copied to `error`. */
+CLEAT_API cleat_status cleat_graph_status(const cleat_graph *graph, cleat_error *error);
+
+/* A tensor the host fills before each run. */
+CLEAT_API cleat_tensor *cleat_input(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
+                                    const int64_t *shape);
+/* The parameter `name` (f32) of the graph's store: declared at first use; a later use must name the same
+ * shape. */
+CLEAT_API cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
+                                    cleat_init init);
+/* A small persistent tensor (not trained, zero at start) of the store, shared by all graphs that name it. */
+CLEAT_API cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
+                                    const int64_t *shape);
+/* Marks a tensor whose value the host reads after the run: its bytes are not reused within the graph. */
+CLEAT_API void cleat_keep(cleat_graph *graph, cleat_tensor *tensor);
+
+/* Appends the nodes that compute the gradient of `loss` ([1], f32) for every parameter and every input that
+ * asked for one. Parameter gradients ACCUMULATE into the store's gradient buffer (the optimizer zeroes it);
+ * gradients of activations are tensors of their own. `seed` ([1], f32) is the gradient that arrives at the
+ * loss: 1, or a loss scale. */
+CLEAT_API void cleat_backward(cleat_graph *graph, cleat_tensor *loss, cleat_tensor *seed);
+/* Asks cleat_backward for the gradient of an input; call before the input is used. */
+CLEAT_API void cleat_want_grad(cleat_graph *graph, cleat_tensor *input);
+/* The gradient cleat_backward computed (for a parameter: its place in the store); NULL where there is none.
+ * Borrowed. */
+CLEAT_API cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_tensor *tensor);
+
+CLEAT_API cleat_tensor *cleat_graph_find(const cleat_graph *graph, const char *name);
+CLEAT_API size_t cleat_graph_nodes(const cleat_graph *graph);
+
+CLEAT_API const char *cleat_tensor_name(const cleat_tensor *tensor);
+CLEAT_API cleat_dtype cleat_tensor_dtype(const cleat_tensor *tensor);
+CLEAT_API int cleat_tensor_rank(const cleat_tensor *tensor);
+CLEAT_API const int64_t *cleat_tensor_shape(const cleat_tensor *tensor);
+CLEAT_API int64_t cleat_tensor_elements(const cleat_tensor *tensor);
+CLEAT_API int64_t cleat_tensor_bytes(const cleat_tensor *tensor);
+
+/* --- plan
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* What the bytes of a plan are for, as a user knows them. */
+#define CLEAT_CATEGORY_LIST(X)                                                                               \
+    X(CLEAT_BYTES_PARAMETERS, "parameters")                                                                  \
+    X(CLEAT_BYTES_GRADIENTS, "gradients")                                                                    \
+    X(CLEAT_BYTES_OPTIMIZER, "optimizer")                                                                    \
+    X(CLEAT_BYTES_STATE, "state")                                                                            \
+    X(CLEAT_BYTES_INPUTS, "inputs")                                                                          \
+    X(CLEAT_BYTES_ARENA, "activations and workspace")
+
+typedef enum cleat_category {
+#define CLEAT_CATEGORY_ENUM(code, text) code,
+    CLEAT_CATEGORY_LIST(CLEAT_CATEGORY_ENUM)
+#undef CLEAT_CATEGORY_ENUM
+        CLEAT_CATEGORIES,
+} cleat_category;
+
+CLEAT_API const char *cleat_category_name(cleat_category category);
+
+/* Lays out every tensor of `graphs` [count], which share one store and run one after the other, never at
+ * once: they share the arena. Chooses each node's kernel variant for `facts`. A pure function: allocates
+ * nothing on any device. The graphs and the store must outlive the plan. CLEAT_ERR_FIT names the tensor that
+ * is larger than the device's largest buffer. */
+CLEAT_API cleat_status cleat_plan_create(cleat_graph *const *graphs, size_t count,
+                                         const cleat_device_facts *facts, cleat_plan **plan,
+                                         cleat_error *error);
+CLEAT_API void cleat_plan_destroy(cleat_plan *plan);
+/* Bytes that cleat_exec_create will allocate: all of them, and of one category. */
+CLEAT_API int64_t cleat_plan_bytes(const cleat_plan *plan);
+CLEAT_API int64_t cleat_plan_category_bytes(const cleat_plan *plan, cleat_category category);
+/* The arena's lower bound: the largest sum of live tensors at one node of one graph. */
+CLEAT_API int64_t cleat_plan_lower_bound(const cleat_plan *plan);
+/* The name of the node at which that bound is reached. */
+CLEAT_API const char *cleat_plan_peak_node(const cleat_plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

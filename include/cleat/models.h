@@ -1,0 +1,87 @@
+/* Models: a family is its graph, its loss terms, its metrics, and how its predictions are written.
+ *
+ * Letters: B slots of a batch, L padded length, K loss terms. */
+#ifndef CLEAT_MODELS_H
+#define CLEAT_MODELS_H
+
+#include "cleat/data.h"
+#include "cleat/graph.h"
+#include "cleat/profile.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cleat_model cleat_model;
+
+typedef enum cleat_mode {
+    CLEAT_MODE_TRAIN,    /* dropout, loss, gradients */
+    CLEAT_MODE_EVALUATE, /* loss and output */
+    CLEAT_MODE_PREDICT,  /* output only: needs no reference */
+} cleat_mode;
+
+/* The family named by profile->model.type. The profile is copied. */
+CLEAT_API cleat_status cleat_model_create(const cleat_profile *profile, cleat_model **model,
+                                          cleat_error *error);
+CLEAT_API void cleat_model_destroy(cleat_model *model);
+CLEAT_API const char *cleat_model_name(const cleat_model *model);
+
+/* The terms of the loss and their weights; each is a line in the log. */
+CLEAT_API int cleat_model_terms(const cleat_model *model);
+CLEAT_API const char *cleat_model_term(const cleat_model *model, int term);
+
+/* Figures of an evaluation, besides the loss terms. */
+CLEAT_API int cleat_model_metrics(const cleat_model *model);
+CLEAT_API const char *cleat_model_metric(const cleat_model *model, int metric);
+CLEAT_API bool cleat_model_metric_rises(const cleat_model *model, int metric); /* higher is better */
+
+/* Opens the data the model learns from or (labelled false) predicts for. */
+CLEAT_API cleat_status cleat_model_open_data(const cleat_model *model, const char *path, bool labelled,
+                                             cleat_dataset **dataset, cleat_error *error);
+
+/* What a built graph offers. Inputs carry the names of the dataset's fields, and besides
+ *   scale  f32 [K, B]  the weight of each sample in each loss term (cleat_model_scale)
+ *   rng    u32 [4]     dropout: seed low, seed high, micro-step, 0
+ *   seed   f32 [1]     the gradient that arrives at the loss: 1 */
+typedef struct cleat_model_graph {
+    cleat_tensor *output; /* kept */
+    cleat_tensor *loss;   /* f32 [1], kept; NULL when predicting */
+    cleat_tensor *terms;  /* f32 [K] state: every run adds its weighted terms; NULL when predicting */
+} cleat_model_graph;
+
+/* Appends the model for batches [B, L] to an empty graph, gradients included in training mode. Errors stay
+ * with the graph. */
+CLEAT_API void cleat_model_build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
+                                 int64_t length, cleat_model_graph *built);
+
+/* A batch on the host: what the loader filled. */
+typedef struct cleat_host_batch {
+    int64_t batch, length;     /* B, L */
+    const void *const *fields; /* by the dataset's field index, each [B, shape...] */
+} cleat_host_batch;
+
+/* Writes scale [K, B] so that the loss of a window of micro-batches is the mean over its `window_samples`
+ * samples: the gradients of all its micro-batches add up to those of one large batch. */
+CLEAT_API void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch,
+                                 int64_t window_samples, float *scale);
+
+/* Adds the metrics of a batch: output [B, ...] f32 as the graph wrote it. sums [metrics] and counts [metrics]
+ * are running totals; a metric's value is sum / count. */
+CLEAT_API cleat_status cleat_model_measure(const cleat_model *model, const cleat_host_batch *batch,
+                                           const float *output, double *sums, double *counts,
+                                           cleat_error *error);
+
+/* Collects predictions and writes them into a folder. */
+typedef struct cleat_prediction {
+    const cleat_dataset *dataset;
+    size_t sample;
+    const float *output; /* this sample's part, [L, ...] */
+    int64_t length;      /* L it was padded to */
+} cleat_prediction;
+CLEAT_API cleat_status cleat_model_write(const cleat_model *model, const cleat_prediction *predictions,
+                                         size_t count, const char *folder, cleat_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,125 @@
+/* The operations: each appends its nodes to a graph and returns its output, owned by the graph.
+ *
+ * Letters: B batch, L length, D width, H heads, K fan_in, N fan_out, V vocabulary. `[..., D]` is any number
+ * of leading extents. T is the storage type of activations (f32, f16, bf16); parameters, statistics and
+ * losses are f32. Every op has a gradient unless it says otherwise. An op that gets a NULL required input
+ * returns NULL: see cleat_graph_status. */
+#ifndef CLEAT_OPS_H
+#define CLEAT_OPS_H
+
+#include "cleat/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* x as another storage type. [...] -> [...] */
+CLEAT_API cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype);
+
+/* y = a + b, same shape and dtype. */
+CLEAT_API cleat_tensor *cleat_add(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b);
+
+/* Row tokens[b, l] of the table; a token outside [0, V) gives a row of zeros and no gradient.
+ * tokens i32 [B, L], table f32 [V, D] -> `storage` [B, L, D]. The table's gradient has a fixed order of
+ * summation. */
+CLEAT_API cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table,
+                                        cleat_dtype storage);
+
+/* x + sinusoidal positions (Vaswani et al. 2017, section 3.5): sine in even, cosine in odd columns. With
+ * lengths (i32 [B], else NULL) the first half of the columns is the table of width D/2 at l, the second half
+ * that at lengths[b] - 1 - l (0 behind the end): what is near the other end of a chain is known too. D even;
+ * a multiple of 4 with lengths. [B, L, D] -> [B, L, D] */
+CLEAT_API cleat_tensor *cleat_positions(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths);
+
+/* y = x weight^T + bias + residual. x T [..., K], weight T [N, K] (stored as PyTorch does), bias f32 [N] or
+ * NULL, residual T [..., N] or NULL -> T [..., N]. */
+CLEAT_API cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight,
+                                     cleat_tensor *bias, cleat_tensor *residual);
+
+/* Layer normalisation over the last extent (Ba et al. 2016), biased variance, y = (x - mean) / sqrt(var +
+ * eps) * gamma + beta. x T [..., D], gamma f32 [D], beta f32 [D] -> T [..., D]. */
+CLEAT_API cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma,
+                                         cleat_tensor *beta, float eps);
+
+/* GELU with the error function (Hendrycks & Gimpel 2016): x * 0.5 * (1 + erf(x / sqrt(2))). [...] -> [...] */
+CLEAT_API cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x);
+
+/* Multi-head self-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block: no L x L tensor exists
+ * (Dao et al. 2022). qkv T [B, L, 3D]: queries, keys, values side by side, each [H, D/H]. lengths i32 [B] or
+ * NULL: keys at lengths[b] and later are hidden; outputs of rows at lengths[b] and later are 0 and pass no
+ * gradient. D/H <= 128 -> T [B, L, D]. */
+CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths,
+                                        int heads);
+
+/* Zeroes each element with probability `rate` and scales the rest by 1 / (1 - rate). The mask is
+ * Philox4x32-10 keyed by rng[0..1] (seed) at counter (element / 4, stream of this node, rng[2] (step));
+ * backward makes it again, nothing is stored. rng u32 [4]. [...] -> [...]. rate 0 returns x. */
+CLEAT_API cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate);
+
+/* The sum of scalars: n tensors f32 [1] -> f32 [1]. n <= 8. */
+CLEAT_API cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scalars, int n);
+
+/* state[index] += scalar, for figures the host reads later. scalar f32 [1], state f32 [n]. No gradient. */
+CLEAT_API void cleat_record(cleat_graph *graph, cleat_tensor *scalar, cleat_tensor *state, int index);
+
+/* The 2-norm of the store's whole gradient, in a fixed order of summation
+ * -> f32 [1]. No gradient. */
+CLEAT_API cleat_tensor *cleat_grad_norm(cleat_graph *graph);
+
+/* One AdamW step (Loshchilov & Hutter 2019, decoupled decay, PyTorch's order of operations) over the flat
+ * parameter, gradient and moment buffers in one pass, which also clips the gradient by its global norm
+ * (coefficient min(1, max_norm / (norm + 1e-6)); max_norm 0: no clipping) and zeroes it. A norm that is not
+ * finite leaves parameters and moments untouched (gradients are zeroed). hyper f32 [8]: learning rate, beta1,
+ * beta2, eps, weight decay, max_norm, 1 - beta1^t, 1 - beta2^t. norm f32 [1]. No gradient. */
+CLEAT_API void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm);
+
+/* Moves the figures of a step into row slot[0] % R of a ring the host reads every few steps, and zeroes
+ * `terms`: ring[row] = (terms[0..n), norm[0]). terms f32 [n] (state), norm f32 [1], slot i32 [1], ring f32
+ * [R, n + 1] (state). No gradient. */
+CLEAT_API void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *slot,
+                            cleat_tensor *ring);
+
+/* --- C1' traces (RNA)
+ * ------------------------------------------------------------------------------------------- */
+
+/* Coordinates from each residue's step and turn relative to the one before, integrated along the chain as
+ * rigid motions. All zero gives an ideal A-form helix (rise 2.81 A, 32.7 degrees, radius 8.9 A). Formulas:
+ * cl/rigid_chain.cl. steps T [B, L, 6] (step in Angstrom, turn as a quaternion's vector part), lengths i32
+ * [B] -> f32 [B, L, 3]; rows at lengths[b] and later are 0. */
+CLEAT_API cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths);
+
+/* What a structure loss measures; formulas in cl/structure_loss.cl. All but COORDINATE are invariant to
+ * rotation and translation. */
+typedef enum cleat_structure_loss_kind {
+    CLEAT_LOSS_DISTANCE,   /* Huber error of all pair distances */
+    CLEAT_LOSS_LDDT,       /* smooth local distance difference within `lower` Angstrom */
+    CLEAT_LOSS_CLASH,      /* residues 2 and more apart along the chain, nearer than `lower` */
+    CLEAT_LOSS_COORDINATE, /* squared error of coordinates */
+    CLEAT_LOSS_BOND,       /* neighbours' distance outside [lower, upper]; eps under the root */
+    CLEAT_LOSS_ANGLE,      /* cosine of the turn below `lower` */
+    CLEAT_LOSS_HANDEDNESS, /* signed volume of four residues: distances do not see mirror images */
+    CLEAT_LOSS_BASE_PAIR,  /* Huber error of paired residues' distance from `lower` */
+} cleat_structure_loss_kind;
+
+typedef struct cleat_structure_loss_spec {
+    cleat_structure_loss_kind kind;
+    int term; /* row of scale */
+    float lower, upper, eps;
+} cleat_structure_loss_spec;
+
+/* The reference: coords f32 [B, L, 3], mask f32 [B, L] (1 known), lengths i32 [B], partner i32 [B, L] (-1
+ * none). Only lengths is needed by every kind. */
+typedef struct cleat_structure {
+    cleat_tensor *coords, *mask, *lengths, *partner;
+} cleat_structure;
+
+/* sum over b of scale[term, b] * mean over the chain's items. x f32 [B, L, 3], scale f32 [terms, B] -> f32
+ * [1]. No L x L tensor exists. */
+CLEAT_API cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec,
+                                             cleat_tensor *x, const cleat_structure *truth,
+                                             cleat_tensor *scale);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

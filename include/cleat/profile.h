@@ -1,0 +1,170 @@
+/* Profiles: what to train and how, as an INI file.
+ *
+ * One schema table (src/profile/schema.c) gives each key its type, range, default and help; validation, the
+ * help text and the resolved dump are made from it. Reading and `--set section.key=value` obey the same rules
+ * and give the same errors: the place, the line's text, what is allowed, the nearest known name.
+ *
+ * Sections and keys: cleat_profile_help. Lines starting with # or ; are comments, as is what follows " ;" on
+ * a line. A line may have 196 characters; one that ends in a backslash goes on in the next. Relative paths
+ * are relative to the current directory of the process, not to the profile. */
+#ifndef CLEAT_PROFILE_H
+#define CLEAT_PROFILE_H
+
+#include "cleat/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Values that stand for a word. `auto`: the run decides, and says what it became. `none`: off. */
+enum { CLEAT_AUTO = -1, CLEAT_NONE = 0 };
+
+enum { CLEAT_PROFILE_TEXT = 1024, CLEAT_PROFILE_LIST = 16 };
+
+typedef enum cleat_model_type { CLEAT_MODEL_RNA_TRANSFORMER } cleat_model_type;
+typedef enum cleat_rna_head { CLEAT_RNA_HEAD_FRAMES, CLEAT_RNA_HEAD_ABSOLUTE } cleat_rna_head;
+typedef enum cleat_position_kind { CLEAT_POSITIONS_START, CLEAT_POSITIONS_BOTH_ENDS } cleat_position_kind;
+typedef enum cleat_data_format {
+    CLEAT_DATA_AUTO,
+    CLEAT_DATA_CSV,
+    CLEAT_DATA_PDB,
+    CLEAT_DATA_FASTA,
+} cleat_data_format;
+typedef enum cleat_lr_scaling {
+    CLEAT_LR_SCALING_NONE,
+    CLEAT_LR_SCALING_LINEAR,
+    CLEAT_LR_SCALING_SQRT,
+} cleat_lr_scaling;
+typedef enum cleat_schedule_type {
+    CLEAT_SCHEDULE_CONSTANT,
+    CLEAT_SCHEDULE_COSINE,
+    CLEAT_SCHEDULE_STEP,
+} cleat_schedule_type;
+typedef enum cleat_precision {
+    CLEAT_PRECISION_AUTO,
+    CLEAT_PRECISION_F32,
+    CLEAT_PRECISION_F16,
+    CLEAT_PRECISION_BF16,
+} cleat_precision;
+typedef enum cleat_checkpointing {
+    CLEAT_CHECKPOINTING_AUTO,
+    CLEAT_CHECKPOINTING_FALSE,
+    CLEAT_CHECKPOINTING_TRUE,
+} cleat_checkpointing;
+
+typedef struct cleat_int_list {
+    int64_t count; /* CLEAT_AUTO: the run decides */
+    int64_t values[CLEAT_PROFILE_LIST];
+} cleat_int_list;
+
+typedef struct cleat_profile {
+    struct {
+        int type; /* cleat_model_type */
+        int64_t d_model, heads, layers, d_ff;
+        double dropout;
+        int head;      /* cleat_rna_head */
+        int positions; /* cleat_position_kind */
+    } model;
+    struct {
+        char path[CLEAT_PROFILE_TEXT];
+        int format; /* cleat_data_format */
+        int64_t max_length;
+        double val_fraction;    /* of the samples, where the data name no split */
+        cleat_int_list buckets; /* padded lengths, ascending */
+        int64_t limit;          /* train on the first so many samples; CLEAT_NONE: all */
+        double mutation, crop;  /* part of the training samples changed so */
+    } data;
+    struct { /* weights of the terms */
+        double pair_distance, lddt, handedness, bond_length, bond_angle, clash, base_pair, coordinate;
+    } loss;
+    struct {
+        int64_t epochs;
+        int64_t batch_size;                  /* samples a micro-batch, or CLEAT_AUTO */
+        int64_t effective_batch_size;        /* samples an optimizer step, or CLEAT_AUTO */
+        int64_t gradient_accumulation_steps; /* micro-batches an optimizer step, or CLEAT_AUTO */
+        double learning_rate;
+        int64_t base_batch_size; /* CLEAT_NONE: not given */
+        int lr_scaling;          /* cleat_lr_scaling */
+        int64_t warmup_epochs, warmup_steps;
+        double warmup_start_lr;
+        int schedule; /* cleat_schedule_type */
+        int64_t step_epochs;
+        double step_gamma, min_learning_rate;
+        int precision;              /* cleat_precision */
+        int gradient_checkpointing; /* cleat_checkpointing */
+        double max_grad_norm;       /* CLEAT_NONE: no clipping */
+        double weight_decay, beta1, beta2, eps;
+    } train;
+    struct {
+        int64_t num_workers; /* or CLEAT_AUTO */
+        bool pin_memory;
+        int64_t prefetch_factor; /* batches ready, a worker */
+        bool persistent_workers;
+    } loader;
+    struct {
+        char device[CLEAT_PROFILE_TEXT]; /* as cleat_device_open takes it */
+        int64_t seed;
+        char out[CLEAT_PROFILE_TEXT]; /* the run's folder */
+        double max_memory_usage;      /* fraction of the device's free memory */
+        int64_t checkpoint_every_epochs, checkpoint_every_minutes;
+        int64_t keep_checkpoints;
+        int64_t evaluate_every_epochs;
+        int64_t early_stopping_patience; /* evaluations without a better metric; CLEAT_NONE: never */
+        char metric[64];                 /* chooses `best` and ends the run early */
+        int64_t time_budget;             /* seconds; CLEAT_NONE: none */
+        int64_t log_every_steps;
+    } run;
+    struct cleat_profile_origins *origins; /* where each value was given; internal */
+} cleat_profile;
+
+/* A profile of defaults. The caller destroys it. */
+CLEAT_API cleat_status cleat_profile_create(cleat_profile **profile, cleat_error *error);
+CLEAT_API void cleat_profile_destroy(cleat_profile *profile);
+
+/* Reads `path`, applies the assignments ("section.key=value") [count] in order, and checks the whole. All
+ * that a program needs. */
+CLEAT_API cleat_status cleat_profile_load(const char *path, const char *const *assignments, size_t count,
+                                          cleat_profile **profile, cleat_error *error);
+
+/* The steps of cleat_profile_load. Reading and setting judge each value by itself. A failed cleat_profile_set
+ * leaves the profile as it was; after a failed reading it is good for destroying only. `name` stands for the
+ * file in messages. */
+CLEAT_API cleat_status cleat_profile_read(cleat_profile *profile, const char *path, cleat_error *error);
+CLEAT_API cleat_status cleat_profile_read_text(cleat_profile *profile, const char *name, const char *text,
+                                               size_t size, cleat_error *error);
+CLEAT_API cleat_status cleat_profile_set(cleat_profile *profile, const char *assignment, cleat_error *error);
+/* Values that contradict one another, are missing, or that this version cannot do. */
+CLEAT_API cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *error);
+
+/* The value of "section.key" as text, as the dump prints it. CLEAT_ERR_NOT_FOUND where there is no such key.
+ */
+CLEAT_API cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, char *text,
+                                         size_t size, cleat_error *error);
+/* The profile as an INI text with comments, every key with its value: loading it gives the same profile. A
+ * run first writes what `auto` became into the fields. The caller frees *text with free(). */
+CLEAT_API cleat_status cleat_profile_dump(const cleat_profile *profile, char **text, cleat_error *error);
+/* The dump, written to a file (a temporary name, synced, renamed). */
+CLEAT_API cleat_status cleat_profile_write(const cleat_profile *profile, const char *path,
+                                           cleat_error *error);
+/* Every section and key with type, range, default and meaning, for --help. The caller frees *text with
+ * free(). */
+CLEAT_API cleat_status cleat_profile_help(char **text, cleat_error *error);
+
+/* A hash (32 hexadecimal digits and a zero) of the settings that decide which bits a run computes: not of
+ * devices, folders, workers, logging, or when to checkpoint and stop. */
+CLEAT_API void cleat_profile_hash(const cleat_profile *profile, char text[33]);
+/* Writes those settings of `now` that differ from `then` to `text`, as "train.epochs = 40 (was 30), ...";
+ * returns how many. */
+CLEAT_API size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile *now, char *text,
+                                           size_t size);
+
+/* Samples an optimizer step: effective_batch_size, or where that is auto batch_size x
+ * gradient_accumulation_steps, or 8 where batch_size is auto too. It does not depend on the card. */
+CLEAT_API int64_t cleat_profile_effective_batch(const cleat_profile *profile);
+/* Whether a larger value of run.metric is a better one. */
+CLEAT_API bool cleat_profile_metric_ascends(const cleat_profile *profile);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

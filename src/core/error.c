@@ -1,0 +1,46 @@
+/* Status texts and error sentences. */
+#include "cleat/core.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *cleat_status_text(cleat_status status) {
+    switch (status) {
+#define CLEAT_STATUS_CASE(code, text)                                                                        \
+    case code:                                                                                               \
+        return text;
+        CLEAT_STATUS_LIST(CLEAT_STATUS_CASE)
+#undef CLEAT_STATUS_CASE
+    }
+    return "unknown status";
+}
+
+const char *cleat_version(void) {
+    return CLEAT_VERSION;
+}
+
+cleat_status cleat_fail(cleat_error *error, cleat_status status, const char *format, ...) {
+    if (error) {
+        va_list arguments;
+        va_start(arguments, format);
+        error->status = status;
+        error->cl_code = 0;
+        vsnprintf(error->text, sizeof error->text, format, arguments);
+        va_end(arguments);
+    }
+    return status;
+}
+
+cleat_status cleat_fail_in(cleat_error *error, cleat_status status, const char *format, ...) {
+    if (!error) return status;
+    char what[CLEAT_ERROR_TEXT / 2], inner[CLEAT_ERROR_TEXT];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    memcpy(inner, error->text, sizeof inner);
+    int used = snprintf(error->text, sizeof error->text, "%s: ", what);
+    snprintf(error->text + used, sizeof error->text - (size_t)used, "%s", inner);
+    return error->status;
+}

@@ -1,0 +1,163 @@
+/* Files: whole reads, atomic writes, folders, the cache folder, hashes. */
+#include "core/files.h"
+
+#include "core/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum { PATH_BYTES = 4096 };
+
+static cleat_status io_fail(cleat_error *error, const char *path, const char *what) {
+    cleat_status status = errno == ENOENT ? CLEAT_ERR_NOT_FOUND : CLEAT_ERR_IO;
+    return cleat_fail(error, status, "%s: cannot %s: %s", path, what, strerror(errno));
+}
+
+cleat_status cleat_file_read(const char *path, char **data, size_t *size, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    struct stat about;
+    char *bytes = NULL;
+    size_t used = 0;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return io_fail(error, path, "open");
+    if (fstat(file, &about) != 0) {
+        status = io_fail(error, path, "stat");
+        goto done;
+    }
+    if (!S_ISREG(about.st_mode)) {
+        status = cleat_fail(error, CLEAT_ERR_IO, "%s: is not a regular file", path);
+        goto done;
+    }
+    bytes = cleat_alloc((size_t)about.st_size + 1, 1);
+    if (!bytes) {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld bytes", path,
+                            (long long)about.st_size);
+        goto done;
+    }
+    while (used < (size_t)about.st_size) {
+        ssize_t got = read(file, bytes + used, (size_t)about.st_size - used);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            status = io_fail(error, path, "read");
+            goto done;
+        }
+        if (got == 0) break; /* the file shrank meanwhile: what is there is what it holds */
+        used += (size_t)got;
+    }
+    bytes[used] = 0;
+    *data = bytes;
+    *size = used;
+    bytes = NULL;
+done:
+    cleat_free(bytes);
+    close(file);
+    return status;
+}
+
+static cleat_status write_all(int file, const char *path, const void *data, size_t size, cleat_error *error) {
+    for (size_t done = 0; done < size;) {
+        ssize_t put = write(file, (const char *)data + done, size - done);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return io_fail(error, path, "write");
+        done += (size_t)put;
+    }
+    return CLEAT_OK;
+}
+
+static void folder_of(const char *path, char *folder) {
+    snprintf(folder, PATH_BYTES, "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (!slash)
+        snprintf(folder, PATH_BYTES, ".");
+    else if (slash == folder)
+        folder[1] = 0;
+    else
+        *slash = 0;
+}
+
+cleat_status cleat_folder_sync(const char *path, cleat_error *error) {
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return io_fail(error, path, "open");
+    cleat_status status = fsync(folder) == 0 || errno == EINVAL ? CLEAT_OK : io_fail(error, path, "sync");
+    close(folder);
+    return status;
+}
+
+cleat_status cleat_file_write(const char *path, const void *data, size_t size, cleat_error *error) {
+    char temporary[PATH_BYTES], folder[PATH_BYTES];
+    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid()) >= sizeof temporary)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
+    folder_of(path, folder);
+    int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (file < 0) return io_fail(error, temporary, "create");
+    cleat_status status = write_all(file, temporary, data, size, error);
+    if (status == CLEAT_OK && fsync(file) != 0) status = io_fail(error, temporary, "sync");
+    if (close(file) != 0 && status == CLEAT_OK) status = io_fail(error, temporary, "close");
+    if (status == CLEAT_OK && rename(temporary, path) != 0) status = io_fail(error, path, "rename to");
+    if (status != CLEAT_OK) {
+        unlink(temporary);
+        return status;
+    }
+    return cleat_folder_sync(folder, error);
+}
+
+cleat_status cleat_folder_make(const char *path, cleat_error *error) {
+    char part[PATH_BYTES];
+    if ((size_t)snprintf(part, sizeof part, "%s", path) >= sizeof part || !*path)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "folder name is empty or too long: '%.100s'", path);
+    for (char *end = part + 1;; ++end) {
+        if (*end && *end != '/') continue;
+        char kept = *end;
+        *end = 0;
+        if (mkdir(part, 0755) != 0 && !(errno == EEXIST && cleat_folder_exists(part)))
+            return io_fail(error, part, "make folder");
+        if (!kept) return CLEAT_OK;
+        *end = kept;
+    }
+}
+
+bool cleat_file_exists(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+bool cleat_folder_exists(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error) {
+    const char *own = getenv("CLEAT_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int used;
+    if (own && *own)
+        used = snprintf(path, size, "%s", own);
+    else if (xdg && *xdg)
+        used = snprintf(path, size, "%s/cleat", xdg);
+    else if (home && *home)
+        used = snprintf(path, size, "%s/.cache/cleat", home);
+    else
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no cache folder: set CLEAT_CACHE_DIR or HOME");
+    if (used < 0 || (size_t)used >= size)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cache folder name too long");
+    cleat_status status = cleat_folder_make(path, error);
+    if (status != CLEAT_OK) return status;
+    struct stat about;
+    if (stat(path, &about) != 0) return io_fail(error, path, "stat");
+    if (about.st_uid != geteuid())
+        return cleat_fail(error, CLEAT_ERR_IO, "%s: belongs to another user; set CLEAT_CACHE_DIR", path);
+    if ((about.st_mode & 077) != 0 && chmod(path, 0700) != 0) return io_fail(error, path, "make private");
+    return CLEAT_OK;
+}
+
+void cleat_hash_text(const void *data, size_t size, char text[33]) {
+    XXH128_hash_t hash = XXH3_128bits(data, size);
+    snprintf(text, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+}

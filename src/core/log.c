@@ -1,0 +1,27 @@
+/* The log callback: the library's only global. */
+#include "cleat/core.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static struct {
+    cleat_log_fn log;
+    void *user;
+    cleat_log_level level;
+} sink;
+
+void cleat_set_log(cleat_log_fn log, void *user, cleat_log_level level) {
+    sink.log = log;
+    sink.user = user;
+    sink.level = level;
+}
+
+void cleat_log(cleat_log_level level, const char *format, ...) {
+    if (!sink.log || level > sink.level) return;
+    char text[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    sink.log(sink.user, level, text);
+}

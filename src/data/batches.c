@@ -1,0 +1,234 @@
+/* Which samples share a batch: bucket lengths, and the order of a pass. A pure function of its arguments. */
+#include "data/batches.h"
+
+#include "core/memory.h"
+#include "core/philox.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Streams of random numbers of this room start from seeds of their own, so that none repeats another's. */
+static const uint64_t ORDER_SEED = 0x6F72646572u; /* "order" */
+
+size_t cleat_bucket_of(const cleat_bucket *buckets, size_t n_buckets, int64_t length) {
+    size_t bucket = 0;
+    while (bucket < n_buckets && buckets[bucket].length < length) ++bucket;
+    return bucket;
+}
+
+static cleat_status check_arguments(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
+                                    const cleat_bucket *buckets, size_t n_buckets, cleat_error *error) {
+    if (!n_buckets) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "batches need at least one bucket");
+    if (n_samples > UINT32_MAX)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu samples are too many", n_samples);
+    for (size_t i = 0; i < n_buckets; ++i) {
+        if (buckets[i].length < 1 || buckets[i].batch < 1 || buckets[i].batch > UINT32_MAX)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "bucket %zu: length %lld and batch %lld must be positive", i,
+                              (long long)buckets[i].length, (long long)buckets[i].batch);
+        if (i && buckets[i].length <= buckets[i - 1].length)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket lengths must ascend: %lld after %lld",
+                              (long long)buckets[i].length, (long long)buckets[i - 1].length);
+    }
+    for (size_t i = 0; i < n_samples; ++i) {
+        if (samples[i] >= cleat_dataset_count(dataset))
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %u of a dataset of %zu", samples[i],
+                              cleat_dataset_count(dataset));
+        int64_t length = cleat_dataset_length(dataset, samples[i]);
+        if (length > buckets[n_buckets - 1].length)
+            return cleat_fail(
+                error, CLEAT_ERR_ARGUMENT,
+                "sample %s is %lld long, the last bucket ends at %lld; add a longer bucket or lower "
+                "max_length",
+                cleat_dataset_id(dataset, samples[i]), (long long)length,
+                (long long)buckets[n_buckets - 1].length);
+    }
+    return CLEAT_OK;
+}
+
+/* Sorts order [n_samples] by bucket, keeping the order within each, into batches->samples, and cuts each
+ * bucket into batches. */
+static void cut_batches(cleat_batches *batches, const cleat_dataset *dataset, const uint32_t *order,
+                        size_t n_samples, const cleat_bucket *buckets, size_t n_buckets, size_t *filled) {
+    memset(filled, 0, (n_buckets + 1) * sizeof *filled);
+    for (size_t i = 0; i < n_samples; ++i)
+        ++filled[cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(dataset, order[i])) + 1];
+    for (size_t b = 0; b < n_buckets; ++b) filled[b + 1] += filled[b];
+    for (size_t b = 0; b < n_buckets; ++b)
+        for (size_t first = filled[b]; first < filled[b + 1]; first += (size_t)buckets[b].batch) {
+            size_t left = filled[b + 1] - first;
+            size_t count = left < (size_t)buckets[b].batch ? left : (size_t)buckets[b].batch;
+            batches->items[batches->count++] = (cleat_batch){
+                .bucket = (uint32_t)b, .count = (uint32_t)count, .samples = batches->samples + first};
+        }
+    for (size_t i = 0; i < n_samples; ++i) {
+        size_t b = cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(dataset, order[i]));
+        batches->samples[filled[b]++] = order[i];
+    }
+}
+
+static cleat_status shuffle_items(cleat_batches *batches, cleat_random *random, cleat_error *error) {
+    uint32_t *order = cleat_alloc(batches->count, sizeof *order);
+    cleat_batch *items = cleat_alloc(batches->count, sizeof *items);
+    cleat_status status = CLEAT_OK;
+    if (!order || !items) {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to order %zu batches", batches->count);
+        goto done;
+    }
+    for (size_t i = 0; i < batches->count; ++i) order[i] = (uint32_t)i;
+    cleat_random_shuffle(random, order, (uint32_t)batches->count);
+    for (size_t i = 0; i < batches->count; ++i) items[i] = batches->items[order[i]];
+    memcpy(batches->items, items, batches->count * sizeof *items);
+done:
+    cleat_free(items);
+    cleat_free(order);
+    return status;
+}
+
+cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
+                                  const cleat_bucket *buckets, size_t n_buckets, const cleat_draw *draw,
+                                  cleat_batches **batches, cleat_error *error) {
+    cleat_status status = check_arguments(dataset, samples, n_samples, buckets, n_buckets, error);
+    if (status != CLEAT_OK) return status;
+    cleat_batches *made = cleat_alloc(1, sizeof *made);
+    uint32_t *order = cleat_alloc(n_samples, sizeof *order);
+    size_t *filled = cleat_alloc(n_buckets + 1, sizeof *filled);
+    if (made) {
+        made->items = cleat_alloc(n_samples, sizeof *made->items); /* never more batches than samples */
+        made->samples = cleat_alloc(n_samples, sizeof *made->samples);
+    }
+    if (!made || !order || !filled || !made->items || !made->samples) {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for batches of %zu samples", n_samples);
+        goto done;
+    }
+    if (n_samples) memcpy(order, samples, n_samples * sizeof *order);
+    cleat_random random = {0};
+    if (draw) {
+        random = cleat_random_stream(draw->seed ^ ORDER_SEED, draw->epoch, 0);
+        cleat_random_shuffle(&random, order, (uint32_t)n_samples);
+    }
+    cut_batches(made, dataset, order, n_samples, buckets, n_buckets, filled);
+    if (draw) status = shuffle_items(made, &random, error);
+    if (status != CLEAT_OK) goto done;
+    *batches = made;
+    made = NULL;
+done:
+    cleat_batches_destroy(made);
+    cleat_free(filled);
+    cleat_free(order);
+    return status;
+}
+
+void cleat_batches_destroy(cleat_batches *batches) {
+    if (!batches) return;
+    cleat_free(batches->items);
+    cleat_free(batches->samples);
+    cleat_free(batches);
+}
+
+size_t cleat_batches_count(const cleat_batches *batches) {
+    return batches->count;
+}
+
+const cleat_batch *cleat_batches_get(const cleat_batches *batches, size_t index) {
+    return index < batches->count ? &batches->items[index] : NULL;
+}
+
+/* --- bucket lengths
+ * -------------------------------------------------------------------------------------------- */
+
+/* Distinct lengths, rounded up, and how many samples have at most that length. */
+typedef struct steps {
+    int64_t *length;   /* [count], ascending */
+    uint64_t *samples; /* [count], cumulative */
+    size_t count;
+} steps;
+
+static int compare_lengths(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+enum { MAX_STEPS = 2048 };
+
+/* Rounds sorted lengths [n] up to multiples of `multiple`, or of a coarser one where that leaves more than
+ * MAX_STEPS steps. */
+static void find_steps(const int64_t *lengths, size_t n, int64_t multiple, steps *found) {
+    for (;; multiple *= 2) {
+        found->count = 0;
+        bool fits = true;
+        for (size_t i = 0; i < n && fits; ++i) {
+            int64_t rounded = (lengths[i] + multiple - 1) / multiple * multiple;
+            if (!found->count || found->length[found->count - 1] != rounded) {
+                if ((fits = found->count < MAX_STEPS)) found->length[found->count++] = rounded;
+            }
+            if (fits) found->samples[found->count - 1] = i + 1;
+        }
+        if (fits) return;
+    }
+}
+
+/* best[k][i]: fewest padded elements of steps 0..i in k + 1 buckets, the last one ending at step i (dynamic
+ * programming). from[k][i]: the last step of the bucket before, or -1. Both [buckets * MAX_STEPS]. */
+static size_t choose(const steps *s, size_t buckets, double *best, int32_t *from, int64_t *lengths) {
+    for (size_t k = 0; k < buckets; ++k)
+        for (size_t i = 0; i < s->count; ++i) {
+            double *cost = &best[k * MAX_STEPS + i];
+            *cost = (double)s->samples[i] * (double)s->length[i];
+            from[k * MAX_STEPS + i] = -1;
+            for (size_t j = 0; k && j < i; ++j) {
+                double split = best[(k - 1) * MAX_STEPS + j] +
+                               (double)(s->samples[i] - s->samples[j]) * (double)s->length[i];
+                if (split < *cost) {
+                    *cost = split;
+                    from[k * MAX_STEPS + i] = (int32_t)j;
+                }
+            }
+        }
+    size_t n = 0;
+    int32_t step = (int32_t)s->count - 1;
+    for (size_t k = buckets; k-- > 0 && step >= 0;) {
+        lengths[n++] = s->length[step];
+        step = from[k * MAX_STEPS + (size_t)step];
+    }
+    for (size_t i = 0; i < n / 2; ++i) {
+        int64_t swapped = lengths[i];
+        lengths[i] = lengths[n - 1 - i];
+        lengths[n - 1 - i] = swapped;
+    }
+    return n;
+}
+
+cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
+                                  size_t max_buckets, int64_t multiple, int64_t *lengths, size_t *n_lengths,
+                                  cleat_error *error) {
+    size_t n = samples ? n_samples : cleat_dataset_count(dataset);
+    if (!n || !max_buckets || max_buckets > 64 || multiple < 1)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "buckets need samples (%zu), 1 to 64 buckets (%zu) and a positive multiple (%lld)",
+                          n, max_buckets, (long long)multiple);
+    cleat_status status = CLEAT_OK;
+    int64_t *sorted = cleat_alloc(n, sizeof *sorted);
+    steps found = {.length = cleat_alloc(MAX_STEPS, sizeof *found.length),
+                   .samples = cleat_alloc(MAX_STEPS, sizeof *found.samples)};
+    double *best = cleat_alloc(max_buckets * MAX_STEPS, sizeof *best);
+    int32_t *from = cleat_alloc(max_buckets * MAX_STEPS, sizeof *from);
+    if (!sorted || !found.length || !found.samples || !best || !from) {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to choose buckets for %zu samples", n);
+        goto done;
+    }
+    for (size_t i = 0; i < n; ++i) {
+        int64_t length = cleat_dataset_length(dataset, samples ? samples[i] : i);
+        sorted[i] = length > 0 ? length : 1;
+    }
+    qsort(sorted, n, sizeof *sorted, compare_lengths);
+    find_steps(sorted, n, multiple, &found);
+    *n_lengths = choose(&found, max_buckets, best, from, lengths);
+done:
+    cleat_free(from);
+    cleat_free(best);
+    cleat_free(found.samples);
+    cleat_free(found.length);
+    cleat_free(sorted);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* The inside of a pass's batches. */
+#ifndef CLEAT_SRC_BATCHES_H
+#define CLEAT_SRC_BATCHES_H
+
+#include "cleat/data.h"
+
+struct cleat_batches {
+    cleat_batch *items; /* [count]; their samples point into `samples` */
+    size_t count;
+    uint32_t *samples; /* [n_samples] */
+};
+
+/* The first bucket that holds `length`, or n_buckets when none does. */
+size_t cleat_bucket_of(const cleat_bucket *buckets, size_t n_buckets, int64_t length);
+
+#endif

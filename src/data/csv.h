@@ -1,0 +1,25 @@
+/* RFC 4180 records of a file, one at a time. */
+#ifndef CLEAT_SRC_CSV_H
+#define CLEAT_SRC_CSV_H
+
+#include "data/source.h"
+
+typedef struct cleat_csv {
+    cleat_source source;
+    size_t next_line; /* of the record to come, from 1 */
+    size_t line;      /* where the current record starts */
+    char **fields;    /* [count] zero-terminated, unquoted; valid until the next record */
+    size_t count, capacity;
+    size_t expected; /* fields of the header; 0 before it is read */
+} cleat_csv;
+
+/* Opens the file and reads its first record, the header. */
+cleat_status cleat_csv_open(const char *path, cleat_csv *csv, cleat_error *error);
+void cleat_csv_close(cleat_csv *csv);
+/* The column of the current record (the header) called `name`, or -1. */
+int cleat_csv_column(const cleat_csv *csv, const char *name);
+/* Reads the next record that is not an empty line. *more is false at the end. A record with another number of
+ * fields than the header is an error. */
+cleat_status cleat_csv_next(cleat_csv *csv, bool *more, cleat_error *error);
+
+#endif

@@ -1,0 +1,103 @@
+/* The interface of datasets: checks, padding, and the way to the reader's own functions. */
+#include "data/dataset.h"
+
+#include "core/memory.h"
+
+#include <string.h>
+
+const char *cleat_split_name(cleat_split split) {
+    static const char *const names[CLEAT_SPLITS] = {"train", "val", "test"};
+    return (unsigned)split < CLEAT_SPLITS ? names[split] : "unknown";
+}
+
+void cleat_dataset_destroy(cleat_dataset *dataset) {
+    if (dataset) dataset->type->destroy(dataset);
+}
+
+size_t cleat_dataset_count(const cleat_dataset *dataset) {
+    return dataset->count;
+}
+
+const char *cleat_dataset_id(const cleat_dataset *dataset, size_t sample) {
+    return sample < dataset->count ? dataset->type->id(dataset, sample) : NULL;
+}
+
+int64_t cleat_dataset_length(const cleat_dataset *dataset, size_t sample) {
+    return sample < dataset->count ? dataset->type->length(dataset, sample) : 0;
+}
+
+cleat_split cleat_dataset_split(const cleat_dataset *dataset, size_t sample) {
+    return sample < dataset->count ? dataset->type->split(dataset, sample) : CLEAT_SPLITS;
+}
+
+cleat_status cleat_dataset_samples(const cleat_dataset *dataset, cleat_split split, uint32_t **samples,
+                                   size_t *count, cleat_error *error) {
+    size_t wanted = 0;
+    for (size_t i = 0; i < dataset->count; ++i) wanted += dataset->type->split(dataset, i) == split;
+    uint32_t *list = NULL;
+    if (wanted && !(list = cleat_alloc(wanted, sizeof *list)))
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a list of %zu samples", wanted);
+    size_t used = 0;
+    for (size_t i = 0; i < dataset->count; ++i)
+        if (dataset->type->split(dataset, i) == split) list[used++] = (uint32_t)i;
+    *samples = list;
+    *count = wanted;
+    return CLEAT_OK;
+}
+
+void cleat_samples_free(uint32_t *samples) {
+    cleat_free(samples);
+}
+
+size_t cleat_dataset_fields(const cleat_dataset *dataset) {
+    return dataset->type->n_fields;
+}
+
+const cleat_field *cleat_dataset_field(const cleat_dataset *dataset, size_t field) {
+    return field < dataset->type->n_fields ? &dataset->type->fields[field] : NULL;
+}
+
+int cleat_dataset_find_field(const cleat_dataset *dataset, const char *name) {
+    for (size_t i = 0; i < dataset->type->n_fields; ++i)
+        if (strcmp(dataset->type->fields[i].name, name) == 0) return (int)i;
+    return -1;
+}
+
+int64_t cleat_field_elements(const cleat_field *field, int64_t length) {
+    int64_t elements = 1;
+    for (int i = 0; i < field->rank; ++i) elements *= field->shape[i] < 0 ? length : field->shape[i];
+    return elements;
+}
+
+int64_t cleat_field_bytes(const cleat_field *field, int64_t length) {
+    return cleat_field_elements(field, length) * 4; /* i32 and f32 */
+}
+
+static void pad_field(const cleat_field *field, int64_t length, void *slot) {
+    int64_t elements = cleat_field_elements(field, length);
+    if (field->pad == 0) {
+        memset(slot, 0, (size_t)elements * 4);
+    } else if (field->dtype == CLEAT_F32) {
+        for (int64_t i = 0; i < elements; ++i) ((float *)slot)[i] = (float)field->pad;
+    } else {
+        for (int64_t i = 0; i < elements; ++i) ((int32_t *)slot)[i] = field->pad;
+    }
+}
+
+void cleat_dataset_fill_empty(const cleat_dataset *dataset, int64_t length, void *const *slots) {
+    for (size_t i = 0; i < dataset->type->n_fields; ++i)
+        if (slots[i]) pad_field(&dataset->type->fields[i], length, slots[i]);
+}
+
+cleat_status cleat_dataset_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
+                                const cleat_draw *draw, void *const *slots, cleat_error *error) {
+    if (sample >= dataset->count)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %zu of a dataset of %zu", sample,
+                          dataset->count);
+    int64_t own = dataset->type->length(dataset, sample);
+    if (own > length)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %s is %lld long and does not fit length %lld",
+                          dataset->type->id(dataset, sample), (long long)own, (long long)length);
+    cleat_dataset_fill_empty(dataset, length, slots);
+    return dataset->type->fill(dataset, sample, length, draw, slots, error);
+}

@@ -1,0 +1,27 @@
+/* What a reader provides. A format is one file (or a few) with one `static const cleat_dataset_class`; its
+ * open function returns a struct whose first member is cleat_dataset. Nothing enumerates formats. */
+#ifndef CLEAT_SRC_DATASET_H
+#define CLEAT_SRC_DATASET_H
+
+#include "cleat/data.h"
+
+typedef struct cleat_dataset_class {
+    const char *name; /* "rna" */
+    const cleat_field *fields;
+    size_t n_fields;
+    const char *(*id)(const cleat_dataset *dataset, size_t sample);
+    int64_t (*length)(const cleat_dataset *dataset, size_t sample);
+    cleat_split (*split)(const cleat_dataset *dataset, size_t sample);
+    /* Writes the sample's own elements; the slots already hold `pad` everywhere. Slots are 4-byte aligned,
+     * some may be NULL. Called by several threads at once. */
+    cleat_status (*fill)(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
+                         void *const *slots, cleat_error *error);
+    void (*destroy)(cleat_dataset *dataset);
+} cleat_dataset_class;
+
+struct cleat_dataset {
+    const cleat_dataset_class *type;
+    size_t count;
+};
+
+#endif

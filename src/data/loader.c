@@ -1,0 +1,381 @@
+/* The loader: threads fill batches into slots, the consumer takes them in order.
+ *
+ * A thread claims the next batch and a free slot in one critical section, so batches are claimed in order and
+ * the earliest one not yet handed out is always finished or being filled: nobody waits for somebody who waits
+ * for him. Waiting is on two condition variables only. What a batch holds depends on its samples and the
+ * pass's draw, never on the thread. */
+#include "data/loader.h"
+
+#include "core/memory.h"
+
+#include <pthread.h>
+#include <time.h>
+
+typedef enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_HELD } slot_state;
+
+struct cleat_loader {
+    cleat_loader_setup setup;
+    cleat_bucket *buckets; /* [n_buckets] */
+    void **slots;          /* [n_slots] */
+    int64_t *offsets;      /* [n_buckets, n_fields]; -1: not wanted */
+    size_t n_fields;
+    cleat_pinning *pinning; /* NULL without threads */
+
+    pthread_mutex_t lock; /* guards everything below */
+    pthread_cond_t work;  /* a batch can be claimed, or the threads shall end */
+    pthread_cond_t done;  /* a batch is finished */
+    pthread_t *threads;   /* [n_threads], the running ones */
+    int n_threads;
+    bool quit;
+    bool said_unpinned;
+
+    const cleat_batches *batches; /* of the pass; NULL without one */
+    bool random;
+    cleat_draw draw;
+    size_t next_claim, next_out, end; /* batches [next_out, next_claim) are filling or ready */
+    int filling;
+    slot_state *state;   /* [n_slots] */
+    size_t *slot_batch;  /* [n_slots] the batch in a slot that is not free */
+    size_t failed_batch; /* the first batch that could not be filled; `end` where there is none */
+    cleat_error failure;
+    cleat_loader_stats stats;
+};
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* --- filling one batch (no lock held)
+ * -------------------------------------------------------------------------- */
+
+static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, size_t slot,
+                              cleat_error *error) {
+    const cleat_dataset *dataset = loader->setup.dataset;
+    const cleat_batch *batch = cleat_batches_get(loader->batches, batch_index);
+    const cleat_bucket *bucket = &loader->buckets[batch->bucket];
+    const int64_t *offsets = loader->offsets + batch->bucket * loader->n_fields;
+    if (loader->setup.slot_wait) {
+        cleat_status status = loader->setup.slot_wait(loader->setup.user, slot, error);
+        if (status != CLEAT_OK) return status;
+    }
+    for (int64_t b = 0; b < bucket->batch; ++b) {
+        void *fields[CLEAT_MAX_FIELDS] = {0};
+        for (size_t f = 0; f < loader->n_fields; ++f) {
+            if (offsets[f] < 0) continue;
+            int64_t bytes = cleat_field_bytes(cleat_dataset_field(dataset, f), bucket->length);
+            fields[f] = (char *)loader->slots[slot] + offsets[f] + b * bytes;
+        }
+        if (b >= (int64_t)batch->count) {
+            cleat_dataset_fill_empty(dataset, bucket->length, fields);
+            continue;
+        }
+        cleat_status status = cleat_dataset_fill(dataset, batch->samples[b], bucket->length,
+                                                 loader->random ? &loader->draw : NULL, fields, error);
+        if (status != CLEAT_OK) return status;
+    }
+    return CLEAT_OK;
+}
+
+/* --- the pass (lock held)
+ * -------------------------------------------------------------------------------------- */
+
+static bool find_slot(const cleat_loader *loader, slot_state state, size_t *slot) {
+    for (size_t i = 0; i < loader->setup.n_slots; ++i)
+        if (loader->state[i] == state) {
+            *slot = i;
+            return true;
+        }
+    return false;
+}
+
+static bool find_batch(const cleat_loader *loader, size_t batch, size_t *slot) {
+    for (size_t i = 0; i < loader->setup.n_slots; ++i)
+        if (loader->state[i] == SLOT_READY && loader->slot_batch[i] == batch) {
+            *slot = i;
+            return true;
+        }
+    return false;
+}
+
+static bool can_claim(const cleat_loader *loader, size_t *slot) {
+    return loader->batches && loader->next_claim < loader->end && loader->failed_batch == loader->end &&
+           find_slot(loader, SLOT_FREE, slot);
+}
+
+/* Claims the next batch into `slot`, fills it with the lock released, and books the result. */
+static void fill_next(cleat_loader *loader, size_t slot) {
+    size_t batch = loader->next_claim++;
+    loader->state[slot] = SLOT_FILLING;
+    loader->slot_batch[slot] = batch;
+    ++loader->filling;
+    pthread_mutex_unlock(&loader->lock);
+
+    cleat_error error = {0};
+    double start = seconds();
+    cleat_status status = fill_slot(loader, batch, slot, &error);
+    double spent = seconds() - start;
+
+    pthread_mutex_lock(&loader->lock);
+    --loader->filling;
+    loader->stats.fill_seconds += spent;
+    loader->state[slot] = status == CLEAT_OK ? SLOT_READY : SLOT_FREE;
+    if (status != CLEAT_OK && batch < loader->failed_batch) {
+        loader->failed_batch = batch;
+        loader->failure = error;
+        loader->failure.status = status;
+    }
+    pthread_cond_broadcast(&loader->done);
+}
+
+static void *worker(void *argument) {
+    cleat_loader *loader = argument;
+    bool pinned = cleat_pinning_apply(loader->pinning);
+    pthread_mutex_lock(&loader->lock);
+    if (!pinned && !loader->said_unpinned) {
+        loader->said_unpinned = true;
+        cleat_log(CLEAT_LOG_INFO, "loader: threads cannot be bound to CPUs here");
+    }
+    while (!loader->quit) {
+        size_t slot;
+        if (can_claim(loader, &slot))
+            fill_next(loader, slot);
+        else
+            pthread_cond_wait(&loader->work, &loader->lock);
+    }
+    pthread_mutex_unlock(&loader->lock);
+    return NULL;
+}
+
+/* Ends the pass: nothing is claimed any more, fills under way finish, what is ready is dropped. */
+static void end_pass(cleat_loader *loader) {
+    loader->end = loader->next_claim; /* no claims from here on */
+    while (loader->filling) pthread_cond_wait(&loader->done, &loader->lock);
+    for (size_t i = 0; i < loader->setup.n_slots; ++i)
+        if (loader->state[i] == SLOT_READY) loader->state[i] = SLOT_FREE;
+    loader->batches = NULL;
+}
+
+/* --- threads
+ * --------------------------------------------------------------------------------------------------- */
+
+static void join_threads(cleat_loader *loader) {
+    pthread_mutex_lock(&loader->lock);
+    loader->quit = true;
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->lock);
+    for (int i = 0; i < loader->n_threads; ++i) pthread_join(loader->threads[i], NULL);
+    loader->n_threads = 0;
+    loader->quit = false;
+}
+
+static cleat_status start_threads(cleat_loader *loader, cleat_error *error) {
+    while (loader->n_threads < loader->setup.workers) {
+        int code = pthread_create(&loader->threads[loader->n_threads], NULL, worker, loader);
+        if (code != 0) {
+            int started = loader->n_threads;
+            join_threads(loader);
+            return cleat_fail(
+                error, CLEAT_ERR_MEMORY,
+                "the system starts no more than %d of %d loader threads (error %d); lower num_workers",
+                started, loader->setup.workers, code);
+        }
+        ++loader->n_threads;
+    }
+    return CLEAT_OK;
+}
+
+/* --- public
+ * ---------------------------------------------------------------------------------------------------- */
+
+size_t cleat_loader_slots(int workers, int prefetch_factor, size_t held) {
+    size_t threads = workers > 1 ? (size_t)workers : 1;
+    size_t ahead = prefetch_factor > 1 ? (size_t)prefetch_factor : 1;
+    return (workers > 0 ? threads * ahead : 1) + held;
+}
+
+static cleat_status check_setup(const cleat_loader_setup *setup, cleat_error *error) {
+    if (!setup->dataset || !setup->n_buckets || !setup->n_slots || !setup->field_offset)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "a loader needs a dataset, buckets, slots and field offsets");
+    if (setup->workers < 0 || setup->workers > CLEAT_MAX_WORKERS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "num_workers is %d; it may be 0 to %d", setup->workers,
+                          CLEAT_MAX_WORKERS);
+    if (cleat_dataset_fields(setup->dataset) > CLEAT_MAX_FIELDS)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "a dataset with more than %d fields",
+                          CLEAT_MAX_FIELDS);
+    return CLEAT_OK;
+}
+
+static cleat_status ask_offsets(cleat_loader *loader, cleat_error *error) {
+    for (size_t b = 0; b < loader->setup.n_buckets; ++b)
+        for (size_t f = 0; f < loader->n_fields; ++f) {
+            int64_t offset = loader->setup.field_offset(loader->setup.user, b, f);
+            if (offset >= 0 && offset % 4 != 0)
+                return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                                  "field %s of bucket %zu lies at byte %lld, not aligned to 4",
+                                  cleat_dataset_field(loader->setup.dataset, f)->name, b, (long long)offset);
+            loader->offsets[b * loader->n_fields + f] = offset;
+        }
+    return CLEAT_OK;
+}
+
+static cleat_status allocate(cleat_loader *loader, cleat_error *error) {
+    const cleat_loader_setup *setup = &loader->setup;
+    loader->buckets = cleat_alloc(setup->n_buckets, sizeof *loader->buckets);
+    loader->slots = cleat_alloc(setup->n_slots, sizeof *loader->slots);
+    loader->offsets = cleat_alloc(setup->n_buckets * loader->n_fields, sizeof *loader->offsets);
+    loader->state = cleat_alloc(setup->n_slots, sizeof *loader->state);
+    loader->slot_batch = cleat_alloc(setup->n_slots, sizeof *loader->slot_batch);
+    loader->threads = cleat_alloc((size_t)setup->workers, sizeof *loader->threads);
+    if (!loader->buckets || !loader->slots || !loader->offsets || !loader->state || !loader->slot_batch ||
+        !loader->threads)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a loader");
+    for (size_t i = 0; i < setup->n_buckets; ++i) loader->buckets[i] = setup->buckets[i];
+    for (size_t i = 0; i < setup->n_slots; ++i) loader->slots[i] = setup->slots[i];
+    return CLEAT_OK;
+}
+
+cleat_status cleat_loader_create(const cleat_loader_setup *setup, cleat_loader **loader, cleat_error *error) {
+    cleat_status status = check_setup(setup, error);
+    if (status != CLEAT_OK) return status;
+    cleat_loader *made = cleat_alloc(1, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a loader");
+    made->setup = *setup;
+    made->n_fields = cleat_dataset_fields(setup->dataset);
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->work, NULL);
+    pthread_cond_init(&made->done, NULL);
+    status = allocate(made, error);
+    if (status == CLEAT_OK) status = ask_offsets(made, error);
+    if (status == CLEAT_OK && setup->workers > 0) {
+        status = cleat_pinning_create(setup->cpus, &made->pinning, error);
+        if (status == CLEAT_OK)
+            cleat_log(CLEAT_LOG_INFO, "loader: %d threads on CPUs %s, %zu slots", setup->workers,
+                      cleat_pinning_list(made->pinning), setup->n_slots);
+    }
+    if (status != CLEAT_OK) {
+        cleat_loader_destroy(made);
+        return status;
+    }
+    *loader = made;
+    return CLEAT_OK;
+}
+
+void cleat_loader_destroy(cleat_loader *loader) {
+    if (!loader) return;
+    cleat_loader_stop(loader);
+    join_threads(loader);
+    cleat_pinning_destroy(loader->pinning);
+    pthread_cond_destroy(&loader->done);
+    pthread_cond_destroy(&loader->work);
+    pthread_mutex_destroy(&loader->lock);
+    cleat_free(loader->threads);
+    cleat_free(loader->slot_batch);
+    cleat_free(loader->state);
+    cleat_free(loader->offsets);
+    cleat_free(loader->slots);
+    cleat_free(loader->buckets);
+    cleat_free(loader);
+}
+
+cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batches *batches, size_t first,
+                                const cleat_draw *draw, cleat_error *error) {
+    size_t count = cleat_batches_count(batches);
+    if (first > count)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a pass of %zu batches cannot start at %zu", count,
+                          first);
+    for (size_t i = first; i < count; ++i) {
+        const cleat_batch *batch = cleat_batches_get(batches, i);
+        if (batch->bucket >= loader->setup.n_buckets || batch->count > loader->buckets[batch->bucket].batch)
+            return cleat_fail(
+                error, CLEAT_ERR_ARGUMENT,
+                "batch %zu (bucket %u, %u samples) was made with other buckets than the loader's", i,
+                batch->bucket, batch->count);
+    }
+    cleat_loader_stop(loader);
+    cleat_status status = start_threads(loader, error);
+    if (status != CLEAT_OK) return status;
+    pthread_mutex_lock(&loader->lock);
+    loader->batches = batches;
+    loader->random = draw != NULL;
+    if (draw) loader->draw = *draw;
+    loader->next_claim = loader->next_out = first;
+    loader->end = loader->failed_batch = count;
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->lock);
+    return CLEAT_OK;
+}
+
+/* Waits for batch next_out (lock held). On success *slot holds it. */
+static cleat_status await_batch(cleat_loader *loader, size_t *slot, cleat_error *error) {
+    while (!find_batch(loader, loader->next_out, slot)) {
+        if (loader->failed_batch == loader->next_out) {
+            if (error) *error = loader->failure;
+            return loader->failure.status;
+        }
+        size_t free_slot = 0;
+        bool nothing_under_way = loader->next_claim == loader->next_out;
+        if (nothing_under_way && !find_slot(loader, SLOT_FREE, &free_slot))
+            return cleat_fail(
+                error, CLEAT_ERR_ARGUMENT,
+                "all %zu loader slots are held by the caller: release one before the next batch",
+                loader->setup.n_slots);
+        if (loader->n_threads == 0)
+            fill_next(loader, free_slot);
+        else
+            pthread_cond_wait(&loader->done, &loader->lock);
+    }
+    return CLEAT_OK;
+}
+
+cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat_error *error) {
+    double start = seconds();
+    pthread_mutex_lock(&loader->lock);
+    cleat_status status = CLEAT_OK;
+    bool over = false;
+    size_t slot = 0;
+    if (!loader->batches) {
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                            "the loader has no pass under way: call cleat_loader_start");
+    } else if (loader->next_out == loader->end) {
+        over = true;
+        *loaded = (cleat_loaded){.index = loader->end};
+    } else {
+        status = await_batch(loader, &slot, error);
+        if (status == CLEAT_OK) {
+            *loaded = (cleat_loaded){.batch = cleat_batches_get(loader->batches, loader->next_out),
+                                     .index = loader->next_out,
+                                     .slot = slot};
+            loader->state[slot] = SLOT_HELD;
+            ++loader->next_out;
+            ++loader->stats.batches;
+        }
+    }
+    loader->stats.wait_seconds += seconds() - start;
+    pthread_mutex_unlock(&loader->lock);
+    if (over && !loader->setup.persistent) join_threads(loader);
+    return status;
+}
+
+void cleat_loader_release(cleat_loader *loader, size_t slot) {
+    if (slot >= loader->setup.n_slots) return;
+    pthread_mutex_lock(&loader->lock);
+    if (loader->state[slot] == SLOT_HELD) loader->state[slot] = SLOT_FREE;
+    pthread_cond_signal(&loader->work);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+void cleat_loader_stop(cleat_loader *loader) {
+    pthread_mutex_lock(&loader->lock);
+    if (loader->batches) end_pass(loader);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+cleat_loader_stats cleat_loader_statistics(cleat_loader *loader) {
+    pthread_mutex_lock(&loader->lock);
+    cleat_loader_stats stats = loader->stats;
+    pthread_mutex_unlock(&loader->lock);
+    return stats;
+}

@@ -1,0 +1,10 @@
+/* The inside of the loader: limits, and what its file needs of the room. */
+#ifndef CLEAT_SRC_LOADER_H
+#define CLEAT_SRC_LOADER_H
+
+#include "data/dataset.h"
+#include "data/pin.h"
+
+enum { CLEAT_MAX_FIELDS = 32, CLEAT_MAX_WORKERS = 256 };
+
+#endif

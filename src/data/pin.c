@@ -1,0 +1,72 @@
+/* Binds threads through hwloc. A thread gets the whole set near the card, not one CPU of it: a thread tied to
+ * one CPU stands still whenever a compute thread (PoCL's, the caller's) occupies that CPU. */
+#include "data/pin.h"
+
+#include "core/memory.h"
+
+#include <hwloc.h>
+#include <string.h>
+
+struct cleat_pinning {
+    hwloc_topology_t topology;
+    hwloc_cpuset_t set;
+    char list[256];
+};
+
+/* Leaves in `set` the CPUs of the list, where any of them may be used. */
+static void restrict_to_list(hwloc_cpuset_t set, const char *near) {
+    hwloc_bitmap_t wanted = hwloc_bitmap_alloc();
+    if (wanted && hwloc_bitmap_list_sscanf(wanted, near) == 0 && hwloc_bitmap_intersects(wanted, set))
+        hwloc_bitmap_and(set, set, wanted);
+    else
+        cleat_log(CLEAT_LOG_WARNING, "loader: none of the CPUs '%.64s' may be used here; taking all that may",
+                  near);
+    hwloc_bitmap_free(wanted);
+}
+
+cleat_status cleat_pinning_create(const char *near, cleat_pinning **pinning, cleat_error *error) {
+    cleat_pinning *made = cleat_alloc(1, sizeof *made);
+    hwloc_cpuset_t affinity = hwloc_bitmap_alloc();
+    cleat_status status = CLEAT_OK;
+    if (!made || !affinity || hwloc_topology_init(&made->topology) != 0) {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the list of CPUs");
+        goto done;
+    }
+    /* CPUs only: caches, groups and devices are not asked for, which keeps this to a few milliseconds. */
+    hwloc_topology_set_all_types_filter(made->topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+    if (hwloc_topology_load(made->topology) != 0) {
+        status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "hwloc cannot read the machine's topology");
+        goto done;
+    }
+    made->set = hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(made->topology));
+    if (!made->set) {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the list of CPUs");
+        goto done;
+    }
+    if (hwloc_get_cpubind(made->topology, affinity, HWLOC_CPUBIND_THREAD) == 0 &&
+        hwloc_bitmap_intersects(affinity, made->set))
+        hwloc_bitmap_and(made->set, made->set, affinity);
+    if (near && *near && strcmp(near, "any") != 0) restrict_to_list(made->set, near);
+    hwloc_bitmap_list_snprintf(made->list, sizeof made->list, made->set);
+    *pinning = made;
+    made = NULL;
+done:
+    hwloc_bitmap_free(affinity);
+    cleat_pinning_destroy(made);
+    return status;
+}
+
+void cleat_pinning_destroy(cleat_pinning *pinning) {
+    if (!pinning) return;
+    hwloc_bitmap_free(pinning->set);
+    if (pinning->topology) hwloc_topology_destroy(pinning->topology);
+    cleat_free(pinning);
+}
+
+bool cleat_pinning_apply(const cleat_pinning *pinning) {
+    return hwloc_set_cpubind(pinning->topology, pinning->set, HWLOC_CPUBIND_THREAD) == 0;
+}
+
+const char *cleat_pinning_list(const cleat_pinning *pinning) {
+    return pinning->list;
+}

@@ -1,0 +1,133 @@
+/* Text files as readers want them, and numbers that do not depend on the locale. */
+#include "data/source.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static size_t line_of(const char *data, const char *at) {
+    size_t line = 1;
+    for (const char *p = data; p < at; ++p) line += *p == '\n';
+    return line;
+}
+
+/* Bytes of the well-formed UTF-8 character at `p` (Unicode 15, table 3-7); 0 where there is none. */
+static size_t utf8_length(const unsigned char *p, const unsigned char *end) {
+    if (p[0] < 0x80) return 1;
+    size_t length = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : 2;
+    if (p[0] < 0xC2 || p[0] > 0xF4 || (size_t)(end - p) < length) return 0;
+    for (size_t i = 1; i < length; ++i)
+        if ((p[i] & 0xC0) != 0x80) return 0;
+    bool overlong = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90);
+    bool surrogate = p[0] == 0xED && p[1] > 0x9F, too_large = p[0] == 0xF4 && p[1] > 0x8F;
+    return overlong || surrogate || too_large ? 0 : length;
+}
+
+static cleat_status check_utf8(const cleat_source *source, cleat_error *error) {
+    const unsigned char *end = (const unsigned char *)source->end;
+    for (const unsigned char *p = (const unsigned char *)source->at; p < end;) {
+        size_t length = utf8_length(p, end);
+        if (!length)
+            return cleat_fail(
+                error, CLEAT_ERR_FORMAT,
+                "%s:%zu: byte 0x%02x is not UTF-8; save the file as UTF-8 (a damaged copy? compare its "
+                "checksum)",
+                source->path, line_of(source->data, (const char *)p), (unsigned)*p);
+        p += length;
+    }
+    return CLEAT_OK;
+}
+
+cleat_status cleat_source_read(const char *path, bool utf8, cleat_source *source, cleat_error *error) {
+    char *data = NULL;
+    size_t size = 0;
+    cleat_status status = cleat_file_read(path, &data, &size, error);
+    if (status != CLEAT_OK) return status;
+    cleat_source opened = {.path = path, .data = data, .at = data, .end = data + size};
+    if (size >= 3 && memcmp(data, "\xEF\xBB\xBF", 3) == 0) opened.at += 3;
+    const char *zero = memchr(data, 0, size);
+    if (opened.at == opened.end)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is empty", path);
+    else if (size >= 2 && memcmp(data, "\x1F\x8B", 2) == 0)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s:1: the file is compressed (gzip); unpack it: gunzip %s", path, path);
+    else if (zero)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a zero byte: this is no text file", path,
+                            line_of(data, zero));
+    else if (utf8)
+        status = check_utf8(&opened, error);
+    if (status != CLEAT_OK) {
+        cleat_free(data);
+        return status;
+    }
+    *source = opened;
+    return CLEAT_OK;
+}
+
+void cleat_source_close(cleat_source *source) {
+    cleat_free(source->data);
+    *source = (cleat_source){0};
+}
+
+const char *cleat_show(const char *text, size_t length, char shown[CLEAT_SHOWN]) {
+    size_t room = CLEAT_SHOWN - 4, kept = length < room ? length : room;
+    for (size_t i = 0; i < kept; ++i) shown[i] = text[i] >= 0x20 && text[i] < 0x7F ? text[i] : '?';
+    snprintf(shown + kept, CLEAT_SHOWN - kept, "%s", length > kept ? "..." : "");
+    return shown;
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/* 10^exponent; exact up to 22, which is all that coordinates need. */
+static double power_of_ten(int exponent) {
+    double power = 1;
+    for (int i = 0; i < exponent && i < 400; ++i) power *= 10;
+    return power;
+}
+
+bool cleat_parse_decimal(const char *text, size_t length, double *value) {
+    const char *p = text, *end = text + length;
+    while (p < end && *p == ' ') ++p;
+    while (end > p && end[-1] == ' ') --end;
+    bool negative = p < end && *p == '-';
+    if (p < end && (*p == '-' || *p == '+')) ++p;
+    uint64_t mantissa = 0;
+    int exponent = 0, digits = 0;
+    bool point = false;
+    for (; p < end && (is_digit(*p) || (*p == '.' && !point)); ++p) {
+        if (*p == '.') {
+            point = true;
+            continue;
+        }
+        ++digits;
+        bool fits = mantissa < 100000000000000000u; /* 18 digits are kept, the rest only counted */
+        if (fits) mantissa = mantissa * 10 + (uint64_t)(*p - '0');
+        exponent += (fits ? 0 : 1) - (point ? 1 : 0);
+    }
+    if (!digits) return false;
+    if (p < end && (*p == 'e' || *p == 'E')) {
+        bool down = ++p < end && *p == '-';
+        if (p < end && (*p == '-' || *p == '+')) ++p;
+        if (p == end) return false;
+        int shift = 0;
+        for (; p < end && is_digit(*p); ++p) shift = shift < 9999 ? shift * 10 + (*p - '0') : shift;
+        exponent += down ? -shift : shift;
+    }
+    if (p != end) return false;
+    double scaled = (double)mantissa;
+    scaled = exponent < 0 ? scaled / power_of_ten(-exponent) : scaled * power_of_ten(exponent);
+    if (!isfinite(scaled)) return false;
+    *value = negative ? -scaled : scaled;
+    return true;
+}
+
+int cleat_format_fixed3(double value, char text[24]) {
+    long long thousandths = llround(value * 1000.0);
+    unsigned long long size = (unsigned long long)(thousandths < 0 ? -thousandths : thousandths);
+    return snprintf(text, 24, "%s%llu.%03llu", thousandths < 0 ? "-" : "", size / 1000, size % 1000);
+}

@@ -1,0 +1,85 @@
+/* Device buffers: counted, and really there when the call returns. */
+#include "device/probe.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+int64_t cleat_device_memory_limit(void) {
+    const char *text = getenv("CLEAT_DEVICE_MEMORY_LIMIT");
+    char *end = NULL;
+    if (!text || !text[0]) return 0;
+    long long bytes = strtoll(text, &end, 10);
+    if (*end || bytes <= 0) {
+        cleat_log(CLEAT_LOG_WARNING, "CLEAT_DEVICE_MEMORY_LIMIT is '%s': not a number of bytes, ignored",
+                  text);
+        return 0;
+    }
+    return bytes;
+}
+
+/* The most that may be allocated in all where the driver would not say no by itself; 0: no limit of ours. */
+static int64_t allocation_limit(const cleat_device *device) {
+    int64_t limit = cleat_device_memory_limit();
+    if (!(device->quirks & CLEAT_QUIRK_HOST_MEMORY) || device->facts.memory_free == 0) return limit;
+    return limit && limit < device->facts.memory_free ? limit : device->facts.memory_free;
+}
+
+static cleat_status check_limit(cleat_device *device, int64_t bytes, cleat_error *error) {
+    int64_t limit = allocation_limit(device);
+    if (device->fail_buffer > 0 && --device->fail_buffer == 0)
+        return cleat_fail(error, CLEAT_ERR_DEVICE_MEMORY, "a buffer of %" PRId64 " bytes: failed by a test",
+                          bytes);
+    if (limit && bytes > limit - device->allocated)
+        return cleat_fail(error, CLEAT_ERR_DEVICE_MEMORY,
+                          "a buffer of %" PRId64 " bytes on '%s': %" PRId64 " are allocated and %" PRId64
+                          " may be in all; use a smaller batch",
+                          bytes, device->facts.name, device->allocated, limit);
+    return CLEAT_OK;
+}
+
+static cl_int fill_with_zeros(cleat_device *device, cl_mem buffer, int64_t bytes) {
+    static const unsigned char zeros[16] = {0};
+    size_t pattern = sizeof zeros;
+    while ((size_t)bytes % pattern) pattern /= 2;
+    cl_int code =
+        clEnqueueFillBuffer(device->compute, buffer, zeros, pattern, 0, (size_t)bytes, 0, NULL, NULL);
+    return code == CL_SUCCESS ? clFinish(device->compute) : code;
+}
+
+/* Drivers allocate at first use: writing brings their failure here, where it can be handled. A card needs
+ * every byte written; in host memory the first one makes the driver allocate, and the others would only cost
+ * time. */
+static cl_int touch(cleat_device *device, cl_mem buffer, int64_t bytes) {
+    return fill_with_zeros(device, buffer, device->quirks & CLEAT_QUIRK_HOST_MEMORY ? 1 : bytes);
+}
+
+cleat_status cleat_buffer_create(cleat_device *device, int64_t bytes, cl_mem *buffer, cleat_error *error) {
+    cl_int code = CL_SUCCESS;
+    if (bytes <= 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a buffer of %" PRId64 " bytes", bytes);
+    cleat_status status = check_limit(device, bytes, error);
+    if (status) return status;
+    cl_mem created = clCreateBuffer(device->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
+    if (code == CL_SUCCESS) code = touch(device, created, bytes);
+    if (code != CL_SUCCESS) {
+        if (created) clReleaseMemObject(created);
+        return cleat_cl_fail(error, code, "a buffer of %" PRId64 " bytes on '%s' (%" PRId64 " are allocated)",
+                             bytes, device->facts.name, device->allocated);
+    }
+    device->allocated += bytes;
+    if (device->allocated > device->peak) device->peak = device->allocated;
+    *buffer = created;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_buffer_zero(cleat_device *device, cl_mem buffer, int64_t bytes, cleat_error *error) {
+    cl_int code = fill_with_zeros(device, buffer, bytes);
+    if (code == CL_SUCCESS) return CLEAT_OK;
+    return cleat_cl_fail(error, code, "filling %" PRId64 " bytes on '%s' with zeros", bytes,
+                         device->facts.name);
+}
+
+void cleat_buffer_release(cleat_device *device, cl_mem buffer, int64_t bytes) {
+    if (!buffer) return;
+    clReleaseMemObject(buffer);
+    device->allocated -= bytes;
+}

@@ -1,0 +1,147 @@
+/* The facts OpenCL itself tells about a device. */
+#include "core/memory.h"
+#include "device/probe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GPU_WORK_GROUP = 256, GPU_LANES = 4, CPU_WORK_GROUP = 1, CPU_LANES = 16, LEAST_ALIGNMENT = 256 };
+
+static void read_text(cl_device_id id, cl_device_info what, char *text, size_t size) {
+    char *whole = NULL;
+    size_t length = 0;
+    text[0] = 0;
+    if (clGetDeviceInfo(id, what, 0, NULL, &length) != CL_SUCCESS || length == 0) return;
+    whole = cleat_alloc(length + 1, 1);
+    if (whole && clGetDeviceInfo(id, what, length, whole, NULL) == CL_SUCCESS)
+        snprintf(text, size, "%s", whole + strspn(whole, " "));
+    cleat_free(whole);
+}
+
+static uint64_t read_number(cl_device_id id, cl_device_info what, size_t size) {
+    unsigned char bytes[8] = {0};
+    uint32_t number32;
+    uint64_t number64;
+    if (clGetDeviceInfo(id, what, size, bytes, NULL) != CL_SUCCESS) return 0;
+    memcpy(&number32, bytes, sizeof number32);
+    memcpy(&number64, bytes, sizeof number64);
+    return size == sizeof number64 ? number64 : number32;
+}
+
+static uint64_t read_uint(cl_device_id id, cl_device_info what) {
+    return read_number(id, what, sizeof(cl_uint));
+}
+
+static uint64_t read_ulong(cl_device_id id, cl_device_info what) {
+    return read_number(id, what, sizeof(cl_ulong));
+}
+
+/* True when `word` is one of the blank-separated words of the device's extension list. */
+static bool has_extension(cl_device_id id, const char *word) {
+    size_t length = 0, wanted = strlen(word);
+    bool found = false;
+    if (clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, 0, NULL, &length) != CL_SUCCESS) return false;
+    char *list = cleat_alloc(length + 1, 1);
+    if (list && clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, length, list, NULL) == CL_SUCCESS)
+        for (char *at = list; !found && (at = strstr(at, word)); at += wanted)
+            found = (at == list || at[-1] == ' ') && (at[wanted] == ' ' || at[wanted] == 0);
+    cleat_free(list);
+    return found;
+}
+
+static cleat_vendor vendor_of(const cleat_device_facts *facts) {
+    static const struct {
+        const char *word;
+        cleat_vendor vendor;
+    } words[] = {
+        {"Oclgrind", CLEAT_VENDOR_OCLGRIND},
+        {"Portable Computing Language", CLEAT_VENDOR_POCL},
+        {"NVIDIA", CLEAT_VENDOR_NVIDIA},
+        {"AMD", CLEAT_VENDOR_AMD},
+        {"Advanced Micro Devices", CLEAT_VENDOR_AMD},
+        {"Intel", CLEAT_VENDOR_INTEL},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0];
+         ++i) /* the platform first: PoCL's CPU is also Intel's */
+        if (strstr(facts->platform, words[i].word)) return words[i].vendor;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i)
+        if (strstr(facts->vendor_name, words[i].word)) return words[i].vendor;
+    return CLEAT_VENDOR_UNKNOWN;
+}
+
+static cleat_device_kind kind_of(cl_device_id id) {
+    uint64_t type = read_ulong(id, CL_DEVICE_TYPE);
+    if (type & CL_DEVICE_TYPE_GPU) return CLEAT_DEVICE_GPU;
+    if (type & CL_DEVICE_TYPE_CPU) return CLEAT_DEVICE_CPU;
+    return CLEAT_DEVICE_OTHER;
+}
+
+static void choose_shape(cleat_device_facts *facts) {
+    const char *wanted = getenv("CLEAT_DEVICE_SHAPE");
+    bool cpu = facts->kind == CLEAT_DEVICE_CPU;
+    if (wanted && strcmp(wanted, "gpu") == 0)
+        cpu = false;
+    else if (wanted && strcmp(wanted, "cpu") == 0)
+        cpu = true;
+    else if (wanted && wanted[0])
+        cleat_log(CLEAT_LOG_WARNING, "CLEAT_DEVICE_SHAPE is '%s': only 'gpu' and 'cpu' mean something",
+                  wanted);
+    facts->work_group = cpu ? CPU_WORK_GROUP : GPU_WORK_GROUP;
+    facts->lanes = cpu ? CPU_LANES : GPU_LANES;
+    while (facts->work_group > facts->max_work_group && facts->work_group > 1) facts->work_group /= 2;
+}
+
+static cleat_status check_usable(cl_device_id id, const cleat_device_facts *facts, cleat_error *error) {
+    char version[128];
+    int major = 0, minor = 0;
+    read_text(id, CL_DEVICE_VERSION, version, sizeof version);
+    if (sscanf(version, "OpenCL %d.%d", &major, &minor) != 2 || major * 10 + minor < 12)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "'%s' speaks '%s'; OpenCL 1.2 is needed",
+                          facts->name, version);
+    if (!read_uint(id, CL_DEVICE_AVAILABLE) || !read_uint(id, CL_DEVICE_COMPILER_AVAILABLE))
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "'%s' is not available, or has no compiler",
+                          facts->name);
+    if (!read_uint(id, CL_DEVICE_ENDIAN_LITTLE))
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "'%s' is big-endian", facts->name);
+    return CLEAT_OK;
+}
+
+static void apply_memory_limit(cleat_device_facts *facts) {
+    int64_t limit = cleat_device_memory_limit();
+    if (limit <= 0) return;
+    if (limit < facts->memory_total) facts->memory_total = limit;
+    if (limit < facts->max_allocation) facts->max_allocation = limit;
+}
+
+cleat_status cleat_read_facts(cl_platform_id platform, cl_device_id id, cleat_device_facts *facts,
+                              cleat_error *error) {
+    cleat_device_facts read = {0};
+    read_text(id, CL_DEVICE_NAME, read.name, sizeof read.name);
+    read_text(id, CL_DEVICE_VENDOR, read.vendor_name, sizeof read.vendor_name);
+    read_text(id, CL_DRIVER_VERSION, read.driver, sizeof read.driver);
+    clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof read.platform - 1, read.platform, NULL);
+    cleat_status status = check_usable(id, &read, error);
+    if (status) return status;
+
+    read.kind = kind_of(id);
+    read.vendor = vendor_of(&read);
+    read.memory_total = (int64_t)read_ulong(id, CL_DEVICE_GLOBAL_MEM_SIZE);
+    read.max_allocation = (int64_t)read_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    read.alignment = (int64_t)read_uint(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8; /* OpenCL gives bits */
+    if (read.alignment < LEAST_ALIGNMENT) read.alignment = LEAST_ALIGNMENT;
+    read.local_memory = (int64_t)read_ulong(id, CL_DEVICE_LOCAL_MEM_SIZE);
+    read.max_work_group = (int32_t)read_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
+    read.compute_units = (int32_t)read_uint(id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    read.unified_memory = read_uint(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+    read.half_extension = has_extension(id, "cl_khr_fp16");
+    read.double_extension = has_extension(id, "cl_khr_fp64");
+    apply_memory_limit(&read);
+    choose_shape(&read);
+    *facts = read;
+    return CLEAT_OK;
+}
+
+const char *cleat_device_kind_text(cleat_device_kind kind) {
+    return kind == CLEAT_DEVICE_GPU ? "GPU" : kind == CLEAT_DEVICE_CPU ? "CPU" : "other";
+}

@@ -1,0 +1,191 @@
+/* From launches, which are plain data, to OpenCL kernels with all arguments set. */
+#include "core/memory.h"
+#include "exec/exec.h"
+
+#include <string.h>
+
+/* --- programs --- */
+
+static cleat_status find_program(cleat_exec *exec, const cleat_launch *launch, size_t *index,
+                                 cleat_error *error) {
+    for (size_t i = 0; i < exec->program_count; ++i)
+        if (strcmp(exec->keys[i].file, launch->file) == 0 &&
+            strcmp(exec->keys[i].options, launch->options) == 0) {
+            *index = i;
+            return CLEAT_OK;
+        }
+    cleat_status status =
+        cleat_grow(&exec->keys, exec->program_count, &exec->program_capacity, sizeof *exec->keys, error);
+    if (status) return status;
+    exec->keys[exec->program_count] = (cleat_program_key){.file = launch->file, .options = launch->options};
+    *index = exec->program_count++;
+    return CLEAT_OK;
+}
+
+static cleat_status describe_nodes(const cleat_exec *exec, cleat_bound *bound, cleat_error *error) {
+    const cleat_graph *graph = bound->layout->graph;
+    for (size_t i = 0; i < graph->node_count; ++i) {
+        const cleat_variant *variant = bound->layout->variants[i];
+        bound->first[i] = bound->binder.count;
+        if (!variant) continue;
+        cleat_status status = variant->bind(graph->nodes[i], &exec->plan->facts, &bound->binder, error);
+        if (!status && bound->binder.error.status) {
+            status = bound->binder.error.status;
+            if (error) *error = bound->binder.error;
+        }
+        if (status)
+            return cleat_fail_in(error, status, "variant '%s' of %s", variant->name, graph->nodes[i]->name);
+    }
+    bound->first[graph->node_count] = bound->binder.count;
+    return CLEAT_OK;
+}
+
+static cleat_status describe_graph(cleat_exec *exec, cleat_bound *bound, cleat_error *error) {
+    cleat_binder_init(&bound->binder, &exec->plan->facts);
+    bound->first = cleat_alloc(bound->layout->graph->node_count + 1, sizeof *bound->first);
+    if (!bound->first) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the launches of a graph");
+    cleat_status status = describe_nodes(exec, bound, error);
+    if (status) return status;
+    size_t count = bound->binder.count;
+    bound->program = cleat_alloc(count, sizeof *bound->program);
+    bound->kernels = cleat_alloc(count, sizeof *bound->kernels);
+    bound->events = cleat_alloc(count, sizeof *bound->events);
+    if (!bound->program || !bound->kernels || !bound->events)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu kernels", count);
+    for (size_t i = 0; i < count && !status; ++i)
+        if (bound->binder.launches[i].kind == CLEAT_LAUNCH_KERNEL)
+            status = find_program(exec, &bound->binder.launches[i], &bound->program[i], error);
+    return status;
+}
+
+cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error) {
+    const cleat_plan *plan = exec->plan;
+    exec->graphs = cleat_alloc(plan->layout_count, sizeof *exec->graphs);
+    if (!exec->graphs)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu graphs", plan->layout_count);
+    for (size_t i = 0; i < plan->layout_count; ++i) {
+        exec->graphs[i].layout = &plan->layouts[i];
+        cleat_status status = describe_graph(exec, &exec->graphs[i], error);
+        if (status) return status;
+    }
+    exec->programs = cleat_alloc(exec->program_count, sizeof *exec->programs);
+    if (!exec->programs)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu programs", exec->program_count);
+    return cleat_programs_build(exec->device, exec->keys, exec->program_count, exec->programs, error);
+}
+
+/* --- arguments --- */
+
+/* The two kernel arguments of a TENSOR(): buffer and element offset. */
+static cl_int set_pair(cl_kernel kernel, cl_uint *index, const cl_mem *slab, int64_t elements) {
+    cl_ulong offset = (cl_ulong)elements;
+    cl_int code = clSetKernelArg(kernel, (*index)++, sizeof *slab, slab);
+    if (code != CL_SUCCESS) return code;
+    return clSetKernelArg(kernel, (*index)++, sizeof offset, &offset);
+}
+
+/* A place that must exist: a kernel that gets no buffer for a tensor it was promised would write anywhere. */
+static const cl_mem *slab_of(const cleat_exec *exec, cleat_place place) {
+    return place.slab >= 0 && exec->slabs[place.slab] ? &exec->slabs[place.slab] : NULL;
+}
+
+static cleat_status set_tensor(const cleat_exec *exec, const cleat_bound *bound, cl_kernel kernel,
+                               cl_uint *index, const cleat_arg *arg, cl_int *code, cleat_error *error) {
+    if (!arg->tensor) {
+        *code = set_pair(kernel, index, NULL, 0);
+        return CLEAT_OK;
+    }
+    cleat_place place = cleat_plan_place(exec->plan, bound->layout, arg->tensor);
+    const cl_mem *slab = slab_of(exec, place);
+    if (!slab)
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no place for '%s'", arg->tensor->name);
+    *code = set_pair(kernel, index, slab, place.offset / cleat_dtype_size(arg->tensor->dtype) + arg->offset);
+    return CLEAT_OK;
+}
+
+static cleat_status set_workspace(const cleat_exec *exec, const cleat_bound *bound,
+                                  const cleat_launch *launch, cl_kernel kernel, cl_uint *index,
+                                  const cleat_arg *arg, cl_int *code, cleat_error *error) {
+    cleat_place place = bound->layout->workspaces[launch->node->index];
+    const cl_mem *slab = slab_of(exec, place);
+    if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no workspace for it");
+    *code = set_pair(kernel, index, slab, (place.offset + arg->offset) / arg->size);
+    return CLEAT_OK;
+}
+
+static cleat_status set_arguments(const cleat_exec *exec, const cleat_bound *bound,
+                                  const cleat_launch *launch, cl_kernel kernel, cleat_error *error) {
+    cl_uint index = 0;
+    for (int i = 0; i < launch->n_args; ++i) {
+        const cleat_arg *arg = &launch->args[i];
+        cl_int code = CL_SUCCESS;
+        cleat_status status = CLEAT_OK;
+        if (arg->kind == CLEAT_ARG_TENSOR)
+            status = set_tensor(exec, bound, kernel, &index, arg, &code, error);
+        else if (arg->kind == CLEAT_ARG_WORKSPACE)
+            status = set_workspace(exec, bound, launch, kernel, &index, arg, &code, error);
+        else
+            code = clSetKernelArg(kernel, index++, (size_t)arg->size, &arg->value);
+        if (status) return status;
+        if (code != CL_SUCCESS)
+            return cleat_cl_fail(error, code, "setting argument %d (kernel argument %u)", i, index - 1);
+    }
+    return CLEAT_OK;
+}
+
+/* A kernel that was given fewer arguments than it has would fail at its first enqueue, without saying why. */
+static cleat_status check_argument_count(cl_kernel kernel, const cleat_launch *launch, cleat_error *error) {
+    cl_uint has = 0, given = 0;
+    for (int i = 0; i < launch->n_args; ++i) given += launch->args[i].kind == CLEAT_ARG_SCALAR ? 1 : 2;
+    clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof has, &has, NULL);
+    if (has == given) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the kernel has %u arguments, the launch gives %u", has,
+                      given);
+}
+
+static cleat_status create_kernel(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
+    const cleat_launch *launch = &bound->binder.launches[i];
+    cl_int code = CL_SUCCESS;
+    cl_kernel kernel = clCreateKernel(exec->programs[bound->program[i]], launch->kernel, &code);
+    if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "creating it from %s", launch->file);
+    bound->kernels[i] = kernel;
+    cleat_status status = check_argument_count(kernel, launch, error);
+    return status ? status : set_arguments(exec, bound, launch, kernel, error);
+}
+
+cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound *bound, cleat_error *error) {
+    if (bound->bound) return CLEAT_OK;
+    for (size_t i = 0; i < bound->binder.count; ++i) {
+        const cleat_launch *launch = &bound->binder.launches[i];
+        if (launch->kind != CLEAT_LAUNCH_KERNEL || bound->kernels[i]) continue;
+        cleat_status status = create_kernel(exec, bound, i, error);
+        if (status) {
+            if (bound->kernels[i]) clReleaseKernel(bound->kernels[i]);
+            bound->kernels[i] = NULL;
+            return cleat_fail_in(error, status, "kernel '%s' of %s", launch->kernel, launch->node->name);
+        }
+    }
+    bound->bound = true;
+    return CLEAT_OK;
+}
+
+static void unbind_graph(cleat_bound *bound) {
+    for (size_t i = 0; i < bound->binder.count; ++i) {
+        if (bound->events && bound->events[i]) clReleaseEvent(bound->events[i]);
+        if (bound->kernels && bound->kernels[i]) clReleaseKernel(bound->kernels[i]);
+    }
+    cleat_free(bound->events);
+    cleat_free(bound->kernels);
+    cleat_free(bound->program);
+    cleat_free(bound->first);
+    cleat_binder_clear(&bound->binder);
+}
+
+void cleat_exec_unbind(cleat_exec *exec) {
+    for (size_t i = 0; exec->graphs && i < exec->plan->layout_count; ++i) unbind_graph(&exec->graphs[i]);
+    for (size_t i = 0; exec->programs && i < exec->program_count; ++i)
+        if (exec->programs[i]) clReleaseProgram(exec->programs[i]);
+    cleat_free(exec->graphs);
+    cleat_free(exec->programs);
+    cleat_free(exec->keys);
+}

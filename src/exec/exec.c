@@ -1,0 +1,95 @@
+/* Creating and destroying an exec; whole tensors to and from the host. */
+#include "exec/exec.h"
+
+#include "core/memory.h"
+
+static cleat_status create_slabs(cleat_exec *exec, cleat_error *error) {
+    const cleat_plan *plan = exec->plan;
+    exec->slabs = cleat_alloc(plan->slab_count, sizeof *exec->slabs);
+    if (!exec->slabs) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu slabs", plan->slab_count);
+    for (size_t i = 0; i < plan->slab_count; ++i) {
+        const cleat_slab *slab = &plan->slabs[i];
+        if (slab->bytes == 0) continue;
+        cleat_status status = cleat_buffer_create(exec->device, slab->bytes, &exec->slabs[i], error);
+        if (!status && slab->category != CLEAT_BYTES_ARENA)
+            status = cleat_buffer_zero(exec->device, exec->slabs[i], slab->bytes, error);
+        if (status) return cleat_fail_in(error, status, "%s", cleat_category_name(slab->category));
+    }
+    return CLEAT_OK;
+}
+
+static void release_slabs(cleat_exec *exec) {
+    for (size_t i = 0; exec->slabs && i < exec->plan->slab_count; ++i)
+        cleat_buffer_release(exec->device, exec->slabs[i], exec->plan->slabs[i].bytes);
+    cleat_free(exec->slabs);
+}
+
+cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cleat_exec **exec,
+                               cleat_error *error) {
+    cleat_exec *created = cleat_alloc(1, sizeof *created);
+    if (!created) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an exec");
+    created->device = device;
+    created->plan = plan;
+    cleat_status status = create_slabs(created, error);
+    if (!status) cleat_exec_find_slots(created);
+    if (!status) status = cleat_exec_describe(created, error);
+    if (status) {
+        cleat_exec_destroy(created);
+        return status;
+    }
+    *exec = created;
+    return CLEAT_OK;
+}
+
+void cleat_exec_destroy(cleat_exec *exec) {
+    if (!exec) return;
+    clFinish(exec->device->transfer);
+    clFinish(exec->device->compute);
+    cleat_exec_unbind(exec);
+    cleat_exec_release_slots(exec);
+    release_slabs(exec);
+    cleat_free(exec);
+}
+
+cleat_status cleat_exec_check_graph(const cleat_exec *exec, size_t graph, cleat_error *error) {
+    if (graph < exec->plan->layout_count) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu: the plan has %zu", graph,
+                      exec->plan->layout_count);
+}
+
+cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_tensor *tensor, cl_mem *slab,
+                              int64_t *offset, cleat_error *error) {
+    cleat_status status = cleat_exec_check_graph(exec, graph, error);
+    if (status) return status;
+    cleat_place place = cleat_plan_place(exec->plan, &exec->plan->layouts[graph], tensor);
+    if (place.slab < 0)
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "tensor '%s' has no place in graph '%s'", tensor->name,
+                          exec->plan->layouts[graph].graph->name);
+    *slab = exec->slabs[place.slab];
+    *offset = place.offset;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
+                              cleat_error *error) {
+    cl_mem slab;
+    int64_t offset;
+    cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
+    if (status) return status;
+    cl_int code = clEnqueueWriteBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset,
+                                       (size_t)cleat_tensor_bytes(tensor), values, 0, NULL, NULL);
+    if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "writing tensor '%s'", tensor->name);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,
+                             cleat_error *error) {
+    cl_mem slab;
+    int64_t offset;
+    cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
+    if (status) return status;
+    cl_int code = clEnqueueReadBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset,
+                                      (size_t)cleat_tensor_bytes(tensor), values, 0, NULL, NULL);
+    if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "reading tensor '%s'", tensor->name);
+    return CLEAT_OK;
+}

@@ -1,0 +1,420 @@
+/* Offset assignment for blocks with lifetimes: greedy placement in several orders, then a seeded local search
+ * on the best order. It decides where blocks lie; what a block is, and how long it lives, is decided
+ * elsewhere (lifetime.c). */
+#include "graph/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/memory.h"
+
+/* Slabs are laid end to end in one address range, slab s at s * slab_limit, so that a place is a single
+ * number while searching. */
+typedef struct span {
+    int64_t begin, end; /* addresses */
+    int32_t first, last;
+} span;
+
+typedef struct rank {
+    int64_t major, minor; /* larger comes first */
+    int32_t block;        /* ties: smaller comes first */
+} rank;
+
+typedef enum fit { FIT_LOWEST, FIT_TIGHTEST, FITS } fit;
+
+typedef struct search {
+    const cleat_block *blocks;
+    int64_t *sizes; /* [blocks] aligned */
+    int64_t *live;  /* [times] */
+    int32_t times;
+    int64_t slab_limit;
+    int64_t *given; /* [slabs] bytes that are there already, at no cost */
+    int64_t *used;  /* [slabs] bytes of the pass at hand */
+    size_t slabs;
+
+    int32_t *order, *best; /* [n] the blocks that need a place, in the order at hand and in the best one */
+    size_t n;
+    span *spans;                   /* [n] blocks placed so far, by address */
+    rank *ranks;                   /* [n] */
+    int64_t *begins, *best_begins; /* [blocks] addresses */
+    int64_t best_total;
+    fit best_fit;
+    int64_t goal; /* no layout is smaller */
+    int64_t steps;
+    uint64_t random;
+} search;
+
+/* What one call may spend on greedy orders and on mending, in comparisons of two blocks; what a trial costs
+ * besides those. */
+enum { ORDER_STEPS = 16000000, MEND_STEPS = 4000000, STEPS_PER_TRIAL = 100, STEPS_PER_BLOCK = 8 };
+/* Mending stops within this part of the bound: with several slabs the bound itself is seldom possible. */
+enum { GOOD_ENOUGH = 200 };
+#define NO_LAYOUT INT64_MAX
+
+int64_t cleat_align_up(int64_t bytes, int64_t alignment) {
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
+void cleat_arena_clear(cleat_arena *arena) {
+    cleat_free(arena->slabs);
+    *arena = (cleat_arena){0};
+}
+
+int64_t cleat_arena_bytes(const cleat_arena *arena) {
+    int64_t total = 0;
+    for (size_t i = 0; i < arena->count; ++i) total += arena->slabs[i];
+    return total;
+}
+
+static int32_t count_times(const cleat_block *blocks, size_t count) {
+    int32_t times = 0;
+    for (size_t i = 0; i < count; ++i)
+        if (blocks[i].bytes > 0 && blocks[i].last >= times) times = blocks[i].last + 1;
+    return times;
+}
+
+/* live [times + 1], zeroed: bytes in use at each time. */
+static void sum_live(const cleat_block *blocks, size_t count, int64_t alignment, int32_t times,
+                     int64_t *live) {
+    for (size_t i = 0; i < count; ++i) {
+        if (blocks[i].bytes == 0) continue;
+        int64_t size = cleat_align_up(blocks[i].bytes, alignment);
+        live[blocks[i].first] += size;
+        live[blocks[i].last + 1] -= size;
+    }
+    for (int32_t t = 1; t < times; ++t) live[t] += live[t - 1];
+}
+
+static int32_t peak_time(const int64_t *live, int32_t times) {
+    int32_t peak = 0;
+    for (int32_t t = 1; t < times; ++t)
+        if (live[t] > live[peak]) peak = t;
+    return peak;
+}
+
+cleat_status cleat_arena_bound(const cleat_block *blocks, size_t count, int64_t alignment, int64_t *bytes,
+                               int32_t *time, cleat_error *error) {
+    int32_t times = count_times(blocks, count);
+    int64_t *live = cleat_alloc((size_t)times + 1, sizeof *live);
+    if (!live) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %d times of a memory plan", times);
+    sum_live(blocks, count, alignment, times, live);
+    int32_t peak = peak_time(live, times);
+    *bytes = live[peak];
+    if (time) *time = peak;
+    cleat_free(live);
+    return CLEAT_OK;
+}
+
+/* --- one greedy pass --- */
+
+/* The first address from `at` on where `size` bytes do not cross from one slab into the next. */
+static inline int64_t within_slab(const search *s, int64_t at, int64_t size) {
+    int64_t next = (at / s->slab_limit + 1) * s->slab_limit;
+    return at + size <= next ? at : next;
+}
+
+/* Finds an address for a block among those placed; *position is where it belongs in the list. */
+static int64_t find_gap(search *s, int32_t block, fit rule, size_t placed, size_t *position) {
+    int64_t size = s->sizes[block];
+    int32_t first = s->blocks[block].first, last = s->blocks[block].last;
+    int64_t low = 0, slab_end = s->slab_limit; /* `low`: end of what lies below and lives at the same time */
+    int64_t tightest = NO_LAYOUT, found = -1;
+    size_t found_at = 0, i = 0;
+    for (; i < placed; ++i) {
+        const span *other = &s->spans[i];
+        if (other->last < first || other->first > last) continue;
+        if (other->begin - low >= size) {
+            if (rule == FIT_LOWEST) break;
+            if (other->begin - low < tightest) {
+                tightest = other->begin - low;
+                found = low;
+                found_at = i;
+            }
+        }
+        if (other->end > low) {
+            low = other->end;
+            if (low + size > slab_end) {
+                low = within_slab(s, low, size);
+                slab_end = (low / s->slab_limit + 1) * s->slab_limit;
+            }
+        }
+    }
+    s->steps += (int64_t)i;
+    if (found < 0) {
+        found = low;
+        found_at = i;
+    }
+    while (found_at > 0 && s->spans[found_at - 1].begin > found) --found_at;
+    *position = found_at;
+    return found;
+}
+
+/* Places the blocks in this order; returns the bytes of all slabs, or NO_LAYOUT as soon as they reach
+ * `limit`. */
+static int64_t place_all(search *s, const int32_t *order, fit rule, int64_t limit) {
+    int64_t total = 0;
+    for (size_t i = 0; i < s->slabs; ++i) {
+        s->used[i] = 0;
+        total += s->given[i];
+    }
+    for (size_t placed = 0; placed < s->n; ++placed) {
+        int32_t block = order[placed];
+        size_t at = 0;
+        int64_t begin = find_gap(s, block, rule, placed, &at);
+        int64_t end = begin + s->sizes[block];
+        memmove(&s->spans[at + 1], &s->spans[at], (placed - at) * sizeof *s->spans);
+        s->spans[at] = (span){begin, end, s->blocks[block].first, s->blocks[block].last};
+        s->begins[block] = begin;
+
+        size_t slab = (size_t)(begin / s->slab_limit);
+        int64_t bytes = end - (int64_t)slab * s->slab_limit;
+        if (bytes <= s->used[slab]) continue;
+        int64_t before = s->used[slab] > s->given[slab] ? s->used[slab] : s->given[slab];
+        if (bytes > before) total += bytes - before;
+        s->used[slab] = bytes;
+        if (total >= limit) return NO_LAYOUT;
+    }
+    return total;
+}
+
+/* Places the blocks in the order at hand; what it gives becomes the best layout if it needs less than `limit`
+ * bytes. */
+static void try_order(search *s, fit rule, int64_t limit) {
+    int64_t total = place_all(s, s->order, rule, limit);
+    if (total >= limit) return;
+    s->best_total = total;
+    s->best_fit = rule;
+    memcpy(s->best, s->order, s->n * sizeof *s->order);
+    int64_t *begins = s->best_begins;
+    s->best_begins = s->begins;
+    s->begins = begins;
+}
+
+/* --- orders --- */
+
+static int by_rank(const void *left, const void *right) {
+    const rank *a = left, *b = right;
+    if (a->major != b->major) return a->major > b->major ? -1 : 1;
+    if (a->minor != b->minor) return a->minor > b->minor ? -1 : 1;
+    return a->block < b->block ? -1 : a->block > b->block;
+}
+
+static int64_t span_length(const search *s, int32_t b) {
+    return s->blocks[b].last - s->blocks[b].first + 1;
+}
+
+/* The fullest moment of the block's life. */
+static int64_t crowding(const search *s, int32_t b) {
+    int64_t most = 0;
+    for (int32_t t = s->blocks[b].first; t <= s->blocks[b].last; ++t)
+        if (s->live[t] > most) most = s->live[t];
+    return most;
+}
+
+typedef enum order_rule { BY_SIZE, BY_AREA, BY_LENGTH, BY_CROWDING, BY_START, BY_END, ORDERS } order_rule;
+
+static rank rank_block(const search *s, int32_t b, order_rule rule) {
+    int64_t size = s->sizes[b], length = span_length(s, b);
+    switch (rule) {
+    case BY_AREA:
+        return (rank){size > INT64_MAX / length ? INT64_MAX : size * length, size, b};
+    case BY_LENGTH:
+        return (rank){length, size, b};
+    case BY_CROWDING:
+        return (rank){crowding(s, b), size, b};
+    case BY_START:
+        return (rank){-s->blocks[b].first, length, b};
+    case BY_END:
+        return (rank){s->blocks[b].last, length, b};
+    default:
+        return (rank){size, length, b};
+    }
+}
+
+static void sort_blocks(search *s, order_rule rule) {
+    for (size_t i = 0; i < s->n; ++i) s->ranks[i] = rank_block(s, s->order[i], rule);
+    qsort(s->ranks, s->n, sizeof *s->ranks, by_rank);
+    for (size_t i = 0; i < s->n; ++i) s->order[i] = s->ranks[i].block;
+}
+
+static void try_orders(search *s) {
+    for (int trial = 0; trial < ORDERS * FITS && s->best_total > s->goal; ++trial) {
+        if (trial > 0 && s->steps > ORDER_STEPS) return;
+        if (trial % FITS == 0) sort_blocks(s, (order_rule)(trial / FITS));
+        try_order(s, (fit)(trial % FITS), s->best_total);
+    }
+}
+
+/* --- mending --- */
+
+static size_t draw(search *s, size_t below) { /* splitmix64 (Steele et al. 2014) */
+    uint64_t z = (s->random += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (size_t)((z ^ (z >> 31)) % below);
+}
+
+static bool meet(const search *s, int32_t a, int32_t b) {
+    return s->blocks[a].first <= s->blocks[b].last && s->blocks[b].first <= s->blocks[a].last;
+}
+
+/* Where block `b` of the best layout ends within its slab. */
+static int64_t end_in_slab(const search *s, int32_t b) {
+    return s->best_begins[b] % s->slab_limit + s->sizes[b];
+}
+
+/* One of the blocks that end where a slab ends that had to grow. */
+static int32_t draw_top(search *s) {
+    memset(s->used, 0, s->slabs * sizeof *s->used);
+    for (size_t i = 0; i < s->n; ++i) {
+        int64_t *used = &s->used[s->best_begins[s->best[i]] / s->slab_limit];
+        int64_t end = end_in_slab(s, s->best[i]);
+        if (end > *used) *used = end;
+    }
+    int32_t top = s->best[0];
+    size_t seen = 0;
+    for (size_t i = 0; i < s->n; ++i) {
+        int64_t slab = s->best_begins[s->best[i]] / s->slab_limit, end = end_in_slab(s, s->best[i]);
+        if (end == s->used[slab] && end > s->given[slab] && draw(s, ++seen) == 0) top = s->best[i];
+    }
+    return top;
+}
+
+/* The position of one of the first `n` blocks of the best order that live at a time with `block`; n where
+ * none does. */
+static size_t draw_neighbour(search *s, int32_t block, size_t n) {
+    size_t found = n, seen = 0;
+    for (size_t i = 0; i < n; ++i)
+        if (s->best[i] != block && meet(s, s->best[i], block) && draw(s, ++seen) == 0) found = i;
+    return found;
+}
+
+static size_t position_of(const search *s, int32_t block) {
+    size_t i = 0;
+    while (s->best[i] != block) ++i;
+    return i;
+}
+
+/* Makes a trial order: a block at the top of the best layout, or one that lives at a time with it, gets its
+ * turn earlier. */
+static void perturb(search *s) {
+    memcpy(s->order, s->best, s->n * sizeof *s->best);
+    int32_t block = draw_top(s);
+    if (draw(s, 2) == 0) {
+        size_t neighbour = draw_neighbour(s, block, s->n);
+        if (neighbour < s->n) block = s->best[neighbour];
+    }
+    size_t at = position_of(s, block), before = draw_neighbour(s, block, at);
+    if (before == at) before = draw(s, s->n);
+    if (before < at && draw(s, 4) != 0) {
+        memmove(s->order + before + 1, s->order + before, (at - before) * sizeof *s->order);
+    } else {
+        s->order[at] = s->best[before];
+    }
+    s->order[before] = block;
+}
+
+/* Hill climbing over the order of placement. A layout as good as the best replaces it, so that plateaus are
+ * crossed. */
+static void mend(search *s) {
+    int64_t stop = s->steps + MEND_STEPS, good = s->goal + s->goal / GOOD_ENOUGH;
+    while (s->best_total > good && s->steps < stop) {
+        perturb(s);
+        s->steps += STEPS_PER_TRIAL + STEPS_PER_BLOCK * (int64_t)s->n;
+        try_order(s, s->best_fit, s->best_total + 1);
+    }
+}
+
+/* --- the call --- */
+
+static void search_clear(search *s) {
+    void *arrays[] = {s->sizes, s->live,  s->given,  s->used,        s->order,
+                      s->best,  s->spans, s->begins, s->best_begins, s->ranks};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; ++i) cleat_free(arrays[i]);
+}
+
+static bool search_alloc(search *s, size_t count) {
+    return (s->sizes = cleat_alloc(count, sizeof *s->sizes)) &&
+           (s->live = cleat_alloc((size_t)s->times + 1, sizeof *s->live)) &&
+           (s->given = cleat_alloc(s->slabs, sizeof *s->given)) &&
+           (s->used = cleat_alloc(s->slabs, sizeof *s->used)) &&
+           (s->order = cleat_alloc(count, sizeof *s->order)) &&
+           (s->best = cleat_alloc(count, sizeof *s->best)) &&
+           (s->spans = cleat_alloc(count, sizeof *s->spans)) &&
+           (s->begins = cleat_alloc(count, sizeof *s->begins)) &&
+           (s->best_begins = cleat_alloc(count, sizeof *s->best_begins)) &&
+           (s->ranks = cleat_alloc(count, sizeof *s->ranks));
+}
+
+/* Sets the slabs' limit and number; addresses over all of them must stay within 64 bits. */
+static cleat_status size_slabs(search *s, const cleat_arena *arena, size_t count, int64_t alignment,
+                               int64_t max_slab, cleat_error *error) {
+    int64_t limit = max_slab / alignment * alignment, sum = 0;
+    for (size_t i = 0; i < count; ++i) {
+        int64_t bytes = s->blocks[i].bytes;
+        if (bytes > limit)
+            return cleat_fail(error, CLEAT_ERR_FIT, "block %zu of %lld bytes: a slab has at most %lld", i,
+                              (long long)bytes, (long long)limit);
+        sum = bytes > INT64_MAX - alignment - sum ? INT64_MAX : sum + cleat_align_up(bytes, alignment);
+        if (sum == INT64_MAX) break;
+    }
+    bool one = sum <= limit;
+    s->slab_limit = one && sum > 0 ? sum : limit;
+    s->slabs = arena->count + (one ? 1 : count);
+    if (s->slab_limit > INT64_MAX / ((int64_t)s->slabs + 2))
+        return cleat_fail(error, CLEAT_ERR_FIT, "%zu blocks need more bytes than 64 bits can count", count);
+    return CLEAT_OK;
+}
+
+static void search_start(search *s, const cleat_arena *arena, size_t count, int64_t alignment) {
+    sum_live(s->blocks, count, alignment, s->times, s->live);
+    s->goal = s->live[peak_time(s->live, s->times)];
+    if (s->goal < cleat_arena_bytes(arena)) s->goal = cleat_arena_bytes(arena);
+    for (size_t i = 0; i < arena->count; ++i) s->given[i] = arena->slabs[i];
+    for (size_t i = 0; i < count; ++i) {
+        s->sizes[i] = cleat_align_up(s->blocks[i].bytes, alignment);
+        if (s->sizes[i] > 0) s->order[s->n++] = (int32_t)i;
+    }
+    s->best_total = NO_LAYOUT;
+    s->random = 1;
+}
+
+/* The slabs after the best layout: at least what was there. */
+static void merge_slabs(const search *s, cleat_arena *merged) {
+    for (size_t i = 0; i < s->slabs; ++i) merged->slabs[i] = s->given[i];
+    for (size_t i = 0; i < s->n; ++i) {
+        int64_t *slab = &merged->slabs[s->best_begins[s->best[i]] / s->slab_limit];
+        int64_t end = end_in_slab(s, s->best[i]);
+        if (end > *slab) *slab = end;
+    }
+    merged->count = s->slabs;
+    while (merged->count > 0 && merged->slabs[merged->count - 1] == 0) --merged->count;
+}
+
+cleat_status cleat_arena_assign(cleat_arena *arena, const cleat_block *blocks, size_t count,
+                                int64_t alignment, int64_t max_slab, cleat_place *places,
+                                cleat_error *error) {
+    search s = {.blocks = blocks, .times = count_times(blocks, count)};
+    cleat_status status = size_slabs(&s, arena, count, alignment, max_slab, error);
+    if (status != CLEAT_OK) return status;
+    cleat_arena merged = {.slabs = cleat_alloc(s.slabs, sizeof *merged.slabs)};
+    if (!merged.slabs || !search_alloc(&s, count)) {
+        search_clear(&s);
+        cleat_arena_clear(&merged);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to plan %zu tensors", count);
+    }
+    search_start(&s, arena, count, alignment);
+    try_orders(&s);
+    mend(&s);
+    merge_slabs(&s, &merged);
+    for (size_t i = 0; i < count; ++i) {
+        places[i] = (cleat_place){.slab = -1};
+        if (s.sizes[i] == 0) continue;
+        places[i].slab = (int32_t)(s.best_begins[i] / s.slab_limit);
+        places[i].offset = s.best_begins[i] % s.slab_limit;
+    }
+    cleat_arena_clear(arena);
+    *arena = merged;
+    search_clear(&s);
+    return CLEAT_OK;
+}

@@ -1,0 +1,56 @@
+/* Reverse-mode differentiation: walks the forward nodes backwards and lets each op emit its gradient nodes.
+ */
+#include "graph/graph.h"
+
+#include "core/memory.h"
+
+#include <string.h>
+
+/* Gradients that arrive at a node's outputs; false when none does, so that the node has nothing to pass on.
+ */
+static bool arriving(const cleat_graph *graph, const cleat_node *node, cleat_tensor **dout) {
+    bool any = false;
+    for (int i = 0; i < node->n_out; ++i) {
+        cleat_tensor *out = node->out[i];
+        dout[i] = out && out->producer == node ? cleat_gradient(graph, out) : NULL;
+        any = any || dout[i];
+    }
+    return any;
+}
+
+void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_tensor *const *douts, int n) {
+    if (graph->error.status != CLEAT_OK) return;
+    if (graph->gradients) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "differentiated twice");
+        return;
+    }
+    graph->forward_nodes = graph->node_count;
+    graph->gradients = cleat_alloc(graph->tensor_count, sizeof *graph->gradients);
+    if (!graph->gradients) {
+        cleat_graph_fail(graph, CLEAT_ERR_MEMORY, "no memory for gradients");
+        return;
+    }
+    graph->gradient_count = graph->tensor_count;
+    for (int i = 0; i < n; ++i) {
+        if (!outs[i] || !douts[i] || !cleat_same_shape(outs[i], douts[i]) ||
+            outs[i]->dtype != douts[i]->dtype) {
+            cleat_graph_fail(graph, CLEAT_ERR_SHAPE,
+                             "gradient %d does not have the shape and type of its tensor", i);
+            return;
+        }
+        cleat_set_gradient(graph, outs[i], douts[i]);
+    }
+    for (size_t i = graph->forward_nodes; i-- > 0 && graph->error.status == CLEAT_OK;) {
+        cleat_node *node = graph->nodes[i];
+        cleat_tensor *dout[CLEAT_MAX_OUT] = {NULL};
+        if (!node->op->backward || !arriving(graph, node, dout)) continue;
+        size_t scope = strlen(node->name) - strlen(node->op->name);
+        cleat_scope(graph, "%.*s", (int)scope, node->name);
+        node->op->backward(graph, node, dout);
+    }
+    cleat_scope(graph, NULL);
+}
+
+void cleat_backward(cleat_graph *graph, cleat_tensor *loss, cleat_tensor *seed) {
+    cleat_backward_from(graph, &loss, &seed, 1);
+}

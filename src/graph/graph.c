@@ -1,0 +1,284 @@
+/* The builder: inputs, parameters, and nodes in execution order. */
+#include "graph/graph.h"
+
+#include "core/memory.h"
+#include "graph/store.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+cleat_status cleat_graph_create(cleat_store *store, const char *name, cleat_graph **graph,
+                                cleat_error *error) {
+    cleat_graph *made = cleat_alloc(1, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for graph '%s'", name);
+    made->store = store;
+    snprintf(made->name, CLEAT_NAME, "%s", name);
+    *graph = made;
+    return CLEAT_OK;
+}
+
+void cleat_graph_destroy(cleat_graph *graph) {
+    if (!graph) return;
+    for (size_t i = 0; i < graph->node_count; ++i) cleat_free(graph->nodes[i]);
+    for (size_t i = 0; i < graph->tensor_count; ++i) cleat_free(graph->tensors[i]);
+    cleat_free(graph->nodes);
+    cleat_free(graph->tensors);
+    cleat_free(graph->gradients);
+    cleat_free(graph);
+}
+
+cleat_status cleat_graph_status(const cleat_graph *graph, cleat_error *error) {
+    if (graph->error.status != CLEAT_OK && error) *error = graph->error;
+    return graph->error.status;
+}
+
+void cleat_graph_fail(cleat_graph *graph, cleat_status status, const char *format, ...) {
+    if (graph->error.status != CLEAT_OK) return;
+    char text[CLEAT_ERROR_TEXT / 2];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    cleat_fail(&graph->error, status, "graph '%s': %s", graph->name, text);
+}
+
+void cleat_scope(cleat_graph *graph, const char *format, ...) {
+    graph->scope[0] = 0;
+    if (!format) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(graph->scope, CLEAT_NAME, format, arguments);
+    va_end(arguments);
+}
+
+static cleat_tensor *add_tensor(cleat_graph *graph, cleat_role role, const char *name, cleat_dtype dtype,
+                                int rank, const int64_t *shape) {
+    if (graph->error.status != CLEAT_OK) return NULL;
+    if (rank < 1 || rank > CLEAT_MAX_RANK) {
+        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "tensor '%s' has rank %d; 1 to %d are possible", name, rank,
+                         CLEAT_MAX_RANK);
+        return NULL;
+    }
+    int64_t elements = 1;
+    for (int i = 0; i < rank; ++i) {
+        if (shape[i] < 1 || elements > INT64_MAX / 8 / shape[i]) {
+            cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "tensor '%s': extent %d is %lld", name, i,
+                             (long long)shape[i]);
+            return NULL;
+        }
+        elements *= shape[i];
+    }
+    if (cleat_grow(&graph->tensors, graph->tensor_count, &graph->tensor_capacity, sizeof *graph->tensors,
+                   &graph->error) != CLEAT_OK)
+        return NULL;
+    cleat_tensor *tensor = cleat_alloc(1, sizeof *tensor);
+    if (!tensor) {
+        cleat_graph_fail(graph, CLEAT_ERR_MEMORY, "no memory for tensor '%s'", name);
+        return NULL;
+    }
+    *tensor = (cleat_tensor){.dtype = dtype, .rank = rank, .role = role, .index = (int)graph->tensor_count};
+    snprintf(tensor->name, CLEAT_NAME, "%s", name);
+    memcpy(tensor->shape, shape, (size_t)rank * sizeof *shape);
+    graph->tensors[graph->tensor_count++] = tensor;
+    return tensor;
+}
+
+cleat_tensor *cleat_input(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
+                          const int64_t *shape) {
+    return add_tensor(graph, CLEAT_ROLE_INPUT, name, dtype, rank, shape);
+}
+
+cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
+                          cleat_init init) {
+    if (graph->error.status != CLEAT_OK) return NULL;
+    cleat_tensor *param = cleat_store_find(graph->store, name);
+    if (!param) {
+        cleat_store_add(graph->store, name, rank, shape, init, &param, &graph->error);
+        return param;
+    }
+    if (param->rank != rank || memcmp(param->shape, shape, (size_t)rank * sizeof *shape) != 0) {
+        char known[96];
+        cleat_tensor_describe(param, known, sizeof known);
+        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "parameter '%s' is %s elsewhere, and another shape here",
+                         name, known);
+        return NULL;
+    }
+    return param;
+}
+
+cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
+                          const int64_t *shape) {
+    cleat_tensor *state = NULL;
+    if (graph->error.status == CLEAT_OK)
+        cleat_store_state(graph->store, name, dtype, rank, shape, &state, &graph->error);
+    return state;
+}
+
+void cleat_keep(cleat_graph *graph, cleat_tensor *tensor) {
+    (void)graph;
+    if (tensor) (tensor->base ? tensor->base : tensor)->keep = true;
+}
+
+void cleat_want_grad(cleat_graph *graph, cleat_tensor *input) {
+    (void)graph;
+    if (input) input->needs_grad = true;
+}
+
+bool cleat_wants_grad(const cleat_tensor *x) {
+    return x && x->needs_grad;
+}
+
+cleat_tensor *cleat_graph_find(const cleat_graph *graph, const char *name) {
+    for (size_t i = 0; i < graph->tensor_count; ++i)
+        if (strcmp(graph->tensors[i]->name, name) == 0) return graph->tensors[i];
+    return NULL;
+}
+
+size_t cleat_graph_nodes(const cleat_graph *graph) {
+    return graph->node_count;
+}
+
+cleat_status cleat_infer_fail(const cleat_node *node, cleat_error *error, const char *format, ...) {
+    char text[CLEAT_ERROR_TEXT / 2];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return cleat_fail(error, CLEAT_ERR_SHAPE, "graph '%s': op '%s' at %s: %s", node->graph->name,
+                      node->op->name, node->name, text);
+}
+
+cleat_status cleat_set_output(cleat_node *node, int i, cleat_dtype dtype, int rank, const int64_t *shape,
+                              cleat_error *error) {
+    char name[CLEAT_NAME];
+    if (i)
+        snprintf(name, sizeof name, "%.58s.%d", node->name, i);
+    else
+        snprintf(name, sizeof name, "%s", node->name);
+    cleat_tensor *tensor = add_tensor(node->graph, CLEAT_ROLE_ACTIVATION, name, dtype, rank, shape);
+    if (!tensor) {
+        if (error) *error = node->graph->error;
+        return node->graph->error.status;
+    }
+    tensor->producer = node;
+    node->out[i] = tensor;
+    if (i >= node->n_out) node->n_out = i + 1;
+    return CLEAT_OK;
+}
+
+void cleat_set_output_state(cleat_node *node, int i, cleat_tensor *tensor) {
+    node->out[i] = tensor;
+    if (i >= node->n_out) node->n_out = i + 1;
+}
+
+/* A node that is in the graph's list already, so that the graph frees it whatever happens next. */
+static cleat_node *add_node(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes) {
+    if (graph->error.status != CLEAT_OK) return NULL;
+    if (attr_bytes > CLEAT_ATTR_BYTES) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': attributes of %zu bytes", op->name, attr_bytes);
+        return NULL;
+    }
+    if (cleat_grow(&graph->nodes, graph->node_count, &graph->node_capacity, sizeof *graph->nodes,
+                   &graph->error) != CLEAT_OK)
+        return NULL;
+    cleat_node *node = cleat_alloc(1, sizeof *node);
+    if (!node) {
+        cleat_graph_fail(graph, CLEAT_ERR_MEMORY, "no memory for a node of op '%s'", op->name);
+        return NULL;
+    }
+    node->op = op;
+    node->graph = graph;
+    node->index = (int)graph->node_count;
+    snprintf(node->name, CLEAT_NAME, "%.44s%.19s", graph->scope, op->name);
+    if (attr_bytes) memcpy(node->attr, attr, attr_bytes);
+    graph->nodes[graph->node_count++] = node;
+    return node;
+}
+
+static bool infer(cleat_graph *graph, cleat_node *node) {
+    cleat_error error = {0};
+    if (node->op->infer && node->op->infer(node, &error) != CLEAT_OK) {
+        if (graph->error.status == CLEAT_OK) graph->error = error;
+        return false;
+    }
+    return graph->error.status == CLEAT_OK;
+}
+
+cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
+                       cleat_tensor *const *in, int n_in) {
+    cleat_node *node = add_node(graph, op, attr, attr_bytes);
+    if (!node) return NULL;
+    if (n_in > CLEAT_MAX_IN) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': %d inputs", op->name, n_in);
+        return NULL;
+    }
+    bool needs_grad = false;
+    for (int i = 0; i < n_in; ++i) {
+        node->in[i] = in[i];
+        needs_grad = needs_grad || cleat_wants_grad(in[i]);
+    }
+    node->n_in = n_in;
+    if (!infer(graph, node)) return NULL;
+    for (int i = 0; i < node->n_out; ++i)
+        if (op->backward && node->out[i] && node->out[i]->producer == node)
+            node->out[i]->needs_grad = needs_grad;
+    return node;
+}
+
+/* --- gradients: what autodiff and the ops' backward functions use
+ * ------------------------------------------------- */
+
+static cleat_tensor **gradient_slot(const cleat_graph *graph, const cleat_tensor *tensor) {
+    bool persistent = tensor->role != CLEAT_ROLE_ACTIVATION && tensor->role != CLEAT_ROLE_INPUT;
+    if (persistent || (size_t)tensor->index >= graph->gradient_count) return NULL;
+    return &graph->gradients[tensor->index];
+}
+
+cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_tensor *tensor) {
+    if (tensor->role == CLEAT_ROLE_PARAMETER) return cleat_store_grad(graph->store, (size_t)tensor->index);
+    cleat_tensor **slot = gradient_slot(graph, tensor);
+    return slot ? *slot : NULL;
+}
+
+cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
+                             cleat_tensor *const *in, int n_in, cleat_tensor *const *targets, int n_targets) {
+    cleat_node *node = add_node(graph, op, attr, attr_bytes);
+    if (!node) return NULL;
+    if (n_in + n_targets > CLEAT_MAX_IN || n_targets > CLEAT_MAX_OUT) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': %d inputs, %d gradients", op->name, n_in,
+                         n_targets);
+        return NULL;
+    }
+    for (int i = 0; i < n_in; ++i) node->in[i] = in[i];
+    node->n_in = n_in + n_targets;
+    node->n_out = n_targets;
+    for (int i = 0; i < n_targets; ++i) {
+        cleat_tensor *target = targets[i];
+        if (!cleat_wants_grad(target)) continue;
+        node->in[n_in + i] = cleat_gradient(graph, target);
+        if (target->role == CLEAT_ROLE_PARAMETER) {
+            node->out[i] = node->in[n_in + i];
+            continue;
+        }
+        char name[CLEAT_NAME];
+        snprintf(name, sizeof name, "d%.62s", target->name);
+        cleat_tensor *gradient =
+            add_tensor(graph, CLEAT_ROLE_ACTIVATION, name, target->dtype, target->rank, target->shape);
+        cleat_tensor **slot = gradient_slot(graph, target);
+        if (!gradient || !slot) {
+            cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': gradient wanted outside cleat_backward",
+                             op->name);
+            return NULL;
+        }
+        gradient->producer = node;
+        node->out[i] = gradient;
+        *slot = gradient;
+    }
+    return infer(graph, node) ? node : NULL;
+}
+
+void cleat_set_gradient(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gradient) {
+    cleat_tensor **slot = gradient_slot(graph, x);
+    if (slot) *slot = gradient;
+}

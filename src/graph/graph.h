@@ -1,0 +1,169 @@
+/* The inside of graphs: tensors, nodes, and what an operation is. Read this first; everything else follows
+ * from it. */
+#ifndef CLEAT_SRC_GRAPH_H
+#define CLEAT_SRC_GRAPH_H
+
+#include "cleat/graph.h"
+
+typedef struct cleat_node cleat_node;
+typedef struct cleat_op cleat_op;
+
+typedef enum cleat_role {
+    CLEAT_ROLE_ACTIVATION, /* lives from its producer to its last reader */
+    CLEAT_ROLE_INPUT,      /* filled by the host */
+    CLEAT_ROLE_PARAMETER,  /* these five are the store's */
+    CLEAT_ROLE_GRADIENT,
+    CLEAT_ROLE_MOMENT1,
+    CLEAT_ROLE_MOMENT2,
+    CLEAT_ROLE_STATE,
+} cleat_role;
+
+struct cleat_tensor {
+    char name[CLEAT_NAME];
+    cleat_dtype dtype;
+    int rank;
+    int64_t shape[CLEAT_MAX_RANK];
+    cleat_role role;
+    int index;            /* in its graph, or in its list of the store */
+    cleat_node *producer; /* NULL for inputs and persistent tensors */
+    cleat_tensor *base;   /* a reshape: these bytes are base's (base->base is NULL) */
+    int64_t flat_offset;  /* parameter, gradient, moment: its first element in the flat buffer */
+    cleat_init init;      /* parameter */
+    bool needs_grad;      /* depends on a parameter, or asked for */
+    bool keep;            /* the host reads it after the run */
+};
+
+enum { CLEAT_MAX_IN = 10, CLEAT_MAX_OUT = 4, CLEAT_ATTR_BYTES = 64 };
+
+/* One use of an operation. `in` entries may be NULL where the op says an input is optional. */
+struct cleat_node {
+    const cleat_op *op;
+    char name[CLEAT_NAME]; /* path of the layer that asked for it: "blocks.0.att/attention" */
+    cleat_graph *graph;
+    int index; /* place in execution order */
+    int n_in, n_out;
+    cleat_tensor *in[CLEAT_MAX_IN];
+    cleat_tensor *out[CLEAT_MAX_OUT];
+    _Alignas(8) unsigned char attr[CLEAT_ATTR_BYTES]; /* the op's own struct */
+};
+
+typedef struct cleat_cost {
+    double flops;
+    double bytes; /* read + written, each tensor once */
+} cleat_cost;
+
+struct cleat_binder; /* graph/launch.h */
+
+/* One way to compute a node. An op lists its variants fastest first, a plain one last. */
+typedef struct cleat_variant {
+    const char *name;
+    /* NULL when it serves this node on this device, else the reason why not (shown by --log dispatch). */
+    const char *(*refuse)(const cleat_node *node, const cleat_device_facts *facts);
+    /* Bytes of scratch the launches need while they run; NULL for none. */
+    int64_t (*workspace)(const cleat_node *node, const cleat_device_facts *facts);
+    /* Describes the launches, all arguments included. Pure: no device is touched. */
+    cleat_status (*bind)(const cleat_node *node, const cleat_device_facts *facts, struct cleat_binder *binder,
+                         cleat_error *error);
+} cleat_variant;
+
+/* An operation: one static const struct in src/ops/NAME.c. Nothing enumerates ops; a node points at its own.
+ */
+struct cleat_op {
+    const char *name;
+    /* Checks the inputs and gives every output its shape and dtype (cleat_set_output). For a gradient op
+     * (emitted by cleat_emit_grads) the outputs already have theirs, and infer only checks. */
+    cleat_status (*infer)(cleat_node *node, cleat_error *error);
+    /* Emits the nodes that compute the inputs' gradients from dout [n_out] (entries NULL where no gradient
+     * arrives; dout[0] of a called backward is never NULL). NULL when the op has no gradient. */
+    void (*backward)(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout);
+    cleat_cost (*cost)(const cleat_node *node);
+    const cleat_variant *variants; /* [..], ends with a NULL name; NULL for a reshape: no launch at all */
+    /* Memory rule: bit i set means out[0] may take the bytes of in[i] when nobody reads in[i] later. The
+     * kernels must then read each element of in[i] before they write the same element of out[0], in the same
+     * work-item. */
+    uint32_t share;
+};
+
+struct cleat_store {
+    cleat_tensor **params, **grads, **moments1, **moments2; /* [count], same index */
+    size_t count, capacity;
+    cleat_tensor **states;
+    size_t state_count, state_capacity;
+    int64_t flat_elements; /* of each flat buffer, gaps for alignment included */
+    cleat_tensor flat[4];  /* the whole flat buffers as tensors: parameters, gradients, moment 1, moment 2 */
+};
+
+struct cleat_graph {
+    char name[CLEAT_NAME];
+    cleat_store *store;
+    cleat_node **nodes;
+    size_t node_count, node_capacity;
+    cleat_tensor **tensors; /* activations and inputs, in order of creation */
+    size_t tensor_count, tensor_capacity;
+    cleat_tensor **gradients; /* [tensor_count at cleat_backward], gradient of tensors[i] */
+    size_t gradient_count;
+    size_t forward_nodes; /* nodes before cleat_backward; node_count without a backward part */
+    char scope[CLEAT_NAME];
+    cleat_error error;
+};
+
+/* --- for op files
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Appends a node (checked by op->infer) and returns it; NULL once the graph has an error, or when a required
+ * input (the first `required` of them) is NULL because of one. `attr` is copied, `attr_bytes` <=
+ * CLEAT_ATTR_BYTES. */
+cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
+                       cleat_tensor *const *in, int n_in);
+
+/* Called by infer: output `i` is a new activation of this shape and dtype. */
+cleat_status cleat_set_output(cleat_node *node, int i, cleat_dtype dtype, int rank, const int64_t *shape,
+                              cleat_error *error);
+/* Called by infer: output `i` is an existing persistent tensor, changed in place (optimizer, running
+ * statistics). */
+void cleat_set_output_state(cleat_node *node, int i, cleat_tensor *tensor);
+
+/* Appends a gradient node: its outputs are the gradients of targets [n_targets]. To `in` [n_in] one more
+ * input is appended a target: the ADDEND. The node must write  out[i] = in[n_in + i] + contribution  (addend
+ * NULL: out[i] = contribution). For a parameter, out[i] and its addend are both its place in the store's
+ * gradient buffer: gradients accumulate. For an activation the addend is what other readers contributed so
+ * far. A NULL target (no gradient wanted): out[i] and addend are NULL, and the node's kernels leave it out.
+ * Shapes and dtypes of out[i] are those of the target; parameter gradients are f32. */
+cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
+                             cleat_tensor *const *in, int n_in, cleat_tensor *const *targets, int n_targets);
+
+/* Replaces the gradient of an activation or input (backward functions only). */
+void cleat_set_gradient(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gradient);
+
+/* The gradient of x is (also) `dy` itself: residual connections. No work where dy is the first to arrive;
+ * else one addition, with the add op's kernel: defined in src/ops/add.c. */
+void cleat_pass_grad(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy);
+
+/* True when somebody needs the gradient of x (false for NULL). */
+bool cleat_wants_grad(const cleat_tensor *x);
+
+/* The addend of output i of a gradient node emitted with n_in own inputs; NULL where it overwrites. */
+static inline cleat_tensor *cleat_addend(const cleat_node *node, int n_in, int i) {
+    return node->in[n_in + i];
+}
+
+/* cleat_backward from any tensors: douts[i] is the gradient that arrives at outs[i], same shape and dtype. */
+void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_tensor *const *douts, int n);
+
+/* Error of infer, in one form everywhere: "op 'layer_norm' at blocks.0.n1: ...". */
+cleat_status cleat_infer_fail(const cleat_node *node, cleat_error *error, const char *format, ...)
+    CLEAT_PRINTF(3, 4);
+/* "f32 [2, 512, 256]" */
+void cleat_tensor_describe(const cleat_tensor *tensor, char *text, size_t size);
+
+/* Product of the leading `rank - 1` extents, and the last one: most ops see a tensor as [rows, width]. */
+int64_t cleat_rows(const cleat_tensor *tensor);
+int64_t cleat_width(const cleat_tensor *tensor);
+bool cleat_same_shape(const cleat_tensor *a, const cleat_tensor *b);
+bool cleat_is_storage(cleat_dtype dtype); /* f32, f16 or bf16 */
+
+/* Puts a prefix before the names of the nodes that follow ("blocks.0."); NULL or "" for none. */
+void cleat_scope(cleat_graph *graph, const char *format, ...) CLEAT_PRINTF(2, 3);
+void cleat_graph_fail(cleat_graph *graph, cleat_status status, const char *format, ...) CLEAT_PRINTF(3, 4);
+
+#endif

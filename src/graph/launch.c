@@ -1,0 +1,127 @@
+/* Launch descriptions: what variants' bind functions write. */
+#include "graph/launch.h"
+
+#include "core/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Enough work-groups a compute unit to balance uneven finishing times. */
+enum { GROUPS_PER_UNIT = 8 };
+
+void cleat_binder_init(cleat_binder *binder, const cleat_device_facts *facts) {
+    *binder = (cleat_binder){.facts = facts};
+}
+
+void cleat_binder_clear(cleat_binder *binder) {
+    cleat_free(binder->launches);
+    *binder = (cleat_binder){.facts = binder->facts};
+}
+
+static cleat_launch *begin(cleat_binder *binder, cleat_launch_kind kind, const cleat_node *node) {
+    if (binder->error.status != CLEAT_OK) return NULL;
+    if (cleat_grow(&binder->launches, binder->count, &binder->capacity, sizeof *binder->launches,
+                   &binder->error) != CLEAT_OK)
+        return NULL;
+    cleat_launch *launch = &binder->launches[binder->count++];
+    *launch = (cleat_launch){.kind = kind, .node = node};
+    return launch;
+}
+
+static cleat_launch *current(cleat_binder *binder) {
+    return binder->error.status == CLEAT_OK && binder->count ? &binder->launches[binder->count - 1] : NULL;
+}
+
+static void add_option(cleat_binder *binder, const char *name, long long value, bool has_value) {
+    cleat_launch *launch = current(binder);
+    if (!launch) return;
+    size_t used = strlen(launch->options);
+    int more = has_value
+                   ? snprintf(launch->options + used, CLEAT_OPTIONS - used, "%s-D%s=%lld", used ? " " : "",
+                              name, value)
+                   : snprintf(launch->options + used, CLEAT_OPTIONS - used, "%s-D%s", used ? " " : "", name);
+    if (more < 0 || used + (size_t)more >= CLEAT_OPTIONS)
+        cleat_fail(&binder->error, CLEAT_ERR_ARGUMENT, "kernel '%s': build options too long", launch->kernel);
+}
+
+void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
+                         cleat_dtype storage) {
+    cleat_launch *launch = begin(binder, CLEAT_LAUNCH_KERNEL, node);
+    if (!launch) return;
+    launch->file = file;
+    launch->kernel = kernel;
+    add_option(binder,
+               storage == CLEAT_F16    ? "STORAGE_F16"
+               : storage == CLEAT_BF16 ? "STORAGE_BF16"
+                                       : "STORAGE_F32",
+               0, false);
+    add_option(binder, "WG", binder->facts->work_group, true);
+    add_option(binder, "VEC", binder->facts->lanes, true);
+}
+
+void cleat_launch_define(cleat_binder *binder, const char *name, int64_t value) {
+    add_option(binder, name, value, true);
+}
+
+static void add_arg(cleat_binder *binder, cleat_arg arg) {
+    cleat_launch *launch = current(binder);
+    if (!launch) return;
+    if (launch->n_args == CLEAT_MAX_ARGS) {
+        cleat_fail(&binder->error, CLEAT_ERR_ARGUMENT, "kernel '%s': more than %d arguments", launch->kernel,
+                   CLEAT_MAX_ARGS);
+        return;
+    }
+    launch->args[launch->n_args++] = arg;
+}
+
+void cleat_launch_tensor_at(cleat_binder *binder, const cleat_tensor *tensor, int64_t elements) {
+    add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_TENSOR, .tensor = tensor, .offset = elements});
+}
+
+void cleat_launch_tensor(cleat_binder *binder, const cleat_tensor *tensor) {
+    cleat_launch_tensor_at(binder, tensor, 0);
+}
+
+void cleat_launch_workspace(cleat_binder *binder, int64_t offset, int element_size) {
+    add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_WORKSPACE, .offset = offset, .size = element_size});
+}
+
+void cleat_launch_i32(cleat_binder *binder, int32_t value) {
+    add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_SCALAR, .size = 4, .value.i32 = value});
+}
+
+void cleat_launch_f32(cleat_binder *binder, float value) {
+    add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_SCALAR, .size = 4, .value.f32 = value});
+}
+
+void cleat_launch_i64(cleat_binder *binder, int64_t value) {
+    add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_SCALAR, .size = 8, .value.i64 = value});
+}
+
+void cleat_launch_range(cleat_binder *binder, int dims, const size_t *global, const size_t *local) {
+    cleat_launch *launch = current(binder);
+    if (!launch) return;
+    launch->dims = dims;
+    for (int i = 0; i < dims; ++i) {
+        launch->global[i] = global[i];
+        launch->local[i] = local[i];
+    }
+}
+
+void cleat_launch_groups(cleat_binder *binder, int64_t groups) {
+    size_t local = (size_t)binder->facts->work_group, global = (size_t)(groups > 0 ? groups : 1) * local;
+    cleat_launch_range(binder, 1, &global, &local);
+}
+
+void cleat_launch_items(cleat_binder *binder, int64_t items) {
+    int64_t work_group = binder->facts->work_group;
+    int64_t groups = (items + work_group - 1) / work_group;
+    int64_t most =
+        (int64_t)(binder->facts->compute_units > 0 ? binder->facts->compute_units : 1) * GROUPS_PER_UNIT;
+    cleat_launch_groups(binder, groups < most ? groups : most);
+}
+
+void cleat_launch_sgemm(cleat_binder *binder, const cleat_node *node, const cleat_sgemm *sgemm) {
+    cleat_launch *launch = begin(binder, CLEAT_LAUNCH_SGEMM, node);
+    if (launch) launch->sgemm = *sgemm;
+}

@@ -1,0 +1,430 @@
+/* The memory plan: variants chosen, persistent buffers and inputs laid side by side, activations and
+ * workspaces in an arena that the graphs share. Lifetimes come from lifetime.c, offsets within the arena from
+ * arena.c. */
+#include "graph/plan.h"
+
+#include "core/memory.h"
+#include "graph/arena.h"
+#include "graph/lifetime.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What is known of one graph before its arena blocks are placed. */
+typedef struct draft {
+    int64_t *workspace_bytes; /* [graph->node_count] */
+    cleat_lifetimes lifetimes;
+    int64_t bound; /* the arena it needs at least, ... */
+    int32_t peak;  /* ... because of this node */
+    bool placed;
+} draft;
+
+typedef struct planner {
+    cleat_plan *plan;
+    size_t slab_capacity;
+    draft *drafts; /* [plan->layout_count] */
+    cleat_arena arena;
+} planner;
+
+static const int64_t FLAT_ELEMENT_BYTES = 4; /* the flat buffers are f32 */
+
+static cleat_status check_arguments(cleat_graph *const *graphs, size_t count, const cleat_device_facts *facts,
+                                    cleat_error *error) {
+    if (count == 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a memory plan needs at least one graph");
+    if (facts->alignment < 16 || facts->max_allocation < facts->alignment)
+        return cleat_fail(
+            error, CLEAT_ERR_ARGUMENT,
+            "device '%s': nothing can be planned for an alignment of %lld and a largest buffer of %lld "
+            "bytes",
+            facts->name, (long long)facts->alignment, (long long)facts->max_allocation);
+    for (size_t i = 0; i < count; ++i) {
+        if (!graphs[i]) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu of the plan is NULL", i);
+        cleat_status status = cleat_graph_status(graphs[i], error);
+        if (status != CLEAT_OK) return status;
+        if (graphs[i]->store != graphs[0]->store)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graphs '%s' and '%s' do not share one store",
+                              graphs[0]->name, graphs[i]->name);
+    }
+    return CLEAT_OK;
+}
+
+/* `what`: a sentence's subject, the graph included where there is one. */
+static cleat_status fail_fit(const cleat_plan *plan, const char *what, int64_t bytes, cleat_error *error) {
+    return cleat_fail(
+        error, CLEAT_ERR_FIT,
+        "%s needs %lld bytes in one buffer; the largest buffer of device '%s' has %lld. Reduce the batch "
+        "size, the length or the model",
+        what, (long long)bytes, plan->facts.name, (long long)plan->facts.max_allocation);
+}
+
+static cleat_status add_slab(planner *p, int64_t bytes, cleat_category category, int32_t *slab,
+                             cleat_error *error) {
+    cleat_plan *plan = p->plan;
+    cleat_status status =
+        cleat_grow(&plan->slabs, plan->slab_count, &p->slab_capacity, sizeof *plan->slabs, error);
+    if (status != CLEAT_OK) return status;
+    plan->slabs[plan->slab_count] = (cleat_slab){bytes, category};
+    plan->category_bytes[category] += bytes;
+    *slab = (int32_t)plan->slab_count++;
+    return CLEAT_OK;
+}
+
+/* --- variants --- */
+
+const cleat_variant *cleat_choose_first(void *user, const cleat_node *node, const cleat_device_facts *facts) {
+    (void)user;
+    for (const cleat_variant *v = node->op->variants; v && v->name; ++v) {
+        const char *reason = v->refuse ? v->refuse(node, facts) : NULL;
+        if (!reason) return v;
+        cleat_log(CLEAT_LOG_DISPATCH, "%s: variant %s refuses: %s", node->name, v->name, reason);
+    }
+    return NULL;
+}
+
+static cleat_status fail_variants(const cleat_node *node, const cleat_device_facts *facts,
+                                  cleat_error *error) {
+    char reasons[CLEAT_ERROR_TEXT / 2] = "";
+    size_t used = 0;
+    for (const cleat_variant *v = node->op->variants; v->name && used < sizeof reasons; ++v) {
+        const char *reason = v->refuse ? v->refuse(node, facts) : NULL;
+        used += (size_t)snprintf(reasons + used, sizeof reasons - used, "; %s: %s", v->name,
+                                 reason ? reason : "not chosen");
+    }
+    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                      "graph '%s': no variant of op '%s' serves node %s on '%s'%s", node->graph->name,
+                      node->op->name, node->name, facts->name, reasons);
+}
+
+static cleat_status choose_variants(const cleat_plan *plan, cleat_layout *layout, cleat_choose_fn choose,
+                                    void *user, int64_t *workspace_bytes, cleat_error *error) {
+    for (size_t i = 0; i < layout->graph->node_count; ++i) {
+        const cleat_node *node = layout->graph->nodes[i];
+        if (!node->op->variants) continue;
+        const cleat_variant *variant = choose(user, node, &plan->facts);
+        if (!variant) return fail_variants(node, &plan->facts, error);
+        cleat_log(CLEAT_LOG_DISPATCH, "%s: variant %s", node->name, variant->name);
+        int64_t bytes = variant->workspace ? variant->workspace(node, &plan->facts) : 0;
+        if (bytes < 0)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "node %s: variant %s asks for %lld bytes of workspace", node->name,
+                              variant->name, (long long)bytes);
+        layout->variants[i] = variant;
+        workspace_bytes[i] = bytes;
+    }
+    return CLEAT_OK;
+}
+
+/* --- persistent buffers --- */
+
+static void note_flat(const cleat_tensor *tensor, bool used[4]) {
+    if (!tensor) return;
+    int which = cleat_flat_index(cleat_root(tensor)->role);
+    if (which >= 0) used[which] = true;
+}
+
+static cleat_status place_flat(planner *p, cleat_error *error) {
+    static const cleat_category categories[4] = {CLEAT_BYTES_PARAMETERS, CLEAT_BYTES_GRADIENTS,
+                                                 CLEAT_BYTES_OPTIMIZER, CLEAT_BYTES_OPTIMIZER};
+    cleat_plan *plan = p->plan;
+    bool used[4] = {false};
+    for (size_t g = 0; g < plan->layout_count; ++g)
+        for (size_t n = 0; n < plan->layouts[g].graph->node_count; ++n) {
+            const cleat_node *node = plan->layouts[g].graph->nodes[n];
+            for (int i = 0; i < node->n_in; ++i) note_flat(node->in[i], used);
+            for (int i = 0; i < node->n_out; ++i) note_flat(node->out[i], used);
+        }
+    int64_t bytes = plan->store->flat_elements * FLAT_ELEMENT_BYTES;
+    for (int k = 0; k < 4; ++k) {
+        plan->flat[k].slab = -1;
+        if (!used[k] || bytes == 0) continue;
+        char what[CLEAT_NAME + 32];
+        snprintf(what, sizeof what, "the flat buffer of %s", plan->store->flat[k].name);
+        if (bytes > plan->facts.max_allocation) return fail_fit(plan, what, bytes, error);
+        cleat_status status = add_slab(p, bytes, categories[k], &plan->flat[k].slab, error);
+        if (status != CLEAT_OK) return status;
+    }
+    return CLEAT_OK;
+}
+
+/* States lie side by side; another slab begins where one is full. */
+static cleat_status place_states(planner *p, cleat_error *error) {
+    cleat_plan *plan = p->plan;
+    plan->state_count = plan->store->state_count;
+    plan->states = cleat_alloc(plan->state_count, sizeof *plan->states);
+    if (!plan->states)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu places", plan->state_count);
+    int32_t slab = -1;
+    for (size_t i = 0; i < plan->state_count; ++i) {
+        const cleat_tensor *state = plan->store->states[i];
+        int64_t bytes = cleat_align_up(cleat_tensor_bytes(state), plan->facts.alignment);
+        if (bytes > plan->facts.max_allocation) {
+            char what[CLEAT_NAME + 16];
+            snprintf(what, sizeof what, "state '%s'", state->name);
+            return fail_fit(plan, what, bytes, error);
+        }
+        if (slab < 0 || plan->slabs[slab].bytes > plan->facts.max_allocation - bytes) {
+            cleat_status status = add_slab(p, 0, CLEAT_BYTES_STATE, &slab, error);
+            if (status != CLEAT_OK) return status;
+        }
+        plan->states[i] = (cleat_place){slab, plan->slabs[slab].bytes};
+        plan->slabs[slab].bytes += bytes;
+        plan->category_bytes[CLEAT_BYTES_STATE] += bytes;
+    }
+    return CLEAT_OK;
+}
+
+/* --- inputs --- */
+
+static cleat_status lay_inputs(const cleat_plan *plan, cleat_layout *layout, cleat_error *error) {
+    const cleat_graph *graph = layout->graph;
+    char what[2 * CLEAT_NAME + 64];
+    for (size_t i = 0; i < graph->tensor_count; ++i) {
+        const cleat_tensor *tensor = graph->tensors[i];
+        if (tensor->role != CLEAT_ROLE_INPUT || tensor->base) continue;
+        int64_t bytes = cleat_align_up(cleat_tensor_bytes(tensor), plan->facts.alignment);
+        if (bytes > plan->facts.max_allocation) {
+            snprintf(what, sizeof what, "input '%s' of graph '%s'", tensor->name, graph->name);
+            return fail_fit(plan, what, bytes, error);
+        }
+        layout->tensors[i].offset = layout->input_bytes;
+        layout->input_bytes += bytes;
+        if (layout->input_bytes > plan->facts.max_allocation) {
+            snprintf(what, sizeof what, "the inputs of graph '%s' up to '%s' together", graph->name,
+                     tensor->name);
+            return fail_fit(plan, what, layout->input_bytes, error);
+        }
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status place_inputs(planner *p, cleat_error *error) {
+    cleat_plan *plan = p->plan;
+    int64_t most = 0;
+    for (size_t g = 0; g < plan->layout_count; ++g) {
+        cleat_status status = lay_inputs(plan, &plan->layouts[g], error);
+        if (status != CLEAT_OK) return status;
+        if (plan->layouts[g].input_bytes > most) most = plan->layouts[g].input_bytes;
+    }
+    int32_t slab = -1;
+    plan->staging[0] = plan->staging[1] = -1;
+    if (most > 0) {
+        cleat_status status = add_slab(p, most, CLEAT_BYTES_INPUTS, &slab, error);
+        for (int i = 0; i < 2 && status == CLEAT_OK; ++i)
+            status = add_slab(p, most, CLEAT_BYTES_INPUTS, &plan->staging[i], error);
+        if (status != CLEAT_OK) return status;
+    }
+    for (size_t g = 0; g < plan->layout_count; ++g) {
+        cleat_layout *layout = &plan->layouts[g];
+        layout->inputs = (cleat_place){layout->input_bytes > 0 ? slab : -1, 0};
+        for (size_t i = 0; i < layout->graph->tensor_count; ++i)
+            if (layout->graph->tensors[i]->role == CLEAT_ROLE_INPUT && !layout->graph->tensors[i]->base)
+                layout->tensors[i].slab = slab;
+    }
+    return CLEAT_OK;
+}
+
+/* --- arena --- */
+
+static void name_block(const cleat_layout *layout, size_t block, char *text, size_t size) {
+    const cleat_graph *graph = layout->graph;
+    if (block >= graph->tensor_count) {
+        size_t node = block - graph->tensor_count;
+        snprintf(text, size, "the workspace of node %s (variant %s) of graph '%s'", graph->nodes[node]->name,
+                 layout->variants[node]->name, graph->name);
+        return;
+    }
+    char shape[128];
+    cleat_tensor_describe(graph->tensors[block], shape, sizeof shape);
+    snprintf(text, size, "activation '%s' %s of graph '%s'", graph->tensors[block]->name, shape, graph->name);
+}
+
+static cleat_status check_blocks_fit(const cleat_plan *plan, const cleat_layout *layout,
+                                     const cleat_lifetimes *lifetimes, cleat_error *error) {
+    for (size_t i = 0; i < lifetimes->count; ++i) {
+        int64_t bytes = lifetimes->blocks[i].bytes;
+        if (bytes <= plan->facts.max_allocation / plan->facts.alignment * plan->facts.alignment) continue;
+        char what[512];
+        name_block(layout, i, what, sizeof what);
+        return fail_fit(plan, what, bytes, error);
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status make_draft(planner *p, size_t g, cleat_choose_fn choose, void *user, cleat_error *error) {
+    cleat_plan *plan = p->plan;
+    cleat_layout *layout = &plan->layouts[g];
+    const cleat_graph *graph = layout->graph;
+    draft *d = &p->drafts[g];
+    layout->tensors = cleat_alloc(graph->tensor_count, sizeof *layout->tensors);
+    layout->workspaces = cleat_alloc(graph->node_count, sizeof *layout->workspaces);
+    layout->variants = cleat_alloc(graph->node_count, sizeof *layout->variants);
+    d->workspace_bytes = cleat_alloc(graph->node_count, sizeof *d->workspace_bytes);
+    if (!layout->tensors || !layout->workspaces || !layout->variants || !d->workspace_bytes)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to plan graph '%s'", graph->name);
+    cleat_status status = choose_variants(plan, layout, choose, user, d->workspace_bytes, error);
+    if (status == CLEAT_OK) status = cleat_lifetimes_find(graph, d->workspace_bytes, &d->lifetimes, error);
+    if (status == CLEAT_OK) status = check_blocks_fit(plan, layout, &d->lifetimes, error);
+    if (status == CLEAT_OK)
+        status = cleat_arena_bound(d->lifetimes.blocks, d->lifetimes.count, plan->facts.alignment, &d->bound,
+                                   &d->peak, error);
+    if (status != CLEAT_OK) return status;
+    if (graph->node_count > 0 && (!plan->peak_node || d->bound > plan->lower_bound)) {
+        plan->lower_bound = d->bound;
+        plan->peak_node = graph->nodes[d->peak];
+    }
+    return CLEAT_OK;
+}
+
+/* Slabs of the arena are counted from 0 here; add_arena_slabs moves them behind the others. */
+static cleat_status place_graph(planner *p, size_t g, cleat_error *error) {
+    cleat_layout *layout = &p->plan->layouts[g];
+    const cleat_lifetimes *lifetimes = &p->drafts[g].lifetimes;
+    size_t tensors = layout->graph->tensor_count, nodes = layout->graph->node_count;
+    cleat_place *places = cleat_alloc(lifetimes->count, sizeof *places);
+    if (!places)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to plan graph '%s'", layout->graph->name);
+    cleat_status status =
+        cleat_arena_assign(&p->arena, lifetimes->blocks, lifetimes->count, p->plan->facts.alignment,
+                           p->plan->facts.max_allocation, places, error);
+    int32_t base = (int32_t)p->plan->slab_count;
+    for (size_t i = 0; i < lifetimes->count && status == CLEAT_OK; ++i)
+        if (places[i].slab >= 0) places[i].slab += base;
+    for (size_t i = 0; i < tensors && status == CLEAT_OK; ++i) {
+        const cleat_tensor *root = cleat_root(layout->graph->tensors[i]);
+        if (root->role == CLEAT_ROLE_ACTIVATION)
+            layout->tensors[i] =
+                lifetimes->storage[i] >= 0 ? places[lifetimes->storage[i]] : (cleat_place){.slab = -1};
+    }
+    for (size_t i = 0; i < nodes && status == CLEAT_OK; ++i) layout->workspaces[i] = places[tensors + i];
+    cleat_free(places);
+    return status;
+}
+
+/* The neediest graph first: the others then find slabs that suffice, most of them at first try. */
+static cleat_status place_arena(planner *p, cleat_error *error) {
+    cleat_plan *plan = p->plan;
+    for (size_t done = 0; done < plan->layout_count; ++done) {
+        size_t next = plan->layout_count;
+        for (size_t g = 0; g < plan->layout_count; ++g)
+            if (!p->drafts[g].placed &&
+                (next == plan->layout_count || p->drafts[g].bound > p->drafts[next].bound))
+                next = g;
+        cleat_status status = place_graph(p, next, error);
+        if (status != CLEAT_OK) return status;
+        p->drafts[next].placed = true;
+    }
+    for (size_t i = 0; i < p->arena.count; ++i) {
+        int32_t slab;
+        cleat_status status = add_slab(p, p->arena.slabs[i], CLEAT_BYTES_ARENA, &slab, error);
+        if (status != CLEAT_OK) return status;
+    }
+    return CLEAT_OK;
+}
+
+/* A reshape of an input or of a persistent tensor has that tensor's place. */
+static void place_reshapes(cleat_plan *plan, cleat_layout *layout) {
+    for (size_t i = 0; i < layout->graph->tensor_count; ++i) {
+        const cleat_tensor *root = cleat_root(layout->graph->tensors[i]);
+        if (root != layout->graph->tensors[i]) layout->tensors[i] = cleat_plan_place(plan, layout, root);
+    }
+}
+
+/* --- the calls --- */
+
+static void planner_clear(planner *p) {
+    for (size_t g = 0; p->drafts && p->plan && g < p->plan->layout_count; ++g) {
+        cleat_free(p->drafts[g].workspace_bytes);
+        cleat_lifetimes_clear(&p->drafts[g].lifetimes);
+    }
+    cleat_free(p->drafts);
+    cleat_arena_clear(&p->arena);
+}
+
+static cleat_status plan_start(planner *p, cleat_graph *const *graphs, size_t count,
+                               const cleat_device_facts *facts, cleat_error *error) {
+    p->plan = cleat_alloc(1, sizeof *p->plan);
+    p->drafts = cleat_alloc(count, sizeof *p->drafts);
+    if (!p->plan || !p->drafts)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plan of %zu graphs", count);
+    p->plan->facts = *facts;
+    p->plan->store = graphs[0]->store;
+    p->plan->layouts = cleat_alloc(count, sizeof *p->plan->layouts);
+    if (!p->plan->layouts)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plan of %zu graphs", count);
+    p->plan->layout_count = count;
+    for (size_t g = 0; g < count; ++g) p->plan->layouts[g].graph = graphs[g];
+    return CLEAT_OK;
+}
+
+cleat_status cleat_plan_create_with(cleat_graph *const *graphs, size_t count, const cleat_device_facts *facts,
+                                    cleat_choose_fn choose, void *user, cleat_plan **plan,
+                                    cleat_error *error) {
+    cleat_status status = check_arguments(graphs, count, facts, error);
+    if (status != CLEAT_OK) return status;
+    planner p = {0};
+    status = plan_start(&p, graphs, count, facts, error);
+    for (size_t g = 0; g < count && status == CLEAT_OK; ++g) status = make_draft(&p, g, choose, user, error);
+    if (status == CLEAT_OK) status = place_flat(&p, error);
+    if (status == CLEAT_OK) status = place_states(&p, error);
+    if (status == CLEAT_OK) status = place_inputs(&p, error);
+    if (status == CLEAT_OK) status = place_arena(&p, error);
+    for (size_t g = 0; g < count && status == CLEAT_OK; ++g) place_reshapes(p.plan, &p.plan->layouts[g]);
+    planner_clear(&p);
+    if (status == CLEAT_OK)
+        *plan = p.plan;
+    else
+        cleat_plan_destroy(p.plan);
+    return status;
+}
+
+cleat_status cleat_plan_create(cleat_graph *const *graphs, size_t count, const cleat_device_facts *facts,
+                               cleat_plan **plan, cleat_error *error) {
+    return cleat_plan_create_with(graphs, count, facts, cleat_choose_first, NULL, plan, error);
+}
+
+void cleat_plan_destroy(cleat_plan *plan) {
+    if (!plan) return;
+    for (size_t i = 0; i < plan->layout_count; ++i) {
+        cleat_free(plan->layouts[i].tensors);
+        cleat_free(plan->layouts[i].workspaces);
+        cleat_free(plan->layouts[i].variants);
+    }
+    cleat_free(plan->layouts);
+    cleat_free(plan->states);
+    cleat_free(plan->slabs);
+    cleat_free(plan);
+}
+
+cleat_place cleat_plan_place(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor) {
+    const cleat_place none = {.slab = -1};
+    const cleat_tensor *root = cleat_root(tensor);
+    int flat = cleat_flat_index(root->role);
+    if (flat >= 0) {
+        cleat_place place = plan->flat[flat];
+        place.offset += root->flat_offset * FLAT_ELEMENT_BYTES;
+        return place.slab < 0 ? none : place;
+    }
+    if (root->index < 0) return none;
+    size_t index = (size_t)root->index;
+    if (root->role == CLEAT_ROLE_STATE) return index < plan->state_count ? plan->states[index] : none;
+    bool known = layout && index < layout->graph->tensor_count && layout->graph->tensors[index] == root;
+    return known ? layout->tensors[index] : none;
+}
+
+int64_t cleat_plan_bytes(const cleat_plan *plan) {
+    int64_t total = 0;
+    for (size_t i = 0; i < plan->slab_count; ++i) total += plan->slabs[i].bytes;
+    return total;
+}
+
+int64_t cleat_plan_category_bytes(const cleat_plan *plan, cleat_category category) {
+    return (unsigned)category < CLEAT_CATEGORIES ? plan->category_bytes[category] : 0;
+}
+
+int64_t cleat_plan_lower_bound(const cleat_plan *plan) {
+    return plan->lower_bound;
+}
+
+const char *cleat_plan_peak_node(const cleat_plan *plan) {
+    return plan->peak_node ? plan->peak_node->name : "";
+}

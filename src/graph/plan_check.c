@@ -1,0 +1,296 @@
+/* Checks a plan by running its graphs in thought, and prints one. Deliberately independent of how plans are
+ * made. */
+#include "graph/plan_check.h"
+
+#include <inttypes.h>
+
+#include "core/memory.h"
+
+/* Bytes of the arena that hold the value of `tensor`. */
+typedef struct claim {
+    const cleat_tensor *tensor; /* NULL: scratch */
+    int32_t slab;
+    int64_t begin, end;
+} claim;
+
+typedef struct memory {
+    const cleat_plan *plan;
+    const cleat_layout *layout;
+    claim *claims; /* [count] disjoint */
+    size_t count, capacity;
+} memory;
+
+static const cleat_tensor *root_of(const cleat_tensor *tensor) {
+    return tensor->base ? tensor->base : tensor;
+}
+
+static bool overlap(const claim *a, const claim *b) {
+    return a->slab == b->slab && a->begin < b->end && b->begin < a->end;
+}
+
+static cleat_status check_bounds(const cleat_plan *plan, cleat_place place, int64_t bytes,
+                                 cleat_category category, const char *name, cleat_error *error) {
+    if (place.slab < 0 || (size_t)place.slab >= plan->slab_count)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' has no slab", name);
+    const cleat_slab *slab = &plan->slabs[place.slab];
+    if (slab->category != category)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' lies among the %s, not the %s", name,
+                          cleat_category_name(slab->category), cleat_category_name(category));
+    if (place.offset < 0 || place.offset % plan->facts.alignment != 0)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "plan: '%s' at byte %" PRId64 " is not aligned to %" PRId64, name, place.offset,
+                          plan->facts.alignment);
+    if (bytes > slab->bytes || place.offset > slab->bytes - bytes)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "plan: '%s' at byte %" PRId64 " with %" PRId64 " bytes leaves slab %d of %" PRId64,
+                          name, place.offset, bytes, place.slab, slab->bytes);
+    return CLEAT_OK;
+}
+
+/* --- one graph --- */
+
+static void drop_overlapped(memory *m, const claim *taken) {
+    for (size_t i = 0; i < m->count;)
+        if (overlap(&m->claims[i], taken))
+            m->claims[i] = m->claims[--m->count];
+        else
+            ++i;
+}
+
+/* A result of the node at hand takes its bytes; `fresh` [*fresh_count] are its other results, which must not
+ * lose any. */
+static cleat_status take(memory *m, size_t *fresh_count, claim *fresh, const claim *wanted,
+                         const cleat_node *node, cleat_error *error) {
+    for (size_t i = 0; i < *fresh_count; ++i)
+        if (overlap(&fresh[i], wanted))
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: two results of node %s overlap", node->name);
+    fresh[(*fresh_count)++] = *wanted;
+    drop_overlapped(m, wanted);
+    cleat_status status = cleat_grow(&m->claims, m->count, &m->capacity, sizeof *m->claims, error);
+    if (status == CLEAT_OK) m->claims[m->count++] = *wanted;
+    return status;
+}
+
+static claim claim_of(const memory *m, const cleat_tensor *tensor) {
+    const cleat_tensor *root = root_of(tensor);
+    cleat_place place = cleat_plan_place(m->plan, m->layout, tensor);
+    return (claim){root, place.slab, place.offset, place.offset + cleat_tensor_bytes(root)};
+}
+
+static bool holds(const memory *m, const claim *wanted) {
+    for (size_t i = 0; i < m->count; ++i)
+        if (m->claims[i].tensor == wanted->tensor && m->claims[i].slab == wanted->slab &&
+            m->claims[i].begin == wanted->begin && m->claims[i].end == wanted->end)
+            return true;
+    return false;
+}
+
+static bool is_activation(const cleat_tensor *tensor) {
+    return tensor && root_of(tensor)->role == CLEAT_ROLE_ACTIVATION;
+}
+
+static cleat_status check_reads(const memory *m, const cleat_node *node, cleat_error *error) {
+    for (int i = 0; i < node->n_in; ++i) {
+        if (!is_activation(node->in[i])) continue;
+        claim wanted = claim_of(m, node->in[i]);
+        if (!holds(m, &wanted))
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "plan: node %s reads '%s', whose bytes were written over", node->name,
+                              node->in[i]->name);
+    }
+    return CLEAT_OK;
+}
+
+/* Result `which` (-1: the workspace) may lie over an input only where the op allows that, and then exactly.
+ */
+static cleat_status check_against_inputs(const memory *m, const cleat_node *node, const claim *result,
+                                         int which, cleat_error *error) {
+    for (int i = 0; i < node->n_in; ++i) {
+        if (!is_activation(node->in[i])) continue;
+        claim input = claim_of(m, node->in[i]);
+        if (!overlap(&input, result)) continue;
+        bool exact = input.begin == result->begin && input.end == result->end;
+        if (which != 0 || !exact || !(node->op->share >> i & 1) || input.tensor->keep)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: node %s writes over its input '%s'",
+                              node->name, node->in[i]->name);
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status run_node(memory *m, size_t index, cleat_error *error) {
+    const cleat_node *node = m->layout->graph->nodes[index];
+    claim fresh[CLEAT_MAX_OUT + 1];
+    size_t fresh_count = 0;
+    const cleat_variant *variant = m->layout->variants[index];
+    if (!variant) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: node %s has no variant", node->name);
+    cleat_status status = check_reads(m, node, error);
+    for (int i = 0; i < node->n_out && status == CLEAT_OK; ++i) {
+        if (!is_activation(node->out[i])) continue;
+        claim result = claim_of(m, node->out[i]);
+        status = check_bounds(m->plan, (cleat_place){result.slab, result.begin}, result.end - result.begin,
+                              CLEAT_BYTES_ARENA, node->out[i]->name, error);
+        if (status == CLEAT_OK) status = check_against_inputs(m, node, &result, i, error);
+        if (status == CLEAT_OK) status = take(m, &fresh_count, fresh, &result, node, error);
+    }
+    int64_t bytes = variant->workspace ? variant->workspace(node, &m->plan->facts) : 0;
+    if (status != CLEAT_OK || bytes == 0) return status;
+    cleat_place place = m->layout->workspaces[index];
+    claim scratch = {NULL, place.slab, place.offset, place.offset + bytes};
+    status = check_bounds(m->plan, place, bytes, CLEAT_BYTES_ARENA, "workspace", error);
+    if (status == CLEAT_OK) status = check_against_inputs(m, node, &scratch, -1, error);
+    if (status == CLEAT_OK) status = take(m, &fresh_count, fresh, &scratch, node, error);
+    return status;
+}
+
+static cleat_status check_kept(const memory *m, cleat_error *error) {
+    const cleat_graph *graph = m->layout->graph;
+    for (size_t i = 0; i < graph->tensor_count; ++i) {
+        const cleat_tensor *tensor = graph->tensors[i];
+        bool written = is_activation(tensor) && cleat_plan_place(m->plan, m->layout, tensor).slab >= 0;
+        claim wanted = claim_of(m, tensor);
+        if (tensor->keep && written && !holds(m, &wanted))
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: kept tensor '%s' is written over",
+                              tensor->name);
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status check_reshapes(const cleat_plan *plan, const cleat_layout *layout, cleat_error *error) {
+    for (size_t i = 0; i < layout->graph->tensor_count; ++i) {
+        const cleat_tensor *tensor = layout->graph->tensors[i];
+        cleat_place place = cleat_plan_place(plan, layout, root_of(tensor)), own = layout->tensors[i];
+        if (own.slab != place.slab || own.offset != place.offset)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' does not lie where its base does",
+                              tensor->name);
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status check_run(const cleat_plan *plan, const cleat_layout *layout, cleat_error *error) {
+    memory m = {.plan = plan, .layout = layout};
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < layout->graph->node_count && status == CLEAT_OK; ++i)
+        if (layout->graph->nodes[i]->op->variants) status = run_node(&m, i, error);
+    if (status == CLEAT_OK) status = check_kept(&m, error);
+    cleat_free(m.claims);
+    return status;
+}
+
+/* --- what outlives a graph --- */
+
+static cleat_status check_inputs(const cleat_plan *plan, const cleat_layout *layout, cleat_error *error) {
+    const cleat_graph *graph = layout->graph;
+    int64_t end = layout->inputs.offset; /* inputs lie in order of creation */
+    for (size_t i = 0; i < graph->tensor_count; ++i) {
+        const cleat_tensor *input = graph->tensors[i];
+        if (input->role != CLEAT_ROLE_INPUT || input->base) continue;
+        cleat_place place = cleat_plan_place(plan, layout, input);
+        int64_t bytes = cleat_tensor_bytes(input);
+        cleat_status status = check_bounds(plan, place, bytes, CLEAT_BYTES_INPUTS, input->name, error);
+        if (status != CLEAT_OK) return status;
+        if (place.slab != layout->inputs.slab || place.offset < end)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: input '%s' overlaps the one before",
+                              input->name);
+        end = place.offset + bytes;
+    }
+    if (end > layout->inputs.offset + layout->input_bytes)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: inputs of '%s' exceed their region", graph->name);
+    for (int i = 0; i < 2 && layout->input_bytes > 0; ++i) {
+        cleat_place place = {plan->staging[i], 0};
+        cleat_status status =
+            check_bounds(plan, place, layout->input_bytes, CLEAT_BYTES_INPUTS, "staging", error);
+        if (status != CLEAT_OK) return status;
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status check_persistent(const cleat_plan *plan, cleat_error *error) {
+    static const cleat_category categories[4] = {CLEAT_BYTES_PARAMETERS, CLEAT_BYTES_GRADIENTS,
+                                                 CLEAT_BYTES_OPTIMIZER, CLEAT_BYTES_OPTIMIZER};
+    for (int k = 0; k < 4; ++k) {
+        if (plan->flat[k].slab < 0) continue;
+        cleat_status status = check_bounds(plan, plan->flat[k], plan->store->flat_elements * 4, categories[k],
+                                           plan->store->flat[k].name, error);
+        if (status != CLEAT_OK) return status;
+    }
+    for (size_t i = 0; i < plan->state_count; ++i) {
+        const cleat_tensor *state = plan->store->states[i];
+        claim mine = {state, plan->states[i].slab, plan->states[i].offset,
+                      plan->states[i].offset + cleat_tensor_bytes(state)};
+        cleat_status status = check_bounds(plan, plan->states[i], cleat_tensor_bytes(state),
+                                           CLEAT_BYTES_STATE, state->name, error);
+        if (status != CLEAT_OK) return status;
+        for (size_t j = 0; j < i; ++j) {
+            claim other = {NULL, plan->states[j].slab, plan->states[j].offset,
+                           plan->states[j].offset + cleat_tensor_bytes(plan->store->states[j])};
+            if (overlap(&mine, &other))
+                return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: state '%s' overlaps another",
+                                  state->name);
+        }
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status check_sums(const cleat_plan *plan, cleat_error *error) {
+    int64_t sums[CLEAT_CATEGORIES] = {0};
+    int64_t total = 0;
+    for (size_t i = 0; i < plan->slab_count; ++i) {
+        const cleat_slab *slab = &plan->slabs[i];
+        if (slab->bytes < 1 || slab->bytes > plan->facts.max_allocation)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: slab %zu has %" PRId64 " bytes", i,
+                              slab->bytes);
+        sums[slab->category] += slab->bytes;
+        total += slab->bytes;
+    }
+    for (int c = 0; c < CLEAT_CATEGORIES; ++c)
+        if (sums[c] != cleat_plan_category_bytes(plan, (cleat_category)c))
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "plan: the slabs of %s do not add up to their category",
+                              cleat_category_name((cleat_category)c));
+    if (total != cleat_plan_bytes(plan) || sums[CLEAT_BYTES_ARENA] < cleat_plan_lower_bound(plan))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: the sum of bytes, or the lower bound, is wrong");
+    return CLEAT_OK;
+}
+
+cleat_status cleat_plan_check(const cleat_plan *plan, cleat_error *error) {
+    cleat_status status = check_sums(plan, error);
+    if (status == CLEAT_OK) status = check_persistent(plan, error);
+    for (size_t g = 0; g < plan->layout_count && status == CLEAT_OK; ++g) {
+        status = check_inputs(plan, &plan->layouts[g], error);
+        if (status == CLEAT_OK) status = check_reshapes(plan, &plan->layouts[g], error);
+        if (status == CLEAT_OK) status = check_run(plan, &plan->layouts[g], error);
+    }
+    return status;
+}
+
+/* --- printing --- */
+
+static void dump_tensor(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor,
+                        FILE *file) {
+    cleat_place place = cleat_plan_place(plan, layout, tensor);
+    const char *kind = tensor->base ? "reshape" : tensor->role == CLEAT_ROLE_INPUT ? "input" : "activation";
+    fprintf(file, "%s,%s,%s,%" PRId64 ",%d,%" PRId64 ",%d\n", layout->graph->name, kind, tensor->name,
+            cleat_tensor_bytes(tensor), place.slab, place.offset,
+            tensor->producer ? tensor->producer->index : -1);
+}
+
+void cleat_plan_dump(const cleat_plan *plan, FILE *file) {
+    for (size_t i = 0; i < plan->slab_count; ++i)
+        fprintf(file, "# slab %zu: %" PRId64 " bytes, %s\n", i, plan->slabs[i].bytes,
+                cleat_category_name(plan->slabs[i].category));
+    fprintf(file, "# arena: at least %" PRId64 " bytes, at node %s\n", plan->lower_bound,
+            cleat_plan_peak_node(plan));
+    fprintf(file, "graph,kind,name,bytes,slab,offset,node\n");
+    for (size_t g = 0; g < plan->layout_count; ++g) {
+        const cleat_layout *layout = &plan->layouts[g];
+        const cleat_graph *graph = layout->graph;
+        for (size_t i = 0; i < graph->tensor_count; ++i) dump_tensor(plan, layout, graph->tensors[i], file);
+        for (size_t i = 0; i < graph->node_count; ++i) {
+            if (!layout->variants[i] || layout->workspaces[i].slab < 0) continue;
+            int64_t bytes = layout->variants[i]->workspace(graph->nodes[i], &plan->facts);
+            fprintf(file, "%s,workspace,%s,%" PRId64 ",%d,%" PRId64 ",%zu\n", graph->name,
+                    graph->nodes[i]->name, bytes, layout->workspaces[i].slab, layout->workspaces[i].offset,
+                    i);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+/* The store: parameters with their gradients and moments as flat buffers, and small persistent states. */
+#include "graph/store.h"
+
+#include "core/memory.h"
+#include "core/philox.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Every parameter starts at a multiple of this many elements, so that vector loads and planned offsets are
+ * aligned. */
+enum { FLAT_ALIGNMENT = 64 };
+
+static const cleat_role flat_roles[4] = {CLEAT_ROLE_PARAMETER, CLEAT_ROLE_GRADIENT, CLEAT_ROLE_MOMENT1,
+                                         CLEAT_ROLE_MOMENT2};
+static const char *const flat_names[4] = {"parameters", "gradients", "moment1", "moment2"};
+
+cleat_status cleat_store_create(cleat_store **store, cleat_error *error) {
+    cleat_store *made = cleat_alloc(1, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a parameter store");
+    for (int i = 0; i < 4; ++i) {
+        made->flat[i] = (cleat_tensor){.dtype = CLEAT_F32, .rank = 1, .role = flat_roles[i], .index = -1};
+        snprintf(made->flat[i].name, CLEAT_NAME, "%s", flat_names[i]);
+    }
+    *store = made;
+    return CLEAT_OK;
+}
+
+void cleat_store_destroy(cleat_store *store) {
+    if (!store) return;
+    cleat_tensor **lists[4] = {store->params, store->grads, store->moments1, store->moments2};
+    for (int k = 0; k < 4; ++k) {
+        for (size_t i = 0; lists[k] && i < store->count; ++i) cleat_free(lists[k][i]);
+        cleat_free(lists[k]);
+    }
+    for (size_t i = 0; i < store->state_count; ++i) cleat_free(store->states[i]);
+    cleat_free(store->states);
+    cleat_free(store);
+}
+
+size_t cleat_store_count(const cleat_store *store) {
+    return store->count;
+}
+
+int64_t cleat_store_elements(const cleat_store *store) {
+    int64_t elements = 0;
+    for (size_t i = 0; i < store->count; ++i) elements += cleat_tensor_elements(store->params[i]);
+    return elements;
+}
+
+cleat_tensor *cleat_store_param(const cleat_store *store, size_t i) {
+    return i < store->count ? store->params[i] : NULL;
+}
+
+cleat_tensor *cleat_store_grad(const cleat_store *store, size_t i) {
+    return i < store->count ? store->grads[i] : NULL;
+}
+
+cleat_tensor *cleat_store_moment(const cleat_store *store, size_t i, int which) {
+    return i < store->count ? (which ? store->moments2[i] : store->moments1[i]) : NULL;
+}
+
+cleat_tensor *cleat_store_find(const cleat_store *store, const char *name) {
+    for (size_t i = 0; i < store->count; ++i)
+        if (strcmp(store->params[i]->name, name) == 0) return store->params[i];
+    return NULL;
+}
+
+static cleat_status make_room(cleat_store *store, cleat_error *error) {
+    cleat_tensor ***lists[4] = {&store->params, &store->grads, &store->moments1, &store->moments2};
+    size_t capacity = store->capacity;
+    for (int k = 0; k < 4; ++k) {
+        capacity = store->capacity;
+        cleat_status status = cleat_grow(lists[k], store->count, &capacity, sizeof **lists[k], error);
+        if (status != CLEAT_OK) return status;
+    }
+    store->capacity = capacity;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, const int64_t *shape,
+                             cleat_init init, cleat_tensor **param, cleat_error *error) {
+    cleat_status status = make_room(store, error);
+    if (status != CLEAT_OK) return status;
+    cleat_tensor *made[4] = {NULL};
+    for (int k = 0; k < 4; ++k) {
+        made[k] = cleat_alloc(1, sizeof *made[k]);
+        if (!made[k]) {
+            for (int j = 0; j < k; ++j) cleat_free(made[j]);
+            return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for parameter '%s'", name);
+        }
+        *made[k] = (cleat_tensor){.dtype = CLEAT_F32,
+                                  .rank = rank,
+                                  .role = flat_roles[k],
+                                  .index = (int)store->count,
+                                  .flat_offset = store->flat_elements,
+                                  .needs_grad = k == 0,
+                                  .init = init};
+        snprintf(made[k]->name, CLEAT_NAME, "%s", name);
+        memcpy(made[k]->shape, shape, (size_t)rank * sizeof *shape);
+    }
+    store->params[store->count] = made[0];
+    store->grads[store->count] = made[1];
+    store->moments1[store->count] = made[2];
+    store->moments2[store->count] = made[3];
+    ++store->count;
+    int64_t elements = cleat_tensor_elements(made[0]);
+    store->flat_elements += (elements + FLAT_ALIGNMENT - 1) / FLAT_ALIGNMENT * FLAT_ALIGNMENT;
+    for (int k = 0; k < 4; ++k) store->flat[k].shape[0] = store->flat_elements;
+    *param = made[0];
+    return CLEAT_OK;
+}
+
+cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype dtype, int rank,
+                               const int64_t *shape, cleat_tensor **state, cleat_error *error) {
+    cleat_tensor wanted = {.dtype = dtype, .rank = rank, .role = CLEAT_ROLE_STATE};
+    memcpy(wanted.shape, shape, (size_t)rank * sizeof *shape);
+    snprintf(wanted.name, CLEAT_NAME, "%s", name);
+    for (size_t i = 0; i < store->state_count; ++i) {
+        cleat_tensor *known = store->states[i];
+        if (strcmp(known->name, name) != 0) continue;
+        if (known->dtype != dtype || !cleat_same_shape(known, &wanted))
+            return cleat_fail(error, CLEAT_ERR_SHAPE, "state '%s' is used with two shapes or types", name);
+        *state = known;
+        return CLEAT_OK;
+    }
+    cleat_status status =
+        cleat_grow(&store->states, store->state_count, &store->state_capacity, sizeof *store->states, error);
+    if (status != CLEAT_OK) return status;
+    cleat_tensor *made = cleat_alloc(1, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for state '%s'", name);
+    *made = wanted;
+    made->index = (int)store->state_count;
+    store->states[store->state_count++] = made;
+    *state = made;
+    return CLEAT_OK;
+}
+
+/* FNV-1a: a stable stream number for a name. */
+static uint32_t name_stream(const char *name) {
+    uint32_t hash = 2166136261u;
+    for (; *name; ++name) hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return hash;
+}
+
+void cleat_param_initialise(const cleat_store *store, const cleat_tensor *param, uint64_t seed,
+                            float *values) {
+    (void)store;
+    int64_t elements = cleat_tensor_elements(param);
+    cleat_random random = cleat_random_stream(seed, name_stream(param->name), 0x70617261u);
+    double value = param->init.value;
+    for (int64_t i = 0; i < elements; ++i) switch (param->init.kind) {
+        case CLEAT_INIT_ZERO:
+            values[i] = 0.0f;
+            break;
+        case CLEAT_INIT_CONSTANT:
+            values[i] = param->init.value;
+            break;
+        case CLEAT_INIT_UNIFORM:
+            values[i] = (float)((cleat_random_uniform(&random) * 2.0 - 1.0) * value);
+            break;
+        case CLEAT_INIT_NORMAL:
+            values[i] = (float)(cleat_random_normal(&random) * value);
+            break;
+        }
+}

@@ -1,0 +1,90 @@
+/* Tensors: their types, shapes, and how they print. */
+#include "graph/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int cleat_dtype_size(cleat_dtype dtype) {
+    return dtype == CLEAT_F16 || dtype == CLEAT_BF16 ? 2 : 4;
+}
+
+const char *cleat_dtype_name(cleat_dtype dtype) {
+    switch (dtype) {
+    case CLEAT_F32:
+        return "f32";
+    case CLEAT_F16:
+        return "f16";
+    case CLEAT_BF16:
+        return "bf16";
+    case CLEAT_I32:
+        return "i32";
+    case CLEAT_U32:
+        return "u32";
+    }
+    return "?";
+}
+
+bool cleat_is_storage(cleat_dtype dtype) {
+    return dtype == CLEAT_F32 || dtype == CLEAT_F16 || dtype == CLEAT_BF16;
+}
+
+const char *cleat_category_name(cleat_category category) {
+    static const char *const names[] = {
+#define CLEAT_CATEGORY_TEXT(code, text) text,
+        CLEAT_CATEGORY_LIST(CLEAT_CATEGORY_TEXT)
+#undef CLEAT_CATEGORY_TEXT
+    };
+    return category < CLEAT_CATEGORIES ? names[category] : "?";
+}
+
+const char *cleat_tensor_name(const cleat_tensor *tensor) {
+    return tensor->name;
+}
+
+cleat_dtype cleat_tensor_dtype(const cleat_tensor *tensor) {
+    return tensor->dtype;
+}
+
+int cleat_tensor_rank(const cleat_tensor *tensor) {
+    return tensor->rank;
+}
+
+const int64_t *cleat_tensor_shape(const cleat_tensor *tensor) {
+    return tensor->shape;
+}
+
+int64_t cleat_tensor_elements(const cleat_tensor *tensor) {
+    int64_t elements = 1;
+    for (int i = 0; i < tensor->rank; ++i) elements *= tensor->shape[i];
+    return elements;
+}
+
+int64_t cleat_tensor_bytes(const cleat_tensor *tensor) {
+    return cleat_tensor_elements(tensor) * cleat_dtype_size(tensor->dtype);
+}
+
+int64_t cleat_rows(const cleat_tensor *tensor) {
+    int64_t rows = 1;
+    for (int i = 0; i + 1 < tensor->rank; ++i) rows *= tensor->shape[i];
+    return rows;
+}
+
+int64_t cleat_width(const cleat_tensor *tensor) {
+    return tensor->rank ? tensor->shape[tensor->rank - 1] : 1;
+}
+
+bool cleat_same_shape(const cleat_tensor *a, const cleat_tensor *b) {
+    return a->rank == b->rank && memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]) == 0;
+}
+
+void cleat_tensor_describe(const cleat_tensor *tensor, char *text, size_t size) {
+    if (!tensor) {
+        snprintf(text, size, "none");
+        return;
+    }
+    int used = snprintf(text, size, "%s [", cleat_dtype_name(tensor->dtype));
+    for (int i = 0; i < tensor->rank && used < (int)size; ++i)
+        used +=
+            snprintf(text + used, size - (size_t)used, "%s%lld", i ? ", " : "", (long long)tensor->shape[i]);
+    if (used < (int)size) snprintf(text + used, size - (size_t)used, "]");
+}

@@ -1,0 +1,305 @@
+/* S1: from an RNA sequence to the trace of its C1' atoms.
+ *
+ * Embedding, sinusoidal positions, a pre-norm transformer encoder, and a head: `frames` predicts each
+ * residue's step and turn relative to the one before, starting at ideal A-form helix geometry, integrated
+ * along the chain; `absolute` predicts coordinates as they are. Every loss term is a mean over the items of a
+ * chain, then a mean over chains. */
+#include "cleat/ops.h"
+#include "graph/graph.h"
+#include "models/model.h"
+#include "models/rna_metrics.h"
+#include "nn/transformer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/memory.h"
+
+/* --- the loss
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+enum { N_TERMS = 8 };
+static const char *const terms[N_TERMS] = {"pair_distance", "lddt_loss", "handedness", "bond_length",
+                                           "bond_angle",    "clash",     "base_pair",  "coordinate"};
+
+/* Bounds of the physics terms, Angstrom. C1'-C1' of neighbours: 5.0 to 7.0 holds nine in ten of the PDB's (an
+ * A-form helix has 5.4 to 5.7); of a Watson-Crick pair 10.4 (Saenger, Principles of Nucleic Acid Structure,
+ * 1984: 10.5 A-U, 10.7 G-C; the PDB's mean 10.4); no two residues further along the chain come nearer
+ * than 4.5; two bonds turn back by at most the angle of cosine -0.2. */
+static const cleat_structure_loss_spec specs[N_TERMS] = {
+    {.kind = CLEAT_LOSS_DISTANCE, .term = 0},
+    {.kind = CLEAT_LOSS_LDDT, .term = 1, .lower = 15.0f},
+    {.kind = CLEAT_LOSS_HANDEDNESS, .term = 2},
+    {.kind = CLEAT_LOSS_BOND, .term = 3, .lower = 5.0f, .upper = 7.0f, .eps = 1e-4f},
+    {.kind = CLEAT_LOSS_ANGLE, .term = 4, .lower = -0.2f, .eps = 1e-4f},
+    {.kind = CLEAT_LOSS_CLASH, .term = 5, .lower = 4.5f},
+    {.kind = CLEAT_LOSS_BASE_PAIR, .term = 6, .lower = 10.4f},
+    {.kind = CLEAT_LOSS_COORDINATE, .term = 7},
+};
+enum { BOND_TERM = 3, COORDINATE_TERM = 7 };
+
+/* Reference trajectories ask for a bond term of one length. */
+static cleat_structure_loss_spec spec_of(const cleat_model *model, int term) {
+    cleat_structure_loss_spec spec = specs[term];
+    if (term == BOND_TERM && model->reference_loss) {
+        spec.lower = spec.upper = 5.9f;
+        spec.eps = 1e-6f;
+    }
+    return spec;
+}
+
+static void weights_of(const cleat_model *model, double weights[N_TERMS]) {
+    const cleat_profile *p = &model->profile;
+    double w[N_TERMS] = {p->loss.pair_distance, p->loss.lddt,  p->loss.handedness, p->loss.bond_length,
+                         p->loss.bond_angle,    p->loss.clash, p->loss.base_pair,  p->loss.coordinate};
+    memcpy(weights, w, sizeof w);
+}
+
+/* Fields of the dataset, by index. */
+enum { TOKENS, LENGTHS, COORDS, MASK, PARTNER };
+
+/* Empty slots weigh nothing. */
+static void scale(const cleat_model *model, const cleat_host_batch *batch, int64_t window_samples,
+                  float *values) {
+    double weights[N_TERMS];
+    const int32_t *lengths = batch->fields[LENGTHS];
+    weights_of(model, weights);
+    for (int k = 0; k < N_TERMS; ++k)
+        for (int64_t b = 0; b < batch->batch; ++b)
+            values[k * batch->batch + b] =
+                lengths[b] > 0 ? (float)(weights[k] / (double)window_samples) : 0.0f;
+}
+
+/* Every term of non-zero weight, their sum, and records of both for the log. */
+static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, cleat_tensor *x,
+                                const cleat_structure *truth, cleat_tensor *scales, cleat_tensor *state) {
+    double weights[N_TERMS];
+    cleat_tensor *values[N_TERMS];
+    int count = 0;
+    weights_of(model, weights);
+    for (int k = 0; k < N_TERMS; ++k) {
+        if (weights[k] == 0) continue;
+        cleat_structure_loss_spec spec = spec_of(model, k);
+        cleat_scope(graph, "%s/", terms[k]);
+        values[count] = cleat_structure_loss(graph, &spec, x, truth, scales);
+        cleat_record(graph, values[count], state, k);
+        ++count;
+    }
+    cleat_scope(graph, NULL);
+    if (count == 0) {
+        cleat_graph_fail(graph, CLEAT_ERR_PROFILE,
+                         "every weight in [loss] is zero: there is nothing to train");
+        return NULL;
+    }
+    cleat_tensor *loss = cleat_sum(graph, values, count);
+    cleat_record(graph, loss, state, N_TERMS);
+    return loss;
+}
+
+/* --- the graph
+ * -------------------------------------------------------------------------------------------------------- */
+
+static cleat_tensor *build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x,
+                                cleat_tensor *lengths) {
+    if (model->profile.model.head == CLEAT_RNA_HEAD_FRAMES)
+        return cleat_rigid_chain(graph, cleat_nn_linear_zero(graph, "head", x, 6), lengths);
+    return cleat_nn_linear(graph, "head", x, 3, NULL);
+}
+
+static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
+                  int64_t length, cleat_model_graph *built) {
+    const cleat_profile *profile = &model->profile;
+    cleat_transformer shape = {.d_model = profile->model.d_model,
+                               .heads = profile->model.heads,
+                               .layers = profile->model.layers,
+                               .d_ff = profile->model.d_ff,
+                               .dropout = mode == CLEAT_MODE_TRAIN ? (float)profile->model.dropout : 0.0f,
+                               .storage = CLEAT_F32};
+    int64_t row[2] = {batch, length}, point[3] = {batch, length, 3}, scale_shape[2] = {N_TERMS, batch};
+    int64_t four = 4, one = 1, n_state = N_TERMS + 1;
+    cleat_structure truth = {0};
+    cleat_tensor *rng = NULL, *scales = NULL, *seed = NULL;
+    cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
+    truth.lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch);
+    if (mode != CLEAT_MODE_PREDICT) {
+        truth.coords = cleat_input(graph, "coords", CLEAT_F32, 3, point);
+        truth.mask = cleat_input(graph, "mask", CLEAT_F32, 2, row);
+        truth.partner = cleat_input(graph, "partner", CLEAT_I32, 2, row);
+        scales = cleat_input(graph, "scale", CLEAT_F32, 2, scale_shape);
+        rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
+        seed = cleat_input(graph, "seed", CLEAT_F32, 1, &one);
+    }
+    cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, model->vocabulary, &shape); /* [B, L, D] */
+    x = cleat_positions(graph, x, profile->model.positions == CLEAT_POSITIONS_BOTH_ENDS ? truth.lengths : NULL);
+    if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
+    x = cleat_nn_encoder(graph, x, truth.lengths, rng, &shape);
+    x = build_head(model, graph, x, truth.lengths); /* [B, L, 3] */
+    cleat_keep(graph, x);
+    *built = (cleat_model_graph){.output = x};
+    if (mode == CLEAT_MODE_PREDICT) return;
+    built->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &n_state);
+    built->loss = build_loss(model, graph, x, &truth, scales, built->terms);
+    cleat_keep(graph, built->loss);
+    if (mode == CLEAT_MODE_TRAIN && built->loss) cleat_backward(graph, built->loss, seed);
+}
+
+/* --- data and metrics
+ * -------------------------------------------------------------------------------------------------- */
+
+static cleat_status open_data(const cleat_model *model, const char *path, bool labelled,
+                              cleat_dataset **dataset, cleat_error *error) {
+    cleat_rna_options options = cleat_rna_defaults();
+    options.max_length = model->profile.data.max_length;
+    options.val_fraction = model->profile.data.val_fraction;
+    options.structures = labelled;
+    options.mutation = model->profile.data.mutation;
+    options.crop = model->profile.data.crop;
+    return cleat_rna_open(path, &options, dataset, error);
+}
+
+enum { PAIR_MAE, PAIR_MAE_LOCAL, LDDT, RMSD, TM, N_METRICS };
+static const cleat_metric_info metrics[N_METRICS] = {
+    {"pair_mae", false}, {"pair_mae_local", false}, {"lddt", true}, {"rmsd", false}, {"tm", true}};
+
+/* Too few neighbours make the figure of a shorter chain meaningless. */
+enum { LDDT_SHORTEST = 20 };
+
+static void add(double *sums, double *counts, int metric, double value, bool counted) {
+    if (!counted) return;
+    sums[metric] += value;
+    counts[metric] += 1;
+}
+
+static cleat_status measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                            double *sums, double *counts, cleat_error *error) {
+    (void)model;
+    const int32_t *lengths = batch->fields[LENGTHS];
+    const float *coords = batch->fields[COORDS], *mask = batch->fields[MASK];
+    for (int64_t b = 0; b < batch->batch; ++b) {
+        int64_t first = b * batch->length, known = 0;
+        cleat_rna_figures f;
+        for (int64_t i = 0; i < lengths[b]; ++i) known += mask[first + i] != 0;
+        if (!known) continue;
+        cleat_status status =
+            cleat_rna_measure(output + 3 * first, coords + 3 * first, mask + first, lengths[b], &f, error);
+        if (status != CLEAT_OK) return status;
+        add(sums, counts, PAIR_MAE, f.pair_mae, f.has_pairs);
+        add(sums, counts, PAIR_MAE_LOCAL, f.pair_mae_local, f.has_local_pairs);
+        add(sums, counts, LDDT, f.lddt, lengths[b] >= LDDT_SHORTEST);
+        add(sums, counts, RMSD, f.rmsd, true);
+        add(sums, counts, TM, f.tm, true);
+    }
+    return CLEAT_OK;
+}
+
+/* --- predictions
+ * -------------------------------------------------------------------------------------------------------- */
+
+static cleat_rna_chain chain_of(const cleat_prediction *prediction) {
+    return (cleat_rna_chain){.id = cleat_dataset_id(prediction->dataset, prediction->sample),
+                             .sequence = cleat_rna_sequence(prediction->dataset, prediction->sample),
+                             .length = cleat_dataset_length(prediction->dataset, prediction->sample),
+                             .coords = prediction->output};
+}
+
+/* FOLDER/ID.pdb for each chain, and FOLDER/predictions.csv with all. */
+static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
+                          const char *folder, cleat_error *error) {
+    (void)model;
+    char path[CLEAT_PROFILE_TEXT + 64];
+    cleat_status status = CLEAT_OK;
+    cleat_rna_chain *chains = cleat_alloc(count, sizeof *chains);
+    if (!chains) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu chains", count);
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+        chains[i] = chain_of(&predictions[i]);
+        if (cleat_rna_pdb_path(folder, chains[i].id, path, sizeof path))
+            status = cleat_rna_write_pdb(path, &chains[i], 1, error);
+        else
+            status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: folder name too long", folder);
+    }
+    snprintf(path, sizeof path, "%.1000s/predictions.csv", folder);
+    if (status == CLEAT_OK) status = cleat_rna_write_csv(path, chains, count, error);
+    cleat_free(chains);
+    return status;
+}
+
+/* --- reference trajectories
+ * ---------------------------------------------------------------------------------------------- */
+
+static int64_t config_int(const cJSON *config, const char *name) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(config, name);
+    return cJSON_IsNumber(item) ? (int64_t)item->valuedouble : 0;
+}
+
+/* "mean over valid coordinates of squared error + mean over valid neighbours of (sqrt(|c[i+1]-c[i]|^2 + 1e-6)
+ * - 5.9)^2" */
+static bool from_reference(const cJSON *config, cleat_model *model) {
+    const cJSON *loss = cJSON_GetObjectItemCaseSensitive(config, "loss");
+    if (!cJSON_IsString(loss) || !strstr(loss->valuestring, "valid coordinates") ||
+        !strstr(loss->valuestring, "valid neighbours"))
+        return false;
+    cleat_profile *p = &model->profile;
+    p->model.d_model = config_int(config, "d_model");
+    p->model.heads = config_int(config, "heads");
+    p->model.layers = config_int(config, "layers");
+    p->model.d_ff = config_int(config, "d_ff");
+    p->model.dropout = 0;
+    p->model.head = CLEAT_RNA_HEAD_ABSOLUTE;
+    p->model.positions = CLEAT_POSITIONS_START;
+    memset(&p->loss, 0, sizeof p->loss);
+    p->loss.coordinate = p->loss.bond_length = 1;
+    model->vocabulary = config_int(config, "vocab");
+    model->reference_loss = true;
+    return p->model.d_model > 0 && p->model.heads > 0 && p->model.layers > 0 && p->model.d_ff > 0 &&
+           model->vocabulary > 0;
+}
+
+/* The trajectory's means run over the whole batch; ours over each chain first: a chain weighs as many items
+ * as it has. */
+static void reference_scale(const cleat_reference *r, float *values) {
+    double residues = 0, bonds = 0;
+    for (int64_t b = 0; b < r->batch; ++b) {
+        int64_t length = r->lengths ? r->lengths[b] : r->length;
+        residues += (double)length;
+        bonds += (double)(length - 1);
+    }
+    for (int64_t b = 0; b < r->batch; ++b) {
+        int64_t length = r->lengths ? r->lengths[b] : r->length;
+        values[COORDINATE_TERM * r->batch + b] = (float)((double)length / residues);
+        values[BOND_TERM * r->batch + b] = (float)((double)(length - 1) / bonds);
+    }
+}
+
+static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name,
+                            void *values) {
+    (void)model;
+    int32_t *ints = values;
+    float *floats = values;
+    int64_t rows = r->batch * r->length;
+    if (strcmp(name, "tokens") == 0)
+        for (int64_t i = 0; i < rows; ++i) ints[i] = (int32_t)((const int64_t *)r->input)[i];
+    if (strcmp(name, "lengths") == 0)
+        for (int64_t b = 0; b < r->batch; ++b) ints[b] = (int32_t)(r->lengths ? r->lengths[b] : r->length);
+    if (strcmp(name, "coords") == 0) memcpy(floats, r->target, (size_t)rows * 3 * sizeof *floats);
+    if (strcmp(name, "mask") == 0)
+        for (int64_t i = 0; i < rows; ++i)
+            floats[i] = i % r->length < (r->lengths ? r->lengths[i / r->length] : r->length) ? 1.0f : 0.0f;
+    if (strcmp(name, "partner") == 0)
+        for (int64_t i = 0; i < rows; ++i) ints[i] = -1;
+    if (strcmp(name, "scale") == 0) reference_scale(r, floats);
+}
+
+const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
+                                                 .terms = terms,
+                                                 .n_terms = N_TERMS,
+                                                 .metrics = metrics,
+                                                 .n_metrics = N_METRICS,
+                                                 .open_data = open_data,
+                                                 .build = build,
+                                                 .scale = scale,
+                                                 .measure = measure,
+                                                 .write = write,
+                                                 .from_reference = from_reference,
+                                                 .reference_input = reference_input};

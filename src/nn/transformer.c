@@ -1,0 +1,87 @@
+/* Linear, norm, embedding and the pre-norm transformer encoder. */
+#include "nn/transformer.h"
+
+#include "graph/graph.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const char *join(char *name, const char *prefix, const char *part) {
+    snprintf(name, CLEAT_NAME, "%.50s.%s", prefix, part);
+    return name;
+}
+
+static cleat_tensor *linear(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out,
+                            cleat_init init, cleat_tensor *residual) {
+    if (!x) return NULL;
+    char name[CLEAT_NAME];
+    int64_t fan_in = cleat_width(x), weight_shape[2] = {fan_out, fan_in};
+    cleat_tensor *weight = cleat_param(graph, join(name, prefix, "weight"), 2, weight_shape, init);
+    cleat_tensor *bias = cleat_param(graph, join(name, prefix, "bias"), 1, &fan_out, init);
+    cleat_scope(graph, "%s/", prefix);
+    if (x->dtype != CLEAT_F32) weight = cleat_cast(graph, weight, x->dtype);
+    return cleat_linear(graph, x, weight, bias, residual);
+}
+
+cleat_tensor *cleat_nn_linear(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out,
+                              cleat_tensor *residual) {
+    if (!x) return NULL;
+    cleat_init init = {CLEAT_INIT_UNIFORM, 1.0f / sqrtf((float)cleat_width(x))};
+    return linear(graph, prefix, x, fan_out, init, residual);
+}
+
+cleat_tensor *cleat_nn_linear_zero(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out) {
+    return linear(graph, prefix, x, fan_out, (cleat_init){CLEAT_INIT_ZERO, 0}, NULL);
+}
+
+cleat_tensor *cleat_nn_layer_norm(cleat_graph *graph, const char *prefix, cleat_tensor *x) {
+    if (!x) return NULL;
+    char name[CLEAT_NAME];
+    int64_t width = cleat_width(x);
+    cleat_tensor *gamma =
+        cleat_param(graph, join(name, prefix, "weight"), 1, &width, (cleat_init){CLEAT_INIT_CONSTANT, 1});
+    cleat_tensor *beta =
+        cleat_param(graph, join(name, prefix, "bias"), 1, &width, (cleat_init){CLEAT_INIT_ZERO, 0});
+    cleat_scope(graph, "%s/", prefix);
+    return cleat_layer_norm(graph, x, gamma, beta, 1e-5f);
+}
+
+cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_tensor *tokens,
+                                 int64_t vocabulary, const cleat_transformer *shape) {
+    char name[CLEAT_NAME];
+    int64_t table_shape[2] = {vocabulary, shape->d_model};
+    cleat_tensor *table =
+        cleat_param(graph, join(name, prefix, "weight"), 2, table_shape, (cleat_init){CLEAT_INIT_NORMAL, 1});
+    cleat_scope(graph, "%s/", prefix);
+    return cleat_embedding(graph, tokens, table, shape->storage);
+}
+
+/* x + branch: the addition rides on the branch's last GEMM unless dropout stands between. */
+static cleat_tensor *close_residual(cleat_graph *graph, const char *prefix, cleat_tensor *x,
+                                    cleat_tensor *inner, cleat_tensor *rng, const cleat_transformer *shape) {
+    if (shape->dropout <= 0) return cleat_nn_linear(graph, prefix, inner, shape->d_model, x);
+    cleat_tensor *branch = cleat_nn_linear(graph, prefix, inner, shape->d_model, NULL);
+    return cleat_add(graph, x, cleat_dropout(graph, branch, rng, shape->dropout));
+}
+
+static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, cleat_tensor *lengths,
+                           cleat_tensor *rng, const cleat_transformer *shape) {
+    char prefix[CLEAT_NAME];
+#define PART(part) (snprintf(prefix, sizeof prefix, "blocks.%lld.%s", (long long)layer, part), prefix)
+    cleat_tensor *y = cleat_nn_layer_norm(graph, PART("n1"), x);
+    y = cleat_nn_linear(graph, PART("att.qkv"), y, 3 * shape->d_model, NULL); /* [B, L, 3D] */
+    cleat_scope(graph, "%s/", PART("att"));
+    y = cleat_attention(graph, y, lengths, (int)shape->heads); /* [B, L, D] */
+    x = close_residual(graph, PART("att.out"), x, y, rng, shape);
+    y = cleat_nn_layer_norm(graph, PART("n2"), x);
+    y = cleat_nn_linear(graph, PART("f1"), y, shape->d_ff, NULL); /* [B, L, F] */
+    y = cleat_gelu(graph, y);
+    return close_residual(graph, PART("f2"), x, y, rng, shape);
+#undef PART
+}
+
+cleat_tensor *cleat_nn_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
+                               const cleat_transformer *shape) {
+    for (int64_t layer = 0; layer < shape->layers; ++layer) x = block(graph, layer, x, lengths, rng, shape);
+    return cleat_nn_layer_norm(graph, "norm", x);
+}

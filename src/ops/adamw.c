@@ -1,0 +1,41 @@
+/* One AdamW step over the store's flat buffers. */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+/* in = {parameters, gradients, moment 1, moment 2, hyper, norm}, out = the first four */
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    if (node->in[0]->shape[0] < 1) return cleat_infer_fail(node, error, "the store has no parameters");
+    cleat_status status = cleat_expect(node, 4, "hyper", CLEAT_F32, 1, (int64_t[]){8}, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, 5, "norm", CLEAT_F32, 1, (int64_t[]){1}, error);
+    if (status != CLEAT_OK) return status;
+    for (int i = 0; i < 4; ++i) cleat_set_output_state(node, i, node->in[i]);
+    return CLEAT_OK;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    double elements = (double)cleat_tensor_elements(node->in[0]);
+    return (cleat_cost){.flops = 15 * elements, .bytes = 8 * 4 * elements};
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    int64_t elements = cleat_tensor_elements(node->in[0]);
+    if (elements % facts->lanes)
+        return cleat_infer_fail(node, error, "%lld elements are no multiple of %d lanes", (long long)elements,
+                                facts->lanes);
+    cleat_launch_kernel(binder, node, "adamw.cl", "adamw_step", CLEAT_F32);
+    for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_i64(binder, elements);
+    cleat_launch_elementwise(binder, elements);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "one pass", .bind = bind}, {0}};
+static const cleat_op adamw = {.name = "adamw", .infer = infer, .cost = cost, .variants = variants};
+
+void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm) {
+    if (!hyper || !norm) return;
+    cleat_tensor *flat = graph->store->flat;
+    cleat_tensor *in[] = {&flat[0], &flat[1], &flat[2], &flat[3], hyper, norm};
+    cleat_emit(graph, &adamw, NULL, 0, in, 6);
+}

@@ -1,0 +1,64 @@
+/* x as another storage type. One of the two types is f32: f16 <-> bf16 goes through it, in two nodes. */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+typedef struct cast_attr {
+    cleat_dtype dtype;
+} cast_attr;
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0];
+    cleat_dtype dtype = ((const cast_attr *)node->attr)->dtype;
+    if (!cleat_is_storage(x->dtype) || !cleat_is_storage(dtype))
+        return cleat_infer_fail(node, error, "%s to %s: only f32, f16 and bf16 can be cast",
+                                cleat_dtype_name(x->dtype), cleat_dtype_name(dtype));
+    return cleat_set_output(node, 0, dtype, x->rank, x->shape, error);
+}
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    if (cleat_same_shape(node->in[0], node->out[0])) return CLEAT_OK;
+    return cleat_infer_fail(node, error, "the gradient that arrives has another shape");
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 1);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    const cleat_tensor *x = node->in[0], *addend = node->n_in > 1 ? node->in[1] : NULL, *y = node->out[0];
+    int64_t elements = cleat_tensor_elements(y);
+    bool narrow = x->dtype == CLEAT_F32;
+    cleat_launch_kernel(binder, node, "cast.cl", narrow ? "cast_narrow" : "cast_widen",
+                        narrow ? y->dtype : x->dtype);
+    cleat_launch_tensor(binder, x);
+    cleat_launch_tensor(binder, addend);
+    cleat_launch_tensor(binder, y);
+    cleat_launch_i64(binder, elements);
+    cleat_launch_elementwise(binder, elements);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
+
+/* in = {dy, addend}, out = {dx} */
+static const cleat_op cast_grad = {
+    .name = "cast_grad", .infer = infer_grad, .cost = cost, .variants = variants};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (!cleat_wants_grad(node->in[0])) return;
+    cleat_emit_grads(graph, &cast_grad, NULL, 0, dout, 1, &node->in[0], 1);
+}
+
+static const cleat_op cast = {
+    .name = "cast", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+
+cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype) {
+    if (!x || x->dtype == dtype) return x;
+    if (x->dtype != CLEAT_F32 && dtype != CLEAT_F32) x = cleat_cast(graph, x, CLEAT_F32);
+    if (!x) return NULL;
+    cast_attr attr = {dtype};
+    cleat_node *node = cleat_emit(graph, &cast, &attr, sizeof attr, &x, 1);
+    return node ? node->out[0] : NULL;
+}

@@ -1,0 +1,73 @@
+/* Dropout with a mask that is drawn again in backward instead of stored. */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+#include <math.h>
+
+typedef struct dropout_attr {
+    float rate;
+    uint32_t
+        stream; /* of the forward node: backward, and a node that computes forward again, draw the same */
+} dropout_attr;
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0];
+    float rate = ((const dropout_attr *)node->attr)->rate;
+    if (!cleat_is_storage(x->dtype))
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16",
+                                cleat_dtype_name(x->dtype));
+    if (!(rate >= 0.0f && rate < 1.0f))
+        return cleat_infer_fail(node, error, "rate %g is not in [0, 1)", (double)rate);
+    cleat_status status = cleat_expect(node, 1, "rng", CLEAT_U32, 1, (int64_t[]){4}, error);
+    return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error) : status;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 30);
+}
+
+/* in = {x or dy, rng, addend (backward)}, out = {y or dx} */
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)error;
+    const dropout_attr *attr = (const dropout_attr *)node->attr;
+    int64_t elements = cleat_tensor_elements(node->out[0]), chunk = 4 * (int64_t)facts->lanes;
+    double threshold = floor((double)attr->rate * 0x1p32);
+    cleat_launch_kernel(binder, node, "dropout.cl", "dropout_elements", node->out[0]->dtype);
+    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_tensor(binder, node->in[1]);
+    cleat_launch_tensor(binder, node->n_in > 2 ? node->in[2] : NULL);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_i32(binder, (int32_t)attr->stream);
+    cleat_launch_i32(binder, (int32_t)(uint32_t)threshold);
+    cleat_launch_f32(binder, (float)(1.0 / (1.0 - (double)attr->rate)));
+    cleat_launch_i64(binder, elements);
+    cleat_launch_items(binder, (elements + chunk - 1) / chunk);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
+
+static const cleat_op dropout_grad = {.name = "dropout_grad",
+                                      .infer = cleat_infer_same_as_dout,
+                                      .cost = cost,
+                                      .variants = variants,
+                                      .share = 5};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (!cleat_wants_grad(node->in[0])) return;
+    cleat_tensor *in[] = {dout[0], node->in[1]};
+    cleat_emit_grads(graph, &dropout_grad, node->attr, sizeof(dropout_attr), in, 2, &node->in[0], 1);
+}
+
+static const cleat_op dropout = {
+    .name = "dropout", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .share = 1};
+
+cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate) {
+    if (!x || rate == 0.0f) return x;
+    if (!rng) return NULL;
+    cleat_tensor *in[] = {x, rng};
+    dropout_attr attr = {.rate = rate, .stream = (uint32_t)graph->node_count};
+    cleat_node *node = cleat_emit(graph, &dropout, &attr, sizeof attr, in, 2);
+    return node ? node->out[0] : NULL;
+}

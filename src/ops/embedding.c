@@ -1,0 +1,204 @@
+/* Rows of a table chosen by tokens; the table's gradient in a fixed order of summation (cl/embedding.cl has
+ * the ways). */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+typedef struct embedding_attr {
+    cleat_dtype storage;
+} embedding_attr;
+
+enum { FEW = 8, MOST_UNITS = 1 << 30 };
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *tokens = node->in[0], *table = node->in[1];
+    cleat_dtype storage = ((const embedding_attr *)node->attr)->storage;
+    if (tokens->dtype != CLEAT_I32 || table->dtype != CLEAT_F32 || table->rank != 2 ||
+        tokens->rank >= CLEAT_MAX_RANK || !cleat_is_storage(storage)) {
+        char what[96], rows[96];
+        cleat_tensor_describe(tokens, what, sizeof what);
+        cleat_tensor_describe(table, rows, sizeof rows);
+        return cleat_infer_fail(node, error,
+                                "tokens are %s, they must be i32; the table is %s, it must be f32 [V, D]",
+                                what, rows);
+    }
+    int64_t elements = cleat_tensor_elements(tokens) * table->shape[1];
+    if (elements > MOST_UNITS || table->shape[0] * table->shape[1] > MOST_UNITS)
+        return cleat_infer_fail(node, error, "more than 2^30 elements in the table or the output");
+    int64_t shape[CLEAT_MAX_RANK];
+    for (int i = 0; i < tokens->rank; ++i) shape[i] = tokens->shape[i];
+    shape[tokens->rank] = table->shape[1];
+    return cleat_set_output(node, 0, storage, tokens->rank + 1, shape, error);
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return (cleat_cost){.bytes = 4.0 * (double)cleat_tensor_elements(node->in[0]) +
+                                 2.0 * (double)cleat_tensor_bytes(node->out[0])};
+}
+
+static cleat_status bind_forward(const cleat_node *node, const cleat_device_facts *facts,
+                                 cleat_binder *binder, cleat_error *error) {
+    (void)error;
+    const cleat_tensor *tokens = node->in[0], *table = node->in[1], *y = node->out[0];
+    int64_t n = cleat_tensor_elements(tokens), width = cleat_width(table), lanes = facts->lanes;
+    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_forward", y->dtype);
+    cleat_launch_tensor(binder, tokens);
+    cleat_launch_tensor(binder, table);
+    cleat_launch_tensor(binder, y);
+    cleat_launch_i32(binder, (int32_t)n);
+    cleat_launch_i32(binder, (int32_t)width);
+    cleat_launch_i32(binder, (int32_t)table->shape[0]);
+    cleat_launch_items(binder, n * ((width + lanes - 1) / lanes));
+    return CLEAT_OK;
+}
+
+static const cleat_variant forward_variants[] = {{.name = "rows", .bind = bind_forward}, {0}};
+
+/* --- gradient: in = {dy, tokens, dtable}, out = {dtable}
+ * ---------------------------------------------------------- */
+
+typedef struct sizes {
+    int64_t n, vocabulary, width, vectors; /* vectors: of a row */
+} sizes;
+
+static sizes sizes_of(const cleat_node *node, const cleat_device_facts *facts) {
+    const cleat_tensor *dtable = node->out[0];
+    sizes s = {cleat_tensor_elements(node->in[1]), dtable->shape[0], dtable->shape[1], 0};
+    s.vectors = (s.width + facts->lanes - 1) / facts->lanes;
+    return s;
+}
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *dy = node->in[0], *dtable = node->out[0];
+    if (cleat_addend(node, 2, 0) == dtable && cleat_width(dy) == dtable->shape[1] &&
+        cleat_rows(dy) == cleat_tensor_elements(node->in[1]))
+        return CLEAT_OK;
+    return cleat_infer_fail(node, error, "the table must be a parameter (its gradient accumulates in place)");
+}
+
+static cleat_cost grad_cost(const cleat_node *node) {
+    double elements = (double)cleat_tensor_elements(node->in[0]);
+    return (cleat_cost){.flops = elements,
+                        .bytes = (double)cleat_tensor_bytes(node->in[0]) +
+                                 2.0 * (double)cleat_tensor_bytes(node->out[0])};
+}
+
+/* Few tokens: positions are cut into parts, summed side by side. */
+static const char *refuse_few(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return node->out[0]->shape[0] > FEW ? "more than 8 different tokens" : NULL;
+}
+
+static int64_t parts_of(sizes s, const cleat_device_facts *facts) {
+    int64_t units = facts->compute_units > 0 ? facts->compute_units : 1;
+    int64_t wanted = facts->work_group == 1 ? 8 * units : 8 * units * facts->work_group / s.vectors;
+    int64_t most =
+        (s.n + 31) / 32; /* positions: at least 32 a part, or the totals cost more than the parts */
+    if (wanted > most) wanted = most;
+    if (wanted > 512) wanted = 512;
+    return wanted > 0 ? wanted : 1;
+}
+
+static int64_t workspace_few(const cleat_node *node, const cleat_device_facts *facts) {
+    sizes s = sizes_of(node, facts);
+    return parts_of(s, facts) * s.vocabulary * s.width * (int64_t)sizeof(float);
+}
+
+static cleat_status bind_few(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                             cleat_error *error) {
+    (void)error;
+    sizes s = sizes_of(node, facts);
+    int64_t parts = parts_of(s, facts), length = (s.n + parts - 1) / parts;
+    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_few_partial", node->in[0]->dtype);
+    cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
+    cleat_launch_tensor(binder, node->in[1]);
+    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_i32(binder, (int32_t)s.n);
+    cleat_launch_i32(binder, (int32_t)s.width);
+    cleat_launch_i32(binder, (int32_t)parts);
+    cleat_launch_i32(binder, (int32_t)length);
+    cleat_launch_items(binder, parts * s.vectors);
+    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_few_total", node->in[0]->dtype);
+    cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_i32(binder, (int32_t)parts);
+    cleat_launch_i32(binder, (int32_t)s.width);
+    cleat_launch_items(binder, s.vocabulary * s.vectors);
+    return CLEAT_OK;
+}
+
+static const char *refuse_chain(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    return facts->work_group > 1 ? "one work-item of a GPU is too slow to link the positions" : NULL;
+}
+
+static int64_t workspace_chain(const cleat_node *node, const cleat_device_facts *facts) {
+    sizes s = sizes_of(node, facts);
+    return (s.vocabulary + s.n) * (int64_t)sizeof(int32_t);
+}
+
+static cleat_status bind_chain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)error;
+    sizes s = sizes_of(node, facts);
+    int64_t next = s.vocabulary * (int64_t)sizeof(int32_t);
+    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_chain", node->in[0]->dtype);
+    cleat_launch_tensor(binder, node->in[1]);
+    cleat_launch_workspace(binder, 0, sizeof(int32_t));
+    cleat_launch_workspace(binder, next, sizeof(int32_t));
+    cleat_launch_i32(binder, (int32_t)s.n);
+    cleat_launch_i32(binder, (int32_t)s.vocabulary);
+    cleat_launch_groups(binder, 1);
+    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_walk", node->in[0]->dtype);
+    cleat_launch_workspace(binder, 0, sizeof(int32_t));
+    cleat_launch_workspace(binder, next, sizeof(int32_t));
+    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_i32(binder, (int32_t)s.width);
+    cleat_launch_i32(binder, (int32_t)s.vocabulary);
+    cleat_launch_items(binder, s.vocabulary * ((s.vectors + 3) / 4));
+    return CLEAT_OK;
+}
+
+static cleat_status bind_gather(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                cleat_error *error) {
+    (void)error;
+    sizes s = sizes_of(node, facts);
+    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_gather", node->in[0]->dtype);
+    cleat_launch_tensor(binder, node->in[1]);
+    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_i32(binder, (int32_t)s.n);
+    cleat_launch_i32(binder, (int32_t)s.width);
+    cleat_launch_i32(binder, (int32_t)s.vocabulary);
+    cleat_launch_groups(binder, s.n);
+    return CLEAT_OK;
+}
+
+static const cleat_variant grad_variants[] = {
+    {.name = "few", .refuse = refuse_few, .workspace = workspace_few, .bind = bind_few},
+    {.name = "chain", .refuse = refuse_chain, .workspace = workspace_chain, .bind = bind_chain},
+    {.name = "gather", .bind = bind_gather},
+    {0}};
+
+static const cleat_op embedding_grad = {
+    .name = "embedding_grad", .infer = infer_grad, .cost = grad_cost, .variants = grad_variants};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (!cleat_wants_grad(node->in[1])) return;
+    cleat_tensor *in[] = {dout[0], node->in[0]};
+    cleat_emit_grads(graph, &embedding_grad, NULL, 0, in, 2, &node->in[1], 1);
+}
+
+static const cleat_op embedding = {
+    .name = "embedding", .infer = infer, .backward = backward, .cost = cost, .variants = forward_variants};
+
+cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table,
+                              cleat_dtype storage) {
+    if (!tokens || !table) return NULL;
+    cleat_tensor *in[] = {tokens, table};
+    embedding_attr attr = {storage};
+    cleat_node *node = cleat_emit(graph, &embedding, &attr, sizeof attr, in, 2);
+    return node ? node->out[0] : NULL;
+}

@@ -1,0 +1,52 @@
+/* The norm of the store's whole gradient. */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+enum { GROUPS_PER_UNIT = 8 };
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    if (node->in[0]->shape[0] < 1) return cleat_infer_fail(node, error, "the store has no parameters");
+    return cleat_set_output(node, 0, CLEAT_F32, 1, (int64_t[]){1}, error);
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return (cleat_cost){.flops = 2.0 * (double)cleat_tensor_elements(node->in[0]),
+                        .bytes = (double)cleat_tensor_bytes(node->in[0])};
+}
+
+static int64_t groups_for(const cleat_node *node, const cleat_device_facts *facts) {
+    int64_t most = GROUPS_PER_UNIT * (int64_t)(facts->compute_units > 0 ? facts->compute_units : 1);
+    int64_t each = (int64_t)facts->lanes * facts->work_group;
+    int64_t groups = (cleat_tensor_elements(node->in[0]) + each - 1) / each;
+    return groups < most ? groups : most;
+}
+
+static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    return groups_for(node, facts) * (int64_t)sizeof(float);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)error;
+    int64_t groups = groups_for(node, facts);
+    cleat_launch_kernel(binder, node, "grad_norm.cl", "grad_norm_partial", CLEAT_F32);
+    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_i64(binder, cleat_tensor_elements(node->in[0]));
+    cleat_launch_groups(binder, groups);
+    cleat_launch_kernel(binder, node, "grad_norm.cl", "grad_norm_total", CLEAT_F32);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_i32(binder, (int32_t)groups);
+    cleat_launch_groups(binder, 1);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "two launches", .workspace = workspace, .bind = bind}, {0}};
+static const cleat_op grad_norm = {.name = "grad_norm", .infer = infer, .cost = cost, .variants = variants};
+
+cleat_tensor *cleat_grad_norm(cleat_graph *graph) {
+    cleat_tensor *gradient = &graph->store->flat[1];
+    cleat_node *node = cleat_emit(graph, &grad_norm, NULL, 0, &gradient, 1);
+    return node ? node->out[0] : NULL;
+}

@@ -1,0 +1,167 @@
+/* Layer normalisation over the last extent. */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+typedef struct layer_norm_attr {
+    float eps;
+} layer_norm_attr;
+
+enum { MOST_WIDTH = 16384, MOST_ROWS = 1 << 30, GROUPS_PER_UNIT = 4, COLUMNS = 32 };
+
+/* out = {y T [..., D], mean f32 [rows], rstd f32 [rows]} */
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0];
+    int64_t width[] = {cleat_width(x)}, rows[] = {cleat_rows(x)};
+    if (!cleat_is_storage(x->dtype))
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16",
+                                cleat_dtype_name(x->dtype));
+    cleat_status status = cleat_expect(node, 1, "gamma", CLEAT_F32, 1, width, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, 2, "beta", CLEAT_F32, 1, width, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, 1, CLEAT_F32, 1, rows, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, 2, CLEAT_F32, 1, rows, error);
+    return status;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 8);
+}
+
+static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    if (cleat_width(node->in[0]) > MOST_WIDTH) return "rows wider than 16384 do not stay in registers";
+    return cleat_rows(node->in[0]) > MOST_ROWS ? "more than 2^30 rows" : NULL;
+}
+
+/* Work-items that share a row: a power of two. */
+static int64_t row_items(int64_t width, const cleat_device_facts *facts) {
+    int64_t vectors = (width + facts->lanes - 1) / facts->lanes, items = 1;
+    while (items < vectors && items < facts->work_group) items *= 2;
+    return items;
+}
+
+static int64_t at_most(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t groups_for(int64_t rows, int64_t width, const cleat_device_facts *facts) {
+    int64_t at_once = facts->work_group / row_items(width, facts);
+    int64_t units = facts->compute_units > 0 ? facts->compute_units : 1;
+    return at_most((rows + at_once - 1) / at_once, units * (facts->work_group == 1 ? 8 : GROUPS_PER_UNIT));
+}
+
+static void begin(cleat_binder *binder, const cleat_node *node, const char *kernel, cleat_dtype storage,
+                  int64_t width) {
+    cleat_launch_kernel(binder, node, "layer_norm.cl", kernel, storage);
+    cleat_launch_define(binder, "WIDTH", width);
+    cleat_launch_define(binder, "ROW_ITEMS", row_items(width, binder->facts));
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)error;
+    const cleat_tensor *x = node->in[0];
+    int64_t rows = cleat_rows(x), width = cleat_width(x);
+    begin(binder, node, "layer_norm_forward", x->dtype, width);
+    for (int i = 0; i < 3; ++i) cleat_launch_tensor(binder, node->in[i]);
+    for (int i = 0; i < 3; ++i) cleat_launch_tensor(binder, node->out[i]);
+    cleat_launch_i32(binder, (int32_t)rows);
+    cleat_launch_f32(binder, ((const layer_norm_attr *)node->attr)->eps);
+    int64_t at_once = facts->work_group / row_items(width, facts);
+    cleat_launch_items(binder, (rows + at_once - 1) / at_once * facts->work_group);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "rows", .refuse = refuse, .bind = bind}, {0}};
+
+/* --- gradient: in = {dy, x, mean, rstd, gamma, addends of x, gamma, beta}, out = {dx, dgamma, dbeta}
+ * -------------------- */
+
+enum { OWN = 5 };
+
+static int64_t partials(const cleat_node *node, const cleat_device_facts *facts) {
+    int64_t rows = cleat_rows(node->in[0]), width = cleat_width(node->in[0]);
+    return groups_for(rows, width, facts) * (facts->work_group / row_items(width, facts));
+}
+
+static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    return partials(node, facts) * 2 * cleat_width(node->in[0]) * (int64_t)sizeof(float);
+}
+
+static cleat_cost grad_cost(const cleat_node *node) {
+    double bytes = (double)cleat_tensor_bytes(node->in[0]);
+    int tensors = 2 + (node->out[0] != NULL) + (cleat_addend(node, OWN, 0) != NULL);
+    return (cleat_cost){.flops = 12.0 * (double)cleat_tensor_elements(node->in[0]), .bytes = bytes * tensors};
+}
+
+/* Output i (1: dgamma, 2: dbeta) from the partial sums. */
+static void bind_parameter(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                           int i) {
+    int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->lanes : COLUMNS;
+    begin(binder, node, "layer_norm_parameter", node->in[0]->dtype, width);
+    cleat_launch_workspace(binder, (i - 1) * width * (int64_t)sizeof(float), sizeof(float));
+    cleat_launch_tensor(binder, cleat_addend(node, OWN, i));
+    cleat_launch_tensor(binder, node->out[i]);
+    cleat_launch_i32(binder, (int32_t)partials(node, facts));
+    cleat_launch_groups(binder, (width + columns - 1) / columns);
+}
+
+static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)error;
+    const cleat_tensor *dy = node->in[0];
+    int64_t rows = cleat_rows(dy), width = cleat_width(dy);
+    begin(binder, node, "layer_norm_backward", dy->dtype, width);
+    for (int i = 0; i < OWN; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_tensor(binder, cleat_addend(node, OWN, 0));
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_i32(binder, (int32_t)rows);
+    cleat_launch_groups(binder, groups_for(rows, width, facts));
+    for (int i = 1; i < 3; ++i)
+        if (node->out[i]) bind_parameter(node, facts, binder, i);
+    return CLEAT_OK;
+}
+
+static const char *refuse_grad(const cleat_node *node, const cleat_device_facts *facts) {
+    if (facts->work_group > 1 && facts->work_group < COLUMNS) return "work-groups of less than 32";
+    return refuse(node, facts);
+}
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *dy = node->in[0], *x = node->in[1];
+    if (cleat_same_shape(dy, x) && dy->dtype == x->dtype) return CLEAT_OK;
+    return cleat_infer_fail(node, error, "the gradient that arrives does not have the shape and type of x");
+}
+
+static const cleat_variant grad_variants[] = {
+    {.name = "rows", .refuse = refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
+
+/* dx may take the bytes of dy, x, or the addend. */
+static const cleat_op layer_norm_grad = {.name = "layer_norm_grad",
+                                         .infer = infer_grad,
+                                         .cost = grad_cost,
+                                         .variants = grad_variants,
+                                         .share = 1u | 2u | 1u << OWN};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (!dout[0]) return;
+    cleat_tensor *in[OWN] = {dout[0], node->in[0], node->out[1], node->out[2], node->in[1]};
+    cleat_emit_grads(graph, &layer_norm_grad, NULL, 0, in, OWN, node->in, 3);
+}
+
+static const cleat_op layer_norm = {.name = "layer_norm",
+                                    .infer = infer,
+                                    .backward = backward,
+                                    .cost = cost,
+                                    .variants = variants,
+                                    .share = 1};
+
+cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
+                               float eps) {
+    if (!x || !gamma || !beta) return NULL;
+    cleat_tensor *in[] = {x, gamma, beta};
+    layer_norm_attr attr = {eps};
+    cleat_node *node = cleat_emit(graph, &layer_norm, &attr, sizeof attr, in, 3);
+    return node ? node->out[0] : NULL;
+}

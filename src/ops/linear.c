@@ -1,0 +1,187 @@
+/* y = x weight^T + bias + residual and its gradients: shapes, autodiff, cost. How they run: linear_launch.c.
+ */
+#include "ops/linear.h"
+
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+/* --- the ops as products
+ * -------------------------------------------------------------------------------------- */
+
+typedef enum linear_kind { FORWARD, DX, DW, DB } linear_kind;
+
+typedef struct linear_attr {
+    linear_kind kind;
+} linear_attr;
+
+/* in = {x, weight, bias, residual}, out = {y} */
+static cleat_product forward_product(const cleat_node *node) {
+    const cleat_tensor *x = node->in[0], *weight = node->in[1];
+    return (cleat_product){.a = x,
+                           .b = weight,
+                           .trans_b = true,
+                           .bias = node->in[2],
+                           .addend = node->in[3],
+                           .c = node->out[0],
+                           .m = cleat_rows(x),
+                           .n = weight->shape[0],
+                           .k = weight->shape[1]};
+}
+
+/* in = {dy, weight, addend}, out = {dx} */
+static cleat_product dx_product(const cleat_node *node) {
+    const cleat_tensor *dy = node->in[0], *weight = node->in[1];
+    return (cleat_product){.a = dy,
+                           .b = weight,
+                           .addend = node->in[2],
+                           .c = node->out[0],
+                           .m = cleat_rows(dy),
+                           .n = weight->shape[1],
+                           .k = weight->shape[0]};
+}
+
+/* in = {dy, x, addend of dW, addend of db}, out = {dW, db}; db may be NULL */
+static cleat_product dw_product(const cleat_node *node) {
+    const cleat_tensor *dy = node->in[0], *x = node->in[1];
+    return (cleat_product){.a = dy,
+                           .b = x,
+                           .trans_a = true,
+                           .addend = node->in[2],
+                           .c = node->out[0],
+                           .sums_addend = node->in[3],
+                           .sums = node->out[1],
+                           .m = cleat_width(dy),
+                           .n = cleat_width(x),
+                           .k = cleat_rows(dy)};
+}
+
+/* in = {dy, addend}, out = {db} */
+static cleat_product db_product(const cleat_node *node) {
+    const cleat_tensor *dy = node->in[0];
+    return (cleat_product){.a = dy,
+                           .trans_a = true,
+                           .sums_addend = node->in[1],
+                           .sums = node->out[0],
+                           .m = cleat_width(dy),
+                           .k = cleat_rows(dy)};
+}
+
+cleat_product cleat_linear_product(const cleat_node *node) {
+    const linear_attr *attr = (const linear_attr *)node->attr;
+    switch (attr->kind) {
+    case FORWARD:
+        return forward_product(node);
+    case DX:
+        return dx_product(node);
+    case DW:
+        return dw_product(node);
+    case DB:
+        break;
+    }
+    return db_product(node);
+}
+
+static double bytes_of(const cleat_tensor *tensor) {
+    return tensor ? (double)cleat_tensor_bytes(tensor) : 0;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    cleat_product p = cleat_linear_product(node);
+    double bytes = bytes_of(p.a) + bytes_of(p.b) + bytes_of(p.bias) + bytes_of(p.addend) + bytes_of(p.c) +
+                   bytes_of(p.sums_addend) + bytes_of(p.sums);
+    double flops = 2.0 * (double)p.m * (double)p.n * (double)p.k;
+    if (p.sums) flops += (double)p.m * (double)p.k;
+    return (cleat_cost){.flops = flops, .bytes = bytes};
+}
+
+/* --- gradients
+ * ------------------------------------------------------------------------------------------------ */
+
+/* The outputs have the shapes of their targets by construction; what arrives must match them. */
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    cleat_product p = cleat_linear_product(node);
+    const cleat_tensor *out = p.c ? p.c : p.sums;
+    int64_t elements = p.c ? p.m * p.n : p.m;
+    bool fits = out && cleat_tensor_elements(out) == elements && (!p.c || p.c->dtype == p.a->dtype) &&
+                (!p.sums || (p.sums->dtype == CLEAT_F32 && cleat_tensor_elements(p.sums) == p.m)) &&
+                (!p.b || cleat_tensor_elements(p.b) == p.k * p.n);
+    if (fits) return CLEAT_OK;
+    char dy[96], gradient[96];
+    cleat_tensor_describe(p.a, dy, sizeof dy);
+    cleat_tensor_describe(out, gradient, sizeof gradient);
+    return cleat_infer_fail(node, error, "dy %s does not fit the gradient %s", dy, gradient);
+}
+
+/* dW and dx may take the bytes of their addend. */
+static const cleat_op linear_dw = {.name = "linear_dw",
+                                   .infer = infer_grad,
+                                   .cost = cost,
+                                   .variants = cleat_linear_variants,
+                                   .share = 1u << 2};
+static const cleat_op linear_dx = {.name = "linear_dx",
+                                   .infer = infer_grad,
+                                   .cost = cost,
+                                   .variants = cleat_linear_variants,
+                                   .share = 1u << 2};
+static const cleat_op linear_db = {.name = "linear_db",
+                                   .infer = infer_grad,
+                                   .cost = cost,
+                                   .variants = cleat_linear_sums_variants,
+                                   .share = 1u << 1};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_tensor *dy = dout[0], *x = node->in[0], *weight = node->in[1], *bias = node->in[2];
+    if (cleat_wants_grad(weight))
+        cleat_emit_grads(graph, &linear_dw, &(linear_attr){DW}, sizeof(linear_attr),
+                         (cleat_tensor *[]){dy, x}, 2, (cleat_tensor *[]){weight, bias}, 2);
+    else if (cleat_wants_grad(bias))
+        cleat_emit_grads(graph, &linear_db, &(linear_attr){DB}, sizeof(linear_attr), &dy, 1, &bias, 1);
+    if (cleat_wants_grad(x))
+        cleat_emit_grads(graph, &linear_dx, &(linear_attr){DX}, sizeof(linear_attr),
+                         (cleat_tensor *[]){dy, weight}, 2, &x, 1);
+    cleat_pass_grad(graph, node->in[3], dy);
+}
+
+/* --- forward
+ * -------------------------------------------------------------------------------------------------- */
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0], *weight = node->in[1];
+    if (!cleat_is_storage(x->dtype) || x->rank < 1 || weight->rank != 2 || weight->dtype != x->dtype ||
+        weight->shape[1] != cleat_width(x)) {
+        char text_x[96], text_weight[96];
+        cleat_tensor_describe(x, text_x, sizeof text_x);
+        cleat_tensor_describe(weight, text_weight, sizeof text_weight);
+        return cleat_infer_fail(
+            node, error,
+            "x %s, weight %s: the weight must be [fan_out, fan_in] of x's type, and fan_in x's "
+            "last extent",
+            text_x, text_weight);
+    }
+    int64_t fan_out = weight->shape[0], shape[CLEAT_MAX_RANK];
+    if (cleat_rows(x) > INT32_MAX || fan_out > INT32_MAX || weight->shape[1] > INT32_MAX)
+        return cleat_infer_fail(node, error, "an extent is larger than %d", INT32_MAX);
+    for (int i = 0; i < x->rank; ++i) shape[i] = x->shape[i];
+    shape[x->rank - 1] = fan_out;
+    cleat_status status = CLEAT_OK;
+    if (node->in[2]) status = cleat_expect(node, 2, "bias", CLEAT_F32, 1, &fan_out, error);
+    if (status == CLEAT_OK && node->in[3])
+        status = cleat_expect(node, 3, "residual", x->dtype, x->rank, shape, error);
+    return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, x->rank, shape, error) : status;
+}
+
+/* y may take the residual's bytes. */
+static const cleat_op linear = {.name = "linear",
+                                .infer = infer,
+                                .backward = backward,
+                                .cost = cost,
+                                .variants = cleat_linear_variants,
+                                .share = 1u << 3};
+
+cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
+                           cleat_tensor *residual) {
+    if (!x || !weight) return NULL;
+    cleat_tensor *in[] = {x, weight, bias, residual};
+    cleat_node *node = cleat_emit(graph, &linear, &(linear_attr){FORWARD}, sizeof(linear_attr), in, 4);
+    return node ? node->out[0] : NULL;
+}

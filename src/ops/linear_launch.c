@@ -1,0 +1,379 @@
+/* How the products of linear.c run: CLBlast, register tiles for groups or for wide lanes, a kernel for few
+ * columns, and a plain one. Kernels: cl/linear.cl. */
+#include "ops/linear.h"
+
+enum {
+    FLOAT_BYTES = 4,
+    ITEMS_A_UNIT = 4,      /* work-items (of lanes) a compute unit, to balance uneven cores */
+    SPLIT_DEPTH_MIN = 512, /* a part of a split k range is not shorter */
+    SPLITS_MAX = 64,
+    NARROW_COLUMNS = 16,    /* so many columns and fewer go to the narrow kernel */
+    NARROW_ROWS = 32,       /* rows a work-item of it */
+    CLBLAST_EXTENT_MIN = 32 /* below, its padding costs more than it gains */
+};
+
+static int64_t divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+static int64_t round_up(int64_t a, int64_t b) {
+    return divide_up(a, b) * b;
+}
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+static int64_t units(const cleat_device_facts *facts) {
+    return facts->compute_units > 0 ? facts->compute_units : 1;
+}
+
+/* --- splitting k
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Where C has too few tiles to fill the device, groups share a tile and each sums a part of the k range. */
+typedef struct split {
+    int64_t depth, count;
+} split;
+
+static split split_k(const cleat_product *p, int64_t tiles, int64_t wanted, int64_t step) {
+    if (p->bias || tiles >= wanted || p->k < 2 * SPLIT_DEPTH_MIN) return (split){p->k, 1};
+    int64_t count = least(least(divide_up(wanted, tiles), p->k / SPLIT_DEPTH_MIN), SPLITS_MAX);
+    int64_t depth = round_up(divide_up(p->k, count), step);
+    return (split){depth, divide_up(p->k, depth)};
+}
+
+/* Workspace: the parts of C [count, m, n], then those of the sums [count, m], all f32. */
+static int64_t split_bytes(const cleat_product *p, split s) {
+    return s.count > 1 ? s.count * (p->m * p->n + (p->sums ? p->m : 0)) * FLOAT_BYTES : 0;
+}
+
+static void launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset,
+                          const cleat_tensor *addend, const cleat_tensor *out, int64_t count) {
+    int64_t elements = cleat_tensor_elements(out);
+    cleat_launch_kernel(binder, node, "linear.cl", "linear_reduce", out->dtype);
+    cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
+    cleat_launch_tensor(binder, addend);
+    cleat_launch_tensor(binder, out);
+    cleat_launch_i64(binder, elements);
+    cleat_launch_i32(binder, (int32_t)count);
+    cleat_launch_items(binder, divide_up(elements, binder->facts->lanes));
+}
+
+/* The tensors of linear_lanes and linear_groups: results go to C and sums, or to the workspace where k is
+ * split. */
+static void launch_operands(cleat_binder *binder, const cleat_product *p, split s) {
+    bool whole = s.count == 1;
+    cleat_launch_tensor(binder, p->a);
+    cleat_launch_tensor(binder, p->b);
+    cleat_launch_tensor(binder, p->bias);
+    cleat_launch_tensor(binder, whole ? p->addend : NULL);
+    cleat_launch_tensor(binder, p->c);
+    cleat_launch_tensor(binder, whole ? p->sums_addend : NULL);
+    if (whole || !p->sums)
+        cleat_launch_tensor(binder, p->sums);
+    else
+        cleat_launch_workspace(binder, s.count * p->m * p->n * FLOAT_BYTES, FLOAT_BYTES);
+    if (whole)
+        cleat_launch_tensor(binder, NULL);
+    else
+        cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    cleat_launch_i32(binder, (int32_t)p->m);
+    cleat_launch_i32(binder, (int32_t)p->n);
+    cleat_launch_i32(binder, (int32_t)p->k);
+}
+
+static void launch_reduces(cleat_binder *binder, const cleat_node *node, const cleat_product *p, split s) {
+    if (s.count == 1) return;
+    launch_reduce(binder, node, 0, p->addend, p->c, s.count);
+    if (p->sums)
+        launch_reduce(binder, node, s.count * p->m * p->n * FLOAT_BYTES, p->sums_addend, p->sums, s.count);
+}
+
+/* --- sums alone
+ * ----------------------------------------------------------------------------------------------- */
+
+static split split_sums(const cleat_product *p) {
+    int64_t depth = divide_up(p->k, least(SPLITS_MAX, divide_up(p->k, SPLITS_MAX)));
+    return (split){depth, divide_up(p->k, depth)};
+}
+
+/* `workspace_offset` < 0: one launch, each column in one piece. */
+static void launch_sums(cleat_binder *binder, const cleat_node *node, const cleat_product *p,
+                        int64_t workspace_offset) {
+    split s = workspace_offset < 0 ? (split){p->k, 1} : split_sums(p);
+    cleat_launch_kernel(binder, node, "linear.cl", "linear_sums", p->a->dtype);
+    cleat_launch_tensor(binder, p->a);
+    cleat_launch_tensor(binder, s.count > 1 ? NULL : p->sums_addend);
+    if (s.count > 1)
+        cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
+    else
+        cleat_launch_tensor(binder, p->sums);
+    cleat_launch_i32(binder, (int32_t)p->k);
+    cleat_launch_i32(binder, (int32_t)p->m);
+    cleat_launch_i32(binder, (int32_t)s.depth);
+    cleat_launch_items(binder, s.count * divide_up(p->m, binder->facts->lanes));
+    if (s.count > 1) launch_reduce(binder, node, workspace_offset, p->sums_addend, p->sums, s.count);
+}
+
+static int64_t sums_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    cleat_product p = cleat_linear_product(node);
+    return p.sums ? split_sums(&p).count * p.m * FLOAT_BYTES : 0;
+}
+
+static cleat_status bind_sums(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_product p = cleat_linear_product(node);
+    launch_sums(binder, node, &p, 0);
+    return CLEAT_OK;
+}
+
+static cleat_status bind_sums_plain(const cleat_node *node, const cleat_device_facts *facts,
+                                    cleat_binder *binder, cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_product p = cleat_linear_product(node);
+    launch_sums(binder, node, &p, -1);
+    return CLEAT_OK;
+}
+
+/* --- CLBlast
+ * -------------------------------------------------------------------------------------------------- */
+
+static const char *refuse_clblast(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_product p = cleat_linear_product(node);
+    if (facts->work_group == 1) return "CLBlast's parameters for CPUs are slower than register tiles";
+    if (p.c->dtype != CLEAT_F32) return "CLBlast's half precision product sums in half";
+    if (least(p.m, least(p.n, p.k)) < CLBLAST_EXTENT_MIN) return "too small for CLBlast";
+    int64_t tiles = divide_up(p.m, 64) * divide_up(p.n, 64);
+    if (p.k >= 2 * SPLIT_DEPTH_MIN && tiles < units(facts))
+        return "too few tiles to fill the device, and CLBlast does not split k";
+    return NULL;
+}
+
+/* C starts as bias + addend, which may lie in C's bytes already, and the product adds to it. */
+static cleat_status bind_clblast(const cleat_node *node, const cleat_device_facts *facts,
+                                 cleat_binder *binder, cleat_error *error) {
+    (void)error;
+    cleat_product p = cleat_linear_product(node);
+    if (p.bias || (p.addend && p.addend != p.c)) {
+        cleat_launch_kernel(binder, node, "linear.cl", "linear_prepare", p.c->dtype);
+        cleat_launch_tensor(binder, p.bias);
+        cleat_launch_tensor(binder, p.addend);
+        cleat_launch_tensor(binder, p.c);
+        cleat_launch_i64(binder, p.m);
+        cleat_launch_i32(binder, (int32_t)p.n);
+        cleat_launch_items(binder, p.m * divide_up(p.n, facts->lanes));
+    }
+    cleat_launch_sgemm(binder, node,
+                       &(cleat_sgemm){.a = p.a,
+                                      .b = p.b,
+                                      .c = p.c,
+                                      .m = p.m,
+                                      .n = p.n,
+                                      .k = p.k,
+                                      .trans_a = p.trans_a,
+                                      .trans_b = p.trans_b,
+                                      .beta = p.bias || p.addend ? 1.0f : 0.0f});
+    if (p.sums) launch_sums(binder, node, &p, 0);
+    return CLEAT_OK;
+}
+
+/* --- groups: register tiles over local memory
+ * ----------------------------------------------------------------- */
+
+typedef struct groups_shape {
+    int64_t item_m, item_n, items_n; /* ITEM_M, ITEM_N, ITEMS_N of gemm_groups.clh */
+    int64_t tiles;
+    split k;
+} groups_shape;
+
+static int64_t count_tiles(const cleat_product *p, const groups_shape *s, int64_t work_group) {
+    return divide_up(p->m, work_group / s->items_n * s->item_m) * divide_up(p->n, s->items_n * s->item_n);
+}
+
+static groups_shape shape_groups(const cleat_product *p, const cleat_device_facts *facts) {
+    enum { STEP = 16, EDGE = 16 }; /* TILE_K; the short side of the tall and the wide tile */
+    int64_t work_group = facts->work_group, square = work_group >= 128 ? 16 : 8, wanted = 2 * units(facts);
+    groups_shape s = {4, 4, square, 0, {0, 0}};
+    if (p->n <= EDGE)
+        s.items_n = EDGE / 4;
+    else if (p->m <= EDGE)
+        s.items_n = work_group / (EDGE / 4);
+    else {
+        groups_shape large = {8, 8, square, 0, {0, 0}};
+        int64_t tiles = count_tiles(p, &large, work_group);
+        if (tiles * split_k(p, tiles, wanted, STEP).count >= units(facts)) s = large;
+    }
+    s.tiles = count_tiles(p, &s, work_group);
+    s.k = split_k(p, s.tiles, wanted, STEP);
+    return s;
+}
+
+static const char *refuse_groups(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { LOCAL_BYTES = 20 * 1024 };
+    (void)node;
+    if (facts->work_group < 32 || facts->work_group > 256) return "needs work-groups of 32 to 256";
+    if (facts->lanes != 4) return "needs 4 lanes a work-item";
+    if (facts->local_memory < LOCAL_BYTES) return "needs 20 KiB of local memory";
+    return NULL;
+}
+
+static int64_t groups_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_product p = cleat_linear_product(node);
+    return split_bytes(&p, shape_groups(&p, facts).k);
+}
+
+static cleat_status bind_groups(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                cleat_error *error) {
+    (void)error;
+    cleat_product p = cleat_linear_product(node);
+    groups_shape s = shape_groups(&p, facts);
+    cleat_launch_kernel(binder, node, "linear.cl", "linear_groups", p.c->dtype);
+    cleat_launch_define(binder, "TRANS_A", p.trans_a);
+    cleat_launch_define(binder, "TRANS_B", p.trans_b);
+    cleat_launch_define(binder, "ITEM_M", s.item_m);
+    cleat_launch_define(binder, "ITEM_N", s.item_n);
+    cleat_launch_define(binder, "ITEMS_N", s.items_n);
+    launch_operands(binder, &p, s.k);
+    cleat_launch_i32(binder, (int32_t)s.k.depth);
+    cleat_launch_groups(binder, s.tiles * s.k.count);
+    launch_reduces(binder, node, &p, s.k);
+    return CLEAT_OK;
+}
+
+/* --- lanes: register tiles of one work-item
+ * ------------------------------------------------------------------- */
+
+typedef struct lanes_shape {
+    int64_t tile_rows, tile_vecs, chunk; /* as in gemm_lanes.clh */
+    int64_t rows_max, panels_max;
+    int64_t rows, panels; /* of a work-item */
+    int64_t items;
+    split k;
+} lanes_shape;
+
+static int64_t count_items(const cleat_product *p, const lanes_shape *s, int64_t lanes) {
+    return divide_up(p->m, s->rows) * divide_up(p->n, s->panels * s->tile_vecs * lanes);
+}
+
+/* Blocks as large as the caches like, equal, and smaller where that gives every unit its work-items. A
+ * block's rows are copied once where they must be, so that it pays to use them for several panels; else it
+ * pays to use a panel for many rows. */
+static lanes_shape shape_lanes(const cleat_product *p, const cleat_device_facts *facts) {
+    enum { ROWS_MIN = 32 };
+    bool copies = p->trans_a || p->a->dtype != CLEAT_F32;
+    int64_t lanes = facts->lanes, wanted = ITEMS_A_UNIT * units(facts);
+    lanes_shape s = {.tile_rows = p->m <= 4 ? 4 : 8,
+                     .tile_vecs = p->n <= lanes ? 1 : 2,
+                     .chunk = copies ? 128 : 256,
+                     .rows_max = copies ? 128 : 256,
+                     .panels_max = copies ? 4 : 1};
+    s.rows = round_up(divide_up(p->m, divide_up(p->m, s.rows_max)), 16);
+    s.panels = s.panels_max;
+    while (count_items(p, &s, lanes) < wanted && (s.rows > ROWS_MIN || s.panels > 1)) {
+        if (s.panels > 1 && (s.rows <= ROWS_MIN || s.panels * s.tile_vecs * lanes >= s.rows))
+            s.panels /= 2;
+        else
+            s.rows = round_up(s.rows / 2, 16);
+    }
+    s.items = count_items(p, &s, lanes);
+    s.k = split_k(p, s.items, wanted, s.chunk);
+    return s;
+}
+
+static const char *refuse_lanes(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    return facts->work_group == 1 ? NULL : "for devices whose work-groups are one work-item";
+}
+
+static int64_t lanes_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_product p = cleat_linear_product(node);
+    return split_bytes(&p, shape_lanes(&p, facts).k);
+}
+
+static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)error;
+    cleat_product p = cleat_linear_product(node);
+    lanes_shape s = shape_lanes(&p, facts);
+    cleat_launch_kernel(binder, node, "linear.cl", "linear_lanes", p.c->dtype);
+    cleat_launch_define(binder, "TRANS_A", p.trans_a);
+    cleat_launch_define(binder, "TRANS_B", p.trans_b);
+    cleat_launch_define(binder, "TILE_ROWS", s.tile_rows);
+    cleat_launch_define(binder, "TILE_VECS", s.tile_vecs);
+    cleat_launch_define(binder, "CHUNK", s.chunk);
+    cleat_launch_define(binder, "BLOCK_ROWS", s.rows_max);
+    cleat_launch_define(binder, "BLOCK_PANELS", s.panels_max);
+    launch_operands(binder, &p, s.k);
+    cleat_launch_i32(binder, (int32_t)s.rows);
+    cleat_launch_i32(binder, (int32_t)s.panels);
+    cleat_launch_i32(binder, (int32_t)s.k.depth);
+    cleat_launch_groups(binder, s.items * s.k.count);
+    launch_reduces(binder, node, &p, s.k);
+    return CLEAT_OK;
+}
+
+/* --- narrow: few columns
+ * -------------------------------------------------------------------------------------- */
+
+static const char *refuse_narrow(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_product p = cleat_linear_product(node);
+    if (facts->work_group != 1) return "for devices whose work-groups are one work-item";
+    if (p.trans_a || !p.trans_b) return "both operands must be stored along k";
+    return p.n <= NARROW_COLUMNS ? NULL : "for 16 columns and fewer";
+}
+
+static cleat_status bind_narrow(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_product p = cleat_linear_product(node);
+    cleat_launch_kernel(binder, node, "linear.cl", "linear_narrow", p.c->dtype);
+    cleat_launch_tensor(binder, p.a);
+    cleat_launch_tensor(binder, p.b);
+    cleat_launch_tensor(binder, p.bias);
+    cleat_launch_tensor(binder, p.addend);
+    cleat_launch_tensor(binder, p.c);
+    cleat_launch_i32(binder, (int32_t)p.m);
+    cleat_launch_i32(binder, (int32_t)p.n);
+    cleat_launch_i32(binder, (int32_t)p.k);
+    cleat_launch_i32(binder, NARROW_ROWS);
+    cleat_launch_groups(binder, divide_up(p.m, NARROW_ROWS));
+    return CLEAT_OK;
+}
+
+/* --- plain
+ * ---------------------------------------------------------------------------------------------------- */
+
+static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_product p = cleat_linear_product(node);
+    cleat_launch_kernel(binder, node, "linear.cl", "linear_plain", p.c->dtype);
+    cleat_launch_tensor(binder, p.a);
+    cleat_launch_tensor(binder, p.b);
+    cleat_launch_tensor(binder, p.bias);
+    cleat_launch_tensor(binder, p.addend);
+    cleat_launch_tensor(binder, p.c);
+    cleat_launch_i64(binder, p.m);
+    cleat_launch_i32(binder, (int32_t)p.n);
+    cleat_launch_i32(binder, (int32_t)p.k);
+    cleat_launch_i64(binder, p.trans_a ? 1 : p.k);
+    cleat_launch_i64(binder, p.trans_a ? p.m : 1);
+    cleat_launch_i64(binder, p.trans_b ? p.k : 1);
+    cleat_launch_i64(binder, p.trans_b ? 1 : p.n);
+    cleat_launch_items(binder, p.m * p.n);
+    if (p.sums) launch_sums(binder, node, &p, -1);
+    return CLEAT_OK;
+}
+
+const cleat_variant cleat_linear_variants[] = {
+    {.name = "clblast", .refuse = refuse_clblast, .workspace = sums_workspace, .bind = bind_clblast},
+    {.name = "groups", .refuse = refuse_groups, .workspace = groups_workspace, .bind = bind_groups},
+    {.name = "narrow", .refuse = refuse_narrow, .bind = bind_narrow},
+    {.name = "lanes", .refuse = refuse_lanes, .workspace = lanes_workspace, .bind = bind_lanes},
+    {.name = "plain", .bind = bind_plain},
+    {0}};
+
+const cleat_variant cleat_linear_sums_variants[] = {
+    {.name = "split", .workspace = sums_workspace, .bind = bind_sums},
+    {.name = "plain", .bind = bind_sums_plain},
+    {0}};

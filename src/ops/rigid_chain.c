@@ -1,0 +1,84 @@
+/* From each residue's step and turn to coordinates: a scan of rigid motions (cl/rigid_chain.cl has the
+ * formulas). */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+enum { STEPS = 6 };
+
+/* in: steps, lengths; out: coordinates, frames. */
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *steps = node->in[0];
+    if (steps->rank != 3 || steps->shape[2] != STEPS || !cleat_is_storage(steps->dtype)) {
+        char text[96];
+        cleat_tensor_describe(steps, text, sizeof text);
+        return cleat_infer_fail(node, error, "steps are %s; they must be [B, L, %d]", text, STEPS);
+    }
+    cleat_status status = cleat_expect(node, 1, "lengths", CLEAT_I32, 1, steps->shape, error);
+    if (status != CLEAT_OK) return status;
+    int64_t coords[3] = {steps->shape[0], steps->shape[1], 3},
+            frames[3] = {steps->shape[0], steps->shape[1], 9};
+    status = cleat_set_output(node, 0, CLEAT_F32, 3, coords, error);
+    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 3, frames, error) : status;
+}
+
+/* About 150 operations a residue: two matrix products, a rotation from its quaternion. */
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 50);
+}
+
+static void one_item_a_chain(cleat_binder *binder, int64_t batch) {
+    size_t global = (size_t)batch, local = 1;
+    cleat_launch_range(binder, 1, &global, &local);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    const cleat_tensor *steps = node->in[0];
+    cleat_launch_kernel(binder, node, "rigid_chain.cl", "rigid_chain_forward", steps->dtype);
+    cleat_launch_tensor(binder, steps);
+    cleat_launch_tensor(binder, node->in[1]);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_tensor(binder, node->out[1]);
+    cleat_launch_i32(binder, (int32_t)steps->shape[1]);
+    one_item_a_chain(binder, steps->shape[0]);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "scan", .bind = bind}, {0}};
+
+/* in: steps, lengths, coordinates, frames, dcoordinates, addend; out: dsteps. */
+enum { GRAD_IN = 5 };
+
+static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)facts, (void)error;
+    const cleat_tensor *steps = node->in[0];
+    cleat_launch_kernel(binder, node, "rigid_chain.cl", "rigid_chain_backward", steps->dtype);
+    for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, 0));
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_i32(binder, (int32_t)steps->shape[1]);
+    one_item_a_chain(binder, steps->shape[0]);
+    return CLEAT_OK;
+}
+
+static const cleat_variant grad_variants[] = {{.name = "scan", .bind = bind_grad}, {0}};
+
+static const cleat_op rigid_chain_grad = {
+    .name = "rigid_chain_grad", .cost = cost, .variants = grad_variants, .share = 1u << GRAD_IN};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_tensor *in[GRAD_IN] = {node->in[0], node->in[1], node->out[0], node->out[1], dout[0]};
+    cleat_emit_grads(graph, &rigid_chain_grad, NULL, 0, in, GRAD_IN, &node->in[0], 1);
+}
+
+static const cleat_op rigid_chain = {
+    .name = "rigid_chain", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+
+cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths) {
+    if (!steps || !lengths) return NULL;
+    cleat_tensor *in[] = {steps, lengths};
+    cleat_node *node = cleat_emit(graph, &rigid_chain, NULL, 0, in, 2);
+    return node ? node->out[0] : NULL;
+}

@@ -1,0 +1,42 @@
+/* Helpers of the op files. Knows no op. */
+#include "ops/shared.h"
+
+#include <stdio.h>
+#include <string.h>
+
+cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element) {
+    double bytes = 0;
+    for (int i = 0; i < node->n_in; ++i)
+        if (node->in[i]) bytes += (double)cleat_tensor_bytes(node->in[i]);
+    for (int i = 0; i < node->n_out; ++i)
+        if (node->out[i]) bytes += (double)cleat_tensor_bytes(node->out[i]);
+    return (cleat_cost){.flops = flops_per_element * (double)cleat_tensor_elements(node->out[0]),
+                        .bytes = bytes};
+}
+
+void cleat_launch_elementwise(cleat_binder *binder, int64_t elements) {
+    int64_t lanes = binder->facts->lanes;
+    cleat_launch_items(binder, (elements + lanes - 1) / lanes);
+}
+
+cleat_status cleat_infer_same_as_dout(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *dout = node->in[0], *dx = node->out[0];
+    if (!dx || (cleat_same_shape(dout, dx) && dout->dtype == dx->dtype)) return CLEAT_OK;
+    char got[96], wanted[96];
+    cleat_tensor_describe(dout, got, sizeof got);
+    cleat_tensor_describe(dx, wanted, sizeof wanted);
+    return cleat_infer_fail(node, error, "the gradient that arrives is %s, the one that leaves %s", got,
+                            wanted);
+}
+
+cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype, int rank,
+                          const int64_t *shape, cleat_error *error) {
+    cleat_tensor wanted = {.dtype = dtype, .rank = rank};
+    memcpy(wanted.shape, shape, (size_t)rank * sizeof *shape);
+    const cleat_tensor *got = node->in[i];
+    if (got && got->dtype == dtype && cleat_same_shape(got, &wanted)) return CLEAT_OK;
+    char is[96], should[96];
+    cleat_tensor_describe(got, is, sizeof is);
+    cleat_tensor_describe(&wanted, should, sizeof should);
+    return cleat_infer_fail(node, error, "%s is %s, it must be %s", what, is, should);
+}

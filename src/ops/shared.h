@@ -1,0 +1,21 @@
+/* What several op files say the same way. */
+#ifndef CLEAT_SRC_OPS_SHARED_H
+#define CLEAT_SRC_OPS_SHARED_H
+
+#include "graph/launch.h"
+
+/* Bytes of all inputs and outputs, each once, and `flops_per_element` for each element of out[0]. */
+cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element);
+
+/* Ends the launch of an elementwise kernel (FOR_VECTORS of common.clh) over `elements`. */
+void cleat_launch_elementwise(cleat_binder *binder, int64_t elements);
+
+/* A gradient node's outputs have the shapes of their targets by construction; checks that dout, its first
+ * input, has the shape and dtype of out[0]. */
+cleat_status cleat_infer_same_as_dout(cleat_node *node, cleat_error *error);
+
+/* Fails unless in[i] is `dtype` of this shape. `what` names it in the message ("gamma"). */
+cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype, int rank,
+                          const int64_t *shape, cleat_error *error);
+
+#endif

@@ -1,0 +1,239 @@
+/* Losses on C1' traces: distances, local distance difference, clashes, bonds, angles, handedness, base pairs
+ * (cl/structure_loss.cl has the formulas). One op; what it measures is an attribute. */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+#include <string.h>
+
+typedef struct attributes {
+    int32_t kind; /* as in the kernel file */
+    int32_t term; /* row of `scale` */
+    float p0, p1, eps;
+} attributes;
+
+static attributes attributes_of(const cleat_node *node) {
+    attributes a;
+    memcpy(&a, node->attr, sizeof a);
+    return a;
+}
+
+static bool is_pair_kind(const cleat_node *node) {
+    return attributes_of(node).kind <= CLEAT_LOSS_CLASH;
+}
+
+/* x, reference, mask, lengths, partner, scale. */
+enum { X, REFERENCE, MASK, LENGTHS, PARTNER, SCALE, FORWARD_IN };
+/* ... and what the forward node saved, and dterm; then the addend. */
+enum { INVERSE = FORWARD_IN, DTERM, GRAD_IN };
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[X], *scale = node->in[SCALE];
+    int64_t one = 1;
+    if (x->rank != 3 || x->shape[2] != 3 || x->dtype != CLEAT_F32) {
+        char text[96];
+        cleat_tensor_describe(x, text, sizeof text);
+        return cleat_infer_fail(node, error, "coordinates are %s; they must be f32 [B, L, 3]", text);
+    }
+    if (scale->rank != 2 || scale->dtype != CLEAT_F32 || scale->shape[1] != x->shape[0] ||
+        attributes_of(node).term >= scale->shape[0]) {
+        char text[96];
+        cleat_tensor_describe(scale, text, sizeof text);
+        return cleat_infer_fail(node, error, "scale is %s; it must be f32 [terms, %lld]", text,
+                                (long long)x->shape[0]);
+    }
+    cleat_status status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
+    if (status == CLEAT_OK && node->in[REFERENCE])
+        status = cleat_expect(node, REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);
+    if (status == CLEAT_OK && node->in[MASK])
+        status = cleat_expect(node, MASK, "mask", CLEAT_F32, 2, x->shape, error);
+    if (status == CLEAT_OK && node->in[PARTNER])
+        status = cleat_expect(node, PARTNER, "partner", CLEAT_I32, 2, x->shape, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
+    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, x->shape, error) : status;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    const cleat_tensor *x = node->in[X];
+    double rows = (double)(x->shape[0] * x->shape[1]),
+           items = is_pair_kind(node) ? (double)x->shape[1] : 20.0;
+    return (cleat_cost){.flops = rows * items * 40.0, .bytes = (double)(7 * cleat_tensor_bytes(x))};
+}
+
+/* --- launches
+ * ------------------------------------------------------------------------------------------------------ */
+
+static int64_t align(int64_t bytes) {
+    return (bytes + 255) / 256 * 256;
+}
+
+/* Planes are padded so that whole vectors of residues can be read. */
+static int64_t plane_stride(const cleat_tensor *x) {
+    return (x->shape[1] + 15) / 16 * 16;
+}
+
+static int64_t planes_bytes(const cleat_node *node) {
+    const cleat_tensor *x = node->in[X];
+    return is_pair_kind(node) ? align(x->shape[0] * 7 * plane_stride(x) * 4) : 0;
+}
+
+static int64_t rows_bytes(const cleat_node *node) {
+    const cleat_tensor *x = node->in[X];
+    return align(2 * x->shape[0] * x->shape[1] * 4);
+}
+
+static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return planes_bytes(node) + rows_bytes(node);
+}
+
+static int64_t workspace_grad(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return planes_bytes(node);
+}
+
+static void start(cleat_binder *binder, const cleat_node *node, const char *kernel) {
+    cleat_launch_kernel(binder, node, "structure_loss.cl", kernel, CLEAT_F32);
+}
+
+static void launch_pack(cleat_binder *binder, const cleat_node *node) {
+    const cleat_tensor *x = node->in[X];
+    int64_t stride = plane_stride(x), items = x->shape[0] * stride;
+    start(binder, node, "structure_pack");
+    for (int i = X; i <= LENGTHS; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_workspace(binder, 0, 4);
+    cleat_launch_i32(binder, (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, (int32_t)stride);
+    cleat_launch_i32(binder, (int32_t)items);
+    cleat_launch_items(binder, items);
+}
+
+static void launch_pair_rows(cleat_binder *binder, const cleat_node *node) {
+    const cleat_tensor *x = node->in[X];
+    attributes a = attributes_of(node);
+    int64_t rows = x->shape[0] * x->shape[1];
+    launch_pack(binder, node);
+    start(binder, node, "structure_pair_rows");
+    cleat_launch_workspace(binder, 0, 4);
+    cleat_launch_tensor(binder, node->in[LENGTHS]);
+    cleat_launch_workspace(binder, planes_bytes(node), 4);
+    cleat_launch_i32(binder, (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, (int32_t)plane_stride(x));
+    cleat_launch_i32(binder, (int32_t)rows);
+    cleat_launch_i32(binder, a.kind);
+    cleat_launch_f32(binder, a.p0);
+    cleat_launch_groups(binder, rows);
+}
+
+static void launch_chain_end(cleat_binder *binder, const cleat_node *node) {
+    const cleat_tensor *x = node->in[X];
+    attributes a = attributes_of(node);
+    int64_t rows = x->shape[0] * x->shape[1];
+    cleat_launch_i32(binder, (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, (int32_t)rows);
+    cleat_launch_i32(binder, a.kind);
+    cleat_launch_f32(binder, a.p0);
+    cleat_launch_f32(binder, a.p1);
+    cleat_launch_f32(binder, a.eps);
+    cleat_launch_items(binder, rows);
+}
+
+static void launch_chain_rows(cleat_binder *binder, const cleat_node *node) {
+    start(binder, node, "structure_chain_rows");
+    for (int i = X; i <= PARTNER; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_workspace(binder, 0, 4);
+    launch_chain_end(binder, node);
+}
+
+static void launch_scale(cleat_binder *binder, const cleat_node *node) {
+    cleat_launch_tensor_at(binder, node->in[SCALE], attributes_of(node).term * node->in[X]->shape[0]);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    if (is_pair_kind(node))
+        launch_pair_rows(binder, node);
+    else
+        launch_chain_rows(binder, node);
+    start(binder, node, "structure_total");
+    cleat_launch_workspace(binder, planes_bytes(node), 4);
+    launch_scale(binder, node);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_tensor(binder, node->out[1]);
+    cleat_launch_i32(binder, (int32_t)node->in[X]->shape[0]);
+    cleat_launch_i32(binder, (int32_t)node->in[X]->shape[1]);
+    cleat_launch_groups(binder, 1);
+    return CLEAT_OK;
+}
+
+static void launch_grad_ends(cleat_binder *binder, const cleat_node *node) {
+    launch_scale(binder, node);
+    cleat_launch_tensor(binder, node->in[INVERSE]);
+    cleat_launch_tensor(binder, node->in[DTERM]);
+    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, 0));
+    cleat_launch_tensor(binder, node->out[0]);
+}
+
+static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)facts, (void)error;
+    const cleat_tensor *x = node->in[X];
+    if (!is_pair_kind(node)) {
+        start(binder, node, "structure_chain_grad");
+        for (int i = X; i <= PARTNER; ++i) cleat_launch_tensor(binder, node->in[i]);
+        launch_grad_ends(binder, node);
+        launch_chain_end(binder, node);
+        return CLEAT_OK;
+    }
+    attributes a = attributes_of(node);
+    launch_pack(binder, node);
+    start(binder, node, "structure_pair_grad");
+    cleat_launch_workspace(binder, 0, 4);
+    cleat_launch_tensor(binder, node->in[LENGTHS]);
+    launch_grad_ends(binder, node);
+    cleat_launch_i32(binder, (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, (int32_t)plane_stride(x));
+    cleat_launch_i32(binder, a.kind);
+    cleat_launch_f32(binder, a.p0);
+    cleat_launch_groups(binder, x->shape[0] * x->shape[1]);
+    return CLEAT_OK;
+}
+
+/* --- the op
+ * -------------------------------------------------------------------------------------------------------- */
+
+static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
+static const cleat_variant grad_variants[] = {
+    {.name = "rows", .workspace = workspace_grad, .bind = bind_grad}, {0}};
+
+static const cleat_op structure_loss_grad = {
+    .name = "structure_loss_grad", .cost = cost, .variants = grad_variants, .share = 1u << GRAD_IN};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_tensor *in[GRAD_IN];
+    memcpy(in, node->in, FORWARD_IN * sizeof *in);
+    in[INVERSE] = node->out[1];
+    in[DTERM] = dout[0];
+    cleat_emit_grads(graph, &structure_loss_grad, node->attr, sizeof(attributes), in, GRAD_IN, &node->in[X],
+                     1);
+}
+
+static const cleat_op structure_loss = {
+    .name = "structure_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+
+cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
+                                   const cleat_structure *truth, cleat_tensor *scale) {
+    bool needs_reference = spec->kind == CLEAT_LOSS_DISTANCE || spec->kind == CLEAT_LOSS_LDDT ||
+                           spec->kind == CLEAT_LOSS_COORDINATE || spec->kind == CLEAT_LOSS_HANDEDNESS;
+    if (!x || !scale || !truth->lengths) return NULL;
+    if ((needs_reference && (!truth->coords || !truth->mask)) ||
+        (spec->kind == CLEAT_LOSS_BASE_PAIR && !truth->partner)) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "structure loss %d needs a reference", (int)spec->kind);
+        return NULL;
+    }
+    attributes a = {
+        .kind = spec->kind, .term = spec->term, .p0 = spec->lower, .p1 = spec->upper, .eps = spec->eps};
+    cleat_tensor *in[FORWARD_IN] = {x, truth->coords, truth->mask, truth->lengths, truth->partner, scale};
+    cleat_node *node = cleat_emit(graph, &structure_loss, &a, sizeof a, in, FORWARD_IN);
+    return node ? node->out[0] : NULL;
+}

@@ -1,0 +1,47 @@
+/* The sum of scalars: a loss of several terms. */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+enum { MOST = 8 };
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    int64_t one[] = {1};
+    for (int i = 0; i < node->n_in; ++i) {
+        cleat_status status = cleat_expect(node, i, "a term", CLEAT_F32, 1, one, error);
+        if (status != CLEAT_OK) return status;
+    }
+    return cleat_set_output(node, 0, CLEAT_F32, 1, one, error);
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, node->n_in);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_launch_kernel(binder, node, "sum.cl", "sum_scalars", CLEAT_F32);
+    for (int i = 0; i < MOST; ++i) cleat_launch_tensor(binder, i < node->n_in ? node->in[i] : NULL);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_groups(binder, 1);
+    return CLEAT_OK;
+}
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    for (int i = 0; i < node->n_in; ++i) cleat_pass_grad(graph, node->in[i], dout[0]);
+}
+
+static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}};
+static const cleat_op sum = {
+    .name = "sum", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+
+cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scalars, int n) {
+    if (n < 1 || n > MOST) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'sum': %d terms; 1 to %d are possible", n, MOST);
+        return NULL;
+    }
+    for (int i = 0; i < n; ++i)
+        if (!scalars[i]) return NULL;
+    cleat_node *node = cleat_emit(graph, &sum, NULL, 0, scalars, n);
+    return node ? node->out[0] : NULL;
+}

@@ -1,0 +1,182 @@
+/* Profiles as a whole: defaults, loading, the resolved dump, the help text, comparison. */
+#include "profile/schema.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+cleat_status cleat_profile_create(cleat_profile **profile, cleat_error *error) {
+    cleat_profile *made = cleat_alloc(1, sizeof *made);
+    cleat_status status = CLEAT_OK;
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory making a profile");
+    status = cleat_origins_create(made, error);
+    for (const cleat_key *key = cleat_keys; key->name && status == CLEAT_OK; ++key)
+        status = cleat_value_parse(key, key->initial, "default", made, error);
+    if (status != CLEAT_OK) {
+        cleat_profile_destroy(made);
+        return status;
+    }
+    *profile = made;
+    return CLEAT_OK;
+}
+
+void cleat_profile_destroy(cleat_profile *profile) {
+    if (!profile) return;
+    cleat_origins_destroy(profile);
+    cleat_free(profile);
+}
+
+cleat_status cleat_profile_load(const char *path, const char *const *assignments, size_t count,
+                                cleat_profile **profile, cleat_error *error) {
+    cleat_profile *made = NULL;
+    cleat_status status = cleat_profile_create(&made, error);
+    if (status == CLEAT_OK) status = cleat_profile_read(made, path, error);
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
+        status = cleat_profile_set(made, assignments[i], error);
+    if (status == CLEAT_OK) status = cleat_profile_check(made, error);
+    if (status != CLEAT_OK) {
+        cleat_profile_destroy(made);
+        return status;
+    }
+    *profile = made;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, char *text, size_t size,
+                               cleat_error *error) {
+    for (const cleat_key *key = cleat_keys; key->name; ++key) {
+        size_t length = strlen(key->section);
+        if (strncmp(name, key->section, length) != 0 || name[length] != '.') continue;
+        if (strcmp(name + length + 1, key->name) != 0) continue;
+        cleat_text value = {0};
+        char *taken;
+        cleat_value_print(key, profile, &value);
+        cleat_status status = cleat_text_take(&value, &taken, error);
+        if (status != CLEAT_OK) return status;
+        snprintf(text, size, "%s", taken);
+        cleat_free(taken);
+        return CLEAT_OK;
+    }
+    return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "profiles have no key %.100s", name);
+}
+
+/* --- dump
+ * ------------------------------------------------------------------------------------------------------ */
+
+static bool joins_safely(char c) {
+    return c == '/' || c == '_' || c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+           (c >= 'A' && c <= 'Z');
+}
+
+/* A long value over several lines, each but the last ending in a backslash. A piece must not begin like a
+ * comment, nor begin or end in a blank. */
+static void add_long_value(const char *value, cleat_text *text) {
+    enum { PIECE = 120 };
+    while (strlen(value) > PIECE) {
+        size_t size = PIECE;
+        while (size > 1 && !(joins_safely(value[size - 1]) && joins_safely(value[size]))) --size;
+        if (size == 1) size = PIECE;
+        cleat_text_add(text, "%.*s\\\n  ", (int)size, value);
+        value += size;
+    }
+    cleat_text_add(text, "%s\n", value);
+}
+
+static void add_assignment(const cleat_key *key, const cleat_profile *profile, cleat_text *text) {
+    cleat_text value = {0};
+    cleat_value_print(key, profile, &value);
+    cleat_text_add(text, "%s = ", key->name);
+    add_long_value(value.data ? value.data : "", text);
+    text->failed |= value.failed;
+    cleat_text_free(&value);
+}
+
+static void add_section(const cleat_section *section, cleat_text *text) {
+    cleat_text_add(text, "\n[%s] ; %s\n", section->name, section->help);
+}
+
+cleat_status cleat_profile_dump(const cleat_profile *profile, char **text, cleat_error *error) {
+    cleat_text dump = {0};
+    cleat_text_add(&dump, "# Every setting of a cleat run. Loading this file gives the same run.\n");
+    for (const cleat_section *section = cleat_sections; section->name; ++section) {
+        add_section(section, &dump);
+        for (const cleat_key *key = cleat_keys; key->name; ++key) {
+            if (strcmp(key->section, section->name) != 0) continue;
+            cleat_text_add(&dump, "# %s\n", key->help);
+            add_assignment(key, profile, &dump);
+        }
+    }
+    return cleat_text_take(&dump, text, error);
+}
+
+cleat_status cleat_profile_write(const cleat_profile *profile, const char *path, cleat_error *error) {
+    char *text;
+    cleat_status status = cleat_profile_dump(profile, &text, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_file_write(path, text, strlen(text), error);
+    cleat_free(text);
+    return status;
+}
+
+cleat_status cleat_profile_help(char **text, cleat_error *error) {
+    cleat_text help = {0};
+    cleat_text_add(&help, "A profile is an INI file. Its keys, with their defaults:\n");
+    for (const cleat_section *section = cleat_sections; section->name; ++section) {
+        add_section(section, &help);
+        for (const cleat_key *key = cleat_keys; key->name; ++key) {
+            if (strcmp(key->section, section->name) != 0) continue;
+            cleat_text_add(&help, "  %s = %s\n      %s\n      Takes ", key->name, key->initial, key->help);
+            cleat_value_allowed(key, &help);
+            cleat_text_add(&help, ".\n");
+        }
+    }
+    return cleat_text_take(&help, text, error);
+}
+
+/* --- comparison
+ * ------------------------------------------------------------------------------------------------ */
+
+void cleat_profile_hash(const cleat_profile *profile, char text[33]) {
+    cleat_text all = {0};
+    for (const cleat_key *key = cleat_keys; key->name; ++key) {
+        if (!key->computes) continue;
+        cleat_text_add(&all, "%s.%s=", key->section, key->name);
+        cleat_value_print(key, profile, &all);
+        cleat_text_add(&all, "\n");
+    }
+    if (all.failed)
+        text[0] = 0; /* no hash: equal to none */
+    else
+        cleat_hash_text(all.data, all.size, text);
+    cleat_text_free(&all);
+}
+
+static bool same_text(const cleat_text *a, const cleat_text *b) {
+    return a->size == b->size && memcmp(a->data ? a->data : "", b->data ? b->data : "", a->size) == 0;
+}
+
+size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile *now, char *text,
+                                 size_t size) {
+    size_t count = 0, used = 0;
+    if (size) *text = 0;
+    for (const cleat_key *key = cleat_keys; key->name; ++key) {
+        if (!key->computes) continue;
+        cleat_text before = {0}, after = {0};
+        cleat_value_print(key, then, &before);
+        cleat_value_print(key, now, &after);
+        if (!same_text(&before, &after)) {
+            if (used < size) {
+                int put = snprintf(text + used, size - used, "%s%s.%s = %s (was %s)", count ? ", " : "",
+                                   key->section, key->name, after.data ? after.data : "",
+                                   before.data ? before.data : "");
+                used += put > 0 ? (size_t)put : 0;
+            }
+            ++count;
+        }
+        cleat_text_free(&before);
+        cleat_text_free(&after);
+    }
+    return count;
+}

@@ -1,0 +1,156 @@
+/* The schema table: every section and key of a profile. */
+#include "profile/schema.h"
+
+#include <string.h>
+
+static const char *const model_types[] = {"rna_transformer", NULL};
+static const char *const rna_heads[] = {"frames", "absolute", NULL};
+static const char *const position_kinds[] = {"start", "both_ends", NULL};
+static const char *const data_formats[] = {"auto", "csv", "pdb", "fasta", NULL};
+static const char *const lr_scalings[] = {"none", "linear", "sqrt", NULL};
+static const char *const schedules[] = {"constant", "cosine", "step", NULL};
+static const char *const precisions[] = {"auto", "f32", "f16", "bf16", NULL};
+static const char *const checkpointings[] = {"auto", "false", "true", NULL};
+
+const cleat_section cleat_sections[] = {
+    {"model", "what is trained"},
+    {"data", "what it is trained on"},
+    {"loss", "weight of each term"},
+    {"train", "how it is trained"},
+    {"loader", "how batches are prepared"},
+    {"run", "where it runs, what it writes, when it stops"},
+    {NULL, NULL},
+};
+
+#define AT(SECTION, NAME) .section = #SECTION, .name = #NAME, .offset = offsetof(cleat_profile, SECTION.NAME)
+#define INT(LOW, HIGH, INITIAL) .type = CLEAT_KEY_INT, .min = LOW, .max = HIGH, .initial = INITIAL
+#define FLOAT(LOW, HIGH, INITIAL) .type = CLEAT_KEY_FLOAT, .min = LOW, .max = HIGH, .initial = INITIAL
+#define BOOL(INITIAL) .type = CLEAT_KEY_BOOL, .initial = INITIAL
+#define CHOICE(NAMES, INITIAL) .type = CLEAT_KEY_CHOICE, .choices = NAMES, .initial = INITIAL
+#define STRING(FIELD, SHORTEST, INITIAL)                                                                     \
+    .type = CLEAT_KEY_STRING, .room = sizeof((cleat_profile *)0)->FIELD, .min = SHORTEST,                    \
+    .max = sizeof((cleat_profile *)0)->FIELD - 1, .initial = INITIAL
+#define DURATION(LOW, HIGH, INITIAL) .type = CLEAT_KEY_DURATION, .min = LOW, .max = HIGH, .initial = INITIAL
+#define LIST(LOW, HIGH, INITIAL) .type = CLEAT_KEY_LIST, .min = LOW, .max = HIGH, .initial = INITIAL
+#define OR_AUTO .word = "auto"
+#define OR_NONE .word = "none"
+#define COMPUTES .computes = true
+
+/* Weights of the loss terms differ in nothing but name and default. */
+#define WEIGHT(NAME, INITIAL, HELP)                                                                          \
+    { AT(loss, NAME), FLOAT(0, 1e6, INITIAL), COMPUTES, .help = HELP }
+
+enum { DAY = 24 * 60 * 60 };
+
+const cleat_key cleat_keys[] = {
+    {AT(model, type), CHOICE(model_types, "rna_transformer"), COMPUTES, .help = "Kind of model."},
+    {AT(model, d_model), INT(8, 16384, "256"), COMPUTES, .help = "Width: features of a residue."},
+    {AT(model, heads), INT(1, 256, "8"), COMPUTES, .help = "Attention heads; d_model is a multiple of it."},
+    {AT(model, layers), INT(1, 256, "5"), COMPUTES, .help = "Transformer blocks."},
+    {AT(model, d_ff), INT(8, 65536, "1024"), COMPUTES, .help = "Width of the feed-forward layers."},
+    {AT(model, dropout), FLOAT(0, 0.95, "0.1"), COMPUTES,
+     .help = "Part of the activations dropped in training."},
+    {AT(model, head), CHOICE(rna_heads, "frames"), COMPUTES,
+     .help = "Output: steps and turns from residue to residue, or coordinates as they are."},
+    {AT(model, positions), CHOICE(position_kinds, "both_ends"), COMPUTES,
+     .help = "Sinusoidal positions counted from the first residue, or half of the columns from the last."},
+
+    {AT(data, path), STRING(data.path, 0, ""),
+     .help = "File or folder of the data; relative to the current directory."},
+    {AT(data, format), CHOICE(data_formats, "auto"), COMPUTES,
+     .help = "Its format; auto looks at the files."},
+    {AT(data, max_length), INT(1, 65536, "1200"), COMPUTES, .help = "Longer sequences are left out."},
+    {AT(data, val_fraction), FLOAT(0, 0.9, "0.1"), COMPUTES,
+     .help = "Part held out for validation where the data name no split."},
+    {AT(data, buckets), LIST(1, 65536, "auto"), OR_AUTO, COMPUTES,
+     .help = "Lengths that sequences are padded to."},
+    {AT(data, limit), INT(1, 1e9, "none"), OR_NONE, COMPUTES,
+     .help = "Train on the first so many samples only."},
+    {AT(data, mutation), FLOAT(0, 1, "0"), COMPUTES,
+     .help = "Training: part of the chains whose letters are varied; pairs stay pairs."},
+    {AT(data, crop), FLOAT(0, 1, "0"), COMPUTES,
+     .help = "Training: part of the chains cut to a random stretch."},
+
+    WEIGHT(pair_distance, "1", "Distances of all pairs of residues."),
+    WEIGHT(lddt, "1", "Local distance difference: smooth form of the metric lddt."),
+    WEIGHT(handedness, "1", "Mirror images: signed volumes of neighbouring residues."),
+    WEIGHT(bond_length, "1", "Distance of neighbouring C1' atoms."),
+    WEIGHT(bond_angle, "1", "Angle of three neighbouring C1' atoms."),
+    WEIGHT(clash, "1", "Residues closer than atoms allow."),
+    WEIGHT(base_pair, "1", "C1' distance of Watson-Crick pairs."),
+    WEIGHT(coordinate, "0", "Distance to the reference after superposition."),
+
+    {AT(train, epochs), INT(1, 1e6, "40"), COMPUTES, .help = "Passes over the data."},
+    {AT(train, batch_size), INT(1, 65536, "auto"), OR_AUTO, COMPUTES,
+     .help =
+         "Samples a micro-batch; auto: the largest divisor of effective_batch_size that fits the device."},
+    {AT(train, effective_batch_size), INT(1, 1048576, "auto"), OR_AUTO, COMPUTES,
+     .help = "Samples an optimizer step; auto: batch_size x gradient_accumulation_steps, or 8."},
+    {AT(train, gradient_accumulation_steps), INT(1, 65536, "auto"), OR_AUTO, COMPUTES,
+     .help = "Micro-batches an optimizer step; auto: effective_batch_size / batch_size."},
+    {AT(train, learning_rate), FLOAT(1e-12, 10, "5e-4"), COMPUTES,
+     .help = "Peak learning rate, for base_batch_size samples a step where lr_scaling is on."},
+    {AT(train, base_batch_size), INT(1, 1048576, "none"), OR_NONE, COMPUTES,
+     .help = "The batch learning_rate was chosen for."},
+    {AT(train, lr_scaling), CHOICE(lr_scalings, "none"), COMPUTES,
+     .help = "Factor on learning_rate: 1, r or sqrt(r), r = effective_batch_size / base_batch_size."},
+    {AT(train, warmup_epochs), INT(0, 1e6, "0"), COMPUTES, .help = "Epochs of linear warm-up."},
+    {AT(train, warmup_steps), INT(0, 1e9, "0"), COMPUTES, .help = "Or optimizer steps of it."},
+    {AT(train, warmup_start_lr), FLOAT(0, 10, "0"), COMPUTES,
+     .help = "Learning rate at the first step of it."},
+    {AT(train, schedule), CHOICE(schedules, "constant"), COMPUTES,
+     .help = "Learning rate after the warm-up."},
+    {AT(train, step_epochs), INT(1, 1e6, "none"), OR_NONE, COMPUTES,
+     .help = "schedule = step: epochs from one decay to the next."},
+    {AT(train, step_gamma), FLOAT(1e-6, 1, "0.1"), COMPUTES,
+     .help = "schedule = step: the factor of a decay."},
+    {AT(train, min_learning_rate), FLOAT(0, 10, "0"), COMPUTES, .help = "Schedules do not fall below it."},
+    {AT(train, precision), CHOICE(precisions, "auto"), COMPUTES,
+     .help = "Storage of activations; this version trains in f32."},
+    {AT(train, gradient_checkpointing), CHOICE(checkpointings, "auto"), COMPUTES,
+     .help = "Recompute activations in backward; this version stores them."},
+    {AT(train, max_grad_norm), FLOAT(1e-6, 1e9, "1"), OR_NONE, COMPUTES,
+     .help = "Gradients with a larger global norm are scaled down to it."},
+    {AT(train, weight_decay), FLOAT(0, 1, "0.01"), COMPUTES, .help = "AdamW: decoupled weight decay."},
+    {AT(train, beta1), FLOAT(0, 0.999999, "0.9"), COMPUTES, .help = "AdamW: decay of the first moment."},
+    {AT(train, beta2), FLOAT(0, 0.999999, "0.999"), COMPUTES, .help = "AdamW: decay of the second moment."},
+    {AT(train, eps), FLOAT(1e-16, 0.1, "1e-8"), COMPUTES,
+     .help = "AdamW: added to the root of the second moment."},
+
+    {AT(loader, num_workers), INT(0, 256, "auto"), OR_AUTO,
+     .help = "Threads that prepare batches; 0: the training thread does. The order of samples is the same."},
+    {AT(loader, pin_memory), BOOL("true"), .help = "Stage batches in pinned memory."},
+    {AT(loader, prefetch_factor), INT(1, 64, "2"), .help = "Batches each worker prepares ahead."},
+    {AT(loader, persistent_workers), BOOL("true"), .help = "Keep the threads from epoch to epoch."},
+
+    {AT(run, device), STRING(run.device, 1, "auto"),
+     .help = "auto, gpu, cpu, a number, or a part of its name."},
+    {AT(run, seed), INT(0, 9007199254740992, "1"), COMPUTES,
+     .help = "Of starting values, order, and dropout."},
+    {AT(run, out), STRING(run.out, 1, "auto"), .help = "Folder of the run; auto: runs/NAME-OF-THE-PROFILE."},
+    {AT(run, max_memory_usage), FLOAT(0.05, 1, "0.9"),
+     .help = "Part of the free device memory to plan with."},
+    {AT(run, checkpoint_every_epochs), INT(1, 1e6, "1"), OR_NONE, .help = "Epochs between checkpoints."},
+    {AT(run, checkpoint_every_minutes), INT(1, 1e6, "none"), OR_NONE, .help = "Minutes between checkpoints."},
+    {AT(run, keep_checkpoints), INT(1, 1000, "3"), .help = "How many of the newest stay, besides the best."},
+    {AT(run, evaluate_every_epochs), INT(1, 1e6, "1"), OR_NONE, .help = "Epochs between evaluations."},
+    {AT(run, early_stopping_patience), INT(1, 1e6, "none"), OR_NONE,
+     .help = "Stop after so many evaluations without a better metric."},
+    {AT(run, metric), STRING(run.metric, 1, "loss"), COMPUTES,
+     .help = "Decides which checkpoint is the best."},
+    {AT(run, time_budget), DURATION(1, 3650.0 * DAY, "none"), OR_NONE,
+     .help = "Stop in time, with a checkpoint, e.g. 30h or 1h30m."},
+    {AT(run, log_every_steps), INT(1, 1e6, "10"),
+     .help = "Optimizer steps between lines of the metrics log."},
+    {.section = NULL, .name = NULL},
+};
+
+size_t cleat_key_count(void) {
+    return sizeof cleat_keys / sizeof *cleat_keys - 1;
+}
+
+const cleat_key *cleat_key_find(const char *section, const char *name) {
+    for (const cleat_key *key = cleat_keys; key->name; ++key)
+        if (strcmp(key->section, section) == 0 && strcmp(key->name, name) == 0) return key;
+    return NULL;
+}

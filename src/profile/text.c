@@ -1,0 +1,89 @@
+/* Growing text, and numbers in the C locale. */
+#include "profile/text.h"
+
+#include "core/memory.h"
+
+#include <ctype.h>
+#include <locale.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool make_room(cleat_text *text, size_t more) {
+    if (text->failed) return false;
+    while (text->capacity <= text->size + more)
+        if (cleat_grow(&text->data, text->capacity, &text->capacity, 1, NULL) != CLEAT_OK) {
+            text->failed = true;
+            return false;
+        }
+    return true;
+}
+
+void cleat_text_add_bytes(cleat_text *text, const char *bytes, size_t size) {
+    if (!make_room(text, size)) return;
+    memcpy(text->data + text->size, bytes, size);
+    text->size += size;
+    text->data[text->size] = 0;
+}
+
+void cleat_text_add(cleat_text *text, const char *format, ...) {
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int size = vsnprintf(NULL, 0, format, arguments);
+    if (size >= 0 && make_room(text, (size_t)size)) {
+        vsnprintf(text->data + text->size, (size_t)size + 1, format, again);
+        text->size += (size_t)size;
+    }
+    va_end(again);
+    va_end(arguments);
+}
+
+void cleat_text_free(cleat_text *text) {
+    cleat_free(text->data);
+    *text = (cleat_text){0};
+}
+
+cleat_status cleat_text_take(cleat_text *text, char **out, cleat_error *error) {
+    cleat_text_add_bytes(text, "", 0); /* an empty text is a text, too */
+    if (text->failed) {
+        cleat_text_free(text);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory building a text");
+    }
+    *out = text->data;
+    *text = (cleat_text){0};
+    return CLEAT_OK;
+}
+
+bool cleat_number_parse(const char *text, double *value) {
+    if (!isdigit((unsigned char)*text) && !strchr("+-.", *text)) return false;
+    if (strpbrk(text, "xXpPnN")) return false; /* hexadecimal, inf, nan */
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    char *end;
+    double parsed = plain ? strtod_l(text, &end, plain) : strtod(text, &end);
+    if (plain) freelocale(plain);
+    if (end == text || *end || !isfinite(parsed)) return false;
+    *value = parsed;
+    return true;
+}
+
+void cleat_number_print_digits(double value, int digits, char text[32]) {
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t before = plain ? uselocale(plain) : (locale_t)0;
+    snprintf(text, 32, "%.*g", digits, value);
+    if (plain) {
+        uselocale(before);
+        freelocale(plain);
+    }
+}
+
+void cleat_number_print(double value, char text[32]) {
+    double back;
+    for (int digits = 6; digits < 17; ++digits) {
+        cleat_number_print_digits(value, digits, text);
+        if (cleat_number_parse(text, &back) && back == value) return;
+    }
+    cleat_number_print_digits(value, 17, text);
+}

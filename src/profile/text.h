@@ -1,0 +1,26 @@
+/* Text that grows, and numbers as text whatever the locale of the process. */
+#ifndef CLEAT_SRC_TEXT_H
+#define CLEAT_SRC_TEXT_H
+
+#include "cleat/core.h"
+
+typedef struct cleat_text {
+    char *data; /* zero-terminated; NULL while empty */
+    size_t size, capacity;
+    bool failed; /* out of memory: later calls do nothing, the caller asks once at the end */
+} cleat_text;
+
+void cleat_text_add(cleat_text *text, const char *format, ...) CLEAT_PRINTF(2, 3);
+void cleat_text_add_bytes(cleat_text *text, const char *bytes, size_t size);
+void cleat_text_free(cleat_text *text);
+/* Hands the text to *out (cleat_free), or reports that memory ran out and frees it. */
+cleat_status cleat_text_take(cleat_text *text, char **out, cleat_error *error);
+
+/* The whole of `text` as a finite number. */
+bool cleat_number_parse(const char *text, double *value);
+/* With as few digits as bring the same bits back. */
+void cleat_number_print(double value, char text[32]);
+/* With `digits` significant digits. */
+void cleat_number_print_digits(double value, int digits, char text[32]);
+
+#endif

@@ -1,0 +1,110 @@
+/* Names that are not known, and the known ones that were probably meant. */
+#include "profile/schema.h"
+
+#include <string.h>
+
+enum { LONGEST = 63 };
+
+static int smaller(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* Edits that turn `a` into `b`, where swapping neighbours is one edit ("optimal string alignment"). */
+static int edit_distance(const char *a, const char *b) {
+    int rows[3][LONGEST + 1];
+    int n = (int)strlen(a), m = (int)strlen(b);
+    int *before = rows[0], *last = rows[1], *row = rows[2];
+    for (int j = 0; j <= m; ++j) last[j] = j;
+    for (int i = 1; i <= n; ++i) {
+        row[0] = i;
+        for (int j = 1; j <= m; ++j) {
+            row[j] = smaller(smaller(last[j], row[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = smaller(row[j], before[j - 2] + 1);
+        }
+        int *spare = before;
+        before = last;
+        last = row;
+        row = spare;
+    }
+    return last[m];
+}
+
+const char *cleat_nearest_name(const char *name, const char *const *names, size_t count) {
+    const char *nearest = NULL;
+    int length = (int)strlen(name);
+    int limit = length <= 3 ? 1 : length / 3 + 1;
+    if (length == 0 || length > LONGEST) return NULL;
+    for (size_t i = 0; i < count; ++i) {
+        if (strlen(names[i]) > LONGEST) continue;
+        int distance = edit_distance(name, names[i]);
+        if (distance > limit) continue;
+        nearest = names[i];
+        limit = distance - 1;
+    }
+    return nearest;
+}
+
+static bool is_section(const char *name) {
+    for (const cleat_section *known = cleat_sections; known->name; ++known)
+        if (strcmp(known->name, name) == 0) return true;
+    return false;
+}
+
+cleat_status cleat_section_require(const char *section, const char *place, cleat_error *error) {
+    const char *names[32] = {0};
+    size_t count = 0;
+    cleat_text all = {0};
+    if (is_section(section)) return CLEAT_OK;
+    for (const cleat_section *known = cleat_sections; known->name; ++known) {
+        cleat_text_add(&all, "%s[%s]", count ? ", " : "", known->name);
+        names[count++] = known->name;
+    }
+    const char *near = cleat_nearest_name(section, names, count);
+    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: there is no section [%.60s]%s%s%s; sections are %s", place,
+               section, near ? "; did you mean [" : "", near ? near : "", near ? "]?" : "",
+               all.data ? all.data : "");
+    cleat_text_free(&all);
+    return CLEAT_ERR_PROFILE;
+}
+
+/* The key of that name in another section. */
+static const cleat_key *elsewhere(const char *name) {
+    for (const cleat_key *key = cleat_keys; key->name; ++key)
+        if (strcmp(key->name, name) == 0) return key;
+    return NULL;
+}
+
+static void unknown_key(const char *section, const char *name, const char *place, cleat_error *error) {
+    const char *names[64] = {0};
+    size_t count = 0;
+    cleat_text all = {0}, hint = {0};
+    for (const cleat_key *key = cleat_keys; key->name; ++key) {
+        if (strcmp(key->section, section) != 0 || count == sizeof names / sizeof *names) continue;
+        cleat_text_add(&all, "%s%s", count ? ", " : "", key->name);
+        names[count++] = key->name;
+    }
+    const char *near = cleat_nearest_name(name, names, count);
+    const cleat_key *other = elsewhere(name);
+    if (other)
+        cleat_text_add(&hint, "; it belongs in [%s]", other->section);
+    else if (near)
+        cleat_text_add(&hint, "; did you mean '%s'?", near);
+    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: [%s] has no key '%.60s'%s; its keys are %s", place, section,
+               name, hint.data ? hint.data : "", all.data ? all.data : "");
+    cleat_text_free(&hint);
+    cleat_text_free(&all);
+}
+
+cleat_status cleat_key_require(const char *section, const char *name, const char *place,
+                               const cleat_key **key, cleat_error *error) {
+    cleat_status status = cleat_section_require(section, place, error);
+    if (status != CLEAT_OK) return status;
+    const cleat_key *found = cleat_key_find(section, name);
+    if (!found) {
+        unknown_key(section, name, place, error);
+        return CLEAT_ERR_PROFILE;
+    }
+    *key = found;
+    return CLEAT_OK;
+}

@@ -1,0 +1,348 @@
+/* One value of a profile: from text, to text, and what its key allows. */
+#include "profile/schema.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum verdict { GOOD, NOT_ONE, OUT_OF_RANGE, NOT_ASCENDING, TOO_MANY, UNPRINTABLE } verdict;
+
+/* A parsed value before it goes into its field. */
+typedef struct parsed {
+    int64_t integer; /* also choices, booleans and durations */
+    double number;
+    cleat_int_list list;
+} parsed;
+
+static void *field(const cleat_key *key, cleat_profile *profile) {
+    return (char *)profile + key->offset;
+}
+
+static const void *const_field(const cleat_key *key, const cleat_profile *profile) {
+    return (const char *)profile + key->offset;
+}
+
+static bool in_range(const cleat_key *key, double value) {
+    return value >= key->min && value <= key->max;
+}
+
+static int64_t word_value(const cleat_key *key) {
+    return strcmp(key->word, "auto") == 0 ? CLEAT_AUTO : CLEAT_NONE;
+}
+
+/* --- parsing
+ * --------------------------------------------------------------------------------------------------- */
+
+static verdict parse_int(const cleat_key *key, const char *text, int64_t *value) {
+    char *end;
+    if (!isdigit((unsigned char)*text) && *text != '-' && *text != '+') return NOT_ONE;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (end == text || *end) return NOT_ONE;
+    if (errno == ERANGE || !in_range(key, (double)number)) return OUT_OF_RANGE;
+    *value = number;
+    return GOOD;
+}
+
+static verdict parse_float(const cleat_key *key, const char *text, double *value) {
+    if (!cleat_number_parse(text, value)) return NOT_ONE;
+    return in_range(key, *value) ? GOOD : OUT_OF_RANGE;
+}
+
+static verdict parse_choice(const char *const *choices, const char *text, int64_t *value) {
+    for (int64_t i = 0; choices[i]; ++i)
+        if (strcmp(choices[i], text) == 0) {
+            *value = i;
+            return GOOD;
+        }
+    return NOT_ONE;
+}
+
+/* A string must survive a trip through an INI file, where " ;" starts a comment and a last backslash
+ * continues the line. */
+static verdict parse_string(const cleat_key *key, const char *text) {
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length; ++i)
+        if (iscntrl((unsigned char)text[i])) return UNPRINTABLE;
+    if (*text == ';' || strstr(text, " ;")) return UNPRINTABLE;
+    if (length && (isspace((unsigned char)*text) || isspace((unsigned char)text[length - 1])))
+        return UNPRINTABLE;
+    if (length && text[length - 1] == '\\') return UNPRINTABLE;
+    return in_range(key, (double)length) ? GOOD : OUT_OF_RANGE;
+}
+
+static int64_t unit_seconds(char unit) {
+    switch (unit) {
+    case 's':
+        return 1;
+    case 'm':
+        return 60;
+    case 'h':
+        return 60 * 60;
+    case 'd':
+        return 24 * 60 * 60;
+    }
+    return 0;
+}
+
+/* "30h", "1h30m", "0.5h": numbers with units, which add up to whole seconds. */
+static verdict parse_duration(const cleat_key *key, const char *text, int64_t *value) {
+    double seconds = 0;
+    if (!*text) return NOT_ONE;
+    while (*text) {
+        char number[32];
+        double amount;
+        size_t digits = strspn(text, "0123456789.");
+        int64_t unit = unit_seconds(text[digits]);
+        if (digits == 0 || digits >= sizeof number || unit == 0) return NOT_ONE;
+        memcpy(number, text, digits);
+        number[digits] = 0;
+        if (!cleat_number_parse(number, &amount)) return NOT_ONE;
+        seconds += amount * (double)unit;
+        text += digits + 1;
+    }
+    if (!in_range(key, seconds)) return OUT_OF_RANGE;
+    if (seconds != rint(seconds)) return NOT_ONE;
+    *value = (int64_t)seconds;
+    return GOOD;
+}
+
+static verdict parse_list(const cleat_key *key, const char *text, cleat_int_list *list) {
+    list->count = 0;
+    while (*text) {
+        char item[32];
+        size_t length = strcspn(text, ", ");
+        if (length == 0 || length >= sizeof item) return NOT_ONE;
+        memcpy(item, text, length);
+        item[length] = 0;
+        text += length;
+        text += strspn(text, " ");
+        if (*text == ',') {
+            ++text;
+            text += strspn(text, " ");
+            if (!*text) return NOT_ONE;
+        }
+        int64_t value;
+        verdict of_item = parse_int(key, item, &value);
+        if (of_item != GOOD) return of_item;
+        if (list->count == CLEAT_PROFILE_LIST) return TOO_MANY;
+        if (list->count > 0 && value <= list->values[list->count - 1]) return NOT_ASCENDING;
+        list->values[list->count++] = value;
+    }
+    return list->count ? GOOD : NOT_ONE;
+}
+
+static const char *const booleans[] = {"false", "true", NULL};
+
+static verdict parse_by_type(const cleat_key *key, const char *text, parsed *value) {
+    if (key->word && strcmp(text, key->word) == 0) {
+        value->integer = value->list.count = word_value(key);
+        value->number = (double)value->integer;
+        return GOOD;
+    }
+    switch (key->type) {
+    case CLEAT_KEY_INT:
+        return parse_int(key, text, &value->integer);
+    case CLEAT_KEY_FLOAT:
+        return parse_float(key, text, &value->number);
+    case CLEAT_KEY_BOOL:
+        return parse_choice(booleans, text, &value->integer);
+    case CLEAT_KEY_CHOICE:
+        return parse_choice(key->choices, text, &value->integer);
+    case CLEAT_KEY_STRING:
+        return parse_string(key, text);
+    case CLEAT_KEY_DURATION:
+        return parse_duration(key, text, &value->integer);
+    case CLEAT_KEY_LIST:
+        return parse_list(key, text, &value->list);
+    }
+    return NOT_ONE;
+}
+
+static void store(const cleat_key *key, const char *text, const parsed *value, cleat_profile *profile) {
+    void *into = field(key, profile);
+    int choice = (int)value->integer;
+    bool truth = value->integer != 0;
+    switch (key->type) {
+    case CLEAT_KEY_INT:
+    case CLEAT_KEY_DURATION:
+        memcpy(into, &value->integer, sizeof value->integer);
+        break;
+    case CLEAT_KEY_FLOAT:
+        memcpy(into, &value->number, sizeof value->number);
+        break;
+    case CLEAT_KEY_BOOL:
+        memcpy(into, &truth, sizeof truth);
+        break;
+    case CLEAT_KEY_CHOICE:
+        memcpy(into, &choice, sizeof choice);
+        break;
+    case CLEAT_KEY_STRING:
+        snprintf(into, key->room, "%s", text);
+        break;
+    case CLEAT_KEY_LIST:
+        memcpy(into, &value->list, sizeof value->list);
+        break;
+    }
+}
+
+static const char *nearest_value(const cleat_key *key, const char *text) {
+    const char *names[32] = {0};
+    size_t count = 0;
+    const char *const *choices = key->type == CLEAT_KEY_BOOL ? booleans : key->choices;
+    for (; choices && *choices && count < 31; ++choices) names[count++] = *choices;
+    if (key->word) names[count++] = key->word;
+    return cleat_nearest_name(text, names, count);
+}
+
+static const char *complaint(verdict judged) {
+    switch (judged) {
+    case OUT_OF_RANGE:
+        return "is out of range";
+    case NOT_ASCENDING:
+        return "is not in ascending order";
+    case TOO_MANY:
+        return "has too many entries";
+    case UNPRINTABLE:
+        return "cannot stand in a profile (control characters, \" ;\", a last backslash)";
+    default:
+        return "is not allowed";
+    }
+}
+
+cleat_status cleat_value_parse(const cleat_key *key, const char *text, const char *place,
+                               cleat_profile *profile, cleat_error *error) {
+    parsed value = {0};
+    verdict judged = parse_by_type(key, text, &value);
+    if (judged == GOOD) {
+        store(key, text, &value, profile);
+        return CLEAT_OK;
+    }
+    cleat_text allowed = {0};
+    cleat_value_allowed(key, &allowed);
+    const char *near = nearest_value(key, text);
+    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: '%.100s' %s; %s.%s takes %s%s%s%s", place, text,
+               complaint(judged), key->section, key->name, allowed.data ? allowed.data : "another value",
+               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    cleat_text_free(&allowed);
+    return CLEAT_ERR_PROFILE;
+}
+
+/* --- printing
+ * -------------------------------------------------------------------------------------------------- */
+
+static void print_number(double value, cleat_text *text) {
+    char digits[32];
+    if (value == rint(value) && fabs(value) < 1e16)
+        snprintf(digits, sizeof digits, "%.0f", value);
+    else
+        cleat_number_print(value, digits);
+    cleat_text_add(text, "%s", digits);
+}
+
+static void print_duration(int64_t seconds, cleat_text *text) {
+    static const char units[] = "dhms";
+    for (const char *unit = units; *unit; ++unit) {
+        int64_t size = unit_seconds(*unit);
+        if (*unit == 'd' && seconds % size != 0) continue; /* 30h reads better than 1d6h */
+        if (seconds >= size) cleat_text_add(text, "%lld%c", (long long)(seconds / size), *unit);
+        seconds %= size;
+    }
+}
+
+static void print_list(const cleat_int_list *list, cleat_text *text) {
+    for (int64_t i = 0; i < list->count; ++i)
+        cleat_text_add(text, "%s%lld", i ? ", " : "", (long long)list->values[i]);
+}
+
+static bool is_word(const cleat_key *key, const void *from) {
+    double number;
+    int64_t integer;
+    if (!key->word) return false;
+    memcpy(&number, from, sizeof number);
+    memcpy(&integer, from, sizeof integer); /* also the count of a list, its first field */
+    return key->type == CLEAT_KEY_FLOAT ? number == (double)word_value(key) : integer == word_value(key);
+}
+
+void cleat_value_print(const cleat_key *key, const cleat_profile *profile, cleat_text *text) {
+    const void *from = const_field(key, profile);
+    int64_t integer;
+    double number;
+    int choice;
+    bool truth;
+    if (is_word(key, from)) {
+        cleat_text_add(text, "%s", key->word);
+        return;
+    }
+    switch (key->type) {
+    case CLEAT_KEY_INT:
+        memcpy(&integer, from, sizeof integer);
+        cleat_text_add(text, "%lld", (long long)integer);
+        break;
+    case CLEAT_KEY_DURATION:
+        memcpy(&integer, from, sizeof integer);
+        print_duration(integer, text);
+        break;
+    case CLEAT_KEY_FLOAT:
+        memcpy(&number, from, sizeof number);
+        print_number(number, text);
+        break;
+    case CLEAT_KEY_BOOL:
+        memcpy(&truth, from, sizeof truth);
+        cleat_text_add(text, "%s", booleans[truth]);
+        break;
+    case CLEAT_KEY_CHOICE:
+        memcpy(&choice, from, sizeof choice);
+        cleat_text_add(text, "%s", key->choices[choice]);
+        break;
+    case CLEAT_KEY_STRING:
+        cleat_text_add(text, "%s", (const char *)from);
+        break;
+    case CLEAT_KEY_LIST:
+        print_list(from, text);
+        break;
+    }
+}
+
+static void print_range(const cleat_key *key, cleat_text *text) {
+    cleat_text_add(text, " from ");
+    print_number(key->min, text);
+    cleat_text_add(text, " to ");
+    print_number(key->max, text);
+}
+
+void cleat_value_allowed(const cleat_key *key, cleat_text *text) {
+    switch (key->type) {
+    case CLEAT_KEY_INT:
+        cleat_text_add(text, "a whole number");
+        print_range(key, text);
+        break;
+    case CLEAT_KEY_FLOAT:
+        cleat_text_add(text, "a number");
+        print_range(key, text);
+        break;
+    case CLEAT_KEY_BOOL:
+        cleat_text_add(text, "true or false");
+        break;
+    case CLEAT_KEY_CHOICE:
+        cleat_text_add(text, "one of ");
+        for (int i = 0; key->choices[i]; ++i) cleat_text_add(text, "%s%s", i ? ", " : "", key->choices[i]);
+        break;
+    case CLEAT_KEY_STRING:
+        cleat_text_add(text, "a text of %s%.0f characters", key->min > 0 ? "1 to " : "at most ", key->max);
+        break;
+    case CLEAT_KEY_DURATION:
+        cleat_text_add(text, "a duration such as 30h, 90m, 45s or 1h30m, in whole seconds, of at most ");
+        print_duration((int64_t)key->max, text);
+        break;
+    case CLEAT_KEY_LIST:
+        cleat_text_add(text, "ascending whole numbers");
+        print_range(key, text);
+        cleat_text_add(text, ", with commas between, %d at most", CLEAT_PROFILE_LIST);
+        break;
+    }
+    if (key->word) cleat_text_add(text, ", or %s", key->word);
+}

@@ -1,0 +1,297 @@
+/* Reading checkpoints: finding them, and trusting none before its hashes are checked. */
+#include "train/checkpoint_files.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "profile/text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- names
+ * ----------------------------------------------------------------------------------------------------- */
+
+void cleat_checkpoint_name_make(int64_t epoch, int64_t step, int64_t copy, cleat_checkpoint_name *name) {
+    *name = (cleat_checkpoint_name){.epoch = epoch, .step = step, .copy = copy};
+    int used =
+        snprintf(name->text, sizeof name->text, "ckpt-E%03lld-S%06lld", (long long)epoch, (long long)step);
+    if (copy > 0) snprintf(name->text + used, sizeof name->text - (size_t)used, ".%lld", (long long)copy);
+}
+
+bool cleat_checkpoint_name_parse(const char *text, cleat_checkpoint_name *name) {
+    long long epoch, step, copy = 0;
+    if (sscanf(text, "ckpt-E%lld-S%lld.%lld", &epoch, &step, &copy) < 2) return false;
+    if (epoch < 0 || step < 0 || copy < 0) return false;
+    cleat_checkpoint_name_make(epoch, step, copy, name);
+    return strcmp(name->text, text) == 0;
+}
+
+static int newest_first(const void *a, const void *b) {
+    const cleat_checkpoint_name *x = a, *y = b;
+    if (x->step != y->step) return x->step > y->step ? -1 : 1;
+    if (x->copy != y->copy) return x->copy > y->copy ? -1 : 1;
+    return x->epoch > y->epoch ? -1 : x->epoch < y->epoch;
+}
+
+cleat_status cleat_checkpoint_list(const char *run, cleat_checkpoint_name **names, size_t *count,
+                                   cleat_error *error) {
+    cleat_checkpoint_name *found = NULL, name;
+    size_t n = 0, capacity = 0;
+    cleat_status status = CLEAT_OK;
+    const struct dirent *entry;
+    DIR *folder = opendir(run);
+    if (!folder && errno != ENOENT)
+        return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot list the folder: %s", run, strerror(errno));
+    while (folder && status == CLEAT_OK && (entry = readdir(folder))) {
+        if (!cleat_checkpoint_name_parse(entry->d_name, &name)) continue;
+        status = cleat_grow(&found, n, &capacity, sizeof *found, error);
+        if (status == CLEAT_OK) found[n++] = name;
+    }
+    if (folder) closedir(folder);
+    if (status != CLEAT_OK) {
+        cleat_free(found);
+        return status;
+    }
+    if (n) qsort(found, n, sizeof *found, newest_first);
+    *names = found;
+    *count = n;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_checkpoint_path(const char *folder, const char *name, char *path, cleat_error *error) {
+    int used = snprintf(path, CLEAT_CHECKPOINT_PATH, "%s/%s", folder, name);
+    if (used < 0 || used >= CLEAT_CHECKPOINT_PATH)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s.../%s", folder, name);
+    return CLEAT_OK;
+}
+
+bool cleat_checkpoint_pointer(const char *run, const char *pointer, cleat_checkpoint_name *name) {
+    char path[CLEAT_CHECKPOINT_PATH], *text;
+    size_t size;
+    if (cleat_checkpoint_path(run, pointer, path, NULL) != CLEAT_OK) return false;
+    if (cleat_file_read(path, &text, &size, NULL) != CLEAT_OK) return false;
+    while (size && (text[size - 1] == '\n' || text[size - 1] == '\r' || text[size - 1] == ' '))
+        text[--size] = 0;
+    bool good = cleat_checkpoint_name_parse(text, name);
+    cleat_free(text);
+    return good;
+}
+
+bool cleat_checkpoint_exists(const char *run) {
+    cleat_checkpoint_name *names;
+    size_t count;
+    if (cleat_checkpoint_list(run, &names, &count, NULL) != CLEAT_OK) return false;
+    cleat_free(names);
+    return count > 0;
+}
+
+/* --- one checkpoint
+ * -------------------------------------------------------------------------------------------- */
+
+static cleat_status open_state(const char *folder, cleat_train_state *state, cleat_checkpoint_file files[2],
+                               cleat_error *error) {
+    char path[CLEAT_CHECKPOINT_PATH], *text;
+    size_t size;
+    cleat_status status = cleat_checkpoint_path(folder, CLEAT_STATE_FILE, path, error);
+    if (status == CLEAT_OK) status = cleat_file_read(path, &text, &size, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_state_decode(path, text, size, state, files, error);
+    cleat_free(text);
+    return status;
+}
+
+/* Opens a tensor file whose size and hash are known. */
+static cleat_status open_tensors(const char *folder, const cleat_checkpoint_file *file,
+                                 cleat_safetensors **tensors, cleat_error *error) {
+    char path[CLEAT_CHECKPOINT_PATH], hash[33], *bytes = NULL;
+    size_t size;
+    cleat_status status = cleat_checkpoint_path(folder, file->name, path, error);
+    if (status == CLEAT_OK) status = cleat_file_read(path, &bytes, &size, error);
+    if (status != CLEAT_OK) return status;
+    if (size != file->size) {
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is damaged: %zu bytes, of %zu that were written",
+                            path, size, file->size);
+        goto done;
+    }
+    cleat_hash_text(bytes, size, hash);
+    if (strcmp(hash, file->hash) != 0) {
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s: is damaged: its bytes are not those that were written", path);
+        goto done;
+    }
+    status = cleat_safetensors_adopt(path, bytes, size, tensors, error);
+    if (status == CLEAT_OK) bytes = NULL;
+done:
+    cleat_free(bytes);
+    return status;
+}
+
+cleat_status cleat_checkpoint_open(const char *folder, cleat_checkpoint **checkpoint, cleat_error *error) {
+    cleat_checkpoint_file files[CLEAT_CHECKPOINT_FILES] = {{.name = CLEAT_MODEL_FILE},
+                                                           {.name = CLEAT_OPTIM_FILE}};
+    if (strlen(folder) >= CLEAT_CHECKPOINT_PATH)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", folder);
+    cleat_checkpoint *made = cleat_alloc(1, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", folder);
+    snprintf(made->folder, sizeof made->folder, "%s", folder);
+    cleat_status status = open_state(folder, &made->state, files, error);
+    if (status == CLEAT_OK) status = open_tensors(folder, &files[0], &made->model, error);
+    if (status == CLEAT_OK) status = open_tensors(folder, &files[1], &made->optim, error);
+    if (status != CLEAT_OK) {
+        cleat_checkpoint_close(made);
+        return status;
+    }
+    *checkpoint = made;
+    return CLEAT_OK;
+}
+
+void cleat_checkpoint_close(cleat_checkpoint *checkpoint) {
+    if (!checkpoint) return;
+    cleat_safetensors_close(checkpoint->model);
+    cleat_safetensors_close(checkpoint->optim);
+    cleat_free(checkpoint);
+}
+
+/* --- choosing one
+ * ---------------------------------------------------------------------------------------------- */
+
+static cleat_status open_named(const char *run, const char *name, cleat_checkpoint **checkpoint,
+                               cleat_error *error) {
+    char folder[CLEAT_CHECKPOINT_PATH];
+    cleat_status status = cleat_checkpoint_path(run, name, folder, error);
+    return status == CLEAT_OK ? cleat_checkpoint_open(folder, checkpoint, error) : status;
+}
+
+/* The newest intact one but for `tried` (may be NULL), whose failure `error` holds. */
+static cleat_status open_newest(const char *run, const char *tried, cleat_checkpoint **checkpoint,
+                                cleat_error *error) {
+    cleat_checkpoint_name *names;
+    cleat_error next = {0};
+    size_t count;
+    cleat_status status = cleat_checkpoint_list(run, &names, &count, &next);
+    if (status != CLEAT_OK) return cleat_fail(error, status, "%s", next.text);
+    status = CLEAT_ERR_NOT_FOUND;
+    for (size_t i = 0; i < count && status != CLEAT_OK && status != CLEAT_ERR_MEMORY; ++i) {
+        if (tried && strcmp(names[i].text, tried) == 0) continue;
+        status = open_named(run, names[i].text, checkpoint, &next);
+        if (status == CLEAT_OK)
+            cleat_log(CLEAT_LOG_WARNING, "%s: continuing from %s instead", run, names[i].text);
+        else
+            cleat_log(CLEAT_LOG_WARNING, "%s", next.text);
+    }
+    cleat_free(names);
+    if (status == CLEAT_OK || status == CLEAT_ERR_MEMORY)
+        return status == CLEAT_OK ? status : cleat_fail(error, status, "%s", next.text);
+    if (count == 0 && !tried)
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no checkpoint in it", run);
+    if (!tried) cleat_fail(error, CLEAT_ERR_FORMAT, "%s", next.text);
+    if (error) error->status = CLEAT_ERR_FORMAT;
+    return cleat_fail_in(error, CLEAT_ERR_FORMAT, "%s: no intact checkpoint in it", run);
+}
+
+cleat_status cleat_checkpoint_open_last(const char *run, cleat_checkpoint **checkpoint, cleat_error *error) {
+    cleat_checkpoint_name last;
+    cleat_error why = {0};
+    if (!cleat_checkpoint_pointer(run, "last", &last)) {
+        if (cleat_checkpoint_exists(run))
+            cleat_log(CLEAT_LOG_WARNING, "%s: no file 'last' that names a checkpoint", run);
+        return open_newest(run, NULL, checkpoint, error);
+    }
+    cleat_status status = open_named(run, last.text, checkpoint, &why);
+    if (status == CLEAT_OK) return status;
+    if (error) *error = why;
+    if (status == CLEAT_ERR_MEMORY) return status;
+    cleat_log(CLEAT_LOG_WARNING, "%s", why.text);
+    return open_newest(run, last.text, checkpoint, error);
+}
+
+/* "RUN/best" and "RUN/last" are accepted as well. */
+static bool names_a_pointer(const char *path, char run[CLEAT_CHECKPOINT_PATH], cleat_checkpoint_name *name) {
+    if (!cleat_file_exists(path) || strlen(path) >= CLEAT_CHECKPOINT_PATH) return false;
+    snprintf(run, CLEAT_CHECKPOINT_PATH, "%s", path);
+    char *slash = strrchr(run, '/');
+    const char *pointer = slash ? slash + 1 : path;
+    if (slash) *slash = 0;
+    return cleat_checkpoint_pointer(slash ? run : ".", pointer, name) && (slash || snprintf(run, 2, "."));
+}
+
+cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **checkpoint, cleat_error *error) {
+    char run[CLEAT_CHECKPOINT_PATH];
+    cleat_checkpoint_name name;
+    cleat_error why = {0};
+    if (names_a_pointer(path, run, &name)) return open_named(run, name.text, checkpoint, error);
+    cleat_status status = cleat_checkpoint_path(path, CLEAT_STATE_FILE, run, error);
+    if (status != CLEAT_OK) return status;
+    if (cleat_file_exists(run)) return cleat_checkpoint_open(path, checkpoint, error);
+    if (!cleat_folder_exists(path))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no such checkpoint or run folder", path);
+    if (!cleat_checkpoint_pointer(path, "best", &name))
+        return cleat_checkpoint_open_last(path, checkpoint, error);
+    status = open_named(path, name.text, checkpoint, &why);
+    if (status == CLEAT_OK) return status;
+    if (status == CLEAT_ERR_MEMORY) return cleat_fail(error, status, "%s", why.text);
+    cleat_log(CLEAT_LOG_WARNING, "the best checkpoint cannot be opened, taking the last: %s", why.text);
+    return cleat_checkpoint_open_last(path, checkpoint, error);
+}
+
+/* --- what is in it
+ * --------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint,
+                                              const cleat_st_metadata *settings, size_t count,
+                                              cleat_error *error) {
+    cleat_text wrong = {0};
+    for (size_t i = 0; i < count; ++i) {
+        const char *there = cleat_safetensors_metadata(checkpoint->model, settings[i].key);
+        if (there && strcmp(there, settings[i].value) == 0) continue;
+        cleat_text_add(&wrong, "%s%s is %s in the checkpoint, %s in the profile", wrong.size ? "; " : "",
+                       settings[i].key, there ? there : "absent", settings[i].value);
+    }
+    cleat_status status = CLEAT_OK;
+    if (wrong.failed)
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", checkpoint->folder);
+    else if (wrong.size)
+        status = cleat_fail(error, CLEAT_ERR_PROFILE, "%s: holds another model: %s", checkpoint->folder,
+                            wrong.data);
+    cleat_text_free(&wrong);
+    return status;
+}
+
+static bool is_among(const char *name, const cleat_st_tensor *tensors, size_t count) {
+    for (size_t i = 0; i < count; ++i)
+        if (strcmp(tensors[i].name, name) == 0) return true;
+    return false;
+}
+
+static cleat_status refuse_extra(const cleat_safetensors *file, const cleat_st_tensor *tensors, size_t count,
+                                 cleat_error *error) {
+    for (size_t i = 0; i < cleat_safetensors_count(file); ++i) {
+        const char *name = cleat_safetensors_at(file, i)->name;
+        if (!is_among(name, tensors, count))
+            return cleat_fail(
+                error, CLEAT_ERR_FORMAT,
+                "the checkpoint holds a tensor '%.100s' that the model does not have; is it from "
+                "another model?",
+                name);
+    }
+    return CLEAT_OK;
+}
+
+cleat_status cleat_checkpoint_copy(const cleat_safetensors *file, const cleat_st_tensor *tensors,
+                                   size_t count, cleat_error *error) {
+    const cleat_st_tensor *found;
+    for (size_t i = 0; i < count; ++i) {
+        cleat_status status = cleat_safetensors_expect(file, tensors[i].name, CLEAT_ST_F32, tensors[i].rank,
+                                                       tensors[i].shape, &found, error);
+        if (status != CLEAT_OK) return status;
+    }
+    if (cleat_safetensors_count(file) != count) return refuse_extra(file, tensors, count, error);
+    for (size_t i = 0; i < count; ++i) {
+        found = cleat_safetensors_find(file, tensors[i].name);
+        if (cleat_st_bytes(found)) memcpy((void *)tensors[i].data, found->data, cleat_st_bytes(found));
+    }
+    return CLEAT_OK;
+}

@@ -1,0 +1,98 @@
+/* Checkpoints: folders that are there completely or not at all.
+ *
+ *     RUN/ckpt-E005-S000123/model.safetensors    parameters
+ *                           optim.safetensors    moments, and what else a step needs
+ *                           state.json           where training stands; size and hash of the other two files
+ *     RUN/last, RUN/best                         text files: the name of a checkpoint folder
+ *
+ * Written under a temporary name, synced, renamed; then `last` and `best` are replaced. A process killed at
+ * any moment leaves a run folder from which the newest complete checkpoint opens. Knows host arrays only, no
+ * devices. */
+#ifndef CLEAT_SRC_CHECKPOINT_H
+#define CLEAT_SRC_CHECKPOINT_H
+
+#include "cleat/core.h"
+#include "train/safetensors.h"
+
+enum { CLEAT_CHECKPOINT_SUMS = 32, CLEAT_CHECKPOINT_PATH = 1280 };
+
+/* A running value that a resumed run continues with the same bits (also NaN and infinities). */
+typedef struct cleat_checkpoint_sum {
+    char name[32];
+    double value;
+} cleat_checkpoint_sum;
+
+/* Where training stands. */
+typedef struct cleat_train_state {
+    int64_t epoch;      /* epochs completed */
+    int64_t step;       /* optimizer steps done */
+    int64_t micro_step; /* micro-batches done */
+    int64_t position;   /* samples of the current epoch that are done, in its order */
+    uint64_t seed;
+    bool has_best;
+    double best_metric;
+    int64_t best_step;
+    int64_t stale_evaluations; /* evaluations since the best one: the early-stopping counter */
+    double time_used;          /* seconds of all processes of this run so far */
+    int64_t metrics_records;   /* records of the metrics log that belong to it */
+    char profile_hash[33];     /* cleat_profile_hash, or empty */
+    size_t sum_count;          /* the running sums of the current epoch */
+    cleat_checkpoint_sum sums[CLEAT_CHECKPOINT_SUMS];
+} cleat_train_state;
+
+/* Adds to the sum `name`, or reads it (0 where there is none). Adding past CLEAT_CHECKPOINT_SUMS names is
+ * CLEAT_ERR_ARGUMENT. */
+cleat_status cleat_train_state_add(cleat_train_state *state, const char *name, double value,
+                                   cleat_error *error);
+double cleat_train_state_sum(const cleat_train_state *state, const char *name);
+
+/* What one checkpoint holds. Tensor data are host memory. */
+typedef struct cleat_checkpoint_content {
+    const cleat_train_state *state;
+    const cleat_st_tensor *model; /* [model_count] */
+    size_t model_count;
+    const cleat_st_tensor *optim; /* [optim_count] */
+    size_t optim_count;
+    const cleat_st_metadata *settings; /* [settings_count] of the model: must be equal for it to be loaded */
+    size_t settings_count;
+} cleat_checkpoint_content;
+
+/* Writes a checkpoint into the run folder `run` (made if needed) and points `last` at it, and `best` too if
+ * `best`. Then removes all but the `keep` (>= 1) newest ones and the best; checkpoints of later steps than
+ * this one, which a resumed run has left behind; and what interrupted writes left over. On failure the run
+ * folder still opens as before. `folder` [CLEAT_CHECKPOINT_PATH] (may be NULL) receives the checkpoint's
+ * path. */
+cleat_status cleat_checkpoint_save(const char *run, const cleat_checkpoint_content *content, bool best,
+                                   int64_t keep, char *folder, cleat_error *error);
+
+typedef struct cleat_checkpoint {
+    char folder[CLEAT_CHECKPOINT_PATH];
+    cleat_train_state state;
+    cleat_safetensors *model;
+    cleat_safetensors *optim;
+} cleat_checkpoint;
+
+/* Opens one checkpoint folder, and checks size and hash of every file in it. The caller closes it. */
+cleat_status cleat_checkpoint_open(const char *folder, cleat_checkpoint **checkpoint, cleat_error *error);
+void cleat_checkpoint_close(cleat_checkpoint *checkpoint);
+
+/* Opens what `last` names in the run folder, for a resume; where that is damaged or missing, the newest
+ * intact one, with a warning. CLEAT_ERR_NOT_FOUND where the run has no checkpoint at all. */
+cleat_status cleat_checkpoint_open_last(const char *run, cleat_checkpoint **checkpoint, cleat_error *error);
+/* Opens for evaluation: `path` is a checkpoint folder, or a run folder, of which `best` is taken, or else
+ * `last`. */
+cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **checkpoint, cleat_error *error);
+/* Whether the run folder holds a checkpoint. */
+bool cleat_checkpoint_exists(const char *run);
+
+/* The settings the model was made with must be these; the error lists each that differs. */
+cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint,
+                                              const cleat_st_metadata *settings, size_t count,
+                                              cleat_error *error);
+/* Copies F32 tensors out of `file` (checkpoint->model or ->optim): for each of `tensors` [count] its `data`
+ * is written (it points to writable memory of the right size). Nothing is written unless all are there with
+ * the right shape and no others are. */
+cleat_status cleat_checkpoint_copy(const cleat_safetensors *file, const cleat_st_tensor *tensors,
+                                   size_t count, cleat_error *error);
+
+#endif

@@ -1,0 +1,50 @@
+/* What the two halves of checkpoints (checkpoint.c reads, checkpoint_save.c writes) share: names, the list of
+ * a run's checkpoints, and state.json. */
+#ifndef CLEAT_SRC_CHECKPOINT_FILES_H
+#define CLEAT_SRC_CHECKPOINT_FILES_H
+
+#include "train/checkpoint.h"
+
+#define CLEAT_MODEL_FILE "model.safetensors"
+#define CLEAT_OPTIM_FILE "optim.safetensors"
+#define CLEAT_STATE_FILE "state.json"
+
+enum { CLEAT_CHECKPOINT_NAME = 64 };
+
+/* A checkpoint folder's name: "ckpt-E005-S000123", or with ".1", ".2", ... where a resumed run came to the
+ * same step again. */
+typedef struct cleat_checkpoint_name {
+    int64_t epoch, step, copy;
+    char text[CLEAT_CHECKPOINT_NAME];
+} cleat_checkpoint_name;
+
+void cleat_checkpoint_name_make(int64_t epoch, int64_t step, int64_t copy, cleat_checkpoint_name *name);
+bool cleat_checkpoint_name_parse(const char *text, cleat_checkpoint_name *name);
+
+/* The checkpoint folders of a run, newest (largest step) first. The caller frees *names (cleat_free). A
+ * missing run folder has none. */
+cleat_status cleat_checkpoint_list(const char *run, cleat_checkpoint_name **names, size_t *count,
+                                   cleat_error *error);
+/* What RUN/`pointer` ("last", "best") names; false where there is no such file or it names no checkpoint
+ * folder. */
+bool cleat_checkpoint_pointer(const char *run, const char *pointer, cleat_checkpoint_name *name);
+/* "FOLDER/NAME" into `path` [CLEAT_CHECKPOINT_PATH]. */
+cleat_status cleat_checkpoint_path(const char *folder, const char *name, char *path, cleat_error *error);
+
+/* A file of a checkpoint, as state.json knows it. */
+typedef struct cleat_checkpoint_file {
+    const char *name;
+    size_t size;
+    char hash[33];
+} cleat_checkpoint_file;
+
+enum { CLEAT_CHECKPOINT_FILES = 2 }; /* model, optim */
+
+/* state.json as text (cleat_free), which carries a hash of itself; and back. `files` names both files;
+ * parsing fills size and hash. */
+cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_checkpoint_file files[2],
+                                char **text, cleat_error *error);
+cleat_status cleat_state_decode(const char *path, const char *text, size_t size, cleat_train_state *state,
+                                cleat_checkpoint_file files[2], cleat_error *error);
+
+#endif

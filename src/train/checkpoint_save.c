@@ -1,0 +1,205 @@
+/* Writing checkpoints.
+ *
+ * The order makes every moment safe: files and folder are synced under a temporary name; one rename makes the
+ * checkpoint; then `best`, then `last` point at it; only then are older ones removed, each renamed to a
+ * temporary name first. `best` goes before `last`: a run killed between them resumes from the older one and
+ * comes here again. */
+#include "train/checkpoint_files.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char temporary_prefix[] = ".tmp-";
+
+/* --- removing
+ * -------------------------------------------------------------------------------------------------- */
+
+static void warn(const char *what, const char *path) {
+    cleat_log(CLEAT_LOG_WARNING, "%s: cannot %s: %s", path, what, strerror(errno));
+}
+
+/* Removes a folder of plain files. What cannot be removed is only warned of: the next write tries again. */
+static void remove_folder(const char *path) {
+    char inner[CLEAT_CHECKPOINT_PATH];
+    const struct dirent *entry;
+    DIR *folder = opendir(path);
+    if (!folder) {
+        warn("list the folder", path);
+        return;
+    }
+    while ((entry = readdir(folder))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        if (cleat_checkpoint_path(path, entry->d_name, inner, NULL) != CLEAT_OK) continue;
+        if (unlink(inner) != 0) warn("remove", inner);
+    }
+    closedir(folder);
+    if (rmdir(path) != 0) warn("remove", path);
+}
+
+static bool starts_with(const char *text, const char *prefix) {
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* Removes what an interrupted write left over: temporary folders, and temporary files of `last` and `best`.
+ */
+static void remove_leftovers(const char *run) {
+    char path[CLEAT_CHECKPOINT_PATH];
+    const struct dirent *entry;
+    DIR *folder = opendir(run);
+    while (folder && (entry = readdir(folder))) {
+        bool is_folder = starts_with(entry->d_name, temporary_prefix);
+        bool is_file = starts_with(entry->d_name, "last.tmp-") || starts_with(entry->d_name, "best.tmp-");
+        if (!is_folder && !is_file) continue;
+        if (cleat_checkpoint_path(run, entry->d_name, path, NULL) != CLEAT_OK) continue;
+        if (is_folder)
+            remove_folder(path);
+        else if (unlink(path) != 0)
+            warn("remove", path);
+    }
+    if (folder) closedir(folder);
+}
+
+/* A checkpoint leaves under a temporary name, so that none is ever seen half removed. */
+static void remove_checkpoint(const char *run, const char *name) {
+    char from[CLEAT_CHECKPOINT_PATH], to[CLEAT_CHECKPOINT_PATH], hidden[CLEAT_CHECKPOINT_NAME + 16];
+    snprintf(hidden, sizeof hidden, "%sold-%s", temporary_prefix, name);
+    if (cleat_checkpoint_path(run, name, from, NULL) != CLEAT_OK) return;
+    if (cleat_checkpoint_path(run, hidden, to, NULL) != CLEAT_OK) return;
+    if (rename(from, to) != 0)
+        warn("rename", from);
+    else
+        remove_folder(to);
+}
+
+/* Keeps `current`, the best, and the newest ones up to `keep`; removes the rest, and steps later than the
+ * current one. */
+static void prune(const char *run, const cleat_checkpoint_name *current, int64_t keep) {
+    cleat_checkpoint_name *names, best;
+    size_t count;
+    int64_t kept = 0;
+    cleat_error error = {0};
+    bool has_best = cleat_checkpoint_pointer(run, "best", &best);
+    if (cleat_checkpoint_list(run, &names, &count, &error) != CLEAT_OK) {
+        cleat_log(CLEAT_LOG_WARNING, "%s", error.text);
+        return;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        bool is_current = strcmp(names[i].text, current->text) == 0;
+        bool is_older = names[i].step < current->step;
+        if (is_current || (is_older && kept < keep)) {
+            ++kept;
+            continue;
+        }
+        if (has_best && strcmp(names[i].text, best.text) == 0) continue;
+        remove_checkpoint(run, names[i].text);
+    }
+    cleat_free(names);
+}
+
+/* --- writing
+ * --------------------------------------------------------------------------------------------------- */
+
+static cleat_status write_hashed(const char *folder, const char *data, size_t size,
+                                 cleat_checkpoint_file *file, cleat_error *error) {
+    char path[CLEAT_CHECKPOINT_PATH];
+    cleat_status status = cleat_checkpoint_path(folder, file->name, path, error);
+    if (status != CLEAT_OK) return status;
+    file->size = size;
+    cleat_hash_text(data, size, file->hash);
+    return cleat_file_write(path, data, size, error);
+}
+
+static cleat_status write_tensors(const char *folder, const cleat_st_tensor *tensors, size_t count,
+                                  const cleat_st_metadata *metadata, size_t metadata_count,
+                                  cleat_checkpoint_file *file, cleat_error *error) {
+    char *data;
+    size_t size;
+    cleat_status status =
+        cleat_safetensors_encode(tensors, count, metadata, metadata_count, &data, &size, error);
+    if (status != CLEAT_OK) return status;
+    status = write_hashed(folder, data, size, file, error);
+    cleat_free(data);
+    return status;
+}
+
+static cleat_status write_state(const char *folder, const cleat_train_state *state,
+                                const cleat_checkpoint_file files[2], cleat_error *error) {
+    cleat_checkpoint_file file = {.name = CLEAT_STATE_FILE};
+    char *text;
+    cleat_status status = cleat_state_encode(state, files, &text, error);
+    if (status != CLEAT_OK) return status;
+    status = write_hashed(folder, text, strlen(text), &file, error);
+    cleat_free(text);
+    return status;
+}
+
+static cleat_status write_content(const char *folder, const cleat_checkpoint_content *content,
+                                  cleat_error *error) {
+    cleat_checkpoint_file files[CLEAT_CHECKPOINT_FILES] = {{.name = CLEAT_MODEL_FILE},
+                                                           {.name = CLEAT_OPTIM_FILE}};
+    cleat_status status = cleat_folder_make(folder, error);
+    if (status == CLEAT_OK)
+        status = write_tensors(folder, content->model, content->model_count, content->settings,
+                               content->settings_count, &files[0], error);
+    if (status == CLEAT_OK)
+        status = write_tensors(folder, content->optim, content->optim_count, NULL, 0, &files[1], error);
+    if (status == CLEAT_OK) status = write_state(folder, content->state, files, error);
+    if (status == CLEAT_OK) status = cleat_folder_sync(folder, error);
+    return status;
+}
+
+/* The first name for this epoch and step that is not taken: a resumed run may come to a step again. */
+static cleat_status free_name(const char *run, const cleat_train_state *state, cleat_checkpoint_name *name,
+                              char path[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
+    for (int64_t copy = 0;; ++copy) {
+        cleat_checkpoint_name_make(state->epoch, state->step, copy, name);
+        cleat_status status = cleat_checkpoint_path(run, name->text, path, error);
+        struct stat about;
+        if (status != CLEAT_OK || lstat(path, &about) != 0) return status;
+    }
+}
+
+static cleat_status point_at(const char *run, const char *pointer, const char *name, cleat_error *error) {
+    char path[CLEAT_CHECKPOINT_PATH], line[CLEAT_CHECKPOINT_NAME + 2];
+    cleat_status status = cleat_checkpoint_path(run, pointer, path, error);
+    if (status != CLEAT_OK) return status;
+    int size = snprintf(line, sizeof line, "%s\n", name);
+    return cleat_file_write(path, line, (size_t)size, error);
+}
+
+static cleat_status publish(const char *run, const char *temporary, const char *path, cleat_error *error) {
+    if (rename(temporary, path) != 0)
+        return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot rename to %s: %s", temporary, path,
+                          strerror(errno));
+    return cleat_folder_sync(run, error);
+}
+
+cleat_status cleat_checkpoint_save(const char *run, const cleat_checkpoint_content *content, bool best,
+                                   int64_t keep, char *folder, cleat_error *error) {
+    char temporary[CLEAT_CHECKPOINT_PATH], path[CLEAT_CHECKPOINT_PATH];
+    cleat_checkpoint_name name;
+    cleat_status status = cleat_folder_make(run, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_path(run, ".tmp-ckpt", temporary, error);
+    if (status != CLEAT_OK) return status;
+    remove_leftovers(run);
+    status = free_name(run, content->state, &name, path, error);
+    if (status == CLEAT_OK) status = write_content(temporary, content, error);
+    if (status == CLEAT_OK) status = publish(run, temporary, path, error);
+    if (status != CLEAT_OK) {
+        if (cleat_folder_exists(temporary)) remove_folder(temporary);
+        return status;
+    }
+    if (best) status = point_at(run, "best", name.text, error);
+    if (status == CLEAT_OK) status = point_at(run, "last", name.text, error);
+    if (status != CLEAT_OK) return status;
+    prune(run, &name, keep);
+    if (folder) memcpy(folder, path, sizeof path);
+    return CLEAT_OK;
+}

@@ -1,0 +1,232 @@
+/* state.json: where training stands, as text that brings every bit back and notices any that changed.
+ *
+ *     {"state":{...},"hash":"32 hexadecimal digits of the text of {...}"}
+ */
+#include "train/checkpoint_files.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "profile/text.h"
+#include "train/json.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FORMAT = 1 };
+
+static const char opening[] = "{\"state\":";
+static const char middle[] = ",\"hash\":\"";
+static const char closing[] = "\"}\n";
+
+/* --- running sums
+ * ---------------------------------------------------------------------------------------------- */
+
+static const cleat_checkpoint_sum *find_sum(const cleat_train_state *state, const char *name) {
+    for (size_t i = 0; i < state->sum_count; ++i)
+        if (strcmp(state->sums[i].name, name) == 0) return &state->sums[i];
+    return NULL;
+}
+
+cleat_status cleat_train_state_add(cleat_train_state *state, const char *name, double value,
+                                   cleat_error *error) {
+    const cleat_checkpoint_sum *known = find_sum(state, name);
+    if (known) {
+        state->sums[known - state->sums].value += value;
+        return CLEAT_OK;
+    }
+    if (state->sum_count == CLEAT_CHECKPOINT_SUMS || strlen(name) >= sizeof state->sums[0].name)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no room for a running sum '%.60s'", name);
+    cleat_checkpoint_sum *sum = &state->sums[state->sum_count++];
+    snprintf(sum->name, sizeof sum->name, "%s", name);
+    sum->value = value;
+    return CLEAT_OK;
+}
+
+double cleat_train_state_sum(const cleat_train_state *state, const char *name) {
+    const cleat_checkpoint_sum *sum = find_sum(state, name);
+    return sum ? sum->value : 0;
+}
+
+/* --- writing
+ * --------------------------------------------------------------------------------------------------- */
+
+static void add_integer(cleat_text *text, const char *name, int64_t value) {
+    cleat_text_add(text, "  \"%s\": %" PRId64 ",\n", name, value);
+}
+
+/* {"value": for people, "bits": for us}. */
+static void add_real(cleat_text *text, double value) {
+    char digits[32] = "null";
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (isfinite(value)) cleat_number_print(value, digits);
+    cleat_text_add(text, "{\"value\": %s, \"bits\": \"%016" PRIx64 "\"}", digits, bits);
+}
+
+static void add_sums(cleat_text *text, const cleat_train_state *state) {
+    cleat_text_add(text, "  \"sums\": {");
+    for (size_t i = 0; i < state->sum_count; ++i) {
+        cleat_text_add(text, "%s\n    ", i ? "," : "");
+        cleat_json_add_string(text, state->sums[i].name);
+        cleat_text_add(text, ": ");
+        add_real(text, state->sums[i].value);
+    }
+    cleat_text_add(text, "},\n");
+}
+
+static void add_files(cleat_text *text, const cleat_checkpoint_file files[2]) {
+    cleat_text_add(text, "  \"files\": {");
+    for (int i = 0; i < CLEAT_CHECKPOINT_FILES; ++i)
+        cleat_text_add(text, "%s\n    \"%s\": {\"size\": %zu, \"hash\": \"%s\"}", i ? "," : "", files[i].name,
+                       files[i].size, files[i].hash);
+    cleat_text_add(text, "}\n");
+}
+
+static void add_state(cleat_text *text, const cleat_train_state *state,
+                      const cleat_checkpoint_file files[2]) {
+    cleat_text_add(text, "{\n");
+    add_integer(text, "format", FORMAT);
+    add_integer(text, "epoch", state->epoch);
+    add_integer(text, "step", state->step);
+    add_integer(text, "micro_step", state->micro_step);
+    add_integer(text, "position", state->position);
+    cleat_text_add(text, "  \"seed\": \"%" PRIu64 "\",\n", state->seed);
+    cleat_text_add(text, "  \"has_best\": %s,\n  \"best_metric\": ", state->has_best ? "true" : "false");
+    add_real(text, state->best_metric);
+    cleat_text_add(text, ",\n");
+    add_integer(text, "best_step", state->best_step);
+    add_integer(text, "stale_evaluations", state->stale_evaluations);
+    cleat_text_add(text, "  \"time_used\": ");
+    add_real(text, state->time_used);
+    cleat_text_add(text, ",\n");
+    add_integer(text, "metrics_records", state->metrics_records);
+    cleat_text_add(text, "  \"profile_hash\": ");
+    cleat_json_add_string(text, state->profile_hash);
+    cleat_text_add(text, ",\n");
+    add_sums(text, state);
+    add_files(text, files);
+    cleat_text_add(text, "}");
+}
+
+cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_checkpoint_file files[2],
+                                char **text, cleat_error *error) {
+    cleat_text all = {0};
+    char hash[33] = "";
+    size_t start = sizeof opening - 1;
+    cleat_text_add(&all, "%s", opening);
+    add_state(&all, state, files);
+    if (!all.failed) cleat_hash_text(all.data + start, all.size - start, hash);
+    cleat_text_add(&all, "%s%s%s", middle, hash, closing);
+    return cleat_text_take(&all, text, error);
+}
+
+/* --- reading
+ * --------------------------------------------------------------------------------------------------- */
+
+static bool get_integer(const cJSON *from, const char *name, int64_t *value) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 9007199254740992.0))
+        return false;
+    *value = (int64_t)item->valuedouble;
+    return item->valuedouble == (double)*value;
+}
+
+static bool get_text(const cJSON *from, const char *name, char *text, size_t size) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
+    if (!cJSON_IsString(item) || strlen(item->valuestring) >= size) return false;
+    snprintf(text, size, "%s", item->valuestring);
+    return true;
+}
+
+static bool get_u64(const cJSON *from, const char *name, int base, uint64_t *value) {
+    char text[32], *end;
+    if (!get_text(from, name, text, sizeof text) || !*text) return false;
+    *value = strtoull(text, &end, base);
+    return *end == 0;
+}
+
+static bool get_bits(const cJSON *item, double *value) {
+    uint64_t bits;
+    if (!get_u64(item, "bits", 16, &bits)) return false;
+    memcpy(value, &bits, sizeof bits);
+    return true;
+}
+
+static bool get_real(const cJSON *from, const char *name, double *value) {
+    return get_bits(cJSON_GetObjectItemCaseSensitive(from, name), value);
+}
+
+static bool get_sums(const cJSON *from, cleat_train_state *state) {
+    const cJSON *item, *sums = cJSON_GetObjectItemCaseSensitive(from, "sums");
+    if (!cJSON_IsObject(sums)) return false;
+    cJSON_ArrayForEach(item, sums) {
+        double value;
+        if (!get_bits(item, &value) || find_sum(state, item->string)) return false;
+        if (cleat_train_state_add(state, item->string, value, NULL) != CLEAT_OK) return false;
+    }
+    return true;
+}
+
+static bool get_files(const cJSON *from, cleat_checkpoint_file files[2]) {
+    const cJSON *all = cJSON_GetObjectItemCaseSensitive(from, "files");
+    for (int i = 0; i < CLEAT_CHECKPOINT_FILES; ++i) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(all, files[i].name);
+        int64_t size;
+        if (!get_integer(item, "size", &size) || !get_text(item, "hash", files[i].hash, sizeof files[i].hash))
+            return false;
+        files[i].size = (size_t)size;
+    }
+    return true;
+}
+
+static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpoint_file files[2]) {
+    const cJSON *has_best = cJSON_GetObjectItemCaseSensitive(from, "has_best");
+    int64_t format;
+    state->has_best = cJSON_IsTrue(has_best);
+    return get_integer(from, "format", &format) && format == FORMAT && cJSON_IsBool(has_best) &&
+           get_integer(from, "epoch", &state->epoch) && get_integer(from, "step", &state->step) &&
+           get_integer(from, "micro_step", &state->micro_step) &&
+           get_integer(from, "position", &state->position) && get_u64(from, "seed", 10, &state->seed) &&
+           get_real(from, "best_metric", &state->best_metric) &&
+           get_integer(from, "best_step", &state->best_step) &&
+           get_integer(from, "stale_evaluations", &state->stale_evaluations) &&
+           get_real(from, "time_used", &state->time_used) &&
+           get_integer(from, "metrics_records", &state->metrics_records) &&
+           get_text(from, "profile_hash", state->profile_hash, sizeof state->profile_hash) &&
+           get_sums(from, state) && get_files(from, files);
+}
+
+/* The text between `opening` and `middle`, if the file is laid out as written and its hash is right. */
+static bool find_intact(const char *text, size_t size, const char **start, size_t *length) {
+    size_t head = sizeof opening - 1, tail = sizeof middle - 1 + 32 + sizeof closing - 1;
+    char hash[33];
+    if (size < head + tail || memcmp(text, opening, head) != 0) return false;
+    *start = text + head;
+    *length = size - head - tail;
+    const char *after = *start + *length;
+    cleat_hash_text(*start, *length, hash);
+    return memcmp(after, middle, sizeof middle - 1) == 0 &&
+           memcmp(after + sizeof middle - 1, hash, 32) == 0 &&
+           memcmp(after + sizeof middle - 1 + 32, closing, sizeof closing - 1) == 0;
+}
+
+cleat_status cleat_state_decode(const char *path, const char *text, size_t size, cleat_train_state *state,
+                                cleat_checkpoint_file files[2], cleat_error *error) {
+    const char *start;
+    size_t length;
+    cleat_train_state read = {0};
+    if (!find_intact(text, size, &start, &length))
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is damaged (its hash does not fit its text)", path);
+    cJSON *json = cJSON_ParseWithLength(start, length);
+    bool good = get_state(json, &read, files);
+    cJSON_Delete(json);
+    if (!good)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: does not hold what this version needs; another version wrote it", path);
+    *state = read;
+    return CLEAT_OK;
+}

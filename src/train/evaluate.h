@@ -1,0 +1,12 @@
+/* Evaluation of a session's parameters over some samples. */
+#ifndef CLEAT_SRC_EVALUATE_H
+#define CLEAT_SRC_EVALUATE_H
+
+#include "train/feed.h"
+
+/* The loss as a mean over the samples ("loss"), its terms, and the model's metrics. */
+cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
+                                    const uint32_t *samples, size_t count, cleat_figures *figures,
+                                    cleat_error *error);
+
+#endif

@@ -1,0 +1,122 @@
+/* The metrics log: JSON lines, appended; cut back to a checkpoint's records on resume. */
+#include "train/metrics_log.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "train/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FLOAT_DIGITS = 9 };
+
+struct cleat_metrics_log {
+    char *path;
+    int file;
+    int64_t records;
+    int64_t size; /* bytes of the complete records */
+};
+
+static cleat_status io_fail(const cleat_metrics_log *log, const char *what, cleat_error *error) {
+    return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot %s: %s", log->path, what, strerror(errno));
+}
+
+/* Bytes of the first `keep` complete lines of the file; sets log->records to how many there are. */
+static cleat_status measure(cleat_metrics_log *log, int64_t keep, cleat_error *error) {
+    char *text;
+    size_t size;
+    cleat_status status = cleat_file_read(log->path, &text, &size, error);
+    if (status != CLEAT_OK) return status;
+    const char *at = text, *end = text + size, *stop;
+    while (log->records < keep && (stop = memchr(at, '\n', (size_t)(end - at)))) {
+        at = stop + 1;
+        ++log->records;
+    }
+    log->size = at - text;
+    cleat_free(text);
+    if (log->records < keep)
+        cleat_log(CLEAT_LOG_WARNING, "%s: holds %lld records, the checkpoint was made after %lld", log->path,
+                  (long long)log->records, (long long)keep);
+    return CLEAT_OK;
+}
+
+static cleat_status open_file(cleat_metrics_log *log, int64_t keep, cleat_error *error) {
+    log->file = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (log->file < 0) return io_fail(log, "open", error);
+    if (keep > 0) {
+        cleat_status status = measure(log, keep, error);
+        if (status != CLEAT_OK) return status;
+    }
+    if (ftruncate(log->file, log->size) != 0) return io_fail(log, "cut off records", error);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_metrics_log_open(const char *path, int64_t keep, cleat_metrics_log **log,
+                                    cleat_error *error) {
+    cleat_metrics_log *made = cleat_alloc(1, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
+    made->file = -1;
+    made->path = cleat_strdup(path);
+    cleat_status status = made->path ? open_file(made, keep, error)
+                                     : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
+    if (status != CLEAT_OK) {
+        cleat_metrics_log_close(made);
+        return status;
+    }
+    *log = made;
+    return CLEAT_OK;
+}
+
+void cleat_metrics_log_close(cleat_metrics_log *log) {
+    if (!log) return;
+    if (log->file >= 0) close(log->file);
+    cleat_free(log->path);
+    cleat_free(log);
+}
+
+int64_t cleat_metrics_log_records(const cleat_metrics_log *log) {
+    return log->records;
+}
+
+/* One write; what a full disk takes only in part is taken back. */
+static cleat_status append(cleat_metrics_log *log, const cleat_text *line, cleat_error *error) {
+    ssize_t put;
+    do put = write(log->file, line->data, line->size);
+    while (put < 0 && errno == EINTR);
+    if (put == (ssize_t)line->size) {
+        log->size += put;
+        ++log->records;
+        return CLEAT_OK;
+    }
+    if (put >= 0) errno = ENOSPC;
+    cleat_status status = io_fail(log, "append a record", error);
+    if (put > 0 && ftruncate(log->file, log->size) != 0) /* the next opening removes it */
+        cleat_log(CLEAT_LOG_WARNING, "%s: a record is cut off", log->path);
+    return status;
+}
+
+cleat_status cleat_metrics_log_write(cleat_metrics_log *log, const char *kind, int64_t epoch, int64_t step,
+                                     const cleat_metric *metrics, size_t count, cleat_error *error) {
+    cleat_text line = {0};
+    cleat_text_add(&line, "{\"kind\":\"%s\",\"epoch\":%lld,\"step\":%lld", kind, (long long)epoch,
+                   (long long)step);
+    for (size_t i = 0; i < count; ++i) {
+        char digits[32] = "null";
+        if (isfinite(metrics[i].value)) cleat_number_print_digits(metrics[i].value, FLOAT_DIGITS, digits);
+        cleat_text_add(&line, ",");
+        cleat_json_add_string(&line, metrics[i].name);
+        cleat_text_add(&line, ":%s", digits);
+    }
+    cleat_text_add(&line, "}\n");
+    cleat_status status = line.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", log->path)
+                                      : append(log, &line, error);
+    cleat_text_free(&line);
+    return status;
+}
+
+cleat_status cleat_metrics_log_sync(cleat_metrics_log *log, cleat_error *error) {
+    return fsync(log->file) == 0 ? CLEAT_OK : io_fail(log, "sync", error);
+}

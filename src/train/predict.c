@@ -1,0 +1,98 @@
+/* Prediction: outputs of a checkpoint for sequences without references, written as the model family writes
+ * them. */
+#include "core/files.h"
+#include "core/memory.h"
+#include "train/feed.h"
+#include "train/restore.h"
+
+#include <string.h>
+
+typedef struct outputs {
+    float **values; /* [samples] */
+    cleat_prediction *predictions;
+    size_t count;
+} outputs;
+
+static cleat_status outputs_make(const cleat_dataset *dataset, outputs *made, cleat_error *error) {
+    size_t count = cleat_dataset_count(dataset);
+    made->values = cleat_alloc(count, sizeof *made->values);
+    made->predictions = cleat_alloc(count, sizeof *made->predictions);
+    made->count = count;
+    if (!made->values || !made->predictions)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu predictions", count);
+    return CLEAT_OK;
+}
+
+static void outputs_free(outputs *kept) {
+    for (size_t i = 0; kept->values && i < kept->count; ++i) cleat_free(kept->values[i]);
+    cleat_free(kept->values);
+    cleat_free(kept->predictions);
+}
+
+static cleat_status keep_batch(const cleat_restored *restored, const cleat_fed *fed, const float *output,
+                               int64_t elements, outputs *kept, cleat_error *error) {
+    int64_t each = elements / fed->host.batch;
+    for (uint32_t i = 0; i < fed->batch->count; ++i) {
+        uint32_t sample = fed->batch->samples[i];
+        float *copy = cleat_alloc((size_t)each, sizeof *copy);
+        if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a prediction");
+        memcpy(copy, output + i * each, (size_t)each * sizeof *copy);
+        kept->values[sample] = copy;
+        kept->predictions[sample] = (cleat_prediction){
+            .dataset = restored->dataset, .sample = sample, .output = copy, .length = fed->host.length};
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status predict_batch(cleat_restored *restored, cleat_feed *feed, const cleat_fed *fed,
+                                  outputs *kept, cleat_error *error) {
+    const cleat_session_graph *graph = &restored->session->evaluate[fed->batch->bucket];
+    int64_t elements = cleat_tensor_elements(graph->built.output);
+    float *output = cleat_alloc((size_t)elements, sizeof *output);
+    if (!output) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the outputs of a batch");
+    cleat_status status = cleat_feed_run(feed, graph, fed, error);
+    if (status == CLEAT_OK)
+        status = cleat_exec_read(restored->session->exec, graph->index, graph->built.output, output, error);
+    if (status == CLEAT_OK) status = keep_batch(restored, fed, output, elements, kept, error);
+    cleat_free(output);
+    return status;
+}
+
+static cleat_status predict_all(cleat_restored *restored, outputs *kept, cleat_error *error) {
+    cleat_session *session = restored->session;
+    cleat_batches *batches = NULL;
+    cleat_feed *feed = NULL;
+    uint32_t *samples = cleat_alloc(kept->count, sizeof *samples);
+    if (!samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", kept->count);
+    for (size_t i = 0; i < kept->count; ++i) samples[i] = (uint32_t)i;
+    cleat_status status = cleat_batches_create(restored->dataset, samples, kept->count, session->buckets,
+                                               session->n_buckets, NULL, &batches, error);
+    if (status == CLEAT_OK) status = cleat_feed_open(session, restored->dataset, &feed, error);
+    if (status == CLEAT_OK) status = cleat_feed_start(feed, batches, 0, NULL, error);
+    for (cleat_fed fed; status == CLEAT_OK;) {
+        status = cleat_feed_next(feed, &fed, error);
+        if (status != CLEAT_OK || !fed.batch) break;
+        status = predict_batch(restored, feed, &fed, kept, error);
+        cleat_feed_release(feed, &fed);
+    }
+    cleat_feed_close(feed);
+    cleat_batches_destroy(batches);
+    cleat_free(samples);
+    return status;
+}
+
+cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data,
+                           const char *out, size_t *count, cleat_error *error) {
+    cleat_restored restored = {0};
+    outputs kept = {0};
+    cleat_status status = cleat_restore(profile, checkpoint, data, CLEAT_FOR_PREDICTION, &restored, error);
+    if (status == CLEAT_OK) status = outputs_make(restored.dataset, &kept, error);
+    if (status == CLEAT_OK) status = predict_all(&restored, &kept, error);
+    if (status == CLEAT_OK) status = cleat_folder_make(out, error);
+    if (status == CLEAT_OK)
+        status = cleat_model_write(restored.model, kept.predictions, kept.count, out, error);
+    if (status == CLEAT_OK && count) *count = kept.count;
+    outputs_free(&kept);
+    cleat_restored_close(&restored);
+    return status;
+}

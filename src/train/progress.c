@@ -1,0 +1,106 @@
+/* Progress: a bar or lines, handed to a callback. */
+#include "train/progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LINE = 512, BAR = 20 };
+
+static const double seconds_between_bars = 0.1, seconds_between_lines = 10;
+
+void cleat_duration_text(double seconds, char text[24]) {
+    if (!(seconds >= 0 && seconds < 1e8)) {
+        snprintf(text, 24, "?");
+        return;
+    }
+    int64_t s = (int64_t)(seconds + 0.5);
+    int day = (int)(s / 86400), hour = (int)(s / 3600), minute = (int)(s / 60);
+    if (s < 60)
+        snprintf(text, 24, "%d s", (int)s);
+    else if (minute < 60)
+        snprintf(text, 24, "%d min %02d s", minute, (int)(s % 60));
+    else if (hour < 24)
+        snprintf(text, 24, "%d h %02d min", hour, minute % 60);
+    else
+        snprintf(text, 24, "%d d %02d h", day, hour % 24);
+}
+
+static int usable_width(int width) {
+    if (width < 20) return 80; /* not known */
+    return width < LINE / 2 ? width : LINE / 2;
+}
+
+void cleat_progress_start(cleat_progress *progress, cleat_progress_fn write, void *user, bool terminal,
+                          int width, int64_t first_step, int64_t total, double now) {
+    *progress = (cleat_progress){.write = write,
+                                 .user = user,
+                                 .terminal = terminal,
+                                 .width = usable_width(width),
+                                 .total = total,
+                                 .first_step = first_step,
+                                 .start = now,
+                                 .last = -INFINITY};
+}
+
+static double percent(const cleat_progress *progress, int64_t step) {
+    return progress->total > 0 ? 100.0 * (double)step / (double)progress->total : 100.0;
+}
+
+static void remaining_text(const cleat_progress *progress, int64_t step, double now, char text[32]) {
+    char duration[24];
+    int64_t done = step - progress->first_step;
+    *text = 0;
+    if (done <= 0) return;
+    cleat_duration_text((now - progress->start) / (double)done * (double)(progress->total - step), duration);
+    snprintf(text, 32, "  ETA %s", duration);
+}
+
+/* "\r[####................]  20% 80/400  text  ETA 3 s", cut to the terminal, blanks over what stood there
+ * before. */
+static void draw_bar(cleat_progress *progress, int64_t step, const char *text, const char *remaining) {
+    char line[LINE], out[2 * LINE], bar[BAR + 1];
+    int filled = (int)(percent(progress, step) / 100 * BAR);
+    for (int i = 0; i < BAR; ++i) bar[i] = i < filled ? '#' : '.';
+    bar[BAR] = 0;
+    snprintf(line, sizeof line, "[%s] %3.0f%% %lld/%lld  %s%s", bar, floor(percent(progress, step)),
+             (long long)step, (long long)progress->total, text, remaining);
+    line[progress->width - 1] = 0;
+    int length = (int)strlen(line);
+    snprintf(out, sizeof out, "\r%s%*s", line, progress->drawn > length ? progress->drawn - length : 0, "");
+    progress->write(progress->user, out);
+    progress->drawn = length;
+}
+
+void cleat_progress_update(cleat_progress *progress, int64_t step, const char *text, double now, bool force) {
+    char remaining[32], line[LINE];
+    double pause = progress->terminal ? seconds_between_bars : seconds_between_lines;
+    if (!progress->write || (!force && now - progress->last < pause)) return;
+    progress->last = now;
+    remaining_text(progress, step, now, remaining);
+    if (progress->terminal) {
+        draw_bar(progress, step, text, remaining);
+        return;
+    }
+    snprintf(line, sizeof line - 1, "step %lld/%lld (%.0f%%)  %s%s", (long long)step,
+             (long long)progress->total, floor(percent(progress, step)), text, remaining);
+    strcat(line, "\n");
+    progress->write(progress->user, line);
+}
+
+void cleat_progress_line(cleat_progress *progress, const char *text) {
+    char blank[LINE];
+    if (!progress->write) return;
+    if (progress->drawn > 0) {
+        snprintf(blank, sizeof blank, "\r%*s\r", progress->drawn, "");
+        progress->write(progress->user, blank);
+        progress->drawn = 0;
+    }
+    progress->write(progress->user, text);
+    progress->write(progress->user, "\n");
+}
+
+void cleat_progress_end(cleat_progress *progress) {
+    if (progress->write && progress->drawn > 0) progress->write(progress->user, "\n");
+    progress->drawn = 0;
+}

@@ -1,0 +1,102 @@
+/* Bringing a trained model back, and what checkpoints say about a session. */
+#include "train/restore.h"
+
+#include "core/memory.h"
+#include "graph/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { AUTO_BUCKETS = 6, BUCKET_MULTIPLE = 8 };
+
+cleat_status cleat_choose_buckets(const cleat_profile *profile, const cleat_dataset *dataset,
+                                  int64_t *lengths, size_t *count, cleat_error *error) {
+    const cleat_int_list *given = &profile->data.buckets;
+    if (given->count == CLEAT_AUTO)
+        return cleat_buckets_choose(dataset, NULL, 0, AUTO_BUCKETS, BUCKET_MULTIPLE, lengths, count, error);
+    for (int64_t i = 0; i < given->count; ++i) lengths[i] = given->values[i];
+    *count = (size_t)given->count;
+    return CLEAT_OK;
+}
+
+void cleat_model_settings(const cleat_profile *profile, cleat_settings *settings) {
+    static const char *const keys[] = {"model.type",   "model.d_model", "model.heads",
+                                       "model.layers", "model.d_ff",    "model.head"};
+    settings->count = sizeof keys / sizeof keys[0];
+    for (size_t i = 0; i < settings->count; ++i) {
+        if (cleat_profile_get(profile, keys[i], settings->texts[i], sizeof settings->texts[i], NULL) !=
+            CLEAT_OK)
+            snprintf(settings->texts[i], sizeof settings->texts[i], "?");
+        settings->items[i] = (cleat_st_metadata){.key = keys[i], .value = settings->texts[i]};
+    }
+}
+
+cleat_status cleat_session_tensors(const cleat_session *session, float *flat, cleat_st_tensor **tensors,
+                                   cleat_error *error) {
+    size_t count = cleat_store_count(session->store);
+    cleat_st_tensor *made = cleat_alloc(count, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", count);
+    for (size_t i = 0; i < count; ++i) {
+        const cleat_tensor *param = cleat_store_param(session->store, i);
+        made[i] = (cleat_st_tensor){.name = param->name,
+                                    .dtype = CLEAT_ST_F32,
+                                    .rank = param->rank,
+                                    .data = flat + param->flat_offset};
+        memcpy(made[i].shape, param->shape, (size_t)param->rank * sizeof param->shape[0]);
+    }
+    *tensors = made;
+    return CLEAT_OK;
+}
+
+static cleat_status load_parameters(cleat_session *session, const cleat_checkpoint *checkpoint,
+                                    cleat_error *error) {
+    cleat_st_tensor *tensors = NULL;
+    cleat_status status = CLEAT_OK;
+    float *flat = cleat_alloc((size_t)cleat_session_flat(session), sizeof *flat);
+    if (!flat) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
+    status = cleat_session_tensors(session, flat, &tensors, error);
+    if (status == CLEAT_OK)
+        status = cleat_checkpoint_copy(checkpoint->model, tensors, cleat_store_count(session->store), error);
+    if (status == CLEAT_OK) status = cleat_session_write_flat(session, 0, flat, error);
+    cleat_free(tensors);
+    cleat_free(flat);
+    return status;
+}
+
+cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint, const char *data,
+                           cleat_purpose purpose, cleat_restored *restored, cleat_error *error) {
+    cleat_restored made = {0};
+    cleat_checkpoint *saved = NULL;
+    cleat_settings settings;
+    int64_t lengths[CLEAT_BUCKETS], batch;
+    size_t n_lengths;
+    cleat_model_settings(profile, &settings);
+    cleat_status status = cleat_checkpoint_open_best(checkpoint, &saved, error);
+    if (status == CLEAT_OK)
+        status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
+    if (status == CLEAT_OK) status = cleat_model_create(profile, &made.model, error);
+    if (status == CLEAT_OK)
+        status =
+            cleat_model_open_data(made.model, data, purpose != CLEAT_FOR_PREDICTION, &made.dataset, error);
+    if (status == CLEAT_OK) status = cleat_choose_buckets(profile, made.dataset, lengths, &n_lengths, error);
+    if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &made.device, error);
+    if (status == CLEAT_OK)
+        status = cleat_session_fit(made.device, profile, made.model, purpose, lengths, n_lengths, &batch,
+                                   &made.session, error);
+    if (status == CLEAT_OK) status = load_parameters(made.session, saved, error);
+    cleat_checkpoint_close(saved);
+    if (status != CLEAT_OK) {
+        cleat_restored_close(&made);
+        return status;
+    }
+    *restored = made;
+    return CLEAT_OK;
+}
+
+void cleat_restored_close(cleat_restored *restored) {
+    cleat_session_destroy(restored->session);
+    cleat_device_close(restored->device);
+    cleat_dataset_destroy(restored->dataset);
+    cleat_model_destroy(restored->model);
+    *restored = (cleat_restored){0};
+}

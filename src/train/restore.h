@@ -1,0 +1,39 @@
+/* A trained model brought back: device, data, session, with a checkpoint's parameters. */
+#ifndef CLEAT_SRC_RESTORE_H
+#define CLEAT_SRC_RESTORE_H
+
+#include "train/checkpoint.h"
+#include "train/session.h"
+
+typedef struct cleat_restored {
+    cleat_device *device;
+    cleat_model *model;
+    cleat_dataset *dataset;
+    cleat_session *session;
+} cleat_restored;
+
+/* `checkpoint`: a checkpoint folder, or a run folder, of which the best is taken. `data`: what to evaluate or
+ * predict. */
+cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint, const char *data,
+                           cleat_purpose purpose, cleat_restored *restored, cleat_error *error);
+void cleat_restored_close(cleat_restored *restored);
+
+/* The padded lengths of the buckets: the profile's, or chosen for the dataset. lengths [CLEAT_BUCKETS]. */
+cleat_status cleat_choose_buckets(const cleat_profile *profile, const cleat_dataset *dataset,
+                                  int64_t *lengths, size_t *count, cleat_error *error);
+
+/* The settings a checkpoint's parameters depend on; `settings` [CLEAT_SETTINGS], texts in `texts`. */
+enum { CLEAT_SETTINGS = 8 };
+typedef struct cleat_settings {
+    cleat_st_metadata items[CLEAT_SETTINGS];
+    char texts[CLEAT_SETTINGS][64];
+    size_t count;
+} cleat_settings;
+void cleat_model_settings(const cleat_profile *profile, cleat_settings *settings);
+
+/* The session's parameters (which 0) or moments (1, 2) as checkpoint tensors over a flat host buffer. The
+ * caller frees *tensors (cleat_free). */
+cleat_status cleat_session_tensors(const cleat_session *session, float *flat, cleat_st_tensor **tensors,
+                                   cleat_error *error);
+
+#endif

@@ -1,0 +1,383 @@
+/* Reading safetensors files. The header is hostile until proven otherwise: its length is capped; every tensor
+ * must have a known dtype, a shape whose bytes do not overflow, and a range of exactly that many bytes; the
+ * ranges together tile the data without gap or overlap. The file is read whole, not mapped: a mapped file
+ * that shrinks kills the process. */
+#include "train/safetensors.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "safetensors are little-endian; this machine is not"
+#endif
+
+enum { LENGTH_BYTES = 8, LONGEST_HEADER = 16 << 20 };
+
+struct cleat_safetensors {
+    char *path;
+    char *owned;              /* the file's bytes, where it was read from a path */
+    const char *data;         /* the data section */
+    size_t data_size;         /* bytes */
+    cJSON *header;            /* owns the names */
+    const cJSON *metadata;    /* within header; NULL where there is none */
+    cleat_st_tensor *tensors; /* [count], by offset */
+    size_t *offsets;          /* [count], in the data section */
+    void **copies;            /* [count], aligned copies of tensors that lie askew */
+    size_t *by_name;          /* [count], indices into tensors, sorted by name */
+    size_t count;
+};
+
+/* --- dtypes
+ * ---------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    size_t size;
+} dtypes[CLEAT_ST_DTYPES] = {
+    [CLEAT_ST_F64] = {"F64", 8},   [CLEAT_ST_F32] = {"F32", 4}, [CLEAT_ST_F16] = {"F16", 2},
+    [CLEAT_ST_BF16] = {"BF16", 2}, [CLEAT_ST_I64] = {"I64", 8}, [CLEAT_ST_I32] = {"I32", 4},
+    [CLEAT_ST_U32] = {"U32", 4},   [CLEAT_ST_U8] = {"U8", 1},
+};
+
+size_t cleat_st_dtype_size(cleat_st_dtype dtype) {
+    return dtypes[dtype].size;
+}
+
+const char *cleat_st_dtype_name(cleat_st_dtype dtype) {
+    return dtypes[dtype].name;
+}
+
+int64_t cleat_st_elements(const cleat_st_tensor *tensor) {
+    int64_t elements = 1;
+    for (int i = 0; i < tensor->rank; ++i) elements *= tensor->shape[i];
+    return elements;
+}
+
+size_t cleat_st_bytes(const cleat_st_tensor *tensor) {
+    return (size_t)cleat_st_elements(tensor) * dtypes[tensor->dtype].size;
+}
+
+/* --- the header
+ * ------------------------------------------------------------------------------------------------ */
+
+static cleat_status malformed(const cleat_safetensors *file, cleat_error *error, const char *tensor,
+                              const char *what) {
+    if (!tensor)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not a safetensors file: %s", file->path, what);
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: tensor '%.100s': %s", file->path, tensor, what);
+}
+
+static cleat_status no_memory(const cleat_safetensors *file, cleat_error *error) {
+    return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory reading it", file->path);
+}
+
+/* A whole number that a double holds exactly. */
+static bool whole_number(const cJSON *item, int64_t *value) {
+    if (!cJSON_IsNumber(item)) return false;
+    double number = item->valuedouble;
+    if (!(number >= 0 && number <= 9007199254740992.0) || number != floor(number)) return false;
+    *value = (int64_t)number;
+    return true;
+}
+
+static bool parse_dtype(const cJSON *item, cleat_st_dtype *dtype) {
+    if (!cJSON_IsString(item)) return false;
+    for (int i = 0; i < CLEAT_ST_DTYPES; ++i)
+        if (strcmp(item->valuestring, dtypes[i].name) == 0) {
+            *dtype = (cleat_st_dtype)i;
+            return true;
+        }
+    return false;
+}
+
+/* Shape and bytes of a tensor; the product is checked so that nothing overflows, zeros included. */
+static const char *parse_shape(const cJSON *item, cleat_st_tensor *tensor) {
+    int64_t product = (int64_t)dtypes[tensor->dtype].size;
+    const cJSON *extent;
+    if (!cJSON_IsArray(item)) return "has no shape";
+    tensor->rank = 0;
+    cJSON_ArrayForEach(extent, item) {
+        int64_t size;
+        if (tensor->rank == CLEAT_ST_RANK) return "has more dimensions than this reader takes";
+        if (!whole_number(extent, &size)) return "has an extent that is not a whole number";
+        tensor->shape[tensor->rank++] = size;
+        if (size == 0) continue;
+        if (product > INT64_MAX / size) return "has a shape too large for any memory";
+        product *= size;
+    }
+    return NULL;
+}
+
+static cleat_status parse_tensor(const cleat_safetensors *file, const cJSON *item, cleat_st_tensor *tensor,
+                                 size_t *offset, cleat_error *error) {
+    int64_t begin, end;
+    const char *name = item->string;
+    if (!cJSON_IsObject(item)) return malformed(file, error, name, "is not described by an object");
+    const cJSON *range = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
+    if (!parse_dtype(cJSON_GetObjectItemCaseSensitive(item, "dtype"), &tensor->dtype))
+        return malformed(file, error, name,
+                         "has no dtype that this reader knows (F64 F32 F16 BF16 I64 I32 U32 U8)");
+    const char *complaint = parse_shape(cJSON_GetObjectItemCaseSensitive(item, "shape"), tensor);
+    if (complaint) return malformed(file, error, name, complaint);
+    if (!cJSON_IsArray(range) || cJSON_GetArraySize(range) != 2 ||
+        !whole_number(cJSON_GetArrayItem(range, 0), &begin) ||
+        !whole_number(cJSON_GetArrayItem(range, 1), &end))
+        return malformed(file, error, name, "has no data_offsets of two whole numbers");
+    if (begin > end || (uint64_t)end > file->data_size)
+        return malformed(file, error, name, "lies outside the file, which may have been cut off");
+    if ((size_t)(end - begin) != cleat_st_bytes(tensor))
+        return malformed(file, error, name, "has data_offsets that do not fit its shape and dtype");
+    tensor->name = name;
+    *offset = (size_t)begin;
+    return CLEAT_OK;
+}
+
+static cleat_status check_metadata(const cleat_safetensors *file, const cJSON *metadata, cleat_error *error) {
+    const cJSON *item;
+    if (!cJSON_IsObject(metadata)) return malformed(file, error, NULL, "__metadata__ is not an object");
+    cJSON_ArrayForEach(item, metadata) {
+        if (!cJSON_IsString(item))
+            return malformed(file, error, NULL, "__metadata__ holds more than strings");
+    }
+    return CLEAT_OK;
+}
+
+/* --- order and names
+ * ------------------------------------------------------------------------------------------- */
+
+static int compare_offsets(const void *a, const void *b, void *context) {
+    const cleat_safetensors *file = context;
+    size_t i = *(const size_t *)a, j = *(const size_t *)b;
+    if (file->offsets[i] != file->offsets[j]) return file->offsets[i] < file->offsets[j] ? -1 : 1;
+    size_t bytes_i = cleat_st_bytes(&file->tensors[i]), bytes_j = cleat_st_bytes(&file->tensors[j]);
+    if (bytes_i != bytes_j) return bytes_i < bytes_j ? -1 : 1; /* empty ones first */
+    return i < j ? -1 : 1;
+}
+
+static int compare_names(const void *a, const void *b, void *context) {
+    const cleat_safetensors *file = context;
+    return strcmp(file->tensors[*(const size_t *)a].name, file->tensors[*(const size_t *)b].name);
+}
+
+/* Brings tensors and offsets into the order of the data. */
+static cleat_status sort_by_offset(cleat_safetensors *file, cleat_error *error) {
+    cleat_st_tensor *tensors = cleat_alloc(file->count, sizeof *tensors);
+    size_t *offsets = cleat_alloc(file->count, sizeof *offsets);
+    if (!tensors || !offsets) {
+        cleat_free(tensors);
+        cleat_free(offsets);
+        return no_memory(file, error);
+    }
+    for (size_t i = 0; i < file->count; ++i) file->by_name[i] = i;
+    qsort_r(file->by_name, file->count, sizeof *file->by_name, compare_offsets, file);
+    for (size_t i = 0; i < file->count; ++i) {
+        tensors[i] = file->tensors[file->by_name[i]];
+        offsets[i] = file->offsets[file->by_name[i]];
+    }
+    cleat_free(file->tensors);
+    cleat_free(file->offsets);
+    file->tensors = tensors;
+    file->offsets = offsets;
+    return CLEAT_OK;
+}
+
+static cleat_status check_tiling(const cleat_safetensors *file, cleat_error *error) {
+    size_t end = 0;
+    for (size_t i = 0; i < file->count; ++i) {
+        if (file->offsets[i] != end)
+            return malformed(file, error, file->tensors[i].name,
+                             file->offsets[i] < end ? "overlaps another one" : "has a gap before it");
+        end += cleat_st_bytes(&file->tensors[i]);
+    }
+    if (end != file->data_size) return malformed(file, error, NULL, "there are bytes behind the last tensor");
+    return CLEAT_OK;
+}
+
+static cleat_status sort_by_name(cleat_safetensors *file, cleat_error *error) {
+    for (size_t i = 0; i < file->count; ++i) file->by_name[i] = i;
+    qsort_r(file->by_name, file->count, sizeof *file->by_name, compare_names, file);
+    for (size_t i = 1; i < file->count; ++i)
+        if (compare_names(&file->by_name[i - 1], &file->by_name[i], file) == 0)
+            return malformed(file, error, file->tensors[file->by_name[i]].name, "is there twice");
+    return CLEAT_OK;
+}
+
+/* Points each tensor at its data, or at an aligned copy. */
+static cleat_status place_data(cleat_safetensors *file, cleat_error *error) {
+    for (size_t i = 0; i < file->count; ++i) {
+        cleat_st_tensor *tensor = &file->tensors[i];
+        size_t bytes = cleat_st_bytes(tensor);
+        const char *data = file->data + file->offsets[i];
+        if (bytes == 0) continue;
+        tensor->data = data;
+        if ((uintptr_t)data % dtypes[tensor->dtype].size == 0) continue;
+        file->copies[i] = cleat_alloc(bytes, 1);
+        if (!file->copies[i]) return no_memory(file, error);
+        tensor->data = memcpy(file->copies[i], data, bytes);
+    }
+    return CLEAT_OK;
+}
+
+/* --- files
+ * ----------------------------------------------------------------------------------------------------- */
+
+static cleat_status parse_header(cleat_safetensors *file, const char *bytes, size_t size,
+                                 cleat_error *error) {
+    uint64_t length;
+    const char *end = NULL;
+    if (size < LENGTH_BYTES) return malformed(file, error, NULL, "it is shorter than 8 bytes");
+    memcpy(&length, bytes, LENGTH_BYTES);
+    if (length > LONGEST_HEADER)
+        return malformed(file, error, NULL, "its header would be longer than 16 MiB");
+    if (length > size - LENGTH_BYTES) return malformed(file, error, NULL, "it ends within its header");
+    const char *header = bytes + LENGTH_BYTES;
+    file->data = header + length;
+    file->data_size = size - LENGTH_BYTES - (size_t)length;
+    file->header = cJSON_ParseWithLengthOpts(header, (size_t)length, &end, false);
+    if (!file->header || !cJSON_IsObject(file->header))
+        return malformed(file, error, NULL, "its header is not a JSON object");
+    for (; end < file->data; ++end)
+        if (*end != ' ') return malformed(file, error, NULL, "there is more than JSON in its header");
+    return CLEAT_OK;
+}
+
+static cleat_status parse_tensors(cleat_safetensors *file, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    const cJSON *item;
+    size_t entries = (size_t)cJSON_GetArraySize(file->header);
+    file->tensors = cleat_alloc(entries, sizeof *file->tensors);
+    file->offsets = cleat_alloc(entries, sizeof *file->offsets);
+    file->copies = cleat_alloc(entries, sizeof *file->copies);
+    file->by_name = cleat_alloc(entries, sizeof *file->by_name);
+    if (!file->tensors || !file->offsets || !file->copies || !file->by_name) return no_memory(file, error);
+    cJSON_ArrayForEach(item, file->header) {
+        if (strcmp(item->string, "__metadata__") == 0) {
+            if (file->metadata) return malformed(file, error, NULL, "__metadata__ is there twice");
+            file->metadata = item;
+            status = check_metadata(file, item, error);
+        } else {
+            status =
+                parse_tensor(file, item, &file->tensors[file->count], &file->offsets[file->count], error);
+            ++file->count;
+        }
+        if (status != CLEAT_OK) return status;
+    }
+    status = sort_by_offset(file, error);
+    if (status == CLEAT_OK) status = check_tiling(file, error);
+    if (status == CLEAT_OK) status = sort_by_name(file, error);
+    if (status == CLEAT_OK) status = place_data(file, error);
+    return status;
+}
+
+cleat_status cleat_safetensors_parse(const char *name, const void *data, size_t size,
+                                     cleat_safetensors **file, cleat_error *error) {
+    cleat_safetensors *made = cleat_alloc(1, sizeof *made);
+    char *path = cleat_strdup(name);
+    if (!made || !path) {
+        cleat_free(made);
+        cleat_free(path);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory reading it", name);
+    }
+    made->path = path;
+    cleat_status status = parse_header(made, data, size, error);
+    if (status == CLEAT_OK) status = parse_tensors(made, error);
+    if (status != CLEAT_OK) {
+        cleat_safetensors_close(made);
+        return status;
+    }
+    *file = made;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_safetensors_adopt(const char *name, char *bytes, size_t size, cleat_safetensors **file,
+                                     cleat_error *error) {
+    cleat_status status = cleat_safetensors_parse(name, bytes, size, file, error);
+    if (status == CLEAT_OK) (*file)->owned = bytes;
+    return status;
+}
+
+cleat_status cleat_safetensors_open(const char *path, cleat_safetensors **file, cleat_error *error) {
+    char *bytes;
+    size_t size;
+    cleat_status status = cleat_file_read(path, &bytes, &size, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_safetensors_adopt(path, bytes, size, file, error);
+    if (status != CLEAT_OK) cleat_free(bytes);
+    return status;
+}
+
+void cleat_safetensors_close(cleat_safetensors *file) {
+    if (!file) return;
+    for (size_t i = 0; file->copies && i < file->count; ++i) cleat_free(file->copies[i]);
+    cleat_free(file->copies);
+    cleat_free(file->by_name);
+    cleat_free(file->offsets);
+    cleat_free(file->tensors);
+    cJSON_Delete(file->header);
+    cleat_free(file->owned);
+    cleat_free(file->path);
+    cleat_free(file);
+}
+
+/* --- questions
+ * ------------------------------------------------------------------------------------------------- */
+
+size_t cleat_safetensors_count(const cleat_safetensors *file) {
+    return file->count;
+}
+
+const cleat_st_tensor *cleat_safetensors_at(const cleat_safetensors *file, size_t i) {
+    return i < file->count ? &file->tensors[i] : NULL;
+}
+
+const cleat_st_tensor *cleat_safetensors_find(const cleat_safetensors *file, const char *name) {
+    size_t low = 0, high = file->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const cleat_st_tensor *tensor = &file->tensors[file->by_name[middle]];
+        int order = strcmp(name, tensor->name);
+        if (order == 0) return tensor;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+static void shape_text(cleat_st_dtype dtype, int rank, const int64_t *shape, char text[128]) {
+    size_t used = (size_t)snprintf(text, 128, "%s [", dtypes[dtype].name);
+    for (int i = 0; i < rank && used < 100; ++i)
+        used += (size_t)snprintf(text + used, 128 - used, "%s%lld", i ? ", " : "", (long long)shape[i]);
+    snprintf(text + used, 128 - used, "]");
+}
+
+cleat_status cleat_safetensors_expect(const cleat_safetensors *file, const char *name, cleat_st_dtype dtype,
+                                      int rank, const int64_t *shape, const cleat_st_tensor **tensor,
+                                      cleat_error *error) {
+    char there[128], wanted[128];
+    const cleat_st_tensor *found = cleat_safetensors_find(file, name);
+    shape_text(dtype, rank, shape, wanted);
+    if (!found)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: tensor '%.100s' (%s) is missing; is it from another model?", file->path, name,
+                          wanted);
+    shape_text(found->dtype, found->rank, found->shape, there);
+    if (found->dtype != dtype || found->rank != rank ||
+        (rank > 0 && memcmp(found->shape, shape, (size_t)rank * sizeof *shape) != 0))
+        return cleat_fail(error, CLEAT_ERR_SHAPE, "%s: tensor '%.100s' is %s; it should be %s", file->path,
+                          name, there, wanted);
+    *tensor = found;
+    return CLEAT_OK;
+}
+
+const char *cleat_safetensors_metadata(const cleat_safetensors *file, const char *key) {
+    const cJSON *item = file->metadata ? cJSON_GetObjectItemCaseSensitive(file->metadata, key) : NULL;
+    return item ? item->valuestring : NULL;
+}

@@ -1,0 +1,110 @@
+/* Writing safetensors files. */
+#include "train/safetensors.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "train/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LENGTH_BYTES = 8, ALIGNMENT = 64 };
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Names must be unique, and none may be __metadata__. */
+static cleat_status check_names(const cleat_st_tensor *tensors, size_t count, cleat_error *error) {
+    const char **names = cleat_alloc(count, sizeof *names);
+    cleat_status status = CLEAT_OK;
+    if (!names) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory writing tensors");
+    for (size_t i = 0; i < count; ++i) names[i] = tensors[i].name;
+    qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+        if (strcmp(names[i], "__metadata__") == 0)
+            status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "a tensor cannot have the name __metadata__");
+        else if (i > 0 && strcmp(names[i - 1], names[i]) == 0)
+            status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "two tensors have the name '%.100s'", names[i]);
+    }
+    cleat_free(names);
+    return status;
+}
+
+static void add_metadata(cleat_text *header, const cleat_st_metadata *metadata, size_t count) {
+    cleat_text_add(header, "\"__metadata__\":{");
+    for (size_t i = 0; i < count; ++i) {
+        if (i) cleat_text_add(header, ",");
+        cleat_json_add_string(header, metadata[i].key);
+        cleat_text_add(header, ":");
+        cleat_json_add_string(header, metadata[i].value);
+    }
+    cleat_text_add(header, "}");
+}
+
+static void add_tensor(cleat_text *header, const cleat_st_tensor *tensor, size_t begin) {
+    cleat_json_add_string(header, tensor->name);
+    cleat_text_add(header, ":{\"dtype\":\"%s\",\"shape\":[", cleat_st_dtype_name(tensor->dtype));
+    for (int i = 0; i < tensor->rank; ++i)
+        cleat_text_add(header, "%s%lld", i ? "," : "", (long long)tensor->shape[i]);
+    cleat_text_add(header, "],\"data_offsets\":[%zu,%zu]}", begin, begin + cleat_st_bytes(tensor));
+}
+
+/* The header with its length before it, padded with spaces so that data start aligned. */
+static void make_header(cleat_text *file, const cleat_st_tensor *tensors, size_t count,
+                        const cleat_st_metadata *metadata, size_t metadata_count) {
+    size_t begin = 0;
+    cleat_text_add_bytes(file, "\0\0\0\0\0\0\0\0", LENGTH_BYTES);
+    cleat_text_add(file, "{");
+    if (metadata_count) add_metadata(file, metadata, metadata_count);
+    for (size_t i = 0; i < count; ++i) {
+        if (i || metadata_count) cleat_text_add(file, ",");
+        add_tensor(file, &tensors[i], begin);
+        begin += cleat_st_bytes(&tensors[i]);
+    }
+    cleat_text_add(file, "}");
+    while (file->size % ALIGNMENT && !file->failed) cleat_text_add(file, " ");
+    if (file->failed) return;
+    uint64_t length = file->size - LENGTH_BYTES;
+    memcpy(file->data, &length, sizeof length);
+}
+
+cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t count,
+                                      const cleat_st_metadata *metadata, size_t metadata_count, char **data,
+                                      size_t *size, cleat_error *error) {
+    cleat_text header = {0};
+    cleat_status status = check_names(tensors, count, error);
+    if (status != CLEAT_OK) return status;
+    make_header(&header, tensors, count, metadata, metadata_count);
+    size_t total = header.size;
+    for (size_t i = 0; i < count; ++i) total += cleat_st_bytes(&tensors[i]);
+    char *bytes = header.failed ? NULL : cleat_alloc(total, 1);
+    if (!bytes) {
+        cleat_text_free(&header);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory for a file of %zu bytes", total);
+    }
+    memcpy(bytes, header.data, header.size);
+    char *at = bytes + header.size;
+    for (size_t i = 0; i < count; ++i) {
+        size_t part = cleat_st_bytes(&tensors[i]);
+        if (part) memcpy(at, tensors[i].data, part);
+        at += part;
+    }
+    cleat_text_free(&header);
+    *data = bytes;
+    *size = total;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_safetensors_write(const char *path, const cleat_st_tensor *tensors, size_t count,
+                                     const cleat_st_metadata *metadata, size_t metadata_count,
+                                     cleat_error *error) {
+    char *data;
+    size_t size;
+    cleat_status status =
+        cleat_safetensors_encode(tensors, count, metadata, metadata_count, &data, &size, error);
+    if (status != CLEAT_OK) return cleat_fail_in(error, status, "%s", path);
+    status = cleat_file_write(path, data, size, error);
+    cleat_free(data);
+    return status;
+}

@@ -1,0 +1,124 @@
+/* Checkpoints of a training run: device to file and back. */
+#include "core/memory.h"
+#include "train/trainer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Host copies of parameters and both moments, and the tensors that describe them. */
+typedef struct snapshot {
+    float *flat[3];
+    cleat_st_tensor *tensors[3];
+    cleat_st_tensor *optim; /* both moments, renamed */
+    char (*names)[CLEAT_NAME + 16];
+    size_t count; /* parameters */
+} snapshot;
+
+static void snapshot_free(snapshot *copy) {
+    for (int k = 0; k < 3; ++k) {
+        cleat_free(copy->flat[k]);
+        cleat_free(copy->tensors[k]);
+    }
+    cleat_free(copy->optim);
+    cleat_free(copy->names);
+}
+
+/* optim.safetensors holds NAME.moment1 and NAME.moment2. */
+static cleat_status snapshot_make(const cleat_session *session, snapshot *made, cleat_error *error) {
+    static const char *const suffix[3] = {"", ".moment1", ".moment2"};
+    size_t count = cleat_store_count(session->store);
+    made->count = count;
+    made->optim = cleat_alloc(2 * count, sizeof *made->optim);
+    made->names = cleat_alloc(2 * count, sizeof *made->names);
+    if (!made->optim || !made->names)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
+    for (int k = 0; k < 3; ++k) {
+        made->flat[k] = cleat_alloc((size_t)cleat_session_flat(session), sizeof(float));
+        if (!made->flat[k]) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
+        cleat_status status = cleat_session_tensors(session, made->flat[k], &made->tensors[k], error);
+        if (status != CLEAT_OK) return status;
+        for (size_t i = 0; k > 0 && i < count; ++i) {
+            size_t at = (size_t)(k - 1) * count + i;
+            snprintf(made->names[at], sizeof made->names[at], "%s%s", made->tensors[k][i].name, suffix[k]);
+            made->optim[at] = made->tensors[k][i];
+            made->optim[at].name = made->names[at];
+        }
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status read_device(cleat_session *session, snapshot *copy, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (int k = 0; k < 3 && status == CLEAT_OK; ++k)
+        status = cleat_session_read_flat(session, k, copy->flat[k], error);
+    return status;
+}
+
+cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error) {
+    snapshot copy = {0};
+    cleat_settings settings;
+    cleat_model_settings(trainer->profile, &settings);
+    cleat_status status = snapshot_make(trainer->session, &copy, error);
+    if (status == CLEAT_OK) status = read_device(trainer->session, &copy, error);
+    if (status == CLEAT_OK) status = cleat_metrics_log_sync(trainer->log, error);
+    if (status == CLEAT_OK) {
+        trainer->state.metrics_records = cleat_metrics_log_records(trainer->log);
+        trainer->state.time_used = trainer->resumed_time + cleat_seconds() - trainer->started;
+        cleat_checkpoint_content content = {.state = &trainer->state,
+                                            .model = copy.tensors[0],
+                                            .model_count = copy.count,
+                                            .optim = copy.optim,
+                                            .optim_count = 2 * copy.count,
+                                            .settings = settings.items,
+                                            .settings_count = settings.count};
+        status = cleat_checkpoint_save(trainer->folder, &content, best,
+                                       trainer->profile->run.keep_checkpoints, NULL, error);
+        trainer->last_checkpoint = cleat_seconds();
+    }
+    snapshot_free(&copy);
+    return status;
+}
+
+static cleat_status check_same_run(const cleat_trainer *trainer, const cleat_checkpoint *checkpoint,
+                                   cleat_error *error) {
+    char hash[33];
+    cleat_profile_hash(&trainer->resolved, hash);
+    if (!*checkpoint->state.profile_hash || strcmp(hash, checkpoint->state.profile_hash) == 0)
+        return CLEAT_OK;
+    char path[CLEAT_PATH + 32], differences[1024] = "";
+    cleat_profile *then = NULL;
+    snprintf(path, sizeof path, "%s/resolved.ini", trainer->folder);
+    if (cleat_profile_load(path, NULL, 0, &then, NULL) == CLEAT_OK) {
+        cleat_profile_differences(then, &trainer->resolved, differences, sizeof differences);
+        cleat_profile_destroy(then);
+    }
+    return cleat_fail(error, CLEAT_ERR_PROFILE,
+                      "%s was trained with other settings%s%s. Resume with the same profile, or start a run "
+                      "of its own with "
+                      "another --out",
+                      checkpoint->folder, *differences ? ": " : "", differences);
+}
+
+cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
+    cleat_checkpoint *checkpoint = NULL;
+    snapshot copy = {0};
+    cleat_status status = cleat_checkpoint_open_last(trainer->folder, &checkpoint, error);
+    if (status == CLEAT_OK) status = check_same_run(trainer, checkpoint, error);
+    if (status == CLEAT_OK) status = snapshot_make(trainer->session, &copy, error);
+    if (status == CLEAT_OK)
+        status = cleat_checkpoint_copy(checkpoint->model, copy.tensors[0], copy.count, error);
+    if (status == CLEAT_OK)
+        status = cleat_checkpoint_copy(checkpoint->optim, copy.optim, 2 * copy.count, error);
+    for (int k = 0; k < 3 && status == CLEAT_OK; ++k)
+        status = cleat_session_write_flat(trainer->session, k, copy.flat[k], error);
+    if (status == CLEAT_OK) {
+        trainer->state = checkpoint->state;
+        trainer->ring_read = trainer->state.step;
+        trainer->resumed_time = trainer->state.time_used;
+        cleat_log(CLEAT_LOG_INFO, "resumed from %s: epoch %lld, step %lld", checkpoint->folder,
+                  (long long)trainer->state.epoch, (long long)trainer->state.step);
+    }
+    snapshot_free(&copy);
+    cleat_checkpoint_close(checkpoint);
+    return status;
+}

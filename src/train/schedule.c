@@ -1,0 +1,81 @@
+/* The learning rate as a function of the step. */
+#include "train/schedule.h"
+
+#include <math.h>
+
+static const double pi = 3.14159265358979323846;
+
+double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double learning_rate, int64_t base_batch,
+                                  int64_t batch) {
+    if (scaling == CLEAT_LR_SCALING_NONE) return learning_rate;
+    double ratio = (double)batch / (double)base_batch;
+    return learning_rate * (scaling == CLEAT_LR_SCALING_LINEAR ? ratio : sqrt(ratio));
+}
+
+static cleat_status check(const cleat_schedule *schedule, cleat_error *error) {
+    if (schedule->warmup_steps >= schedule->total_steps)
+        return cleat_fail(error, CLEAT_ERR_PROFILE,
+                          "the warm-up of %lld optimizer steps is not shorter than the run of %lld: lower "
+                          "train.warmup_steps or train.warmup_epochs, or raise train.epochs",
+                          (long long)schedule->warmup_steps, (long long)schedule->total_steps);
+    if (schedule->warmup_steps > 0 && schedule->start > schedule->peak)
+        return cleat_fail(error, CLEAT_ERR_PROFILE,
+                          "the warm-up would fall: train.warmup_start_lr is %g, the scaled learning rate %g",
+                          schedule->start, schedule->peak);
+    if (schedule->floor > schedule->peak)
+        return cleat_fail(error, CLEAT_ERR_PROFILE,
+                          "train.min_learning_rate %g is above the scaled learning rate %g", schedule->floor,
+                          schedule->peak);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_per_epoch,
+                                   cleat_schedule *schedule, cleat_error *error) {
+    int64_t warmup_epochs = profile->train.warmup_epochs;
+    if (steps_per_epoch < 1)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a schedule needs at least one step an epoch, not %lld",
+                          (long long)steps_per_epoch);
+    cleat_schedule made = {
+        .type = (cleat_schedule_type)profile->train.schedule,
+        .peak = cleat_scaled_learning_rate((cleat_lr_scaling)profile->train.lr_scaling,
+                                           profile->train.learning_rate, profile->train.base_batch_size,
+                                           cleat_profile_effective_batch(profile)),
+        .start = profile->train.warmup_start_lr,
+        .floor = profile->train.min_learning_rate,
+        .gamma = profile->train.step_gamma,
+        .warmup_steps = warmup_epochs > 0 ? warmup_epochs * steps_per_epoch : profile->train.warmup_steps,
+        .decay_steps = profile->train.step_epochs * steps_per_epoch,
+        .total_steps = profile->train.epochs * steps_per_epoch,
+    };
+    cleat_status status = check(&made, error);
+    if (status == CLEAT_OK) *schedule = made;
+    return status;
+}
+
+static double cosine_rate(const cleat_schedule *schedule, int64_t step) {
+    int64_t warmup = schedule->warmup_steps, total = schedule->total_steps;
+    if (step >= total) return schedule->floor;
+    double done = (double)(step - warmup) / (double)(total - warmup);
+    return schedule->floor + (schedule->peak - schedule->floor) * 0.5 * (1 + cos(pi * done));
+}
+
+static double step_rate(const cleat_schedule *schedule, int64_t step) {
+    int64_t decays = schedule->decay_steps > 0 ? step / schedule->decay_steps : 0;
+    return fmax(schedule->floor, schedule->peak * pow(schedule->gamma, (double)decays));
+}
+
+double cleat_schedule_rate(const cleat_schedule *schedule, int64_t step) {
+    if (step < schedule->warmup_steps) {
+        double done = (double)step / (double)schedule->warmup_steps;
+        return schedule->start + (schedule->peak - schedule->start) * done;
+    }
+    switch (schedule->type) {
+    case CLEAT_SCHEDULE_CONSTANT:
+        break;
+    case CLEAT_SCHEDULE_COSINE:
+        return cosine_rate(schedule, step);
+    case CLEAT_SCHEDULE_STEP:
+        return step_rate(schedule, step);
+    }
+    return schedule->peak;
+}

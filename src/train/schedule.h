@@ -1,0 +1,38 @@
+/* The learning rate: a pure function of the optimizer step. */
+#ifndef CLEAT_SRC_SCHEDULE_H
+#define CLEAT_SRC_SCHEDULE_H
+
+#include "cleat/core.h"
+#include "cleat/profile.h"
+
+typedef struct cleat_schedule {
+    cleat_schedule_type type;
+    double peak;          /* the learning rate after scaling and warm-up */
+    double start;         /* at step 0, where there is a warm-up */
+    double floor;         /* the learning rate never falls below it after the warm-up */
+    double gamma;         /* CLEAT_SCHEDULE_STEP: the factor */
+    int64_t warmup_steps; /* 0: none */
+    int64_t decay_steps;  /* CLEAT_SCHEDULE_STEP: optimizer steps between two factors */
+    int64_t total_steps;  /* of the whole run */
+} cleat_schedule;
+
+/* learning_rate was chosen for base_batch samples a step; this is what it becomes for `batch` samples.
+ * linear: learning_rate * batch / base_batch (Goyal et al., "Accurate, Large Minibatch SGD", 2017);
+ * sqrt: learning_rate * sqrt(batch / base_batch) (Krizhevsky, "One weird trick", 2014). */
+double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double learning_rate, int64_t base_batch,
+                                  int64_t batch);
+
+/* The schedule of a profile whose epochs have `steps_per_epoch` optimizer steps (at least 1). Errors: a
+ * warm-up as long as the run or longer, a warm-up that starts above its end, a floor above the peak. */
+cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_per_epoch,
+                                   cleat_schedule *schedule, cleat_error *error);
+
+/* The learning rate of optimizer step `step` (the first is 0).
+ *   warm-up, step < W:  start + (peak - start) * step / W
+ *   constant:           peak
+ *   cosine:             floor + (peak - floor) * (1 + cos(pi * (step - W) / (T - W))) / 2     (T total steps;
+ * floor from T on) step:               max(floor, peak * gamma^floor(step / D)) (D decay steps, counted from
+ * 0) */
+double cleat_schedule_rate(const cleat_schedule *schedule, int64_t step);
+
+#endif

@@ -1,0 +1,280 @@
+/* Training: the loop. setup.c opens what it needs, save.c keeps what it did. */
+#include "train/trainer.h"
+
+#include "train/evaluate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+double cleat_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool stop_asked(const cleat_trainer *trainer) {
+    return trainer->options->stop && *trainer->options->stop;
+}
+
+static double time_used(const cleat_trainer *trainer) {
+    return trainer->resumed_time + cleat_seconds() - trainer->started;
+}
+
+static bool time_is_up(const cleat_trainer *trainer) {
+    return trainer->profile->run.time_budget > 0 &&
+           time_used(trainer) >= (double)trainer->profile->run.time_budget;
+}
+
+static void show_progress(cleat_trainer *trainer, double loss) {
+    char text[160];
+    double epoch = (double)trainer->state.step / (double)trainer->steps_per_epoch;
+    snprintf(text, sizeof text, "epoch %.2f/%lld  loss %.4f", epoch,
+             (long long)trainer->profile->train.epochs, loss);
+    cleat_progress_update(&trainer->progress, trainer->state.step, text, cleat_seconds(), false);
+}
+
+/* --- figures of past steps
+ * --------------------------------------------------------------------------------------- */
+
+/* Writes one ring row, (terms..., loss, norm), to the log; a figure that is not finite ends the run. */
+static cleat_status log_step(cleat_trainer *trainer, int64_t step, const float *row, cleat_error *error) {
+    int n_terms = cleat_model_terms(trainer->model);
+    cleat_metric metrics[CLEAT_FIGURES];
+    size_t count = 0;
+    float loss = row[n_terms], norm = row[n_terms + 1];
+    metrics[count++] = (cleat_metric){"loss", loss};
+    for (int i = 0; i < n_terms; ++i)
+        metrics[count++] = (cleat_metric){cleat_model_term(trainer->model, i), row[i]};
+    metrics[count++] = (cleat_metric){"grad_norm", norm};
+    metrics[count++] = (cleat_metric){"learning_rate", cleat_schedule_rate(&trainer->schedule, step)};
+    cleat_status status = cleat_metrics_log_write(trainer->log, "train", step / trainer->steps_per_epoch,
+                                                  step + 1, metrics, count, error);
+    if (status != CLEAT_OK) return status;
+    if (!isfinite(loss) || !isfinite(norm)) {
+        const char *first = "the gradient";
+        for (int i = n_terms; i-- > 0;)
+            if (!isfinite(row[i])) first = cleat_model_term(trainer->model, i);
+        return cleat_fail(
+            error, CLEAT_ERR_NAN,
+            "step %lld: %s is not finite (loss %g, gradient norm %g). The parameters stand as they were "
+            "before "
+            "that step; a smaller train.learning_rate or train.max_grad_norm, or a longer warm-up, may help",
+            (long long)step + 1, first, (double)loss, (double)norm);
+    }
+    return CLEAT_OK;
+}
+
+/* Reads the ring, which waits for the device, and logs the steps since the last time. */
+static cleat_status take_figures(cleat_trainer *trainer, cleat_error *error) {
+    int row = cleat_model_terms(trainer->model) + 2;
+    float ring[CLEAT_RING * CLEAT_FIGURES];
+    if (trainer->ring_read == trainer->state.step) return CLEAT_OK;
+    cleat_status status = cleat_exec_read(trainer->session->exec, 0, trainer->session->ring, ring, error);
+    for (; status == CLEAT_OK && trainer->ring_read < trainer->state.step; ++trainer->ring_read) {
+        const float *figures = ring + trainer->ring_read % CLEAT_RING * row;
+        status = log_step(trainer, trainer->ring_read, figures, error);
+        show_progress(trainer, figures[row - 2]);
+    }
+    return status;
+}
+
+/* --- one optimizer step
+ * ------------------------------------------------------------------------------------------- */
+
+/* Forward and backward of one micro-batch: gradients accumulate on the device. */
+static cleat_status run_micro_batch(cleat_trainer *trainer, int64_t window_samples, cleat_error *error) {
+    cleat_fed fed;
+    cleat_status status = cleat_feed_next(trainer->feed, &fed, error);
+    if (status != CLEAT_OK) return status;
+    const cleat_session_graph *graph = &trainer->session->train[fed.batch->bucket];
+    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, window_samples, trainer->state.seed,
+                          (uint64_t)trainer->state.micro_step);
+    status = cleat_feed_run(trainer->feed, graph, &fed, error);
+    cleat_feed_release(trainer->feed, &fed);
+    ++trainer->state.micro_step;
+    ++trainer->state.position;
+    return status;
+}
+
+/* Clip, AdamW, figures into the ring; the gradient is zero afterwards. */
+static cleat_status run_update(cleat_trainer *trainer, cleat_error *error) {
+    cleat_session *session = trainer->session;
+    cleat_staging *staging = trainer->updates[trainer->state.step % CLEAT_UPDATE_STAGINGS];
+    cleat_status status = cleat_staging_wait(staging, error);
+    if (status != CLEAT_OK) return status;
+    cleat_session_prepare_update(session, cleat_staging_data(staging),
+                                 cleat_schedule_rate(&trainer->schedule, trainer->state.step),
+                                 trainer->state.step);
+    status = cleat_exec_upload(session->exec, session->update.index, staging, error);
+    if (status == CLEAT_OK) status = cleat_exec_run(session->exec, session->update.index, error);
+    ++trainer->state.step;
+    return status;
+}
+
+/* A window of micro-batches is one optimizer step; its loss is the mean over all its samples, however many
+ * the last ones hold. */
+static cleat_status run_window(cleat_trainer *trainer, const cleat_batches *batches, cleat_error *error) {
+    int64_t first = trainer->state.position, last = first + trainer->accumulation, samples = 0;
+    if (last > trainer->batches) last = trainer->batches;
+    for (int64_t i = first; i < last; ++i) samples += cleat_batches_get(batches, (size_t)i)->count;
+    cleat_status status = CLEAT_OK;
+    for (int64_t i = first; i < last && status == CLEAT_OK; ++i)
+        status = run_micro_batch(trainer, samples, error);
+    if (status == CLEAT_OK) status = run_update(trainer, error);
+    if (status == CLEAT_OK && trainer->report->seconds_first_step == 0) {
+        status = cleat_exec_finish(trainer->session->exec, error);
+        trainer->report->seconds_first_step = cleat_seconds() - trainer->started;
+    }
+    if (status == CLEAT_OK &&
+        trainer->state.step - trainer->ring_read >= trainer->profile->run.log_every_steps)
+        status = take_figures(trainer, error);
+    return status;
+}
+
+/* --- an epoch
+ * ----------------------------------------------------------------------------------------------------- */
+
+static cleat_status checkpoint_by_time(cleat_trainer *trainer, cleat_error *error) {
+    int64_t minutes = trainer->profile->run.checkpoint_every_minutes;
+    if (minutes <= 0 || cleat_seconds() - trainer->last_checkpoint < 60.0 * (double)minutes) return CLEAT_OK;
+    return cleat_trainer_save(trainer, false, error);
+}
+
+/* Saves and says why the run ends here; it can be resumed. */
+static cleat_status leave(cleat_trainer *trainer, cleat_status why, cleat_error *error) {
+    cleat_status status = cleat_trainer_save(trainer, false, error);
+    if (status != CLEAT_OK) return status;
+    return cleat_fail(error, why, "%s at step %lld; the checkpoint in %s goes on with --resume",
+                      cleat_status_text(why), (long long)trainer->state.step, trainer->folder);
+}
+
+static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
+    cleat_draw draw = {.seed = trainer->state.seed, .epoch = (uint32_t)trainer->state.epoch};
+    cleat_batches *batches = NULL;
+    cleat_status status =
+        cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count,
+                             trainer->session->buckets, trainer->session->n_buckets, &draw, &batches, error);
+    if (status == CLEAT_OK)
+        status = cleat_feed_start(trainer->feed, batches, (size_t)trainer->state.position, &draw, error);
+    while (status == CLEAT_OK && trainer->state.position < trainer->batches) {
+        status = run_window(trainer, batches, error);
+        if (status == CLEAT_OK) status = checkpoint_by_time(trainer, error);
+        if (status == CLEAT_OK && stop_asked(trainer)) status = leave(trainer, CLEAT_ERR_INTERRUPTED, error);
+        if (status == CLEAT_OK && time_is_up(trainer)) status = leave(trainer, CLEAT_ERR_TIME_UP, error);
+    }
+    if (status == CLEAT_OK) status = take_figures(trainer, error);
+    cleat_batches_destroy(batches);
+    if (status != CLEAT_OK) return status;
+    trainer->state.position = 0;
+    ++trainer->state.epoch;
+    return CLEAT_OK;
+}
+
+/* --- evaluation
+ * --------------------------------------------------------------------------------------------------- */
+
+static bool is_better(const cleat_trainer *trainer, double metric) {
+    if (!isfinite(metric)) return false;
+    if (!trainer->state.has_best) return true;
+    return cleat_profile_metric_ascends(trainer->profile) ? metric > trainer->state.best_metric
+                                                          : metric < trainer->state.best_metric;
+}
+
+static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_figures *figures, cleat_error *error) {
+    cleat_metric metrics[CLEAT_FIGURES];
+    char text[512];
+    int used = snprintf(text, sizeof text, "epoch %lld:", (long long)trainer->state.epoch);
+    for (size_t i = 0; i < figures->count; ++i) {
+        metrics[i] = (cleat_metric){figures->items[i].name, figures->items[i].value};
+        if (used < (int)sizeof text)
+            used += snprintf(text + used, sizeof text - (size_t)used, "  %s %.4g", figures->items[i].name,
+                             figures->items[i].value);
+    }
+    cleat_progress_line(&trainer->progress, text);
+    return cleat_metrics_log_write(trainer->log, "eval", trainer->state.epoch, trainer->state.step, metrics,
+                                   figures->count, error);
+}
+
+static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *error) {
+    cleat_figures figures;
+    cleat_status status = cleat_evaluate_samples(trainer->session, trainer->feed, trainer->dataset,
+                                                 trainer->val, trainer->val_count, &figures, error);
+    if (status == CLEAT_OK) status = log_evaluation(trainer, &figures, error);
+    if (status != CLEAT_OK) return status;
+    double metric = cleat_figures_get(&figures, trainer->profile->run.metric);
+    *best = is_better(trainer, metric);
+    trainer->report->last = figures;
+    if (!*best) {
+        ++trainer->state.stale_evaluations;
+        return CLEAT_OK;
+    }
+    trainer->state.has_best = true;
+    trainer->state.best_metric = metric;
+    trainer->state.best_step = trainer->state.step;
+    trainer->state.stale_evaluations = 0;
+    trainer->report->best = figures;
+    return CLEAT_OK;
+}
+
+static bool due(int64_t epoch, int64_t every, int64_t last) {
+    return epoch == last || (every > 0 && epoch % every == 0);
+}
+
+/* What follows an epoch: evaluation, checkpoint, the decision to end early. */
+static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error *error) {
+    const cleat_profile *profile = trainer->profile;
+    bool best = false;
+    cleat_status status = CLEAT_OK;
+    if (due(trainer->state.epoch, profile->run.evaluate_every_epochs, profile->train.epochs) &&
+        trainer->val_count)
+        status = evaluate(trainer, &best, error);
+    if (status != CLEAT_OK) return status;
+    int64_t patience = profile->run.early_stopping_patience;
+    *early = patience > 0 && trainer->state.stale_evaluations >= patience;
+    if (best || *early ||
+        due(trainer->state.epoch, profile->run.checkpoint_every_epochs, profile->train.epochs))
+        status = cleat_trainer_save(trainer, best, error);
+    return status;
+}
+
+static cleat_status run(cleat_trainer *trainer, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    bool early = false;
+    while (status == CLEAT_OK && !early && trainer->state.epoch < trainer->profile->train.epochs) {
+        status = run_epoch(trainer, error);
+        if (status == CLEAT_OK) status = close_epoch(trainer, &early, error);
+    }
+    trainer->report->stopped_early = early;
+    return status;
+}
+
+static void fill_report(cleat_trainer *trainer) {
+    cleat_train_report *report = trainer->report;
+    snprintf(report->folder, sizeof report->folder, "%s", trainer->folder);
+    report->epochs = trainer->state.epoch;
+    report->steps = trainer->state.step;
+    report->best_step = trainer->state.best_step;
+    report->best_metric = trainer->state.has_best ? trainer->state.best_metric : NAN;
+    report->seconds = cleat_seconds() - trainer->started;
+    report->device_bytes = trainer->device ? cleat_device_peak(trainer->device) : 0;
+}
+
+cleat_status cleat_train(const cleat_profile *profile, const cleat_train_options *options,
+                         cleat_train_report *report, cleat_error *error) {
+    cleat_train_options defaults = {0};
+    cleat_trainer trainer = {.profile = profile,
+                             .options = options ? options : &defaults,
+                             .report = report,
+                             .started = cleat_seconds()};
+    *report = (cleat_train_report){0};
+    cleat_status status = cleat_trainer_open(&trainer, error);
+    if (status == CLEAT_OK) {
+        status = run(&trainer, error);
+        cleat_progress_end(&trainer.progress);
+    }
+    fill_report(&trainer);
+    cleat_trainer_close(&trainer);
+    return status;
+}

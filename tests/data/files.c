@@ -1,0 +1,79 @@
+/* Files and folders of the data tests. */
+#include "files.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *temporary(void) {
+    static char folder[64];
+    if (!*folder) {
+        snprintf(folder, sizeof folder, "/tmp/cleat-data-XXXXXX");
+        assert_non_null(mkdtemp(folder));
+    }
+    return folder;
+}
+
+const char *test_path(const char *name) {
+    static char paths[4][512];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", temporary(), name);
+    return path;
+}
+
+const char *test_folder(const char *name) {
+    const char *path = test_path(name);
+    if (mkdir(path, 0755) != 0) assert_int_equal(access(path, W_OK), 0);
+    return path;
+}
+
+void test_write(const char *path, const void *data, size_t size) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+void test_write_text(const char *path, const char *text) {
+    test_write(path, text, strlen(text));
+}
+
+char *test_read(const char *path, size_t *size) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    char *data = calloc(*size + 1, 1);
+    assert_non_null(data);
+    assert_int_equal(fread(data, 1, *size, file), *size);
+    fclose(file);
+    return data;
+}
+
+static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *walk) {
+    (void)about;
+    (void)kind;
+    (void)walk;
+    return remove(path);
+}
+
+int test_remove_all(void **state) {
+    (void)state;
+    nftw(temporary(), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return 0;
+}
+
+const char *test_shared_rna(void) {
+    static char path[512];
+    snprintf(path, sizeof path, "%s/../shared/data/rna_3d", CLEAT_SOURCE_DIR);
+    return access(path, R_OK) == 0 ? path : NULL;
+}

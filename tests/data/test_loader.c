@@ -1,0 +1,378 @@
+/* The loader: the same bytes in the same order whatever the number of threads, errors in their turn, and an
+ * end at any moment. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+
+enum { SAMPLES = 200, SLOTS = 9, SLOT_WORDS = 4096, GUARD = 0x5A5A5A5A };
+
+static int64_t lengths[SAMPLES];
+static uint32_t all[SAMPLES];
+static const cleat_bucket buckets[2] = {{16, 5}, {64, 3}};
+
+/* What the trainer provides: host memory, offsets, and a wait that fails the test when a slot is filled while
+ * it is "travelling". */
+typedef struct consumer {
+    fake_dataset fake;
+    int32_t memory[SLOTS][SLOT_WORDS];
+    void *slots[SLOTS];
+    pthread_mutex_t lock;
+    bool travelling[SLOTS];
+    int waits;
+    int fail_wait_at; /* the n-th wait fails; 0: none */
+    cpu_set_t used;   /* CPUs that filling threads may run on, all together */
+} consumer;
+
+/* values [B, L] at word 8, lengths [B] behind, matrix not wanted in bucket 1. */
+static int64_t field_offset(void *user, size_t bucket, size_t field) {
+    (void)user;
+    int64_t b = buckets[bucket].batch, l = buckets[bucket].length;
+    const int64_t words[3] = {8, 8 + b * l, bucket == 1 ? -1 : 8 + b * l + b};
+    return words[field] < 0 ? -1 : words[field] * 4;
+}
+
+static cleat_status slot_wait(void *user, size_t slot, cleat_error *error) {
+    consumer *c = user;
+    pthread_mutex_lock(&c->lock);
+    c->travelling[slot] = false; /* the transfer is done once somebody has waited for it */
+    bool fails = ++c->waits == c->fail_wait_at;
+    cpu_set_t mine;
+    if (sched_getaffinity(0, sizeof mine, &mine) == 0) CPU_OR(&c->used, &c->used, &mine);
+    pthread_mutex_unlock(&c->lock);
+    return fails ? cleat_fail(error, CLEAT_ERR_DEVICE, "the card has fallen off the bus") : CLEAT_OK;
+}
+
+static consumer *make_consumer(void) {
+    consumer *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    for (uint32_t i = 0; i < SAMPLES; ++i) {
+        lengths[i] = 1 + i * 2654435761u % 64;
+        all[i] = i;
+    }
+    c->fake = fake_make(lengths, SAMPLES);
+    c->fake.spin = 2000;
+    pthread_mutex_init(&c->lock, NULL);
+    for (int s = 0; s < SLOTS; ++s) {
+        c->slots[s] = c->memory[s];
+        for (int w = 0; w < SLOT_WORDS; ++w) c->memory[s][w] = GUARD;
+    }
+    return c;
+}
+
+static cleat_loader *make_loader(consumer *c, int workers, size_t slots, bool persistent) {
+    cleat_loader_setup setup = {.dataset = &c->fake.base,
+                                .buckets = buckets,
+                                .n_buckets = 2,
+                                .workers = workers,
+                                .persistent = persistent,
+                                .cpus = "any",
+                                .slots = c->slots,
+                                .n_slots = slots,
+                                .field_offset = field_offset,
+                                .slot_wait = slot_wait,
+                                .user = c};
+    cleat_loader *loader = NULL;
+    cleat_error error = {0};
+    if (cleat_loader_create(&setup, &loader, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    return loader;
+}
+
+static cleat_batches *make_batches(consumer *c, const cleat_draw *draw) {
+    cleat_batches *batches = NULL;
+    cleat_error error = {0};
+    assert_int_equal(cleat_batches_create(&c->fake.base, all, SAMPLES, buckets, 2, draw, &batches, &error),
+                     CLEAT_OK);
+    return batches;
+}
+
+/* FNV-1a over all that a batch wrote. */
+static void digest(uint64_t *hash, const void *data, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) *hash = (*hash ^ ((const unsigned char *)data)[i]) * 1099511628211u;
+}
+
+static void check_batch(const consumer *c, const cleat_loaded *loaded, const cleat_draw *draw) {
+    const cleat_batch *batch = loaded->batch;
+    const cleat_bucket *bucket = &buckets[batch->bucket];
+    const int32_t *words = c->memory[loaded->slot];
+    for (int w = 0; w < 8; ++w) assert_int_equal(words[w], GUARD);
+    for (int64_t b = 0; b < bucket->batch; ++b) {
+        const int32_t *values = words + 8 + b * bucket->length;
+        int64_t length = b < (int64_t)batch->count ? lengths[batch->samples[b]] : 0;
+        assert_int_equal(words[8 + bucket->batch * bucket->length + b], length);
+        for (int64_t i = 0; i < bucket->length; ++i)
+            assert_int_equal(values[i], i < length ? fake_value(batch->samples[b], i, draw) : -1);
+    }
+}
+
+/* Runs one pass from batch `first`, holding up to `held` slots; returns the digest of all bytes. */
+static uint64_t run_pass(consumer *c, cleat_loader *loader, const cleat_batches *batches, size_t first,
+                         const cleat_draw *draw, size_t held) {
+    cleat_error error = {0};
+    size_t keep[SLOTS], kept = 0;
+    uint64_t hash = 14695981039346656037u;
+    assert_int_equal(cleat_loader_start(loader, batches, first, draw, &error), CLEAT_OK);
+    for (size_t expected = first;; ++expected) {
+        cleat_loaded loaded;
+        if (cleat_loader_next(loader, &loaded, &error) != CLEAT_OK) fail_msg("%s", error.text);
+        if (!loaded.batch) {
+            assert_int_equal(expected, cleat_batches_count(batches));
+            break;
+        }
+        assert_int_equal(loaded.index, expected);
+        assert_ptr_equal(loaded.batch, cleat_batches_get(batches, expected));
+        pthread_mutex_lock(&c->lock);
+        assert_false(c->travelling[loaded.slot]);
+        c->travelling[loaded.slot] = true;
+        pthread_mutex_unlock(&c->lock);
+        check_batch(c, &loaded, draw);
+        int64_t words = buckets[loaded.batch->bucket].batch * (buckets[loaded.batch->bucket].length + 1);
+        digest(&hash, c->memory[loaded.slot] + 8, (size_t)words * 4);
+        keep[kept++] = loaded.slot;
+        if (kept == held) {
+            cleat_loader_release(loader, keep[0]);
+            memmove(keep, keep + 1, --kept * sizeof *keep);
+        }
+    }
+    while (kept) cleat_loader_release(loader, keep[--kept]);
+    return hash;
+}
+
+static void any_number_of_workers_gives_the_same_bytes(void **state) {
+    (void)state;
+    static const struct {
+        int workers;
+        size_t slots, held;
+        bool persistent;
+    } rows[] = {{0, 1, 1, true}, {0, 3, 2, false}, {1, 2, 1, true},  {1, 4, 2, false},
+                {4, 9, 2, true}, {4, 9, 8, true},  {4, 2, 2, false}, {7, 5, 1, true}};
+    uint64_t first_digest[3] = {0};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; ++r) {
+        consumer *c = make_consumer();
+        cleat_loader *loader = make_loader(c, rows[r].workers, rows[r].slots, rows[r].persistent);
+        for (uint32_t epoch = 0; epoch < 3; ++epoch) {
+            const cleat_draw draw = {11, epoch};
+            cleat_batches *batches = make_batches(c, &draw);
+            uint64_t hash = run_pass(c, loader, batches, epoch == 2 ? 10 : 0, &draw, rows[r].held);
+            if (!r) first_digest[epoch] = hash;
+            assert_true(hash == first_digest[epoch]);
+            cleat_batches_destroy(batches);
+        }
+        cleat_batches *batches = make_batches(c, NULL);
+        run_pass(c, loader, batches, 0, NULL, rows[r].held);
+        cleat_loader_stats stats = cleat_loader_statistics(loader);
+        assert_int_equal(stats.batches, 4 * cleat_batches_count(batches) - 10);
+        assert_true(stats.fill_seconds > 0 && stats.wait_seconds > 0);
+        cleat_loader_destroy(loader);
+        cleat_batches_destroy(batches);
+        free(c);
+    }
+    assert_true(first_digest[0] != first_digest[1]);
+}
+
+static void an_error_arrives_in_its_turn(void **state) {
+    (void)state;
+    for (int workers = 0; workers <= 4; workers += 2) {
+        consumer *c = make_consumer();
+        cleat_batches *batches = make_batches(c, NULL);
+        cleat_loader *loader = make_loader(c, workers, 6, true);
+        c->fake.bad_sample = cleat_batches_get(batches, 12)->samples[1];
+        cleat_error error = {0};
+        cleat_loaded loaded;
+        assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
+        for (int i = 0; i < 12; ++i) {
+            assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_OK);
+            cleat_loader_release(loader, loaded.slot);
+        }
+        for (int again = 0; again < 2; ++again) {
+            memset(&error, 0, sizeof error);
+            assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_ERR_FORMAT);
+            assert_int_equal(error.status, CLEAT_ERR_FORMAT);
+            assert_non_null(strstr(error.text, "data.bin:7: sample"));
+        }
+        assert_int_equal(cleat_loader_next(loader, &loaded, NULL), CLEAT_ERR_FORMAT);
+        c->fake.bad_sample = SIZE_MAX; /* mended: a new pass works */
+        run_pass(c, loader, batches, 0, NULL, 1);
+
+        c->waits = 0;
+        c->fail_wait_at = 5;
+        assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
+        cleat_status status = CLEAT_OK;
+        while (status == CLEAT_OK && (status = cleat_loader_next(loader, &loaded, &error)) == CLEAT_OK)
+            cleat_loader_release(loader, loaded.slot);
+        assert_int_equal(status, CLEAT_ERR_DEVICE);
+        assert_non_null(strstr(error.text, "fallen off the bus"));
+        cleat_loader_destroy(loader);
+        cleat_batches_destroy(batches);
+        free(c);
+    }
+}
+
+static void ends_at_any_moment(void **state) {
+    (void)state;
+    for (int taken = 0; taken < 25; ++taken) {
+        consumer *c = make_consumer();
+        cleat_batches *batches = make_batches(c, NULL);
+        cleat_loader *loader = make_loader(c, 1 + taken % 4, (size_t)(2 + taken % 5), taken % 2);
+        cleat_error error = {0};
+        assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
+        cleat_loaded loaded = {0};
+        for (int i = 0; i < taken; ++i) {
+            assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_OK);
+            if (i + 1 < taken) cleat_loader_release(loader, loaded.slot); /* the last one stays held */
+        }
+        if (taken % 3 == 0) {
+            cleat_loader_stop(loader);
+            assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_ERR_ARGUMENT);
+        }
+        if (taken % 3 == 1) { /* another pass, one slot still held by the last */
+            assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
+            cleat_loaded other;
+            assert_int_equal(cleat_loader_next(loader, &other, &error), CLEAT_OK);
+            assert_int_equal(other.index, 0);
+            if (taken) assert_int_not_equal(other.slot, loaded.slot);
+        }
+        cleat_loader_destroy(loader);
+        cleat_batches_destroy(batches);
+        free(c);
+    }
+    cleat_loader_destroy(NULL);
+}
+
+static void refuses_bad_use(void **state) {
+    (void)state;
+    consumer *c = make_consumer();
+    cleat_error error = {0};
+    for (int workers = 0; workers <= 2; workers += 2) {
+        cleat_loader *loader = make_loader(c, workers, 2, true);
+        cleat_batches *batches = make_batches(c, NULL);
+        cleat_loaded loaded;
+        assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_ERR_ARGUMENT);
+        assert_int_equal(cleat_loader_start(loader, batches, 1000, NULL, &error), CLEAT_ERR_ARGUMENT);
+        assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
+        assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_OK);
+        assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_OK);
+        assert_int_equal(cleat_loader_next(loader, &loaded, &error),
+                         CLEAT_ERR_ARGUMENT); /* both slots held */
+        assert_non_null(strstr(error.text, "release"));
+        cleat_loader_release(loader, loaded.slot);
+        cleat_loader_release(loader, loaded.slot); /* twice: nothing happens */
+        cleat_loader_release(loader, 77);
+        assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_OK);
+        assert_int_equal(loaded.index, 2);
+        const cleat_bucket other[3] = {{20, 9}, {50, 9}, {64, 9}};
+        cleat_batches *foreign = NULL;
+        assert_int_equal(cleat_batches_create(&c->fake.base, all, SAMPLES, other, 3, NULL, &foreign, &error),
+                         CLEAT_OK);
+        assert_int_equal(cleat_loader_start(loader, foreign, 0, NULL, &error), CLEAT_ERR_ARGUMENT);
+        cleat_batches_destroy(foreign);
+        cleat_loader_destroy(loader);
+        cleat_batches_destroy(batches);
+    }
+    cleat_loader *loader = NULL;
+    cleat_loader_setup setup = {.dataset = &c->fake.base, .buckets = buckets, .n_buckets = 2};
+    assert_int_equal(cleat_loader_create(&setup, &loader, &error), CLEAT_ERR_ARGUMENT);
+    setup.slots = c->slots;
+    setup.n_slots = 2;
+    setup.field_offset = field_offset;
+    setup.workers = -1;
+    assert_int_equal(cleat_loader_create(&setup, &loader, &error), CLEAT_ERR_ARGUMENT);
+    setup.workers = 100000;
+    assert_int_equal(cleat_loader_create(&setup, &loader, &error), CLEAT_ERR_ARGUMENT);
+    assert_null(loader);
+    assert_int_equal(cleat_loader_slots(0, 2, 1), 2);
+    assert_int_equal(cleat_loader_slots(4, 2, 2), 10);
+    free(c);
+}
+
+static void stays_inside_the_allowed_cpus(void **state) {
+    (void)state;
+    consumer *c = make_consumer();
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &before)) ++cpu;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    char list[32];
+    snprintf(list, sizeof list, "%d-4095", cpu); /* wider than what is allowed */
+    for (int i = 0; i < 2; ++i) {
+        cleat_loader_setup setup = {.dataset = &c->fake.base,
+                                    .buckets = buckets,
+                                    .n_buckets = 2,
+                                    .workers = 2,
+                                    .cpus = i ? "100000" : list,
+                                    .slots = c->slots,
+                                    .n_slots = 3,
+                                    .field_offset = field_offset,
+                                    .slot_wait = slot_wait,
+                                    .user = c};
+        cleat_loader *loader = NULL;
+        cleat_error error = {0};
+        CPU_ZERO(&c->used);
+        assert_int_equal(cleat_loader_create(&setup, &loader, &error), CLEAT_OK);
+        cleat_batches *batches = make_batches(c, NULL);
+        run_pass(c, loader, batches, 0, NULL, 1);
+        assert_true(CPU_EQUAL(&c->used, &one));
+        cleat_loader_destroy(loader);
+        cleat_batches_destroy(batches);
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    free(c);
+}
+
+static void goes_where_the_card_is(void **state) {
+    (void)state;
+    consumer *c = make_consumer();
+    cpu_set_t before, last;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    int cpu = CPU_SETSIZE - 1;
+    while (!CPU_ISSET(cpu, &before)) --cpu;
+    CPU_ZERO(&last);
+    CPU_SET(cpu, &last);
+    char list[16];
+    snprintf(list, sizeof list, "%d", cpu);
+    cleat_loader_setup setup = {.dataset = &c->fake.base,
+                                .buckets = buckets,
+                                .n_buckets = 2,
+                                .workers = 2,
+                                .cpus = list,
+                                .slots = c->slots,
+                                .n_slots = 3,
+                                .field_offset = field_offset,
+                                .slot_wait = slot_wait,
+                                .user = c};
+    cleat_loader *loader = NULL;
+    cleat_error error = {0};
+    assert_int_equal(cleat_loader_create(&setup, &loader, &error), CLEAT_OK);
+    cleat_batches *batches = make_batches(c, NULL);
+    run_pass(c, loader, batches, 0, NULL, 1);
+    assert_true(CPU_EQUAL(&c->used, &last));
+    cpu_set_t after;
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&before, &after)); /* the caller's own thread is left alone */
+    cleat_loader_destroy(loader);
+    cleat_batches_destroy(batches);
+    free(c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_number_of_workers_gives_the_same_bytes),
+        cmocka_unit_test(an_error_arrives_in_its_turn),
+        cmocka_unit_test(ends_at_any_moment),
+        cmocka_unit_test(refuses_bad_use),
+        cmocka_unit_test(stays_inside_the_allowed_cpus),
+        cmocka_unit_test(goes_where_the_card_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,32 @@
+#include "open_device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+cleat_device *open_device(void) {
+    cleat_device *device = NULL;
+    cleat_error error;
+    const char *selector = getenv("CLEAT_TEST_DEVICE");
+    cleat_status status = cleat_device_open(selector ? selector : "auto", &device, &error);
+    if (status == CLEAT_OK) return device;
+    fprintf(stderr, "%s\n", error.text);
+    exit(status == CLEAT_ERR_NOT_FOUND ? 77 : 1);
+}
+
+void make_folder(char *path, size_t size) {
+    snprintf(path, size, "/tmp/cleat-device-XXXXXX");
+    if (!mkdtemp(path)) abort();
+}
+
+void remove_folder(const char *path) {
+    char command[256];
+    snprintf(command, sizeof command, "rm -r '%s'", path);
+    if (system(command) != 0) abort();
+}
+
+void put_file(const char *folder, const char *name, const char *text) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0) abort();
+}

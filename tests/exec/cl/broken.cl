@@ -1,0 +1,5 @@
+#include "common.clh"
+
+__kernel void broken_kernel(TENSOR(float, x)) {
+    AT(x)[0] = this_name_is_not_declared;
+}

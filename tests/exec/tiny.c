@@ -1,0 +1,106 @@
+/* The operations of tiny.h. */
+#include "tiny.h"
+
+#include "graph/launch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct affine {
+    float factor;
+    int delay;
+    tiny_fault fault;
+} affine;
+
+static cleat_status infer_affine(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0];
+    return cleat_set_output(node, 0, CLEAT_F32, x->rank, x->shape, error);
+}
+
+static cleat_status bind_affine(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                cleat_error *error) {
+    static const char *const files[] = {
+        [TINY_MISSING_FILE] = "no_such_file.cl", [TINY_BROKEN_SOURCE] = "broken.cl"};
+    const affine *attr = (const void *)node->attr;
+    const char *file = attr->fault == TINY_MISSING_FILE || attr->fault == TINY_BROKEN_SOURCE
+                           ? files[attr->fault]
+                           : "tiny.cl";
+    int64_t n = cleat_tensor_elements(node->out[0]);
+    (void)error;
+    cleat_launch_kernel(binder, node, file,
+                        attr->fault == TINY_MISSING_KERNEL ? "tiny_nothing" : "tiny_affine", CLEAT_F32);
+    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_tensor(binder, node->in[1]);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_f32(binder, attr->factor);
+    cleat_launch_i32(binder, attr->delay);
+    cleat_launch_i64(binder, n);
+    if (attr->fault != TINY_FEW_ARGUMENTS)
+        cleat_launch_i64(binder, node->in[1] ? cleat_tensor_elements(node->in[1]) : 1);
+    size_t huge = (size_t)facts->max_work_group * 2;
+    if (attr->fault == TINY_HUGE_GROUP)
+        cleat_launch_range(binder, 1, &huge, &huge);
+    else
+        cleat_launch_items(binder, n);
+    return CLEAT_OK;
+}
+
+static const cleat_variant affine_variants[] = {{.name = "plain", .bind = bind_affine}, {0}};
+static const cleat_op affine_op = {.name = "tiny_affine", .infer = infer_affine, .variants = affine_variants};
+
+cleat_tensor *tiny_affine(cleat_graph *graph, cleat_tensor *x, cleat_tensor *bias, float factor, int delay,
+                          tiny_fault fault) {
+    affine attr = {factor, delay, fault};
+    cleat_tensor *in[] = {x, bias};
+    cleat_node *node = cleat_emit(graph, &affine_op, &attr, sizeof attr, in, 2);
+    return node ? node->out[0] : NULL;
+}
+
+static cleat_status infer_accumulate(cleat_node *node, cleat_error *error) {
+    (void)error;
+    cleat_set_output_state(node, 0, node->in[1]);
+    return CLEAT_OK;
+}
+
+static int64_t accumulate_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return 64 + cleat_tensor_bytes(node->in[0]);
+}
+
+static cleat_status bind_accumulate(const cleat_node *node, const cleat_device_facts *facts,
+                                    cleat_binder *binder, cleat_error *error) {
+    int64_t n = cleat_tensor_elements(node->in[0]);
+    (void)facts, (void)error;
+    cleat_launch_kernel(binder, node, "tiny.cl", "tiny_copy", CLEAT_F32);
+    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_workspace(binder, 64, 4);
+    cleat_launch_i64(binder, n);
+    cleat_launch_items(binder, n);
+    cleat_launch_kernel(binder, node, "tiny.cl", "tiny_add", CLEAT_F32);
+    cleat_launch_workspace(binder, 64, 4);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_i64(binder, n);
+    cleat_launch_items(binder, n);
+    return CLEAT_OK;
+}
+
+static const cleat_variant accumulate_variants[] = {
+    {.name = "plain", .workspace = accumulate_workspace, .bind = bind_accumulate}, {0}};
+static const cleat_op accumulate_op = {
+    .name = "tiny_accumulate", .infer = infer_accumulate, .variants = accumulate_variants};
+
+void tiny_accumulate(cleat_graph *graph, cleat_tensor *x, cleat_tensor *total) {
+    cleat_tensor *in[] = {x, total};
+    cleat_emit(graph, &accumulate_op, NULL, 0, in, 2);
+}
+
+cleat_device *tiny_open_device(void) {
+    cleat_device *device = NULL;
+    cleat_error error;
+    const char *selector = getenv("CLEAT_TEST_DEVICE");
+    setenv("CLEAT_KERNEL_DIR", CLEAT_SOURCE_DIR "/tests/exec/cl", 1);
+    cleat_status status = cleat_device_open(selector ? selector : "auto", &device, &error);
+    if (status == CLEAT_OK) return device;
+    fprintf(stderr, "%s\n", error.text);
+    exit(status == CLEAT_ERR_NOT_FOUND ? 77 : 1);
+}

@@ -1,0 +1,28 @@
+/* Operations for the exec tests only: their kernels come from tests/exec/cl through CLEAT_KERNEL_DIR. */
+#ifndef CLEAT_TESTS_TINY_H
+#define CLEAT_TESTS_TINY_H
+
+#include "graph/graph.h"
+
+/* What a launch is made to do wrong. */
+typedef enum tiny_fault {
+    TINY_FINE,
+    TINY_MISSING_FILE,
+    TINY_MISSING_KERNEL,
+    TINY_BROKEN_SOURCE,
+    TINY_FEW_ARGUMENTS,
+    TINY_HUGE_GROUP,
+} tiny_fault;
+
+/* y = x * factor + bias, bias may be NULL. x f32 [n], bias f32 [m] -> f32 [n]. `delay` makes the kernel slow.
+ */
+cleat_tensor *tiny_affine(cleat_graph *graph, cleat_tensor *x, cleat_tensor *bias, float factor, int delay,
+                          tiny_fault fault);
+/* total += x, through a workspace. Both f32 [n]; total is a state. */
+void tiny_accumulate(cleat_graph *graph, cleat_tensor *x, cleat_tensor *total);
+
+/* Opens $CLEAT_TEST_DEVICE (default "auto") with kernels from tests/exec/cl; exits with 77 where there is no
+ * device. */
+cleat_device *tiny_open_device(void);
+
+#endif

@@ -1,0 +1,191 @@
+/* Operations that compute nothing; see fake_ops.h. */
+#include "fake_ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/launch.h"
+
+typedef struct fake_attr {
+    int64_t rows, columns, workspace;
+    int32_t n_out; /* norm and attention: columns of their second output */
+} fake_attr;
+
+static const fake_attr *attr_of(const cleat_node *node) {
+    return (const fake_attr *)(const void *)node->attr;
+}
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const fake_attr *attr = attr_of(node);
+    int64_t shape[] = {attr->rows, attr->columns};
+    cleat_status status = CLEAT_OK;
+    for (int i = 0; i < attr->n_out && status == CLEAT_OK; ++i)
+        status = cleat_set_output(node, i, CLEAT_F32, 2, shape, error);
+    return status;
+}
+
+static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return attr_of(node)->workspace;
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, struct cleat_binder *binder,
+                         cleat_error *error) {
+    (void)node, (void)facts, (void)binder, (void)error;
+    return CLEAT_OK;
+}
+
+static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node, (void)facts;
+    return "it is Sunday";
+}
+
+static const cleat_variant plain[] = {{"plain", NULL, workspace, bind}, {NULL, NULL, NULL, NULL}};
+static const cleat_variant refusing[] = {
+    {"fast", refuse, NULL, bind}, {"slow", refuse, NULL, bind}, {NULL, NULL, NULL, NULL}};
+
+const cleat_op fake_op = {.name = "fake", .infer = infer, .variants = plain};
+const cleat_op fake_op_in_place = {.name = "fake_in_place", .infer = infer, .variants = plain, .share = 1};
+const cleat_op fake_op_in_place_both = {
+    .name = "fake_in_place_both", .infer = infer, .variants = plain, .share = 3};
+const cleat_op fake_op_refused = {.name = "fake_refused", .infer = infer, .variants = refusing};
+
+cleat_node *fake_emit(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in, int n_out,
+                      int64_t rows, int64_t columns, int64_t bytes) {
+    fake_attr attr = {rows, columns, bytes, n_out};
+    return cleat_emit(graph, op, &attr, sizeof attr, in, n_in);
+}
+
+cleat_tensor *fake_unary(cleat_graph *graph, const cleat_op *op, cleat_tensor *x) {
+    cleat_node *node = x ? fake_emit(graph, op, &x, 1, 1, x->shape[0], x->shape[1], 0) : NULL;
+    return node ? node->out[0] : NULL;
+}
+
+static cleat_status infer_update(cleat_node *node, cleat_error *error) {
+    (void)error;
+    cleat_set_output_state(node, 0, node->in[node->n_in - 1]);
+    return CLEAT_OK;
+}
+
+void fake_update(cleat_graph *graph, cleat_tensor *const *in, int n_in, cleat_tensor *persistent) {
+    static const cleat_op op = {.name = "fake_update", .infer = infer_update, .variants = plain, .share = 1};
+    fake_attr attr = {0};
+    cleat_tensor *all[CLEAT_MAX_IN];
+    for (int i = 0; i < n_in; ++i) all[i] = in[i];
+    all[n_in] = persistent;
+    cleat_emit(graph, &op, &attr, sizeof attr, all, n_in + 1);
+}
+
+static cleat_status infer_view(cleat_node *node, cleat_error *error) {
+    int64_t shape[] = {1, cleat_tensor_elements(node->in[0])};
+    cleat_status status = cleat_set_output(node, 0, node->in[0]->dtype, 2, shape, error);
+    if (status == CLEAT_OK) node->out[0]->base = node->in[0]->base ? node->in[0]->base : node->in[0];
+    return status;
+}
+
+cleat_tensor *fake_view(cleat_graph *graph, cleat_tensor *x) {
+    static const cleat_op op = {.name = "fake_view", .infer = infer_view};
+    cleat_node *node = x ? cleat_emit(graph, &op, NULL, 0, &x, 1) : NULL;
+    return node ? node->out[0] : NULL;
+}
+
+/* --- a transformer --- */
+
+/* Gradient nodes; the addend of the only target of the second kind is its in[1]. */
+static const cleat_op fake_grad = {.name = "fake_grad", .variants = plain};
+static const cleat_op fake_grad_in_place = {.name = "fake_grad_in_place", .variants = plain, .share = 3};
+
+static void emit_grads(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in,
+                       cleat_tensor *const *targets, int n_targets, int64_t bytes) {
+    fake_attr attr = {.workspace = bytes};
+    cleat_emit_grads(graph, op, &attr, sizeof attr, in, n_in, targets, n_targets);
+}
+
+/* in: x, weight, residual or NULL */
+static void linear_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_tensor *x = node->in[0], *weight = node->in[1];
+    emit_grads(graph, &fake_grad, (cleat_tensor *[]){dout[0], x, weight}, 3, (cleat_tensor *[]){x, weight}, 2,
+               cleat_tensor_bytes(weight) / 3);
+    if (node->in[2]) emit_grads(graph, &fake_grad_in_place, &dout[0], 1, &node->in[2], 1, 0);
+}
+
+/* in: x, gamma; out: y, row statistics */
+static void norm_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    emit_grads(graph, &fake_grad, (cleat_tensor *[]){dout[0], node->in[0], node->in[1], node->out[1]}, 4,
+               node->in, 2, cleat_tensor_bytes(node->in[1]) * 64);
+}
+
+static void gelu_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    emit_grads(graph, &fake_grad_in_place, (cleat_tensor *[]){dout[0], node->in[0]}, 2, node->in, 1, 0);
+}
+
+/* in: qkv; out: y, log-sum-exp */
+static void attention_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    emit_grads(graph, &fake_grad, (cleat_tensor *[]){dout[0], node->in[0], node->out[0], node->out[1]}, 4,
+               node->in, 1, cleat_tensor_bytes(node->out[1]));
+}
+
+static cleat_status infer_with_rows(cleat_node *node, cleat_error *error) {
+    const fake_attr *attr = attr_of(node);
+    int64_t shape[] = {attr->rows, attr->columns}, statistics[] = {attr->rows, attr->n_out};
+    cleat_status status = cleat_set_output(node, 0, CLEAT_F32, 2, shape, error);
+    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 2, statistics, error) : status;
+}
+
+static const cleat_op linear_op = {
+    .name = "linear", .infer = infer, .backward = linear_backward, .variants = plain};
+static const cleat_op norm_op = {
+    .name = "norm", .infer = infer_with_rows, .backward = norm_backward, .variants = plain};
+static const cleat_op gelu_op = {
+    .name = "gelu", .infer = infer, .backward = gelu_backward, .variants = plain};
+static const cleat_op attention_op = {
+    .name = "attention", .infer = infer_with_rows, .backward = attention_backward, .variants = plain};
+
+static cleat_tensor *param(cleat_graph *graph, const char *name, int layer, int64_t rows, int64_t columns) {
+    char full[CLEAT_NAME];
+    int64_t shape[] = {rows, columns};
+    snprintf(full, sizeof full, "blocks.%d.%s", layer, name);
+    return cleat_param(graph, full, 2, shape, (cleat_init){CLEAT_INIT_ZERO, 0});
+}
+
+static cleat_tensor *first(const cleat_node *node) {
+    return node ? node->out[0] : NULL;
+}
+
+static cleat_tensor *linear(cleat_graph *graph, const char *name, int layer, cleat_tensor *x, int64_t columns,
+                            cleat_tensor *residual) {
+    if (!x) return NULL;
+    cleat_tensor *in[] = {x, param(graph, name, layer, columns, x->shape[1]), residual};
+    return first(fake_emit(graph, &linear_op, in, 3, 1, x->shape[0], columns, 0));
+}
+
+static cleat_tensor *norm(cleat_graph *graph, const char *name, int layer, cleat_tensor *x) {
+    if (!x) return NULL;
+    cleat_tensor *in[] = {x, param(graph, name, layer, 1, x->shape[1])};
+    return first(fake_emit(graph, &norm_op, in, 2, 2, x->shape[0], x->shape[1], 0));
+}
+
+cleat_tensor *fake_transformer_build(cleat_graph *graph, const fake_transformer *shape) {
+    int64_t one = 1;
+    cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 1, &shape->rows);
+    cleat_tensor *seed = cleat_input(graph, "seed", CLEAT_F32, 2, (int64_t[]){one, one});
+    cleat_tensor *embedding[] = {tokens, param(graph, "table", 0, 64, shape->width)};
+    cleat_tensor *x = first(fake_emit(graph, &linear_op, embedding, 2, 1, shape->rows, shape->width, 0));
+    for (int l = 0; l < shape->layers && x; ++l) {
+        cleat_scope(graph, "blocks.%d.", l);
+        cleat_tensor *qkv = linear(graph, "qkv", l, norm(graph, "n1", l, x), 3 * shape->width, NULL);
+        cleat_tensor *heads = qkv ? first(fake_emit(graph, &attention_op, &qkv, 1, (int)shape->heads,
+                                                    shape->rows, shape->width, 0))
+                                  : NULL;
+        x = linear(graph, "proj", l, heads, shape->width, x);
+        cleat_tensor *hidden = linear(graph, "up", l, norm(graph, "n2", l, x), shape->hidden, NULL);
+        x = linear(graph, "down", l, fake_unary(graph, &gelu_op, hidden), shape->width, x);
+    }
+    cleat_scope(graph, NULL);
+    cleat_tensor *logits = linear(graph, "head", 0, norm(graph, "final", 0, x), 12, NULL);
+    cleat_tensor *loss_in[] = {logits, NULL};
+    cleat_tensor *loss = logits ? first(fake_emit(graph, &gelu_op, loss_in, 1, 1, 1, 1, 0)) : NULL;
+    cleat_keep(graph, loss);
+    if (shape->train && loss) cleat_backward(graph, loss, seed);
+    return loss;
+}

@@ -1,0 +1,49 @@
+/* Comparing what a device computed with what it should have: one place that decides what "close enough"
+ * means.
+ *
+ * Nothing passes by accident: every test is written "passes only if", so that a NaN in any operand fails. */
+#ifndef CLEAT_TESTS_COMPARE_H
+#define CLEAT_TESTS_COMPARE_H
+
+#include "cleat/graph.h"
+
+/* Unit roundoff: the largest relative error of rounding to nearest, 2^-p for p significant bits.
+ * f32 2^-24, f16 2^-11, bf16 2^-8. Integers: 0. */
+double compare_roundoff(cleat_dtype dtype);
+
+/* The value `x` has after a round trip through `dtype` (nearest, ties to even; f16 overflows to infinity). */
+double compare_round(cleat_dtype dtype, double x);
+
+/* A tensor's bytes to doubles and back (rounding as above). Integers are exact. */
+void compare_decode(cleat_dtype dtype, const void *bytes, int64_t count, double *values);
+void compare_encode(cleat_dtype dtype, const double *values, int64_t count, void *bytes);
+
+/* How far from the reference a tensor may be:
+ *
+ *   |got - want| <= u(dtype) |want| + (storage_units u(storage) + f32_units u(f32) sqrt(length)) scale +
+ * tiny(dtype)
+ *
+ *   u(dtype) |want|   the one rounding of the stored result; dtype is that of the compared tensor
+ *   scale             the size of the terms that are summed (largest |term| one expects, or sqrt of the sum
+ * of squares for `length` 1): errors of a sum are relative to its terms, not to its result f32_units f32
+ * roundings that each of `length` terms suffers; errors of random sign grow with sqrt(length) storage_units
+ * values rounded to the storage type on the way (0 for a kernel that keeps all in f32) tiny(dtype)       half
+ * the spacing of f16 near zero, 2^-25; 2^-126 for the others */
+typedef struct compare_tolerance {
+    double scale;
+    double length;
+    double f32_units;
+    double storage_units;
+} compare_tolerance;
+
+double compare_bound(compare_tolerance tolerance, cleat_dtype dtype, cleat_dtype storage, double want);
+
+/* Passes only if got and want are equal, or both finite and |got - want| <= bound with a finite bound >= 0.
+ */
+bool compare_close(double got, double want, double bound);
+
+/* The first index that does not pass, or -1. `failures` (may be NULL) gets their number. */
+int64_t compare_arrays(const double *got, const double *want, int64_t count, compare_tolerance tolerance,
+                       cleat_dtype dtype, cleat_dtype storage, int64_t *failures);
+
+#endif

@@ -1,0 +1,547 @@
+/* Runs described op tests over rows, storage types, variants and device shapes. See harness.h. */
+#include "harness.h"
+
+#include "cleat/ops.h"
+#include "core/philox.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_SAMPLES = 24, MOST_FAILURES = 6 };
+
+static cleat_device *device;
+static int failures_printed;
+
+cleat_device *op_device(void) {
+    return device;
+}
+
+static const char *setting(const char *name, const char *fallback) {
+    const char *value = getenv(name);
+    return value && *value ? value : fallback;
+}
+
+uint64_t op_seed(void) {
+    return strtoull(setting("CLEAT_TEST_SEED", "1"), NULL, 10);
+}
+
+static bool verbose(void) {
+    return *setting("CLEAT_TEST_VERBOSE", "") != 0;
+}
+
+/* --- declarations
+ * ---------------------------------------------------------------------------------------------- */
+
+static bool is_float(cleat_dtype dtype) {
+    return cleat_is_storage(dtype);
+}
+
+/* Random values of a declared tensor, rounded to its type. Once a case: graphs are rebuilt with the same
+ * values. */
+static void draw(op_case *c, op_tensor *t, int index) {
+    if (t->values) return;
+    t->count = cleat_tensor_elements(t->tensor);
+    t->values = calloc((size_t)t->count, sizeof *t->values);
+    t->dvalues = calloc((size_t)t->count, sizeof *t->dvalues);
+    cleat_random random = cleat_random_stream(c->seed, (uint32_t)c->row, (uint32_t)index);
+    for (int64_t i = 0; i < t->count; ++i) {
+        double u = cleat_random_uniform(&random);
+        t->values[i] =
+            is_float(t->tensor->dtype) ? t->lo + (t->hi - t->lo) * u : t->lo + floor((t->hi - t->lo + 1) * u);
+    }
+    if (c->test->fill) c->test->fill(c, index, t->values, t->count);
+    for (int64_t i = 0; i < t->count; ++i) t->values[i] = compare_round(t->tensor->dtype, t->values[i]);
+}
+
+static op_tensor *declare(op_case *c, cleat_tensor *tensor, double lo, double hi, bool wants_grad) {
+    if (c->input_count == OP_TENSORS) fail_msg("more than %d inputs", OP_TENSORS);
+    int index = c->input_count++;
+    op_tensor *t = &c->inputs[index];
+    t->tensor = t->used = tensor;
+    t->dout = NULL;
+    t->lo = lo;
+    t->hi = hi;
+    t->wants_grad = wants_grad;
+    if (tensor) draw(c, t, index);
+    return t;
+}
+
+/* tensor + 0: the same values in memory that nodes own. */
+static cleat_tensor *through_add(op_case *c, cleat_tensor *tensor) {
+    char name[CLEAT_NAME];
+    snprintf(name, sizeof name, "%.50s.zero", tensor->name);
+    return cleat_add(c->graph, tensor,
+                     cleat_input(c->graph, name, tensor->dtype, tensor->rank, tensor->shape));
+}
+
+static cleat_tensor *declare_input(op_case *c, const char *name, cleat_dtype dtype, int rank,
+                                   const int64_t *shape, double lo, double hi, bool wants_grad) {
+    cleat_tensor *tensor = cleat_input(c->graph, name, dtype, rank, shape);
+    if (wants_grad) cleat_want_grad(c->graph, tensor);
+    op_tensor *t = declare(c, tensor, lo, hi, wants_grad);
+    if (tensor && c->chained && is_float(dtype)) t->used = through_add(c, tensor);
+    return t->used;
+}
+
+cleat_tensor *op_input(op_case *c, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
+                       double lo, double hi) {
+    return declare_input(c, name, dtype, rank, shape, lo, hi, is_float(dtype) && !c->test->no_backward);
+}
+
+cleat_tensor *op_constant(op_case *c, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
+                          double lo, double hi) {
+    return declare_input(c, name, dtype, rank, shape, lo, hi, false);
+}
+
+cleat_tensor *op_param(op_case *c, const char *name, int rank, const int64_t *shape, double lo, double hi) {
+    cleat_tensor *tensor = cleat_param(c->graph, name, rank, shape, (cleat_init){0});
+    return declare(c, tensor, lo, hi, !c->test->no_backward)->tensor;
+}
+
+void op_output(op_case *c, cleat_tensor *output) {
+    if (c->output_count == OP_TENSORS) fail_msg("more than %d outputs", OP_TENSORS);
+    int index = c->output_count++;
+    op_tensor *t = &c->outputs[index];
+    t->tensor = output;
+    t->dout = NULL;
+    if (!output) return;
+    cleat_keep(c->graph, output);
+    if (t->values) return;
+    t->count = cleat_tensor_elements(output);
+    t->values = calloc((size_t)t->count, sizeof *t->values);
+    t->dvalues = calloc((size_t)t->count, sizeof *t->dvalues);
+    cleat_random random = cleat_random_stream(c->seed, (uint32_t)c->row, 1000u + (uint32_t)index);
+    for (int64_t i = 0; i < t->count; ++i)
+        t->dvalues[i] = compare_round(output->dtype, 2 * cleat_random_uniform(&random) - 1);
+}
+
+/* --- expected values
+ * ------------------------------------------------------------------------------------------- */
+
+static void input_values(const op_case *c, const double **in) {
+    for (int i = 0; i < c->input_count; ++i) in[i] = c->inputs[i].values;
+}
+
+/* sum over outputs of dout * reference(inputs) */
+static double objective(const op_case *c, const double *const *in, double *const *scratch) {
+    long double sum = 0;
+    c->test->reference(c, in, scratch);
+    for (int k = 0; k < c->output_count; ++k)
+        for (int64_t i = 0; i < c->outputs[k].count; ++i)
+            sum += (long double)c->outputs[k].dvalues[i] * scratch[k][i];
+    return (double)sum;
+}
+
+/* Fourth-order central difference by element `e` of input `t`; the error is h^4 f'''''/30. */
+static double difference(const op_case *c, const op_tensor *t, int64_t e, const double *const *in,
+                         double *const *scratch) {
+    double x = t->values[e], h = 1e-3 * fmax(1.0, fabs(x)), f[4];
+    const double step[4] = {-2, -1, 1, 2};
+    for (int k = 0; k < 4; ++k) {
+        t->values[e] = x + step[k] * h;
+        f[k] = objective(c, in, scratch);
+    }
+    t->values[e] = x;
+    return (8 * (f[2] - f[1]) - (f[3] - f[0])) / (12 * h);
+}
+
+/* Elements whose gradient is differenced: all of a small tensor; else the ends and random ones. */
+static int64_t sample(const op_tensor *t, int64_t k, int64_t samples, cleat_random *random) {
+    if (samples >= t->count) return k;
+    if (k < 2) return k ? t->count - 1 : 0;
+    return cleat_random_below(random, (uint32_t)t->count);
+}
+
+static bool expect_gradient(op_case *c, int index, const double *const *in, double *const *scratch,
+                            double f) {
+    op_tensor *t = &c->inputs[index];
+    bool analytic = c->test->gradient != NULL, good = true;
+    if (!analytic)
+        for (int64_t i = 0; i < t->count; ++i) t->dvalues[i] = NAN; /* not compared */
+    int64_t samples = c->test->samples ? c->test->samples : DEFAULT_SAMPLES;
+    if (samples > t->count) samples = t->count;
+    cleat_random random = cleat_random_stream(c->seed, (uint32_t)c->row, 2000u + (uint32_t)index);
+    for (int64_t k = 0; k < samples; ++k) {
+        int64_t e = sample(t, k, samples, &random);
+        double by_difference = difference(c, t, e, in, scratch);
+        double bound = 1e-6 * fabs(by_difference) + 1e-9 * (1 + fabs(f));
+        if (analytic && !compare_close(t->dvalues[e], by_difference, bound)) {
+            print_error(
+                "%s row %d: the test's own gradient of input %d is %.12g at %lld, differences say %.12g\n",
+                c->test->op, c->row, index, t->dvalues[e], (long long)e, by_difference);
+            good = false;
+        }
+        if (!analytic) t->dvalues[e] = by_difference;
+    }
+    return good;
+}
+
+static bool expect(op_case *c) {
+    const double *in[OP_TENSORS], *dout[OP_TENSORS];
+    double *out[OP_TENSORS], *scratch[OP_TENSORS], *din[OP_TENSORS];
+    input_values(c, in);
+    for (int k = 0; k < c->output_count; ++k) {
+        out[k] = c->outputs[k].values;
+        dout[k] = c->outputs[k].dvalues;
+        scratch[k] = calloc((size_t)c->outputs[k].count, sizeof(double));
+    }
+    for (int i = 0; i < c->input_count; ++i) din[i] = c->inputs[i].wants_grad ? c->inputs[i].dvalues : NULL;
+    c->test->reference(c, in, out);
+    bool good = true;
+    if (!c->test->no_backward) {
+        if (c->test->gradient) c->test->gradient(c, in, dout, din);
+        double f = objective(c, in, scratch);
+        for (int i = 0; i < c->input_count; ++i)
+            if (c->inputs[i].wants_grad) good = expect_gradient(c, i, in, scratch, f) && good;
+    }
+    for (int k = 0; k < c->output_count; ++k) free(scratch[k]);
+    return good;
+}
+
+/* --- one run
+ * --------------------------------------------------------------------------------------------------- */
+
+static void describe(const op_case *c, char *text, size_t size) {
+    int used = snprintf(text, size, "%s row %d {", c->test->op, c->row);
+    int dims = OP_DIMS;
+    while (dims > 1 && c->dims[dims - 1] == 0) --dims;
+    for (int i = 0; i < dims; ++i)
+        used += snprintf(text + used, size - (size_t)used, "%s%lld", i ? ", " : "", (long long)c->dims[i]);
+    snprintf(text + used, size - (size_t)used, "} %s variant %d shape %s%s seed %llu",
+             cleat_dtype_name(c->storage), c->variant, c->shape->name, c->chained ? " chained" : "",
+             (unsigned long long)c->seed);
+}
+
+static bool complain(const op_case *c, const char *format, ...) CLEAT_PRINTF(2, 3);
+static bool complain(const op_case *c, const char *format, ...) {
+    char where[256], what[512];
+    if (++failures_printed > 40) return false;
+    describe(c, where, sizeof where);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    print_error("%s: %s\n", where, what);
+    return false;
+}
+
+/* `want` NaN: not compared, but must be finite. */
+static bool compare_tensor(const op_case *c, const char *what, const cleat_tensor *tensor, const double *got,
+                           const double *want, compare_tolerance tolerance) {
+    int64_t count = cleat_tensor_elements(tensor), failed = 0, first = -1;
+    for (int64_t i = 0; i < count; ++i) {
+        bool known = !isnan(want[i]);
+        double bound = compare_bound(tolerance, tensor->dtype, c->storage, want[i]);
+        if (known ? compare_close(got[i], want[i], bound) : isfinite(got[i])) continue;
+        if (first < 0) first = i;
+        ++failed;
+    }
+    if (first < 0) return true;
+    return complain(c, "%s %s[%lld] is %.9g, should be %.9g, off by %.3g, tolerance %.3g (%lld of %lld fail)",
+                    what, tensor->name, (long long)first, got[first], want[first],
+                    fabs(got[first] - want[first]),
+                    compare_bound(tolerance, tensor->dtype, c->storage, want[first]), (long long)failed,
+                    (long long)count);
+}
+
+static void write_inputs(op_case *c, op_rig *rig) {
+    for (int i = 0; i < c->input_count; ++i) op_rig_write(rig, c->inputs[i].tensor, c->inputs[i].values);
+    for (size_t i = 0; i < c->graph->tensor_count; ++i) {
+        const cleat_tensor *t = c->graph->tensors[i];
+        if (t->role != CLEAT_ROLE_INPUT || !strstr(t->name, ".zero")) continue;
+        double *zero = calloc((size_t)cleat_tensor_elements(t), sizeof *zero);
+        op_rig_write(rig, t, zero);
+        free(zero);
+    }
+}
+
+/* The gradient that arrives at input i of a chained case from elsewhere. */
+static double addend(const op_case *c, int i, int64_t e) {
+    const op_tensor *t = &c->inputs[i];
+    return t->dout ? compare_round(t->tensor->dtype, ((double)((e * 7 + i) % 17) - 8) / 8) : 0;
+}
+
+static void write_gradients(op_case *c, op_rig *rig) {
+    for (int k = 0; k < c->output_count; ++k)
+        if (c->outputs[k].dout) op_rig_write(rig, c->outputs[k].dout, c->outputs[k].dvalues);
+    for (int i = 0; i < c->input_count; ++i) {
+        op_tensor *t = &c->inputs[i];
+        double *values = calloc((size_t)t->count, sizeof *values);
+        if (t->tensor->role == CLEAT_ROLE_PARAMETER && t->wants_grad)
+            op_rig_write(rig, cleat_gradient(c->graph, t->tensor), values);
+        if (t->dout) {
+            for (int64_t e = 0; e < t->count; ++e) values[e] = addend(c, i, e);
+            op_rig_write(rig, t->dout, values);
+        }
+        free(values);
+    }
+}
+
+static const cleat_tensor *gradient_of(const op_case *c, int i) {
+    return c->inputs[i].wants_grad ? cleat_gradient(c->graph, c->inputs[i].used) : NULL;
+}
+
+static bool check_outputs(op_case *c, op_rig *rig) {
+    bool good = true;
+    for (int k = 0; k < c->output_count; ++k) {
+        op_tensor *t = &c->outputs[k];
+        double *got = calloc((size_t)t->count, sizeof *got);
+        op_rig_read(rig, t->tensor, got);
+        good =
+            compare_tensor(c, "output", t->tensor, got, t->values, c->test->tolerance(c, k, false)) && good;
+        free(got);
+    }
+    return good;
+}
+
+/* `times`: how often the backward pass has added to the parameter gradients. */
+static bool check_gradients(op_case *c, op_rig *rig, int times) {
+    bool good = true;
+    for (int i = 0; i < c->input_count; ++i) {
+        op_tensor *t = &c->inputs[i];
+        const cleat_tensor *gradient = gradient_of(c, i);
+        if (!t->wants_grad) continue;
+        if (!gradient) {
+            good = complain(c, "input %s has no gradient", t->tensor->name);
+            continue;
+        }
+        bool param = t->tensor->role == CLEAT_ROLE_PARAMETER;
+        double *got = calloc((size_t)t->count, sizeof *got), *want = calloc((size_t)t->count, sizeof *want);
+        for (int64_t e = 0; e < t->count; ++e)
+            want[e] = (param ? times : 1) * t->dvalues[e] + addend(c, i, e);
+        compare_tolerance tolerance = c->test->tolerance(c, i, true);
+        tolerance.scale *= param ? times : 1;
+        op_rig_read(rig, gradient, got);
+        good = compare_tensor(c, times > 1 ? "accumulated gradient" : "gradient", gradient, got, want,
+                              tolerance) &&
+               good;
+        free(got);
+        free(want);
+    }
+    return good;
+}
+
+/* All results, one after the other; `values` NULL: only counts them. */
+static int64_t collect(op_case *c, op_rig *rig, double *values) {
+    int64_t count = 0;
+    for (int k = 0; k < c->output_count; ++k) {
+        if (values) op_rig_read(rig, c->outputs[k].tensor, values + count);
+        count += c->outputs[k].count;
+    }
+    for (int i = 0; i < c->input_count; ++i) {
+        const cleat_tensor *gradient = gradient_of(c, i);
+        if (!gradient) continue;
+        if (values) op_rig_read(rig, gradient, values + count);
+        count += c->inputs[i].count;
+    }
+    return count;
+}
+
+static void run_once(op_case *c, op_rig *rig, bool fresh) {
+    if (fresh) {
+        op_rig_poison(rig);
+        write_inputs(c, rig);
+        write_gradients(c, rig);
+        op_rig_watch(rig);
+    }
+    op_rig_run(rig, 0, -1);
+}
+
+static bool run_case(op_case *c) {
+    op_rig rig;
+    if (!op_rig_open(&rig, c->graph, c->shape, c->test->op, c->variant)) return complain(c, "not run");
+    run_once(c, &rig, true);
+    bool good = check_outputs(c, &rig);
+    good = check_gradients(c, &rig, 1) && good;
+    if (!op_rig_untouched(&rig)) good = complain(c, "wrote outside its memory");
+    int64_t count = collect(c, &rig, NULL);
+    double *first = calloc((size_t)count, sizeof *first), *second = calloc((size_t)count, sizeof *second);
+    collect(c, &rig, first);
+    run_once(c, &rig, true);
+    collect(c, &rig, second);
+    if (memcmp(first, second, (size_t)count * sizeof *first) != 0)
+        good = complain(c, "two runs with the same inputs differ in their bits");
+    if (good && c->store->count && !c->test->no_backward) {
+        run_once(c, &rig, false);
+        good = check_gradients(c, &rig, 2);
+    }
+    free(first);
+    free(second);
+    op_rig_close(&rig);
+    return good;
+}
+
+/* --- all cases of a test
+ * --------------------------------------------------------------------------------------- */
+
+static void arrive(op_case *c, op_tensor *at, cleat_tensor *tensor, const char *what, int i) {
+    char name[CLEAT_NAME];
+    snprintf(name, sizeof name, "%s.%d", what, i);
+    at->dout = cleat_input(c->graph, name, tensor->dtype, tensor->rank, tensor->shape);
+}
+
+static void differentiate(op_case *c) {
+    cleat_tensor *outs[2 * OP_TENSORS], *douts[2 * OP_TENSORS];
+    int n = 0;
+    for (int k = 0; k < c->output_count; ++k) {
+        arrive(c, &c->outputs[k], c->outputs[k].tensor, "dout", k);
+        outs[n] = c->outputs[k].tensor;
+        douts[n++] = c->chained ? through_add(c, c->outputs[k].dout) : c->outputs[k].dout;
+    }
+    for (int i = 0; c->chained && i < c->input_count; ++i) {
+        op_tensor *t = &c->inputs[i];
+        if (!t->wants_grad || t->used == t->tensor) continue;
+        arrive(c, t, t->tensor, "addend", i);
+        outs[n] = t->used;
+        douts[n++] = through_add(c, t->dout);
+    }
+    cleat_backward_from(c->graph, outs, douts, n);
+    for (int i = 0; i < c->input_count; ++i)
+        if (c->inputs[i].wants_grad) cleat_keep(c->graph, cleat_gradient(c->graph, c->inputs[i].used));
+}
+
+static bool build_case(op_case *c) {
+    cleat_error error = {0};
+    c->input_count = c->output_count = 0;
+    if (cleat_store_create(&c->store, &error) != CLEAT_OK ||
+        cleat_graph_create(c->store, "test", &c->graph, &error) != CLEAT_OK)
+        return complain(c, "%s", error.text);
+    c->test->build(c);
+    if (cleat_graph_status(c->graph, &error) == CLEAT_OK && !c->test->no_backward) differentiate(c);
+    if (cleat_graph_status(c->graph, &error) != CLEAT_OK) return complain(c, "%s", error.text);
+    return true;
+}
+
+static void clear_graph(op_case *c) {
+    cleat_graph_destroy(c->graph);
+    cleat_store_destroy(c->store);
+    c->graph = NULL;
+    c->store = NULL;
+}
+
+static void clear_values(op_case *c) {
+    for (int i = 0; i < OP_TENSORS; ++i) {
+        free(c->inputs[i].values);
+        free(c->inputs[i].dvalues);
+        free(c->outputs[i].values);
+        free(c->outputs[i].dvalues);
+    }
+}
+
+static bool under_test(const op_case *c, const cleat_node *node) {
+    return node->op->variants && strncmp(node->op->name, c->test->op, strlen(c->test->op)) == 0;
+}
+
+/* Whether any node under test has variant number `v`, and whether one of them accepts it. */
+static bool has_variant(const op_case *c, int v, bool *accepted) {
+    bool any = false;
+    cleat_device_facts facts = op_facts(c->shape);
+    *accepted = false;
+    for (size_t i = 0; i < c->graph->node_count; ++i) {
+        const cleat_node *node = c->graph->nodes[i];
+        int count = 0;
+        while (under_test(c, node) && node->op->variants[count].name) ++count;
+        if (v >= count) continue;
+        any = true;
+        const cleat_variant *variant = &node->op->variants[v];
+        const char *why = variant->refuse ? variant->refuse(node, &facts) : NULL;
+        if (!why) *accepted = true;
+        if (why && verbose()) print_message("  %s refuses %s: %s\n", variant->name, node->op->name, why);
+    }
+    return any;
+}
+
+static bool run_variants(op_case *c) {
+    bool good = true, accepted;
+    for (c->variant = 0; has_variant(c, c->variant, &accepted); ++c->variant) {
+        if (c->variant > 0 && !accepted) continue;
+        if (verbose()) {
+            char text[256];
+            describe(c, text, sizeof text);
+            print_message("  %s\n", text);
+        }
+        good = run_case(c) && good;
+    }
+    if (c->variant == 0) good = complain(c, "the graph has no node of this op");
+    c->variant = 0;
+    return good;
+}
+
+/* f32: plain and chained; the others alternate, to save time. */
+static bool skips(const op_case *c) {
+    return c->storage != CLEAT_F32 && !c->test->no_backward &&
+           (c->row + c->storage) % 2 == (c->chained ? 0 : 1);
+}
+
+static bool run_row(const op_test *test, int row, cleat_dtype storage) {
+    static const op_shape *const shapes[] = {&op_shape_cpu, &op_shape_gpu, &op_shape_gpu64};
+    const char *only_shape = setting("CLEAT_TEST_SHAPE", NULL);
+    op_case c = {.test = test,
+                 .row = row,
+                 .dims = test->rows[row],
+                 .storage = storage,
+                 .shape = shapes[0],
+                 .seed = op_seed()};
+    bool good = true, expected = false;
+    for (int chained = 0; chained < 2; ++chained) {
+        c.chained = chained;
+        if (skips(&c)) continue;
+        c.shape = shapes[0];
+        bool built = build_case(&c);
+        if (built && !expected) good = expect(&c) && good;
+        expected = expected || built;
+        for (int s = 0; built && s < (storage == CLEAT_F32 ? 3 : 2); ++s) {
+            c.shape = shapes[s];
+            if (only_shape && strcmp(only_shape, c.shape->name) != 0) continue;
+            good = run_variants(&c) && good;
+        }
+        good = built && good;
+        clear_graph(&c);
+    }
+    clear_values(&c);
+    return good;
+}
+
+static void run_described(void **state) {
+    const op_test *test = *state;
+    const char *only_row = setting("CLEAT_TEST_ROW", NULL),
+               *only_storage = setting("CLEAT_TEST_STORAGE", NULL);
+    static const cleat_dtype storages[] = {CLEAT_F32, CLEAT_F16, CLEAT_BF16};
+    int failed = 0;
+    failures_printed = 0;
+    for (int row = 0; row < test->row_count; ++row) {
+        if (only_row && atoi(only_row) != row) continue;
+        for (int s = 0; s < 3 && failed < MOST_FAILURES; ++s) {
+            if (only_storage && strcmp(only_storage, cleat_dtype_name(storages[s])) != 0) continue;
+            if (test->only && !(test->only >> storages[s] & 1)) continue;
+            if (!run_row(test, row, storages[s])) ++failed;
+        }
+    }
+    assert_int_equal(failed, 0);
+}
+
+static void print_log(void *user, cleat_log_level level, const char *text) {
+    (void)user, (void)level;
+    print_message("log: %s\n", text);
+}
+
+int op_main(const op_test *tests, size_t count, const struct CMUnitTest *extra, size_t extra_count) {
+    cleat_error error = {0};
+    cleat_set_log(print_log, NULL, verbose() ? CLEAT_LOG_DEBUG : CLEAT_LOG_WARNING);
+    if (cleat_device_open(setting("CLEAT_TEST_DEVICE", "auto"), &device, &error) != CLEAT_OK) {
+        print_message("skipped, no device: %s\n", error.text);
+        return 77;
+    }
+    struct CMUnitTest *all = calloc(count + extra_count, sizeof *all);
+    for (size_t i = 0; i < count; ++i)
+        all[i] = (struct CMUnitTest){.name = tests[i].title ? tests[i].title : tests[i].op,
+                                     .test_func = run_described,
+                                     .initial_state = (void *)(uintptr_t)&tests[i]};
+    if (extra_count) memcpy(all + count, extra, extra_count * sizeof *extra);
+    int failed = _cmocka_run_group_tests("ops", all, count + extra_count, NULL, NULL);
+    free(all);
+    cleat_device_close(device);
+    return failed;
+}

@@ -1,0 +1,201 @@
+/* Multi-head self-attention with hidden rows. */
+#include "harness.h"
+
+#include "cleat/ops.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* dims: B, L, H, D / H, which lengths */
+enum { BATCH, LENGTH, HEADS, HEAD, LENGTHS };
+
+/* "which lengths": no tensor; every slot another length, 0, 1 and L among them; the same with NaN in all
+ * hidden rows, because nobody may read them. */
+enum { NONE, MIXED, MIXED_NAN };
+
+static int64_t length_of(const op_case *c, int64_t b) {
+    const int64_t all = c->dims[LENGTH], some[] = {all, 0, 1, (all + 1) / 2, all - 1};
+    return c->dims[LENGTHS] == NONE ? all : some[b % 5];
+}
+
+static void build(op_case *c) {
+    const int64_t batch = c->dims[BATCH], width = c->dims[HEADS] * c->dims[HEAD];
+    const int64_t shape[] = {batch, c->dims[LENGTH], 3 * width};
+    cleat_tensor *qkv = op_input(c, "qkv", c->storage, 3, shape, -2, 2), *lengths = NULL;
+    if (c->dims[LENGTHS] != NONE) lengths = op_constant(c, "lengths", CLEAT_I32, 1, &batch, 0, 0);
+    op_output(c, cleat_attention(c->graph, qkv, lengths, (int)c->dims[HEADS]));
+}
+
+static void fill(const op_case *c, int tensor, double *values, int64_t count) {
+    if (tensor == 1)
+        for (int64_t b = 0; b < count; ++b) values[b] = (double)length_of(c, b);
+    if (tensor != 0 || c->dims[LENGTHS] != MIXED_NAN) return;
+    int64_t row = 3 * c->dims[HEADS] * c->dims[HEAD], slot = c->dims[LENGTH] * row;
+    for (int64_t b = 0; b < c->dims[BATCH]; ++b)
+        for (int64_t i = length_of(c, b) * row; i < slot; ++i) values[b * slot + i] = NAN;
+}
+
+/* One head of one slot: where its rows begin, and how far apart they are. */
+typedef struct head {
+    int64_t rows, row, size; /* that exist; elements between rows of qkv; D / H */
+    const double *q, *k, *v;
+    int64_t q_at, y_at; /* elements into qkv and y; rows of y are row / 3 apart */
+} head;
+
+static head head_at(const op_case *c, const double *qkv, int64_t b, int64_t h) {
+    int64_t size = c->dims[HEAD], width = c->dims[HEADS] * size, first = b * c->dims[LENGTH];
+    int64_t at = first * 3 * width + h * size;
+    return (head){.rows = length_of(c, b),
+                  .row = 3 * width,
+                  .size = size,
+                  .q = qkv + at,
+                  .k = qkv + at + width,
+                  .v = qkv + at + 2 * width,
+                  .q_at = at,
+                  .y_at = first * width + h * size};
+}
+
+static double dot(const double *a, const double *b, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
+/* weight [rows] = softmax over the keys of query i */
+static void softmax(const head *a, int64_t i, double *weight) {
+    double top = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < a->rows; ++j) {
+        weight[j] = dot(a->q + i * a->row, a->k + j * a->row, a->size) / sqrt((double)a->size);
+        top = fmax(top, weight[j]);
+    }
+    for (int64_t j = 0; j < a->rows; ++j) sum += weight[j] = exp(weight[j] - top);
+    for (int64_t j = 0; j < a->rows; ++j) weight[j] /= sum;
+}
+
+static void reference(const op_case *c, const double *const *in, double *const *out) {
+    int64_t width = c->dims[HEADS] * c->dims[HEAD];
+    double *weight = malloc((size_t)c->dims[LENGTH] * sizeof *weight);
+    memset(out[0], 0, (size_t)(c->dims[BATCH] * c->dims[LENGTH] * width) * sizeof *out[0]);
+    for (int64_t b = 0; b < c->dims[BATCH]; ++b)
+        for (int64_t h = 0; h < c->dims[HEADS]; ++h) {
+            head a = head_at(c, in[0], b, h);
+            for (int64_t i = 0; i < a.rows; ++i) {
+                softmax(&a, i, weight);
+                for (int64_t j = 0; j < a.rows; ++j)
+                    for (int64_t d = 0; d < a.size; ++d)
+                        out[0][a.y_at + i * width + d] += weight[j] * a.v[j * a.row + d];
+            }
+        }
+    free(weight);
+}
+
+static void add_scaled(double *to, const double *from, double scale, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) to[i] += scale * from[i];
+}
+
+static void gradient(const op_case *c, const double *const *in, const double *const *dout,
+                     double *const *din) {
+    int64_t width = c->dims[HEADS] * c->dims[HEAD];
+    double *weight = malloc((size_t)c->dims[LENGTH] * sizeof *weight);
+    double *dweight = malloc((size_t)c->dims[LENGTH] * sizeof *dweight);
+    for (int64_t b = 0; b < c->dims[BATCH]; ++b)
+        for (int64_t h = 0; h < c->dims[HEADS]; ++h) {
+            head a = head_at(c, in[0], b, h);
+            double *dq = din[0] + a.q_at, *dk = dq + width, *dv = dk + width;
+            for (int64_t i = 0; i < a.rows; ++i) {
+                const double *dy = dout[0] + a.y_at + i * width;
+                double mean = 0;
+                softmax(&a, i, weight);
+                for (int64_t j = 0; j < a.rows; ++j)
+                    mean += weight[j] * (dweight[j] = dot(dy, a.v + j * a.row, a.size));
+                for (int64_t j = 0; j < a.rows; ++j) {
+                    double dscore = weight[j] * (dweight[j] - mean) / sqrt((double)a.size);
+                    add_scaled(dq + i * a.row, a.k + j * a.row, dscore, a.size);
+                    add_scaled(dk + j * a.row, a.q + i * a.row, dscore, a.size);
+                    add_scaled(dv + j * a.row, dy, weight[j], a.size);
+                }
+            }
+        }
+    free(weight);
+    free(dweight);
+}
+
+/* Outputs are means of values below 2, gradients sums of terms of like size over at most L rows, of which few
+ * weigh much. A score has D / H terms and an error of some f32 roundings, which is the relative error of its
+ * weight. Backward takes dy * y from the rounded y. */
+static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
+    (void)tensor;
+    return (compare_tolerance){.scale = is_gradient ? 4 : 2,
+                               .length = (double)c->dims[HEAD],
+                               .f32_units = is_gradient ? 4 : 2,
+                               .storage_units = is_gradient ? 2 : 0};
+}
+
+static const op_row rows[] = {{1, 1, 1, 8},
+                              {2, 2, 2, 16, MIXED},
+                              {5, 17, 4, 12, MIXED_NAN},
+                              {2, 63, 8, 8},
+                              {5, 64, 1, 32, MIXED},
+                              {5, 65, 2, 32, MIXED_NAN},
+                              {5, 130, 2, 64, MIXED},
+                              {5, 67, 2, 17, MIXED_NAN},
+                              {1, 90, 1, 128},
+                              {3, 33, 1, 1, MIXED},
+                              {1, 300, 2, 40}};
+
+static const op_test test = {.op = "attention",
+                             .rows = rows,
+                             .row_count = sizeof rows / sizeof rows[0],
+                             .build = build,
+                             .fill = fill,
+                             .reference = reference,
+                             .gradient = gradient,
+                             .tolerance = tolerance,
+                             .samples = 4};
+
+/* --- what it refuses
+ * ------------------------------------------------------------------------------------------- */
+
+typedef struct bad_call {
+    int64_t shape[3];
+    int rank, heads;
+    cleat_dtype dtype, lengths;
+    int64_t slots;
+    const char *says;
+} bad_call;
+
+static void test_inputs_that_do_not_fit(void **state) {
+    (void)state;
+    static const bad_call calls[] = {
+        {{2, 3, 24}, 3, 5, CLEAT_F32, CLEAT_I32, 2, "5 heads"},
+        {{2, 3, 24}, 3, 0, CLEAT_F32, CLEAT_I32, 2, "0 heads"},
+        {{2, 3, 24}, 2, 1, CLEAT_F32, CLEAT_I32, 2, "[B, L, 3D]"},
+        {{2, 3, 24}, 3, 1, CLEAT_I32, CLEAT_I32, 2, "f32, f16 or bf16"},
+        {{2, 3, 387}, 3, 1, CLEAT_F32, CLEAT_I32, 2, "129 elements"},
+        {{2, 3, 24}, 3, 1, CLEAT_F32, CLEAT_F32, 2, "lengths"},
+        {{2, 3, 24}, 3, 1, CLEAT_F32, CLEAT_I32, 3, "lengths"},
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; ++i) {
+        const bad_call *bad = &calls[i];
+        cleat_store *store;
+        cleat_graph *graph;
+        cleat_error error = {0};
+        assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+        assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+        cleat_tensor *qkv = cleat_input(graph, "qkv", bad->dtype, bad->rank, bad->shape);
+        cleat_tensor *lengths = cleat_input(graph, "lengths", bad->lengths, 1, &bad->slots);
+        assert_null(cleat_attention(graph, NULL, lengths, 1));
+        assert_int_equal(cleat_graph_status(graph, NULL), CLEAT_OK);
+        assert_null(cleat_attention(graph, qkv, lengths, bad->heads));
+        assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
+        assert_non_null(strstr(error.text, bad->says));
+        cleat_graph_destroy(graph);
+        cleat_store_destroy(store);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest extra[] = {cmocka_unit_test(test_inputs_that_do_not_fit)};
+    return op_main(&test, 1, extra, 1);
+}

@@ -1,0 +1,89 @@
+/* Layer normalisation. */
+#include "harness.h"
+
+#include "cleat/ops.h"
+
+#include <math.h>
+
+static const float eps = 1e-5f;
+
+/* dims: rows, width, offset of x, x is a constant */
+static void build(op_case *c) {
+    const int64_t shape[] = {c->dims[0], c->dims[1]}, width[] = {c->dims[1]};
+    double offset = (double)c->dims[2];
+    cleat_tensor *x = c->dims[3] ? op_constant(c, "x", c->storage, 2, shape, offset - 2, offset + 2)
+                                 : op_input(c, "x", c->storage, 2, shape, offset - 2, offset + 2);
+    cleat_tensor *gamma = op_param(c, "gamma", 1, width, 0.5, 1.5),
+                 *beta = op_param(c, "beta", 1, width, -1, 1);
+    op_output(c, cleat_layer_norm(c->graph, x, gamma, beta, eps));
+}
+
+static void statistics(const double *x, int64_t width, double *mean, double *rstd) {
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < width; ++i) sum += x[i];
+    *mean = sum / (double)width;
+    for (int64_t i = 0; i < width; ++i) squares += (x[i] - *mean) * (x[i] - *mean);
+    *rstd = 1 / sqrt(squares / (double)width + (double)eps);
+}
+
+static void reference(const op_case *c, const double *const *in, double *const *out) {
+    int64_t width = c->dims[1];
+    for (int64_t row = 0; row < c->dims[0]; ++row) {
+        const double *x = in[0] + row * width;
+        double mean, rstd;
+        statistics(x, width, &mean, &rstd);
+        for (int64_t i = 0; i < width; ++i)
+            out[0][row * width + i] = (x[i] - mean) * rstd * in[1][i] + in[2][i];
+    }
+}
+
+static void gradient(const op_case *c, const double *const *in, const double *const *dout,
+                     double *const *din) {
+    int64_t width = c->dims[1];
+    for (int64_t row = 0; row < c->dims[0]; ++row) {
+        const double *x = in[0] + row * width, *dy = dout[0] + row * width;
+        double mean, rstd, sum_g = 0, sum_gx = 0;
+        statistics(x, width, &mean, &rstd);
+        for (int64_t i = 0; i < width; ++i) {
+            double xhat = (x[i] - mean) * rstd;
+            sum_g += dy[i] * in[1][i];
+            sum_gx += dy[i] * in[1][i] * xhat;
+            din[1][i] += dy[i] * xhat;
+            din[2][i] += dy[i];
+        }
+        for (int64_t i = 0; din[0] && i < width; ++i) {
+            double xhat = (x[i] - mean) * rstd;
+            din[0][row * width + i] += rstd * (dy[i] * in[1][i] - (sum_g + xhat * sum_gx) / (double)width);
+        }
+    }
+}
+
+/* x - mean loses u |offset| sqrt(width) / width and is then scaled by rstd (about 1 for x in +-2); of a width
+ * of 1 nothing but eps is left: rstd = 316, xhat = 0 exactly. dx sums terms of size 1.5 rstd; dgamma and
+ * dbeta sum `rows` terms of size |xhat| < 4. */
+static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
+    double offset = fabs((double)c->dims[2]), rows = (double)c->dims[0];
+    double rstd = c->dims[1] < 4 ? 30 : 1.2;
+    if (c->dims[1] == 1) rstd = 317;
+    if (!is_gradient)
+        return (compare_tolerance){.scale = 3 * rstd + offset * rstd, .length = 1, .f32_units = 4};
+    if (tensor == 0)
+        return (compare_tolerance){.scale = (3 + offset) * rstd * rstd, .length = 1, .f32_units = 6};
+    return (compare_tolerance){.scale = 2 + offset * rstd, .length = rows, .f32_units = 6};
+}
+
+static const op_row rows[] = {{1, 1},       {5, 17},    {37, 64},      {300, 256, 0},
+                              {9, 256, 30}, {33, 1200}, {70, 48, 0, 1}};
+
+static const op_test test = {.op = "layer_norm",
+                             .rows = rows,
+                             .row_count = sizeof rows / sizeof rows[0],
+                             .build = build,
+                             .reference = reference,
+                             .gradient = gradient,
+                             .tolerance = tolerance,
+                             .samples = 5};
+
+int main(void) {
+    return op_main(&test, 1, NULL, 0);
+}

@@ -1,0 +1,190 @@
+/* The structure losses against their formulas. */
+#include "harness.h"
+
+#include "cleat/ops.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { B, L, KIND, EMPTY }; /* EMPTY: the last chain has no residue */
+
+static const cleat_structure_loss_spec specs[] = {
+    {.kind = CLEAT_LOSS_DISTANCE},
+    {.kind = CLEAT_LOSS_LDDT, .lower = 15},
+    {.kind = CLEAT_LOSS_CLASH, .lower = 4.5f},
+    {.kind = CLEAT_LOSS_COORDINATE},
+    {.kind = CLEAT_LOSS_BOND, .lower = 5, .upper = 7, .eps = 1e-4f},
+    {.kind = CLEAT_LOSS_ANGLE, .lower = -0.2f, .eps = 1e-4f},
+    {.kind = CLEAT_LOSS_HANDEDNESS},
+    {.kind = CLEAT_LOSS_BASE_PAIR, .lower = 10.4f},
+};
+
+enum { X, REFERENCE, MASK, LENGTHS, PARTNER, SCALE };
+
+static void build(op_case *c) {
+    const int64_t coords[] = {c->dims[B], c->dims[L], 3}, scale[] = {2, c->dims[B]};
+    cleat_structure_loss_spec spec = specs[c->dims[KIND]];
+    spec.term = 1;
+    cleat_tensor *x = op_input(c, "x", CLEAT_F32, 3, coords, -8, 8);
+    cleat_structure truth = {.coords = op_constant(c, "coords", CLEAT_F32, 3, coords, -8, 8),
+                             .mask = op_constant(c, "mask", CLEAT_F32, 2, coords, 0, 1),
+                             .lengths = op_constant(c, "lengths", CLEAT_I32, 1, coords, 0, 0),
+                             .partner = op_constant(c, "partner", CLEAT_I32, 2, coords, 0, 0)};
+    cleat_tensor *scales = op_constant(c, "scale", CLEAT_F32, 2, scale, 0.5, 1.5);
+    op_output(c, cleat_structure_loss(c->graph, &spec, x, &truth, scales));
+}
+
+/* Four residues in five are known; i pairs with length - 1 - i, but for every third. */
+static void fill(const op_case *c, int tensor, double *values, int64_t count) {
+    int64_t length = c->dims[L];
+    for (int64_t i = 0; i < count; ++i) {
+        if (tensor == MASK) values[i] = values[i] < 0.8;
+        if (tensor == LENGTHS)
+            values[i] = (double)(i + 1 == count && c->dims[EMPTY] ? 0
+                                 : length - i % 3 > 0             ? length - i % 3
+                                                                  : 1);
+    }
+    for (int64_t i = 0; tensor == PARTNER && i < count; ++i) {
+        int64_t own = length - (i / length) % 3 > 0 ? length - (i / length) % 3 : 1, at = i % length;
+        int64_t other = own - 1 - at;
+        values[i] = at < own && other != at && (at < other ? at : other) % 3 ? (double)other : -1;
+    }
+}
+
+static double distance(const double *x, int64_t i, int64_t j, double eps) {
+    double sum = eps;
+    for (int k = 0; k < 3; ++k) sum += (x[3 * i + k] - x[3 * j + k]) * (x[3 * i + k] - x[3 * j + k]);
+    return sqrt(sum);
+}
+
+static double huber(double e, double k) {
+    return fabs(e) < k ? e * e / (2 * k) : fabs(e) - k / 2;
+}
+
+static double relu(double x) {
+    return x > 0 ? x : 0;
+}
+
+static double volume(const double *x, int64_t i, int64_t s, double *size) {
+    double a[3][3], lengths = 1;
+    for (int m = 0; m < 3; ++m) {
+        double square = 1e-4;
+        for (int k = 0; k < 3; ++k) {
+            a[m][k] = x[3 * (i + (m + 1) * s) + k] - x[3 * (i + m * s) + k];
+            square += a[m][k] * a[m][k];
+        }
+        lengths *= sqrt(square);
+    }
+    *size = lengths;
+    return a[0][0] * (a[1][1] * a[2][2] - a[1][2] * a[2][1]) -
+           a[0][1] * (a[1][0] * a[2][2] - a[1][2] * a[2][0]) +
+           a[0][2] * (a[1][0] * a[2][1] - a[1][1] * a[2][0]);
+}
+
+typedef struct mean {
+    double sum, count;
+} mean;
+
+static void pairs(int kind, const double *x, const double *ref, const double *mask, int64_t n, mean *m) {
+    for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = i + 1; j < n; ++j) {
+            double d = distance(x, i, j, (double)1e-4f);
+            if (kind == CLEAT_LOSS_CLASH) {
+                if (j >= i + 2) m->sum += pow(relu(4.5 - d), 2);
+                continue;
+            }
+            double reference = distance(ref, i, j, 0), e = fabs(d - reference), kept = 0;
+            if (!mask[i] || !mask[j]) continue;
+            if (kind == CLEAT_LOSS_LDDT && reference >= 15) continue;
+            for (double c = 0.5; c < 5; c *= 2) kept += 0.25 / (1 + exp(e - c));
+            m->sum += kind == CLEAT_LOSS_LDDT ? 1 - kept : huber(e, 1);
+            m->count += 1;
+        }
+    if (kind == CLEAT_LOSS_CLASH) m->count = (double)n;
+}
+
+static void steps(const double *x, const double *ref, const double *mask, int64_t n, mean *m) {
+    for (int64_t s = 1; s <= 16; s *= 2)
+        for (int64_t i = 0; i + 3 * s < n; ++i) {
+            double size, own_size;
+            if (!mask[i] || !mask[i + s] || !mask[i + 2 * s] || !mask[i + 3 * s]) continue;
+            double reference = volume(ref, i, s, &size);
+            m->sum += huber((volume(x, i, s, &own_size) - reference) / fmax(size, 1), 0.2);
+            m->count += 1;
+        }
+}
+
+static double turn(const double *x, int64_t i) {
+    double sum = 0;
+    for (int k = 0; k < 3; ++k)
+        sum += (x[3 * i + 3 + k] - x[3 * i + k]) * (x[3 * i + 6 + k] - x[3 * i + 3 + k]);
+    return sum / (distance(x, i, i + 1, 1e-4) * distance(x, i + 1, i + 2, 1e-4));
+}
+
+static mean chain(int kind, const double *x, const double *ref, const double *mask, const double *partner,
+                  int64_t n) {
+    mean m = {0, 0};
+    if (kind <= CLEAT_LOSS_CLASH) pairs(kind, x, ref, mask, n, &m);
+    if (kind == CLEAT_LOSS_HANDEDNESS) steps(x, ref, mask, n, &m);
+    for (int64_t i = 0; i < n; ++i) {
+        if (kind == CLEAT_LOSS_COORDINATE && mask[i]) {
+            for (int k = 0; k < 3; ++k) m.sum += pow(x[3 * i + k] - ref[3 * i + k], 2) / 3;
+            m.count += 1;
+        }
+        if (kind == CLEAT_LOSS_BOND && i + 1 < n) {
+            double d = distance(x, i, i + 1, 1e-4);
+            m.sum += pow(relu(d - 7), 2) + pow(relu(5 - d), 2);
+            m.count += 1;
+        }
+        if (kind == CLEAT_LOSS_ANGLE && i + 2 < n) {
+            m.sum += pow(relu(-0.2 - turn(x, i)), 2);
+            m.count += 1;
+        }
+        if (kind == CLEAT_LOSS_BASE_PAIR && partner[i] > (double)i) {
+            m.sum += huber(distance(x, i, (int64_t)partner[i], 1e-4) - 10.4, 1);
+            m.count += 1;
+        }
+    }
+    return m;
+}
+
+static void reference(const op_case *c, const double *const *in, double *const *out) {
+    int64_t length = c->dims[L];
+    out[0][0] = 0;
+    for (int64_t b = 0; b < c->dims[B]; ++b) {
+        mean m = chain(specs[c->dims[KIND]].kind, in[X] + b * length * 3, in[REFERENCE] + b * length * 3,
+                       in[MASK] + b * length, in[PARTNER] + b * length, (int64_t)in[LENGTHS][b]);
+        if (m.count > 0) out[0][0] += in[SCALE][c->dims[B] + b] * m.sum / m.count;
+    }
+}
+
+/* The value is a mean of items of size 1 (distances in Angstrom: 10; squares: 100) over each of B chains; one
+ * item's part of a gradient is smaller. */
+static compare_tolerance tolerance(const op_case *c, int tensor, bool gradient) {
+    (void)tensor;
+    int kind = specs[c->dims[KIND]].kind;
+    double size = kind == CLEAT_LOSS_COORDINATE || kind == CLEAT_LOSS_BOND ? 150
+                  : kind == CLEAT_LOSS_LDDT                                ? 2
+                                                                           : 20;
+    return (compare_tolerance){
+        .scale = gradient ? size : size * (double)c->dims[B], .length = c->dims[L], .f32_units = 16};
+}
+
+static const op_row rows[] = {
+    {1, 1, 0, 0},  {2, 2, 0, 0},  {3, 17, 0, 1}, {2, 66, 0, 0}, {1, 1, 1, 0},  {3, 17, 1, 1}, {2, 66, 1, 0},
+    {2, 3, 2, 0},  {3, 35, 2, 1}, {2, 2, 3, 0},  {3, 17, 3, 1}, {2, 2, 4, 0},  {3, 35, 4, 1}, {2, 3, 5, 0},
+    {3, 35, 5, 1}, {2, 4, 6, 0},  {3, 70, 6, 1}, {2, 5, 7, 0},  {3, 35, 7, 1},
+};
+
+static const op_test tests[] = {{.op = "structure_loss",
+                                 .rows = rows,
+                                 .row_count = sizeof rows / sizeof rows[0],
+                                 .build = build,
+                                 .fill = fill,
+                                 .reference = reference,
+                                 .tolerance = tolerance,
+                                 .only = 1u << CLEAT_F32}};
+
+int main(void) {
+    return op_main(tests, sizeof tests / sizeof tests[0], NULL, 0);
+}

@@ -1,0 +1,558 @@
+/* Checkpoints: what is saved comes back; damage is noticed; a process killed at any moment leaves a run that
+ * opens.
+ *
+ * The file-system calls of the library go through the functions below, which count them and at the n-th one
+ * fail or kill the process. */
+#include "core/files.h"
+#include "core/memory.h"
+#include "train/checkpoint_files.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* --- faults
+ * ---------------------------------------------------------------------------------------------------- */
+
+static long calls_until_fault; /* 0: none */
+static bool fault_kills;
+
+/* Counts a call; true where it must fail. */
+static bool fault(void) {
+    if (calls_until_fault == 0 || --calls_until_fault > 0) return false;
+    if (fault_kills) kill(getpid(), SIGKILL);
+    errno = EIO;
+    return true;
+}
+
+int rename(const char *from, const char *to) {
+    return fault() ? -1 : (int)syscall(SYS_rename, from, to);
+}
+
+/* A killed process, unlike a power cut, loses nothing it has written: counted, not done. */
+int fsync(int file) {
+    (void)file;
+    return fault() ? -1 : 0;
+}
+
+int mkdir(const char *path, mode_t mode) {
+    return fault() ? -1 : (int)syscall(SYS_mkdir, path, mode);
+}
+
+int unlink(const char *path) {
+    return fault() ? -1 : (int)syscall(SYS_unlink, path);
+}
+
+int rmdir(const char *path) {
+    return fault() ? -1 : (int)syscall(SYS_rmdir, path);
+}
+
+ssize_t write(int file, const void *data, size_t size) {
+    if (calls_until_fault == 1) syscall(SYS_write, file, data, size / 2); /* the first half gets through */
+    return fault() ? -1 : syscall(SYS_write, file, data, size);
+}
+
+/* --- a run
+ * ----------------------------------------------------------------------------------------------------- */
+
+enum { WEIGHTS = 12, BIASES = 3 };
+
+static char root[64], run[96];
+static char warnings[8192];
+
+static void collect(void *user, cleat_log_level level, const char *text) {
+    (void)user;
+    if (level <= CLEAT_LOG_WARNING) strncat(warnings, text, sizeof warnings - strlen(warnings) - 1);
+}
+
+static int make_run(void **state) {
+    (void)state;
+    strcpy(root, "/tmp/cleat-ckpt-XXXXXX");
+    if (!mkdtemp(root)) return -1;
+    snprintf(run, sizeof run, "%s/runs/a", root);
+    warnings[0] = 0;
+    cleat_set_log(collect, NULL, CLEAT_LOG_WARNING);
+    return 0;
+}
+
+static int remove_run(void **state) {
+    (void)state;
+    char command[128];
+    cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    return system(command);
+}
+
+static const cleat_st_metadata settings[] = {{"model.d_model", "64"}, {"model.heads", "4"}};
+
+/* Arrays whose values tell which step they are from. */
+typedef struct content_arrays {
+    float weight[WEIGHTS], bias[BIASES], moment[WEIGHTS];
+    cleat_st_tensor model[2], optim[1];
+} content_arrays;
+
+static void fill(content_arrays *arrays, int64_t step) {
+    for (int i = 0; i < WEIGHTS; ++i) {
+        arrays->weight[i] = (float)step + 0.1f * (float)i;
+        arrays->moment[i] = -arrays->weight[i];
+    }
+    for (int i = 0; i < BIASES; ++i) arrays->bias[i] = (float)(step * i);
+    arrays->model[0] = (cleat_st_tensor){"weight", CLEAT_ST_F32, 2, {4, 3}, arrays->weight};
+    arrays->model[1] = (cleat_st_tensor){"bias", CLEAT_ST_F32, 1, {3}, arrays->bias};
+    arrays->optim[0] = (cleat_st_tensor){"weight.moment1", CLEAT_ST_F32, 2, {4, 3}, arrays->moment};
+}
+
+static cleat_status save(int64_t step, bool best, int64_t keep, cleat_error *error) {
+    content_arrays arrays;
+    cleat_train_state state = {.epoch = step / 10, .step = step, .seed = 7};
+    fill(&arrays, step);
+    const cleat_checkpoint_content content = {&state, arrays.model, 2, arrays.optim, 1, settings, 2};
+    return cleat_checkpoint_save(run, &content, best, keep, NULL, error);
+}
+
+static void must_save(int64_t step, bool best, int64_t keep) {
+    cleat_error error = {0};
+    if (save(step, best, keep, &error) != CLEAT_OK) fail_msg("%s", error.text);
+}
+
+/* A checkpoint is whole: its arrays are those of its step. */
+static void expect_whole(const cleat_checkpoint *checkpoint) {
+    content_arrays want, got;
+    cleat_error error = {0};
+    fill(&want, checkpoint->state.step);
+    fill(&got, 0);
+    if (cleat_checkpoint_copy(checkpoint->model, got.model, 2, &error) != CLEAT_OK)
+        fail_msg("%s", error.text);
+    if (cleat_checkpoint_copy(checkpoint->optim, got.optim, 1, &error) != CLEAT_OK)
+        fail_msg("%s", error.text);
+    assert_memory_equal(got.weight, want.weight, sizeof want.weight);
+    assert_memory_equal(got.bias, want.bias, sizeof want.bias);
+    assert_memory_equal(got.moment, want.moment, sizeof want.moment);
+}
+
+/* The step of the checkpoint that a resume opens; -1 where there is none. */
+static int64_t last_step(void) {
+    cleat_checkpoint *checkpoint = NULL;
+    cleat_error error = {0};
+    cleat_status status = cleat_checkpoint_open_last(run, &checkpoint, &error);
+    if (status == CLEAT_ERR_NOT_FOUND) return -1;
+    if (status != CLEAT_OK) fail_msg("%s", error.text);
+    int64_t step = checkpoint->state.step;
+    expect_whole(checkpoint);
+    cleat_checkpoint_close(checkpoint);
+    return step;
+}
+
+static int64_t best_step(void) {
+    cleat_checkpoint *checkpoint = NULL;
+    cleat_error error = {0};
+    if (cleat_checkpoint_open_best(run, &checkpoint, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    int64_t step = checkpoint->state.step;
+    expect_whole(checkpoint);
+    cleat_checkpoint_close(checkpoint);
+    return step;
+}
+
+static void expect_folders(const char *const *texts, size_t count) {
+    cleat_checkpoint_name *names;
+    size_t found;
+    assert_int_equal(cleat_checkpoint_list(run, &names, &found, NULL), CLEAT_OK);
+    assert_int_equal(found, count);
+    for (size_t i = 0; i < count; ++i) assert_string_equal(names[i].text, texts[i]);
+    cleat_free(names);
+}
+
+static void file_path(const char *folder, const char *name, char path[256]) {
+    snprintf(path, 256, "%s/%s/%s", run, folder, name);
+}
+
+static void overwrite(const char *path, const char *data, size_t size) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    fclose(file);
+}
+
+static bool has_leftovers(void) {
+    char command[160];
+    snprintf(command, sizeof command, "ls -A '%s' 2>/dev/null | grep -q tmp-", run);
+    return system(command) == 0;
+}
+
+/* --- saving and opening
+ * ---------------------------------------------------------------------------------------- */
+
+static void every_bit_of_the_state_comes_back(void **test) {
+    (void)test;
+    content_arrays arrays;
+    cleat_checkpoint *checkpoint = NULL;
+    cleat_error error = {0};
+    char folder[CLEAT_CHECKPOINT_PATH];
+    cleat_train_state state = {.epoch = 5,
+                               .step = 123,
+                               .micro_step = 369,
+                               .position = 17,
+                               .seed = UINT64_MAX,
+                               .has_best = true,
+                               .best_metric = 0.1 + 0.2,
+                               .best_step = 99,
+                               .stale_evaluations = 3,
+                               .time_used = 12345.678901234567,
+                               .metrics_records = 42};
+    snprintf(state.profile_hash, sizeof state.profile_hash, "0123456789abcdef0123456789abcdef");
+    static const double odd[] = {0.1, -0.0, 5e-324, 1e308};
+    for (size_t i = 0; i < 4; ++i) {
+        char name[16];
+        snprintf(name, sizeof name, "sum \"%zu\"", i);
+        assert_int_equal(cleat_train_state_add(&state, name, odd[i], NULL), CLEAT_OK);
+        assert_int_equal(cleat_train_state_add(&state, name, odd[i], NULL), CLEAT_OK);
+    }
+    assert_int_equal(cleat_train_state_add(&state, "nan", NAN, NULL), CLEAT_OK);
+    assert_int_equal(cleat_train_state_add(&state, "inf", -INFINITY, NULL), CLEAT_OK);
+    fill(&arrays, 123);
+    const cleat_checkpoint_content content = {&state, arrays.model, 2, arrays.optim, 1, settings, 2};
+    if (cleat_checkpoint_save(run, &content, true, 3, folder, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_non_null(strstr(folder, "/runs/a/ckpt-E005-S000123"));
+    if (cleat_checkpoint_open(folder, &checkpoint, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    expect_whole(checkpoint);
+    const cleat_train_state *back = &checkpoint->state;
+    assert_memory_equal(&back->epoch, &state.epoch, 5 * sizeof(int64_t)); /* to seed */
+    assert_true(back->has_best);
+    assert_memory_equal(&back->best_metric, &state.best_metric, sizeof(double));
+    assert_int_equal(back->best_step, 99);
+    assert_int_equal(back->stale_evaluations, 3);
+    assert_memory_equal(&back->time_used, &state.time_used, sizeof(double));
+    assert_int_equal(back->metrics_records, 42);
+    assert_string_equal(back->profile_hash, state.profile_hash);
+    assert_int_equal(back->sum_count, 6);
+    for (size_t i = 0; i < 6; ++i) {
+        assert_string_equal(back->sums[i].name, state.sums[i].name);
+        assert_memory_equal(&back->sums[i].value, &state.sums[i].value, sizeof(double));
+    }
+    assert_true(cleat_train_state_sum(back, "sum \"3\"") == INFINITY);
+    assert_true(cleat_train_state_sum(back, "nothing") == 0);
+    cleat_checkpoint_close(checkpoint);
+}
+
+static void the_newest_and_the_best_stay(void **test) {
+    (void)test;
+    assert_false(cleat_checkpoint_exists(run));
+    assert_int_equal(last_step(), -1);
+    for (int64_t step = 10; step <= 60; step += 10) must_save(step, step == 20, 2);
+    static const char *const names[] = {"ckpt-E006-S000060", "ckpt-E005-S000050", "ckpt-E002-S000020"};
+    expect_folders(names, 3);
+    assert_int_equal(last_step(), 60);
+    assert_int_equal(best_step(), 20);
+    assert_true(cleat_checkpoint_exists(run));
+    assert_string_equal(warnings, "");
+}
+
+static void paths_of_many_kinds_open(void **test) {
+    (void)test;
+    static const char *const paths[] = {"", "/best", "/last", "/ckpt-E001-S000010", "/ckpt-E002-S000020/"};
+    static const int64_t steps[] = {10, 10, 20, 10, 20};
+    must_save(10, true, 3);
+    must_save(20, false, 3);
+    for (size_t i = 0; i < 5; ++i) {
+        char path[160];
+        cleat_checkpoint *checkpoint = NULL;
+        cleat_error error = {0};
+        snprintf(path, sizeof path, "%s%s", run, paths[i]);
+        if (cleat_checkpoint_open_best(path, &checkpoint, &error) != CLEAT_OK) fail_msg("%s", error.text);
+        assert_int_equal(checkpoint->state.step, steps[i]);
+        cleat_checkpoint_close(checkpoint);
+    }
+    cleat_checkpoint *none = NULL;
+    assert_int_equal(cleat_checkpoint_open_best("/nonexistent/run", &none, NULL), CLEAT_ERR_NOT_FOUND);
+    assert_int_equal(cleat_checkpoint_open_best(root, &none, NULL), CLEAT_ERR_NOT_FOUND);
+}
+
+static void a_step_saved_again_replaces_itself(void **test) {
+    (void)test;
+    must_save(10, false, 3);
+    must_save(20, true, 3);
+    must_save(20, false, 3);
+    static const char *const both[] = {"ckpt-E002-S000020.1", "ckpt-E002-S000020", "ckpt-E001-S000010"};
+    expect_folders(both, 3); /* the first one is the best */
+    must_save(20, true, 3);
+    static const char *const one[] = {"ckpt-E002-S000020.2", "ckpt-E001-S000010"};
+    expect_folders(one, 2);
+    assert_int_equal(last_step(), 20);
+    must_save(15, false, 3); /* a run that resumed earlier leaves later steps behind; the best stays */
+    static const char *const after[] = {"ckpt-E002-S000020.2", "ckpt-E001-S000015", "ckpt-E001-S000010"};
+    expect_folders(after, 3);
+    assert_int_equal(last_step(), 15);
+    assert_int_equal(best_step(), 20);
+}
+
+static void names_are_parsed_strictly(void **test) {
+    (void)test;
+    cleat_checkpoint_name name;
+    assert_true(cleat_checkpoint_name_parse("ckpt-E005-S000123", &name));
+    assert_int_equal(name.step, 123);
+    assert_true(cleat_checkpoint_name_parse("ckpt-E12345-S123456789.7", &name));
+    assert_int_equal(name.copy, 7);
+    static const char *const bad[] = {"",
+                                      "ckpt",
+                                      "ckpt-E5-S123",
+                                      "ckpt-E005-S000123x",
+                                      "ckpt-E005-S000123.0",
+                                      "ckpt-E005-S000123/..",
+                                      "ckpt-E-05-S000123",
+                                      "../ckpt-E005-S000123",
+                                      "ckpt-E005-S99999999999999999999999999"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)
+        assert_false(cleat_checkpoint_name_parse(bad[i], &name));
+}
+
+/* --- damage
+ * ---------------------------------------------------------------------------------------------------- */
+
+static cleat_status open_folder(const char *folder) {
+    char path[256];
+    cleat_checkpoint *checkpoint = NULL;
+    cleat_error error = {0};
+    snprintf(path, sizeof path, "%s/%s", run, folder);
+    cleat_status status = cleat_checkpoint_open(path, &checkpoint, &error);
+    if (status != CLEAT_OK) {
+        assert_null(checkpoint);
+        assert_non_null(strstr(error.text, path));
+    }
+    cleat_checkpoint_close(checkpoint);
+    return status;
+}
+
+static void every_flipped_bit_and_every_cut_is_noticed(void **test) {
+    (void)test;
+    static const char *const files[] = {"model.safetensors", "optim.safetensors", "state.json"};
+    must_save(10, false, 3);
+    for (size_t i = 0; i < 3; ++i) {
+        char path[256], *data;
+        size_t size;
+        file_path("ckpt-E001-S000010", files[i], path);
+        assert_int_equal(cleat_file_read(path, &data, &size, NULL), CLEAT_OK);
+        for (size_t at = 0; at < size; ++at) {
+            data[at] ^= (char)(1 << (at % 8));
+            overwrite(path, data, size);
+            assert_int_equal(open_folder("ckpt-E001-S000010"), CLEAT_ERR_FORMAT);
+            data[at] ^= (char)(1 << (at % 8));
+            overwrite(path, data, at);
+            assert_int_equal(open_folder("ckpt-E001-S000010"), CLEAT_ERR_FORMAT);
+        }
+        unlink(path);
+        assert_int_equal(open_folder("ckpt-E001-S000010"), CLEAT_ERR_NOT_FOUND);
+        overwrite(path, data, size);
+        assert_int_equal(open_folder("ckpt-E001-S000010"), CLEAT_OK);
+        cleat_free(data);
+    }
+}
+
+static void a_resume_falls_back_to_what_is_intact(void **test) {
+    (void)test;
+    char path[256];
+    for (int64_t step = 10; step <= 40; step += 10) must_save(step, step == 40, 4);
+    file_path("ckpt-E004-S000040", "model.safetensors", path);
+    overwrite(path, "x", 1);
+    assert_int_equal(last_step(), 30);
+    assert_non_null(strstr(warnings, "ckpt-E004-S000040/model.safetensors: is damaged"));
+    assert_non_null(strstr(warnings, "ckpt-E003-S000030 instead"));
+    assert_int_equal(best_step(), 30);
+    file_path("ckpt-E003-S000030", "state.json", path);
+    unlink(path);
+    assert_int_equal(last_step(), 20);
+    snprintf(path, sizeof path, "%s/last", run);
+    overwrite(path, "nonsense\n", 9);
+    assert_int_equal(last_step(), 20);
+    unlink(path);
+    assert_int_equal(last_step(), 20);
+    file_path("ckpt-E002-S000020", "optim.safetensors", path);
+    overwrite(path, "", 0);
+    file_path("ckpt-E001-S000010", "optim.safetensors", path);
+    overwrite(path, "", 0);
+    cleat_checkpoint *checkpoint = NULL;
+    cleat_error error = {0};
+    assert_int_equal(cleat_checkpoint_open_last(run, &checkpoint, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "no intact checkpoint"));
+    assert_int_equal(cleat_checkpoint_open_last(run, &checkpoint, NULL), CLEAT_ERR_FORMAT);
+    must_save(50, true, 4); /* and training can go on */
+    assert_int_equal(last_step(), 50);
+}
+
+static void another_model_is_refused(void **test) {
+    (void)test;
+    cleat_checkpoint *checkpoint = NULL;
+    cleat_error error = {0};
+    content_arrays got;
+    must_save(10, false, 3);
+    assert_int_equal(cleat_checkpoint_open_last(run, &checkpoint, NULL), CLEAT_OK);
+    assert_int_equal(cleat_checkpoint_expect_settings(checkpoint, settings, 2, NULL), CLEAT_OK);
+    const cleat_st_metadata other[] = {{"model.d_model", "128"}, {"model.heads", "4"}, {"model.layers", "2"}};
+    assert_int_equal(cleat_checkpoint_expect_settings(checkpoint, other, 3, &error), CLEAT_ERR_PROFILE);
+    assert_non_null(strstr(error.text, "model.d_model is 64 in the checkpoint, 128 in the profile"));
+    assert_non_null(strstr(error.text, "model.layers is absent"));
+    assert_null(strstr(error.text, "model.heads"));
+
+    fill(&got, 77);
+    assert_int_equal(cleat_checkpoint_copy(checkpoint->model, got.model, 1, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "'bias' that the model does not have"));
+    got.model[1].name = "gain";
+    assert_int_equal(cleat_checkpoint_copy(checkpoint->model, got.model, 2, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "'gain'"));
+    got.model[1].name = "bias";
+    got.model[1].shape[0] = 4;
+    assert_int_equal(cleat_checkpoint_copy(checkpoint->model, got.model, 2, &error), CLEAT_ERR_SHAPE);
+    assert_non_null(strstr(error.text, "F32 [3]; it should be F32 [4]"));
+    assert_true(got.weight[0] == 77); /* nothing was written */
+    cleat_checkpoint_close(checkpoint);
+}
+
+/* --- faults in the middle
+ * -------------------------------------------------------------------------------------- */
+
+/* Runs a save in a child that is killed at its n-th file-system call; true where it was done before. */
+static bool killed_save(int64_t step, bool best, long n) {
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        fault_kills = true;
+        calls_until_fault = n;
+        cleat_status status = save(step, best, 2, NULL);
+        _exit(status == CLEAT_OK ? 0 : 1);
+    }
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    if (WIFSIGNALED(result)) {
+        assert_int_equal(WTERMSIG(result), SIGKILL);
+        return false;
+    }
+    assert_int_equal(WEXITSTATUS(result), 0);
+    return true;
+}
+
+static void a_kill_at_any_call_leaves_a_run_that_opens(void **test) {
+    (void)test;
+    bool done = false;
+    long n = 0;
+    int64_t step = 10, before = -1;
+    while (!done) {
+        done = killed_save(step, step % 20 == 0, ++n);
+        int64_t now = last_step();
+        assert_true(now == before || now == step);
+        if (done) assert_int_equal(now, step);
+        if (now >= 0 && cleat_checkpoint_exists(run)) assert_int_equal(best_step() % 10, 0);
+        before = now;
+        step += 10; /* the next one finds what this one left, and must clean it */
+    }
+    assert_true(n > 15);
+    assert_false(has_leftovers());
+    for (n = 1; !killed_save(step, true, n); ++n) { /* the same step again and again, as a run that resumes */
+        assert_true(last_step() >= step - 10);
+        must_save(step, n % 2, 2);
+        assert_false(has_leftovers());
+        assert_int_equal(last_step(), step);
+    }
+}
+
+static void a_failure_of_any_call_leaves_a_run_that_opens(void **test) {
+    (void)test;
+    int failures = 0;
+    must_save(10, true, 2);
+    for (long n = 1;; ++n) {
+        int64_t step = 10 + n * 10;
+        cleat_error error = {0};
+        warnings[0] = 0;
+        fault_kills = false;
+        calls_until_fault = n;
+        cleat_status status = save(step, true, 2, &error);
+        bool untouched = calls_until_fault > 0;
+        calls_until_fault = 0;
+        assert_true(status == CLEAT_OK || status == CLEAT_ERR_IO);
+        if (status == CLEAT_ERR_IO) {
+            ++failures;
+            assert_non_null(strstr(error.text, strerror(EIO)));
+            assert_true(last_step() >= 10);
+        } else {
+            assert_int_equal(last_step(), step);
+        }
+        if (untouched) break;
+        must_save(step + 5, false, 2);
+        assert_false(has_leftovers());
+        assert_int_equal(last_step(), step + 5);
+    }
+    assert_true(failures > 10);
+}
+
+/* A child that saves without end is killed at a random moment, over and over. */
+static void a_kill_at_random_moments_leaves_a_run_that_opens(void **test) {
+    (void)test;
+    uint64_t random = 12345;
+    int64_t step = 0;
+    for (int round = 0; round < 60; ++round) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            for (int64_t next = step + 1;; ++next)
+                if (save(next, next % 3 == 0, 2, NULL) != CLEAT_OK) _exit(1);
+        }
+        usleep((useconds_t)(random >> 33) % 5000);
+        kill(child, SIGKILL);
+        int result;
+        assert_int_equal(waitpid(child, &result, 0), child);
+        assert_true(WIFSIGNALED(result));
+        int64_t now = last_step();
+        assert_true(now >= step || (now == -1 && step == 0));
+        step = now < 0 ? 0 : now;
+    }
+    print_message("%lld checkpoints survived 60 kills\n", (long long)step);
+    must_save(step + 1, true, 2);
+    assert_false(has_leftovers());
+}
+
+static void every_failing_allocation_is_survived(void **test) {
+    (void)test;
+    must_save(10, true, 2);
+    for (long n = 1;; ++n) {
+        cleat_checkpoint *checkpoint = NULL;
+        cleat_error error = {0};
+        cleat_fail_allocation(n);
+        cleat_status status = save(10 + n, false, 2, &error);
+        if (status == CLEAT_OK) status = cleat_checkpoint_open_last(run, &checkpoint, &error);
+        if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(checkpoint, settings, 2, &error);
+        cleat_fail_allocation(0);
+        cleat_checkpoint_close(checkpoint);
+        assert_true(last_step() >= 10);
+        if (status == CLEAT_OK && n > 60) return;
+        if (status != CLEAT_OK && status != CLEAT_ERR_MEMORY) fail_msg("%ld: %s", n, error.text);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_bit_of_the_state_comes_back, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(the_newest_and_the_best_stay, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(paths_of_many_kinds_open, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(a_step_saved_again_replaces_itself, make_run, remove_run),
+        cmocka_unit_test(names_are_parsed_strictly),
+        cmocka_unit_test_setup_teardown(every_flipped_bit_and_every_cut_is_noticed, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(a_resume_falls_back_to_what_is_intact, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(another_model_is_refused, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(a_kill_at_any_call_leaves_a_run_that_opens, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(a_failure_of_any_call_leaves_a_run_that_opens, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(a_kill_at_random_moments_leaves_a_run_that_opens, make_run,
+                                        remove_run),
+        cmocka_unit_test_setup_teardown(every_failing_allocation_is_survived, make_run, remove_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+/* The metrics log and progress text. */
+#include "core/files.h"
+#include "core/memory.h"
+#include "train/metrics_log.h"
+#include "train/progress.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+#include <cmocka.h>
+
+static char folder[64], path[96];
+
+static int make_folder(void **state) {
+    (void)state;
+    strcpy(folder, "/tmp/cleat-log-XXXXXX");
+    if (!mkdtemp(folder)) return -1;
+    snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
+    return 0;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    unlink(path);
+    return rmdir(folder);
+}
+
+static cleat_metrics_log *open_log(int64_t keep) {
+    cleat_metrics_log *log = NULL;
+    cleat_error error = {0};
+    if (cleat_metrics_log_open(path, keep, &log, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    return log;
+}
+
+static void write_step(cleat_metrics_log *log, int64_t step, double loss) {
+    const cleat_metric metrics[] = {{"loss", loss}, {"learning_rate", 0.1f}};
+    assert_int_equal(cleat_metrics_log_write(log, "train", step / 10, step, metrics, 2, NULL), CLEAT_OK);
+}
+
+static char *contents(void) {
+    char *text;
+    size_t size;
+    assert_int_equal(cleat_file_read(path, &text, &size, NULL), CLEAT_OK);
+    return text;
+}
+
+static void records_are_json_lines(void **state) {
+    (void)state;
+    cleat_metrics_log *log = open_log(-1);
+    write_step(log, 12, 1.25);
+    write_step(log, 13, NAN);
+    assert_int_equal(cleat_metrics_log_records(log), 2);
+    assert_int_equal(cleat_metrics_log_sync(log, NULL), CLEAT_OK);
+    cleat_metrics_log_close(log);
+    char *text = contents();
+    assert_string_equal(
+        text, "{\"kind\":\"train\",\"epoch\":1,\"step\":12,\"loss\":1.25,\"learning_rate\":0.100000001}\n"
+              "{\"kind\":\"train\",\"epoch\":1,\"step\":13,\"loss\":null,\"learning_rate\":0.100000001}\n");
+    cJSON *json = cJSON_ParseWithLengthOpts(text, strlen(text), NULL, false);
+    assert_true((float)cJSON_GetObjectItem(json, "learning_rate")->valuedouble == 0.1f);
+    cJSON_Delete(json);
+    cleat_free(text);
+}
+
+static void nine_digits_tell_floats_apart(void **state) {
+    (void)state;
+    cleat_metrics_log *log = open_log(-1);
+    float value = 1.0f;
+    for (int i = 0; i < 200; ++i) {
+        const cleat_metric metric = {"x", value};
+        assert_int_equal(cleat_metrics_log_write(log, "train", 0, i, &metric, 1, NULL), CLEAT_OK);
+        value = nextafterf(value, 2);
+    }
+    cleat_metrics_log_close(log);
+    char *text = contents(), *line = text;
+    value = 1.0f;
+    for (int i = 0; i < 200; ++i) {
+        float back = strtof(strstr(line, "\"x\":") + 4, NULL);
+        assert_memory_equal(&back, &value, sizeof value);
+        value = nextafterf(value, 2);
+        line = strchr(line, '\n') + 1;
+    }
+    cleat_free(text);
+}
+
+static void a_resumed_run_writes_the_same_file(void **state) {
+    (void)state;
+    cleat_metrics_log *log = open_log(-1);
+    for (int64_t step = 0; step < 20; ++step) write_step(log, step, 1.0 / (double)(step + 1));
+    cleat_metrics_log_close(log);
+    char *whole = contents();
+    for (int64_t keep = 0; keep <= 20; ++keep) {
+        FILE *file = fopen(path, "a");
+        assert_non_null(file);
+        fputs("{\"kind\":\"train\",\"ep", file); /* a record that a crash cut off */
+        fclose(file);
+        log = open_log(keep);
+        assert_int_equal(cleat_metrics_log_records(log), keep);
+        for (int64_t step = keep; step < 20; ++step) write_step(log, step, 1.0 / (double)(step + 1));
+        cleat_metrics_log_close(log);
+        char *again = contents();
+        assert_string_equal(whole, again);
+        cleat_free(again);
+    }
+    cleat_free(whole);
+}
+
+static void missing_records_are_only_a_warning(void **state) {
+    (void)state;
+    cleat_metrics_log *log = open_log(-1);
+    write_step(log, 1, 1);
+    cleat_metrics_log_close(log);
+    log = open_log(7);
+    assert_int_equal(cleat_metrics_log_records(log), 1);
+    cleat_metrics_log_close(log);
+    unlink(path);
+    log = open_log(7);
+    assert_int_equal(cleat_metrics_log_records(log), 0);
+    cleat_metrics_log_close(log);
+    cleat_error error = {0};
+    assert_int_equal(cleat_metrics_log_open("/nonexistent/x.jsonl", -1, &log, &error), CLEAT_ERR_IO);
+    assert_non_null(strstr(error.text, "/nonexistent/x.jsonl"));
+}
+
+/* A limit on the size of files stands for a full disk: the second record fits only in part. */
+static void a_record_that_fits_only_in_part_is_taken_back(void **state) {
+    (void)state;
+    struct rlimit before, limit;
+    cleat_error error = {0};
+    const cleat_metric metric = {"loss", 1};
+    cleat_metrics_log *log = open_log(-1);
+    write_step(log, 1, 1);
+    char *whole = contents();
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = strlen(whole) + 10;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    cleat_status status = cleat_metrics_log_write(log, "train", 0, 2, &metric, 1, &error);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(status, CLEAT_ERR_IO);
+    assert_non_null(strstr(error.text, path));
+    assert_int_equal(cleat_metrics_log_records(log), 1);
+    char *after = contents();
+    assert_string_equal(whole, after);
+    cleat_metrics_log_close(log);
+    cleat_free(whole);
+    cleat_free(after);
+}
+
+/* --- progress
+ * -------------------------------------------------------------------------------------------------- */
+
+static char shown[4096];
+
+static void show(void *user, const char *text) {
+    (void)user;
+    strncat(shown, text, sizeof shown - strlen(shown) - 1);
+}
+
+static void a_log_gets_lines(void **state) {
+    (void)state;
+    cleat_progress progress;
+    shown[0] = 0;
+    cleat_progress_start(&progress, show, NULL, false, 80, 0, 400, 100);
+    cleat_progress_update(&progress, 0, "start", 100, false);
+    cleat_progress_update(&progress, 10, "too soon", 101, false);
+    cleat_progress_update(&progress, 100, "loss 1.25", 120, false);
+    cleat_progress_line(&progress, "evaluated");
+    cleat_progress_update(&progress, 400, "done", 121, true);
+    cleat_progress_end(&progress);
+    assert_string_equal(shown,
+                        "step 0/400 (0%)  start\nstep 100/400 (25%)  loss 1.25  ETA 1 min 00 s\nevaluated\n"
+                        "step 400/400 (100%)  done  ETA 0 s\n");
+}
+
+static void a_terminal_gets_a_bar(void **state) {
+    (void)state;
+    cleat_progress progress;
+    shown[0] = 0;
+    cleat_progress_start(&progress, show, NULL, true, 60, 100, 400, 0);
+    cleat_progress_update(&progress, 200, "a long text about it", 10, false);
+    assert_int_equal(strlen(shown), 60); /* cut one short of the width, after the return */
+    assert_ptr_equal(strstr(shown, "\r[##########..........]  50% 200/400  a long text about it  "), shown);
+    shown[0] = 0;
+    cleat_progress_update(&progress, 300, "x", 10.05, false);
+    assert_string_equal(shown, "");
+    cleat_progress_update(&progress, 300, "x", 20, false);
+    assert_int_equal(strlen(shown), 60); /* blanks cover the longer one */
+    assert_non_null(strstr(shown, "300/400  x  ETA 10 s"));
+    shown[0] = 0;
+    cleat_progress_line(&progress, "evaluated");
+    assert_non_null(strstr(shown, "\revaluated\n"));
+    cleat_progress_update(&progress, 400, "end", 30, true);
+    shown[0] = 0;
+    cleat_progress_end(&progress);
+    assert_string_equal(shown, "\n");
+}
+
+static void odd_values_are_harmless(void **state) {
+    (void)state;
+    cleat_progress progress;
+    char text[1000];
+    memset(text, 'y', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    for (int terminal = 0; terminal < 2; ++terminal)
+        for (int width = 0; width < 600; width += 37) {
+            shown[0] = 0;
+            cleat_progress_start(&progress, show, NULL, terminal, width, 0, 0, 0);
+            cleat_progress_update(&progress, 5, text, 1, true);
+            cleat_progress_line(&progress, text);
+            cleat_progress_end(&progress);
+            assert_true(strlen(shown) > 1000);
+        }
+    cleat_progress_start(&progress, NULL, NULL, true, 80, 0, 10, 0);
+    cleat_progress_update(&progress, 5, "x", 1, true);
+    cleat_progress_line(&progress, "x");
+    cleat_progress_end(&progress);
+}
+
+static void durations_read_well(void **state) {
+    (void)state;
+    static const struct {
+        double seconds;
+        const char *text;
+    } rows[] = {{0, "0 s"},          {59.4, "59 s"},       {59.6, "1 min 00 s"},
+                {245, "4 min 05 s"}, {7620, "2 h 07 min"}, {273600, "3 d 04 h"},
+                {-1, "?"},           {NAN, "?"},           {1e30, "?"}};
+    char text[24];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_duration_text(rows[i].seconds, text);
+        assert_string_equal(text, rows[i].text);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_are_json_lines),
+        cmocka_unit_test(nine_digits_tell_floats_apart),
+        cmocka_unit_test(a_resumed_run_writes_the_same_file),
+        cmocka_unit_test(missing_records_are_only_a_warning),
+        cmocka_unit_test(a_record_that_fits_only_in_part_is_taken_back),
+        cmocka_unit_test(a_log_gets_lines),
+        cmocka_unit_test(a_terminal_gets_a_bar),
+        cmocka_unit_test(odd_values_are_harmless),
+        cmocka_unit_test(durations_read_well),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

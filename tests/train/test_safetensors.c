@@ -1,0 +1,339 @@
+/* safetensors: what is written comes back; what is malformed is refused; nothing crashes the reader. */
+#include "core/files.h"
+#include "core/memory.h"
+#include "train/safetensors.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const double doubles[] = {1.5, -0.0, 3e300};
+static const float floats[] = {1, 2, 3, 4, 5, 6};
+static const uint16_t halves[] = {0x3c00, 0x7c00};
+static const int64_t longs[] = {-1, INT64_MAX};
+static const uint8_t bytes[] = {1, 2, 255};
+static const float scalar = 7;
+
+static const cleat_st_tensor samples[] = {
+    {"a\"quoted\"\\name\n", CLEAT_ST_F64, 1, {3}, doubles},
+    {"block.0.weight", CLEAT_ST_F32, 2, {2, 3}, floats},
+    {"empty", CLEAT_ST_F32, 2, {0, 5}, NULL},
+    {"half", CLEAT_ST_F16, 1, {2}, halves},
+    {"bfloat", CLEAT_ST_BF16, 2, {1, 2}, halves},
+    {"long", CLEAT_ST_I64, 1, {2}, longs},
+    {"int", CLEAT_ST_I32, 1, {6}, floats},
+    {"unsigned", CLEAT_ST_U32, 1, {6}, floats},
+    {"bytes", CLEAT_ST_U8, 1, {3}, bytes},
+    {"scalar", CLEAT_ST_F32, 0, {0}, &scalar}, /* lies askew, after three bytes */
+    {"\xc3\xbcml\xc3\xa4ut", CLEAT_ST_U8, 1, {1}, bytes},
+};
+enum { SAMPLES = sizeof samples / sizeof *samples };
+
+static const cleat_st_metadata metadata[] = {{"format", "cleat"}, {"note", "two\nlines \"and\" quotes"}};
+
+static char *encode(size_t *size) {
+    char *data = NULL;
+    cleat_error error = {0};
+    if (cleat_safetensors_encode(samples, SAMPLES, metadata, 2, &data, size, &error) != CLEAT_OK)
+        fail_msg("%s", error.text);
+    return data;
+}
+
+static void expect_samples(const cleat_safetensors *file) {
+    assert_int_equal(cleat_safetensors_count(file), SAMPLES);
+    for (size_t i = 0; i < SAMPLES; ++i) {
+        const cleat_st_tensor *tensor = NULL;
+        cleat_error error = {0};
+        if (cleat_safetensors_expect(file, samples[i].name, samples[i].dtype, samples[i].rank,
+                                     samples[i].shape, &tensor, &error) != CLEAT_OK)
+            fail_msg("%s", error.text);
+        assert_ptr_equal(tensor, cleat_safetensors_find(file, samples[i].name));
+        assert_int_equal(cleat_st_bytes(tensor), cleat_st_bytes(&samples[i]));
+        if (cleat_st_bytes(tensor) == 0) continue;
+        assert_memory_equal(tensor->data, samples[i].data, cleat_st_bytes(tensor));
+        assert_int_equal((uintptr_t)tensor->data % cleat_st_dtype_size(tensor->dtype), 0);
+    }
+    assert_string_equal(cleat_safetensors_metadata(file, "note"), metadata[1].value);
+    assert_null(cleat_safetensors_metadata(file, "nothing"));
+    assert_null(cleat_safetensors_find(file, "nothing"));
+    assert_null(cleat_safetensors_find(file, "__metadata__"));
+    assert_null(cleat_safetensors_at(file, SAMPLES));
+}
+
+static void what_is_written_comes_back(void **state) {
+    (void)state;
+    cleat_safetensors *file = NULL;
+    cleat_error error = {0};
+    size_t size;
+    uint64_t header;
+    char *data = encode(&size);
+    memcpy(&header, data, sizeof header);
+    assert_int_equal((header + 8) % 64, 0);
+    if (cleat_safetensors_parse("memory", data, size, &file, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    expect_samples(file);
+    cleat_safetensors_close(file);
+    cleat_free(data);
+}
+
+static void files_come_back(void **state) {
+    (void)state;
+    char folder[] = "/tmp/cleat-st-XXXXXX", path[64];
+    cleat_safetensors *file = NULL;
+    cleat_error error = {0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/a.safetensors", folder);
+    if (cleat_safetensors_write(path, samples, SAMPLES, metadata, 2, &error) != CLEAT_OK)
+        fail_msg("%s", error.text);
+    if (cleat_safetensors_open(path, &file, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    expect_samples(file);
+    cleat_safetensors_close(file);
+    unlink(path);
+    assert_int_equal(cleat_safetensors_open(path, &file, &error), CLEAT_ERR_NOT_FOUND);
+    rmdir(folder);
+}
+
+static void files_of_others_open(void **state) {
+    (void)state;
+    const char *path = CLEAT_SOURCE_DIR "/../shared/golden/rna.safetensors";
+    cleat_safetensors *file = NULL;
+    cleat_error error = {0};
+    const int64_t steps[] = {11};
+    const cleat_st_tensor *loss;
+    if (!cleat_file_exists(path)) skip();
+    if (cleat_safetensors_open(path, &file, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    const cleat_st_tensor *any = cleat_safetensors_find(file, "loss");
+    assert_non_null(any);
+    assert_int_equal(cleat_safetensors_expect(file, "loss", any->dtype, 1, steps, &loss, &error), CLEAT_OK);
+    assert_non_null(cleat_safetensors_metadata(file, "config"));
+    cleat_safetensors_close(file);
+}
+
+/* --- malformed files
+ * ------------------------------------------------------------------------------------------- */
+
+typedef struct hostile {
+    const char *header;
+    size_t data; /* bytes behind it */
+    const char *says;
+} hostile;
+
+#define T(SHAPE, RANGE) "{\"dtype\":\"F32\",\"shape\":" SHAPE ",\"data_offsets\":" RANGE "}"
+
+static const hostile hostiles[] = {
+    {"", 0, "not a JSON object"},
+    {"[]", 0, "not a JSON object"},
+    {"{", 0, "not a JSON object"},
+    {"{}x", 0, "more than JSON"},
+    {"{}", 1, "behind the last"},
+    {"{\"a\":3}", 0, "object"},
+    {"{\"a\":{}}", 0, "dtype"},
+    {"{\"a\":{\"dtype\":\"F31\",\"shape\":[],\"data_offsets\":[0,4]}}", 4, "dtype"},
+    {"{\"a\":{\"dtype\":4,\"shape\":[],\"data_offsets\":[0,4]}}", 4, "dtype"},
+    {"{\"a\":" T("3", "[0,4]") "}", 4, "shape"},
+    {"{\"a\":" T("[-1]", "[0,4]") "}", 4, "whole number"},
+    {"{\"a\":" T("[1.5]", "[0,4]") "}", 4, "whole number"},
+    {"{\"a\":" T("[\"1\"]", "[0,4]") "}", 4, "whole number"},
+    {"{\"a\":" T("[1e400]", "[0,4]") "}", 4, "whole number"},
+    {"{\"a\":" T("[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", 4, "dimensions"},
+    {"{\"a\":" T("[4294967296,4294967296]", "[0,4]") "}", 4, "too large"},
+    {"{\"a\":" T("[2147483648,2147483648,2147483648]", "[0,0]") "}", 0, "too large"},
+    {"{\"a\":" T("[0,4294967296,4294967296]", "[0,0]") "}", 0, "too large"},
+    {"{\"a\":" T("[1]", "[0,8]") "}", 8, "do not fit"},
+    {"{\"a\":" T("[1]", "[0]") "}", 4, "data_offsets"},
+    {"{\"a\":" T("[1]", "[0,4,8]") "}", 4, "data_offsets"},
+    {"{\"a\":" T("[1]", "[4,0]") "}", 4, "outside"},
+    {"{\"a\":" T("[1]", "[0,4]") "}", 3, "outside"},
+    {"{\"a\":" T("[1]", "[-4,0]") "}", 4, "data_offsets"},
+    {"{\"a\":" T("[1]", "[4,8]") "}", 8, "gap"},
+    {"{\"a\":" T("[1]", "[0,4]") ",\"b\":" T("[1]", "[0,4]") "}", 4, "overlaps"},
+    {"{\"a\":" T("[2]", "[0,8]") ",\"b\":" T("[2]", "[4,12]") "}", 12, "overlaps"},
+    {"{\"a\":" T("[1]", "[0,4]") ",\"b\":" T("[1]", "[8,12]") "}", 12, "gap"},
+    {"{\"a\":" T("[1]", "[0,4]") ",\"a\":" T("[1]", "[4,8]") "}", 8, "twice"},
+    {"{\"__metadata__\":3}", 0, "__metadata__"},
+    {"{\"__metadata__\":{\"a\":3}}", 0, "strings"},
+    {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "twice"},
+};
+
+/* The file with this header; the caller frees it. */
+static char *make_file(const char *header, size_t data, size_t *size) {
+    uint64_t length = strlen(header);
+    *size = 8 + length + data;
+    char *file = calloc(*size, 1);
+    assert_non_null(file);
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, length);
+    return file;
+}
+
+static void malformed_headers_are_refused(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof hostiles / sizeof *hostiles; ++i) {
+        size_t size;
+        cleat_safetensors *parsed = NULL;
+        cleat_error error = {0};
+        char *file = make_file(hostiles[i].header, hostiles[i].data, &size);
+        if (cleat_safetensors_parse("h", file, size, &parsed, &error) != CLEAT_ERR_FORMAT)
+            fail_msg("accepted: %s", hostiles[i].header);
+        if (!strstr(error.text, hostiles[i].says))
+            fail_msg("%s: \"%s\" does not say \"%s\"", hostiles[i].header, error.text, hostiles[i].says);
+        assert_null(parsed);
+        free(file);
+    }
+}
+
+static void any_order_in_the_header_will_do(void **state) {
+    (void)state;
+    size_t size;
+    cleat_safetensors *parsed = NULL;
+    cleat_error error = {0};
+    char *file = make_file(
+        "{\"b\":" T("[1]", "[4,8]") ",\"z\":" T("[0]", "[4,4]") ",\"a\":" T("[1]", "[0,4]") "}  ", 8, &size);
+    file[size - 8] = 1;
+    file[size - 4] = 2;
+    if (cleat_safetensors_parse("o", file, size, &parsed, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_string_equal(cleat_safetensors_at(parsed, 0)->name, "a");
+    assert_string_equal(cleat_safetensors_at(parsed, 1)->name, "z");
+    assert_int_equal(*(const char *)cleat_safetensors_find(parsed, "a")->data, 1);
+    assert_int_equal(*(const char *)cleat_safetensors_find(parsed, "b")->data, 2);
+    cleat_safetensors_close(parsed);
+    free(file);
+}
+
+static void lengths_beyond_the_file_are_refused(void **state) {
+    (void)state;
+    static const uint64_t lengths[] = {1, 3, 1u << 20, 1u << 25, UINT64_MAX, UINT64_MAX - 8, INT64_MAX};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; ++i) {
+        char file[10] = {0};
+        cleat_safetensors *parsed = NULL;
+        memcpy(file, &lengths[i], 8);
+        assert_int_equal(cleat_safetensors_parse("l", file, sizeof file, &parsed, NULL), CLEAT_ERR_FORMAT);
+    }
+}
+
+static void every_cut_is_noticed(void **state) {
+    (void)state;
+    size_t size;
+    char *whole = encode(&size);
+    for (size_t part = 0; part < size; ++part) {
+        char *cut = malloc(part ? part : 1); /* of its own, so that a sanitizer sees the end */
+        cleat_safetensors *parsed = NULL;
+        assert_non_null(cut);
+        memcpy(cut, whole, part);
+        assert_int_equal(cleat_safetensors_parse("cut", cut, part, &parsed, NULL), CLEAT_ERR_FORMAT);
+        free(cut);
+    }
+    cleat_free(whole);
+}
+
+static void damage_never_crashes(void **state) {
+    (void)state;
+    size_t size;
+    char *whole = encode(&size), *damaged = malloc(size);
+    uint64_t random = 1;
+    assert_non_null(damaged);
+    for (int i = 0; i < 20000; ++i) {
+        cleat_safetensors *parsed = NULL;
+        memcpy(damaged, whole, size);
+        for (int j = 0; j < 3; ++j) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            damaged[(random >> 33) % size] ^= (char)(1 << (random >> 61));
+        }
+        if (cleat_safetensors_parse("d", damaged, size, &parsed, NULL) != CLEAT_OK) continue;
+        for (size_t k = 0; k < cleat_safetensors_count(parsed); ++k) {
+            const cleat_st_tensor *tensor = cleat_safetensors_at(parsed, k);
+            volatile char sum = 0;
+            for (size_t b = 0; b < cleat_st_bytes(tensor); ++b) sum += ((const char *)tensor->data)[b];
+        }
+        cleat_safetensors_close(parsed);
+    }
+    free(damaged);
+    cleat_free(whole);
+}
+
+/* --- the rest
+ * -------------------------------------------------------------------------------------------------- */
+
+static void expectations_name_both_shapes(void **state) {
+    (void)state;
+    size_t size;
+    cleat_safetensors *file = NULL;
+    cleat_error error = {0};
+    const cleat_st_tensor *tensor = NULL;
+    const int64_t wrong[] = {3, 2};
+    char *data = encode(&size);
+    assert_int_equal(cleat_safetensors_parse("m.safetensors", data, size, &file, NULL), CLEAT_OK);
+    assert_int_equal(
+        cleat_safetensors_expect(file, "block.0.weight", CLEAT_ST_F32, 2, wrong, &tensor, &error),
+        CLEAT_ERR_SHAPE);
+    assert_non_null(strstr(error.text, "m.safetensors"));
+    assert_non_null(strstr(error.text, "F32 [2, 3]"));
+    assert_non_null(strstr(error.text, "F32 [3, 2]"));
+    assert_int_equal(
+        cleat_safetensors_expect(file, "block.0.weight", CLEAT_ST_F16, 2, samples[1].shape, &tensor, &error),
+        CLEAT_ERR_SHAPE);
+    assert_int_equal(
+        cleat_safetensors_expect(file, "block.1.weight", CLEAT_ST_F32, 2, wrong, &tensor, &error),
+        CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "missing"));
+    assert_null(tensor);
+    cleat_safetensors_close(file);
+    cleat_free(data);
+}
+
+static void bad_names_are_not_written(void **state) {
+    (void)state;
+    const cleat_st_tensor twice[] = {samples[1], samples[3], samples[1]};
+    const cleat_st_tensor reserved[] = {{"__metadata__", CLEAT_ST_U8, 1, {1}, bytes}};
+    char *data;
+    size_t size;
+    assert_int_equal(cleat_safetensors_encode(twice, 3, NULL, 0, &data, &size, NULL), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_safetensors_encode(reserved, 1, NULL, 0, &data, &size, NULL), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_safetensors_encode(NULL, 0, NULL, 0, &data, &size, NULL), CLEAT_OK);
+    cleat_safetensors *file = NULL;
+    assert_int_equal(cleat_safetensors_parse("none", data, size, &file, NULL), CLEAT_OK);
+    assert_int_equal(cleat_safetensors_count(file), 0);
+    cleat_safetensors_close(file);
+    cleat_free(data);
+}
+
+static void every_failing_allocation_is_survived(void **state) {
+    (void)state;
+    for (long n = 1;; ++n) {
+        char *data = NULL;
+        size_t size;
+        cleat_safetensors *file = NULL;
+        cleat_fail_allocation(n);
+        cleat_status status = cleat_safetensors_encode(samples, SAMPLES, metadata, 2, &data, &size, NULL);
+        if (status == CLEAT_OK) status = cleat_safetensors_parse("m", data, size, &file, NULL);
+        cleat_fail_allocation(0);
+        cleat_safetensors_close(file);
+        cleat_free(data);
+        if (status == CLEAT_OK) {
+            assert_true(n > 8);
+            return;
+        }
+        assert_int_equal(status, CLEAT_ERR_MEMORY);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_comes_back),
+        cmocka_unit_test(files_come_back),
+        cmocka_unit_test(files_of_others_open),
+        cmocka_unit_test(malformed_headers_are_refused),
+        cmocka_unit_test(any_order_in_the_header_will_do),
+        cmocka_unit_test(lengths_beyond_the_file_are_refused),
+        cmocka_unit_test(every_cut_is_noticed),
+        cmocka_unit_test(damage_never_crashes),
+        cmocka_unit_test(expectations_name_both_shapes),
+        cmocka_unit_test(bad_names_are_not_written),
+        cmocka_unit_test(every_failing_allocation_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+/* Options, messages, exit codes. */
+#include "cli.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void print_help(const cli_command *command, const cli_option *options) {
+    printf("usage: cleat %s %s\n\n%s\n", command->name, command->usage, command->summary);
+    if (options->name) printf("\noptions:\n");
+    for (const cli_option *option = options; option->name; ++option) {
+        char left[64];
+        snprintf(left, sizeof left, "%s %s", option->name, option->value_name ? option->value_name : "");
+        printf("  %-28s %s\n", left, option->help);
+    }
+    printf("  %-28s %s\n", "--help", "this text");
+}
+
+int cli_usage(const cli_command *command, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "cleat %s: ", command->name);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\nusage: cleat %s %s\n`cleat %s --help` says more\n", command->name, command->usage,
+            command->name);
+    va_end(arguments);
+    return EXIT_USAGE;
+}
+
+static const cli_option *find_option(const cli_option *options, const char *name, size_t length) {
+    for (; options->name; ++options)
+        if (strlen(options->name) == length && strncmp(options->name, name, length) == 0) return options;
+    return NULL;
+}
+
+static bool take_value(const cli_command *command, const cli_option *option, const char *value,
+                       int *exit_code) {
+    cli_list *list = option->target;
+    char *end;
+    switch (option->kind) {
+    case CLI_FLAG:
+        break;
+    case CLI_TEXT:
+        *(const char **)option->target = value;
+        break;
+    case CLI_REPEATED:
+        if (list->count == CLI_LIST) {
+            *exit_code = cli_usage(command, "%s is given more than %d times", option->name, CLI_LIST);
+            return false;
+        }
+        list->items[list->count++] = value;
+        break;
+    case CLI_NUMBER:
+        *(double *)option->target = strtod(value, &end);
+        if (end == value || *end || !isfinite(*(double *)option->target)) {
+            *exit_code = cli_usage(command, "%s %s: a number is expected", option->name, value);
+            return false;
+        }
+        break;
+    }
+    return true;
+}
+
+bool cli_parse(const cli_command *command, const cli_option *options, int argc, char **argv, cli_list *words,
+               int *exit_code) {
+    for (int i = 0; i < argc; ++i) {
+        const char *word = argv[i];
+        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            print_help(command, options);
+            *exit_code = 0;
+            return false;
+        }
+        if (word[0] != '-' || !word[1]) {
+            if (words->count == CLI_LIST) {
+                *exit_code = cli_usage(command, "more than %d arguments", CLI_LIST);
+                return false;
+            }
+            words->items[words->count++] = word;
+            continue;
+        }
+        const char *equals = strchr(word, '=');
+        size_t length = equals ? (size_t)(equals - word) : strlen(word);
+        const cli_option *option = find_option(options, word, length);
+        if (!option) {
+            *exit_code = cli_usage(command, "no option '%.*s'", (int)length, word);
+            return false;
+        }
+        if (option->kind == CLI_FLAG) {
+            if (equals) {
+                *exit_code = cli_usage(command, "%s takes no value", option->name);
+                return false;
+            }
+            *(bool *)option->target = true;
+            continue;
+        }
+        const char *value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
+        if (!value) {
+            *exit_code = cli_usage(command, "%s needs a value (%s)", option->name, option->value_name);
+            return false;
+        }
+        if (!take_value(command, option, value, exit_code)) return false;
+    }
+    return true;
+}
+
+int cli_finish(cleat_status status, const cleat_error *error) {
+    if (status == CLEAT_OK) return 0;
+    fflush(stdout);
+    fprintf(stderr, "cleat: %s\n", error->text[0] ? error->text : cleat_status_text(status));
+    switch (status) {
+    case CLEAT_ERR_FIT:
+    case CLEAT_ERR_DEVICE_MEMORY:
+        return EXIT_FIT;
+    case CLEAT_ERR_DEVICE:
+    case CLEAT_ERR_BUILD:
+        return EXIT_DEVICE;
+    case CLEAT_ERR_NAN:
+        return EXIT_NAN;
+    case CLEAT_ERR_TIME_UP:
+        return EXIT_TIME;
+    default:
+        return EXIT_FAILURE;
+    }
+}
+
+cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device,
+                         cleat_profile **profile, cleat_error *error) {
+    cleat_status status = cleat_profile_load(path, assignments->items, assignments->count, profile, error);
+    if (status == CLEAT_OK && device)
+        snprintf((*profile)->run.device, sizeof(*profile)->run.device, "%s", device);
+    return status;
+}
+
+void cli_print_json_string(const char *text) {
+    cJSON *string = cJSON_CreateString(text);
+    char *printed = cJSON_PrintUnformatted(string);
+    printf("%s", printed ? printed : "\"\"");
+    cJSON_free(printed);
+    cJSON_Delete(string);
+}
+
+void cli_print_figures(const cleat_figures *figures, bool json) {
+    if (json) printf("{");
+    for (size_t i = 0; i < figures->count; ++i) {
+        const cleat_figure *figure = &figures->items[i];
+        if (!json)
+            printf("%-20s %.6g\n", figure->name, figure->value);
+        else if (isfinite(figure->value))
+            printf("%s\"%s\": %.9g", i ? ", " : "", figure->name, figure->value);
+        else
+            printf("%s\"%s\": null", i ? ", " : "", figure->name);
+    }
+    if (json) printf("}\n");
+}

@@ -1,0 +1,34 @@
+/* cleat data: data sets made here. */
+#include "cli.h"
+
+#include <cleat/data.h>
+#include <stdio.h>
+#include <string.h>
+
+static int run(const cli_command *command, int argc, char **argv) {
+    cleat_rna_make make = cleat_rna_make_defaults();
+    const char *out = NULL;
+    double count = (double)make.count, seed = (double)make.seed;
+    cli_list words = {.count = 0};
+    const cli_option options[] = {
+        {"--out", CLI_TEXT, &out, "DIR", "where the set goes"},
+        {"--count", CLI_NUMBER, &count, "N", "molecules (400)"},
+        {"--seed", CLI_NUMBER, &seed, "N", "the same seed gives the same bytes (1)"},
+        {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    int exit_code;
+    if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
+    if (words.count != 2 || strcmp(words.items[0], "make") != 0 || strcmp(words.items[1], "rna") != 0)
+        return cli_usage(command, "'make rna' is what there is");
+    if (!out) return cli_usage(command, "--out is missing");
+    if (count < 1 || count > 1e7 || seed < 0 || seed > 9e15)
+        return cli_usage(command, "--count or --seed out of range");
+    make.count = (size_t)count;
+    make.seed = (uint64_t)seed;
+    cleat_error error = {0};
+    cleat_status status = cleat_data_make_rna(out, &make, &error);
+    if (status == CLEAT_OK) printf("%zu molecules in %s\n", make.count, out);
+    return cli_finish(status, &error);
+}
+
+const cli_command cli_data = {"data", "make rna --out DIR [--count N] [--seed N]",
+                              "makes a set of RNA hairpins and duplexes in A-form geometry", run};

@@ -1,0 +1,31 @@
+/* cleat eval: loss terms and metrics of a checkpoint. */
+#include "cli.h"
+
+static int run(const cli_command *command, int argc, char **argv) {
+    const char *device = NULL, *checkpoint = NULL, *split = "val";
+    cli_list assignments = {.count = 0}, words = {.count = 0};
+    bool json = false;
+    const cli_option options[] = {
+        {"--checkpoint", CLI_TEXT, &checkpoint, "DIR", "a checkpoint, or a run folder: its best one"},
+        {"--split", CLI_TEXT, &split, "NAME", "train, val (the default), test, or all"},
+        {"--device", CLI_TEXT, &device, "SEL", "as for train"},
+        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
+        {"--json", CLI_FLAG, &json, NULL, "one JSON object"},
+        {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    int exit_code;
+    if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
+    if (words.count != 1) return cli_usage(command, "one profile is expected");
+    if (!checkpoint) return cli_usage(command, "--checkpoint is missing");
+    cleat_error error = {0};
+    cleat_profile *profile = NULL;
+    cleat_figures figures;
+    cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
+    if (status == CLEAT_OK) status = cleat_evaluate(profile, checkpoint, split, &figures, &error);
+    if (status == CLEAT_OK) cli_print_figures(&figures, json);
+    cleat_profile_destroy(profile);
+    return cli_finish(status, &error);
+}
+
+const cli_command cli_eval = {
+    "eval", "PROFILE --checkpoint DIR [--split NAME] [--set section.key=value ...] [--json]",
+    "measures a checkpoint on data with references", run};

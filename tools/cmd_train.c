@@ -1,0 +1,117 @@
+/* cleat train: trains as a profile says; Ctrl-C finishes the step and leaves a checkpoint. */
+#include "cli.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static volatile int stop;
+
+/* The second Ctrl-C ends the program at once. */
+static void on_signal(int number) {
+    stop = 1;
+    signal(number, SIG_DFL);
+}
+
+static void print_progress(void *user, const char *text) {
+    (void)user;
+    fputs(text, stderr);
+    fflush(stderr);
+}
+
+static int terminal_width(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+}
+
+static void print_json(const cleat_train_report *report) {
+    printf("{\"folder\": ");
+    cli_print_json_string(report->folder);
+    printf(", \"epochs\": %lld, \"steps\": %lld, \"best_step\": %lld, \"seconds\": %.3f, "
+           "\"seconds_first_step\": %.3f, "
+           "\"device_bytes\": %lld, \"stopped_early\": %s, \"last\": ",
+           (long long)report->epochs, (long long)report->steps, (long long)report->best_step, report->seconds,
+           report->seconds_first_step, (long long)report->device_bytes,
+           report->stopped_early ? "true" : "false");
+    cleat_figures last = report->last, best = report->best;
+    /* cli_print_figures ends its line; one object on one line is wanted here only at the end. */
+    printf("{");
+    for (size_t i = 0; i < last.count; ++i)
+        printf("%s\"%s\": %.9g", i ? ", " : "", last.items[i].name, last.items[i].value);
+    printf("}, \"best\": ");
+    cli_print_figures(&best, true);
+}
+
+static void print_report(const cleat_train_report *report) {
+    printf("\n%lld epochs, %lld steps in %.1f s (first step after %.2f s), %.1f MiB on the device%s\n",
+           (long long)report->epochs, (long long)report->steps, report->seconds, report->seconds_first_step,
+           (double)report->device_bytes / 1048576.0, report->stopped_early ? "; stopped early" : "");
+    const cleat_figures *figures = report->best.count ? &report->best : &report->last;
+    if (figures->count) {
+        printf("best evaluation (step %lld):\n", (long long)report->best_step);
+        cli_print_figures(figures, false);
+    }
+    printf("run folder: %s\n", report->folder);
+}
+
+static int train(const char *path, const cli_list *assignments, const char *device, bool json,
+                 cleat_train_options *options) {
+    cleat_error error = {0};
+    cleat_profile *profile = NULL;
+    cleat_train_report report = {.folder = ""};
+    cleat_status status = cli_profile(path, assignments, device, &profile, &error);
+    if (status == CLEAT_OK) {
+        signal(SIGINT, on_signal);
+        signal(SIGTERM, on_signal);
+        status = cleat_train(profile, options, &report, &error);
+    }
+    if (status == CLEAT_OK || report.steps > 0) {
+        if (json)
+            print_json(&report);
+        else
+            print_report(&report);
+    }
+    cleat_profile_destroy(profile);
+    return cli_finish(status, &error);
+}
+
+static int print_profile_help(void) {
+    char *text = NULL;
+    cleat_error error = {0};
+    cleat_status status = cleat_profile_help(&text, &error);
+    if (status == CLEAT_OK) printf("%s", text);
+    free(text);
+    return cli_finish(status, &error);
+}
+
+static int run(const cli_command *command, int argc, char **argv) {
+    const char *device = NULL, *out = NULL;
+    cli_list assignments = {.count = 0}, words = {.count = 0};
+    bool resume = false, json = false, help_profile = false;
+    const cli_option options[] = {
+        {"--device", CLI_TEXT, &device, "SEL",
+         "auto, gpu, cpu, a number of `cleat devices`, or a part of a name"},
+        {"--out", CLI_TEXT, &out, "DIR", "the run's folder"},
+        {"--resume", CLI_FLAG, &resume, NULL, "go on from the folder's last checkpoint"},
+        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
+        {"--json", CLI_FLAG, &json, NULL, "the report as one JSON object"},
+        {"--help-profile", CLI_FLAG, &help_profile, NULL, "every setting of a profile"},
+        {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    int exit_code;
+    if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
+    if (help_profile) return print_profile_help();
+    if (words.count != 1) return cli_usage(command, "one profile is expected");
+    cleat_train_options train_options = {.out = out,
+                                         .resume = resume,
+                                         .stop = &stop,
+                                         .print = print_progress,
+                                         .terminal = isatty(STDERR_FILENO),
+                                         .width = terminal_width()};
+    return train(words.items[0], &assignments, device, json, &train_options);
+}
+
+const cli_command cli_train = {
+    "train", "PROFILE [--device SEL] [--out DIR] [--resume] [--set section.key=value ...] [--json]",
+    "trains a model as a profile says", run};

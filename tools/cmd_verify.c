@@ -1,0 +1,59 @@
+/* cleat verify: proves that a device trains correctly, against reference trajectories. */
+#include "cli.h"
+
+#include <stdio.h>
+
+static void print_text(const char *file, const cleat_verify_report *report) {
+    double worst = 0;
+    size_t gradients = 0;
+    printf("%s\n", file);
+    for (size_t i = 0; i < report->count; ++i) {
+        const cleat_verification *item = &report->items[i];
+        bool gradient = item->name[0] == 'g';
+        gradients += gradient;
+        if (gradient && item->deviation > worst) worst = item->deviation;
+        if (!gradient || !item->ok)
+            printf("  %-36s %10.2e  (tolerance %.0e)  %s\n", item->name, item->deviation, item->tolerance,
+                   item->ok ? "ok" : "FAILED");
+    }
+    printf("  %zu gradients, the worst%14s %10.2e\n", gradients, "", worst);
+    printf("  %s\n", report->failed ? "FAILED" : "passed");
+}
+
+static void print_json(const char *file, const cleat_verify_report *report) {
+    printf("{\"file\": ");
+    cli_print_json_string(file);
+    printf(", \"failed\": %zu, \"checks\": {", report->failed);
+    for (size_t i = 0; i < report->count; ++i) {
+        const cleat_verification *item = &report->items[i];
+        printf("%s\"%s\": {\"deviation\": %.6g, \"tolerance\": %g, \"ok\": %s}", i ? ", " : "", item->name,
+               item->deviation, item->tolerance, item->ok ? "true" : "false");
+    }
+    printf("}}\n");
+}
+
+static int run(const cli_command *command, int argc, char **argv) {
+    const char *device = "auto";
+    bool json = false;
+    cli_list files = {.count = 0};
+    const cli_option options[] = {{"--device", CLI_TEXT, &device, "SEL", "as for train"},
+                                  {"--json", CLI_FLAG, &json, NULL, "one JSON object a file"},
+                                  {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    int exit_code;
+    if (!cli_parse(command, options, argc, argv, &files, &exit_code)) return exit_code;
+    if (files.count == 0) return cli_usage(command, "at least one trajectory is expected");
+    bool failed = false;
+    for (size_t i = 0; i < files.count; ++i) {
+        cleat_error error = {0};
+        cleat_verify_report report;
+        cleat_status status = cleat_verify(device, files.items[i], &report, &error);
+        if (status != CLEAT_OK) return cli_finish(status, &error);
+        (json ? print_json : print_text)(files.items[i], &report);
+        failed = failed || report.failed;
+        cleat_verify_free(&report);
+    }
+    return failed ? EXIT_DEVICE : 0;
+}
+
+const cli_command cli_verify = {"verify", "FILE.safetensors ... [--device SEL] [--json]",
+                                "repeats reference trajectories: proves a device trains correctly", run};
