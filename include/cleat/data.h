@@ -199,6 +199,9 @@ typedef struct cleat_rna_options {
     uint64_t split_seed;
     bool structures; /* true: chains without any coordinate are skipped and counted; false: kept (prediction)
                       */
+    double mutation; /* training: chance that a chain's letters are varied, pairs staying pairs */
+    double crop; /* training: chance that a chain of more than 16 residues is cut to a random stretch of at
+                    least 16 */
 } cleat_rna_options;
 
 /* min_length 1, max_length 1200, val_fraction 0.1, test_fraction 0, split_seed 0, structures true. */

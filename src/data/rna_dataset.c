@@ -28,6 +28,7 @@ typedef struct rna_dataset {
     float *mask;        /* [residues] */
     int32_t *partners;  /* [residues], index within the chain */
     int64_t max_length;
+    double mutation, crop; /* chances of a training sample to be changed so */
     cleat_rna_summary summary;
 } rna_dataset;
 
@@ -41,7 +42,9 @@ static const cleat_field fields[] = {
     [PARTNER] = {.name = "partner", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
 };
 
-static const uint64_t CROP_SEED = 0x63726F70u; /* "crop": a family of random streams of its own */
+static const uint64_t CROP_SEED = 0x63726F70u; /* "crop", "vary": families of random streams of their own */
+static const uint64_t VARY_SEED = 0x76617279u;
+enum { SHORTEST_CROP = 16 };
 
 /* --- the class
  * ------------------------------------------------------------------------------------------------- */
@@ -63,11 +66,29 @@ static cleat_split rna_split(const cleat_dataset *dataset, size_t sample) {
     return chain_of(dataset, sample)->split;
 }
 
-/* Where the window of a chain longer than max_length starts. */
-static int64_t window_start(const rna_chain *chain, int64_t window, size_t sample, const cleat_draw *draw) {
-    if (!draw || chain->length <= window) return 0;
+typedef struct window {
+    int64_t start, length;
+} window;
+
+/* What of a chain makes the sample: all that fits max_length, or in training now and then a shorter stretch.
+ */
+static window window_of(const rna_dataset *rna, const rna_chain *chain, size_t sample,
+                        const cleat_draw *draw) {
+    window w = {.start = 0, .length = rna_length(&rna->base, sample)};
+    if (!draw) return w;
     cleat_random random = cleat_random_stream(draw->seed ^ CROP_SEED, draw->epoch, (uint32_t)sample);
-    return cleat_random_below(&random, (uint32_t)(chain->length - window + 1));
+    if (w.length > SHORTEST_CROP && cleat_random_uniform(&random) < rna->crop)
+        w.length = SHORTEST_CROP + cleat_random_below(&random, (uint32_t)(w.length - SHORTEST_CROP + 1));
+    if (chain->length > w.length)
+        w.start = cleat_random_below(&random, (uint32_t)(chain->length - w.length + 1));
+    return w;
+}
+
+static void vary(const rna_dataset *rna, size_t sample, const cleat_draw *draw, const int32_t *partner,
+                 int64_t n, int32_t *tokens) {
+    if (!draw || rna->mutation <= 0) return;
+    cleat_random random = cleat_random_stream(draw->seed ^ VARY_SEED, draw->epoch, (uint32_t)sample);
+    if (cleat_random_uniform(&random) < rna->mutation) cleat_rna_vary(&random, partner, n, tokens);
 }
 
 static cleat_status rna_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
@@ -76,8 +97,8 @@ static cleat_status rna_fill(const cleat_dataset *dataset, size_t sample, int64_
     (void)error;
     const rna_dataset *rna = (const rna_dataset *)dataset;
     const rna_chain *chain = chain_of(dataset, sample);
-    int64_t n = rna_length(dataset, sample), start = window_start(chain, n, sample, draw);
-    int64_t first = chain->first + start;
+    window w = window_of(rna, chain, sample, draw);
+    int64_t n = w.length, start = w.start, first = chain->first + start;
     int32_t *tokens = slots[TOKENS], *lengths = slots[LENGTHS], *partner = slots[PARTNER];
     const char *letters = cleat_rna_sequence(dataset, sample) + start;
     if (lengths) *lengths = (int32_t)n;
@@ -88,6 +109,7 @@ static cleat_status rna_fill(const cleat_dataset *dataset, size_t sample, int64_
         int64_t j = rna->partners[first + i] - start;
         partner[i] = rna->partners[first + i] >= 0 && j >= 0 && j < n ? (int32_t)j : -1;
     }
+    if (tokens && partner) vary(rna, sample, draw, partner, n, tokens);
     return CLEAT_OK;
 }
 
@@ -198,6 +220,8 @@ static cleat_status make_dataset(const char *path, const cleat_rna_set *set, con
     if (!rna) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
     rna->base.type = &rna_class;
     rna->max_length = options->max_length;
+    rna->mutation = options->mutation;
+    rna->crop = options->crop;
     rna->summary = set->summary;
     rna->chains = cleat_alloc(set->count, sizeof *rna->chains);
     rna->letters = cleat_alloc(set->residue_count + set->count, 1);
@@ -324,6 +348,9 @@ static cleat_status check_options(const cleat_rna_options *options, cleat_error 
     if (!(val >= 0 && test >= 0 && val + test <= 1))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "val_fraction %g and test_fraction %g must lie in 0..1 together", val, test);
+    if (!(options->mutation >= 0 && options->mutation <= 1 && options->crop >= 0 && options->crop <= 1))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "mutation %g and crop %g must lie in 0..1",
+                          options->mutation, options->crop);
     return CLEAT_OK;
 }
 

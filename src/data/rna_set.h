@@ -4,6 +4,7 @@
 #define CLEAT_SRC_RNA_SET_H
 
 #include "cleat/data.h"
+#include "core/philox.h"
 #include "data/names.h"
 
 typedef struct cleat_rna_residue {
@@ -65,5 +66,11 @@ cleat_status cleat_rna_read_fasta(const char *path, cleat_rna_set *set, cleat_er
  */
 cleat_status cleat_rna_find_pairs(const char *letters, const float *coords, const float *mask, int64_t n,
                                   int32_t *partner, cleat_error *error);
+
+/* --- variation (rna_vary.c) --- */
+
+/* Exchanges letters of a chain, pairs for pairs. partner [n] within the chain or -1; tokens [n] are changed.
+ */
+void cleat_rna_vary(cleat_random *random, const int32_t *partner, int64_t n, int32_t *tokens);
 
 #endif

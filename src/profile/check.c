@@ -121,14 +121,15 @@ static cleat_status check_data(const cleat_profile *p, cleat_error *error) {
 }
 
 static cleat_status check_loss(const cleat_profile *p, cleat_error *error) {
+    const cleat_key *first = NULL;
     for (const cleat_key *key = cleat_keys; key->name; ++key) {
         double weight;
         if (strcmp(key->section, "loss") != 0) continue;
+        if (!first) first = key;
         memcpy(&weight, (const char *)p + key->offset, sizeof weight);
         if (weight > 0) return CLEAT_OK;
     }
-    return refuse(p, error, "loss", "pair_distance",
-                  "all weights of [loss] are 0: there is nothing to learn");
+    return refuse(p, error, "loss", first->name, "all weights of [loss] are 0: there is nothing to learn");
 }
 
 /* Of the divisors of `whole`, the largest that is no larger than `most`. */

@@ -129,7 +129,7 @@ static void refuses_bad_tables(void **state) {
 static void survives_cuts_and_flips(void **state) {
     (void)state;
     char text[sizeof good_labels];
-    for (size_t cut = 0; cut < sizeof good_labels; ++cut) {
+    for (size_t cut = 0; cut + 1 < sizeof good_labels; ++cut) {
         for (int flip = 0; flip < 3; ++flip) {
             cleat_dataset *dataset = NULL;
             cleat_error error = {0};

@@ -126,7 +126,8 @@ static void values_arrive_in_their_fields(void **state) {
     cleat_error error = {0};
     const char text[] =
         "# comment\n[model]\n  heads = 4 ; a comment\n\td_model: 128\n\n[data]\npath = a b/c.csv\n"
-        "format = pdb\nmax_length = 256\nbuckets = 64, 128 256\n[train]\nlearning_rate = 3.5e-4\nbatch_size = auto\n"
+        "format = pdb\nmax_length = 256\nbuckets = 64, 128 256\n[train]\nlearning_rate = 3.5e-4\nbatch_size "
+        "= auto\n"
         "max_grad_norm = none\nschedule = cosine\n[loader]\npin_memory = false\n[run]\n"
         "time_budget = 1h30m\nseed = 9007199254740991\n[model]\nlayers = 2\n";
     if (read_text(profile, text, &error) != CLEAT_OK) fail_msg("%s", error.text);
@@ -275,9 +276,6 @@ static const message contradictions[] = {
     {"[run]\nmetric = lddr\n", {"'lddt'", "rmsd"}},
     {"[run]\nearly_stopping_patience = 3\nevaluate_every_epochs = none\n", {"needs evaluations"}},
     {"[data]\nbuckets = 64, 128\n", {"test.ini:2", "data.max_length = 1200", "1200"}},
-    {"[loss]\npair_distance = 0\nhandedness = 0\nbond_length = 0\nbond_angle = 0\nclash = 0\nbase_pair = 0\n"
-     "coordinate = 0\n",
-     {"nothing to learn"}},
 };
 
 static void contradictions_name_both_lines(void **state) {
@@ -293,6 +291,23 @@ static void contradictions_name_both_lines(void **state) {
             expect_contains(error.text, contradictions[i].parts[j]);
         cleat_profile_destroy(profile);
     }
+}
+
+static void all_weights_zero_are_refused(void **state) {
+    (void)state;
+    cleat_profile *profile = make();
+    cleat_error error = {0};
+    assert_int_equal(read_text(profile, minimal, &error), CLEAT_OK);
+    assert_int_equal(cleat_profile_check(profile, &error), CLEAT_OK);
+    for (const cleat_key *key = cleat_keys; key->name; ++key) {
+        char assignment[128];
+        if (strcmp(key->section, "loss") != 0) continue;
+        snprintf(assignment, sizeof assignment, "loss.%s=0", key->name);
+        assert_int_equal(cleat_profile_set(profile, assignment, &error), CLEAT_OK);
+    }
+    assert_int_equal(cleat_profile_check(profile, &error), CLEAT_ERR_PROFILE);
+    expect_contains(error.text, "nothing to learn");
+    cleat_profile_destroy(profile);
 }
 
 static void a_path_is_required_and_overrides_are_named(void **state) {
@@ -498,6 +513,7 @@ int main(void) {
         cmocka_unit_test(files_with_errors_are_refused_with_their_line),
         cmocka_unit_test(assignments_obey_the_same_rules),
         cmocka_unit_test(contradictions_name_both_lines),
+        cmocka_unit_test(all_weights_zero_are_refused),
         cmocka_unit_test(a_path_is_required_and_overrides_are_named),
         cmocka_unit_test(odd_line_ends_and_marks_are_read),
         cmocka_unit_test(long_lines_are_refused_and_long_values_continue),

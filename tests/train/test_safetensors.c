@@ -230,6 +230,14 @@ static void every_cut_is_noticed(void **state) {
     cleat_free(whole);
 }
 
+/* Reads every byte, for a sanitizer to watch. */
+static size_t sum_of_bytes(const cleat_st_tensor *tensor) {
+    const uint8_t *at = tensor->data;
+    size_t sum = 0;
+    for (size_t i = 0; i < cleat_st_bytes(tensor); ++i) sum += at[i];
+    return sum;
+}
+
 static void damage_never_crashes(void **state) {
     (void)state;
     size_t size;
@@ -246,8 +254,7 @@ static void damage_never_crashes(void **state) {
         if (cleat_safetensors_parse("d", damaged, size, &parsed, NULL) != CLEAT_OK) continue;
         for (size_t k = 0; k < cleat_safetensors_count(parsed); ++k) {
             const cleat_st_tensor *tensor = cleat_safetensors_at(parsed, k);
-            volatile char sum = 0;
-            for (size_t b = 0; b < cleat_st_bytes(tensor); ++b) sum += ((const char *)tensor->data)[b];
+            assert_true(sum_of_bytes(tensor) <= 255 * cleat_st_bytes(tensor));
         }
         cleat_safetensors_close(parsed);
     }
