@@ -88,21 +88,30 @@ __kernel void rigid_chain_forward(TENSOR(const T, steps), TENSOR(const int, leng
     }
 }
 
-/* dsteps = addend + gradient, from dx [B, L, 3]. With S_i the sum of dx from i on and M_i the sum of (x_{j+1} - x_j) x S_{j+1} from i on:
+/* The moment a gradient dR on a frame exerts: the sum over columns of R[c] x dR[c]. */
+static float3 moment_of(matrix frame, matrix dframe) {
+    float3 m = cross((float3)(frame.r0.x, frame.r1.x, frame.r2.x), (float3)(dframe.r0.x, dframe.r1.x, dframe.r2.x));
+    m += cross((float3)(frame.r0.y, frame.r1.y, frame.r2.y), (float3)(dframe.r0.y, dframe.r1.y, dframe.r2.y));
+    return m + cross((float3)(frame.r0.z, frame.r1.z, frame.r2.z), (float3)(dframe.r0.z, dframe.r1.z, dframe.r2.z));
+}
+
+/* dsteps = addend + gradient, from dx [B, L, 3] and dframes [B, L, 9] (either may be absent). With S_i the sum of dx from i on and M_i that of
+ * (x_{j+1} - x_j) x S_{j+1} and of the frames' moments:
  *   dt_i = R_{i-1}^T S_i      db_i = 2 / (1 + |b|^2) (m + b x m),  m = R_i^T M_i                                     */
 __kernel void rigid_chain_backward(TENSOR(const T, steps), TENSOR(const int, lengths), TENSOR(const float, x),
-                                   TENSOR(const float, frames), TENSOR(const float, dx), TENSOR(const T, addend),
-                                   TENSOR(T, dsteps), const int L) {
+                                   TENSOR(const float, frames), TENSOR(const float, dx), TENSOR(const float, dframes),
+                                   TENSOR(const T, addend), TENSOR(T, dsteps), const int L) {
     int b = get_global_id(0), length = min(AT(lengths)[b], L);
     ulong first = (ulong)b * L;
     __global const T *o = AT(steps) + first * 6;
-    __global const float *xs = AT(x) + first * 3, *rs = AT(frames) + first * 9, *dxs = AT(dx) + first * 3;
+    __global const float *xs = AT(x) + first * 3, *rs = AT(frames) + first * 9;
     float3 force = (float3)(0.0f), moment = (float3)(0.0f);
     for (int i = L - 1; i >= 0; --i) {
         float3 dt = (float3)(0.0f), db = (float3)(0.0f);
         if (i < length) {
             if (i + 1 < length) moment += cross(vload3(i + 1, xs) - vload3(i, xs), force);
-            force += vload3(i, dxs);
+            if (HAS(dx)) force += vload3(i, AT(dx) + first * 3);
+            if (HAS(dframes)) moment += moment_of(load_frame(rs + 9 * i), load_frame(AT(dframes) + (first + i) * 9));
             if (i) {
                 float3 turn =
                     TURN * (float3)(LOAD(o, 6 * i + 3), LOAD(o, 6 * i + 4), LOAD(o, 6 * i + 5));

@@ -36,8 +36,7 @@ static const cli_option *find_option(const cli_option *options, const char *name
     return NULL;
 }
 
-static bool take_value(const cli_command *command, const cli_option *option, const char *value,
-                       int *exit_code) {
+static bool take_value(const cli_command *command, const cli_option *option, const char *value, int *exit_code) {
     cli_list *list = option->target;
     char *end;
     switch (option->kind) {
@@ -126,11 +125,10 @@ int cli_finish(cleat_status status, const cleat_error *error) {
     }
 }
 
-cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device,
-                         cleat_profile **profile, cleat_error *error) {
+cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device, cleat_profile **profile,
+                         cleat_error *error) {
     cleat_status status = cleat_profile_load(path, assignments->items, assignments->count, profile, error);
-    if (status == CLEAT_OK && device)
-        snprintf((*profile)->run.device, sizeof(*profile)->run.device, "%s", device);
+    if (status == CLEAT_OK && device) snprintf((*profile)->run.device, sizeof(*profile)->run.device, "%s", device);
     return status;
 }
 

@@ -47,8 +47,8 @@ int cli_usage(const cli_command *command, const char *format, ...) CLEAT_PRINTF(
 int cli_finish(cleat_status status, const cleat_error *error);
 
 /* The profile of `path` with the --set assignments, and `device` over it where given. */
-cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device,
-                         cleat_profile **profile, cleat_error *error);
+cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device, cleat_profile **profile,
+                         cleat_error *error);
 
 /* A table "name value" on stdout, or one JSON object on a line. */
 void cli_print_figures(const cleat_figures *figures, bool json);

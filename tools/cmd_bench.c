@@ -9,8 +9,8 @@ static void print_result(const cleat_bench_result *r) {
     printf(", \"ms_per_step\": %.3f, \"samples_per_s\": %.2f, \"params\": %lld, \"loss\": %.6g, "
            "\"device_mb\": %.1f, "
            "\"peak_rss_mb\": %.1f, \"steps\": %lld, \"ms_min\": %.3f, \"ms_max\": %.3f}\n",
-           r->ms_median, r->samples_per_second, (long long)r->parameters, r->loss,
-           (double)r->device_bytes / 1048576.0, r->peak_rss_mb, (long long)r->steps, r->ms_min, r->ms_max);
+           r->ms_median, r->samples_per_second, (long long)r->parameters, r->loss, (double)r->device_bytes / 1048576.0,
+           r->peak_rss_mb, (long long)r->steps, r->ms_min, r->ms_max);
     fflush(stdout);
 }
 
@@ -24,8 +24,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &names, &exit_code)) return exit_code;
     if (names.count == 0)
-        for (const char *const *name = cleat_bench_workloads(); *name; ++name)
-            names.items[names.count++] = *name;
+        for (const char *const *name = cleat_bench_workloads(); *name; ++name) names.items[names.count++] = *name;
     for (size_t i = 0; i < names.count; ++i) {
         cleat_bench_result result;
         cleat_error error = {0};

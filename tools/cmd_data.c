@@ -10,11 +10,10 @@ static int run(const cli_command *command, int argc, char **argv) {
     const char *out = NULL;
     double count = (double)make.count, seed = (double)make.seed;
     cli_list words = {.count = 0};
-    const cli_option options[] = {
-        {"--out", CLI_TEXT, &out, "DIR", "where the set goes"},
-        {"--count", CLI_NUMBER, &count, "N", "molecules (400)"},
-        {"--seed", CLI_NUMBER, &seed, "N", "the same seed gives the same bytes (1)"},
-        {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    const cli_option options[] = {{"--out", CLI_TEXT, &out, "DIR", "where the set goes"},
+                                  {"--count", CLI_NUMBER, &count, "N", "molecules (400)"},
+                                  {"--seed", CLI_NUMBER, &seed, "N", "the same seed gives the same bytes (1)"},
+                                  {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (words.count != 2 || strcmp(words.items[0], "make") != 0 || strcmp(words.items[1], "rna") != 0)

@@ -10,8 +10,7 @@ static double gib(int64_t bytes) {
 
 static void print_text(const cleat_device_facts *f, size_t i) {
     printf("%zu  %s\n", i, f->name);
-    printf("   kind               %s (%s, driver %s)\n", cleat_device_kind_text(f->kind), f->platform,
-           f->driver);
+    printf("   kind               %s (%s, driver %s)\n", cleat_device_kind_text(f->kind), f->platform, f->driver);
     printf("   memory             %.2f GiB", gib(f->memory_total));
     if (f->memory_free > 0) printf(", free %.2f GiB (%s)", gib(f->memory_free), f->memory_source);
     printf("\n   largest allocation %.2f GiB\n", gib(f->max_allocation));
@@ -35,11 +34,10 @@ static void print_json(const cleat_device_facts *f, size_t i) {
     printf(", \"memory_total\": %lld, \"memory_free\": %lld, \"memory_source\": ", (long long)f->memory_total,
            (long long)f->memory_free);
     cli_print_json_string(f->memory_source);
-    printf(
-        ", \"max_allocation\": %lld, \"compute_units\": %d, \"half_arithmetic\": %s, \"unified_memory\": %s, "
-        "\"pinning\": ",
-        (long long)f->max_allocation, (int)f->compute_units, f->half_extension ? "true" : "false",
-        f->unified_memory ? "true" : "false");
+    printf(", \"max_allocation\": %lld, \"compute_units\": %d, \"half_arithmetic\": %s, \"unified_memory\": %s, "
+           "\"pinning\": ",
+           (long long)f->max_allocation, (int)f->compute_units, f->half_extension ? "true" : "false",
+           f->unified_memory ? "true" : "false");
     cli_print_json_string(f->pinning);
     printf("}");
 }

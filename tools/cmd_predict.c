@@ -16,8 +16,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (words.count != 1) return cli_usage(command, "one profile is expected");
-    if (!checkpoint || !data || !out)
-        return cli_usage(command, "--checkpoint, --data and --out are all needed");
+    if (!checkpoint || !data || !out) return cli_usage(command, "--checkpoint, --data and --out are all needed");
     cleat_error error = {0};
     cleat_profile *profile = NULL;
     size_t count = 0;
@@ -28,6 +27,6 @@ static int run(const cli_command *command, int argc, char **argv) {
     return cli_finish(status, &error);
 }
 
-const cli_command cli_predict = {
-    "predict", "PROFILE --checkpoint DIR --data PATH --out DIR [--set section.key=value ...]",
-    "writes a checkpoint's predictions", run};
+const cli_command cli_predict = {"predict",
+                                 "PROFILE --checkpoint DIR --data PATH --out DIR [--set section.key=value ...]",
+                                 "writes a checkpoint's predictions", run};

@@ -33,8 +33,7 @@ static void print_json(const cleat_train_report *report) {
            "\"seconds_first_step\": %.3f, "
            "\"device_bytes\": %lld, \"stopped_early\": %s, \"last\": ",
            (long long)report->epochs, (long long)report->steps, (long long)report->best_step, report->seconds,
-           report->seconds_first_step, (long long)report->device_bytes,
-           report->stopped_early ? "true" : "false");
+           report->seconds_first_step, (long long)report->device_bytes, report->stopped_early ? "true" : "false");
     cleat_figures last = report->last, best = report->best;
     /* cli_print_figures ends its line; one object on one line is wanted here only at the end. */
     printf("{");
@@ -91,8 +90,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     cli_list assignments = {.count = 0}, words = {.count = 0};
     bool resume = false, json = false, help_profile = false;
     const cli_option options[] = {
-        {"--device", CLI_TEXT, &device, "SEL",
-         "auto, gpu, cpu, a number of `cleat devices`, or a part of a name"},
+        {"--device", CLI_TEXT, &device, "SEL", "auto, gpu, cpu, a number of `cleat devices`, or a part of a name"},
         {"--out", CLI_TEXT, &out, "DIR", "the run's folder"},
         {"--resume", CLI_FLAG, &resume, NULL, "go on from the folder's last checkpoint"},
         {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
@@ -112,6 +110,6 @@ static int run(const cli_command *command, int argc, char **argv) {
     return train(words.items[0], &assignments, device, json, &train_options);
 }
 
-const cli_command cli_train = {
-    "train", "PROFILE [--device SEL] [--out DIR] [--resume] [--set section.key=value ...] [--json]",
-    "trains a model as a profile says", run};
+const cli_command cli_train = {"train",
+                               "PROFILE [--device SEL] [--out DIR] [--resume] [--set section.key=value ...] [--json]",
+                               "trains a model as a profile says", run};

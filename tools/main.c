@@ -29,16 +29,14 @@ static bool log_level(const char *name, cleat_log_level *level) {
 }
 
 static void print_help(void) {
-    printf(
-        "cleat %s trains neural networks on any OpenCL card.\n\nusage: cleat [--log LEVEL] COMMAND ...\n\n",
-        cleat_version());
+    printf("cleat %s trains neural networks on any OpenCL card.\n\nusage: cleat [--log LEVEL] COMMAND ...\n\n",
+           cleat_version());
     for (int i = 0; i < N_COMMANDS; ++i) printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
-    printf(
-        "\n`cleat COMMAND --help` says more; `cleat train --help-profile` lists every setting of a profile.\n"
-        "LEVEL: error, warning, info (the default), debug, dispatch (which kernel serves which node, and "
-        "why).\n"
-        "Exit codes: 0 ok, 1 error, 2 usage, 3 does not fit, 4 device failed, 5 stopped on NaN, 75 time is "
-        "up.\n");
+    printf("\n`cleat COMMAND --help` says more; `cleat train --help-profile` lists every setting of a profile.\n"
+           "LEVEL: error, warning, info (the default), debug, dispatch (which kernel serves which node, and "
+           "why).\n"
+           "Exit codes: 0 ok, 1 error, 2 usage, 3 does not fit, 4 device failed, 5 stopped on NaN, 75 time is "
+           "up.\n");
 }
 
 static int fail(const char *what, const char *word) {
@@ -53,8 +51,7 @@ int main(int argc, char **argv) {
         if (!log_level(argv[at + 1], &level)) return fail("no log level", argv[at + 1]);
         at += 2;
     }
-    if (at >= argc || strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0 ||
-        strcmp(argv[at], "help") == 0) {
+    if (at >= argc || strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0 || strcmp(argv[at], "help") == 0) {
         print_help();
         return at < argc ? 0 : EXIT_USAGE;
     }

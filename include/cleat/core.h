@@ -17,22 +17,22 @@ extern "C" {
 #define CLEAT_API __attribute__((visibility("default")))
 #define CLEAT_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
-#define CLEAT_STATUS_LIST(X)                                                                                 \
-    X(CLEAT_OK, "ok")                                                                                        \
-    X(CLEAT_ERR_ARGUMENT, "invalid argument")                                                                \
-    X(CLEAT_ERR_PROFILE, "invalid profile")                                                                  \
-    X(CLEAT_ERR_IO, "input/output failed")                                                                   \
-    X(CLEAT_ERR_FORMAT, "malformed file")                                                                    \
-    X(CLEAT_ERR_SHAPE, "shapes do not fit together")                                                         \
-    X(CLEAT_ERR_MEMORY, "out of host memory")                                                                \
-    X(CLEAT_ERR_DEVICE_MEMORY, "out of device memory")                                                       \
-    X(CLEAT_ERR_FIT, "does not fit the device")                                                              \
-    X(CLEAT_ERR_DEVICE, "device failed")                                                                     \
-    X(CLEAT_ERR_BUILD, "kernel does not compile")                                                            \
-    X(CLEAT_ERR_NOT_FOUND, "not found")                                                                      \
-    X(CLEAT_ERR_NOT_SUPPORTED, "not supported here")                                                         \
-    X(CLEAT_ERR_NAN, "stopped on a value that is not finite")                                                \
-    X(CLEAT_ERR_TIME_UP, "time is up")                                                                       \
+#define CLEAT_STATUS_LIST(X)                                                                                           \
+    X(CLEAT_OK, "ok")                                                                                                  \
+    X(CLEAT_ERR_ARGUMENT, "invalid argument")                                                                          \
+    X(CLEAT_ERR_PROFILE, "invalid profile")                                                                            \
+    X(CLEAT_ERR_IO, "input/output failed")                                                                             \
+    X(CLEAT_ERR_FORMAT, "malformed file")                                                                              \
+    X(CLEAT_ERR_SHAPE, "shapes do not fit together")                                                                   \
+    X(CLEAT_ERR_MEMORY, "out of host memory")                                                                          \
+    X(CLEAT_ERR_DEVICE_MEMORY, "out of device memory")                                                                 \
+    X(CLEAT_ERR_FIT, "does not fit the device")                                                                        \
+    X(CLEAT_ERR_DEVICE, "device failed")                                                                               \
+    X(CLEAT_ERR_BUILD, "kernel does not compile")                                                                      \
+    X(CLEAT_ERR_NOT_FOUND, "not found")                                                                                \
+    X(CLEAT_ERR_NOT_SUPPORTED, "not supported here")                                                                   \
+    X(CLEAT_ERR_NAN, "stopped on a value that is not finite")                                                          \
+    X(CLEAT_ERR_TIME_UP, "time is up")                                                                                 \
     X(CLEAT_ERR_INTERRUPTED, "interrupted")
 
 typedef enum cleat_status {
@@ -54,8 +54,7 @@ typedef struct cleat_error {
 
 /* Fills `error` (may be NULL) and returns `status`, so that a failing function ends in `return
  * cleat_fail(...)`. The text is cut, never overrun, at CLEAT_ERROR_TEXT. */
-CLEAT_API cleat_status cleat_fail(cleat_error *error, cleat_status status, const char *format, ...)
-    CLEAT_PRINTF(3, 4);
+CLEAT_API cleat_status cleat_fail(cleat_error *error, cleat_status status, const char *format, ...) CLEAT_PRINTF(3, 4);
 
 /* Puts "what: " before the text an inner call left in `error`; returns error->status (or `status` when error
  * is NULL). */

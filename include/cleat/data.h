@@ -14,8 +14,7 @@
 extern "C" {
 #endif
 
-/* --- dataset
- * --------------------------------------------------------------------------------------------------- */
+/* --- dataset ------------------------------------------------------------------------------------------- */
 
 typedef struct cleat_dataset cleat_dataset;
 
@@ -50,8 +49,8 @@ CLEAT_API int64_t cleat_dataset_length(const cleat_dataset *dataset, size_t samp
 CLEAT_API cleat_split cleat_dataset_split(const cleat_dataset *dataset, size_t sample);
 /* The samples of one split in file order. `*samples` [*count] is the caller's (cleat_samples_free); NULL when
  * there is none. */
-CLEAT_API cleat_status cleat_dataset_samples(const cleat_dataset *dataset, cleat_split split,
-                                             uint32_t **samples, size_t *count, cleat_error *error);
+CLEAT_API cleat_status cleat_dataset_samples(const cleat_dataset *dataset, cleat_split split, uint32_t **samples,
+                                             size_t *count, cleat_error *error);
 CLEAT_API void cleat_samples_free(uint32_t *samples);
 
 CLEAT_API size_t cleat_dataset_fields(const cleat_dataset *dataset);
@@ -70,8 +69,7 @@ CLEAT_API cleat_status cleat_dataset_fill(const cleat_dataset *dataset, size_t s
 /* Writes a slot without a sample: every field is its `pad`. */
 CLEAT_API void cleat_dataset_fill_empty(const cleat_dataset *dataset, int64_t length, void *const *slots);
 
-/* --- batches
- * --------------------------------------------------------------------------------------------------- */
+/* --- batches ------------------------------------------------------------------------------------------- */
 
 /* Samples up to `length` (and above the bucket before) are padded to `length`, `batch` of them at a time. */
 typedef struct cleat_bucket {
@@ -92,30 +90,27 @@ typedef struct cleat_batches cleat_batches;
  * covers the longest sample), so that the padded elements summed over the samples are as few as possible.
  * lengths [max_buckets], ascending; *n_lengths of them are set. `samples` NULL: all samples of the dataset.
  */
-CLEAT_API cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const uint32_t *samples,
-                                            size_t n_samples, size_t max_buckets, int64_t multiple,
-                                            int64_t *lengths, size_t *n_lengths, cleat_error *error);
+CLEAT_API cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
+                                            size_t max_buckets, int64_t multiple, int64_t *lengths, size_t *n_lengths,
+                                            cleat_error *error);
 
 /* Lays samples [n_samples] out in batches. With `draw` (training): a permutation of the samples, cut into
  * batches within their buckets, the batches shuffled; a pure function of (samples, buckets, draw). `draw`
  * NULL (evaluation): bucket by bucket, samples in the given order. The last batch of a bucket may be short;
  * no sample is dropped. Buckets ascend by length; CLEAT_ERR_ARGUMENT names a sample longer than the last one.
  */
-CLEAT_API cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *samples,
-                                            size_t n_samples, const cleat_bucket *buckets, size_t n_buckets,
-                                            const cleat_draw *draw, cleat_batches **batches,
-                                            cleat_error *error);
+CLEAT_API cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
+                                            const cleat_bucket *buckets, size_t n_buckets, const cleat_draw *draw,
+                                            cleat_batches **batches, cleat_error *error);
 CLEAT_API void cleat_batches_destroy(cleat_batches *batches);
 CLEAT_API size_t cleat_batches_count(const cleat_batches *batches);
 CLEAT_API const cleat_batch *cleat_batches_get(const cleat_batches *batches, size_t index);
 
-/* --- loader
- * ---------------------------------------------------------------------------------------------------- */
+/* --- loader -------------------------------------------------------------------------------------------- */
 
 typedef struct cleat_loader cleat_loader;
 
-/* Everything pointed to must outlive the loader, but for the arrays `buckets` and `slots`, which are copied.
- */
+/* Everything pointed to must outlive the loader; only the arrays `buckets` and `slots` are copied. */
 typedef struct cleat_loader_setup {
     const cleat_dataset *dataset;
     const cleat_bucket *buckets;
@@ -152,8 +147,7 @@ typedef struct cleat_loader_stats {
  * holds `held`. */
 CLEAT_API size_t cleat_loader_slots(int workers, int prefetch_factor, size_t held);
 
-CLEAT_API cleat_status cleat_loader_create(const cleat_loader_setup *setup, cleat_loader **loader,
-                                           cleat_error *error);
+CLEAT_API cleat_status cleat_loader_create(const cleat_loader_setup *setup, cleat_loader **loader, cleat_error *error);
 /* Stops a pass that is under way, joins the threads. Takes NULL. */
 CLEAT_API void cleat_loader_destroy(cleat_loader *loader);
 
@@ -175,8 +169,7 @@ CLEAT_API void cleat_loader_release(cleat_loader *loader, size_t slot);
 CLEAT_API void cleat_loader_stop(cleat_loader *loader);
 CLEAT_API cleat_loader_stats cleat_loader_statistics(cleat_loader *loader);
 
-/* --- RNA
- * ------------------------------------------------------------------------------------------------------- */
+/* --- RNA ----------------------------------------------------------------------------------------------- */
 
 /* Tokens A C G U N = 0 1 2 3 4. Padding is not in the table: it is CLEAT_RNA_PADDING, which cleat_embedding
  * turns into a row of zeros, and `lengths` tells where it starts. */
@@ -190,32 +183,31 @@ enum { CLEAT_RNA_TOKENS = 5, CLEAT_RNA_PADDING = -1 };
  *   partner  i32 [L]     index of the Watson-Crick (or G-U wobble) partner within the sample, or -1
  * Sequences read for prediction have mask 0 and partner -1 everywhere. */
 typedef struct cleat_rna_options {
-    int64_t min_length; /* shorter chains are left out and counted */
-    int64_t
-        max_length; /* a longer chain gives a random window in training, its first residues in evaluation */
+    int64_t min_length;  /* shorter chains are left out and counted */
+    int64_t max_length;  /* longer chains: a random window in training, the first residues in evaluation */
     double val_fraction; /* where the files name no split: the share of entries that a hash of the id (up to
                           * its last '_', so that the chains of one entry stay together) puts there */
     double test_fraction;
     uint64_t split_seed;
-    bool structures; /* true: chains without any coordinate are skipped and counted; false: kept (prediction)
-                      */
+    bool structures; /* chains without any coordinate are skipped and counted; false: kept, for prediction */
     double mutation; /* training: chance that a chain's letters are varied, pairs staying pairs */
-    double crop; /* training: chance that a chain of more than 16 residues is cut to a random stretch of at
+    double crop;     /* training: chance that a chain of more than 16 residues is cut to a random stretch of at
                     least 16 */
 } cleat_rna_options;
 
 /* min_length 1, max_length 1200, val_fraction 0.1, test_fraction 0, split_seed 0, structures true. */
 CLEAT_API cleat_rna_options cleat_rna_defaults(void);
 
-/* Reads RNA chains. `path` is
- *   a folder with sequences.csv and labels.csv (Kaggle's "Stanford RNA 3D Folding" layout; without
- * `structures` labels.csv may be absent), a folder of *.pdb files, or one such file (.pdb, .ent), a FASTA
- * file (.fasta, .fa, .fna, .txt), or a sequences file (.csv): sequences only, so only without `structures`.
+/* Reads RNA chains from `path`:
+ * - a folder with sequences.csv and labels.csv, the layout of Kaggle's "Stanford RNA 3D Folding"
+ *   (without `structures`, labels.csv may be absent);
+ * - a folder of *.pdb files, or one such file (.pdb, .ent);
+ * - without `structures` only: FASTA (.fasta, .fa, .fna, .txt) or a sequences file (.csv).
  * `options` NULL: the defaults. Malformed input is CLEAT_ERR_FORMAT with file:line, cause and remedy. What is
  * legitimate but not used (chains without coordinates, further conformations) is counted and logged as a
  * warning. */
-CLEAT_API cleat_status cleat_rna_open(const char *path, const cleat_rna_options *options,
-                                      cleat_dataset **dataset, cleat_error *error);
+CLEAT_API cleat_status cleat_rna_open(const char *path, const cleat_rna_options *options, cleat_dataset **dataset,
+                                      cleat_error *error);
 
 /* The whole chain, before any cut to max_length. NULL or 0 for a dataset of another kind. Borrowed. */
 CLEAT_API const char *cleat_rna_sequence(const cleat_dataset *dataset, size_t sample); /* letters A C G U N */
@@ -276,8 +268,7 @@ typedef struct cleat_rna_make {
 CLEAT_API cleat_rna_make cleat_rna_make_defaults(void);
 /* Writes sequences.csv, labels.csv and pdb/ into `folder` (made if needed). The same options give the same
  * bytes. */
-CLEAT_API cleat_status cleat_data_make_rna(const char *folder, const cleat_rna_make *options,
-                                           cleat_error *error);
+CLEAT_API cleat_status cleat_data_make_rna(const char *folder, const cleat_rna_make *options, cleat_error *error);
 
 #ifdef __cplusplus
 }

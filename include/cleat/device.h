@@ -41,7 +41,7 @@ typedef struct cleat_device_facts {
     bool half_extension; /* cl_khr_fp16 is listed; half STORAGE works everywhere without it */
     bool double_extension;
     int32_t pci_domain, pci_bus, pci_device, pci_function; /* pci_bus is -1 where unknown */
-    char pinning[64]; /* the CPUs near the card, as a list ("0-7"), or "any" */
+    char pinning[64];                                      /* the CPUs near the card, as a list ("0-7"), or "any" */
     /* The shape kernels are built in: one work-item with wide vectors on a CPU (work_group 1, lanes 16),
      * groups with local memory and barriers on a GPU (work_group 256, lanes 4). CLEAT_DEVICE_SHAPE=gpu|cpu
      * overrides it, so that a CPU can test what a card will run. */

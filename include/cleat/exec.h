@@ -29,10 +29,10 @@ CLEAT_API cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error);
 
 /* Copies a whole tensor from or to the host in its own dtype; `graph` says in which graph's layout it lies
  * (any graph for a persistent tensor). Ordered after all enqueued work; waits. */
-CLEAT_API cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor *tensor,
-                                        const void *values, cleat_error *error);
-CLEAT_API cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor *tensor,
-                                       void *values, cleat_error *error);
+CLEAT_API cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
+                                        cleat_error *error);
+CLEAT_API cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,
+                                       cleat_error *error);
 
 /* A batch of inputs in pinned host memory, laid out as the graph's inputs lie on the device, so that one
  * transfer moves it. Several may be alive: a loader fills one while another travels. */
@@ -48,8 +48,7 @@ CLEAT_API int64_t cleat_exec_input_bytes(const cleat_exec *exec, size_t graph);
 CLEAT_API int64_t cleat_exec_input_offset(const cleat_exec *exec, size_t graph, const cleat_tensor *input);
 /* Starts the transfer on the transfer queue, without waiting; the graph's next run waits for it on the
  * device. At most one upload per run of a graph. */
-CLEAT_API cleat_status cleat_exec_upload(cleat_exec *exec, size_t graph, cleat_staging *staging,
-                                         cleat_error *error);
+CLEAT_API cleat_status cleat_exec_upload(cleat_exec *exec, size_t graph, cleat_staging *staging, cleat_error *error);
 /* Waits until the last upload of this buffer has left host memory: then it may be filled again. Thread-safe:
  * called by loader threads. */
 CLEAT_API cleat_status cleat_staging_wait(cleat_staging *staging, cleat_error *error);

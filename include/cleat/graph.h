@@ -53,8 +53,7 @@ CLEAT_API int64_t cleat_store_elements(const cleat_store *store);
 CLEAT_API cleat_tensor *cleat_store_param(const cleat_store *store, size_t i);
 CLEAT_API cleat_tensor *cleat_store_grad(const cleat_store *store, size_t i);
 CLEAT_API cleat_tensor *cleat_store_moment(const cleat_store *store, size_t i, int which);
-CLEAT_API cleat_tensor *cleat_store_find(const cleat_store *store,
-                                         const char *name); /* NULL where there is none */
+CLEAT_API cleat_tensor *cleat_store_find(const cleat_store *store, const char *name); /* NULL where there is none */
 /* Fills `values` [elements of tensor] with the parameter's starting values. */
 CLEAT_API void cleat_param_initialise(const cleat_store *store, const cleat_tensor *param, uint64_t seed,
                                       float *values);
@@ -106,12 +105,12 @@ CLEAT_API int64_t cleat_tensor_bytes(const cleat_tensor *tensor);
  * ------------------------------------------------------------------------------------------------------ */
 
 /* What the bytes of a plan are for, as a user knows them. */
-#define CLEAT_CATEGORY_LIST(X)                                                                               \
-    X(CLEAT_BYTES_PARAMETERS, "parameters")                                                                  \
-    X(CLEAT_BYTES_GRADIENTS, "gradients")                                                                    \
-    X(CLEAT_BYTES_OPTIMIZER, "optimizer")                                                                    \
-    X(CLEAT_BYTES_STATE, "state")                                                                            \
-    X(CLEAT_BYTES_INPUTS, "inputs")                                                                          \
+#define CLEAT_CATEGORY_LIST(X)                                                                                         \
+    X(CLEAT_BYTES_PARAMETERS, "parameters")                                                                            \
+    X(CLEAT_BYTES_GRADIENTS, "gradients")                                                                              \
+    X(CLEAT_BYTES_OPTIMIZER, "optimizer")                                                                              \
+    X(CLEAT_BYTES_STATE, "state")                                                                                      \
+    X(CLEAT_BYTES_INPUTS, "inputs")                                                                                    \
     X(CLEAT_BYTES_ARENA, "activations and workspace")
 
 typedef enum cleat_category {
@@ -127,9 +126,8 @@ CLEAT_API const char *cleat_category_name(cleat_category category);
  * once: they share the arena. Chooses each node's kernel variant for `facts`. A pure function: allocates
  * nothing on any device. The graphs and the store must outlive the plan. CLEAT_ERR_FIT names the tensor that
  * is larger than the device's largest buffer. */
-CLEAT_API cleat_status cleat_plan_create(cleat_graph *const *graphs, size_t count,
-                                         const cleat_device_facts *facts, cleat_plan **plan,
-                                         cleat_error *error);
+CLEAT_API cleat_status cleat_plan_create(cleat_graph *const *graphs, size_t count, const cleat_device_facts *facts,
+                                         cleat_plan **plan, cleat_error *error);
 CLEAT_API void cleat_plan_destroy(cleat_plan *plan);
 /* Bytes that cleat_exec_create will allocate: all of them, and of one category. */
 CLEAT_API int64_t cleat_plan_bytes(const cleat_plan *plan);

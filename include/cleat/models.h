@@ -21,8 +21,7 @@ typedef enum cleat_mode {
 } cleat_mode;
 
 /* The family named by profile->model.type. The profile is copied. */
-CLEAT_API cleat_status cleat_model_create(const cleat_profile *profile, cleat_model **model,
-                                          cleat_error *error);
+CLEAT_API cleat_status cleat_model_create(const cleat_profile *profile, cleat_model **model, cleat_error *error);
 CLEAT_API void cleat_model_destroy(cleat_model *model);
 CLEAT_API const char *cleat_model_name(const cleat_model *model);
 
@@ -62,14 +61,13 @@ typedef struct cleat_host_batch {
 
 /* Writes scale [K, B] so that the loss of a window of micro-batches is the mean over its `window_samples`
  * samples: the gradients of all its micro-batches add up to those of one large batch. */
-CLEAT_API void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch,
-                                 int64_t window_samples, float *scale);
+CLEAT_API void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch, int64_t window_samples,
+                                 float *scale);
 
 /* Adds the metrics of a batch: output [B, ...] f32 as the graph wrote it. sums [metrics] and counts [metrics]
  * are running totals; a metric's value is sum / count. */
-CLEAT_API cleat_status cleat_model_measure(const cleat_model *model, const cleat_host_batch *batch,
-                                           const float *output, double *sums, double *counts,
-                                           cleat_error *error);
+CLEAT_API cleat_status cleat_model_measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                           double *sums, double *counts, cleat_error *error);
 
 /* Collects predictions and writes them into a folder. */
 typedef struct cleat_prediction {
@@ -78,8 +76,8 @@ typedef struct cleat_prediction {
     const float *output; /* this sample's part, [L, ...] */
     int64_t length;      /* L it was padded to */
 } cleat_prediction;
-CLEAT_API cleat_status cleat_model_write(const cleat_model *model, const cleat_prediction *predictions,
-                                         size_t count, const char *folder, cleat_error *error);
+CLEAT_API cleat_status cleat_model_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
+                                         const char *folder, cleat_error *error);
 
 #ifdef __cplusplus
 }

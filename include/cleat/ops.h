@@ -33,13 +33,13 @@ CLEAT_API cleat_tensor *cleat_positions(cleat_graph *graph, cleat_tensor *x, cle
 
 /* y = x weight^T + bias + residual. x T [..., K], weight T [N, K] (stored as PyTorch does), bias f32 [N] or
  * NULL, residual T [..., N] or NULL -> T [..., N]. */
-CLEAT_API cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight,
-                                     cleat_tensor *bias, cleat_tensor *residual);
+CLEAT_API cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
+                                     cleat_tensor *residual);
 
 /* Layer normalisation over the last extent (Ba et al. 2016), biased variance, y = (x - mean) / sqrt(var +
  * eps) * gamma + beta. x T [..., D], gamma f32 [D], beta f32 [D] -> T [..., D]. */
-CLEAT_API cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma,
-                                         cleat_tensor *beta, float eps);
+CLEAT_API cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
+                                         float eps);
 
 /* GELU with the error function (Hendrycks & Gimpel 2016): x * 0.5 * (1 + erf(x / sqrt(2))). [...] -> [...] */
 CLEAT_API cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x);
@@ -48,8 +48,7 @@ CLEAT_API cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x);
  * (Dao et al. 2022). qkv T [B, L, 3D]: queries, keys, values side by side, each [H, D/H]. lengths i32 [B] or
  * NULL: keys at lengths[b] and later are hidden; outputs of rows at lengths[b] and later are 0 and pass no
  * gradient. D/H <= 128 -> T [B, L, D]. */
-CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths,
-                                        int heads);
+CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads);
 
 /* Zeroes each element with probability `rate` and scales the rest by 1 / (1 - rate). The mask is
  * Philox4x32-10 keyed by rng[0..1] (seed) at counter (element / 4, stream of this node, rng[2] (step));
@@ -85,8 +84,10 @@ CLEAT_API void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tenso
 /* Coordinates from each residue's step and turn relative to the one before, integrated along the chain as
  * rigid motions. All zero gives an ideal A-form helix (rise 2.81 A, 32.7 degrees, radius 8.9 A). Formulas:
  * cl/rigid_chain.cl. steps T [B, L, 6] (step in Angstrom, turn as a quaternion's vector part), lengths i32
- * [B] -> f32 [B, L, 3]; rows at lengths[b] and later are 0. */
-CLEAT_API cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths);
+ * [B] -> f32 [B, L, 3]; rows at lengths[b] and later are 0. *frames (may be NULL)
+ * receives the residues' frames f32 [B, L, 9], 3 x 3 row by row. */
+CLEAT_API cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths,
+                                          cleat_tensor **frames);
 
 /* What a structure loss measures; formulas in cl/structure_loss.cl. All but COORDINATE are invariant to
  * rotation and translation. */
@@ -115,9 +116,14 @@ typedef struct cleat_structure {
 
 /* sum over b of scale[term, b] * mean over the chain's items. x f32 [B, L, 3], scale f32 [terms, B] -> f32
  * [1]. No L x L tensor exists. */
-CLEAT_API cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec,
-                                             cleat_tensor *x, const cleat_structure *truth,
-                                             cleat_tensor *scale);
+CLEAT_API cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
+                                             const cleat_structure *truth, cleat_tensor *scale);
+
+/* Frame-aligned point error of a trace with frames (cl/frame_loss.cl): sum over b of scale[term, b] * mean
+ * over pairs of a residue with a reference frame and a known atom. x f32 [B, L, 3], frames f32 [B, L, 9] ->
+ * f32 [1]. */
+CLEAT_API cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *frames,
+                                         const cleat_structure *truth, cleat_tensor *scale, int term);
 
 #ifdef __cplusplus
 }

@@ -75,7 +75,7 @@ typedef struct cleat_profile {
         double mutation, crop;  /* part of the training samples changed so */
     } data;
     struct { /* weights of the terms */
-        double pair_distance, lddt, handedness, bond_length, bond_angle, clash, base_pair, coordinate;
+        double pair_distance, lddt, frame, handedness, bond_length, bond_angle, clash, base_pair, coordinate;
     } loss;
     struct {
         int64_t epochs;
@@ -130,22 +130,21 @@ CLEAT_API cleat_status cleat_profile_load(const char *path, const char *const *a
  * leaves the profile as it was; after a failed reading it is good for destroying only. `name` stands for the
  * file in messages. */
 CLEAT_API cleat_status cleat_profile_read(cleat_profile *profile, const char *path, cleat_error *error);
-CLEAT_API cleat_status cleat_profile_read_text(cleat_profile *profile, const char *name, const char *text,
-                                               size_t size, cleat_error *error);
+CLEAT_API cleat_status cleat_profile_read_text(cleat_profile *profile, const char *name, const char *text, size_t size,
+                                               cleat_error *error);
 CLEAT_API cleat_status cleat_profile_set(cleat_profile *profile, const char *assignment, cleat_error *error);
 /* Values that contradict one another, are missing, or that this version cannot do. */
 CLEAT_API cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *error);
 
 /* The value of "section.key" as text, as the dump prints it. CLEAT_ERR_NOT_FOUND where there is no such key.
  */
-CLEAT_API cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, char *text,
-                                         size_t size, cleat_error *error);
+CLEAT_API cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, char *text, size_t size,
+                                         cleat_error *error);
 /* The profile as an INI text with comments, every key with its value: loading it gives the same profile. A
  * run first writes what `auto` became into the fields. The caller frees *text with free(). */
 CLEAT_API cleat_status cleat_profile_dump(const cleat_profile *profile, char **text, cleat_error *error);
 /* The dump, written to a file (a temporary name, synced, renamed). */
-CLEAT_API cleat_status cleat_profile_write(const cleat_profile *profile, const char *path,
-                                           cleat_error *error);
+CLEAT_API cleat_status cleat_profile_write(const cleat_profile *profile, const char *path, cleat_error *error);
 /* Every section and key with type, range, default and meaning, for --help. The caller frees *text with
  * free(). */
 CLEAT_API cleat_status cleat_profile_help(char **text, cleat_error *error);

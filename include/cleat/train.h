@@ -26,9 +26,8 @@ typedef struct cleat_figures {
 CLEAT_API double cleat_figures_get(const cleat_figures *figures, const char *name);
 
 typedef struct cleat_train_options {
-    const char
-        *out;    /* the run's folder; NULL: profile->run.out, and where that is empty runs/MODEL-DATE-TIME */
-    bool resume; /* go on from the folder's last checkpoint */
+    const char *out; /* the run's folder; NULL: profile->run.out, and where that is empty runs/MODEL-DATE-TIME */
+    bool resume;     /* go on from the folder's last checkpoint */
     const volatile int
         *stop; /* becomes non-zero: finish the step, checkpoint, return CLEAT_ERR_INTERRUPTED; may be NULL */
     void (*print)(void *user, const char *text); /* progress, brings its own line ends; may be NULL */
@@ -100,8 +99,8 @@ typedef struct cleat_bench_result {
 CLEAT_API const char *const *cleat_bench_workloads(void);
 /* Times training steps (forward, loss, backward, AdamW) of a workload for about `seconds`, after two warm-up
  * steps. */
-CLEAT_API cleat_status cleat_bench(const char *device, const char *workload, double seconds,
-                                   cleat_bench_result *result, cleat_error *error);
+CLEAT_API cleat_status cleat_bench(const char *device, const char *workload, double seconds, cleat_bench_result *result,
+                                   cleat_error *error);
 
 #ifdef __cplusplus
 }

@@ -7,8 +7,8 @@
 
 const char *cleat_status_text(cleat_status status) {
     switch (status) {
-#define CLEAT_STATUS_CASE(code, text)                                                                        \
-    case code:                                                                                               \
+#define CLEAT_STATUS_CASE(code, text)                                                                                  \
+    case code:                                                                                                         \
         return text;
         CLEAT_STATUS_LIST(CLEAT_STATUS_CASE)
 #undef CLEAT_STATUS_CASE

@@ -38,8 +38,7 @@ cleat_status cleat_file_read(const char *path, char **data, size_t *size, cleat_
     }
     bytes = cleat_alloc((size_t)about.st_size + 1, 1);
     if (!bytes) {
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld bytes", path,
-                            (long long)about.st_size);
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld bytes", path, (long long)about.st_size);
         goto done;
     }
     while (used < (size_t)about.st_size) {
@@ -145,8 +144,7 @@ cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error) {
         used = snprintf(path, size, "%s/.cache/cleat", home);
     else
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no cache folder: set CLEAT_CACHE_DIR or HOME");
-    if (used < 0 || (size_t)used >= size)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cache folder name too long");
+    if (used < 0 || (size_t)used >= size) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cache folder name too long");
     cleat_status status = cleat_folder_make(path, error);
     if (status != CLEAT_OK) return status;
     struct stat about;

@@ -10,8 +10,8 @@ void cleat_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out
     memcpy(k, key, sizeof k);
     for (int round = 0; round < 10; ++round) {
         uint64_t p0 = (uint64_t)0xD2511F53u * c[0], p1 = (uint64_t)0xCD9E8D57u * c[2];
-        uint32_t next[4] = {(uint32_t)(p1 >> 32) ^ c[1] ^ k[0], (uint32_t)p1,
-                            (uint32_t)(p0 >> 32) ^ c[3] ^ k[1], (uint32_t)p0};
+        uint32_t next[4] = {(uint32_t)(p1 >> 32) ^ c[1] ^ k[0], (uint32_t)p1, (uint32_t)(p0 >> 32) ^ c[3] ^ k[1],
+                            (uint32_t)p0};
         memcpy(c, next, sizeof c);
         k[0] += 0x9E3779B9u;
         k[1] += 0xBB67AE85u;

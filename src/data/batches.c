@@ -134,8 +134,7 @@ const cleat_batch *cleat_batches_get(const cleat_batches *batches, size_t index)
     return index < batches->count ? &batches->items[index] : NULL;
 }
 
-/* --- bucket lengths
- * -------------------------------------------------------------------------------------------- */
+/* --- bucket lengths ------------------------------------------------------------------------------------ */
 
 /* Distinct lengths, rounded up, and how many samples have at most that length. */
 typedef struct steps {

@@ -47,8 +47,7 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* --- filling one batch (no lock held)
- * -------------------------------------------------------------------------- */
+/* --- filling one batch (no lock held) ------------------------------------------------------------------ */
 
 static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, size_t slot,
                               cleat_error *error) {
@@ -78,8 +77,7 @@ static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, si
     return CLEAT_OK;
 }
 
-/* --- the pass (lock held)
- * -------------------------------------------------------------------------------------- */
+/* --- the pass (lock held) ------------------------------------------------------------------------------ */
 
 static bool find_slot(const cleat_loader *loader, slot_state state, size_t *slot) {
     for (size_t i = 0; i < loader->setup.n_slots; ++i)
@@ -157,8 +155,7 @@ static void end_pass(cleat_loader *loader) {
     loader->batches = NULL;
 }
 
-/* --- threads
- * --------------------------------------------------------------------------------------------------- */
+/* --- threads ------------------------------------------------------------------------------------------- */
 
 static void join_threads(cleat_loader *loader) {
     pthread_mutex_lock(&loader->lock);
@@ -186,8 +183,7 @@ static cleat_status start_threads(cleat_loader *loader, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* --- public
- * ---------------------------------------------------------------------------------------------------- */
+/* --- public -------------------------------------------------------------------------------------------- */
 
 size_t cleat_loader_slots(int workers, int prefetch_factor, size_t held) {
     size_t threads = workers > 1 ? (size_t)workers : 1;

@@ -34,8 +34,7 @@ static cleat_status parse_count(const cleat_csv *csv, const char *what, const ch
     return CLEAT_OK;
 }
 
-/* --- sequences.csv
- * --------------------------------------------------------------------------------------------- */
+/* --- sequences.csv ------------------------------------------------------------------------------------- */
 
 typedef struct sequence_columns {
     int id, sequence, length, split; /* the last two: -1 where absent */
@@ -114,8 +113,7 @@ cleat_status cleat_rna_read_sequences(const char *path, cleat_rna_set *set, clea
     return status;
 }
 
-/* --- labels.csv
- * ------------------------------------------------------------------------------------------------ */
+/* --- labels.csv ---------------------------------------------------------------------------------------- */
 
 typedef struct label_columns {
     int id, resname, resid, x, y, z;

@@ -53,7 +53,7 @@ cleat_residue_kind cleat_rna_residue_name(const char *name, char *letter);
 
 /* --- readers --- */
 
-/* sequences.csv, and labels.csv where it is not NULL. */
+/* sequences.csv starts the chains, labels.csv gives their coordinates. */
 cleat_status cleat_rna_read_sequences(const char *path, cleat_rna_set *set, cleat_error *error);
 cleat_status cleat_rna_read_labels(const char *path, cleat_rna_set *set, cleat_error *error);
 /* One PDB file; chains are called STEM_CHAIN. Adds nothing where it holds no RNA. */

@@ -44,8 +44,7 @@ static bool is_known(const float *xyz) {
     return isfinite(xyz[0]) && isfinite(xyz[1]) && isfinite(xyz[2]);
 }
 
-/* --- PDB
- * ------------------------------------------------------------------------------------------------------- */
+/* --- PDB ----------------------------------------------------------------------------------------------- */
 
 static const char chain_names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 enum { MAX_CHAINS = sizeof chain_names - 1, MAX_RESIDUES = 9999, MAX_SERIAL = 99999 };
@@ -130,8 +129,7 @@ bool cleat_rna_pdb_path(const char *folder, const char *id, char *path, size_t s
     return true;
 }
 
-/* --- CSV
- * ------------------------------------------------------------------------------------------------------- */
+/* --- CSV ----------------------------------------------------------------------------------------------- */
 
 /* Quotes a field where RFC 4180 asks for it. */
 static cleat_status quote(const char *field, char *text, size_t size, cleat_error *error) {

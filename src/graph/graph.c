@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-cleat_status cleat_graph_create(cleat_store *store, const char *name, cleat_graph **graph,
-                                cleat_error *error) {
+cleat_status cleat_graph_create(cleat_store *store, const char *name, cleat_graph **graph, cleat_error *error) {
     cleat_graph *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for graph '%s'", name);
     made->store = store;
@@ -52,8 +51,8 @@ void cleat_scope(cleat_graph *graph, const char *format, ...) {
     va_end(arguments);
 }
 
-static cleat_tensor *add_tensor(cleat_graph *graph, cleat_role role, const char *name, cleat_dtype dtype,
-                                int rank, const int64_t *shape) {
+static cleat_tensor *add_tensor(cleat_graph *graph, cleat_role role, const char *name, cleat_dtype dtype, int rank,
+                                const int64_t *shape) {
     if (graph->error.status != CLEAT_OK) return NULL;
     if (rank < 1 || rank > CLEAT_MAX_RANK) {
         cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "tensor '%s' has rank %d; 1 to %d are possible", name, rank,
@@ -63,8 +62,7 @@ static cleat_tensor *add_tensor(cleat_graph *graph, cleat_role role, const char 
     int64_t elements = 1;
     for (int i = 0; i < rank; ++i) {
         if (shape[i] < 1 || elements > INT64_MAX / 8 / shape[i]) {
-            cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "tensor '%s': extent %d is %lld", name, i,
-                             (long long)shape[i]);
+            cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "tensor '%s': extent %d is %lld", name, i, (long long)shape[i]);
             return NULL;
         }
         elements *= shape[i];
@@ -84,13 +82,11 @@ static cleat_tensor *add_tensor(cleat_graph *graph, cleat_role role, const char 
     return tensor;
 }
 
-cleat_tensor *cleat_input(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
-                          const int64_t *shape) {
+cleat_tensor *cleat_input(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank, const int64_t *shape) {
     return add_tensor(graph, CLEAT_ROLE_INPUT, name, dtype, rank, shape);
 }
 
-cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
-                          cleat_init init) {
+cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int rank, const int64_t *shape, cleat_init init) {
     if (graph->error.status != CLEAT_OK) return NULL;
     cleat_tensor *param = cleat_store_find(graph->store, name);
     if (!param) {
@@ -100,15 +96,13 @@ cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int rank, const 
     if (param->rank != rank || memcmp(param->shape, shape, (size_t)rank * sizeof *shape) != 0) {
         char known[96];
         cleat_tensor_describe(param, known, sizeof known);
-        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "parameter '%s' is %s elsewhere, and another shape here",
-                         name, known);
+        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "parameter '%s' is %s elsewhere, and another shape here", name, known);
         return NULL;
     }
     return param;
 }
 
-cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
-                          const int64_t *shape) {
+cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank, const int64_t *shape) {
     cleat_tensor *state = NULL;
     if (graph->error.status == CLEAT_OK)
         cleat_store_state(graph->store, name, dtype, rank, shape, &state, &graph->error);
@@ -145,8 +139,8 @@ cleat_status cleat_infer_fail(const cleat_node *node, cleat_error *error, const 
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return cleat_fail(error, CLEAT_ERR_SHAPE, "graph '%s': op '%s' at %s: %s", node->graph->name,
-                      node->op->name, node->name, text);
+    return cleat_fail(error, CLEAT_ERR_SHAPE, "graph '%s': op '%s' at %s: %s", node->graph->name, node->op->name,
+                      node->name, text);
 }
 
 cleat_status cleat_set_output(cleat_node *node, int i, cleat_dtype dtype, int rank, const int64_t *shape,
@@ -179,8 +173,8 @@ static cleat_node *add_node(cleat_graph *graph, const cleat_op *op, const void *
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': attributes of %zu bytes", op->name, attr_bytes);
         return NULL;
     }
-    if (cleat_grow(&graph->nodes, graph->node_count, &graph->node_capacity, sizeof *graph->nodes,
-                   &graph->error) != CLEAT_OK)
+    if (cleat_grow(&graph->nodes, graph->node_count, &graph->node_capacity, sizeof *graph->nodes, &graph->error) !=
+        CLEAT_OK)
         return NULL;
     cleat_node *node = cleat_alloc(1, sizeof *node);
     if (!node) {
@@ -221,8 +215,7 @@ cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr,
     node->n_in = n_in;
     if (!infer(graph, node)) return NULL;
     for (int i = 0; i < node->n_out; ++i)
-        if (op->backward && node->out[i] && node->out[i]->producer == node)
-            node->out[i]->needs_grad = needs_grad;
+        if (op->backward && node->out[i] && node->out[i]->producer == node) node->out[i]->needs_grad = needs_grad;
     return node;
 }
 
@@ -246,8 +239,7 @@ cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void 
     cleat_node *node = add_node(graph, op, attr, attr_bytes);
     if (!node) return NULL;
     if (n_in + n_targets > CLEAT_MAX_IN || n_targets > CLEAT_MAX_OUT) {
-        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': %d inputs, %d gradients", op->name, n_in,
-                         n_targets);
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': %d inputs, %d gradients", op->name, n_in, n_targets);
         return NULL;
     }
     for (int i = 0; i < n_in; ++i) node->in[i] = in[i];
@@ -267,8 +259,7 @@ cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void 
             add_tensor(graph, CLEAT_ROLE_ACTIVATION, name, target->dtype, target->rank, target->shape);
         cleat_tensor **slot = gradient_slot(graph, target);
         if (!gradient || !slot) {
-            cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': gradient wanted outside cleat_backward",
-                             op->name);
+            cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': gradient wanted outside cleat_backward", op->name);
             return NULL;
         }
         gradient->producer = node;

@@ -26,22 +26,20 @@ typedef struct cleat_model_class {
     int n_terms;
     const cleat_metric_info *metrics;
     int n_metrics;
-    cleat_status (*open_data)(const cleat_model *model, const char *path, bool labelled,
-                              cleat_dataset **dataset, cleat_error *error);
-    void (*build)(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
-                  int64_t length, cleat_model_graph *built);
-    void (*scale)(const cleat_model *model, const cleat_host_batch *batch, int64_t window_samples,
-                  float *scale);
-    cleat_status (*measure)(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                            double *sums, double *counts, cleat_error *error);
+    cleat_status (*open_data)(const cleat_model *model, const char *path, bool labelled, cleat_dataset **dataset,
+                              cleat_error *error);
+    void (*build)(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
+                  cleat_model_graph *built);
+    void (*scale)(const cleat_model *model, const cleat_host_batch *batch, int64_t window_samples, float *scale);
+    cleat_status (*measure)(const cleat_model *model, const cleat_host_batch *batch, const float *output, double *sums,
+                            double *counts, cleat_error *error);
     cleat_status (*write)(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error);
     /* Reference trajectories and benchmarks. Whether `config` describes this family; if so sets the sizes and
      * the loss of `model`, whose profile holds the defaults. */
     bool (*from_reference)(const cJSON *config, cleat_model *model);
     /* Writes the graph's input called `name` from the trajectory's arrays. */
-    void (*reference_input)(const cleat_model *model, const cleat_reference *reference, const char *name,
-                            void *values);
+    void (*reference_input)(const cleat_model *model, const cleat_reference *reference, const char *name, void *values);
 } cleat_model_class;
 
 struct cleat_model {

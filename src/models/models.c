@@ -25,8 +25,7 @@ cleat_status cleat_model_from_reference(const char *config, cleat_model **model,
     cleat_model *made = NULL;
     cleat_status status;
     cJSON *json = cJSON_Parse(config);
-    if (!json)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's config is not JSON: %.200s", config);
+    if (!json) return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's config is not JSON: %.200s", config);
     status = cleat_profile_create(&defaults, error);
     if (status == CLEAT_OK) status = cleat_model_create(defaults, &made, error);
     if (status == CLEAT_OK) {
@@ -37,8 +36,7 @@ cleat_status cleat_model_from_reference(const char *config, cleat_model **model,
                 status = CLEAT_OK;
             }
         if (status != CLEAT_OK)
-            cleat_fail(error, status, "no model family of this version knows the trajectory's config %.300s",
-                       config);
+            cleat_fail(error, status, "no model family of this version knows the trajectory's config %.300s", config);
     }
     cleat_profile_destroy(defaults);
     cJSON_Delete(json);
@@ -78,18 +76,17 @@ bool cleat_model_metric_rises(const cleat_model *model, int metric) {
     return model->type->metrics[metric].rises;
 }
 
-cleat_status cleat_model_open_data(const cleat_model *model, const char *path, bool labelled,
-                                   cleat_dataset **dataset, cleat_error *error) {
+cleat_status cleat_model_open_data(const cleat_model *model, const char *path, bool labelled, cleat_dataset **dataset,
+                                   cleat_error *error) {
     return model->type->open_data(model, path, labelled, dataset, error);
 }
 
-void cleat_model_build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
-                       int64_t length, cleat_model_graph *built) {
+void cleat_model_build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
+                       cleat_model_graph *built) {
     model->type->build(model, graph, mode, batch, length, built);
 }
 
-void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch, int64_t window_samples,
-                       float *scale) {
+void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch, int64_t window_samples, float *scale) {
     model->type->scale(model, batch, window_samples, scale);
 }
 

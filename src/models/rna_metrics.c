@@ -146,8 +146,7 @@ static double tm_from_seed(const trace *t, int64_t first, int64_t count, double 
                 changed += is_near != t->chosen[i];
             }
             if (near < 3 && near < t->n) continue;
-            for (int64_t i = 0; i < t->n; ++i)
-                t->chosen[i] = distance(moved(&m, t->x[i]), t->ref[i]) < radius;
+            for (int64_t i = 0; i < t->n; ++i) t->chosen[i] = distance(moved(&m, t->x[i]), t->ref[i]) < radius;
             break;
         }
         if (!changed) break;
@@ -224,14 +223,12 @@ cleat_status cleat_rna_measure(const float *x, const float *reference, const flo
                .chosen = cleat_alloc((size_t)length, sizeof *t.chosen)};
     cleat_status status = CLEAT_OK;
     if (!t.x || !t.ref || !t.at || !t.chosen) {
-        status =
-            cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to measure a chain of %lld", (long long)length);
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to measure a chain of %lld", (long long)length);
         goto done;
     }
     collect(&t, x, reference, mask, length);
     if (t.n == 0) {
-        status =
-            cleat_fail(error, CLEAT_ERR_ARGUMENT, "a chain without any known residue cannot be measured");
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "a chain without any known residue cannot be measured");
         goto done;
     }
     motion m;

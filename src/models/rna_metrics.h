@@ -8,10 +8,10 @@
 typedef struct cleat_rna_figures {
     double pair_mae;       /* mean |d - d_ref| of all pairs */
     double pair_mae_local; /* of pairs at most 12 residues apart */
-    double lddt; /* local distance difference test (Mariani et al. 2013) on C1': inclusion radius 15,
+    double lddt;           /* local distance difference test (Mariani et al. 2013) on C1': inclusion radius 15,
                     thresholds 0.5, 1, 2, 4; mean over residues with a neighbour in reach */
-    double rmsd; /* after the best superposition without reflection (Horn 1987) */
-    double tm;   /* TM-score (Zhang & Skolnick 2004) with the d0 of RNA (Gong et al. 2019), best superposition
+    double rmsd;           /* after the best superposition without reflection (Horn 1987) */
+    double tm;             /* TM-score (Zhang & Skolnick 2004) with the d0 of RNA (Gong et al. 2019), best superposition
                     found */
     bool has_pairs, has_local_pairs;
 } cleat_rna_figures;

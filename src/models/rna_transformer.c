@@ -20,30 +20,33 @@
  * ---------------------------------------------------------------------------------------------------------
  */
 
-enum { N_TERMS = 8 };
-static const char *const terms[N_TERMS] = {"pair_distance", "lddt_loss", "handedness", "bond_length",
-                                           "bond_angle",    "clash",     "base_pair",  "coordinate"};
+/* In the order of the log. */
+enum { DISTANCE, LOCAL, FRAME, HANDEDNESS, BOND, ANGLE, CLASH, BASE_PAIR, COORDINATE, N_TERMS };
+static const char *const terms[N_TERMS] = {
+    [DISTANCE] = "pair_distance", [LOCAL] = "lddt_loss",  [FRAME] = "frame", [HANDEDNESS] = "handedness",
+    [BOND] = "bond_length",       [ANGLE] = "bond_angle", [CLASH] = "clash", [BASE_PAIR] = "base_pair",
+    [COORDINATE] = "coordinate"};
 
-/* Bounds of the physics terms, Angstrom. C1'-C1' of neighbours: 5.0 to 7.0 holds nine in ten of the PDB's (an
- * A-form helix has 5.4 to 5.7); of a Watson-Crick pair 10.4 (Saenger, Principles of Nucleic Acid Structure,
- * 1984: 10.5 A-U, 10.7 G-C; the PDB's mean 10.4); no two residues further along the chain come nearer
- * than 4.5; two bonds turn back by at most the angle of cosine -0.2. */
+/* Bounds of the physics terms, Angstrom, as the chains of the PDB have them (252 chains of 156 entries): neighbouring C1' atoms 5.0 to
+ * 7.0 (median 5.5; an A-form helix has 5.7); Watson-Crick pairs in helices 10.6 +- 0.3 (10.7 in the standard reference frame, Olson et
+ * al. 2001, J. Mol. Biol. 313, 229); residues further along the chain hardly ever nearer than 4.5; two bonds turn back by at most the
+ * angle of cosine -0.2. */
 static const cleat_structure_loss_spec specs[N_TERMS] = {
-    {.kind = CLEAT_LOSS_DISTANCE, .term = 0},
-    {.kind = CLEAT_LOSS_LDDT, .term = 1, .lower = 15.0f},
-    {.kind = CLEAT_LOSS_HANDEDNESS, .term = 2},
-    {.kind = CLEAT_LOSS_BOND, .term = 3, .lower = 5.0f, .upper = 7.0f, .eps = 1e-4f},
-    {.kind = CLEAT_LOSS_ANGLE, .term = 4, .lower = -0.2f, .eps = 1e-4f},
-    {.kind = CLEAT_LOSS_CLASH, .term = 5, .lower = 4.5f},
-    {.kind = CLEAT_LOSS_BASE_PAIR, .term = 6, .lower = 10.4f},
-    {.kind = CLEAT_LOSS_COORDINATE, .term = 7},
+    [DISTANCE] = {.kind = CLEAT_LOSS_DISTANCE},
+    [LOCAL] = {.kind = CLEAT_LOSS_LDDT, .lower = 15.0f},
+    [HANDEDNESS] = {.kind = CLEAT_LOSS_HANDEDNESS},
+    [BOND] = {.kind = CLEAT_LOSS_BOND, .lower = 5.0f, .upper = 7.0f, .eps = 1e-4f},
+    [ANGLE] = {.kind = CLEAT_LOSS_ANGLE, .lower = -0.2f, .eps = 1e-4f},
+    [CLASH] = {.kind = CLEAT_LOSS_CLASH, .lower = 4.5f},
+    [BASE_PAIR] = {.kind = CLEAT_LOSS_BASE_PAIR, .lower = 10.6f},
+    [COORDINATE] = {.kind = CLEAT_LOSS_COORDINATE},
 };
-enum { BOND_TERM = 3, COORDINATE_TERM = 7 };
 
 /* Reference trajectories ask for a bond term of one length. */
 static cleat_structure_loss_spec spec_of(const cleat_model *model, int term) {
     cleat_structure_loss_spec spec = specs[term];
-    if (term == BOND_TERM && model->reference_loss) {
+    spec.term = term;
+    if (term == BOND && model->reference_loss) {
         spec.lower = spec.upper = 5.9f;
         spec.eps = 1e-6f;
     }
@@ -52,8 +55,15 @@ static cleat_structure_loss_spec spec_of(const cleat_model *model, int term) {
 
 static void weights_of(const cleat_model *model, double weights[N_TERMS]) {
     const cleat_profile *p = &model->profile;
-    double w[N_TERMS] = {p->loss.pair_distance, p->loss.lddt,  p->loss.handedness, p->loss.bond_length,
-                         p->loss.bond_angle,    p->loss.clash, p->loss.base_pair,  p->loss.coordinate};
+    double w[N_TERMS] = {[DISTANCE] = p->loss.pair_distance,
+                         [LOCAL] = p->loss.lddt,
+                         [FRAME] = p->loss.frame,
+                         [HANDEDNESS] = p->loss.handedness,
+                         [BOND] = p->loss.bond_length,
+                         [ANGLE] = p->loss.bond_angle,
+                         [CLASH] = p->loss.clash,
+                         [BASE_PAIR] = p->loss.base_pair,
+                         [COORDINATE] = p->loss.coordinate};
     memcpy(weights, w, sizeof w);
 }
 
@@ -61,39 +71,40 @@ static void weights_of(const cleat_model *model, double weights[N_TERMS]) {
 enum { TOKENS, LENGTHS, COORDS, MASK, PARTNER };
 
 /* Empty slots weigh nothing. */
-static void scale(const cleat_model *model, const cleat_host_batch *batch, int64_t window_samples,
-                  float *values) {
+static void scale(const cleat_model *model, const cleat_host_batch *batch, int64_t window_samples, float *values) {
     double weights[N_TERMS];
     const int32_t *lengths = batch->fields[LENGTHS];
     weights_of(model, weights);
     for (int k = 0; k < N_TERMS; ++k)
         for (int64_t b = 0; b < batch->batch; ++b)
-            values[k * batch->batch + b] =
-                lengths[b] > 0 ? (float)(weights[k] / (double)window_samples) : 0.0f;
+            values[k * batch->batch + b] = lengths[b] > 0 ? (float)(weights[k] / (double)window_samples) : 0.0f;
 }
 
+/* What the head gives: a trace, and the residues' frames where it has them. */
+typedef struct head_output {
+    cleat_tensor *x;      /* [B, L, 3] */
+    cleat_tensor *frames; /* [B, L, 9] or NULL */
+} head_output;
+
 /* Every term of non-zero weight, their sum, and records of both for the log. */
-static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, cleat_tensor *x,
+static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, head_output found,
                                 const cleat_structure *truth, cleat_tensor *scales, cleat_tensor *state) {
     double weights[N_TERMS];
-    cleat_tensor *values[N_TERMS];
-    int count = 0;
+    cleat_tensor *loss = NULL;
     weights_of(model, weights);
     for (int k = 0; k < N_TERMS; ++k) {
-        if (weights[k] == 0) continue;
+        if (weights[k] == 0 || (k == FRAME && !found.frames)) continue;
         cleat_structure_loss_spec spec = spec_of(model, k);
         cleat_scope(graph, "%s/", terms[k]);
-        values[count] = cleat_structure_loss(graph, &spec, x, truth, scales);
-        cleat_record(graph, values[count], state, k);
-        ++count;
+        cleat_tensor *value = k == FRAME ? cleat_frame_loss(graph, found.x, found.frames, truth, scales, k)
+                                         : cleat_structure_loss(graph, &spec, found.x, truth, scales);
+        cleat_record(graph, value, state, k);
+        loss = loss ? cleat_sum(graph, (cleat_tensor *[]){loss, value}, 2) : value;
     }
     cleat_scope(graph, NULL);
-    if (count == 0) {
+    if (!loss)
         cleat_graph_fail(graph, CLEAT_ERR_PROFILE,
-                         "every weight in [loss] is zero: there is nothing to train");
-        return NULL;
-    }
-    cleat_tensor *loss = cleat_sum(graph, values, count);
+                         "every weight in [loss] that this head can use is zero: nothing to train");
     cleat_record(graph, loss, state, N_TERMS);
     return loss;
 }
@@ -101,15 +112,17 @@ static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, cl
 /* --- the graph
  * -------------------------------------------------------------------------------------------------------- */
 
-static cleat_tensor *build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x,
-                                cleat_tensor *lengths) {
+static head_output build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
+    head_output found = {NULL, NULL};
     if (model->profile.model.head == CLEAT_RNA_HEAD_FRAMES)
-        return cleat_rigid_chain(graph, cleat_nn_linear_zero(graph, "head", x, 6), lengths);
-    return cleat_nn_linear(graph, "head", x, 3, NULL);
+        found.x = cleat_rigid_chain(graph, cleat_nn_linear_zero(graph, "head", x, 6), lengths, &found.frames);
+    else
+        found.x = cleat_nn_linear(graph, "head", x, 3, NULL);
+    return found;
 }
 
-static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
-                  int64_t length, cleat_model_graph *built) {
+static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
+                  cleat_model_graph *built) {
     const cleat_profile *profile = &model->profile;
     cleat_transformer shape = {.d_model = profile->model.d_model,
                                .heads = profile->model.heads,
@@ -135,12 +148,12 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     x = cleat_positions(graph, x, profile->model.positions == CLEAT_POSITIONS_BOTH_ENDS ? truth.lengths : NULL);
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
     x = cleat_nn_encoder(graph, x, truth.lengths, rng, &shape);
-    x = build_head(model, graph, x, truth.lengths); /* [B, L, 3] */
-    cleat_keep(graph, x);
-    *built = (cleat_model_graph){.output = x};
+    head_output found = build_head(model, graph, x, truth.lengths);
+    cleat_keep(graph, found.x);
+    *built = (cleat_model_graph){.output = found.x};
     if (mode == CLEAT_MODE_PREDICT) return;
     built->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &n_state);
-    built->loss = build_loss(model, graph, x, &truth, scales, built->terms);
+    built->loss = build_loss(model, graph, found, &truth, scales, built->terms);
     cleat_keep(graph, built->loss);
     if (mode == CLEAT_MODE_TRAIN && built->loss) cleat_backward(graph, built->loss, seed);
 }
@@ -148,8 +161,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
 /* --- data and metrics
  * -------------------------------------------------------------------------------------------------- */
 
-static cleat_status open_data(const cleat_model *model, const char *path, bool labelled,
-                              cleat_dataset **dataset, cleat_error *error) {
+static cleat_status open_data(const cleat_model *model, const char *path, bool labelled, cleat_dataset **dataset,
+                              cleat_error *error) {
     cleat_rna_options options = cleat_rna_defaults();
     options.max_length = model->profile.data.max_length;
     options.val_fraction = model->profile.data.val_fraction;
@@ -172,8 +185,8 @@ static void add(double *sums, double *counts, int metric, double value, bool cou
     counts[metric] += 1;
 }
 
-static cleat_status measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                            double *sums, double *counts, cleat_error *error) {
+static cleat_status measure(const cleat_model *model, const cleat_host_batch *batch, const float *output, double *sums,
+                            double *counts, cleat_error *error) {
     (void)model;
     const int32_t *lengths = batch->fields[LENGTHS];
     const float *coords = batch->fields[COORDS], *mask = batch->fields[MASK];
@@ -267,13 +280,12 @@ static void reference_scale(const cleat_reference *r, float *values) {
     }
     for (int64_t b = 0; b < r->batch; ++b) {
         int64_t length = r->lengths ? r->lengths[b] : r->length;
-        values[COORDINATE_TERM * r->batch + b] = (float)((double)length / residues);
-        values[BOND_TERM * r->batch + b] = (float)((double)(length - 1) / bonds);
+        values[COORDINATE * r->batch + b] = (float)((double)length / residues);
+        values[BOND * r->batch + b] = (float)((double)(length - 1) / bonds);
     }
 }
 
-static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name,
-                            void *values) {
+static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name, void *values) {
     (void)model;
     int32_t *ints = values;
     float *floats = values;

@@ -11,8 +11,8 @@ static const char *join(char *name, const char *prefix, const char *part) {
     return name;
 }
 
-static cleat_tensor *linear(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out,
-                            cleat_init init, cleat_tensor *residual) {
+static cleat_tensor *linear(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out, cleat_init init,
+                            cleat_tensor *residual) {
     if (!x) return NULL;
     char name[CLEAT_NAME];
     int64_t fan_in = cleat_width(x), weight_shape[2] = {fan_out, fan_in};
@@ -40,14 +40,13 @@ cleat_tensor *cleat_nn_layer_norm(cleat_graph *graph, const char *prefix, cleat_
     int64_t width = cleat_width(x);
     cleat_tensor *gamma =
         cleat_param(graph, join(name, prefix, "weight"), 1, &width, (cleat_init){CLEAT_INIT_CONSTANT, 1});
-    cleat_tensor *beta =
-        cleat_param(graph, join(name, prefix, "bias"), 1, &width, (cleat_init){CLEAT_INIT_ZERO, 0});
+    cleat_tensor *beta = cleat_param(graph, join(name, prefix, "bias"), 1, &width, (cleat_init){CLEAT_INIT_ZERO, 0});
     cleat_scope(graph, "%s/", prefix);
     return cleat_layer_norm(graph, x, gamma, beta, 1e-5f);
 }
 
-cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_tensor *tokens,
-                                 int64_t vocabulary, const cleat_transformer *shape) {
+cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_tensor *tokens, int64_t vocabulary,
+                                 const cleat_transformer *shape) {
     char name[CLEAT_NAME];
     int64_t table_shape[2] = {vocabulary, shape->d_model};
     cleat_tensor *table =
@@ -57,15 +56,15 @@ cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_t
 }
 
 /* x + branch: the addition rides on the branch's last GEMM unless dropout stands between. */
-static cleat_tensor *close_residual(cleat_graph *graph, const char *prefix, cleat_tensor *x,
-                                    cleat_tensor *inner, cleat_tensor *rng, const cleat_transformer *shape) {
+static cleat_tensor *close_residual(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_tensor *inner,
+                                    cleat_tensor *rng, const cleat_transformer *shape) {
     if (shape->dropout <= 0) return cleat_nn_linear(graph, prefix, inner, shape->d_model, x);
     cleat_tensor *branch = cleat_nn_linear(graph, prefix, inner, shape->d_model, NULL);
     return cleat_add(graph, x, cleat_dropout(graph, branch, rng, shape->dropout));
 }
 
-static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, cleat_tensor *lengths,
-                           cleat_tensor *rng, const cleat_transformer *shape) {
+static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
+                           const cleat_transformer *shape) {
     char prefix[CLEAT_NAME];
 #define PART(part) (snprintf(prefix, sizeof prefix, "blocks.%lld.%s", (long long)layer, part), prefix)
     cleat_tensor *y = cleat_nn_layer_norm(graph, PART("n1"), x);

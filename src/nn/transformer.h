@@ -25,8 +25,8 @@ cleat_tensor *cleat_nn_layer_norm(cleat_graph *graph, const char *prefix, cleat_
 
 /* Table PREFIX.weight [vocabulary, d_model], standard normal, as torch.nn.Embedding starts. tokens [B, L] ->
  * [B, L, D] */
-cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_tensor *tokens,
-                                 int64_t vocabulary, const cleat_transformer *shape);
+cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_tensor *tokens, int64_t vocabulary,
+                                 const cleat_transformer *shape);
 
 /* Pre-norm blocks blocks.0 ... (Xiong et al. 2020): x += out(attention(n1(x))); x += f2(gelu(f1(n2(x))));
  * then the final norm. Dropout after embedding's sum is the caller's; inside, before each residual addition.

@@ -4,7 +4,6 @@
 
 enum {
     FLOAT_BYTES = 4,
-    ITEMS_A_UNIT = 4,      /* work-items (of lanes) a compute unit, to balance uneven cores */
     SPLIT_DEPTH_MIN = 512, /* a part of a split k range is not shorter */
     SPLITS_MAX = 64,
     NARROW_COLUMNS = 16,    /* so many columns and fewer go to the narrow kernel */
@@ -257,11 +256,12 @@ static int64_t count_items(const cleat_product *p, const lanes_shape *s, int64_t
 
 /* Blocks as large as the caches like, equal, and smaller where that gives every unit its work-items. A
  * block's rows are copied once where they must be, so that it pays to use them for several panels; else it
- * pays to use a panel for many rows. */
+ * pays to use a panel for many rows. 4 items a unit balance uneven cores; where rows are copied that costs
+ * more than it gains. */
 static lanes_shape shape_lanes(const cleat_product *p, const cleat_device_facts *facts) {
     enum { ROWS_MIN = 32 };
     bool copies = p->trans_a || p->a->dtype != CLEAT_F32;
-    int64_t lanes = facts->lanes, wanted = ITEMS_A_UNIT * units(facts);
+    int64_t lanes = facts->lanes, wanted = (copies ? 2 : 4) * units(facts);
     lanes_shape s = {.tile_rows = p->m <= 4 ? 4 : 8,
                      .tile_vecs = p->n <= lanes ? 1 : 2,
                      .chunk = copies ? 128 : 256,

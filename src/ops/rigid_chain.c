@@ -47,8 +47,9 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 
 static const cleat_variant variants[] = {{.name = "scan", .bind = bind}, {0}};
 
-/* in: steps, lengths, coordinates, frames, dcoordinates, addend; out: dsteps. */
-enum { GRAD_IN = 5 };
+/* in: steps, lengths, coordinates, frames, dcoordinates, dframes, addend; out: dsteps. Either of the two
+ * gradients may be absent. */
+enum { GRAD_IN = 6 };
 
 static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                               cleat_error *error) {
@@ -69,16 +70,19 @@ static const cleat_op rigid_chain_grad = {
     .name = "rigid_chain_grad", .cost = cost, .variants = grad_variants, .share = 1u << GRAD_IN};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    cleat_tensor *in[GRAD_IN] = {node->in[0], node->in[1], node->out[0], node->out[1], dout[0]};
+    cleat_tensor *in[GRAD_IN] = {node->in[0], node->in[1], node->out[0], node->out[1], dout[0], dout[1]};
     cleat_emit_grads(graph, &rigid_chain_grad, NULL, 0, in, GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_op rigid_chain = {
     .name = "rigid_chain", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
-cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths) {
+cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths,
+                                cleat_tensor **frames) {
+    if (frames) *frames = NULL;
     if (!steps || !lengths) return NULL;
     cleat_tensor *in[] = {steps, lengths};
     cleat_node *node = cleat_emit(graph, &rigid_chain, NULL, 0, in, 2);
+    if (node && frames) *frames = node->out[1];
     return node ? node->out[0] : NULL;
 }

@@ -73,12 +73,13 @@ const cleat_key cleat_keys[] = {
 
     WEIGHT(pair_distance, "1", "Distances of all pairs of residues."),
     WEIGHT(lddt, "1", "Local distance difference: smooth form of the metric lddt."),
+    WEIGHT(frame, "0.4", "Where each residue's frame sees the others; tells mirror images apart."),
     WEIGHT(handedness, "1", "Mirror images: signed volumes of neighbouring residues."),
     WEIGHT(bond_length, "1", "Distance of neighbouring C1' atoms."),
     WEIGHT(bond_angle, "1", "Angle of three neighbouring C1' atoms."),
     WEIGHT(clash, "1", "Residues closer than atoms allow."),
     WEIGHT(base_pair, "1", "C1' distance of Watson-Crick pairs."),
-    WEIGHT(coordinate, "0", "Distance to the reference after superposition."),
+    WEIGHT(coordinate, "0", "Squared error of coordinates as they stand (head = absolute)."),
 
     {AT(train, epochs), INT(1, 1e6, "40"), COMPUTES, .help = "Passes over the data."},
     {AT(train, batch_size), INT(1, 65536, "auto"), OR_AUTO, COMPUTES,

@@ -9,12 +9,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define RNA_LOSS                                                                                             \
-    "mean over valid coordinates of squared error + mean over valid neighbours of (sqrt(|c[i+1]-c[i]|^2 + "  \
+#define RNA_LOSS                                                                                                       \
+    "mean over valid coordinates of squared error + mean over valid neighbours of (sqrt(|c[i+1]-c[i]|^2 + "            \
     "1e-6) - 5.9)^2"
-#define RNA_CONFIG                                                                                           \
-    "{\"vocab\": 5, \"d_model\": 256, \"heads\": 8, \"layers\": 5, \"d_ff\": 1024, \"loss\": \"" RNA_LOSS    \
-    "\"}"
+#define RNA_CONFIG                                                                                                     \
+    "{\"vocab\": 5, \"d_model\": 256, \"heads\": 8, \"layers\": 5, \"d_ff\": 1024, \"loss\": \"" RNA_LOSS "\"}"
 
 typedef struct workload {
     const char *name, *config;
@@ -56,14 +55,13 @@ static cleat_status step(cleat_trajectory *run, double *milliseconds, double *lo
     return status;
 }
 
-static cleat_status time_steps(cleat_trajectory *run, double seconds, double *times, int64_t *count,
-                               double *loss, cleat_error *error) {
+static cleat_status time_steps(cleat_trajectory *run, double seconds, double *times, int64_t *count, double *loss,
+                               cleat_error *error) {
     cleat_status status = CLEAT_OK;
     double ignored;
     for (int i = 0; i < WARM_UP_STEPS && status == CLEAT_OK; ++i) status = step(run, &ignored, loss, error);
     double end = seconds_now() + seconds;
-    for (*count = 0;
-         status == CLEAT_OK && *count < MOST_STEPS && (*count < LEAST_STEPS || seconds_now() < end);)
+    for (*count = 0; status == CLEAT_OK && *count < MOST_STEPS && (*count < LEAST_STEPS || seconds_now() < end);)
         status = step(run, &times[(*count)++], loss, error);
     return status;
 }
@@ -119,8 +117,7 @@ cleat_status cleat_bench(const char *device, const char *name, double seconds, c
     cleat_random random = cleat_random_stream(1, 0, 0);
     for (int64_t i = 0; i < rows; ++i) tokens[i] = cleat_random_below(&random, (uint32_t)work->vocabulary);
     for (int64_t i = 0; i < rows * 3; ++i) target[i] = (float)(10 * cleat_random_normal(&random));
-    cleat_reference reference = {
-        .batch = work->batch, .length = work->length, .input = tokens, .target = target};
+    cleat_reference reference = {.batch = work->batch, .length = work->length, .input = tokens, .target = target};
     status = run_workload(device, work, &reference, seconds, result, error);
 done:
     cleat_free(tokens);

@@ -16,8 +16,7 @@
 
 void cleat_checkpoint_name_make(int64_t epoch, int64_t step, int64_t copy, cleat_checkpoint_name *name) {
     *name = (cleat_checkpoint_name){.epoch = epoch, .step = step, .copy = copy};
-    int used =
-        snprintf(name->text, sizeof name->text, "ckpt-E%03lld-S%06lld", (long long)epoch, (long long)step);
+    int used = snprintf(name->text, sizeof name->text, "ckpt-E%03lld-S%06lld", (long long)epoch, (long long)step);
     if (copy > 0) snprintf(name->text + used, sizeof name->text - (size_t)used, ".%lld", (long long)copy);
 }
 
@@ -36,8 +35,7 @@ static int newest_first(const void *a, const void *b) {
     return x->epoch > y->epoch ? -1 : x->epoch < y->epoch;
 }
 
-cleat_status cleat_checkpoint_list(const char *run, cleat_checkpoint_name **names, size_t *count,
-                                   cleat_error *error) {
+cleat_status cleat_checkpoint_list(const char *run, cleat_checkpoint_name **names, size_t *count, cleat_error *error) {
     cleat_checkpoint_name *found = NULL, name;
     size_t n = 0, capacity = 0;
     cleat_status status = CLEAT_OK;
@@ -73,8 +71,7 @@ bool cleat_checkpoint_pointer(const char *run, const char *pointer, cleat_checkp
     size_t size;
     if (cleat_checkpoint_path(run, pointer, path, NULL) != CLEAT_OK) return false;
     if (cleat_file_read(path, &text, &size, NULL) != CLEAT_OK) return false;
-    while (size && (text[size - 1] == '\n' || text[size - 1] == '\r' || text[size - 1] == ' '))
-        text[--size] = 0;
+    while (size && (text[size - 1] == '\n' || text[size - 1] == '\r' || text[size - 1] == ' ')) text[--size] = 0;
     bool good = cleat_checkpoint_name_parse(text, name);
     cleat_free(text);
     return good;
@@ -104,22 +101,21 @@ static cleat_status open_state(const char *folder, cleat_train_state *state, cle
 }
 
 /* Opens a tensor file whose size and hash are known. */
-static cleat_status open_tensors(const char *folder, const cleat_checkpoint_file *file,
-                                 cleat_safetensors **tensors, cleat_error *error) {
+static cleat_status open_tensors(const char *folder, const cleat_checkpoint_file *file, cleat_safetensors **tensors,
+                                 cleat_error *error) {
     char path[CLEAT_CHECKPOINT_PATH], hash[33], *bytes = NULL;
     size_t size;
     cleat_status status = cleat_checkpoint_path(folder, file->name, path, error);
     if (status == CLEAT_OK) status = cleat_file_read(path, &bytes, &size, error);
     if (status != CLEAT_OK) return status;
     if (size != file->size) {
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is damaged: %zu bytes, of %zu that were written",
-                            path, size, file->size);
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is damaged: %zu bytes, of %zu that were written", path, size,
+                            file->size);
         goto done;
     }
     cleat_hash_text(bytes, size, hash);
     if (strcmp(hash, file->hash) != 0) {
-        status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                            "%s: is damaged: its bytes are not those that were written", path);
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is damaged: its bytes are not those that were written", path);
         goto done;
     }
     status = cleat_safetensors_adopt(path, bytes, size, tensors, error);
@@ -130,8 +126,7 @@ done:
 }
 
 cleat_status cleat_checkpoint_open(const char *folder, cleat_checkpoint **checkpoint, cleat_error *error) {
-    cleat_checkpoint_file files[CLEAT_CHECKPOINT_FILES] = {{.name = CLEAT_MODEL_FILE},
-                                                           {.name = CLEAT_OPTIM_FILE}};
+    cleat_checkpoint_file files[CLEAT_CHECKPOINT_FILES] = {{.name = CLEAT_MODEL_FILE}, {.name = CLEAT_OPTIM_FILE}};
     if (strlen(folder) >= CLEAT_CHECKPOINT_PATH)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", folder);
     cleat_checkpoint *made = cleat_alloc(1, sizeof *made);
@@ -158,16 +153,14 @@ void cleat_checkpoint_close(cleat_checkpoint *checkpoint) {
 /* --- choosing one
  * ---------------------------------------------------------------------------------------------- */
 
-static cleat_status open_named(const char *run, const char *name, cleat_checkpoint **checkpoint,
-                               cleat_error *error) {
+static cleat_status open_named(const char *run, const char *name, cleat_checkpoint **checkpoint, cleat_error *error) {
     char folder[CLEAT_CHECKPOINT_PATH];
     cleat_status status = cleat_checkpoint_path(run, name, folder, error);
     return status == CLEAT_OK ? cleat_checkpoint_open(folder, checkpoint, error) : status;
 }
 
 /* The newest intact one but for `tried` (may be NULL), whose failure `error` holds. */
-static cleat_status open_newest(const char *run, const char *tried, cleat_checkpoint **checkpoint,
-                                cleat_error *error) {
+static cleat_status open_newest(const char *run, const char *tried, cleat_checkpoint **checkpoint, cleat_error *error) {
     cleat_checkpoint_name *names;
     cleat_error next = {0};
     size_t count;
@@ -185,8 +178,7 @@ static cleat_status open_newest(const char *run, const char *tried, cleat_checkp
     cleat_free(names);
     if (status == CLEAT_OK || status == CLEAT_ERR_MEMORY)
         return status == CLEAT_OK ? status : cleat_fail(error, status, "%s", next.text);
-    if (count == 0 && !tried)
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no checkpoint in it", run);
+    if (count == 0 && !tried) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no checkpoint in it", run);
     if (!tried) cleat_fail(error, CLEAT_ERR_FORMAT, "%s", next.text);
     if (error) error->status = CLEAT_ERR_FORMAT;
     return cleat_fail_in(error, CLEAT_ERR_FORMAT, "%s: no intact checkpoint in it", run);
@@ -228,8 +220,7 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
     if (cleat_file_exists(run)) return cleat_checkpoint_open(path, checkpoint, error);
     if (!cleat_folder_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no such checkpoint or run folder", path);
-    if (!cleat_checkpoint_pointer(path, "best", &name))
-        return cleat_checkpoint_open_last(path, checkpoint, error);
+    if (!cleat_checkpoint_pointer(path, "best", &name)) return cleat_checkpoint_open_last(path, checkpoint, error);
     status = open_named(path, name.text, checkpoint, &why);
     if (status == CLEAT_OK) return status;
     if (status == CLEAT_ERR_MEMORY) return cleat_fail(error, status, "%s", why.text);
@@ -240,9 +231,8 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
 /* --- what is in it
  * --------------------------------------------------------------------------------------------- */
 
-cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint,
-                                              const cleat_st_metadata *settings, size_t count,
-                                              cleat_error *error) {
+cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint, const cleat_st_metadata *settings,
+                                              size_t count, cleat_error *error) {
     cleat_text wrong = {0};
     for (size_t i = 0; i < count; ++i) {
         const char *there = cleat_safetensors_metadata(checkpoint->model, settings[i].key);
@@ -254,8 +244,7 @@ cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint
     if (wrong.failed)
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", checkpoint->folder);
     else if (wrong.size)
-        status = cleat_fail(error, CLEAT_ERR_PROFILE, "%s: holds another model: %s", checkpoint->folder,
-                            wrong.data);
+        status = cleat_fail(error, CLEAT_ERR_PROFILE, "%s: holds another model: %s", checkpoint->folder, wrong.data);
     cleat_text_free(&wrong);
     return status;
 }
@@ -271,17 +260,16 @@ static cleat_status refuse_extra(const cleat_safetensors *file, const cleat_st_t
     for (size_t i = 0; i < cleat_safetensors_count(file); ++i) {
         const char *name = cleat_safetensors_at(file, i)->name;
         if (!is_among(name, tensors, count))
-            return cleat_fail(
-                error, CLEAT_ERR_FORMAT,
-                "the checkpoint holds a tensor '%.100s' that the model does not have; is it from "
-                "another model?",
-                name);
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "the checkpoint holds a tensor '%.100s' that the model does not have; is it from "
+                              "another model?",
+                              name);
     }
     return CLEAT_OK;
 }
 
-cleat_status cleat_checkpoint_copy(const cleat_safetensors *file, const cleat_st_tensor *tensors,
-                                   size_t count, cleat_error *error) {
+cleat_status cleat_checkpoint_copy(const cleat_safetensors *file, const cleat_st_tensor *tensors, size_t count,
+                                   cleat_error *error) {
     const cleat_st_tensor *found;
     for (size_t i = 0; i < count; ++i) {
         cleat_status status = cleat_safetensors_expect(file, tensors[i].name, CLEAT_ST_F32, tensors[i].rank,

@@ -42,8 +42,7 @@ typedef struct cleat_train_state {
 
 /* Adds to the sum `name`, or reads it (0 where there is none). Adding past CLEAT_CHECKPOINT_SUMS names is
  * CLEAT_ERR_ARGUMENT. */
-cleat_status cleat_train_state_add(cleat_train_state *state, const char *name, double value,
-                                   cleat_error *error);
+cleat_status cleat_train_state_add(cleat_train_state *state, const char *name, double value, cleat_error *error);
 double cleat_train_state_sum(const cleat_train_state *state, const char *name);
 
 /* What one checkpoint holds. Tensor data are host memory. */
@@ -62,8 +61,8 @@ typedef struct cleat_checkpoint_content {
  * this one, which a resumed run has left behind; and what interrupted writes left over. On failure the run
  * folder still opens as before. `folder` [CLEAT_CHECKPOINT_PATH] (may be NULL) receives the checkpoint's
  * path. */
-cleat_status cleat_checkpoint_save(const char *run, const cleat_checkpoint_content *content, bool best,
-                                   int64_t keep, char *folder, cleat_error *error);
+cleat_status cleat_checkpoint_save(const char *run, const cleat_checkpoint_content *content, bool best, int64_t keep,
+                                   char *folder, cleat_error *error);
 
 typedef struct cleat_checkpoint {
     char folder[CLEAT_CHECKPOINT_PATH];
@@ -86,13 +85,12 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
 bool cleat_checkpoint_exists(const char *run);
 
 /* The settings the model was made with must be these; the error lists each that differs. */
-cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint,
-                                              const cleat_st_metadata *settings, size_t count,
-                                              cleat_error *error);
+cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint, const cleat_st_metadata *settings,
+                                              size_t count, cleat_error *error);
 /* Copies F32 tensors out of `file` (checkpoint->model or ->optim): for each of `tensors` [count] its `data`
  * is written (it points to writable memory of the right size). Nothing is written unless all are there with
  * the right shape and no others are. */
-cleat_status cleat_checkpoint_copy(const cleat_safetensors *file, const cleat_st_tensor *tensors,
-                                   size_t count, cleat_error *error);
+cleat_status cleat_checkpoint_copy(const cleat_safetensors *file, const cleat_st_tensor *tensors, size_t count,
+                                   cleat_error *error);
 
 #endif

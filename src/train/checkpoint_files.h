@@ -23,8 +23,7 @@ bool cleat_checkpoint_name_parse(const char *text, cleat_checkpoint_name *name);
 
 /* The checkpoint folders of a run, newest (largest step) first. The caller frees *names (cleat_free). A
  * missing run folder has none. */
-cleat_status cleat_checkpoint_list(const char *run, cleat_checkpoint_name **names, size_t *count,
-                                   cleat_error *error);
+cleat_status cleat_checkpoint_list(const char *run, cleat_checkpoint_name **names, size_t *count, cleat_error *error);
 /* What RUN/`pointer` ("last", "best") names; false where there is no such file or it names no checkpoint
  * folder. */
 bool cleat_checkpoint_pointer(const char *run, const char *pointer, cleat_checkpoint_name *name);
@@ -42,8 +41,8 @@ enum { CLEAT_CHECKPOINT_FILES = 2 }; /* model, optim */
 
 /* state.json as text (cleat_free), which carries a hash of itself; and back. `files` names both files;
  * parsing fills size and hash. */
-cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_checkpoint_file files[2],
-                                char **text, cleat_error *error);
+cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_checkpoint_file files[2], char **text,
+                                cleat_error *error);
 cleat_status cleat_state_decode(const char *path, const char *text, size_t size, cleat_train_state *state,
                                 cleat_checkpoint_file files[2], cleat_error *error);
 

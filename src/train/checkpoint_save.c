@@ -106,8 +106,8 @@ static void prune(const char *run, const cleat_checkpoint_name *current, int64_t
 /* --- writing
  * --------------------------------------------------------------------------------------------------- */
 
-static cleat_status write_hashed(const char *folder, const char *data, size_t size,
-                                 cleat_checkpoint_file *file, cleat_error *error) {
+static cleat_status write_hashed(const char *folder, const char *data, size_t size, cleat_checkpoint_file *file,
+                                 cleat_error *error) {
     char path[CLEAT_CHECKPOINT_PATH];
     cleat_status status = cleat_checkpoint_path(folder, file->name, path, error);
     if (status != CLEAT_OK) return status;
@@ -117,12 +117,11 @@ static cleat_status write_hashed(const char *folder, const char *data, size_t si
 }
 
 static cleat_status write_tensors(const char *folder, const cleat_st_tensor *tensors, size_t count,
-                                  const cleat_st_metadata *metadata, size_t metadata_count,
-                                  cleat_checkpoint_file *file, cleat_error *error) {
+                                  const cleat_st_metadata *metadata, size_t metadata_count, cleat_checkpoint_file *file,
+                                  cleat_error *error) {
     char *data;
     size_t size;
-    cleat_status status =
-        cleat_safetensors_encode(tensors, count, metadata, metadata_count, &data, &size, error);
+    cleat_status status = cleat_safetensors_encode(tensors, count, metadata, metadata_count, &data, &size, error);
     if (status != CLEAT_OK) return status;
     status = write_hashed(folder, data, size, file, error);
     cleat_free(data);
@@ -140,14 +139,12 @@ static cleat_status write_state(const char *folder, const cleat_train_state *sta
     return status;
 }
 
-static cleat_status write_content(const char *folder, const cleat_checkpoint_content *content,
-                                  cleat_error *error) {
-    cleat_checkpoint_file files[CLEAT_CHECKPOINT_FILES] = {{.name = CLEAT_MODEL_FILE},
-                                                           {.name = CLEAT_OPTIM_FILE}};
+static cleat_status write_content(const char *folder, const cleat_checkpoint_content *content, cleat_error *error) {
+    cleat_checkpoint_file files[CLEAT_CHECKPOINT_FILES] = {{.name = CLEAT_MODEL_FILE}, {.name = CLEAT_OPTIM_FILE}};
     cleat_status status = cleat_folder_make(folder, error);
     if (status == CLEAT_OK)
-        status = write_tensors(folder, content->model, content->model_count, content->settings,
-                               content->settings_count, &files[0], error);
+        status = write_tensors(folder, content->model, content->model_count, content->settings, content->settings_count,
+                               &files[0], error);
     if (status == CLEAT_OK)
         status = write_tensors(folder, content->optim, content->optim_count, NULL, 0, &files[1], error);
     if (status == CLEAT_OK) status = write_state(folder, content->state, files, error);
@@ -176,13 +173,12 @@ static cleat_status point_at(const char *run, const char *pointer, const char *n
 
 static cleat_status publish(const char *run, const char *temporary, const char *path, cleat_error *error) {
     if (rename(temporary, path) != 0)
-        return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot rename to %s: %s", temporary, path,
-                          strerror(errno));
+        return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot rename to %s: %s", temporary, path, strerror(errno));
     return cleat_folder_sync(run, error);
 }
 
-cleat_status cleat_checkpoint_save(const char *run, const cleat_checkpoint_content *content, bool best,
-                                   int64_t keep, char *folder, cleat_error *error) {
+cleat_status cleat_checkpoint_save(const char *run, const cleat_checkpoint_content *content, bool best, int64_t keep,
+                                   char *folder, cleat_error *error) {
     char temporary[CLEAT_CHECKPOINT_PATH], path[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_name name;
     cleat_status status = cleat_folder_make(run, error);

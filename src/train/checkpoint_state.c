@@ -31,8 +31,7 @@ static const cleat_checkpoint_sum *find_sum(const cleat_train_state *state, cons
     return NULL;
 }
 
-cleat_status cleat_train_state_add(cleat_train_state *state, const char *name, double value,
-                                   cleat_error *error) {
+cleat_status cleat_train_state_add(cleat_train_state *state, const char *name, double value, cleat_error *error) {
     const cleat_checkpoint_sum *known = find_sum(state, name);
     if (known) {
         state->sums[known - state->sums].value += value;
@@ -86,8 +85,7 @@ static void add_files(cleat_text *text, const cleat_checkpoint_file files[2]) {
     cleat_text_add(text, "}\n");
 }
 
-static void add_state(cleat_text *text, const cleat_train_state *state,
-                      const cleat_checkpoint_file files[2]) {
+static void add_state(cleat_text *text, const cleat_train_state *state, const cleat_checkpoint_file files[2]) {
     cleat_text_add(text, "{\n");
     add_integer(text, "format", FORMAT);
     add_integer(text, "epoch", state->epoch);
@@ -112,8 +110,8 @@ static void add_state(cleat_text *text, const cleat_train_state *state,
     cleat_text_add(text, "}");
 }
 
-cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_checkpoint_file files[2],
-                                char **text, cleat_error *error) {
+cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_checkpoint_file files[2], char **text,
+                                cleat_error *error) {
     cleat_text all = {0};
     char hash[33] = "";
     size_t start = sizeof opening - 1;
@@ -129,8 +127,7 @@ cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_chec
 
 static bool get_integer(const cJSON *from, const char *name, int64_t *value) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
-    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 9007199254740992.0))
-        return false;
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 9007199254740992.0)) return false;
     *value = (int64_t)item->valuedouble;
     return item->valuedouble == (double)*value;
 }
@@ -189,15 +186,14 @@ static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpo
     state->has_best = cJSON_IsTrue(has_best);
     return get_integer(from, "format", &format) && format == FORMAT && cJSON_IsBool(has_best) &&
            get_integer(from, "epoch", &state->epoch) && get_integer(from, "step", &state->step) &&
-           get_integer(from, "micro_step", &state->micro_step) &&
-           get_integer(from, "position", &state->position) && get_u64(from, "seed", 10, &state->seed) &&
-           get_real(from, "best_metric", &state->best_metric) &&
+           get_integer(from, "micro_step", &state->micro_step) && get_integer(from, "position", &state->position) &&
+           get_u64(from, "seed", 10, &state->seed) && get_real(from, "best_metric", &state->best_metric) &&
            get_integer(from, "best_step", &state->best_step) &&
            get_integer(from, "stale_evaluations", &state->stale_evaluations) &&
            get_real(from, "time_used", &state->time_used) &&
            get_integer(from, "metrics_records", &state->metrics_records) &&
-           get_text(from, "profile_hash", state->profile_hash, sizeof state->profile_hash) &&
-           get_sums(from, state) && get_files(from, files);
+           get_text(from, "profile_hash", state->profile_hash, sizeof state->profile_hash) && get_sums(from, state) &&
+           get_files(from, files);
 }
 
 /* The text between `opening` and `middle`, if the file is laid out as written and its hash is right. */
@@ -209,8 +205,7 @@ static bool find_intact(const char *text, size_t size, const char **start, size_
     *length = size - head - tail;
     const char *after = *start + *length;
     cleat_hash_text(*start, *length, hash);
-    return memcmp(after, middle, sizeof middle - 1) == 0 &&
-           memcmp(after + sizeof middle - 1, hash, 32) == 0 &&
+    return memcmp(after, middle, sizeof middle - 1) == 0 && memcmp(after + sizeof middle - 1, hash, 32) == 0 &&
            memcmp(after + sizeof middle - 1 + 32, closing, sizeof closing - 1) == 0;
 }
 

@@ -28,21 +28,20 @@ typedef struct totals {
     double sums[MOST_METRICS], counts[MOST_METRICS];
 } totals;
 
-static cleat_status measure_batch(cleat_session *session, cleat_feed *feed, const cleat_fed *fed,
-                                  size_t samples, float *output, totals *sums, cleat_error *error) {
+static cleat_status measure_batch(cleat_session *session, cleat_feed *feed, const cleat_fed *fed, size_t samples,
+                                  float *output, totals *sums, cleat_error *error) {
     const cleat_session_graph *graph = &session->evaluate[fed->batch->bucket];
     cleat_session_prepare(session, graph, fed->bytes, &fed->host, (int64_t)samples, 0, 0);
     cleat_status status = cleat_feed_run(feed, graph, fed, error);
-    if (status == CLEAT_OK)
-        status = cleat_exec_read(session->exec, graph->index, graph->built.output, output, error);
+    if (status == CLEAT_OK) status = cleat_exec_read(session->exec, graph->index, graph->built.output, output, error);
     if (status == CLEAT_OK)
         status = cleat_model_measure(session->model, &fed->host, output, sums->sums, sums->counts, error);
     cleat_feed_release(feed, fed);
     return status;
 }
 
-static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches,
-                             size_t samples, totals *sums, cleat_error *error) {
+static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches, size_t samples,
+                             totals *sums, cleat_error *error) {
     int64_t most = 0;
     for (size_t b = 0; b < session->n_buckets; ++b) {
         int64_t elements = cleat_tensor_elements(session->evaluate[b].built.output);
@@ -69,16 +68,15 @@ static cleat_status take_terms(cleat_session *session, float *terms, cleat_error
 }
 
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
-                                    const uint32_t *samples, size_t count, cleat_figures *figures,
-                                    cleat_error *error) {
+                                    const uint32_t *samples, size_t count, cleat_figures *figures, cleat_error *error) {
     int n_terms = cleat_model_terms(session->model), n_metrics = cleat_model_metrics(session->model);
     float terms[CLEAT_FIGURES] = {0};
     totals all = {{0}, {0}};
     if (n_metrics > MOST_METRICS || n_terms + 1 > CLEAT_FIGURES)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a model with too many metrics or loss terms");
     cleat_batches *batches = NULL;
-    cleat_status status = cleat_batches_create(dataset, samples, count, session->buckets, session->n_buckets,
-                                               NULL, &batches, error);
+    cleat_status status =
+        cleat_batches_create(dataset, samples, count, session->buckets, session->n_buckets, NULL, &batches, error);
     if (status == CLEAT_OK) status = take_terms(session, NULL, error);
     if (status == CLEAT_OK) status = run_pass(session, feed, batches, count, &all, error);
     if (status == CLEAT_OK) status = take_terms(session, terms, error);
@@ -93,14 +91,14 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
     return CLEAT_OK;
 }
 
-static cleat_status choose_samples(const cleat_dataset *dataset, const char *split, uint32_t **samples,
-                                   size_t *count, cleat_error *error) {
+static cleat_status choose_samples(const cleat_dataset *dataset, const char *split, uint32_t **samples, size_t *count,
+                                   cleat_error *error) {
     for (int s = 0; s < CLEAT_SPLITS; ++s)
         if (strcmp(split, cleat_split_name((cleat_split)s)) == 0)
             return cleat_dataset_samples(dataset, (cleat_split)s, samples, count, error);
     if (strcmp(split, "all") != 0)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "split '%s' does not exist; there are train, val, test and all", split);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "split '%s' does not exist; there are train, val, test and all",
+                          split);
     *count = cleat_dataset_count(dataset);
     *samples = cleat_alloc(*count, sizeof **samples);
     if (!*samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", *count);
@@ -118,12 +116,10 @@ cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint
         cleat_restore(profile, checkpoint, profile->data.path, CLEAT_FOR_EVALUATION, &restored, error);
     if (status == CLEAT_OK) status = choose_samples(restored.dataset, split, &samples, &count, error);
     if (status == CLEAT_OK && count == 0)
-        status =
-            cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no sample in split '%s'", profile->data.path, split);
+        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no sample in split '%s'", profile->data.path, split);
     if (status == CLEAT_OK) status = cleat_feed_open(restored.session, restored.dataset, &feed, error);
     if (status == CLEAT_OK)
-        status =
-            cleat_evaluate_samples(restored.session, feed, restored.dataset, samples, count, figures, error);
+        status = cleat_evaluate_samples(restored.session, feed, restored.dataset, samples, count, figures, error);
     cleat_feed_close(feed);
     cleat_samples_free(samples);
     cleat_restored_close(&restored);

@@ -6,7 +6,6 @@
 
 /* The loss as a mean over the samples ("loss"), its terms, and the model's metrics. */
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
-                                    const uint32_t *samples, size_t count, cleat_figures *figures,
-                                    cleat_error *error);
+                                    const uint32_t *samples, size_t count, cleat_figures *figures, cleat_error *error);
 
 #endif

@@ -49,25 +49,22 @@ static cleat_status find_offsets(cleat_feed *feed, cleat_error *error) {
         for (size_t f = 0; f < cleat_dataset_fields(feed->dataset); ++f) {
             const char *name = cleat_dataset_field(feed->dataset, f)->name;
             feed->offsets[b][f] = offset_in(session, &session->evaluate[b], name);
-            if (session->train[b].graph &&
-                offset_in(session, &session->train[b], name) != feed->offsets[b][f])
-                return cleat_fail(error, CLEAT_ERR_SHAPE,
-                                  "input '%s' lies elsewhere in training than in evaluation", name);
+            if (session->train[b].graph && offset_in(session, &session->train[b], name) != feed->offsets[b][f])
+                return cleat_fail(error, CLEAT_ERR_SHAPE, "input '%s' lies elsewhere in training than in evaluation",
+                                  name);
         }
     return CLEAT_OK;
 }
 
 static cleat_status make_slots(cleat_feed *feed, cleat_error *error) {
     int64_t bytes = cleat_session_input_bytes(feed->session);
-    size_t wanted =
-        cleat_loader_slots(feed->workers, (int)feed->session->profile->loader.prefetch_factor, HELD_SLOTS);
+    size_t wanted = cleat_loader_slots(feed->workers, (int)feed->session->profile->loader.prefetch_factor, HELD_SLOTS);
     if (wanted > CLEAT_FEED_SLOTS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%zu batches in flight; num_workers x prefetch_factor may be %d at most", wanted,
                           CLEAT_FEED_SLOTS - HELD_SLOTS);
     for (; feed->n_slots < wanted; ++feed->n_slots) {
-        cleat_status status =
-            cleat_staging_create(feed->session->exec, bytes, &feed->stagings[feed->n_slots], error);
+        cleat_status status = cleat_staging_create(feed->session->exec, bytes, &feed->stagings[feed->n_slots], error);
         if (status != CLEAT_OK) return status;
         feed->bytes[feed->n_slots] = cleat_staging_data(feed->stagings[feed->n_slots]);
     }
@@ -118,8 +115,8 @@ int cleat_feed_workers(const cleat_feed *feed) {
     return feed->workers;
 }
 
-cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, size_t first,
-                              const cleat_draw *draw, cleat_error *error) {
+cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, size_t first, const cleat_draw *draw,
+                              cleat_error *error) {
     return cleat_loader_start(feed->loader, batches, first, draw, error);
 }
 

@@ -54,14 +54,13 @@ static cleat_status open_file(cleat_metrics_log *log, int64_t keep, cleat_error 
     return CLEAT_OK;
 }
 
-cleat_status cleat_metrics_log_open(const char *path, int64_t keep, cleat_metrics_log **log,
-                                    cleat_error *error) {
+cleat_status cleat_metrics_log_open(const char *path, int64_t keep, cleat_metrics_log **log, cleat_error *error) {
     cleat_metrics_log *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
     made->file = -1;
     made->path = cleat_strdup(path);
-    cleat_status status = made->path ? open_file(made, keep, error)
-                                     : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
+    cleat_status status =
+        made->path ? open_file(made, keep, error) : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
     if (status != CLEAT_OK) {
         cleat_metrics_log_close(made);
         return status;
@@ -101,8 +100,7 @@ static cleat_status append(cleat_metrics_log *log, const cleat_text *line, cleat
 cleat_status cleat_metrics_log_write(cleat_metrics_log *log, const char *kind, int64_t epoch, int64_t step,
                                      const cleat_metric *metrics, size_t count, cleat_error *error) {
     cleat_text line = {0};
-    cleat_text_add(&line, "{\"kind\":\"%s\",\"epoch\":%lld,\"step\":%lld", kind, (long long)epoch,
-                   (long long)step);
+    cleat_text_add(&line, "{\"kind\":\"%s\",\"epoch\":%lld,\"step\":%lld", kind, (long long)epoch, (long long)step);
     for (size_t i = 0; i < count; ++i) {
         char digits[32] = "null";
         if (isfinite(metrics[i].value)) cleat_number_print_digits(metrics[i].value, FLOAT_DIGITS, digits);
@@ -111,8 +109,8 @@ cleat_status cleat_metrics_log_write(cleat_metrics_log *log, const char *kind, i
         cleat_text_add(&line, ":%s", digits);
     }
     cleat_text_add(&line, "}\n");
-    cleat_status status = line.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", log->path)
-                                      : append(log, &line, error);
+    cleat_status status =
+        line.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", log->path) : append(log, &line, error);
     cleat_text_free(&line);
     return status;
 }

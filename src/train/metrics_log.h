@@ -19,8 +19,7 @@ typedef struct cleat_metrics_log cleat_metrics_log;
 /* Opens `path` for appending, made if needed. `keep` < 0 starts an empty file; else the first `keep` records
  * stay and what follows them is cut off, so that a run resumed from a checkpoint with that many records
  * writes them again. Fewer records than that is a warning. */
-cleat_status cleat_metrics_log_open(const char *path, int64_t keep, cleat_metrics_log **log,
-                                    cleat_error *error);
+cleat_status cleat_metrics_log_open(const char *path, int64_t keep, cleat_metrics_log **log, cleat_error *error);
 /* Complete records in the file: what a checkpoint remembers. */
 int64_t cleat_metrics_log_records(const cleat_metrics_log *log);
 void cleat_metrics_log_close(cleat_metrics_log *log);

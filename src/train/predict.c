@@ -44,8 +44,8 @@ static cleat_status keep_batch(const cleat_restored *restored, const cleat_fed *
     return CLEAT_OK;
 }
 
-static cleat_status predict_batch(cleat_restored *restored, cleat_feed *feed, const cleat_fed *fed,
-                                  outputs *kept, cleat_error *error) {
+static cleat_status predict_batch(cleat_restored *restored, cleat_feed *feed, const cleat_fed *fed, outputs *kept,
+                                  cleat_error *error) {
     const cleat_session_graph *graph = &restored->session->evaluate[fed->batch->bucket];
     int64_t elements = cleat_tensor_elements(graph->built.output);
     float *output = cleat_alloc((size_t)elements, sizeof *output);
@@ -81,16 +81,15 @@ static cleat_status predict_all(cleat_restored *restored, outputs *kept, cleat_e
     return status;
 }
 
-cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data,
-                           const char *out, size_t *count, cleat_error *error) {
+cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data, const char *out,
+                           size_t *count, cleat_error *error) {
     cleat_restored restored = {0};
     outputs kept = {0};
     cleat_status status = cleat_restore(profile, checkpoint, data, CLEAT_FOR_PREDICTION, &restored, error);
     if (status == CLEAT_OK) status = outputs_make(restored.dataset, &kept, error);
     if (status == CLEAT_OK) status = predict_all(&restored, &kept, error);
     if (status == CLEAT_OK) status = cleat_folder_make(out, error);
-    if (status == CLEAT_OK)
-        status = cleat_model_write(restored.model, kept.predictions, kept.count, out, error);
+    if (status == CLEAT_OK) status = cleat_model_write(restored.model, kept.predictions, kept.count, out, error);
     if (status == CLEAT_OK && count) *count = kept.count;
     outputs_free(&kept);
     cleat_restored_close(&restored);

@@ -31,8 +31,8 @@ static int usable_width(int width) {
     return width < LINE / 2 ? width : LINE / 2;
 }
 
-void cleat_progress_start(cleat_progress *progress, cleat_progress_fn write, void *user, bool terminal,
-                          int width, int64_t first_step, int64_t total, double now) {
+void cleat_progress_start(cleat_progress *progress, cleat_progress_fn write, void *user, bool terminal, int width,
+                          int64_t first_step, int64_t total, double now) {
     *progress = (cleat_progress){.write = write,
                                  .user = user,
                                  .terminal = terminal,
@@ -63,8 +63,8 @@ static void draw_bar(cleat_progress *progress, int64_t step, const char *text, c
     int filled = (int)(percent(progress, step) / 100 * BAR);
     for (int i = 0; i < BAR; ++i) bar[i] = i < filled ? '#' : '.';
     bar[BAR] = 0;
-    snprintf(line, sizeof line, "[%s] %3.0f%% %lld/%lld  %s%s", bar, floor(percent(progress, step)),
-             (long long)step, (long long)progress->total, text, remaining);
+    snprintf(line, sizeof line, "[%s] %3.0f%% %lld/%lld  %s%s", bar, floor(percent(progress, step)), (long long)step,
+             (long long)progress->total, text, remaining);
     line[progress->width - 1] = 0;
     int length = (int)strlen(line);
     snprintf(out, sizeof out, "\r%s%*s", line, progress->drawn > length ? progress->drawn - length : 0, "");
@@ -82,8 +82,8 @@ void cleat_progress_update(cleat_progress *progress, int64_t step, const char *t
         draw_bar(progress, step, text, remaining);
         return;
     }
-    snprintf(line, sizeof line - 1, "step %lld/%lld (%.0f%%)  %s%s", (long long)step,
-             (long long)progress->total, floor(percent(progress, step)), text, remaining);
+    snprintf(line, sizeof line - 1, "step %lld/%lld (%.0f%%)  %s%s", (long long)step, (long long)progress->total,
+             floor(percent(progress, step)), text, remaining);
     strcat(line, "\n");
     progress->write(progress->user, line);
 }

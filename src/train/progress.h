@@ -20,8 +20,8 @@ typedef struct cleat_progress {
 } cleat_progress;
 
 /* `write` NULL turns everything off. `now`: seconds of any steady clock. */
-void cleat_progress_start(cleat_progress *progress, cleat_progress_fn write, void *user, bool terminal,
-                          int width, int64_t first_step, int64_t total, double now);
+void cleat_progress_start(cleat_progress *progress, cleat_progress_fn write, void *user, bool terminal, int width,
+                          int64_t first_step, int64_t total, double now);
 /* Step `step` of `total` is done; `text` says more ("epoch 3/40  loss 1.25"). Draws at most 10 times a second
  * on a terminal, and a line every 10 seconds in a log; always when `force`. */
 void cleat_progress_update(cleat_progress *progress, int64_t step, const char *text, double now, bool force);

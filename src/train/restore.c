@@ -9,8 +9,8 @@
 
 enum { AUTO_BUCKETS = 6, BUCKET_MULTIPLE = 8 };
 
-cleat_status cleat_choose_buckets(const cleat_profile *profile, const cleat_dataset *dataset,
-                                  int64_t *lengths, size_t *count, cleat_error *error) {
+cleat_status cleat_choose_buckets(const cleat_profile *profile, const cleat_dataset *dataset, int64_t *lengths,
+                                  size_t *count, cleat_error *error) {
     const cleat_int_list *given = &profile->data.buckets;
     if (given->count == CLEAT_AUTO)
         return cleat_buckets_choose(dataset, NULL, 0, AUTO_BUCKETS, BUCKET_MULTIPLE, lengths, count, error);
@@ -24,8 +24,7 @@ void cleat_model_settings(const cleat_profile *profile, cleat_settings *settings
                                        "model.layers", "model.d_ff",    "model.head"};
     settings->count = sizeof keys / sizeof keys[0];
     for (size_t i = 0; i < settings->count; ++i) {
-        if (cleat_profile_get(profile, keys[i], settings->texts[i], sizeof settings->texts[i], NULL) !=
-            CLEAT_OK)
+        if (cleat_profile_get(profile, keys[i], settings->texts[i], sizeof settings->texts[i], NULL) != CLEAT_OK)
             snprintf(settings->texts[i], sizeof settings->texts[i], "?");
         settings->items[i] = (cleat_st_metadata){.key = keys[i], .value = settings->texts[i]};
     }
@@ -38,18 +37,15 @@ cleat_status cleat_session_tensors(const cleat_session *session, float *flat, cl
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", count);
     for (size_t i = 0; i < count; ++i) {
         const cleat_tensor *param = cleat_store_param(session->store, i);
-        made[i] = (cleat_st_tensor){.name = param->name,
-                                    .dtype = CLEAT_ST_F32,
-                                    .rank = param->rank,
-                                    .data = flat + param->flat_offset};
+        made[i] = (cleat_st_tensor){
+            .name = param->name, .dtype = CLEAT_ST_F32, .rank = param->rank, .data = flat + param->flat_offset};
         memcpy(made[i].shape, param->shape, (size_t)param->rank * sizeof param->shape[0]);
     }
     *tensors = made;
     return CLEAT_OK;
 }
 
-static cleat_status load_parameters(cleat_session *session, const cleat_checkpoint *checkpoint,
-                                    cleat_error *error) {
+static cleat_status load_parameters(cleat_session *session, const cleat_checkpoint *checkpoint, cleat_error *error) {
     cleat_st_tensor *tensors = NULL;
     cleat_status status = CLEAT_OK;
     float *flat = cleat_alloc((size_t)cleat_session_flat(session), sizeof *flat);
@@ -72,17 +68,15 @@ cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint,
     size_t n_lengths;
     cleat_model_settings(profile, &settings);
     cleat_status status = cleat_checkpoint_open_best(checkpoint, &saved, error);
-    if (status == CLEAT_OK)
-        status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
     if (status == CLEAT_OK) status = cleat_model_create(profile, &made.model, error);
     if (status == CLEAT_OK)
-        status =
-            cleat_model_open_data(made.model, data, purpose != CLEAT_FOR_PREDICTION, &made.dataset, error);
+        status = cleat_model_open_data(made.model, data, purpose != CLEAT_FOR_PREDICTION, &made.dataset, error);
     if (status == CLEAT_OK) status = cleat_choose_buckets(profile, made.dataset, lengths, &n_lengths, error);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &made.device, error);
     if (status == CLEAT_OK)
-        status = cleat_session_fit(made.device, profile, made.model, purpose, lengths, n_lengths, &batch,
-                                   &made.session, error);
+        status = cleat_session_fit(made.device, profile, made.model, purpose, lengths, n_lengths, &batch, &made.session,
+                                   error);
     if (status == CLEAT_OK) status = load_parameters(made.session, saved, error);
     cleat_checkpoint_close(saved);
     if (status != CLEAT_OK) {

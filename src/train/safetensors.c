@@ -66,10 +66,8 @@ size_t cleat_st_bytes(const cleat_st_tensor *tensor) {
 /* --- the header
  * ------------------------------------------------------------------------------------------------ */
 
-static cleat_status malformed(const cleat_safetensors *file, cleat_error *error, const char *tensor,
-                              const char *what) {
-    if (!tensor)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not a safetensors file: %s", file->path, what);
+static cleat_status malformed(const cleat_safetensors *file, cleat_error *error, const char *tensor, const char *what) {
+    if (!tensor) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not a safetensors file: %s", file->path, what);
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: tensor '%.100s': %s", file->path, tensor, what);
 }
 
@@ -121,13 +119,11 @@ static cleat_status parse_tensor(const cleat_safetensors *file, const cJSON *ite
     if (!cJSON_IsObject(item)) return malformed(file, error, name, "is not described by an object");
     const cJSON *range = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
     if (!parse_dtype(cJSON_GetObjectItemCaseSensitive(item, "dtype"), &tensor->dtype))
-        return malformed(file, error, name,
-                         "has no dtype that this reader knows (F64 F32 F16 BF16 I64 I32 U32 U8)");
+        return malformed(file, error, name, "has no dtype that this reader knows (F64 F32 F16 BF16 I64 I32 U32 U8)");
     const char *complaint = parse_shape(cJSON_GetObjectItemCaseSensitive(item, "shape"), tensor);
     if (complaint) return malformed(file, error, name, complaint);
     if (!cJSON_IsArray(range) || cJSON_GetArraySize(range) != 2 ||
-        !whole_number(cJSON_GetArrayItem(range, 0), &begin) ||
-        !whole_number(cJSON_GetArrayItem(range, 1), &end))
+        !whole_number(cJSON_GetArrayItem(range, 0), &begin) || !whole_number(cJSON_GetArrayItem(range, 1), &end))
         return malformed(file, error, name, "has no data_offsets of two whole numbers");
     if (begin > end || (uint64_t)end > file->data_size)
         return malformed(file, error, name, "lies outside the file, which may have been cut off");
@@ -142,8 +138,7 @@ static cleat_status check_metadata(const cleat_safetensors *file, const cJSON *m
     const cJSON *item;
     if (!cJSON_IsObject(metadata)) return malformed(file, error, NULL, "__metadata__ is not an object");
     cJSON_ArrayForEach(item, metadata) {
-        if (!cJSON_IsString(item))
-            return malformed(file, error, NULL, "__metadata__ holds more than strings");
+        if (!cJSON_IsString(item)) return malformed(file, error, NULL, "__metadata__ holds more than strings");
     }
     return CLEAT_OK;
 }
@@ -227,14 +222,12 @@ static cleat_status place_data(cleat_safetensors *file, cleat_error *error) {
 /* --- files
  * ----------------------------------------------------------------------------------------------------- */
 
-static cleat_status parse_header(cleat_safetensors *file, const char *bytes, size_t size,
-                                 cleat_error *error) {
+static cleat_status parse_header(cleat_safetensors *file, const char *bytes, size_t size, cleat_error *error) {
     uint64_t length;
     const char *end = NULL;
     if (size < LENGTH_BYTES) return malformed(file, error, NULL, "it is shorter than 8 bytes");
     memcpy(&length, bytes, LENGTH_BYTES);
-    if (length > LONGEST_HEADER)
-        return malformed(file, error, NULL, "its header would be longer than 16 MiB");
+    if (length > LONGEST_HEADER) return malformed(file, error, NULL, "its header would be longer than 16 MiB");
     if (length > size - LENGTH_BYTES) return malformed(file, error, NULL, "it ends within its header");
     const char *header = bytes + LENGTH_BYTES;
     file->data = header + length;
@@ -262,8 +255,7 @@ static cleat_status parse_tensors(cleat_safetensors *file, cleat_error *error) {
             file->metadata = item;
             status = check_metadata(file, item, error);
         } else {
-            status =
-                parse_tensor(file, item, &file->tensors[file->count], &file->offsets[file->count], error);
+            status = parse_tensor(file, item, &file->tensors[file->count], &file->offsets[file->count], error);
             ++file->count;
         }
         if (status != CLEAT_OK) return status;
@@ -275,8 +267,8 @@ static cleat_status parse_tensors(cleat_safetensors *file, cleat_error *error) {
     return status;
 }
 
-cleat_status cleat_safetensors_parse(const char *name, const void *data, size_t size,
-                                     cleat_safetensors **file, cleat_error *error) {
+cleat_status cleat_safetensors_parse(const char *name, const void *data, size_t size, cleat_safetensors **file,
+                                     cleat_error *error) {
     cleat_safetensors *made = cleat_alloc(1, sizeof *made);
     char *path = cleat_strdup(name);
     if (!made || !path) {
@@ -358,21 +350,19 @@ static void shape_text(cleat_st_dtype dtype, int rank, const int64_t *shape, cha
     snprintf(text + used, 128 - used, "]");
 }
 
-cleat_status cleat_safetensors_expect(const cleat_safetensors *file, const char *name, cleat_st_dtype dtype,
-                                      int rank, const int64_t *shape, const cleat_st_tensor **tensor,
-                                      cleat_error *error) {
+cleat_status cleat_safetensors_expect(const cleat_safetensors *file, const char *name, cleat_st_dtype dtype, int rank,
+                                      const int64_t *shape, const cleat_st_tensor **tensor, cleat_error *error) {
     char there[128], wanted[128];
     const cleat_st_tensor *found = cleat_safetensors_find(file, name);
     shape_text(dtype, rank, shape, wanted);
     if (!found)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: tensor '%.100s' (%s) is missing; is it from another model?", file->path, name,
-                          wanted);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: tensor '%.100s' (%s) is missing; is it from another model?",
+                          file->path, name, wanted);
     shape_text(found->dtype, found->rank, found->shape, there);
     if (found->dtype != dtype || found->rank != rank ||
         (rank > 0 && memcmp(found->shape, shape, (size_t)rank * sizeof *shape) != 0))
-        return cleat_fail(error, CLEAT_ERR_SHAPE, "%s: tensor '%.100s' is %s; it should be %s", file->path,
-                          name, there, wanted);
+        return cleat_fail(error, CLEAT_ERR_SHAPE, "%s: tensor '%.100s' is %s; it should be %s", file->path, name, there,
+                          wanted);
     *tensor = found;
     return CLEAT_OK;
 }

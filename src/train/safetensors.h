@@ -50,8 +50,8 @@ typedef struct cleat_safetensors cleat_safetensors;
 /* Reads a whole file. All pointers handed out live until cleat_safetensors_close. */
 cleat_status cleat_safetensors_open(const char *path, cleat_safetensors **file, cleat_error *error);
 /* The same over `size` bytes at `data`, which must outlive it; `name` stands for the file in messages. */
-cleat_status cleat_safetensors_parse(const char *name, const void *data, size_t size,
-                                     cleat_safetensors **file, cleat_error *error);
+cleat_status cleat_safetensors_parse(const char *name, const void *data, size_t size, cleat_safetensors **file,
+                                     cleat_error *error);
 /* The same, and on success takes over `bytes`, which came from cleat_alloc. */
 cleat_status cleat_safetensors_adopt(const char *name, char *bytes, size_t size, cleat_safetensors **file,
                                      cleat_error *error);
@@ -63,19 +63,16 @@ const cleat_st_tensor *cleat_safetensors_at(const cleat_safetensors *file, size_
 const cleat_st_tensor *cleat_safetensors_find(const cleat_safetensors *file, const char *name); /* or NULL */
 /* The tensor `name` if it has this dtype and shape; else an error that names file, tensor, and both shapes.
  */
-cleat_status cleat_safetensors_expect(const cleat_safetensors *file, const char *name, cleat_st_dtype dtype,
-                                      int rank, const int64_t *shape, const cleat_st_tensor **tensor,
-                                      cleat_error *error);
+cleat_status cleat_safetensors_expect(const cleat_safetensors *file, const char *name, cleat_st_dtype dtype, int rank,
+                                      const int64_t *shape, const cleat_st_tensor **tensor, cleat_error *error);
 const char *cleat_safetensors_metadata(const cleat_safetensors *file, const char *key); /* or NULL */
 
 /* The bytes of a file with these tensors, in this order; data start at a multiple of 64 bytes. The caller
  * frees *data (cleat_free). Names must be unique and not "__metadata__". */
-cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t count,
-                                      const cleat_st_metadata *metadata, size_t metadata_count, char **data,
-                                      size_t *size, cleat_error *error);
+cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t count, const cleat_st_metadata *metadata,
+                                      size_t metadata_count, char **data, size_t *size, cleat_error *error);
 /* Encodes and writes: a temporary name, synced, renamed. */
 cleat_status cleat_safetensors_write(const char *path, const cleat_st_tensor *tensors, size_t count,
-                                     const cleat_st_metadata *metadata, size_t metadata_count,
-                                     cleat_error *error);
+                                     const cleat_st_metadata *metadata, size_t metadata_count, cleat_error *error);
 
 #endif

@@ -45,8 +45,7 @@ static void add_metadata(cleat_text *header, const cleat_st_metadata *metadata, 
 static void add_tensor(cleat_text *header, const cleat_st_tensor *tensor, size_t begin) {
     cleat_json_add_string(header, tensor->name);
     cleat_text_add(header, ":{\"dtype\":\"%s\",\"shape\":[", cleat_st_dtype_name(tensor->dtype));
-    for (int i = 0; i < tensor->rank; ++i)
-        cleat_text_add(header, "%s%lld", i ? "," : "", (long long)tensor->shape[i]);
+    for (int i = 0; i < tensor->rank; ++i) cleat_text_add(header, "%s%lld", i ? "," : "", (long long)tensor->shape[i]);
     cleat_text_add(header, "],\"data_offsets\":[%zu,%zu]}", begin, begin + cleat_st_bytes(tensor));
 }
 
@@ -69,9 +68,8 @@ static void make_header(cleat_text *file, const cleat_st_tensor *tensors, size_t
     memcpy(file->data, &length, sizeof length);
 }
 
-cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t count,
-                                      const cleat_st_metadata *metadata, size_t metadata_count, char **data,
-                                      size_t *size, cleat_error *error) {
+cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t count, const cleat_st_metadata *metadata,
+                                      size_t metadata_count, char **data, size_t *size, cleat_error *error) {
     cleat_text header = {0};
     cleat_status status = check_names(tensors, count, error);
     if (status != CLEAT_OK) return status;
@@ -97,12 +95,10 @@ cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t cou
 }
 
 cleat_status cleat_safetensors_write(const char *path, const cleat_st_tensor *tensors, size_t count,
-                                     const cleat_st_metadata *metadata, size_t metadata_count,
-                                     cleat_error *error) {
+                                     const cleat_st_metadata *metadata, size_t metadata_count, cleat_error *error) {
     char *data;
     size_t size;
-    cleat_status status =
-        cleat_safetensors_encode(tensors, count, metadata, metadata_count, &data, &size, error);
+    cleat_status status = cleat_safetensors_encode(tensors, count, metadata, metadata_count, &data, &size, error);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "%s", path);
     status = cleat_file_write(path, data, size, error);
     cleat_free(data);

@@ -30,8 +30,7 @@ static cleat_status snapshot_make(const cleat_session *session, snapshot *made, 
     made->count = count;
     made->optim = cleat_alloc(2 * count, sizeof *made->optim);
     made->names = cleat_alloc(2 * count, sizeof *made->names);
-    if (!made->optim || !made->names)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
+    if (!made->optim || !made->names) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
     for (int k = 0; k < 3; ++k) {
         made->flat[k] = cleat_alloc((size_t)cleat_session_flat(session), sizeof(float));
         if (!made->flat[k]) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
@@ -71,8 +70,8 @@ cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *
                                             .optim_count = 2 * copy.count,
                                             .settings = settings.items,
                                             .settings_count = settings.count};
-        status = cleat_checkpoint_save(trainer->folder, &content, best,
-                                       trainer->profile->run.keep_checkpoints, NULL, error);
+        status =
+            cleat_checkpoint_save(trainer->folder, &content, best, trainer->profile->run.keep_checkpoints, NULL, error);
         trainer->last_checkpoint = cleat_seconds();
     }
     snapshot_free(&copy);
@@ -83,8 +82,7 @@ static cleat_status check_same_run(const cleat_trainer *trainer, const cleat_che
                                    cleat_error *error) {
     char hash[33];
     cleat_profile_hash(&trainer->resolved, hash);
-    if (!*checkpoint->state.profile_hash || strcmp(hash, checkpoint->state.profile_hash) == 0)
-        return CLEAT_OK;
+    if (!*checkpoint->state.profile_hash || strcmp(hash, checkpoint->state.profile_hash) == 0) return CLEAT_OK;
     char path[CLEAT_PATH + 32], differences[1024] = "";
     cleat_profile *then = NULL;
     snprintf(path, sizeof path, "%s/resolved.ini", trainer->folder);
@@ -105,10 +103,8 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_checkpoint_open_last(trainer->folder, &checkpoint, error);
     if (status == CLEAT_OK) status = check_same_run(trainer, checkpoint, error);
     if (status == CLEAT_OK) status = snapshot_make(trainer->session, &copy, error);
-    if (status == CLEAT_OK)
-        status = cleat_checkpoint_copy(checkpoint->model, copy.tensors[0], copy.count, error);
-    if (status == CLEAT_OK)
-        status = cleat_checkpoint_copy(checkpoint->optim, copy.optim, 2 * copy.count, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->model, copy.tensors[0], copy.count, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->optim, copy.optim, 2 * copy.count, error);
     for (int k = 0; k < 3 && status == CLEAT_OK; ++k)
         status = cleat_session_write_flat(trainer->session, k, copy.flat[k], error);
     if (status == CLEAT_OK) {

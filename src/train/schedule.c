@@ -5,8 +5,7 @@
 
 static const double pi = 3.14159265358979323846;
 
-double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double learning_rate, int64_t base_batch,
-                                  int64_t batch) {
+double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double learning_rate, int64_t base_batch, int64_t batch) {
     if (scaling == CLEAT_LR_SCALING_NONE) return learning_rate;
     double ratio = (double)batch / (double)base_batch;
     return learning_rate * (scaling == CLEAT_LR_SCALING_LINEAR ? ratio : sqrt(ratio));
@@ -23,23 +22,21 @@ static cleat_status check(const cleat_schedule *schedule, cleat_error *error) {
                           "the warm-up would fall: train.warmup_start_lr is %g, the scaled learning rate %g",
                           schedule->start, schedule->peak);
     if (schedule->floor > schedule->peak)
-        return cleat_fail(error, CLEAT_ERR_PROFILE,
-                          "train.min_learning_rate %g is above the scaled learning rate %g", schedule->floor,
-                          schedule->peak);
+        return cleat_fail(error, CLEAT_ERR_PROFILE, "train.min_learning_rate %g is above the scaled learning rate %g",
+                          schedule->floor, schedule->peak);
     return CLEAT_OK;
 }
 
-cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_per_epoch,
-                                   cleat_schedule *schedule, cleat_error *error) {
+cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_per_epoch, cleat_schedule *schedule,
+                                   cleat_error *error) {
     int64_t warmup_epochs = profile->train.warmup_epochs;
     if (steps_per_epoch < 1)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a schedule needs at least one step an epoch, not %lld",
                           (long long)steps_per_epoch);
     cleat_schedule made = {
         .type = (cleat_schedule_type)profile->train.schedule,
-        .peak = cleat_scaled_learning_rate((cleat_lr_scaling)profile->train.lr_scaling,
-                                           profile->train.learning_rate, profile->train.base_batch_size,
-                                           cleat_profile_effective_batch(profile)),
+        .peak = cleat_scaled_learning_rate((cleat_lr_scaling)profile->train.lr_scaling, profile->train.learning_rate,
+                                           profile->train.base_batch_size, cleat_profile_effective_batch(profile)),
         .start = profile->train.warmup_start_lr,
         .floor = profile->train.min_learning_rate,
         .gamma = profile->train.step_gamma,

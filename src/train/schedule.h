@@ -19,13 +19,12 @@ typedef struct cleat_schedule {
 /* learning_rate was chosen for base_batch samples a step; this is what it becomes for `batch` samples.
  * linear: learning_rate * batch / base_batch (Goyal et al., "Accurate, Large Minibatch SGD", 2017);
  * sqrt: learning_rate * sqrt(batch / base_batch) (Krizhevsky, "One weird trick", 2014). */
-double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double learning_rate, int64_t base_batch,
-                                  int64_t batch);
+double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double learning_rate, int64_t base_batch, int64_t batch);
 
 /* The schedule of a profile whose epochs have `steps_per_epoch` optimizer steps (at least 1). Errors: a
  * warm-up as long as the run or longer, a warm-up that starts above its end, a floor above the peak. */
-cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_per_epoch,
-                                   cleat_schedule *schedule, cleat_error *error);
+cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_per_epoch, cleat_schedule *schedule,
+                                   cleat_error *error);
 
 /* The learning rate of optimizer step `step` (the first is 0).
  *   warm-up, step < W:  start + (peak - start) * step / W

@@ -16,8 +16,8 @@ static cleat_status build_graph(cleat_session *session, const char *name, cleat_
              (long long)session->buckets[bucket].length);
     cleat_status status = cleat_graph_create(session->store, label, &out->graph, error);
     if (status != CLEAT_OK) return status;
-    cleat_model_build(session->model, out->graph, mode, session->buckets[bucket].batch,
-                      session->buckets[bucket].length, &out->built);
+    cleat_model_build(session->model, out->graph, mode, session->buckets[bucket].batch, session->buckets[bucket].length,
+                      &out->built);
     return cleat_graph_status(out->graph, error);
 }
 
@@ -26,8 +26,7 @@ static cleat_status build_update(cleat_session *session, cleat_error *error) {
     cleat_status status = cleat_graph_create(session->store, "update", &session->update.graph, error);
     if (status != CLEAT_OK) return status;
     cleat_graph *graph = session->update.graph;
-    int64_t terms = cleat_model_terms(session->model) + 1, eight = 8, one = 1,
-            ring[2] = {CLEAT_RING, terms + 1};
+    int64_t terms = cleat_model_terms(session->model) + 1, eight = 8, one = 1, ring[2] = {CLEAT_RING, terms + 1};
     session->hyper = cleat_input(graph, "hyper", CLEAT_F32, 1, &eight);
     session->slot = cleat_input(graph, "slot", CLEAT_I32, 1, &one);
     session->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &terms);
@@ -50,8 +49,7 @@ static cleat_status build_graphs(cleat_session *session, cleat_purpose purpose, 
             status = build_graph(session, "evaluate", CLEAT_MODE_EVALUATE, b, &session->evaluate[b], error);
     }
     if (status == CLEAT_OK && purpose == CLEAT_FOR_TRAINING) status = build_update(session, error);
-    if (status == CLEAT_OK && purpose != CLEAT_FOR_PREDICTION)
-        session->terms = session->evaluate[0].built.terms;
+    if (status == CLEAT_OK && purpose != CLEAT_FOR_PREDICTION) session->terms = session->evaluate[0].built.terms;
     return status;
 }
 
@@ -81,13 +79,11 @@ static cleat_status plan_graphs(cleat_session *session, int64_t limit, cleat_err
             "'%s'. Smaller train.batch_size or data.max_length, or a larger run.max_memory_usage, would help",
             (long long)session->buckets[session->n_buckets - 1].batch,
             (long long)session->buckets[session->n_buckets - 1].length, (double)bytes / 1048576.0,
-            (double)(bytes - limit) / 1048576.0, (double)limit / 1048576.0,
-            cleat_plan_peak_node(session->plan));
+            (double)(bytes - limit) / 1048576.0, (double)limit / 1048576.0, cleat_plan_peak_node(session->plan));
     return CLEAT_OK;
 }
 
-static int64_t input_offset(const cleat_session *session, const cleat_session_graph *graph,
-                            const char *name) {
+static int64_t input_offset(const cleat_session *session, const cleat_session_graph *graph, const char *name) {
     const cleat_tensor *tensor = cleat_graph_find(graph->graph, name);
     return tensor ? cleat_exec_input_offset(session->exec, graph->index, tensor) : -1;
 }
@@ -105,11 +101,10 @@ static void find_own_inputs(cleat_session *session) {
 }
 
 cleat_status cleat_session_create(cleat_device *device, const cleat_profile *profile, cleat_model *model,
-                                  cleat_purpose purpose, const int64_t *lengths, size_t n, int64_t batch,
-                                  int64_t limit, cleat_session **session, cleat_error *error) {
+                                  cleat_purpose purpose, const int64_t *lengths, size_t n, int64_t batch, int64_t limit,
+                                  cleat_session **session, cleat_error *error) {
     if (n < 1 || n > CLEAT_BUCKETS)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu length buckets; 1 to %d are possible", n,
-                          CLEAT_BUCKETS);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu length buckets; 1 to %d are possible", n, CLEAT_BUCKETS);
     cleat_session *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a session");
     made->device = device;
@@ -143,8 +138,7 @@ void cleat_session_destroy(cleat_session *session) {
     cleat_free(session);
 }
 
-static int64_t memory_limit(const cleat_session *session, const cleat_device *device,
-                            const cleat_profile *profile) {
+static int64_t memory_limit(const cleat_session *session, const cleat_device *device, const cleat_profile *profile) {
     (void)session;
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     int64_t available = facts->memory_free > 0 ? facts->memory_free : facts->memory_total;
@@ -158,21 +152,18 @@ cleat_status cleat_session_fit(cleat_device *device, const cleat_profile *profil
     int64_t effective = cleat_profile_effective_batch(profile);
     if (profile->train.batch_size != CLEAT_AUTO) {
         *batch = profile->train.batch_size;
-        return cleat_session_create(device, profile, model, purpose, lengths, n, *batch, limit, session,
-                                    error);
+        return cleat_session_create(device, profile, model, purpose, lengths, n, *batch, limit, session, error);
     }
     cleat_status status = CLEAT_ERR_FIT;
     for (int64_t candidate = effective; candidate >= 1; --candidate) {
         if (effective % candidate != 0) continue;
-        status = cleat_session_create(device, profile, model, purpose, lengths, n, candidate, limit, session,
-                                      error);
+        status = cleat_session_create(device, profile, model, purpose, lengths, n, candidate, limit, session, error);
         if (status == CLEAT_OK) {
             *batch = candidate;
             return CLEAT_OK;
         }
         if (status != CLEAT_ERR_FIT && status != CLEAT_ERR_DEVICE_MEMORY) return status;
-        cleat_log(CLEAT_LOG_INFO, "batch %lld does not fit: %s", (long long)candidate,
-                  error ? error->text : "");
+        cleat_log(CLEAT_LOG_INFO, "batch %lld does not fit: %s", (long long)candidate, error ? error->text : "");
     }
     return status;
 }
@@ -180,8 +171,7 @@ cleat_status cleat_session_fit(cleat_device *device, const cleat_profile *profil
 cleat_status cleat_session_initialise(cleat_session *session, uint64_t seed, cleat_error *error) {
     int64_t elements = cleat_session_flat(session);
     float *values = cleat_alloc((size_t)elements, sizeof *values);
-    if (!values)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld parameters", (long long)elements);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld parameters", (long long)elements);
     for (size_t i = 0; i < cleat_store_count(session->store); ++i) {
         const cleat_tensor *param = cleat_store_param(session->store, i);
         cleat_param_initialise(session->store, param, seed, values + param->flat_offset);
@@ -204,12 +194,10 @@ int64_t cleat_session_input_bytes(const cleat_session *session) {
 }
 
 void cleat_session_prepare(const cleat_session *session, const cleat_session_graph *graph, void *staging,
-                           const cleat_host_batch *batch, int64_t window_samples, uint64_t seed,
-                           uint64_t micro_step) {
+                           const cleat_host_batch *batch, int64_t window_samples, uint64_t seed, uint64_t micro_step) {
     char *bytes = staging;
     if (graph->scale_offset >= 0)
-        cleat_model_scale(session->model, batch, window_samples,
-                          (float *)(void *)(bytes + graph->scale_offset));
+        cleat_model_scale(session->model, batch, window_samples, (float *)(void *)(bytes + graph->scale_offset));
     if (graph->rng_offset >= 0) {
         uint32_t rng[4] = {(uint32_t)seed, (uint32_t)(seed >> 32), (uint32_t)micro_step, 0};
         memcpy(bytes + graph->rng_offset, rng, sizeof rng);
@@ -232,10 +220,8 @@ void cleat_session_prepare_update(const cleat_session *session, void *staging, d
                       (float)(1.0 - pow(profile->train.beta2, (double)(step + 1)))};
     int32_t slot = (int32_t)(step % CLEAT_RING);
     char *bytes = staging;
-    memcpy(bytes + cleat_exec_input_offset(session->exec, session->update.index, session->hyper), hyper,
-           sizeof hyper);
-    memcpy(bytes + cleat_exec_input_offset(session->exec, session->update.index, session->slot), &slot,
-           sizeof slot);
+    memcpy(bytes + cleat_exec_input_offset(session->exec, session->update.index, session->hyper), hyper, sizeof hyper);
+    memcpy(bytes + cleat_exec_input_offset(session->exec, session->update.index, session->slot), &slot, sizeof slot);
 }
 
 int64_t cleat_session_flat(const cleat_session *session) {
@@ -250,8 +236,7 @@ cleat_status cleat_session_read_flat(cleat_session *session, int which, float *v
     return cleat_exec_read(session->exec, 0, flat_tensor(session, which), values, error);
 }
 
-cleat_status cleat_session_write_flat(cleat_session *session, int which, const float *values,
-                                      cleat_error *error) {
+cleat_status cleat_session_write_flat(cleat_session *session, int which, const float *values, cleat_error *error) {
     return cleat_exec_write(session->exec, 0, flat_tensor(session, which), values, error);
 }
 
@@ -272,6 +257,5 @@ void cleat_session_log_plan(const cleat_session *session) {
     }
     cleat_log(CLEAT_LOG_INFO, "  %-26s %12.2f MiB planned, %.2f MiB allocated (peak at %s)", "all",
               (double)cleat_plan_bytes(session->plan) / 1048576.0,
-              (double)cleat_device_allocated(session->device) / 1048576.0,
-              cleat_plan_peak_node(session->plan));
+              (double)cleat_device_allocated(session->device) / 1048576.0, cleat_plan_peak_node(session->plan));
 }

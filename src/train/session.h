@@ -41,8 +41,8 @@ typedef enum cleat_purpose { CLEAT_FOR_TRAINING, CLEAT_FOR_EVALUATION, CLEAT_FOR
  * parameters are zero: initialise or load them. CLEAT_ERR_FIT when the plan is larger than `limit` bytes (0:
  * no limit). device, profile and model must outlive it. */
 cleat_status cleat_session_create(cleat_device *device, const cleat_profile *profile, cleat_model *model,
-                                  cleat_purpose purpose, const int64_t *lengths, size_t n, int64_t batch,
-                                  int64_t limit, cleat_session **session, cleat_error *error);
+                                  cleat_purpose purpose, const int64_t *lengths, size_t n, int64_t batch, int64_t limit,
+                                  cleat_session **session, cleat_error *error);
 void cleat_session_destroy(cleat_session *session);
 
 /* The largest batch that divides the effective batch and whose plan fits max_memory_usage of what is free;
@@ -59,8 +59,7 @@ int64_t cleat_session_input_bytes(const cleat_session *session);
 
 /* Fills the session's own inputs of a batch whose dataset fields are in `staging` already. */
 void cleat_session_prepare(const cleat_session *session, const cleat_session_graph *graph, void *staging,
-                           const cleat_host_batch *batch, int64_t window_samples, uint64_t seed,
-                           uint64_t micro_step);
+                           const cleat_host_batch *batch, int64_t window_samples, uint64_t seed, uint64_t micro_step);
 
 /* Fills the inputs of the update graph: hyper-parameters of optimizer step `step` (the first is 0) at
  * learning rate `rate`. */
@@ -70,8 +69,7 @@ void cleat_session_prepare_update(const cleat_session *session, void *staging, d
  * parameters, 1 and 2 moments. */
 int64_t cleat_session_flat(const cleat_session *session);
 cleat_status cleat_session_read_flat(cleat_session *session, int which, float *values, cleat_error *error);
-cleat_status cleat_session_write_flat(cleat_session *session, int which, const float *values,
-                                      cleat_error *error);
+cleat_status cleat_session_write_flat(cleat_session *session, int which, const float *values, cleat_error *error);
 
 /* Logs the plan by category: the table a run prints at its start. */
 void cleat_session_log_plan(const cleat_session *session);

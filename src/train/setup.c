@@ -13,14 +13,12 @@ static cleat_status choose_folder(cleat_trainer *trainer, cleat_error *error) {
         snprintf(trainer->folder, sizeof trainer->folder, "%s", wanted);
     } else {
         if (trainer->options->resume)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "--resume needs the run's folder: give --out or run.out");
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--resume needs the run's folder: give --out or run.out");
         char stamp[32];
         time_t now = time(NULL);
         struct tm local;
         strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
-        snprintf(trainer->folder, sizeof trainer->folder, "runs/%s-%s", cleat_model_name(trainer->model),
-                 stamp);
+        snprintf(trainer->folder, sizeof trainer->folder, "runs/%s-%s", cleat_model_name(trainer->model), stamp);
     }
     if (!trainer->options->resume && cleat_checkpoint_exists(trainer->folder))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
@@ -31,14 +29,12 @@ static cleat_status choose_folder(cleat_trainer *trainer, cleat_error *error) {
 
 static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->profile;
-    cleat_status status =
-        cleat_model_open_data(trainer->model, profile->data.path, true, &trainer->dataset, error);
+    cleat_status status = cleat_model_open_data(trainer->model, profile->data.path, true, &trainer->dataset, error);
     if (status == CLEAT_OK)
-        status = cleat_dataset_samples(trainer->dataset, CLEAT_SPLIT_TRAIN, &trainer->train,
-                                       &trainer->train_count, error);
+        status =
+            cleat_dataset_samples(trainer->dataset, CLEAT_SPLIT_TRAIN, &trainer->train, &trainer->train_count, error);
     if (status == CLEAT_OK)
-        status = cleat_dataset_samples(trainer->dataset, CLEAT_SPLIT_VAL, &trainer->val, &trainer->val_count,
-                                       error);
+        status = cleat_dataset_samples(trainer->dataset, CLEAT_SPLIT_VAL, &trainer->val, &trainer->val_count, error);
     if (status != CLEAT_OK) return status;
     if (profile->data.limit > 0 && (size_t)profile->data.limit < trainer->train_count)
         trainer->train_count = (size_t)profile->data.limit;
@@ -56,14 +52,14 @@ static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_choose_buckets(profile, trainer->dataset, lengths, &n_lengths, error);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &trainer->device, error);
     if (status == CLEAT_OK)
-        status = cleat_session_fit(trainer->device, profile, trainer->model, CLEAT_FOR_TRAINING, lengths,
-                                   n_lengths, &batch, &trainer->session, error);
+        status = cleat_session_fit(trainer->device, profile, trainer->model, CLEAT_FOR_TRAINING, lengths, n_lengths,
+                                   &batch, &trainer->session, error);
     if (status != CLEAT_OK) return status;
     cleat_session_log_plan(trainer->session);
     int64_t effective = cleat_profile_effective_batch(profile);
     trainer->accumulation = effective / batch;
-    cleat_log(CLEAT_LOG_INFO, "batch %lld x %lld micro-batches = %lld samples an optimizer step",
-              (long long)batch, (long long)trainer->accumulation, (long long)effective);
+    cleat_log(CLEAT_LOG_INFO, "batch %lld x %lld micro-batches = %lld samples an optimizer step", (long long)batch,
+              (long long)trainer->accumulation, (long long)effective);
     trainer->resolved = *profile;
     trainer->resolved.train.batch_size = batch;
     trainer->resolved.train.gradient_accumulation_steps = trainer->accumulation;
@@ -90,8 +86,8 @@ static cleat_status open_update_stagings(cleat_trainer *trainer, cleat_error *er
 static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
     cleat_batches *batches = NULL;
     cleat_status status =
-        cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count,
-                             trainer->session->buckets, trainer->session->n_buckets, NULL, &batches, error);
+        cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->buckets,
+                             trainer->session->n_buckets, NULL, &batches, error);
     if (status != CLEAT_OK) return status;
     trainer->batches = (int64_t)cleat_batches_count(batches);
     trainer->steps_per_epoch = (trainer->batches + trainer->accumulation - 1) / trainer->accumulation;
@@ -103,8 +99,7 @@ static cleat_status start_or_resume(cleat_trainer *trainer, cleat_error *error) 
     if (trainer->options->resume && cleat_checkpoint_exists(trainer->folder))
         return cleat_trainer_resume(trainer, error);
     if (trainer->options->resume)
-        cleat_log(CLEAT_LOG_WARNING, "%s holds no checkpoint yet: starting from the beginning",
-                  trainer->folder);
+        cleat_log(CLEAT_LOG_WARNING, "%s holds no checkpoint yet: starting from the beginning", trainer->folder);
     trainer->state = (cleat_train_state){.seed = (uint64_t)trainer->profile->run.seed};
     cleat_profile_hash(&trainer->resolved, trainer->state.profile_hash);
     return cleat_session_initialise(trainer->session, trainer->state.seed, error);
@@ -125,8 +120,7 @@ cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
     if (status == CLEAT_OK) status = choose_folder(trainer, error);
     if (status == CLEAT_OK) status = open_data(trainer, error);
     if (status == CLEAT_OK) status = open_session(trainer, error);
-    if (status == CLEAT_OK)
-        status = cleat_feed_open(trainer->session, trainer->dataset, &trainer->feed, error);
+    if (status == CLEAT_OK) status = cleat_feed_open(trainer->session, trainer->dataset, &trainer->feed, error);
     if (status == CLEAT_OK) status = open_update_stagings(trainer, error);
     if (status == CLEAT_OK) status = count_steps(trainer, error);
     if (status == CLEAT_OK) trainer->resolved.loader.num_workers = cleat_feed_workers(trainer->feed);

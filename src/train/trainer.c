@@ -23,15 +23,13 @@ static double time_used(const cleat_trainer *trainer) {
 }
 
 static bool time_is_up(const cleat_trainer *trainer) {
-    return trainer->profile->run.time_budget > 0 &&
-           time_used(trainer) >= (double)trainer->profile->run.time_budget;
+    return trainer->profile->run.time_budget > 0 && time_used(trainer) >= (double)trainer->profile->run.time_budget;
 }
 
 static void show_progress(cleat_trainer *trainer, double loss) {
     char text[160];
     double epoch = (double)trainer->state.step / (double)trainer->steps_per_epoch;
-    snprintf(text, sizeof text, "epoch %.2f/%lld  loss %.4f", epoch,
-             (long long)trainer->profile->train.epochs, loss);
+    snprintf(text, sizeof text, "epoch %.2f/%lld  loss %.4f", epoch, (long long)trainer->profile->train.epochs, loss);
     cleat_progress_update(&trainer->progress, trainer->state.step, text, cleat_seconds(), false);
 }
 
@@ -45,12 +43,11 @@ static cleat_status log_step(cleat_trainer *trainer, int64_t step, const float *
     size_t count = 0;
     float loss = row[n_terms], norm = row[n_terms + 1];
     metrics[count++] = (cleat_metric){"loss", loss};
-    for (int i = 0; i < n_terms; ++i)
-        metrics[count++] = (cleat_metric){cleat_model_term(trainer->model, i), row[i]};
+    for (int i = 0; i < n_terms; ++i) metrics[count++] = (cleat_metric){cleat_model_term(trainer->model, i), row[i]};
     metrics[count++] = (cleat_metric){"grad_norm", norm};
     metrics[count++] = (cleat_metric){"learning_rate", cleat_schedule_rate(&trainer->schedule, step)};
-    cleat_status status = cleat_metrics_log_write(trainer->log, "train", step / trainer->steps_per_epoch,
-                                                  step + 1, metrics, count, error);
+    cleat_status status = cleat_metrics_log_write(trainer->log, "train", step / trainer->steps_per_epoch, step + 1,
+                                                  metrics, count, error);
     if (status != CLEAT_OK) return status;
     if (!isfinite(loss) || !isfinite(norm)) {
         const char *first = "the gradient";
@@ -105,8 +102,7 @@ static cleat_status run_update(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_staging_wait(staging, error);
     if (status != CLEAT_OK) return status;
     cleat_session_prepare_update(session, cleat_staging_data(staging),
-                                 cleat_schedule_rate(&trainer->schedule, trainer->state.step),
-                                 trainer->state.step);
+                                 cleat_schedule_rate(&trainer->schedule, trainer->state.step), trainer->state.step);
     status = cleat_exec_upload(session->exec, session->update.index, staging, error);
     if (status == CLEAT_OK) status = cleat_exec_run(session->exec, session->update.index, error);
     ++trainer->state.step;
@@ -120,15 +116,13 @@ static cleat_status run_window(cleat_trainer *trainer, const cleat_batches *batc
     if (last > trainer->batches) last = trainer->batches;
     for (int64_t i = first; i < last; ++i) samples += cleat_batches_get(batches, (size_t)i)->count;
     cleat_status status = CLEAT_OK;
-    for (int64_t i = first; i < last && status == CLEAT_OK; ++i)
-        status = run_micro_batch(trainer, samples, error);
+    for (int64_t i = first; i < last && status == CLEAT_OK; ++i) status = run_micro_batch(trainer, samples, error);
     if (status == CLEAT_OK) status = run_update(trainer, error);
     if (status == CLEAT_OK && trainer->report->seconds_first_step == 0) {
         status = cleat_exec_finish(trainer->session->exec, error);
         trainer->report->seconds_first_step = cleat_seconds() - trainer->started;
     }
-    if (status == CLEAT_OK &&
-        trainer->state.step - trainer->ring_read >= trainer->profile->run.log_every_steps)
+    if (status == CLEAT_OK && trainer->state.step - trainer->ring_read >= trainer->profile->run.log_every_steps)
         status = take_figures(trainer, error);
     return status;
 }
@@ -146,16 +140,16 @@ static cleat_status checkpoint_by_time(cleat_trainer *trainer, cleat_error *erro
 static cleat_status leave(cleat_trainer *trainer, cleat_status why, cleat_error *error) {
     cleat_status status = cleat_trainer_save(trainer, false, error);
     if (status != CLEAT_OK) return status;
-    return cleat_fail(error, why, "%s at step %lld; the checkpoint in %s goes on with --resume",
-                      cleat_status_text(why), (long long)trainer->state.step, trainer->folder);
+    return cleat_fail(error, why, "%s at step %lld; the checkpoint in %s goes on with --resume", cleat_status_text(why),
+                      (long long)trainer->state.step, trainer->folder);
 }
 
 static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
     cleat_draw draw = {.seed = trainer->state.seed, .epoch = (uint32_t)trainer->state.epoch};
     cleat_batches *batches = NULL;
     cleat_status status =
-        cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count,
-                             trainer->session->buckets, trainer->session->n_buckets, &draw, &batches, error);
+        cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->buckets,
+                             trainer->session->n_buckets, &draw, &batches, error);
     if (status == CLEAT_OK)
         status = cleat_feed_start(trainer->feed, batches, (size_t)trainer->state.position, &draw, error);
     while (status == CLEAT_OK && trainer->state.position < trainer->batches) {
@@ -199,8 +193,8 @@ static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_figures *
 
 static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *error) {
     cleat_figures figures;
-    cleat_status status = cleat_evaluate_samples(trainer->session, trainer->feed, trainer->dataset,
-                                                 trainer->val, trainer->val_count, &figures, error);
+    cleat_status status = cleat_evaluate_samples(trainer->session, trainer->feed, trainer->dataset, trainer->val,
+                                                 trainer->val_count, &figures, error);
     if (status == CLEAT_OK) status = log_evaluation(trainer, &figures, error);
     if (status != CLEAT_OK) return status;
     double metric = cleat_figures_get(&figures, trainer->profile->run.metric);
@@ -227,14 +221,12 @@ static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error
     const cleat_profile *profile = trainer->profile;
     bool best = false;
     cleat_status status = CLEAT_OK;
-    if (due(trainer->state.epoch, profile->run.evaluate_every_epochs, profile->train.epochs) &&
-        trainer->val_count)
+    if (due(trainer->state.epoch, profile->run.evaluate_every_epochs, profile->train.epochs) && trainer->val_count)
         status = evaluate(trainer, &best, error);
     if (status != CLEAT_OK) return status;
     int64_t patience = profile->run.early_stopping_patience;
     *early = patience > 0 && trainer->state.stale_evaluations >= patience;
-    if (best || *early ||
-        due(trainer->state.epoch, profile->run.checkpoint_every_epochs, profile->train.epochs))
+    if (best || *early || due(trainer->state.epoch, profile->run.checkpoint_every_epochs, profile->train.epochs))
         status = cleat_trainer_save(trainer, best, error);
     return status;
 }
@@ -261,13 +253,11 @@ static void fill_report(cleat_trainer *trainer) {
     report->device_bytes = trainer->device ? cleat_device_peak(trainer->device) : 0;
 }
 
-cleat_status cleat_train(const cleat_profile *profile, const cleat_train_options *options,
-                         cleat_train_report *report, cleat_error *error) {
+cleat_status cleat_train(const cleat_profile *profile, const cleat_train_options *options, cleat_train_report *report,
+                         cleat_error *error) {
     cleat_train_options defaults = {0};
-    cleat_trainer trainer = {.profile = profile,
-                             .options = options ? options : &defaults,
-                             .report = report,
-                             .started = cleat_seconds()};
+    cleat_trainer trainer = {
+        .profile = profile, .options = options ? options : &defaults, .report = report, .started = cleat_seconds()};
     *report = (cleat_train_report){0};
     cleat_status status = cleat_trainer_open(&trainer, error);
     if (status == CLEAT_OK) {

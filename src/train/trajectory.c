@@ -10,12 +10,11 @@ cleat_status cleat_trajectory_open(const char *device, const char *config, const
     if (status == CLEAT_OK) status = cleat_profile_create(&made.profile, error);
     if (status == CLEAT_OK) status = cleat_device_open(device, &made.device, error);
     if (status == CLEAT_OK)
-        status = cleat_session_create(made.device, made.profile, made.model, CLEAT_FOR_TRAINING,
-                                      &reference->length, 1, reference->batch, 0, &made.session, error);
+        status = cleat_session_create(made.device, made.profile, made.model, CLEAT_FOR_TRAINING, &reference->length, 1,
+                                      reference->batch, 0, &made.session, error);
     if (status == CLEAT_OK) status = cleat_session_initialise(made.session, 1, error);
     if (status == CLEAT_OK)
-        status = cleat_staging_create(made.session->exec, cleat_session_input_bytes(made.session),
-                                      &made.batch, error);
+        status = cleat_staging_create(made.session->exec, cleat_session_input_bytes(made.session), &made.batch, error);
     if (status == CLEAT_OK)
         status = cleat_staging_create(made.session->exec,
                                       cleat_exec_input_bytes(made.session->exec, made.session->update.index),
@@ -67,8 +66,7 @@ cleat_status cleat_trajectory_update(cleat_trajectory *trajectory, cleat_error *
 cleat_status cleat_trajectory_loss(cleat_trajectory *trajectory, double *loss, cleat_error *error) {
     const cleat_session_graph *train = &trajectory->session->train[0];
     float value;
-    cleat_status status =
-        cleat_exec_read(trajectory->session->exec, train->index, train->built.loss, &value, error);
+    cleat_status status = cleat_exec_read(trajectory->session->exec, train->index, train->built.loss, &value, error);
     if (status == CLEAT_OK) *loss = value;
     return status;
 }

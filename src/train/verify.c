@@ -21,11 +21,9 @@ typedef struct verifier {
     int64_t flat_elements;
 } verifier;
 
-static cleat_status add(verifier *v, const char *name, double deviation, double tolerance,
-                        cleat_error *error) {
+static cleat_status add(verifier *v, const char *name, double deviation, double tolerance, cleat_error *error) {
     cleat_verify_report *report = v->report;
-    cleat_status status =
-        cleat_grow(&report->items, report->count, &v->capacity, sizeof *report->items, error);
+    cleat_status status = cleat_grow(&report->items, report->count, &v->capacity, sizeof *report->items, error);
     if (status != CLEAT_OK) return status;
     cleat_verification *item = &report->items[report->count++];
     snprintf(item->name, sizeof item->name, "%s", name);
@@ -44,21 +42,18 @@ static cleat_status expect_shape(const cleat_st_tensor *tensor, const char *name
     return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory has no array '%s'", name);
 }
 
-static cleat_status find_reference(const cleat_safetensors *file, cleat_reference *reference,
-                                   cleat_error *error) {
+static cleat_status find_reference(const cleat_safetensors *file, cleat_reference *reference, cleat_error *error) {
     const cleat_st_tensor *input = cleat_safetensors_find(file, "input");
     const cleat_st_tensor *target = cleat_safetensors_find(file, "target");
     const cleat_st_tensor *lengths = cleat_safetensors_find(file, "lengths");
     cleat_status status = expect_shape(input, "input", error);
     if (status == CLEAT_OK) status = expect_shape(target, "target", error);
     if (status != CLEAT_OK) return status;
-    if (input->rank != 2 || input->dtype != CLEAT_ST_I64 || target->rank != 3 ||
-        target->dtype != CLEAT_ST_F32 || target->shape[0] != input->shape[0] ||
-        target->shape[1] != input->shape[1] || target->shape[2] != 3)
+    if (input->rank != 2 || input->dtype != CLEAT_ST_I64 || target->rank != 3 || target->dtype != CLEAT_ST_F32 ||
+        target->shape[0] != input->shape[0] || target->shape[1] != input->shape[1] || target->shape[2] != 3)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "the trajectory's input must be I64 [B, L] and its target F32 [B, L, 3]");
-    if (lengths &&
-        (lengths->rank != 1 || lengths->dtype != CLEAT_ST_I64 || lengths->shape[0] != input->shape[0]))
+    if (lengths && (lengths->rank != 1 || lengths->dtype != CLEAT_ST_I64 || lengths->shape[0] != input->shape[0]))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's lengths must be I64 [%lld]",
                           (long long)input->shape[0]);
     *reference = (cleat_reference){.batch = input->shape[0],
@@ -70,12 +65,11 @@ static cleat_status find_reference(const cleat_safetensors *file, cleat_referenc
 }
 
 /* "AdamW lr=1e-3 betas=(0.9,0.999) eps=1e-8 weight_decay=0.01" */
-static cleat_status read_optimizer(const cleat_safetensors *file, cleat_profile *profile,
-                                   cleat_error *error) {
+static cleat_status read_optimizer(const cleat_safetensors *file, cleat_profile *profile, cleat_error *error) {
     const char *text = cleat_safetensors_metadata(file, "optimizer");
-    if (!text || sscanf(text, "AdamW lr=%lf betas=(%lf,%lf) eps=%lf weight_decay=%lf",
-                        &profile->train.learning_rate, &profile->train.beta1, &profile->train.beta2,
-                        &profile->train.eps, &profile->train.weight_decay) != 5)
+    if (!text ||
+        sscanf(text, "AdamW lr=%lf betas=(%lf,%lf) eps=%lf weight_decay=%lf", &profile->train.learning_rate,
+               &profile->train.beta1, &profile->train.beta2, &profile->train.eps, &profile->train.weight_decay) != 5)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's optimizer is not understood: %s",
                           text ? text : "none");
     profile->train.max_grad_norm = CLEAT_NONE;
@@ -83,8 +77,8 @@ static cleat_status read_optimizer(const cleat_safetensors *file, cleat_profile 
 }
 
 /* The array PREFIX/NAME of a parameter, in the parameter's shape. */
-static cleat_status array_of(const verifier *v, const char *prefix, const cleat_tensor *param,
-                             const float **values, cleat_error *error) {
+static cleat_status array_of(const verifier *v, const char *prefix, const cleat_tensor *param, const float **values,
+                             cleat_error *error) {
     char name[CLEAT_NAME + 16];
     const cleat_st_tensor *tensor = NULL;
     snprintf(name, sizeof name, "%s/%s", prefix, param->name);
@@ -114,8 +108,8 @@ static cleat_status compare_output(verifier *v, cleat_error *error) {
     const cleat_tensor *output = graph->built.output;
     int64_t elements = cleat_tensor_elements(output);
     const cleat_st_tensor *expected = NULL;
-    cleat_status status = cleat_safetensors_expect(v->file, "output", CLEAT_ST_F32, output->rank,
-                                                   output->shape, &expected, error);
+    cleat_status status =
+        cleat_safetensors_expect(v->file, "output", CLEAT_ST_F32, output->rank, output->shape, &expected, error);
     if (status != CLEAT_OK) return status;
     float *values = cleat_alloc((size_t)elements, sizeof *values);
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the output");
@@ -126,10 +120,8 @@ static cleat_status compare_output(verifier *v, cleat_error *error) {
         int64_t length = output->shape[1], width = elements / (output->shape[0] * length);
         for (int64_t i = 0; i < elements; ++i) {
             int64_t row = i / width, b = row / length;
-            if (lengths && row % length >= ((const int64_t *)lengths->data)[b])
-                continue; /* padding: nobody reads it */
-            double reference = ((const float *)expected->data)[i],
-                   difference = fabs((double)values[i] - reference);
+            if (lengths && row % length >= ((const int64_t *)lengths->data)[b]) continue; /* padding: nobody reads it */
+            double reference = ((const float *)expected->data)[i], difference = fabs((double)values[i] - reference);
             if (fabs(reference) > largest) largest = fabs(reference);
             if (!(difference <= worst)) worst = difference;
         }
@@ -162,8 +154,7 @@ static cleat_status compare_gradients(verifier *v, cleat_error *error) {
     const cleat_session *session = v->run.session;
     double whole = 0;
     cleat_status status = gradient_norm(v, &whole, error);
-    if (status == CLEAT_OK)
-        status = cleat_exec_read(session->exec, 0, &session->store->flat[1], v->flat, error);
+    if (status == CLEAT_OK) status = cleat_exec_read(session->exec, 0, &session->store->flat[1], v->flat, error);
     for (size_t i = 0; i < cleat_store_count(session->store) && status == CLEAT_OK; ++i) {
         const cleat_tensor *param = cleat_store_param(session->store, i);
         const float *expected = NULL;
@@ -200,8 +191,7 @@ static cleat_status compare_parameters(verifier *v, cleat_error *error) {
             change += square((double)after[k] - v->before[at]);
         }
     }
-    return status == CLEAT_OK ? add(v, "parameters", sqrt(difference / change), parameter_tolerance, error)
-                              : status;
+    return status == CLEAT_OK ? add(v, "parameters", sqrt(difference / change), parameter_tolerance, error) : status;
 }
 
 static cleat_status compare_loss(verifier *v, const cleat_st_tensor *curve, cleat_error *error) {
@@ -227,11 +217,9 @@ static cleat_status verify(verifier *v, const char *device, cleat_error *error) 
     const cleat_st_tensor *curve = NULL;
     const char *config = cleat_safetensors_metadata(v->file, "config");
     if (!config)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "the file has no 'config': it is not a reference trajectory");
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "the file has no 'config': it is not a reference trajectory");
     cleat_status status = find_reference(v->file, &reference, error);
-    if (status == CLEAT_OK)
-        status = cleat_safetensors_expect(v->file, "loss", CLEAT_ST_F32, 1, &steps, &curve, error);
+    if (status == CLEAT_OK) status = cleat_safetensors_expect(v->file, "loss", CLEAT_ST_F32, 1, &steps, &curve, error);
     if (status == CLEAT_OK) status = cleat_trajectory_open(device, config, &reference, &v->run, error);
     if (status == CLEAT_OK) status = read_optimizer(v->file, v->run.profile, error);
     if (status != CLEAT_OK) return status;
@@ -248,8 +236,7 @@ static cleat_status verify(verifier *v, const char *device, cleat_error *error) 
     return status;
 }
 
-cleat_status cleat_verify(const char *device, const char *file, cleat_verify_report *report,
-                          cleat_error *error) {
+cleat_status cleat_verify(const char *device, const char *file, cleat_verify_report *report, cleat_error *error) {
     cleat_verify_report made = {0};
     verifier v = {.report = &made};
     cleat_status status = cleat_safetensors_open(file, &v.file, error);

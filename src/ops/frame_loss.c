@@ -1,0 +1,152 @@
+/* Frame-aligned point error (cl/frame_loss.cl has the formulas). */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+#include <string.h>
+
+/* x, frames, reference, mask, lengths, scale; then, for the gradient, what the forward node saved, dterm, and
+ * two addends. */
+enum { X, FRAMES, REFERENCE, MASK, LENGTHS, SCALE, FORWARD_IN };
+enum { INVERSE = FORWARD_IN, DTERM, GRAD_IN };
+
+enum { PLANES = 26 };
+
+static int32_t term_of(const cleat_node *node) {
+    int32_t term;
+    memcpy(&term, node->attr, sizeof term);
+    return term;
+}
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[X], *scale = node->in[SCALE];
+    int64_t one = 1;
+    if (x->rank != 3 || x->shape[2] != 3 || x->dtype != CLEAT_F32) {
+        char text[96];
+        cleat_tensor_describe(x, text, sizeof text);
+        return cleat_infer_fail(node, error, "coordinates are %s; they must be f32 [B, L, 3]", text);
+    }
+    int64_t frames[3] = {x->shape[0], x->shape[1], 9};
+    cleat_status status = cleat_expect(node, FRAMES, "frames", CLEAT_F32, 3, frames, error);
+    if (status == CLEAT_OK)
+        status = cleat_expect(node, REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, MASK, "mask", CLEAT_F32, 2, x->shape, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
+    if (status != CLEAT_OK) return status;
+    if (scale->rank != 2 || scale->shape[1] != x->shape[0] || term_of(node) >= scale->shape[0])
+        return cleat_infer_fail(node, error, "scale must be f32 [terms, %lld]", (long long)x->shape[0]);
+    status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
+    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, x->shape, error) : status;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    const cleat_tensor *x = node->in[X];
+    double rows = (double)(x->shape[0] * x->shape[1]);
+    return (cleat_cost){.flops = rows * (double)x->shape[1] * 100.0, .bytes = rows * PLANES * 8};
+}
+
+static int64_t align(int64_t bytes) {
+    return (bytes + 255) / 256 * 256;
+}
+
+static int64_t stride_of(const cleat_node *node) {
+    return (node->in[X]->shape[1] + 15) / 16 * 16;
+}
+
+static int64_t planes_bytes(const cleat_node *node) {
+    return align(node->in[X]->shape[0] * PLANES * stride_of(node) * 4);
+}
+
+static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return planes_bytes(node) + align(2 * node->in[X]->shape[0] * node->in[X]->shape[1] * 4);
+}
+
+static int64_t workspace_grad(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return planes_bytes(node);
+}
+
+static void launch_pack(cleat_binder *binder, const cleat_node *node) {
+    int64_t items = node->in[X]->shape[0] * stride_of(node);
+    cleat_launch_kernel(binder, node, "frame_loss.cl", "frame_loss_pack", CLEAT_F32);
+    for (int i = X; i <= LENGTHS; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_workspace(binder, 0, 4);
+    cleat_launch_i32(binder, (int32_t)node->in[X]->shape[1]);
+    cleat_launch_i32(binder, (int32_t)stride_of(node));
+    cleat_launch_i32(binder, (int32_t)items);
+    cleat_launch_items(binder, items);
+}
+
+static void launch_scale(cleat_binder *binder, const cleat_node *node) {
+    cleat_launch_tensor_at(binder, node->in[SCALE], term_of(node) * node->in[X]->shape[0]);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    int64_t batch = node->in[X]->shape[0], length = node->in[X]->shape[1];
+    launch_pack(binder, node);
+    cleat_launch_kernel(binder, node, "frame_loss.cl", "frame_loss_rows", CLEAT_F32);
+    cleat_launch_workspace(binder, 0, 4);
+    cleat_launch_tensor(binder, node->in[LENGTHS]);
+    cleat_launch_workspace(binder, planes_bytes(node), 4);
+    cleat_launch_i32(binder, (int32_t)length);
+    cleat_launch_i32(binder, (int32_t)stride_of(node));
+    cleat_launch_i32(binder, (int32_t)(batch * length));
+    cleat_launch_groups(binder, batch * length);
+    cleat_launch_kernel(binder, node, "structure_loss.cl", "structure_total", CLEAT_F32);
+    cleat_launch_workspace(binder, planes_bytes(node), 4);
+    launch_scale(binder, node);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_tensor(binder, node->out[1]);
+    cleat_launch_i32(binder, (int32_t)batch);
+    cleat_launch_i32(binder, (int32_t)length);
+    cleat_launch_groups(binder, 1);
+    return CLEAT_OK;
+}
+
+static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)facts, (void)error;
+    launch_pack(binder, node);
+    cleat_launch_kernel(binder, node, "frame_loss.cl", "frame_loss_grad", CLEAT_F32);
+    cleat_launch_workspace(binder, 0, 4);
+    cleat_launch_tensor(binder, node->in[LENGTHS]);
+    launch_scale(binder, node);
+    cleat_launch_tensor(binder, node->in[INVERSE]);
+    cleat_launch_tensor(binder, node->in[DTERM]);
+    for (int i = 0; i < 2; ++i) cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, i));
+    for (int i = 0; i < 2; ++i) cleat_launch_tensor(binder, node->out[i]);
+    cleat_launch_i32(binder, (int32_t)node->in[X]->shape[1]);
+    cleat_launch_i32(binder, (int32_t)stride_of(node));
+    cleat_launch_groups(binder, node->in[X]->shape[0] * node->in[X]->shape[1]);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
+static const cleat_variant grad_variants[] = {
+    {.name = "rows", .workspace = workspace_grad, .bind = bind_grad}, {0}};
+
+static const cleat_op frame_loss_grad = {
+    .name = "frame_loss_grad", .cost = cost, .variants = grad_variants, .share = 1u << GRAD_IN};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_tensor *in[GRAD_IN];
+    memcpy(in, node->in, FORWARD_IN * sizeof *in);
+    in[INVERSE] = node->out[1];
+    in[DTERM] = dout[0];
+    cleat_tensor *targets[2] = {node->in[X], node->in[FRAMES]};
+    cleat_emit_grads(graph, &frame_loss_grad, node->attr, sizeof(int32_t), in, GRAD_IN, targets, 2);
+}
+
+static const cleat_op frame_loss = {
+    .name = "frame_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+
+cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *frames,
+                               const cleat_structure *truth, cleat_tensor *scale, int term) {
+    if (!x || !frames || !truth->coords || !truth->mask || !truth->lengths || !scale) return NULL;
+    int32_t attribute = term;
+    cleat_tensor *in[FORWARD_IN] = {x, frames, truth->coords, truth->mask, truth->lengths, scale};
+    cleat_node *node = cleat_emit(graph, &frame_loss, &attribute, sizeof attribute, in, FORWARD_IN);
+    return node ? node->out[0] : NULL;
+}
