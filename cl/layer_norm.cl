@@ -16,6 +16,13 @@
 #define ROWS_AT_ONCE (WG / ROW_ITEMS)
 #define PARTS ((WIDTH + VEC * ROW_ITEMS - 1) / (VEC * ROW_ITEMS))
 
+/* Loops over the parts of a row disappear where a row fits the registers; wide rows on a CPU live in its first cache. */
+#if PARTS <= 16
+#define UNROLL PARTS
+#else
+#define UNROLL 1
+#endif
+
 /* Column of an item's vector k. */
 #define COLUMN(k) (((k) * ROW_ITEMS + lane) * VEC)
 
@@ -107,14 +114,14 @@ __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma),
         bool owns = base + sub < rows;
         __global const T *from = AT(x) + (ulong)row * WIDTH;
         floatv part[PARTS], sum = (floatv)(0.0f);
-#pragma unroll 16
+#pragma unroll UNROLL
         for (int k = 0; k < PARTS; ++k) {
             part[k] = row_load(from, COLUMN(k));
             sum += part[k];
         }
         float m = row_sum((float2)(sumv(sum), 0.0f), scratch_a, scratch_b).x * (1.0f / WIDTH);
         floatv squares = (floatv)(0.0f);
-#pragma unroll 16
+#pragma unroll UNROLL
         for (int k = 0; k < PARTS; ++k) {
             part[k] = row_part(part[k] - m, COLUMN(k));
             squares = fma(part[k], part[k], squares);
@@ -123,7 +130,7 @@ __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma),
         float r = 1.0f / sqrt(variance + eps);
         if (owns) {
             __global T *to = AT(y) + (ulong)row * WIDTH;
-#pragma unroll 16
+#pragma unroll UNROLL
             for (int k = 0; k < PARTS; ++k)
                 row_store(fma(part[k] * r, row_load_f32(AT(gamma), COLUMN(k)), row_load_f32(AT(beta), COLUMN(k))), to,
                            COLUMN(k));
@@ -144,7 +151,7 @@ __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSO
     GROUP_SCRATCH(scratch_b);
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
     floatv dgamma[PARTS], dbeta[PARTS];
-#pragma unroll 16
+#pragma unroll UNROLL
     for (int k = 0; k < PARTS; ++k) dgamma[k] = dbeta[k] = (floatv)(0.0f);
     FOR_ROWS(rows) {
         int row = min(base + sub, rows - 1);
@@ -152,7 +159,7 @@ __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSO
         float m = AT(mean)[row], r = AT(rstd)[row];
         __global const T *x_row = AT(x) + (ulong)row * WIDTH, *dy_row = AT(dy) + (ulong)row * WIDTH;
         floatv xhat[PARTS], g[PARTS], sum_g = (floatv)(0.0f), sum_gx = (floatv)(0.0f);
-#pragma unroll 16
+#pragma unroll UNROLL
         for (int k = 0; k < PARTS; ++k) {
             floatv arriving = row_load(dy_row, COLUMN(k));
             xhat[k] = (row_load(x_row, COLUMN(k)) - m) * r;
@@ -167,7 +174,7 @@ __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSO
         float2 sums = row_sum((float2)(sumv(sum_g), sumv(sum_gx)), scratch_a, scratch_b) * (1.0f / WIDTH);
         if (owns && HAS(dx)) {
             ulong at = (ulong)row * WIDTH;
-#pragma unroll 16
+#pragma unroll UNROLL
             for (int k = 0; k < PARTS; ++k) {
                 floatv d = (g[k] - sums.x - xhat[k] * sums.y) * r;
                 if (HAS(addend)) d += row_load(AT(addend) + at, COLUMN(k));
@@ -176,7 +183,7 @@ __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSO
         }
     }
     __global float *mine = AT(partial) + (ulong)(get_group_id(0) * ROWS_AT_ONCE + sub) * (2 * WIDTH);
-#pragma unroll 16
+#pragma unroll UNROLL
     for (int k = 0; k < PARTS; ++k) {
         row_store_f32(dgamma[k], mine, COLUMN(k));
         row_store_f32(dbeta[k], mine + WIDTH, COLUMN(k));

@@ -3,7 +3,7 @@
  *
  * l w reaches thousands of radians, where one unit of rounding of a float is a hundredth of a per cent of a turn. So w / 2 pi is kept
  * as a pair of floats (hi + lo, 2^-44 relative), l times it is split exactly into whole turns and a rest, and only the rest goes
- * into a polynomial: absolute error below 2e-7 for l up to 2^20. */
+ * into a polynomial: absolute error below 3e-7 for l up to 2^20. */
 #include "common.clh"
 
 /* Product of two pairs (Dekker 1971, with fma). */

@@ -32,6 +32,13 @@ cleat_status cleat_fail(cleat_error *error, cleat_status status, const char *for
     return status;
 }
 
+static size_t append(char text[CLEAT_ERROR_TEXT], size_t used, const char *more) {
+    size_t size = strnlen(more, CLEAT_ERROR_TEXT - 1 - used);
+    memcpy(text + used, more, size);
+    text[used + size] = 0;
+    return used + size;
+}
+
 cleat_status cleat_fail_in(cleat_error *error, cleat_status status, const char *format, ...) {
     if (!error) return status;
     char what[CLEAT_ERROR_TEXT / 2], inner[CLEAT_ERROR_TEXT];
@@ -40,7 +47,6 @@ cleat_status cleat_fail_in(cleat_error *error, cleat_status status, const char *
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     memcpy(inner, error->text, sizeof inner);
-    int used = snprintf(error->text, sizeof error->text, "%s: ", what);
-    snprintf(error->text + used, sizeof error->text - (size_t)used, "%s", inner);
+    append(error->text, append(error->text, append(error->text, 0, what), ": "), inner);
     return error->status;
 }

@@ -29,8 +29,7 @@ static bool is_on(const cleat_device *device) {
     if (mode && strcmp(mode, "always") == 0) return true;
     if (mode && strcmp(mode, "never") == 0) return false;
     if (mode && mode[0] && strcmp(mode, "auto") != 0)
-        cleat_log(CLEAT_LOG_WARNING, "CLEAT_BINARY_CACHE is '%s': only always, never and auto mean something",
-                  mode);
+        cleat_log(CLEAT_LOG_WARNING, "CLEAT_BINARY_CACHE is '%s': only always, never and auto mean something", mode);
     return !(device->quirks & CLEAT_QUIRK_NO_BINARY_CACHE);
 }
 
@@ -42,18 +41,17 @@ static bool make_key(const cleat_device *device, const char *source, const char 
     size_t size = strlen(source) + strlen(options) + 2048;
     char *text = cleat_alloc(size, 1);
     if (!text) return false;
-    int length = snprintf(text, size, "%d\n%s\n%s\n%s\n%s\n%s\n%s\n%s", (int)FORMAT, device->facts.platform,
-                          platform, device->facts.name, version, device->facts.driver, options, source);
+    int length = snprintf(text, size, "%d\n%s\n%s\n%s\n%s\n%s\n%s\n%s", (int)FORMAT, device->facts.platform, platform,
+                          device->facts.name, version, device->facts.driver, options, source);
     cleat_hash_text(text, (size_t)length, key);
     cleat_free(text);
     return true;
 }
 
-cleat_status cleat_binary_path(const cleat_device *device, const char *source, const char *options,
-                               char *path, size_t size, cleat_error *error) {
+cleat_status cleat_binary_path(const cleat_device *device, const char *source, const char *options, char *path,
+                               size_t size, cleat_error *error) {
     char key[HASH], folder[PATH];
-    if (!make_key(device, source, options, key))
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a key");
+    if (!make_key(device, source, options, key)) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a key");
     cleat_status status = cleat_cache_folder(folder, sizeof folder, error);
     if (status) return status;
     if ((size_t)snprintf(path, size, "%s/%s.bin", folder, key) >= size)
@@ -70,19 +68,16 @@ static const unsigned char *check_entry(const char *data, size_t size, const cha
     if (size < sizeof head) return NULL;
     memcpy(&head, data, sizeof head);
     if (memcmp(head.magic, magic, sizeof magic) != 0 || head.format != FORMAT) return NULL;
-    if (head.length != size - sizeof head || head.length == 0 || memcmp(head.key, key, HASH) != 0)
-        return NULL;
+    if (head.length != size - sizeof head || head.length == 0 || memcmp(head.key, key, HASH) != 0) return NULL;
     cleat_hash_text(data + sizeof head, head.length, hash);
     if (memcmp(head.hash, hash, HASH) != 0) return NULL;
     *length = head.length;
     return (const unsigned char *)data + sizeof head;
 }
 
-static cl_program build_binary(cleat_device *device, const unsigned char *binary, size_t length,
-                               const char *options) {
+static cl_program build_binary(cleat_device *device, const unsigned char *binary, size_t length, const char *options) {
     cl_int code = CL_SUCCESS, state = CL_SUCCESS;
-    cl_program program =
-        clCreateProgramWithBinary(device->context, 1, &device->id, &length, &binary, &state, &code);
+    cl_program program = clCreateProgramWithBinary(device->context, 1, &device->id, &length, &binary, &state, &code);
     if (code == CL_SUCCESS && state == CL_SUCCESS &&
         clBuildProgram(program, 1, &device->id, options, NULL, NULL) == CL_SUCCESS)
         return program;
@@ -100,8 +95,7 @@ cl_program cleat_binary_load(cleat_device *device, const char *source, const cha
         const unsigned char *binary = check_entry(data, size, key, &length);
         if (binary) program = build_binary(device, binary, length, options);
     }
-    cleat_log(CLEAT_LOG_DEBUG, "binary cache: %s %s", path,
-              program ? "used" : "damaged or refused, building again");
+    cleat_log(CLEAT_LOG_DEBUG, "binary cache: %s %s", path, program ? "used" : "damaged or refused, building again");
     cleat_free(data);
     return program;
 }
@@ -110,14 +104,12 @@ cl_program cleat_binary_load(cleat_device *device, const char *source, const cha
 
 /* An entry with room for the binary, its length in *length; NULL where the driver hands out none. */
 static char *new_entry(cl_program program, size_t *length) {
-    if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *length, length, NULL) != CL_SUCCESS)
-        return NULL;
+    if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *length, length, NULL) != CL_SUCCESS) return NULL;
     if (*length == 0) return NULL;
     char *entry = cleat_alloc(sizeof(header) + *length, 1);
     if (!entry) return NULL;
     unsigned char *binary = (unsigned char *)entry + sizeof(header);
-    if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS)
-        return entry;
+    if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS) return entry;
     cleat_free(entry);
     return NULL;
 }

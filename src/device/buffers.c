@@ -10,8 +10,7 @@ int64_t cleat_device_memory_limit(void) {
     if (!text || !text[0]) return 0;
     long long bytes = strtoll(text, &end, 10);
     if (*end || bytes <= 0) {
-        cleat_log(CLEAT_LOG_WARNING, "CLEAT_DEVICE_MEMORY_LIMIT is '%s': not a number of bytes, ignored",
-                  text);
+        cleat_log(CLEAT_LOG_WARNING, "CLEAT_DEVICE_MEMORY_LIMIT is '%s': not a number of bytes, ignored", text);
         return 0;
     }
     return bytes;
@@ -27,8 +26,7 @@ static int64_t allocation_limit(const cleat_device *device) {
 static cleat_status check_limit(cleat_device *device, int64_t bytes, cleat_error *error) {
     int64_t limit = allocation_limit(device);
     if (device->fail_buffer > 0 && --device->fail_buffer == 0)
-        return cleat_fail(error, CLEAT_ERR_DEVICE_MEMORY, "a buffer of %" PRId64 " bytes: failed by a test",
-                          bytes);
+        return cleat_fail(error, CLEAT_ERR_DEVICE_MEMORY, "a buffer of %" PRId64 " bytes: failed by a test", bytes);
     if (limit && bytes > limit - device->allocated)
         return cleat_fail(error, CLEAT_ERR_DEVICE_MEMORY,
                           "a buffer of %" PRId64 " bytes on '%s': %" PRId64 " are allocated and %" PRId64
@@ -41,8 +39,7 @@ static cl_int fill_with_zeros(cleat_device *device, cl_mem buffer, int64_t bytes
     static const unsigned char zeros[16] = {0};
     size_t pattern = sizeof zeros;
     while ((size_t)bytes % pattern) pattern /= 2;
-    cl_int code =
-        clEnqueueFillBuffer(device->compute, buffer, zeros, pattern, 0, (size_t)bytes, 0, NULL, NULL);
+    cl_int code = clEnqueueFillBuffer(device->compute, buffer, zeros, pattern, 0, (size_t)bytes, 0, NULL, NULL);
     return code == CL_SUCCESS ? clFinish(device->compute) : code;
 }
 
@@ -62,8 +59,8 @@ cleat_status cleat_buffer_create(cleat_device *device, int64_t bytes, cl_mem *bu
     if (code == CL_SUCCESS) code = touch(device, created, bytes);
     if (code != CL_SUCCESS) {
         if (created) clReleaseMemObject(created);
-        return cleat_cl_fail(error, code, "a buffer of %" PRId64 " bytes on '%s' (%" PRId64 " are allocated)",
-                             bytes, device->facts.name, device->allocated);
+        return cleat_cl_fail(error, code, "a buffer of %" PRId64 " bytes on '%s' (%" PRId64 " are allocated)", bytes,
+                             device->facts.name, device->allocated);
     }
     device->allocated += bytes;
     if (device->allocated > device->peak) device->peak = device->allocated;
@@ -74,8 +71,7 @@ cleat_status cleat_buffer_create(cleat_device *device, int64_t bytes, cl_mem *bu
 cleat_status cleat_buffer_zero(cleat_device *device, cl_mem buffer, int64_t bytes, cleat_error *error) {
     cl_int code = fill_with_zeros(device, buffer, bytes);
     if (code == CL_SUCCESS) return CLEAT_OK;
-    return cleat_cl_fail(error, code, "filling %" PRId64 " bytes on '%s' with zeros", bytes,
-                         device->facts.name);
+    return cleat_cl_fail(error, code, "filling %" PRId64 " bytes on '%s' with zeros", bytes, device->facts.name);
 }
 
 void cleat_buffer_release(cleat_device *device, cl_mem buffer, int64_t bytes) {

@@ -9,8 +9,7 @@ static void CL_CALLBACK log_driver_message(const char *text, const void *data, s
     cleat_log(CLEAT_LOG_DEBUG, "driver: %s", text);
 }
 
-static cleat_status create_queue(cleat_device *device, cl_command_queue *queue, const char *name,
-                                 cleat_error *error) {
+static cleat_status create_queue(cleat_device *device, cl_command_queue *queue, const char *name, cleat_error *error) {
     cl_int code = CL_SUCCESS;
     cl_command_queue created = clCreateCommandQueue(device->context, device->id, 0, &code);
     if (code != CL_SUCCESS)
@@ -28,8 +27,7 @@ static cleat_status open_found(const cleat_found *found, cleat_device **device, 
     opened->id = found->id;
     opened->quirks = cleat_device_quirks(&found->facts);
 
-    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)found->platform,
-                                                0};
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)found->platform, 0};
     cleat_status status = CLEAT_OK;
     opened->context = clCreateContext(properties, 1, &opened->id, log_driver_message, NULL, &code);
     if (code != CL_SUCCESS) status = cleat_cl_fail(error, code, "opening '%s'", found->facts.name);

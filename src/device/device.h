@@ -47,9 +47,8 @@ cleat_status cleat_programs_build(cleat_device *device, const cleat_program_key 
 cleat_status cleat_kernel_source(const char *file, char **source, cleat_error *error);
 
 /* CLBlast sgemm on the compute queue (clblast.c). Row-major; offsets and leading dimensions in elements. */
-cleat_status cleat_clblast_sgemm(cleat_device *device, bool trans_a, bool trans_b, int64_t m, int64_t n,
-                                 int64_t k, cl_mem a, int64_t a_offset, int64_t lda, cl_mem b,
-                                 int64_t b_offset, int64_t ldb, float beta, cl_mem c, int64_t c_offset,
-                                 int64_t ldc, cleat_error *error);
+cleat_status cleat_clblast_sgemm(cleat_device *device, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k,
+                                 cl_mem a, int64_t a_offset, int64_t lda, cl_mem b, int64_t b_offset, int64_t ldb,
+                                 float beta, cl_mem c, int64_t c_offset, int64_t ldc, cleat_error *error);
 
 #endif

@@ -62,8 +62,7 @@ static cleat_vendor vendor_of(const cleat_device_facts *facts) {
         {"Advanced Micro Devices", CLEAT_VENDOR_AMD},
         {"Intel", CLEAT_VENDOR_INTEL},
     };
-    for (size_t i = 0; i < sizeof words / sizeof words[0];
-         ++i) /* the platform first: PoCL's CPU is also Intel's */
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i) /* the platform first: PoCL's CPU is also Intel's */
         if (strstr(facts->platform, words[i].word)) return words[i].vendor;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i)
         if (strstr(facts->vendor_name, words[i].word)) return words[i].vendor;
@@ -85,8 +84,7 @@ static void choose_shape(cleat_device_facts *facts) {
     else if (wanted && strcmp(wanted, "cpu") == 0)
         cpu = true;
     else if (wanted && wanted[0])
-        cleat_log(CLEAT_LOG_WARNING, "CLEAT_DEVICE_SHAPE is '%s': only 'gpu' and 'cpu' mean something",
-                  wanted);
+        cleat_log(CLEAT_LOG_WARNING, "CLEAT_DEVICE_SHAPE is '%s': only 'gpu' and 'cpu' mean something", wanted);
     facts->work_group = cpu ? CPU_WORK_GROUP : GPU_WORK_GROUP;
     facts->lanes = cpu ? CPU_LANES : GPU_LANES;
     while (facts->work_group > facts->max_work_group && facts->work_group > 1) facts->work_group /= 2;
@@ -97,11 +95,10 @@ static cleat_status check_usable(cl_device_id id, const cleat_device_facts *fact
     int major = 0, minor = 0;
     read_text(id, CL_DEVICE_VERSION, version, sizeof version);
     if (sscanf(version, "OpenCL %d.%d", &major, &minor) != 2 || major * 10 + minor < 12)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "'%s' speaks '%s'; OpenCL 1.2 is needed",
-                          facts->name, version);
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "'%s' speaks '%s'; OpenCL 1.2 is needed", facts->name,
+                          version);
     if (!read_uint(id, CL_DEVICE_AVAILABLE) || !read_uint(id, CL_DEVICE_COMPILER_AVAILABLE))
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "'%s' is not available, or has no compiler",
-                          facts->name);
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "'%s' is not available, or has no compiler", facts->name);
     if (!read_uint(id, CL_DEVICE_ENDIAN_LITTLE))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "'%s' is big-endian", facts->name);
     return CLEAT_OK;
@@ -114,8 +111,7 @@ static void apply_memory_limit(cleat_device_facts *facts) {
     if (limit < facts->max_allocation) facts->max_allocation = limit;
 }
 
-cleat_status cleat_read_facts(cl_platform_id platform, cl_device_id id, cleat_device_facts *facts,
-                              cleat_error *error) {
+cleat_status cleat_read_facts(cl_platform_id platform, cl_device_id id, cleat_device_facts *facts, cleat_error *error) {
     cleat_device_facts read = {0};
     read_text(id, CL_DEVICE_NAME, read.name, sizeof read.name);
     read_text(id, CL_DEVICE_VENDOR, read.vendor_name, sizeof read.vendor_name);

@@ -84,8 +84,7 @@ static bool read_field(const char *path, const char *word, int64_t *number) {
     FILE *file = fopen(path, "r");
     if (!file) return false;
     while (!found && fgets(line, sizeof line, file))
-        found =
-            strncmp(line, word, strlen(word)) == 0 && sscanf(line + strlen(word), " %" SCNd64, number) == 1;
+        found = strncmp(line, word, strlen(word)) == 0 && sscanf(line + strlen(word), " %" SCNd64, number) == 1;
     fclose(file);
     return found;
 }
@@ -94,9 +93,9 @@ int64_t cleat_amdgpu_memory_free(const char *root, const cleat_device_facts *fac
     char path[PATH];
     int64_t total = 0, used = 0;
     if (facts->pci_bus < 0) return 0;
-    int length = snprintf(path, sizeof path, "%s/sys/bus/pci/devices/%04x:%02x:%02x.%x/", root,
-                          (unsigned)facts->pci_domain, (unsigned)facts->pci_bus, (unsigned)facts->pci_device,
-                          (unsigned)facts->pci_function);
+    int length =
+        snprintf(path, sizeof path, "%s/sys/bus/pci/devices/%04x:%02x:%02x.%x/", root, (unsigned)facts->pci_domain,
+                 (unsigned)facts->pci_bus, (unsigned)facts->pci_device, (unsigned)facts->pci_function);
     if (length < 0 || (size_t)length >= sizeof path - 32) return 0;
     strcpy(path + length, "mem_info_vram_total");
     if (!read_number_file(path, &total)) return 0;
@@ -111,8 +110,7 @@ typedef struct group_files {
     const char *source, *mount, *limit, *usage, *cache_field;
 } group_files;
 
-static const group_files group_v2 = {"cgroup v2", "/sys/fs/cgroup", "memory.max", "memory.current",
-                                     "inactive_file "};
+static const group_files group_v2 = {"cgroup v2", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "};
 static const group_files group_v1 = {"cgroup v1", "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
                                      "memory.usage_in_bytes", "total_inactive_file "};
 

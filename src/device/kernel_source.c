@@ -22,9 +22,7 @@ static cleat_status append(assembly *out, const char *text, size_t length, cleat
     if (out->length + length + 1 > out->capacity) {
         size_t capacity = 2 * (out->length + length + 1);
         char *larger = cleat_alloc(capacity, 1);
-        if (!larger)
-            return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a kernel source of %zu bytes",
-                              capacity);
+        if (!larger) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a kernel source of %zu bytes", capacity);
         if (out->text) memcpy(larger, out->text, out->length);
         cleat_free(out->text);
         out->text = larger;
@@ -61,16 +59,14 @@ static cleat_status read_one(const char *file, char **text, cleat_error *error) 
     size_t size = 0;
     if (folder && folder[0]) {
         if (!cleat_folder_exists(folder))
-            return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "CLEAT_KERNEL_DIR: there is no folder '%s'",
-                              folder);
+            return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "CLEAT_KERNEL_DIR: there is no folder '%s'", folder);
         if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, file) >= sizeof path)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "CLEAT_KERNEL_DIR: the path of '%s' is too long",
-                              file);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "CLEAT_KERNEL_DIR: the path of '%s' is too long", file);
         if (cleat_file_exists(path)) return cleat_file_read(path, text, &size, error);
     }
     if (!is_embedded(file))
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "kernel file '%s' is neither in the library nor in %s",
-                          file, folder && folder[0] ? folder : "CLEAT_KERNEL_DIR (not set)");
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "kernel file '%s' is neither in the library nor in %s", file,
+                          folder && folder[0] ? folder : "CLEAT_KERNEL_DIR (not set)");
     *text = copy_embedded(file);
     return *text ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for kernel file '%s'", file);
 }
@@ -92,8 +88,7 @@ static bool seen_before(const assembly *out, const char *file) {
 
 static cleat_status append_file(assembly *out, const char *file, cleat_error *error);
 
-static cleat_status append_include(assembly *out, const char *name, const char *from, int line,
-                                   cleat_error *error) {
+static cleat_status append_include(assembly *out, const char *name, const char *from, int line, cleat_error *error) {
     if (!seen_before(out, name)) {
         cleat_status status = append_file(out, name, error);
         if (status) return cleat_fail_in(error, status, "%s:%d", from, line);

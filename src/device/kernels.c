@@ -38,12 +38,11 @@ static char *read_build_log(cl_device_id id, cl_program program) {
     return log;
 }
 
-static cleat_status fail_build(cleat_device *device, cl_program program, cl_int code,
-                               const cleat_program_key *key, cleat_error *error) {
+static cleat_status fail_build(cleat_device *device, cl_program program, cl_int code, const cleat_program_key *key,
+                               cleat_error *error) {
     char *log = read_build_log(device->id, program);
-    cleat_fail(error, CLEAT_ERR_BUILD, "%s with options '%s' does not compile on '%s': %s (%d)\n%s",
-               key->file, key->options, device->facts.name, cleat_cl_name(code), (int)code,
-               log ? log : "(no build log)");
+    cleat_fail(error, CLEAT_ERR_BUILD, "%s with options '%s' does not compile on '%s': %s (%d)\n%s", key->file,
+               key->options, device->facts.name, cleat_cl_name(code), (int)code, log ? log : "(no build log)");
     if (error) error->cl_code = code;
     cleat_free(log);
     return CLEAT_ERR_BUILD;
@@ -68,8 +67,7 @@ static cleat_status build_one(cleat_device *device, const cleat_program_key *key
                               cleat_error *error) {
     char options[OPTIONS], *source = NULL;
     if ((size_t)snprintf(options, sizeof options, COMMON_OPTIONS " %s", key->options) >= sizeof options)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "build options of %s are too long: %s", key->file,
-                          key->options);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "build options of %s are too long: %s", key->file, key->options);
     cleat_status status = cleat_kernel_source(key->file, &source, error);
     if (status) return status;
     cl_program built = cleat_binary_load(device, source, options);

@@ -11,11 +11,10 @@
 /* --- finding --- */
 
 static cleat_status fail_no_driver(cleat_error *error) {
-    return cleat_fail(
-        error, CLEAT_ERR_NOT_FOUND,
-        "no OpenCL device found. For the CPU: apt-get install pocl-opencl-icd. For a card: install its "
-        "vendor's driver, and check that /etc/OpenCL/vendors (or $OCL_ICD_VENDORS) holds its .icd file "
-        "(in an NVIDIA container: a file nvidia.icd with the line libnvidia-opencl.so.1)");
+    return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                      "no OpenCL device found. For the CPU: apt-get install pocl-opencl-icd. For a card: install its "
+                      "vendor's driver, and check that /etc/OpenCL/vendors (or $OCL_ICD_VENDORS) holds its .icd file "
+                      "(in an NVIDIA container: a file nvidia.icd with the line libnvidia-opencl.so.1)");
 }
 
 static void complete_facts(cleat_found *found) {
@@ -37,16 +36,15 @@ static cleat_status add_device(cl_platform_id platform, cl_device_id id, cleat_f
     return status;
 }
 
-static cleat_status add_platform(cl_platform_id platform, cleat_found **found, size_t *count,
-                                 size_t *capacity, cleat_error *error) {
+static cleat_status add_platform(cl_platform_id platform, cleat_found **found, size_t *count, size_t *capacity,
+                                 cleat_error *error) {
     cl_uint n = 0;
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n) != CL_SUCCESS || n == 0) return CLEAT_OK;
     cl_device_id *ids = cleat_alloc(n, sizeof *ids);
     if (!ids) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a list of %u devices", n);
     cleat_status status = CLEAT_OK;
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids, NULL) == CL_SUCCESS)
-        for (cl_uint i = 0; i < n && !status; ++i)
-            status = add_device(platform, ids[i], found, count, capacity, error);
+        for (cl_uint i = 0; i < n && !status; ++i) status = add_device(platform, ids[i], found, count, capacity, error);
     cleat_free(ids);
     return status;
 }
@@ -63,8 +61,7 @@ cleat_status cleat_find_devices(cleat_found **found, size_t *count, cleat_error 
         status = fail_no_driver(error);
         goto done;
     }
-    for (cl_uint i = 0; i < platforms && !status; ++i)
-        status = add_platform(ids[i], &list, &n, &capacity, error);
+    for (cl_uint i = 0; i < platforms && !status; ++i) status = add_platform(ids[i], &list, &n, &capacity, error);
     if (!status && n == 0) status = fail_no_driver(error);
     if (status) goto done;
     *found = list;
@@ -108,13 +105,11 @@ static void describe_devices(const cleat_device_facts *const *facts, size_t coun
                                  cleat_device_kind_text(facts[i]->kind), facts[i]->name, facts[i]->platform);
 }
 
-static cleat_status fail_selection(cleat_error *error, cleat_status status,
-                                   const cleat_device_facts *const *facts, size_t count, const char *selector,
-                                   const char *what) {
+static cleat_status fail_selection(cleat_error *error, cleat_status status, const cleat_device_facts *const *facts,
+                                   size_t count, const char *selector, const char *what) {
     char list[1200];
     describe_devices(facts, count, list, sizeof list);
-    return cleat_fail(error, status,
-                      "device '%s': %s. Say auto, gpu, cpu, a number or a part of a name. There is:%s",
+    return cleat_fail(error, status, "device '%s': %s. Say auto, gpu, cpu, a number or a part of a name. There is:%s",
                       selector, what, list);
 }
 
@@ -175,8 +170,7 @@ static cleat_status select_by_name(const cleat_device_facts *const *facts, size_
         return fail_selection(error, CLEAT_ERR_ARGUMENT, facts, count, selector,
                               "more than one device has this in its name; use a number");
     return fail_selection(error, CLEAT_ERR_NOT_FOUND, facts, count, selector,
-                          is_number(selector) ? "no device has this number or name"
-                                              : "no device has this name");
+                          is_number(selector) ? "no device has this number or name" : "no device has this name");
 }
 
 cleat_status cleat_select_device(const cleat_device_facts *const *facts, size_t count, const char *selector,
@@ -194,8 +188,7 @@ cleat_status cleat_select_device(const cleat_device_facts *const *facts, size_t 
     else
         return select_by_name(facts, count, selector, index, error);
     if (chosen == count)
-        return fail_selection(error, CLEAT_ERR_NOT_FOUND, facts, count, selector,
-                              "there is none of this kind");
+        return fail_selection(error, CLEAT_ERR_NOT_FOUND, facts, count, selector, "there is none of this kind");
     *index = chosen;
     return CLEAT_OK;
 }

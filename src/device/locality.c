@@ -18,8 +18,7 @@ static bool ask(cl_device_id id, cl_device_info what, void *value, size_t size) 
     return clGetDeviceInfo(id, what, size, value, NULL) == CL_SUCCESS;
 }
 
-static void set_place(cleat_device_facts *facts, cl_uint domain, cl_uint bus, cl_uint device,
-                      cl_uint function) {
+static void set_place(cleat_device_facts *facts, cl_uint domain, cl_uint bus, cl_uint device, cl_uint function) {
     facts->pci_domain = (int32_t)domain;
     facts->pci_bus = (int32_t)bus;
     facts->pci_device = (int32_t)device;
@@ -54,9 +53,8 @@ static bool load_topology(hwloc_topology_t *topology) {
 /* The CPUs that share the card's bus, as far as this process is allowed on them; nothing where that is all or
  * none of them. */
 static void name_near_cpus(hwloc_topology_t topology, cleat_device_facts *facts) {
-    hwloc_obj_t card =
-        hwloc_get_pcidev_by_busid(topology, (unsigned)facts->pci_domain, (unsigned)facts->pci_bus,
-                                  (unsigned)facts->pci_device, (unsigned)facts->pci_function);
+    hwloc_obj_t card = hwloc_get_pcidev_by_busid(topology, (unsigned)facts->pci_domain, (unsigned)facts->pci_bus,
+                                                 (unsigned)facts->pci_device, (unsigned)facts->pci_function);
     hwloc_obj_t near = card ? hwloc_get_non_io_ancestor_obj(topology, card) : NULL;
     hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology);
     hwloc_cpuset_t set = near && near->cpuset ? hwloc_bitmap_dup(near->cpuset) : NULL;

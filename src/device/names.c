@@ -32,8 +32,8 @@
 
 const char *cleat_cl_name(cl_int code) {
     switch (code) {
-#define CL_NAME_CASE(value, name)                                                                            \
-    case value:                                                                                              \
+#define CL_NAME_CASE(value, name)                                                                                      \
+    case value:                                                                                                        \
         return name;
         CL_NAMES(CL_NAME_CASE)
 #undef CL_NAME_CASE
@@ -45,8 +45,8 @@ const char *cleat_cl_name(cl_int code) {
 /* Drivers report a full card in four ways: at creation, at first use, as lost host memory, or as a buffer
  * beyond what they allow. */
 static bool is_memory_error(cl_int code) {
-    return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
-           code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE;
+    return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY ||
+           code == CL_INVALID_BUFFER_SIZE;
 }
 
 cleat_status cleat_cl_fail(cleat_error *error, cl_int code, const char *format, ...) {

@@ -20,8 +20,7 @@ cleat_status cleat_select_device(const cleat_device_facts *const *facts, size_t 
 
 /* Everything but the free memory and the locality is asked of OpenCL. CLEAT_ERR_NOT_SUPPORTED: not a device
  * cleat can use. */
-cleat_status cleat_read_facts(cl_platform_id platform, cl_device_id id, cleat_device_facts *facts,
-                              cleat_error *error);
+cleat_status cleat_read_facts(cl_platform_id platform, cl_device_id id, cleat_device_facts *facts, cleat_error *error);
 
 /* Fills memory_free and memory_source. */
 void cleat_read_free_memory(cl_device_id id, cleat_device_facts *facts);

@@ -12,7 +12,7 @@ cl_program cleat_binary_load(cleat_device *device, const char *source, const cha
 void cleat_binary_save(cleat_device *device, const char *source, const char *options, cl_program program);
 
 /* The file in which that binary is kept. */
-cleat_status cleat_binary_path(const cleat_device *device, const char *source, const char *options,
-                               char *path, size_t size, cleat_error *error);
+cleat_status cleat_binary_path(const cleat_device *device, const char *source, const char *options, char *path,
+                               size_t size, cleat_error *error);
 
 #endif

@@ -6,11 +6,9 @@
 
 /* --- programs --- */
 
-static cleat_status find_program(cleat_exec *exec, const cleat_launch *launch, size_t *index,
-                                 cleat_error *error) {
+static cleat_status find_program(cleat_exec *exec, const cleat_launch *launch, size_t *index, cleat_error *error) {
     for (size_t i = 0; i < exec->program_count; ++i)
-        if (strcmp(exec->keys[i].file, launch->file) == 0 &&
-            strcmp(exec->keys[i].options, launch->options) == 0) {
+        if (strcmp(exec->keys[i].file, launch->file) == 0 && strcmp(exec->keys[i].options, launch->options) == 0) {
             *index = i;
             return CLEAT_OK;
         }
@@ -33,8 +31,7 @@ static cleat_status describe_nodes(const cleat_exec *exec, cleat_bound *bound, c
             status = bound->binder.error.status;
             if (error) *error = bound->binder.error;
         }
-        if (status)
-            return cleat_fail_in(error, status, "variant '%s' of %s", variant->name, graph->nodes[i]->name);
+        if (status) return cleat_fail_in(error, status, "variant '%s' of %s", variant->name, graph->nodes[i]->name);
     }
     bound->first[graph->node_count] = bound->binder.count;
     return CLEAT_OK;
@@ -61,16 +58,14 @@ static cleat_status describe_graph(cleat_exec *exec, cleat_bound *bound, cleat_e
 cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error) {
     const cleat_plan *plan = exec->plan;
     exec->graphs = cleat_alloc(plan->layout_count, sizeof *exec->graphs);
-    if (!exec->graphs)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu graphs", plan->layout_count);
+    if (!exec->graphs) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu graphs", plan->layout_count);
     for (size_t i = 0; i < plan->layout_count; ++i) {
         exec->graphs[i].layout = &plan->layouts[i];
         cleat_status status = describe_graph(exec, &exec->graphs[i], error);
         if (status) return status;
     }
     exec->programs = cleat_alloc(exec->program_count, sizeof *exec->programs);
-    if (!exec->programs)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu programs", exec->program_count);
+    if (!exec->programs) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu programs", exec->program_count);
     return cleat_programs_build(exec->device, exec->keys, exec->program_count, exec->programs, error);
 }
 
@@ -89,23 +84,22 @@ static const cl_mem *slab_of(const cleat_exec *exec, cleat_place place) {
     return place.slab >= 0 && exec->slabs[place.slab] ? &exec->slabs[place.slab] : NULL;
 }
 
-static cleat_status set_tensor(const cleat_exec *exec, const cleat_bound *bound, cl_kernel kernel,
-                               cl_uint *index, const cleat_arg *arg, cl_int *code, cleat_error *error) {
+static cleat_status set_tensor(const cleat_exec *exec, const cleat_bound *bound, cl_kernel kernel, cl_uint *index,
+                               const cleat_arg *arg, cl_int *code, cleat_error *error) {
     if (!arg->tensor) {
         *code = set_pair(kernel, index, NULL, 0);
         return CLEAT_OK;
     }
     cleat_place place = cleat_plan_place(exec->plan, bound->layout, arg->tensor);
     const cl_mem *slab = slab_of(exec, place);
-    if (!slab)
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no place for '%s'", arg->tensor->name);
+    if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no place for '%s'", arg->tensor->name);
     *code = set_pair(kernel, index, slab, place.offset / cleat_dtype_size(arg->tensor->dtype) + arg->offset);
     return CLEAT_OK;
 }
 
-static cleat_status set_workspace(const cleat_exec *exec, const cleat_bound *bound,
-                                  const cleat_launch *launch, cl_kernel kernel, cl_uint *index,
-                                  const cleat_arg *arg, cl_int *code, cleat_error *error) {
+static cleat_status set_workspace(const cleat_exec *exec, const cleat_bound *bound, const cleat_launch *launch,
+                                  cl_kernel kernel, cl_uint *index, const cleat_arg *arg, cl_int *code,
+                                  cleat_error *error) {
     cleat_place place = bound->layout->workspaces[launch->node->index];
     const cl_mem *slab = slab_of(exec, place);
     if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no workspace for it");
@@ -113,8 +107,8 @@ static cleat_status set_workspace(const cleat_exec *exec, const cleat_bound *bou
     return CLEAT_OK;
 }
 
-static cleat_status set_arguments(const cleat_exec *exec, const cleat_bound *bound,
-                                  const cleat_launch *launch, cl_kernel kernel, cleat_error *error) {
+static cleat_status set_arguments(const cleat_exec *exec, const cleat_bound *bound, const cleat_launch *launch,
+                                  cl_kernel kernel, cleat_error *error) {
     cl_uint index = 0;
     for (int i = 0; i < launch->n_args; ++i) {
         const cleat_arg *arg = &launch->args[i];
@@ -139,8 +133,7 @@ static cleat_status check_argument_count(cl_kernel kernel, const cleat_launch *l
     for (int i = 0; i < launch->n_args; ++i) given += launch->args[i].kind == CLEAT_ARG_SCALAR ? 1 : 2;
     clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof has, &has, NULL);
     if (has == given) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the kernel has %u arguments, the launch gives %u", has,
-                      given);
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the kernel has %u arguments, the launch gives %u", has, given);
 }
 
 static cleat_status create_kernel(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {

@@ -24,8 +24,7 @@ static void release_slabs(cleat_exec *exec) {
     cleat_free(exec->slabs);
 }
 
-cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cleat_exec **exec,
-                               cleat_error *error) {
+cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cleat_exec **exec, cleat_error *error) {
     cleat_exec *created = cleat_alloc(1, sizeof *created);
     if (!created) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an exec");
     created->device = device;
@@ -53,8 +52,7 @@ void cleat_exec_destroy(cleat_exec *exec) {
 
 cleat_status cleat_exec_check_graph(const cleat_exec *exec, size_t graph, cleat_error *error) {
     if (graph < exec->plan->layout_count) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu: the plan has %zu", graph,
-                      exec->plan->layout_count);
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu: the plan has %zu", graph, exec->plan->layout_count);
 }
 
 cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_tensor *tensor, cl_mem *slab,
@@ -70,6 +68,14 @@ cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_
     return CLEAT_OK;
 }
 
+/* A copy also fails where a kernel before it in the queue did: then that one is named. */
+static cleat_status fail_copy(cleat_exec *exec, cl_int code, const char *what, const cleat_tensor *tensor,
+                              cleat_error *error) {
+    clFinish(exec->device->compute);
+    cleat_status status = cleat_exec_take_failure(exec, error);
+    return status ? status : cleat_cl_fail(error, code, "%s tensor '%s'", what, tensor->name);
+}
+
 cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
                               cleat_error *error) {
     cl_mem slab;
@@ -78,8 +84,7 @@ cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor
     if (status) return status;
     cl_int code = clEnqueueWriteBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset,
                                        (size_t)cleat_tensor_bytes(tensor), values, 0, NULL, NULL);
-    if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "writing tensor '%s'", tensor->name);
-    return CLEAT_OK;
+    return code == CL_SUCCESS ? CLEAT_OK : fail_copy(exec, code, "writing", tensor, error);
 }
 
 cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,
@@ -90,6 +95,5 @@ cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor 
     if (status) return status;
     cl_int code = clEnqueueReadBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset,
                                       (size_t)cleat_tensor_bytes(tensor), values, 0, NULL, NULL);
-    if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "reading tensor '%s'", tensor->name);
-    return CLEAT_OK;
+    return code == CL_SUCCESS ? CLEAT_OK : fail_copy(exec, code, "reading", tensor, error);
 }

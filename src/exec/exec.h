@@ -47,6 +47,9 @@ cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_
                               int64_t *offset, cleat_error *error);
 cleat_status cleat_exec_check_graph(const cleat_exec *exec, size_t graph, cleat_error *error);
 
+/* run.c: the failure of a kernel since the last call, by name; CLEAT_OK where none failed. For after everything enqueued has ended. */
+cleat_status cleat_exec_take_failure(cleat_exec *exec, cleat_error *error);
+
 /* bind.c: describes the launches of all graphs and builds their programs; creates one graph's kernels;
  * releases what both made. */
 cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error);

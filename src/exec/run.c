@@ -15,8 +15,7 @@ static void drop_event(cleat_exec *exec, cleat_bound *bound, size_t i) {
     cl_int state = CL_COMPLETE;
     if (!bound->events[i]) return;
     clGetEventInfo(bound->events[i], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-    if (state < 0 && exec->failure.status == CLEAT_OK)
-        fail_kernel(&bound->binder.launches[i], state, &exec->failure);
+    if (state < 0 && exec->failure.status == CLEAT_OK) fail_kernel(&bound->binder.launches[i], state, &exec->failure);
     clReleaseEvent(bound->events[i]);
     bound->events[i] = NULL;
 }
@@ -36,8 +35,8 @@ static cleat_status run_sgemm(cleat_exec *exec, const cleat_bound *bound, const 
         offsets[i] /= cleat_dtype_size(tensors[i]->dtype);
     }
     return cleat_clblast_sgemm(exec->device, g->trans_a, g->trans_b, g->m, g->n, g->k, slabs[0], offsets[0],
-                               g->trans_a ? g->m : g->k, slabs[1], offsets[1], g->trans_b ? g->k : g->n,
-                               g->beta, slabs[2], offsets[2], g->n, error);
+                               g->trans_a ? g->m : g->k, slabs[1], offsets[1], g->trans_b ? g->k : g->n, g->beta,
+                               slabs[2], offsets[2], g->n, error);
 }
 
 static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
@@ -47,22 +46,21 @@ static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, c
         return status ? cleat_fail_in(error, status, "%s", launch->node->name) : CLEAT_OK;
     }
     drop_event(exec, bound, i);
-    cl_int code = clEnqueueNDRangeKernel(exec->device->compute, bound->kernels[i], (cl_uint)launch->dims,
-                                         NULL, launch->global, launch->local, 0, NULL, &bound->events[i]);
+    cl_int code = clEnqueueNDRangeKernel(exec->device->compute, bound->kernels[i], (cl_uint)launch->dims, NULL,
+                                         launch->global, launch->local, 0, NULL, &bound->events[i]);
     if (code == CL_SUCCESS) return CLEAT_OK;
     bound->events[i] = NULL;
     return fail_kernel(launch, code, error);
 }
 
-cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last,
-                                  cleat_error *error) {
+cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last, cleat_error *error) {
     cleat_status status = cleat_exec_check_graph(exec, graph, error);
     if (status) return status;
     cleat_bound *bound = &exec->graphs[graph];
     size_t nodes = bound->layout->graph->node_count;
     if (first > last || last > nodes)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "nodes %zu to %zu of graph '%s', which has %zu", first,
-                          last, bound->layout->graph->name, nodes);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "nodes %zu to %zu of graph '%s', which has %zu", first, last,
+                          bound->layout->graph->name, nodes);
     status = cleat_exec_bind(exec, bound, error);
     if (!status) status = cleat_exec_take_upload(exec, bound, error);
     for (size_t i = bound->first[first]; i < bound->first[last] && !status; ++i)
@@ -77,16 +75,19 @@ cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *error) 
     return cleat_exec_run_nodes(exec, graph, 0, exec->graphs[graph].layout->graph->node_count, error);
 }
 
-cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error) {
-    cl_int transfer = clFinish(exec->device->transfer), compute = clFinish(exec->device->compute);
+cleat_status cleat_exec_take_failure(cleat_exec *exec, cleat_error *error) {
     for (size_t g = 0; g < exec->plan->layout_count; ++g)
         for (size_t i = 0; i < exec->graphs[g].binder.count; ++i) drop_event(exec, &exec->graphs[g], i);
-    if (exec->failure.status) {
-        cleat_status status = exec->failure.status;
-        if (error) *error = exec->failure;
-        memset(&exec->failure, 0, sizeof exec->failure);
-        return status;
-    }
+    cleat_status status = exec->failure.status;
+    if (status && error) *error = exec->failure;
+    memset(&exec->failure, 0, sizeof exec->failure);
+    return status;
+}
+
+cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error) {
+    cl_int transfer = clFinish(exec->device->transfer), compute = clFinish(exec->device->compute);
+    cleat_status status = cleat_exec_take_failure(exec, error);
+    if (status) return status;
     if (transfer != CL_SUCCESS) return cleat_cl_fail(error, transfer, "waiting for the transfers");
     if (compute != CL_SUCCESS) return cleat_cl_fail(error, compute, "waiting for the kernels");
     return CLEAT_OK;

@@ -55,11 +55,10 @@ cleat_status cleat_exec_take_upload(cleat_exec *exec, cleat_bound *bound, cleat_
     cleat_slot *slot = bound->pending;
     if (!slot) return CLEAT_OK;
     drop(&slot->copied);
-    cl_int code = clEnqueueCopyBuffer(exec->device->compute, slot->buffer, exec->slabs[layout->inputs.slab],
-                                      0, (size_t)layout->inputs.offset, (size_t)layout->input_bytes, 1,
-                                      &slot->written, &slot->copied);
-    if (code != CL_SUCCESS)
-        return cleat_cl_fail(error, code, "copying the inputs of graph '%s'", layout->graph->name);
+    cl_int code = clEnqueueCopyBuffer(exec->device->compute, slot->buffer, exec->slabs[layout->inputs.slab], 0,
+                                      (size_t)layout->inputs.offset, (size_t)layout->input_bytes, 1, &slot->written,
+                                      &slot->copied);
+    if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "copying the inputs of graph '%s'", layout->graph->name);
     drop(&slot->written);
     bound->pending = NULL;
     return CLEAT_OK;
@@ -83,24 +82,21 @@ static void *map_pinned(cleat_staging *staging) {
     return data;
 }
 
-cleat_status cleat_staging_create(cleat_exec *exec, int64_t bytes, cleat_staging **staging,
-                                  cleat_error *error) {
-    if (bytes <= 0)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a staging buffer of %" PRId64 " bytes", bytes);
+cleat_status cleat_staging_create(cleat_exec *exec, int64_t bytes, cleat_staging **staging, cleat_error *error) {
+    if (bytes <= 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a staging buffer of %" PRId64 " bytes", bytes);
     cleat_staging *created = cleat_alloc(1, sizeof *created);
     if (!created) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a staging buffer");
     created->device = exec->device;
     created->bytes = bytes;
     created->data = map_pinned(created);
     if (!created->data) {
-        cleat_log(CLEAT_LOG_WARNING,
-                  "no pinned memory for %" PRId64 " bytes of inputs: ordinary memory is used", bytes);
+        cleat_log(CLEAT_LOG_WARNING, "no pinned memory for %" PRId64 " bytes of inputs: ordinary memory is used",
+                  bytes);
         created->data = cleat_alloc((size_t)bytes, 1);
     }
     if (!created->data) {
         cleat_free(created);
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a staging buffer of %" PRId64 " bytes",
-                          bytes);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a staging buffer of %" PRId64 " bytes", bytes);
     }
     pthread_mutex_init(&created->lock, NULL);
     *staging = created;
@@ -150,9 +146,12 @@ int64_t cleat_exec_input_bytes(const cleat_exec *exec, size_t graph) {
     return graph < exec->plan->layout_count ? exec->plan->layouts[graph].input_bytes : 0;
 }
 
+/* -1: not an input of that graph. */
 int64_t cleat_exec_input_offset(const cleat_exec *exec, size_t graph, const cleat_tensor *input) {
+    if (graph >= exec->plan->layout_count || input->role != CLEAT_ROLE_INPUT) return -1;
     const cleat_layout *layout = &exec->plan->layouts[graph];
-    return cleat_plan_place(exec->plan, layout, input).offset - layout->inputs.offset;
+    cleat_place place = cleat_plan_place(exec->plan, layout, input);
+    return place.slab < 0 ? -1 : place.offset - layout->inputs.offset;
 }
 
 static cleat_status check_upload(const cleat_exec *exec, size_t graph, const cleat_staging *staging,
@@ -165,8 +164,8 @@ static cleat_status check_upload(const cleat_exec *exec, size_t graph, const cle
                           "the inputs of graph '%s' are %" PRId64 " bytes, the staging buffer has %" PRId64,
                           layout->graph->name, layout->input_bytes, staging->bytes);
     if (exec->graphs[graph].pending)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "graph '%s' has an upload that no run has used: run it first", layout->graph->name);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph '%s' has an upload that no run has used: run it first",
+                          layout->graph->name);
     return CLEAT_OK;
 }
 
@@ -178,12 +177,11 @@ cleat_status cleat_exec_upload(cleat_exec *exec, size_t graph, cleat_staging *st
     if (bytes == 0) return CLEAT_OK;
     cleat_slot *slot = free_slot(exec);
     if (!slot)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "%d uploads wait for the run of their graphs: run one first", exec->slot_count);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%d uploads wait for the run of their graphs: run one first",
+                          exec->slot_count);
     cl_event event = NULL;
-    cl_int code =
-        clEnqueueWriteBuffer(exec->device->transfer, slot->buffer, CL_FALSE, 0, (size_t)bytes, staging->data,
-                             slot->copied ? 1 : 0, slot->copied ? &slot->copied : NULL, &event);
+    cl_int code = clEnqueueWriteBuffer(exec->device->transfer, slot->buffer, CL_FALSE, 0, (size_t)bytes, staging->data,
+                                       slot->copied ? 1 : 0, slot->copied ? &slot->copied : NULL, &event);
     if (code == CL_SUCCESS) code = clFlush(exec->device->transfer);
     if (code != CL_SUCCESS) {
         drop(&event);

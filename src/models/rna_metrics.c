@@ -107,7 +107,7 @@ static double superpose(const trace *t, const bool *chosen, motion *m) {
     };
     memcpy(m->r, r, sizeof r);
     double left = own - 2 * largest;
-    return left > 0 ? left : 0;
+    return left < 0 ? 0 : left; /* what is not a number stays so */
 }
 
 /* --- TM-score

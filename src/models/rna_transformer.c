@@ -281,7 +281,7 @@ static void reference_scale(const cleat_reference *r, float *values) {
     for (int64_t b = 0; b < r->batch; ++b) {
         int64_t length = r->lengths ? r->lengths[b] : r->length;
         values[COORDINATE * r->batch + b] = (float)((double)length / residues);
-        values[BOND * r->batch + b] = (float)((double)(length - 1) / bonds);
+        values[BOND * r->batch + b] = bonds > 0 ? (float)((double)(length - 1) / bonds) : 0.0f;
     }
 }
 

@@ -113,32 +113,23 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 }
 
 /* dW and dx may take the bytes of their addend. */
-static const cleat_op linear_dw = {.name = "linear_dw",
-                                   .infer = infer_grad,
-                                   .cost = cost,
-                                   .variants = cleat_linear_variants,
-                                   .share = 1u << 2};
-static const cleat_op linear_dx = {.name = "linear_dx",
-                                   .infer = infer_grad,
-                                   .cost = cost,
-                                   .variants = cleat_linear_variants,
-                                   .share = 1u << 2};
-static const cleat_op linear_db = {.name = "linear_db",
-                                   .infer = infer_grad,
-                                   .cost = cost,
-                                   .variants = cleat_linear_sums_variants,
-                                   .share = 1u << 1};
+static const cleat_op linear_dw = {
+    .name = "linear_dw", .infer = infer_grad, .cost = cost, .variants = cleat_linear_variants, .share = 1u << 2};
+static const cleat_op linear_dx = {
+    .name = "linear_dx", .infer = infer_grad, .cost = cost, .variants = cleat_linear_variants, .share = 1u << 2};
+static const cleat_op linear_db = {
+    .name = "linear_db", .infer = infer_grad, .cost = cost, .variants = cleat_linear_sums_variants, .share = 1u << 1};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *dy = dout[0], *x = node->in[0], *weight = node->in[1], *bias = node->in[2];
     if (cleat_wants_grad(weight))
-        cleat_emit_grads(graph, &linear_dw, &(linear_attr){DW}, sizeof(linear_attr),
-                         (cleat_tensor *[]){dy, x}, 2, (cleat_tensor *[]){weight, bias}, 2);
+        cleat_emit_grads(graph, &linear_dw, &(linear_attr){DW}, sizeof(linear_attr), (cleat_tensor *[]){dy, x}, 2,
+                         (cleat_tensor *[]){weight, bias}, 2);
     else if (cleat_wants_grad(bias))
         cleat_emit_grads(graph, &linear_db, &(linear_attr){DB}, sizeof(linear_attr), &dy, 1, &bias, 1);
     if (cleat_wants_grad(x))
-        cleat_emit_grads(graph, &linear_dx, &(linear_attr){DX}, sizeof(linear_attr),
-                         (cleat_tensor *[]){dy, weight}, 2, &x, 1);
+        cleat_emit_grads(graph, &linear_dx, &(linear_attr){DX}, sizeof(linear_attr), (cleat_tensor *[]){dy, weight}, 2,
+                         &x, 1);
     cleat_pass_grad(graph, node->in[3], dy);
 }
 
@@ -152,11 +143,10 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         char text_x[96], text_weight[96];
         cleat_tensor_describe(x, text_x, sizeof text_x);
         cleat_tensor_describe(weight, text_weight, sizeof text_weight);
-        return cleat_infer_fail(
-            node, error,
-            "x %s, weight %s: the weight must be [fan_out, fan_in] of x's type, and fan_in x's "
-            "last extent",
-            text_x, text_weight);
+        return cleat_infer_fail(node, error,
+                                "x %s, weight %s: the weight must be [fan_out, fan_in] of x's type, and fan_in x's "
+                                "last extent",
+                                text_x, text_weight);
     }
     int64_t fan_out = weight->shape[0], shape[CLEAT_MAX_RANK];
     if (cleat_rows(x) > INT32_MAX || fan_out > INT32_MAX || weight->shape[1] > INT32_MAX)
@@ -165,8 +155,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     shape[x->rank - 1] = fan_out;
     cleat_status status = CLEAT_OK;
     if (node->in[2]) status = cleat_expect(node, 2, "bias", CLEAT_F32, 1, &fan_out, error);
-    if (status == CLEAT_OK && node->in[3])
-        status = cleat_expect(node, 3, "residual", x->dtype, x->rank, shape, error);
+    if (status == CLEAT_OK && node->in[3]) status = cleat_expect(node, 3, "residual", x->dtype, x->rank, shape, error);
     return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, x->rank, shape, error) : status;
 }
 

@@ -82,8 +82,7 @@ static void launch_operands(cleat_binder *binder, const cleat_product *p, split 
 static void launch_reduces(cleat_binder *binder, const cleat_node *node, const cleat_product *p, split s) {
     if (s.count == 1) return;
     launch_reduce(binder, node, 0, p->addend, p->c, s.count);
-    if (p->sums)
-        launch_reduce(binder, node, s.count * p->m * p->n * FLOAT_BYTES, p->sums_addend, p->sums, s.count);
+    if (p->sums) launch_reduce(binder, node, s.count * p->m * p->n * FLOAT_BYTES, p->sums_addend, p->sums, s.count);
 }
 
 /* --- sums alone
@@ -126,8 +125,8 @@ static cleat_status bind_sums(const cleat_node *node, const cleat_device_facts *
     return CLEAT_OK;
 }
 
-static cleat_status bind_sums_plain(const cleat_node *node, const cleat_device_facts *facts,
-                                    cleat_binder *binder, cleat_error *error) {
+static cleat_status bind_sums_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                    cleat_error *error) {
     (void)facts, (void)error;
     cleat_product p = cleat_linear_product(node);
     launch_sums(binder, node, &p, -1);
@@ -149,8 +148,8 @@ static const char *refuse_clblast(const cleat_node *node, const cleat_device_fac
 }
 
 /* C starts as bias + addend, which may lie in C's bytes already, and the product adds to it. */
-static cleat_status bind_clblast(const cleat_node *node, const cleat_device_facts *facts,
-                                 cleat_binder *binder, cleat_error *error) {
+static cleat_status bind_clblast(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                 cleat_error *error) {
     (void)error;
     cleat_product p = cleat_linear_product(node);
     if (p.bias || (p.addend && p.addend != p.c)) {
@@ -374,6 +373,4 @@ const cleat_variant cleat_linear_variants[] = {
     {0}};
 
 const cleat_variant cleat_linear_sums_variants[] = {
-    {.name = "split", .workspace = sums_workspace, .bind = bind_sums},
-    {.name = "plain", .bind = bind_sums_plain},
-    {0}};
+    {.name = "split", .workspace = sums_workspace, .bind = bind_sums}, {.name = "plain", .bind = bind_sums_plain}, {0}};

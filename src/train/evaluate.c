@@ -80,6 +80,7 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
     if (status == CLEAT_OK) status = take_terms(session, NULL, error);
     if (status == CLEAT_OK) status = run_pass(session, feed, batches, count, &all, error);
     if (status == CLEAT_OK) status = take_terms(session, terms, error);
+    cleat_feed_stop(feed);
     cleat_batches_destroy(batches);
     if (status != CLEAT_OK) return status;
     cleat_figures found = {0};
@@ -91,11 +92,16 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
     return CLEAT_OK;
 }
 
-static cleat_status choose_samples(const cleat_dataset *dataset, const char *split, uint32_t **samples, size_t *count,
-                                   cleat_error *error) {
-    for (int s = 0; s < CLEAT_SPLITS; ++s)
-        if (strcmp(split, cleat_split_name((cleat_split)s)) == 0)
-            return cleat_dataset_samples(dataset, (cleat_split)s, samples, count, error);
+/* Of the training samples those the profile trains on. */
+static cleat_status choose_samples(const cleat_profile *profile, const cleat_dataset *dataset, const char *split,
+                                   uint32_t **samples, size_t *count, cleat_error *error) {
+    size_t limit = (size_t)profile->data.limit;
+    for (int s = 0; s < CLEAT_SPLITS; ++s) {
+        if (strcmp(split, cleat_split_name((cleat_split)s)) != 0) continue;
+        cleat_status status = cleat_dataset_samples(dataset, (cleat_split)s, samples, count, error);
+        if (status == CLEAT_OK && s == CLEAT_SPLIT_TRAIN && limit > 0 && limit < *count) *count = limit;
+        return status;
+    }
     if (strcmp(split, "all") != 0)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "split '%s' does not exist; there are train, val, test and all",
                           split);
@@ -114,7 +120,7 @@ cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint
     size_t count = 0;
     cleat_status status =
         cleat_restore(profile, checkpoint, profile->data.path, CLEAT_FOR_EVALUATION, &restored, error);
-    if (status == CLEAT_OK) status = choose_samples(restored.dataset, split, &samples, &count, error);
+    if (status == CLEAT_OK) status = choose_samples(profile, restored.dataset, split, &samples, &count, error);
     if (status == CLEAT_OK && count == 0)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no sample in split '%s'", profile->data.path, split);
     if (status == CLEAT_OK) status = cleat_feed_open(restored.session, restored.dataset, &feed, error);

@@ -120,6 +120,10 @@ cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, si
     return cleat_loader_start(feed->loader, batches, first, draw, error);
 }
 
+void cleat_feed_stop(cleat_feed *feed) {
+    cleat_loader_stop(feed->loader);
+}
+
 cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *error) {
     cleat_loaded loaded;
     cleat_status status = cleat_loader_next(feed->loader, &loaded, error);

@@ -28,6 +28,8 @@ int cleat_feed_workers(const cleat_feed *feed);
 /* Starts a pass over batches from `first` on; see cleat_loader_start. */
 cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, size_t first, const cleat_draw *draw,
                               cleat_error *error);
+/* Ends the pass that is under way, if any: then its batches may go. */
+void cleat_feed_stop(cleat_feed *feed);
 cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *error);
 /* Uploads the batch and enqueues the graph; neither is waited for. */
 cleat_status cleat_feed_run(cleat_feed *feed, const cleat_session_graph *graph, const cleat_fed *fed,

@@ -159,6 +159,7 @@ static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
         if (status == CLEAT_OK && time_is_up(trainer)) status = leave(trainer, CLEAT_ERR_TIME_UP, error);
     }
     if (status == CLEAT_OK) status = take_figures(trainer, error);
+    cleat_feed_stop(trainer->feed);
     cleat_batches_destroy(batches);
     if (status != CLEAT_OK) return status;
     trainer->state.position = 0;

@@ -56,6 +56,12 @@ static cleat_status find_reference(const cleat_safetensors *file, cleat_referenc
     if (lengths && (lengths->rank != 1 || lengths->dtype != CLEAT_ST_I64 || lengths->shape[0] != input->shape[0]))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's lengths must be I64 [%lld]",
                           (long long)input->shape[0]);
+    for (int64_t b = 0; lengths && b < lengths->shape[0]; ++b) {
+        int64_t length = ((const int64_t *)lengths->data)[b];
+        if (length < 1 || length > input->shape[1])
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's length %lld is %lld; it may be 1 to %lld",
+                              (long long)b, (long long)length, (long long)input->shape[1]);
+    }
     *reference = (cleat_reference){.batch = input->shape[0],
                                    .length = input->shape[1],
                                    .input = input->data,
@@ -103,6 +109,11 @@ static cleat_status load_parameters(verifier *v, cleat_error *error) {
 /* --- comparing
  * ------------------------------------------------------------------------------------------------------- */
 
+/* The larger one; not a number as soon as one of them is. */
+static double larger(double a, double b) {
+    return isnan(a) || b <= a ? a : b;
+}
+
 static cleat_status compare_output(verifier *v, cleat_error *error) {
     const cleat_session_graph *graph = &v->run.session->train[0];
     const cleat_tensor *output = graph->built.output;
@@ -123,7 +134,7 @@ static cleat_status compare_output(verifier *v, cleat_error *error) {
             if (lengths && row % length >= ((const int64_t *)lengths->data)[b]) continue; /* padding: nobody reads it */
             double reference = ((const float *)expected->data)[i], difference = fabs((double)values[i] - reference);
             if (fabs(reference) > largest) largest = fabs(reference);
-            if (!(difference <= worst)) worst = difference;
+            worst = larger(worst, difference);
         }
         status = add(v, "output", worst / largest, output_tolerance, error);
     }
@@ -206,7 +217,7 @@ static cleat_status compare_loss(verifier *v, const cleat_st_tensor *curve, clea
         if (status == CLEAT_OK) status = cleat_trajectory_loss(&v->run, &loss, error);
         if (status != CLEAT_OK) return status;
         double deviation = fabs(loss - expected) / fabs(expected);
-        if (!(deviation <= worst)) worst = deviation;
+        worst = larger(worst, deviation);
     }
     return add(v, "loss", worst, output_tolerance, error);
 }

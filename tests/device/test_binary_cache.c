@@ -59,10 +59,8 @@ static int value_from(cl_program program) {
     cl_kernel kernel = clCreateKernel(program, "fill", &code);
     assert_int_equal(code, CL_SUCCESS);
     clSetKernelArg(kernel, 0, sizeof buffer, &buffer);
-    assert_int_equal(clEnqueueNDRangeKernel(device->compute, kernel, 1, NULL, &one, &one, 0, NULL, NULL),
-                     CL_SUCCESS);
-    assert_int_equal(
-        clEnqueueReadBuffer(device->compute, buffer, CL_TRUE, 0, sizeof value, &value, 0, NULL, NULL), 0);
+    assert_int_equal(clEnqueueNDRangeKernel(device->compute, kernel, 1, NULL, &one, &one, 0, NULL, NULL), CL_SUCCESS);
+    assert_int_equal(clEnqueueReadBuffer(device->compute, buffer, CL_TRUE, 0, sizeof value, &value, 0, NULL, NULL), 0);
     clReleaseKernel(kernel);
     clReleaseMemObject(buffer);
     return value;
@@ -201,9 +199,8 @@ static void test_programs_build_falls_back(void **state) {
         clReleaseProgram(program);
         char *source = NULL, name[512];
         assert_int_equal(cleat_kernel_source("fill.cl", &source, &error), CLEAT_OK);
-        assert_int_equal(
-            cleat_binary_path(device, source, "-cl-std=CL1.2 -DVALUE=6", name, sizeof name, &error),
-            CLEAT_OK);
+        assert_int_equal(cleat_binary_path(device, source, "-cl-std=CL1.2 -DVALUE=6", name, sizeof name, &error),
+                         CLEAT_OK);
         cleat_free(source);
         assert_true(cleat_file_exists(name));
         if (round >= 1) assert_int_equal(truncate(name, 150), 0);

@@ -24,9 +24,9 @@ static cl_mem buffer_with(const float *values) {
     cl_mem buffer = NULL;
     cleat_error error;
     if (cleat_buffer_create(device, ROOM * sizeof(float), &buffer, &error)) fail_msg("%s", error.text);
-    assert_int_equal(clEnqueueWriteBuffer(device->compute, buffer, CL_TRUE, 0, ROOM * sizeof(float), values,
-                                          0, NULL, NULL),
-                     CL_SUCCESS);
+    assert_int_equal(
+        clEnqueueWriteBuffer(device->compute, buffer, CL_TRUE, 0, ROOM * sizeof(float), values, 0, NULL, NULL),
+        CL_SUCCESS);
     return buffer;
 }
 
@@ -36,9 +36,8 @@ static void check_one(bool trans_a, bool trans_b, float beta) {
     fill(a), fill(b), fill(c);
     cl_mem buffers[3] = {buffer_with(a), buffer_with(b), buffer_with(c)};
     int lda = trans_a ? M : K, ldb = trans_b ? K : N;
-    cleat_status status =
-        cleat_clblast_sgemm(device, trans_a, trans_b, M, N, K, buffers[0], OFFSET, lda, buffers[1],
-                            OFFSET + 1, ldb, beta, buffers[2], OFFSET + 2, N, &error);
+    cleat_status status = cleat_clblast_sgemm(device, trans_a, trans_b, M, N, K, buffers[0], OFFSET, lda, buffers[1],
+                                              OFFSET + 1, ldb, beta, buffers[2], OFFSET + 2, N, &error);
     if (status) fail_msg("%s", error.text);
     clEnqueueReadBuffer(device->compute, buffers[2], CL_TRUE, 0, sizeof result, result, 0, NULL, NULL);
     for (int i = 0; i < M; ++i)
@@ -67,9 +66,9 @@ static void test_errors_by_name(void **state) {
     (void)state;
     fill(values);
     cl_mem buffer = buffer_with(values);
-    assert_int_equal(cleat_clblast_sgemm(device, false, false, 1000, N, K, buffer, 0, K, buffer, 0, N, 0,
-                                         buffer, 0, N, &error),
-                     CLEAT_ERR_DEVICE);
+    assert_int_equal(
+        cleat_clblast_sgemm(device, false, false, 1000, N, K, buffer, 0, K, buffer, 0, N, 0, buffer, 0, N, &error),
+        CLEAT_ERR_DEVICE);
     assert_non_null(strstr(error.text, "CLBlastInsufficientMemoryA"));
     assert_non_null(strstr(error.text, "m=1000"));
     cleat_buffer_release(device, buffer, ROOM * sizeof(float));

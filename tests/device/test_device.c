@@ -109,8 +109,7 @@ static int check_memory_limit(void) {
 
 static void test_no_driver(void **state) {
     (void)state;
-    if (cleat_device_get_facts(device)->vendor == CLEAT_VENDOR_OCLGRIND)
-        skip(); /* it is there without being asked */
+    if (cleat_device_get_facts(device)->vendor == CLEAT_VENDOR_OCLGRIND) skip(); /* it is there without being asked */
     setenv("OCL_ICD_VENDORS", "/nonexistent", 1);
     assert_int_equal(in_new_process("no-driver"), 0);
     unsetenv("OCL_ICD_VENDORS");
@@ -150,11 +149,10 @@ static void test_zeroing(void **state) {
     (void)state;
     memset(values, 5, sizeof values);
     assert_int_equal(cleat_buffer_create(device, sizeof values, &buffer, &error), CLEAT_OK);
-    assert_int_equal(
-        clEnqueueWriteBuffer(device->compute, buffer, CL_TRUE, 0, sizeof values, values, 0, NULL, NULL), 0);
+    assert_int_equal(clEnqueueWriteBuffer(device->compute, buffer, CL_TRUE, 0, sizeof values, values, 0, NULL, NULL),
+                     0);
     assert_int_equal(cleat_buffer_zero(device, buffer, sizeof values, &error), CLEAT_OK);
-    assert_int_equal(
-        clEnqueueReadBuffer(device->compute, buffer, CL_TRUE, 0, sizeof values, values, 0, NULL, NULL), 0);
+    assert_int_equal(clEnqueueReadBuffer(device->compute, buffer, CL_TRUE, 0, sizeof values, values, 0, NULL, NULL), 0);
     for (size_t i = 0; i < sizeof values; ++i) assert_int_equal(values[i], 0);
     cleat_buffer_release(device, buffer, sizeof values);
 }
@@ -182,8 +180,7 @@ static void test_error_names(void **state) {
     assert_string_equal(cleat_cl_name(-1001), "CL_PLATFORM_NOT_FOUND_KHR");
     assert_non_null(cleat_cl_name(-12345));
     const cl_int memory[] = {-4, -5, -6, -61};
-    for (int i = 0; i < 4; ++i)
-        assert_int_equal(cleat_cl_fail(&error, memory[i], "x"), CLEAT_ERR_DEVICE_MEMORY);
+    for (int i = 0; i < 4; ++i) assert_int_equal(cleat_cl_fail(&error, memory[i], "x"), CLEAT_ERR_DEVICE_MEMORY);
     assert_int_equal(cleat_cl_fail(&error, CL_INVALID_KERNEL, "kernel '%s'", "k"), CLEAT_ERR_DEVICE);
     assert_string_equal(error.text, "kernel 'k': CL_INVALID_KERNEL (-48)");
     assert_int_equal(error.cl_code, CL_INVALID_KERNEL);

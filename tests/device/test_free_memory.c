@@ -94,8 +94,7 @@ static void test_cgroup_v1(void **state) {
     put("/sys/fs/cgroup/memory/box/memory.usage_in_bytes", "209715200\n");
     put("/sys/fs/cgroup/memory/box/memory.stat", "inactive_file 5\ntotal_inactive_file 104857600\n");
     expect_free(300, "cgroup v1");
-    put("/sys/fs/cgroup/memory/box/memory.limit_in_bytes",
-        "9223372036854771712\n"); /* what "no limit" looks like */
+    put("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "9223372036854771712\n"); /* what "no limit" looks like */
     expect_free(1024, "/proc/meminfo");
 }
 

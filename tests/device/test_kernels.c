@@ -69,9 +69,8 @@ static void test_includes_are_put_in_place_once(void **state) {
     put_file(folder, "a.cl", "one\n  #  include \"b.clh\"\n#include \"c.clh\" // why\ntwo");
     put_file(folder, "b.clh", "#include \"c.clh\"\nbee\n");
     put_file(folder, "c.clh", "sea");
-    expect_source("a.cl",
-                  "#line 1 \"a.cl\"\none\n#line 1 \"b.clh\"\n#line 1 \"c.clh\"\nsea\n#line 2 \"b.clh\"\nbee\n"
-                  "#line 3 \"a.cl\"\n#line 4 \"a.cl\"\ntwo\n");
+    expect_source("a.cl", "#line 1 \"a.cl\"\none\n#line 1 \"b.clh\"\n#line 1 \"c.clh\"\nsea\n#line 2 \"b.clh\"\nbee\n"
+                          "#line 3 \"a.cl\"\n#line 4 \"a.cl\"\ntwo\n");
 }
 
 static void test_circles_end(void **state) {

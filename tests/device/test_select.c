@@ -38,8 +38,7 @@ static void expect_choice(const char *selector, size_t count, size_t expected) {
     cleat_error error = {.text = ""};
     cleat_status status = cleat_select_device(list, count, selector, &index, &error);
     if (status || index != expected)
-        fail_msg("'%s' is device %zu, not %zu: %s", selector ? selector : "(null)", index, expected,
-                 error.text);
+        fail_msg("'%s' is device %zu, not %zu: %s", selector ? selector : "(null)", index, expected, error.text);
 }
 
 static void expect_refusal(const char *selector, size_t count, cleat_status status, const char *word) {

@@ -37,8 +37,7 @@ static void rig_open_with(rig *r, tiny_fault fault) {
     cleat_keep(r->graphs[0], r->y);
     r->total = cleat_state(r->graphs[1], "total", CLEAT_F32, 1, &n);
     tiny_accumulate(r->graphs[1], tiny_affine(r->graphs[1], r->x[1], NULL, 2, 0, TINY_FINE), r->total);
-    if (cleat_plan_create(r->graphs, 2, cleat_device_get_facts(device), &r->plan, &error))
-        fail_msg("%s", error.text);
+    if (cleat_plan_create(r->graphs, 2, cleat_device_get_facts(device), &r->plan, &error)) fail_msg("%s", error.text);
 }
 
 static void rig_open(rig *r) {
@@ -231,6 +230,12 @@ static void test_failure_during_a_run_is_named_once(void **state) {
     assert_non_null(strstr(error.text, "CL_OUT_OF_RESOURCES"));
     assert_int_equal(error.cl_code, CL_OUT_OF_RESOURCES);
     ok(cleat_exec_finish(exec, &error), &error);
+    exec->graphs[1].events[2] = clCreateUserEvent(device->context, &code);
+    assert_int_equal(clSetUserEventStatus(exec->graphs[1].events[2], CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    assert_int_not_equal(cleat_exec_read(exec, 1, r.total, NULL, &error), CLEAT_OK); /* a copy that fails after it */
+    assert_non_null(strstr(error.text, "tiny_add"));
+    assert_int_not_equal(cleat_exec_read(exec, 1, r.total, NULL, &error), CLEAT_OK);
+    assert_non_null(strstr(error.text, "reading tensor 'total': CL_INVALID_VALUE"));
     cleat_exec_destroy(exec);
     rig_close(&r);
 }

@@ -45,8 +45,7 @@ static int open_rig(void **state) {
         r.head[i] = cleat_input(r.graphs[i], "head", CLEAT_I32, 1, &one);
         r.x[i] = cleat_input(r.graphs[i], "x", CLEAT_F32, 1, &elements);
         r.total = cleat_state(r.graphs[i], "total", CLEAT_F32, 1, &elements);
-        tiny_accumulate(r.graphs[i], tiny_affine(r.graphs[i], r.x[i], NULL, (float)(i + 1), SLOW, TINY_FINE),
-                        r.total);
+        tiny_accumulate(r.graphs[i], tiny_affine(r.graphs[i], r.x[i], NULL, (float)(i + 1), SLOW, TINY_FINE), r.total);
     }
     ok(cleat_plan_create(r.graphs, GRAPHS, cleat_device_get_facts(device), &r.plan, &error), &error);
     ok(cleat_exec_create(device, r.plan, &r.exec, &error), &error);
@@ -72,8 +71,8 @@ static cleat_staging *new_staging(rig *r) {
 
 /* Batch b holds b + 1 everywhere, so that a mixture of two batches shows in the sum. */
 static void fill_batch(const rig *r, int graph, cleat_staging *staging, int batch) {
-    float *x = (float *)((char *)cleat_staging_data(staging) +
-                         cleat_exec_input_offset(r->exec, (size_t)graph, r->x[graph]));
+    float *x =
+        (float *)((char *)cleat_staging_data(staging) + cleat_exec_input_offset(r->exec, (size_t)graph, r->x[graph]));
     for (int i = 0; i < n; ++i) x[i] = (float)(batch + 1);
 }
 
@@ -145,8 +144,7 @@ static void test_run_waits_for_its_upload(void **state) {
     rig *r = *state;
     cleat_error error;
     cl_int code = CL_SUCCESS;
-    if (cleat_device_get_facts(device)->vendor == CLEAT_VENDOR_OCLGRIND)
-        skip(); /* its clFlush waits for the gate */
+    if (cleat_device_get_facts(device)->vendor == CLEAT_VENDOR_OCLGRIND) skip(); /* its clFlush waits for the gate */
     cleat_staging *staging = new_staging(r);
     cl_event gate = clCreateUserEvent(device->context, &code);
     assert_int_equal(clEnqueueBarrierWithWaitList(device->transfer, 1, &gate, NULL), CL_SUCCESS);
@@ -170,8 +168,7 @@ static void test_second_upload_is_refused(void **state) {
     assert_int_equal(cleat_exec_upload(r->exec, 0, staging, &error), CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "g0"));
     ok(cleat_exec_upload(r->exec, 1, staging, &error), &error);
-    assert_int_equal(cleat_exec_upload(r->exec, 2, staging, &error),
-                     CLEAT_ERR_ARGUMENT); /* both slots wait */
+    assert_int_equal(cleat_exec_upload(r->exec, 2, staging, &error), CLEAT_ERR_ARGUMENT); /* both slots wait */
     ok(cleat_exec_run(r->exec, 1, &error), &error);
     ok(cleat_exec_upload(r->exec, 2, staging, &error), &error);
     cleat_staging_destroy(staging);
@@ -190,9 +187,11 @@ static void test_small_staging_is_refused(void **state) {
 
 static void test_layout_of_inputs(void **state) {
     rig *r = *state;
-    int64_t head = cleat_exec_input_offset(r->exec, 0, r->head[0]),
-            x = cleat_exec_input_offset(r->exec, 0, r->x[0]);
+    int64_t head = cleat_exec_input_offset(r->exec, 0, r->head[0]), x = cleat_exec_input_offset(r->exec, 0, r->x[0]);
     assert_int_equal(head, 0);
+    assert_int_equal(cleat_exec_input_offset(r->exec, 1, r->x[0]), -1);
+    assert_int_equal(cleat_exec_input_offset(r->exec, GRAPHS, r->x[0]), -1);
+    assert_int_equal(cleat_exec_input_offset(r->exec, 0, r->total), -1);
     assert_true(x >= 4 && x % cleat_device_get_facts(device)->alignment == 0);
     assert_true(cleat_exec_input_bytes(r->exec, 0) >= x + (int64_t)n * 4);
 }

@@ -19,16 +19,14 @@ static cleat_status infer_affine(cleat_node *node, cleat_error *error) {
 
 static cleat_status bind_affine(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                 cleat_error *error) {
-    static const char *const files[] = {
-        [TINY_MISSING_FILE] = "no_such_file.cl", [TINY_BROKEN_SOURCE] = "broken.cl"};
+    static const char *const files[] = {[TINY_MISSING_FILE] = "no_such_file.cl", [TINY_BROKEN_SOURCE] = "broken.cl"};
     const affine *attr = (const void *)node->attr;
-    const char *file = attr->fault == TINY_MISSING_FILE || attr->fault == TINY_BROKEN_SOURCE
-                           ? files[attr->fault]
-                           : "tiny.cl";
+    const char *file =
+        attr->fault == TINY_MISSING_FILE || attr->fault == TINY_BROKEN_SOURCE ? files[attr->fault] : "tiny.cl";
     int64_t n = cleat_tensor_elements(node->out[0]);
     (void)error;
-    cleat_launch_kernel(binder, node, file,
-                        attr->fault == TINY_MISSING_KERNEL ? "tiny_nothing" : "tiny_affine", CLEAT_F32);
+    cleat_launch_kernel(binder, node, file, attr->fault == TINY_MISSING_KERNEL ? "tiny_nothing" : "tiny_affine",
+                        CLEAT_F32);
     cleat_launch_tensor(binder, node->in[0]);
     cleat_launch_tensor(binder, node->in[1]);
     cleat_launch_tensor(binder, node->out[0]);
@@ -67,8 +65,8 @@ static int64_t accumulate_workspace(const cleat_node *node, const cleat_device_f
     return 64 + cleat_tensor_bytes(node->in[0]);
 }
 
-static cleat_status bind_accumulate(const cleat_node *node, const cleat_device_facts *facts,
-                                    cleat_binder *binder, cleat_error *error) {
+static cleat_status bind_accumulate(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                    cleat_error *error) {
     int64_t n = cleat_tensor_elements(node->in[0]);
     (void)facts, (void)error;
     cleat_launch_kernel(binder, node, "tiny.cl", "tiny_copy", CLEAT_F32);

@@ -127,8 +127,8 @@ void compare_encode(cleat_dtype dtype, const double *values, int64_t count, void
 
 double compare_bound(compare_tolerance t, cleat_dtype dtype, cleat_dtype storage, double want) {
     double tiny = dtype == CLEAT_F16 ? 0x1p-25 : 0x1p-126;
-    double sum = t.storage_units * compare_roundoff(storage) +
-                 t.f32_units * compare_roundoff(CLEAT_F32) * sqrt(t.length);
+    double sum =
+        t.storage_units * compare_roundoff(storage) + t.f32_units * compare_roundoff(CLEAT_F32) * sqrt(t.length);
     return compare_roundoff(dtype) * fabs(want) + sum * t.scale + tiny;
 }
 

@@ -72,12 +72,11 @@ static op_tensor *declare(op_case *c, cleat_tensor *tensor, double lo, double hi
 static cleat_tensor *through_add(op_case *c, cleat_tensor *tensor) {
     char name[CLEAT_NAME];
     snprintf(name, sizeof name, "%.50s.zero", tensor->name);
-    return cleat_add(c->graph, tensor,
-                     cleat_input(c->graph, name, tensor->dtype, tensor->rank, tensor->shape));
+    return cleat_add(c->graph, tensor, cleat_input(c->graph, name, tensor->dtype, tensor->rank, tensor->shape));
 }
 
-static cleat_tensor *declare_input(op_case *c, const char *name, cleat_dtype dtype, int rank,
-                                   const int64_t *shape, double lo, double hi, bool wants_grad) {
+static cleat_tensor *declare_input(op_case *c, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
+                                   double lo, double hi, bool wants_grad) {
     cleat_tensor *tensor = cleat_input(c->graph, name, dtype, rank, shape);
     if (wants_grad) cleat_want_grad(c->graph, tensor);
     op_tensor *t = declare(c, tensor, lo, hi, wants_grad);
@@ -85,13 +84,13 @@ static cleat_tensor *declare_input(op_case *c, const char *name, cleat_dtype dty
     return t->used;
 }
 
-cleat_tensor *op_input(op_case *c, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
-                       double lo, double hi) {
+cleat_tensor *op_input(op_case *c, const char *name, cleat_dtype dtype, int rank, const int64_t *shape, double lo,
+                       double hi) {
     return declare_input(c, name, dtype, rank, shape, lo, hi, is_float(dtype) && !c->test->no_backward);
 }
 
-cleat_tensor *op_constant(op_case *c, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
-                          double lo, double hi) {
+cleat_tensor *op_constant(op_case *c, const char *name, cleat_dtype dtype, int rank, const int64_t *shape, double lo,
+                          double hi) {
     return declare_input(c, name, dtype, rank, shape, lo, hi, false);
 }
 
@@ -129,8 +128,7 @@ static double objective(const op_case *c, const double *const *in, double *const
     long double sum = 0;
     c->test->reference(c, in, scratch);
     for (int k = 0; k < c->output_count; ++k)
-        for (int64_t i = 0; i < c->outputs[k].count; ++i)
-            sum += (long double)c->outputs[k].dvalues[i] * scratch[k][i];
+        for (int64_t i = 0; i < c->outputs[k].count; ++i) sum += (long double)c->outputs[k].dvalues[i] * scratch[k][i];
     return (double)sum;
 }
 
@@ -154,8 +152,7 @@ static int64_t sample(const op_tensor *t, int64_t k, int64_t samples, cleat_rand
     return cleat_random_below(random, (uint32_t)t->count);
 }
 
-static bool expect_gradient(op_case *c, int index, const double *const *in, double *const *scratch,
-                            double f) {
+static bool expect_gradient(op_case *c, int index, const double *const *in, double *const *scratch, double f) {
     op_tensor *t = &c->inputs[index];
     bool analytic = c->test->gradient != NULL, good = true;
     if (!analytic)
@@ -168,9 +165,8 @@ static bool expect_gradient(op_case *c, int index, const double *const *in, doub
         double by_difference = difference(c, t, e, in, scratch);
         double bound = 1e-6 * fabs(by_difference) + 1e-9 * (1 + fabs(f));
         if (analytic && !compare_close(t->dvalues[e], by_difference, bound)) {
-            print_error(
-                "%s row %d: the test's own gradient of input %d is %.12g at %lld, differences say %.12g\n",
-                c->test->op, c->row, index, t->dvalues[e], (long long)e, by_difference);
+            print_error("%s row %d: the test's own gradient of input %d is %.12g at %lld, differences say %.12g\n",
+                        c->test->op, c->row, index, t->dvalues[e], (long long)e, by_difference);
             good = false;
         }
         if (!analytic) t->dvalues[e] = by_difference;
@@ -209,9 +205,8 @@ static void describe(const op_case *c, char *text, size_t size) {
     while (dims > 1 && c->dims[dims - 1] == 0) --dims;
     for (int i = 0; i < dims; ++i)
         used += snprintf(text + used, size - (size_t)used, "%s%lld", i ? ", " : "", (long long)c->dims[i]);
-    snprintf(text + used, size - (size_t)used, "} %s variant %d shape %s%s seed %llu",
-             cleat_dtype_name(c->storage), c->variant, c->shape->name, c->chained ? " chained" : "",
-             (unsigned long long)c->seed);
+    snprintf(text + used, size - (size_t)used, "} %s variant %d shape %s%s seed %llu", cleat_dtype_name(c->storage),
+             c->variant, c->shape->name, c->chained ? " chained" : "", (unsigned long long)c->seed);
 }
 
 static bool complain(const op_case *c, const char *format, ...) CLEAT_PRINTF(2, 3);
@@ -239,9 +234,8 @@ static bool compare_tensor(const op_case *c, const char *what, const cleat_tenso
         ++failed;
     }
     if (first < 0) return true;
-    return complain(c, "%s %s[%lld] is %.9g, should be %.9g, off by %.3g, tolerance %.3g (%lld of %lld fail)",
-                    what, tensor->name, (long long)first, got[first], want[first],
-                    fabs(got[first] - want[first]),
+    return complain(c, "%s %s[%lld] is %.9g, should be %.9g, off by %.3g, tolerance %.3g (%lld of %lld fail)", what,
+                    tensor->name, (long long)first, got[first], want[first], fabs(got[first] - want[first]),
                     compare_bound(tolerance, tensor->dtype, c->storage, want[first]), (long long)failed,
                     (long long)count);
 }
@@ -289,8 +283,7 @@ static bool check_outputs(op_case *c, op_rig *rig) {
         op_tensor *t = &c->outputs[k];
         double *got = calloc((size_t)t->count, sizeof *got);
         op_rig_read(rig, t->tensor, got);
-        good =
-            compare_tensor(c, "output", t->tensor, got, t->values, c->test->tolerance(c, k, false)) && good;
+        good = compare_tensor(c, "output", t->tensor, got, t->values, c->test->tolerance(c, k, false)) && good;
         free(got);
     }
     return good;
@@ -309,14 +302,12 @@ static bool check_gradients(op_case *c, op_rig *rig, int times) {
         }
         bool param = t->tensor->role == CLEAT_ROLE_PARAMETER;
         double *got = calloc((size_t)t->count, sizeof *got), *want = calloc((size_t)t->count, sizeof *want);
-        for (int64_t e = 0; e < t->count; ++e)
-            want[e] = (param ? times : 1) * t->dvalues[e] + addend(c, i, e);
+        for (int64_t e = 0; e < t->count; ++e) want[e] = (param ? times : 1) * t->dvalues[e] + addend(c, i, e);
         compare_tolerance tolerance = c->test->tolerance(c, i, true);
         tolerance.scale *= param ? times : 1;
         op_rig_read(rig, gradient, got);
-        good = compare_tensor(c, times > 1 ? "accumulated gradient" : "gradient", gradient, got, want,
-                              tolerance) &&
-               good;
+        good =
+            compare_tensor(c, times > 1 ? "accumulated gradient" : "gradient", gradient, got, want, tolerance) && good;
         free(got);
         free(want);
     }
@@ -471,19 +462,14 @@ static bool run_variants(op_case *c) {
 
 /* f32: plain and chained; the others alternate, to save time. */
 static bool skips(const op_case *c) {
-    return c->storage != CLEAT_F32 && !c->test->no_backward &&
-           (c->row + c->storage) % 2 == (c->chained ? 0 : 1);
+    return c->storage != CLEAT_F32 && !c->test->no_backward && (c->row + c->storage) % 2 == (c->chained ? 0 : 1);
 }
 
 static bool run_row(const op_test *test, int row, cleat_dtype storage) {
     static const op_shape *const shapes[] = {&op_shape_cpu, &op_shape_gpu, &op_shape_gpu64};
     const char *only_shape = setting("CLEAT_TEST_SHAPE", NULL);
-    op_case c = {.test = test,
-                 .row = row,
-                 .dims = test->rows[row],
-                 .storage = storage,
-                 .shape = shapes[0],
-                 .seed = op_seed()};
+    op_case c = {
+        .test = test, .row = row, .dims = test->rows[row], .storage = storage, .shape = shapes[0], .seed = op_seed()};
     bool good = true, expected = false;
     for (int chained = 0; chained < 2; ++chained) {
         c.chained = chained;
@@ -506,8 +492,7 @@ static bool run_row(const op_test *test, int row, cleat_dtype storage) {
 
 static void run_described(void **state) {
     const op_test *test = *state;
-    const char *only_row = setting("CLEAT_TEST_ROW", NULL),
-               *only_storage = setting("CLEAT_TEST_STORAGE", NULL);
+    const char *only_row = setting("CLEAT_TEST_ROW", NULL), *only_storage = setting("CLEAT_TEST_STORAGE", NULL);
     static const cleat_dtype storages[] = {CLEAT_F32, CLEAT_F16, CLEAT_BF16};
     int failed = 0;
     failures_printed = 0;

@@ -62,8 +62,7 @@ typedef int64_t op_row[OP_DIMS]; /* sizes, and whatever else a test varies (head
 typedef struct op_case op_case;
 
 typedef struct op_test {
-    const char
-        *op; /* nodes of ops whose name begins so ("layer_norm", "layer_norm_grad") are the ones under test */
+    const char *op;    /* nodes of ops whose name begins so ("layer_norm", "layer_norm_grad") are the ones under test */
     const char *title; /* of the CMocka test; NULL: `op` */
     const op_row *rows;
     int row_count;
@@ -77,8 +76,7 @@ typedef struct op_test {
     void (*reference)(const op_case *c, const double *const *in, double *const *out);
     /* Optional: din[i] += d(sum over outputs of dout * out)/d in[i]; din[i] is zero before, NULL where no
      * gradient is wanted. */
-    void (*gradient)(const op_case *c, const double *const *in, const double *const *dout,
-                     double *const *din);
+    void (*gradient)(const op_case *c, const double *const *in, const double *const *dout, double *const *din);
     /* Of output `tensor`, or of the gradient of input `tensor`. */
     compare_tolerance (*tolerance)(const op_case *c, int tensor, bool gradient);
     bool no_backward; /* the op has no gradient, or the test checks it itself */
@@ -128,11 +126,11 @@ struct op_case {
 
 /* An input with random values: uniform in [lo, hi) for f32, f16, bf16, and its gradient is wanted; for i32,
  * u32 uniform integers in [lo, hi], both ends included. */
-cleat_tensor *op_input(op_case *c, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
-                       double lo, double hi);
+cleat_tensor *op_input(op_case *c, const char *name, cleat_dtype dtype, int rank, const int64_t *shape, double lo,
+                       double hi);
 /* The same without a gradient. */
-cleat_tensor *op_constant(op_case *c, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
-                          double lo, double hi);
+cleat_tensor *op_constant(op_case *c, const char *name, cleat_dtype dtype, int rank, const int64_t *shape, double lo,
+                          double hi);
 /* An f32 parameter with uniform random values. */
 cleat_tensor *op_param(op_case *c, const char *name, int rank, const int64_t *shape, double lo, double hi);
 /* Declares the next output to compare. */
@@ -148,13 +146,12 @@ int op_main(const op_test *tests, size_t count, const struct CMUnitTest *extra, 
  * ------------------------------------------------------------------------------------ */
 
 /* A graph on a device: the plan and exec of one graph, and what watches its memory. */
-enum { OP_GUARDS = 8 };
+enum { OP_GUARDS = 12 };
 typedef struct op_rig {
     cleat_graph *graph;
     cleat_plan *plan;
     cleat_exec *exec;
-    cleat_tensor
-        *guards[OP_GUARDS]; /* [slabs of the plan] states that were moved to cover a whole slab each */
+    cleat_tensor *guards[OP_GUARDS]; /* [slabs of the plan] states that were moved to cover a whole slab each */
     unsigned char *before[OP_GUARDS];
 } op_rig;
 

@@ -153,8 +153,7 @@ static void mark_owned(const op_rig *rig, int32_t s, unsigned char *may) {
         const cleat_variant *variant = layout->variants[i];
         for (int k = 0; k < node->n_out; ++k)
             if (node->out[k])
-                allow(may, s, cleat_plan_place(rig->plan, layout, node->out[k]),
-                      cleat_tensor_bytes(node->out[k]));
+                allow(may, s, cleat_plan_place(rig->plan, layout, node->out[k]), cleat_tensor_bytes(node->out[k]));
         if (variant && variant->workspace)
             allow(may, s, layout->workspaces[i], variant->workspace(node, &rig->plan->facts));
     }

@@ -17,8 +17,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
     for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i) out[0][i] = a[i] + b[i];
 }
 
-static void gradient(const op_case *c, const double *const *in, const double *const *dout,
-                     double *const *din) {
+static void gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
     (void)in;
     for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i) {
         din[0][i] += dout[0][i];

@@ -14,8 +14,7 @@ static void build(op_case *c) {
     cleat_dtype from = c->dims[2] == 1 ? CLEAT_F32 : c->storage;
     cleat_dtype to = c->dims[2] == 0 ? CLEAT_F32 : c->dims[2] == 1 ? c->storage : other(c);
     if (from == to) to = other(c);
-    cleat_tensor *x =
-        c->dims[3] ? op_param(c, "x", 2, shape, -3, 3) : op_input(c, "x", from, 2, shape, -3, 3);
+    cleat_tensor *x = c->dims[3] ? op_param(c, "x", 2, shape, -3, 3) : op_input(c, "x", from, 2, shape, -3, 3);
     op_output(c, cleat_cast(c->graph, x, to));
 }
 
@@ -23,8 +22,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
     for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i) out[0][i] = in[0][i];
 }
 
-static void gradient(const op_case *c, const double *const *in, const double *const *dout,
-                     double *const *din) {
+static void gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
     (void)in;
     for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i) din[0][i] += dout[0][i];
 }

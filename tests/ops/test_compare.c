@@ -55,9 +55,9 @@ static void test_bound(void **state) {
     (void)state;
     const compare_tolerance t = {.scale = 2, .length = 16, .f32_units = 3, .storage_units = 1};
     assert_true(fabs(compare_bound(t, CLEAT_F32, CLEAT_F32, 0) / (2 * 13 * 0x1p-24) - 1) < 1e-12);
-    assert_true(fabs(compare_bound(t, CLEAT_F16, CLEAT_F16, 8) /
-                         (8 * 0x1p-11 + 2 * (0x1p-11 + 12 * 0x1p-24) + 0x1p-25) -
-                     1) < 1e-12);
+    assert_true(
+        fabs(compare_bound(t, CLEAT_F16, CLEAT_F16, 8) / (8 * 0x1p-11 + 2 * (0x1p-11 + 12 * 0x1p-24) + 0x1p-25) - 1) <
+        1e-12);
     const compare_tolerance bad = {.scale = NAN, .length = 1, .f32_units = 1};
     assert_false(compare_close(1, 1 + 1e-12, compare_bound(bad, CLEAT_F32, CLEAT_F32, 1)));
 }

@@ -24,8 +24,7 @@ static void build(op_case *c) {
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         if (tensor == MASK) values[i] = values[i] < 0.8;
-        if (tensor == LENGTHS)
-            values[i] = i + 1 == count && c->dims[EMPTY] ? 0 : (double)c->dims[L] - (double)(i % 2);
+        if (tensor == LENGTHS) values[i] = i + 1 == count && c->dims[EMPTY] ? 0 : (double)c->dims[L] - (double)(i % 2);
     }
 }
 
@@ -64,8 +63,7 @@ static void reference_frame(const double *y, int64_t i, double frame[3][3]) {
         }
 }
 
-static double pair_error(const double *x, const double *r, const double *y, double f[3][3], int64_t i,
-                         int64_t j) {
+static double pair_error(const double *x, const double *r, const double *y, double f[3][3], int64_t i, int64_t j) {
     double p[3], v[3], square = 0.01;
     subtract(x + 3 * j, x + 3 * i, p);
     subtract(y + 3 * j, y + 3 * i, v);
@@ -81,8 +79,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
     int64_t length = c->dims[L];
     out[0][0] = 0;
     for (int64_t b = 0; b < c->dims[B]; ++b) {
-        const double *x = in[X] + b * length * 3, *r = in[FRAMES] + b * length * 9,
-                     *y = in[REFERENCE] + b * length * 3;
+        const double *x = in[X] + b * length * 3, *r = in[FRAMES] + b * length * 9, *y = in[REFERENCE] + b * length * 3;
         const double *mask = in[MASK] + b * length;
         int64_t n = (int64_t)in[LENGTHS][b];
         double sum = 0, count = 0;

@@ -40,9 +40,7 @@ static void fill(const op_case *c, int tensor, double *values, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         if (tensor == MASK) values[i] = values[i] < 0.8;
         if (tensor == LENGTHS)
-            values[i] = (double)(i + 1 == count && c->dims[EMPTY] ? 0
-                                 : length - i % 3 > 0             ? length - i % 3
-                                                                  : 1);
+            values[i] = (double)(i + 1 == count && c->dims[EMPTY] ? 0 : length - i % 3 > 0 ? length - i % 3 : 1);
     }
     for (int64_t i = 0; tensor == PARTNER && i < count; ++i) {
         int64_t own = length - (i / length) % 3 > 0 ? length - (i / length) % 3 : 1, at = i % length;
@@ -76,8 +74,7 @@ static double volume(const double *x, int64_t i, int64_t s, double *size) {
         lengths *= sqrt(square);
     }
     *size = lengths;
-    return a[0][0] * (a[1][1] * a[2][2] - a[1][2] * a[2][1]) -
-           a[0][1] * (a[1][0] * a[2][2] - a[1][2] * a[2][0]) +
+    return a[0][0] * (a[1][1] * a[2][2] - a[1][2] * a[2][1]) - a[0][1] * (a[1][0] * a[2][2] - a[1][2] * a[2][0]) +
            a[0][2] * (a[1][0] * a[2][1] - a[1][1] * a[2][0]);
 }
 
@@ -116,13 +113,11 @@ static void steps(const double *x, const double *ref, const double *mask, int64_
 
 static double turn(const double *x, int64_t i) {
     double sum = 0;
-    for (int k = 0; k < 3; ++k)
-        sum += (x[3 * i + 3 + k] - x[3 * i + k]) * (x[3 * i + 6 + k] - x[3 * i + 3 + k]);
+    for (int k = 0; k < 3; ++k) sum += (x[3 * i + 3 + k] - x[3 * i + k]) * (x[3 * i + 6 + k] - x[3 * i + 3 + k]);
     return sum / (distance(x, i, i + 1, 1e-4) * distance(x, i + 1, i + 2, 1e-4));
 }
 
-static mean chain(int kind, const double *x, const double *ref, const double *mask, const double *partner,
-                  int64_t n) {
+static mean chain(int kind, const double *x, const double *ref, const double *mask, const double *partner, int64_t n) {
     mean m = {0, 0};
     if (kind <= CLEAT_LOSS_CLASH) pairs(kind, x, ref, mask, n, &m);
     if (kind == CLEAT_LOSS_HANDEDNESS) steps(x, ref, mask, n, &m);
@@ -163,9 +158,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
 static compare_tolerance tolerance(const op_case *c, int tensor, bool gradient) {
     (void)tensor;
     int kind = specs[c->dims[KIND]].kind;
-    double size = kind == CLEAT_LOSS_COORDINATE || kind == CLEAT_LOSS_BOND ? 150
-                  : kind == CLEAT_LOSS_LDDT                                ? 2
-                                                                           : 20;
+    double size = kind == CLEAT_LOSS_COORDINATE || kind == CLEAT_LOSS_BOND ? 150 : kind == CLEAT_LOSS_LDDT ? 2 : 20;
     return (compare_tolerance){
         .scale = gradient ? size : size * (double)c->dims[B], .length = c->dims[L], .f32_units = 16};
 }

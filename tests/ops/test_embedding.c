@@ -1,0 +1,69 @@
+/* Rows of a table, and the table's gradient by each of its variants. */
+#include "harness.h"
+
+#include "cleat/ops.h"
+
+#include <math.h>
+
+/* dims: batch, length, width, vocabulary, kind of tokens */
+enum { UNIFORM, ONE_TOKEN, SOME_INVALID, MOSTLY_ZERO };
+
+static void build(op_case *c) {
+    const int64_t *d = c->dims, shape[] = {d[0], d[1]}, table[] = {d[3], d[2]};
+    cleat_tensor *tokens = op_constant(c, "tokens", CLEAT_I32, 2, shape, 0, (double)d[3] - 1);
+    op_output(c, cleat_embedding(c->graph, tokens, op_param(c, "table", 2, table, -2, 2), c->storage));
+}
+
+static void fill(const op_case *c, int tensor, double *values, int64_t count) {
+    for (int64_t i = 0; tensor == 0 && i < count; ++i) {
+        if (c->dims[4] == ONE_TOKEN) values[i] = (double)c->dims[3] - 1;
+        if (c->dims[4] == SOME_INVALID && i % 3 == 0) values[i] = i % 2 ? -1 : (double)c->dims[3];
+        if (c->dims[4] == MOSTLY_ZERO && i % 5) values[i] = 0;
+    }
+}
+
+static void reference(const op_case *c, const double *const *in, double *const *out) {
+    int64_t n = c->dims[0] * c->dims[1], width = c->dims[2];
+    for (int64_t i = 0; i < n; ++i) {
+        bool valid = in[0][i] >= 0 && in[0][i] < (double)c->dims[3];
+        for (int64_t k = 0; k < width; ++k) out[0][i * width + k] = valid ? in[1][(int64_t)in[0][i] * width + k] : 0;
+    }
+}
+
+static void gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
+    int64_t n = c->dims[0] * c->dims[1], width = c->dims[2];
+    for (int64_t i = 0; i < n; ++i) {
+        if (in[0][i] < 0 || in[0][i] >= (double)c->dims[3]) continue;
+        for (int64_t k = 0; k < width; ++k) din[1][(int64_t)in[0][i] * width + k] += dout[0][i * width + k];
+    }
+}
+
+/* A copy; the gradient sums up to B L numbers of either sign below 1, one after the other: the sums on the way are of size sqrt(B L). */
+static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
+    (void)tensor;
+    double n = (double)(c->dims[0] * c->dims[1]);
+    return (compare_tolerance){.scale = is_gradient ? 1 + sqrt(n) : 0, .length = n, .f32_units = is_gradient ? 1 : 0};
+}
+
+static const op_row rows[] = {{1, 1, 1, 1},
+                              {2, 9, 17, 5, SOME_INVALID},
+                              {3, 200, 64, 5},
+                              {1, 700, 100, 8, MOSTLY_ZERO},
+                              {2, 40, 32, 9},
+                              {3, 170, 96, 500, MOSTLY_ZERO},
+                              {2, 33, 70, 30, SOME_INVALID},
+                              {1, 300, 8, 12, ONE_TOKEN}};
+
+static const op_test test = {.op = "embedding",
+                             .rows = rows,
+                             .row_count = sizeof rows / sizeof rows[0],
+                             .build = build,
+                             .fill = fill,
+                             .reference = reference,
+                             .gradient = gradient,
+                             .tolerance = tolerance,
+                             .samples = 4};
+
+int main(void) {
+    return op_main(&test, 1, NULL, 0);
+}

@@ -1,0 +1,69 @@
+/* The sum of scalars, and recording one. */
+#include "harness.h"
+
+#include "cleat/ops.h"
+
+#include <stdio.h>
+
+/* dims: terms, the first one twice */
+static void build(op_case *c) {
+    cleat_tensor *terms[8] = {NULL};
+    for (int i = 0; i < c->dims[0]; ++i) {
+        char name[16];
+        snprintf(name, sizeof name, "term%d", i);
+        terms[i] = op_input(c, name, CLEAT_F32, 1, (int64_t[]){1}, -3, 3);
+    }
+    if (c->dims[1]) terms[c->dims[0]] = terms[0];
+    op_output(c, cleat_sum(c->graph, terms, (int)(c->dims[0] + c->dims[1])));
+}
+
+static void reference(const op_case *c, const double *const *in, double *const *out) {
+    out[0][0] = c->dims[1] ? in[0][0] : 0;
+    for (int i = 0; i < c->dims[0]; ++i) out[0][0] += in[i][0];
+}
+
+static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
+    (void)tensor, (void)is_gradient;
+    return (compare_tolerance){.scale = 3, .length = (double)c->dims[0], .f32_units = 2};
+}
+
+static const op_row rows[] = {{1}, {2}, {8}, {3, 1}};
+
+static const op_test test = {.op = "sum",
+                             .rows = rows,
+                             .row_count = sizeof rows / sizeof rows[0],
+                             .build = build,
+                             .reference = reference,
+                             .tolerance = tolerance,
+                             .only = 1u << CLEAT_F32};
+
+static void test_record(void **state) {
+    (void)state;
+    cleat_store *store;
+    cleat_graph *graph;
+    cleat_error error = {0};
+    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    cleat_tensor *a = cleat_input(graph, "a", CLEAT_F32, 1, (int64_t[]){1});
+    cleat_tensor *figures = cleat_state(graph, "figures", CLEAT_F32, 1, (int64_t[]){3});
+    cleat_record(graph, a, figures, 1);
+    cleat_record(graph, cleat_sum(graph, (cleat_tensor *[]){a, a}, 2), figures, 2);
+    op_rig rig;
+    assert_true(op_rig_open(&rig, graph, &op_shape_gpu, NULL, 0));
+    double scalar = 1.5, got[3];
+    op_rig_write(&rig, a, &scalar);
+    op_rig_run(&rig, 0, -1);
+    op_rig_run(&rig, 0, -1);
+    op_rig_read(&rig, figures, got);
+    assert_true(got[0] == 0 && got[1] == 3 && got[2] == 6);
+    op_rig_close(&rig);
+    cleat_record(graph, a, figures, 3);
+    assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+}
+
+int main(void) {
+    const struct CMUnitTest extra[] = {cmocka_unit_test(test_record)};
+    return op_main(&test, 1, extra, 1);
+}
