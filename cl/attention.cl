@@ -1,11 +1,10 @@
-/* Attention, the plain way: one work-item a row, any head size, any work-group. Also the sums dy * y that backward needs on a
- * card. Layout and lengths: attention.clh. */
-#include "common.clh"
+/* Attention, the plain way: one work-item a row, any head size, any work-group. Also the sums dy * y that backward
+ * needs on a card. Layout and lengths: attention.clh. */
 #include "attention.clh"
 
 /* delta[b, h, i] = sum over d of dy * y; 0 at q_lengths[b] and later. [B, heads, lq] */
-__kernel void attention_delta(TENSOR(const T, y), TENSOR(const T, dy), TENSOR(const int, q_lengths), TENSOR(float, delta),
-                              const int batch, const int heads, const int lq) {
+__kernel void attention_delta(TENSOR(const T, y), TENSOR(const T, dy), TENSOR(const int, q_lengths),
+                              TENSOR(float, delta), const int batch, const int heads, const int lq) {
     for (int at = get_global_id(0); at < batch * lq * heads; at += get_global_size(0)) {
         const int h = at % heads, i = at / heads % lq, b = at / heads / lq;
         chunk sum = 0.0f;
@@ -70,10 +69,10 @@ __kernel void attention_plain_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(
 /* --- one work-item a key ----------------------------------------------------------------------------------------- */
 
 __kernel void attention_plain_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
-                                  const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
-                                  TENSOR(const float, lse), TENSOR(const float, delta), TENSOR(const T, dy),
-                                  TENSOR(const T, addend_k), TENSOR(const T, addend_v), TENSOR(T, dk), TENSOR(T, dv),
-                                  const int batch, const int heads, const int lq, const int lk, const float scale) {
+                                   const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
+                                   TENSOR(const float, lse), TENSOR(const float, delta), TENSOR(const T, dy),
+                                   TENSOR(const T, addend_k), TENSOR(const T, addend_v), TENSOR(T, dk), TENSOR(T, dv),
+                                   const int batch, const int heads, const int lq, const int lk, const float scale) {
     for (int at = get_global_id(0); at < batch * heads * lk; at += get_global_size(0)) {
         const int j = at % lk, h = at / lk % heads, b = at / lk / heads;
         const int queries = j < LENGTH(k_lengths, b, lk) ? LENGTH(q_lengths, b, lq) : 0;
@@ -94,7 +93,8 @@ __kernel void attention_plain_keys(TENSOR(const T, q), TENSOR(const T, k), TENSO
         }
         for (int d = 0; d < DH; ++d) {
             float before_k = 0.0f, before_v = 0.0f;
-            if (HAS(addend_k)) before_k = LOAD(KV_AT(addend_k, b, j, h), d), before_v = LOAD(KV_AT(addend_v, b, j, h), d);
+            if (HAS(addend_k))
+                before_k = LOAD(KV_AT(addend_k, b, j, h), d), before_v = LOAD(KV_AT(addend_v, b, j, h), d);
             STORE(before_k + scale * dkey[d], KV_AT(dk, b, j, h), d);
             STORE(before_v + dvalue[d], KV_AT(dv, b, j, h), d);
         }

@@ -1,13 +1,13 @@
-/* Attention for the CPU shape: one work-item, wide vectors, no barriers. Queries go in groups of two vectors, one query a lane, so
- * that the softmax never crosses lanes; keys and values are broadcast element by element from rows packed to f32. Every product
- * is then one register tile, `multiply`. Log-sum-exps are kept, probabilities never (Dao et al. 2022, FlashAttention).
+/* Attention for the CPU shape: one work-item, wide vectors, no barriers. Queries go in groups of two vectors, one query
+ * a lane, so that the softmax never crosses lanes; keys and values are broadcast element by element from rows packed to
+ * f32. Every product is then one register tile, `multiply`. Log-sum-exps are kept, probabilities never (Dao et al.
+ * 2022, FlashAttention).
  *
- * A work-item holds several groups, so that a block of packed keys serves them all. Backward walks the queries of a head (or of a
- * part of them) once: dQ is finished as it goes, dK and dV grow in scratch memory and are summed over the parts, in order, by a
- * last kernel. Layout and lengths: attention.clh. */
-#include "common.clh"
-#include "exp2.clh"
+ * A work-item holds several groups, so that a block of packed keys serves them all. Backward walks the queries of a
+ * head (or of a part of them) once: dQ is finished as it goes, dK and dV grow in scratch memory and are summed over
+ * the parts, in order, by a last kernel. Layout and lengths: attention.clh. */
 #include "attention.clh"
+#include "exp2.clh"
 
 /* Rows of a register tile: TILE * 2 accumulators of VEC lanes. */
 #if VEC >= 16
@@ -42,8 +42,8 @@ typedef struct tile {
 } tile;
 
 /* c[i][w] += sum over k < depth of scalars[i * row + k * step] * columns[k * pitch + w], w < width (1 or 2). */
-static inline tile multiply(tile c, int width, const floatv *columns, int pitch, const float *scalars, int row, int step,
-                            int depth) {
+static inline tile multiply(tile c, int width, const floatv *columns, int pitch, const float *scalars, int row,
+                            int step, int depth) {
     for (int k = 0; k < depth; ++k) {
         floatv a = columns[k * pitch], b = width == 2 ? columns[k * pitch + 1] : a;
 #pragma unroll
@@ -141,7 +141,7 @@ static inline void clear(floatv *x, int n) {
 
 /* --- forward ----------------------------------------------------------------------------------------------------- */
 
-/* Up to QUERIES queries and their outputs so far, transposed. Scores are in base 2: the queries carry scale * log2(e). */
+/* Up to QUERIES queries, which carry scale * log2(e) so that scores are in base 2, and their outputs so far. */
 typedef struct queries {
     floatv query[DH * 2];  /* [DH, QUERIES] */
     floatv out[DEPTH * 2]; /* [DH, QUERIES] */
@@ -261,7 +261,8 @@ static inline void grow(floatv *grown, const floatv *weight, const floatv *rows,
 }
 
 /* Adds what m <= KEYS keys give to dquery, and what the queries give to dk and dv [KEYS, PITCH]. */
-static inline void differentiate(known *g, const float *packed_k, const float *packed_v, floatv *dk, floatv *dv, int m) {
+static inline void differentiate(known *g, const float *packed_k, const float *packed_v, floatv *dk, floatv *dv,
+                                 int m) {
     floatv weight[KEYS * 2], dscore[KEYS * 2]; /* [KEYS, QUERIES] */
     const floatv logs0 = g->logs[0], logs1 = g->logs[1], delta0 = g->delta[0], delta1 = g->delta[1];
     for (int j = 0; j < m; j += TILE) {
@@ -293,7 +294,7 @@ static inline void differentiate(known *g, const float *packed_k, const float *p
 }
 
 /* The first floats of dK and dV of one part: [rows, PITCH] each, one behind the other. */
-#define SCRATCH_K(part) (AT(scratch) + (ulong)(part) * 2 * rows * PITCH)
+#define SCRATCH_K(part) (AT(scratch) + (ulong)(part)*2 * rows * PITCH)
 #define SCRATCH_V(part) (SCRATCH_K(part) + (ulong)rows * PITCH)
 
 /* A block of dK or dV from scratch or, the first time, zeros; and back. */
@@ -304,9 +305,9 @@ static inline void put(__global float *scratch, const floatv *block, int n) {
     for (int i = 0; i < n; ++i) STOREFV(block[i], scratch, i * VEC);
 }
 
-/* A work-item is a part of a head's queries, part_queries of them, a multiple of the block of groups * QUERIES:
- * (b * heads + h) * parts + part. Writes dQ, and the part's share of dK and dV to scratch f32 [B, heads, parts, 2, rows, PITCH],
- * rows >= lk. A part without queries leaves its scratch alone. */
+/* A work-item is a part of a head's queries: (b * heads + h) * parts + part. A part has part_queries of them, a multiple
+ * of groups * QUERIES. Writes dQ, and the part's share of dK and dV to scratch, which is
+ * f32 [B, heads, parts, 2, rows, PITCH] with rows >= lk. A part without queries leaves its scratch alone. */
 __kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                                      const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
                                      TENSOR(const T, y), TENSOR(const float, lse), TENSOR(const T, dy),
@@ -348,10 +349,10 @@ __kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TEN
 }
 
 /* dK and dV = addend + the sum of the parts, in order, for key rows b * lk + j. */
-__kernel void attention_cpu_keys(TENSOR(const float, scratch), TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
-                                 TENSOR(const T, addend_k), TENSOR(const T, addend_v), TENSOR(T, dk), TENSOR(T, dv),
-                                 const int kv_row, const int batch, const int heads, const int lq, const int lk,
-                                 const int parts, const int part_queries, const int rows) {
+__kernel void attention_cpu_keys(TENSOR(const float, scratch), TENSOR(const int, q_lengths),
+                                 TENSOR(const int, k_lengths), TENSOR(const T, addend_k), TENSOR(const T, addend_v),
+                                 TENSOR(T, dk), TENSOR(T, dv), const int kv_row, const int batch, const int heads,
+                                 const int lq, const int lk, const int parts, const int part_queries, const int rows) {
     for (int at = get_global_id(0); at < batch * lk; at += get_global_size(0)) {
         const int b = at / lk, j = at % lk;
         const int queries = j < LENGTH(k_lengths, b, lk) ? LENGTH(q_lengths, b, lq) : 0;
@@ -359,7 +360,8 @@ __kernel void attention_cpu_keys(TENSOR(const float, scratch), TENSOR(const int,
         for (int h = 0; h < heads; ++h)
             for (int d = 0; d < DH; d += CHUNK) {
                 chunk sum_k = 0.0f, sum_v = 0.0f;
-                if (HAS(addend_k)) sum_k = LOADC(KV_AT(addend_k, b, j, h), d), sum_v = LOADC(KV_AT(addend_v, b, j, h), d);
+                if (HAS(addend_k))
+                    sum_k = LOADC(KV_AT(addend_k, b, j, h), d), sum_v = LOADC(KV_AT(addend_v, b, j, h), d);
                 for (int p = 0; p < used; ++p) {
                     const int part = (b * heads + h) * parts + p;
                     sum_k += LOADFC(SCRATCH_K(part), j * PITCH + d);

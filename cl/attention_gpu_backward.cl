@@ -1,9 +1,6 @@
-/* Attention on a card, backward: weights are computed again from the log-sum-exps. dQ holds queries and streams keys; dK and dV
- * hold keys and stream queries: nothing is summed across groups, the order is fixed. Layout and lengths: attention.clh; tiles:
- * attention_gpu.clh; delta [B, heads, lq] comes from attention_delta. */
-#include "common.clh"
-#define CHUNK_MOST 4
-#include "attention.clh"
+/* Attention on a card, backward: weights are computed again from the log-sum-exps. dQ holds queries and streams
+ * keys; dK and dV hold keys and stream queries: nothing is summed across groups, the order is fixed. Layout and
+ * lengths: attention.clh; tiles: attention_gpu.clh; delta [B, heads, lq] comes from attention_delta. */
 
 /* Local memory: at most 31 KiB. */
 #if DH <= 32
@@ -22,8 +19,8 @@
 __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                  TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                 TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, addend), TENSOR(T, dq), const int heads,
-                 const int lq, const int lk, const float scale) {
+                 TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, addend), TENSOR(T, dq),
+                 const int heads, const int lq, const int lk, const float scale) {
     __local float4 queries[ROWS * STRIDE], douts[ROWS * STRIDE], keys[COLS * STRIDE], values[COLS * STRIDE];
     __local float4 dscore[ROWS * WEIGHT_STRIDE];
     const int tiles = (lq + ROWS - 1) / ROWS, item = get_group_id(0);
@@ -66,8 +63,9 @@ attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
 __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                    TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                   TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, addend_k), TENSOR(const T, addend_v),
-                   TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk, const float scale) {
+                   TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, addend_k),
+                   TENSOR(const T, addend_v), TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk,
+                   const float scale) {
     __local float4 keys[ROWS * STRIDE], values[ROWS * STRIDE], queries[COLS * STRIDE], douts[COLS * STRIDE];
     __local float4 weight[ROWS * WEIGHT_STRIDE], dscore[ROWS * WEIGHT_STRIDE];
     const int tiles = (lk + ROWS - 1) / ROWS, item = get_group_id(0);

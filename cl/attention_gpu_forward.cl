@@ -1,8 +1,5 @@
-/* Attention on a card, forward: a work-group holds ROWS queries, keys and values stream through local memory COLS at a time (Dao
- * et al. 2022, FlashAttention). Layout and lengths: attention.clh; tiles: attention_gpu.clh. */
-#include "common.clh"
-#define CHUNK_MOST 4
-#include "attention.clh"
+/* Attention on a card, forward: a work-group holds ROWS queries, keys and values stream through local memory COLS at
+ * a time (Dao et al. 2022, FlashAttention). Layout and lengths: attention.clh; tiles: attention_gpu.clh. */
 
 /* Local memory: at most 29 KiB. */
 #if DH <= 32

@@ -4,7 +4,19 @@
 
 #define CHUNK (4 * VEC)
 
-/* Philox on VEC counters at once: words[j] lane k is word j of counter `first` + k. */
+/* Both halves of c x. CPUs multiply 32 bits to 64 in every second lane only; mul_hi would be taken apart into single lanes. */
+static inline void multiply(uint c, uintv x, uintv *hi, uintv *lo) {
+#if WG == 1 && VEC == 16
+    ulong8 pairs = as_ulong8(x), even = (pairs & 0xffffffffUL) * (ulong)c, odd = (pairs >> 32) * (ulong)c;
+    *hi = as_uint16((even >> 32) | (odd & 0xffffffff00000000UL));
+    *lo = as_uint16((even & 0xffffffffUL) | (odd << 32));
+#else
+    *hi = mul_hi((uintv)(c), x);
+    *lo = c * x;
+#endif
+}
+
+/* Philox on VEC counters at once: words[j] lane k is word j of counter `first` + k; `first` is a multiple of VEC. */
 static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, uintv words[4]) {
     uint lane[VEC];
 #pragma unroll
@@ -12,13 +24,14 @@ static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, 
 #if VEC == 1
     uintv x = (uint)first;
 #else
-    uintv x = (uint)first + CAT(vload, VEC)(0, lane); /* `first` is a multiple of VEC: no carry */
+    uintv x = (uint)first + CAT(vload, VEC)(0, lane);
 #endif
     uintv y = (uintv)((uint)(first >> 32)), z = (uintv)(stream), w = (uintv)(step);
 #pragma unroll
     for (int round = 0; round < 10; ++round) {
-        uintv hi0 = mul_hi((uintv)(0xD2511F53u), x), lo0 = 0xD2511F53u * x;
-        uintv hi1 = mul_hi((uintv)(0xCD9E8D57u), z), lo1 = 0xCD9E8D57u * z;
+        uintv hi0, lo0, hi1, lo1;
+        multiply(0xD2511F53u, x, &hi0, &lo0);
+        multiply(0xCD9E8D57u, z, &hi1, &lo1);
         x = hi1 ^ y ^ key.x;
         y = lo1;
         z = hi0 ^ w ^ key.y;
@@ -31,29 +44,36 @@ static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, 
     words[3] = w;
 }
 
-/* 0 or `scale` for each of CHUNK elements from `at` on (a multiple of CHUNK). */
-static inline void dropout_factors(ulong at, uint stream, __global const uint *rng, uint threshold, float scale, float *factor) {
+/* factor: 0 or `scale` for each of CHUNK elements from `at` on (a multiple of CHUNK), in four vectors. Element 4 k + j has word j of
+ * counter k. */
+static inline void dropout_factors(ulong at, uint stream, __global const uint *rng, uint threshold, float scale,
+                                   floatv factor[4]) {
     uintv words[4];
+    floatv f[4];
     philox_lanes(at / 4, stream, rng[2], (uint2)(rng[0], rng[1]), words);
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-        floatv f = words[j] >= (uintv)(threshold) ? (floatv)(scale) : (floatv)(0.0f);
-        float lane[VEC];
-#if VEC == 1
-        lane[0] = f;
+    for (int j = 0; j < 4; ++j) f[j] = words[j] >= (uintv)(threshold) ? (floatv)(scale) : (floatv)(0.0f);
+#define QUAD(k) f[0].s##k, f[1].s##k, f[2].s##k, f[3].s##k
+#if VEC == 16
+    factor[0] = (float16)(QUAD(0), QUAD(1), QUAD(2), QUAD(3));
+    factor[1] = (float16)(QUAD(4), QUAD(5), QUAD(6), QUAD(7));
+    factor[2] = (float16)(QUAD(8), QUAD(9), QUAD(a), QUAD(b));
+    factor[3] = (float16)(QUAD(c), QUAD(d), QUAD(e), QUAD(f));
+#elif VEC == 8
+    factor[0] = (float8)(QUAD(0), QUAD(1));
+    factor[1] = (float8)(QUAD(2), QUAD(3));
+    factor[2] = (float8)(QUAD(4), QUAD(5));
+    factor[3] = (float8)(QUAD(6), QUAD(7));
+#elif VEC == 4
+    factor[0] = (float4)(QUAD(0));
+    factor[1] = (float4)(QUAD(1));
+    factor[2] = (float4)(QUAD(2));
+    factor[3] = (float4)(QUAD(3));
 #else
-        CAT(vstore, VEC)(f, 0, lane);
+    for (int j = 0; j < 4; ++j) factor[j] = f[j];
 #endif
-#pragma unroll
-        for (int k = 0; k < VEC; ++k) factor[4 * k + j] = lane[k];
-    }
+#undef QUAD
 }
-
-#if VEC == 1
-#define FACTOR(v) factor[v]
-#else
-#define FACTOR(v) CAT(vload, VEC)(0, factor + (v) * VEC)
-#endif
 
 /* Forward (addend NULL) and backward: y = addend + x keep scale. y may be x or addend. */
 __kernel void dropout_elements(TENSOR(const T, x), TENSOR(const uint, rng), TENSOR(const T, addend), TENSOR(T, y),
@@ -67,18 +87,18 @@ __kernel void dropout_elements(TENSOR(const T, x), TENSOR(const uint, rng), TENS
 #endif
     for (; chunk < end; chunk += step) {
         ulong at = chunk * CHUNK;
-        float factor[CHUNK];
+        floatv factor[4];
         dropout_factors(at, stream, AT(rng), threshold, scale, factor);
 #pragma unroll
         for (int v = 0; v < 4; ++v) {
             ulong i = at + v * VEC;
             if (i + VEC <= n) {
                 floatv before = HAS(addend) ? LOADV(AT(addend), i) : (floatv)(0.0f);
-                STOREV(fma(LOADV(AT(x), i), FACTOR(v), before), AT(y), i);
+                STOREV(fma(LOADV(AT(x), i), factor[v], before), AT(y), i);
             } else if (i < n) {
                 int rest = (int)(n - i);
                 floatv before = HAS(addend) ? LOADN(AT(addend), i, rest) : (floatv)(0.0f);
-                STOREN(fma(LOADN(AT(x), i, rest), FACTOR(v), before), AT(y), i, rest);
+                STOREN(fma(LOADN(AT(x), i, rest), factor[v], before), AT(y), i, rest);
             }
         }
     }

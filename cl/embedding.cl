@@ -106,7 +106,7 @@ __kernel void embedding_gather(TENSOR(const int, tokens), TENSOR(const T, dy), T
     for (int block = 0; block < self; block += WG) {
         if (lane == 0) earlier = 0;
         GROUP_BARRIER();
-        if (block + lane < self && AT(tokens)[block + lane] == token) earlier = 1;
+        if (block + lane < self && AT(tokens)[block + lane] == token) atomic_or(&earlier, 1);
         GROUP_BARRIER();
         int found = earlier;
         GROUP_BARRIER();

@@ -92,13 +92,16 @@ static inline float2 row_sum(float2 x, __local float *a, __local float *b) {
 }
 #endif
 
-/* Rows of this group: a stretch on a CPU, every so many on a GPU. `base` is the same in the whole group. */
+/* Rows of this group: a stretch on a CPU, every so many on a GPU. `base` is the same in the whole group. Behind the last row items have
+ * none of their own; they must not even read the one nearby, whose owner may be overwriting it (cleat_op.share). */
 #if WG == 1
+#define OWNS(row, rows) true
 #define FOR_ROWS(rows)                                                                                                 \
     int each = (rows + (int)get_num_groups(0) - 1) / (int)get_num_groups(0);                                           \
     int last = min((int)get_group_id(0) * each + each, rows);                                                          \
     for (int base = (int)get_group_id(0) * each; base < last; ++base)
 #else
+#define OWNS(row, rows) ((row) < (rows))
 #define FOR_ROWS(rows)                                                                                                 \
     for (int base = (int)get_group_id(0) * ROWS_AT_ONCE; base < rows; base += (int)get_num_groups(0) * ROWS_AT_ONCE)
 #endif
@@ -111,12 +114,12 @@ __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma),
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
     FOR_ROWS(rows) {
         int row = min(base + sub, rows - 1);
-        bool owns = base + sub < rows;
+        bool owns = OWNS(base + sub, rows);
         __global const T *from = AT(x) + (ulong)row * WIDTH;
         floatv part[PARTS], sum = (floatv)(0.0f);
 #pragma unroll UNROLL
         for (int k = 0; k < PARTS; ++k) {
-            part[k] = row_load(from, COLUMN(k));
+            part[k] = owns ? row_load(from, COLUMN(k)) : (floatv)(0.0f);
             sum += part[k];
         }
         float m = row_sum((float2)(sumv(sum), 0.0f), scratch_a, scratch_b).x * (1.0f / WIDTH);
@@ -155,21 +158,19 @@ __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSO
     for (int k = 0; k < PARTS; ++k) dgamma[k] = dbeta[k] = (floatv)(0.0f);
     FOR_ROWS(rows) {
         int row = min(base + sub, rows - 1);
-        bool owns = base + sub < rows;
+        bool owns = OWNS(base + sub, rows);
         float m = AT(mean)[row], r = AT(rstd)[row];
         __global const T *x_row = AT(x) + (ulong)row * WIDTH, *dy_row = AT(dy) + (ulong)row * WIDTH;
         floatv xhat[PARTS], g[PARTS], sum_g = (floatv)(0.0f), sum_gx = (floatv)(0.0f);
 #pragma unroll UNROLL
         for (int k = 0; k < PARTS; ++k) {
-            floatv arriving = row_load(dy_row, COLUMN(k));
-            xhat[k] = (row_load(x_row, COLUMN(k)) - m) * r;
+            floatv zero = (floatv)(0.0f), arriving = owns ? row_load(dy_row, COLUMN(k)) : zero;
+            xhat[k] = owns ? (row_load(x_row, COLUMN(k)) - m) * r : zero;
             g[k] = arriving * row_load_f32(AT(gamma), COLUMN(k));
             sum_g += g[k];
             sum_gx = fma(g[k], xhat[k], sum_gx);
-            if (owns) {
-                dgamma[k] = fma(arriving, xhat[k], dgamma[k]);
-                dbeta[k] += arriving;
-            }
+            dgamma[k] = fma(arriving, xhat[k], dgamma[k]);
+            dbeta[k] += arriving;
         }
         float2 sums = row_sum((float2)(sumv(sum_g), sumv(sum_gx)), scratch_a, scratch_b) * (1.0f / WIDTH);
         if (owns && HAS(dx)) {

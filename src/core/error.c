@@ -33,7 +33,8 @@ cleat_status cleat_fail(cleat_error *error, cleat_status status, const char *for
 }
 
 static size_t append(char text[CLEAT_ERROR_TEXT], size_t used, const char *more) {
-    size_t size = strnlen(more, CLEAT_ERROR_TEXT - 1 - used);
+    size_t size = strlen(more), room = CLEAT_ERROR_TEXT - 1 - used;
+    if (size > room) size = room;
     memcpy(text + used, more, size);
     text[used + size] = 0;
     return used + size;

@@ -51,22 +51,27 @@ void cleat_scope(cleat_graph *graph, const char *format, ...) {
     va_end(arguments);
 }
 
-static cleat_tensor *add_tensor(cleat_graph *graph, cleat_role role, const char *name, cleat_dtype dtype, int rank,
-                                const int64_t *shape) {
-    if (graph->error.status != CLEAT_OK) return NULL;
+static bool shape_is_possible(cleat_graph *graph, const char *name, int rank, const int64_t *shape) {
+    if (graph->error.status != CLEAT_OK) return false;
     if (rank < 1 || rank > CLEAT_MAX_RANK) {
         cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "tensor '%s' has rank %d; 1 to %d are possible", name, rank,
                          CLEAT_MAX_RANK);
-        return NULL;
+        return false;
     }
     int64_t elements = 1;
     for (int i = 0; i < rank; ++i) {
         if (shape[i] < 1 || elements > INT64_MAX / 8 / shape[i]) {
             cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "tensor '%s': extent %d is %lld", name, i, (long long)shape[i]);
-            return NULL;
+            return false;
         }
         elements *= shape[i];
     }
+    return true;
+}
+
+static cleat_tensor *add_tensor(cleat_graph *graph, cleat_role role, const char *name, cleat_dtype dtype, int rank,
+                                const int64_t *shape) {
+    if (!shape_is_possible(graph, name, rank, shape)) return NULL;
     if (cleat_grow(&graph->tensors, graph->tensor_count, &graph->tensor_capacity, sizeof *graph->tensors,
                    &graph->error) != CLEAT_OK)
         return NULL;
@@ -87,16 +92,20 @@ cleat_tensor *cleat_input(cleat_graph *graph, const char *name, cleat_dtype dtyp
 }
 
 cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int rank, const int64_t *shape, cleat_init init) {
-    if (graph->error.status != CLEAT_OK) return NULL;
+    if (!shape_is_possible(graph, name, rank, shape)) return NULL;
     cleat_tensor *param = cleat_store_find(graph->store, name);
     if (!param) {
         cleat_store_add(graph->store, name, rank, shape, init, &param, &graph->error);
         return param;
     }
     if (param->rank != rank || memcmp(param->shape, shape, (size_t)rank * sizeof *shape) != 0) {
-        char known[96];
+        char known[96], wanted_text[96];
+        cleat_tensor wanted = {.dtype = CLEAT_F32, .rank = rank};
+        memcpy(wanted.shape, shape, (size_t)rank * sizeof *shape);
         cleat_tensor_describe(param, known, sizeof known);
-        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "parameter '%s' is %s elsewhere, and another shape here", name, known);
+        cleat_tensor_describe(&wanted, wanted_text, sizeof wanted_text);
+        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "parameter '%s' is %s elsewhere and %s here", name, known,
+                         wanted_text);
         return NULL;
     }
     return param;
@@ -104,7 +113,7 @@ cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int rank, const 
 
 cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank, const int64_t *shape) {
     cleat_tensor *state = NULL;
-    if (graph->error.status == CLEAT_OK)
+    if (shape_is_possible(graph, name, rank, shape))
         cleat_store_state(graph->store, name, dtype, rank, shape, &state, &graph->error);
     return state;
 }

@@ -1,5 +1,5 @@
-/* Multi-head self-attention and its gradient, without an L x L tensor. The kernels know queries, keys and
- * values by base, row length and count of rows, so that cross-attention needs no other kernels. */
+/* Multi-head self-attention and its gradient, without an L x L tensor. The kernels know queries, keys and values by
+ * base, row length and count of rows, so that cross-attention needs no other kernels. */
 #include "cleat/ops.h"
 #include "ops/shared.h"
 
@@ -34,8 +34,7 @@ static int64_t round_up(int64_t n, int64_t unit) {
     return (n + unit - 1) / unit * unit;
 }
 
-/* --- launches: what they share
- * --------------------------------------------------------------------------------- */
+/* --- launches: what they share ----------------------------------------------------------------------------------- */
 
 static void begin(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel) {
     problem p = problem_of(node);
@@ -70,8 +69,7 @@ static void add_sizes(cleat_binder *binder, const problem *p) {
     cleat_launch_f32(binder, (float)(1 / sqrt((double)p->head)));
 }
 
-/* --- on a CPU
- * -------------------------------------------------------------------------------------------------- */
+/* --- on a CPU ---------------------------------------------------------------------------------------------------- */
 
 enum { CPU_GROUPS = 4 }; /* GROUPS of attention_cpu.cl */
 
@@ -88,12 +86,11 @@ static cpu_split split_for(const problem *p, const cleat_device_facts *facts) {
     int64_t busy = 4 * (int64_t)(facts->compute_units > 0 ? facts->compute_units : 1); /* work-items wanted */
     int64_t group = 2 * (int64_t)facts->lanes, heads = p->batch * p->heads;
     cpu_split s = {.groups = CPU_GROUPS};
-    while (s.groups > 1 && heads * (round_up(p->length, s.groups * group) / (s.groups * group)) < busy)
-        s.groups /= 2;
+    while (s.groups > 1 && heads * (round_up(p->length, s.groups * group) / (s.groups * group)) < busy) s.groups /= 2;
     int64_t block = s.groups * group;
     s.blocks = round_up(p->length, block) / block;
     int64_t wanted = heads < busy ? (busy + heads - 1) / heads : 1;
-    int64_t part_blocks = s.blocks > wanted ? s.blocks / wanted : 1;
+    int64_t part_blocks = (s.blocks + wanted - 1) / wanted;
     s.part_queries = part_blocks * block;
     s.parts = (s.blocks + part_blocks - 1) / part_blocks;
     int64_t pitch = p->head <= facts->lanes ? facts->lanes : round_up(p->head, group);
@@ -123,8 +120,7 @@ static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *f
     return CLEAT_OK;
 }
 
-/* --- on a card, and the plain way
- * ------------------------------------------------------------------------------ */
+/* --- on a card, and the plain way -------------------------------------------------------------------------------- */
 
 /* Work-items of a group of attention_gpu.clh. */
 static size_t card_group(const cleat_device_facts *facts) {
@@ -178,8 +174,7 @@ static const cleat_variant variants[] = {
     {0},
 };
 
-/* --- gradient
- * -------------------------------------------------------------------------------------------------- */
+/* --- gradient ---------------------------------------------------------------------------------------------------- */
 
 /* in = {qkv, lengths, y, lse, dy, addend}, out = {dqkv} */
 enum { QKV, LENGTHS, Y, LSE, DY, ADDEND };
@@ -190,8 +185,8 @@ static int64_t workspace_cpu(const cleat_node *node, const cleat_device_facts *f
     return p.batch * p.heads * split.parts * split.part_floats * (int64_t)sizeof(float);
 }
 
-static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_facts *facts,
-                                  cleat_binder *binder, cleat_error *error) {
+static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                  cleat_error *error) {
     (void)error;
     problem p = problem_of(node);
     cpu_split split = split_for(&p, facts);
@@ -248,8 +243,7 @@ static void launch_delta(cleat_binder *binder, const cleat_node *node, const pro
     cleat_launch_items(binder, p->batch * p->length * p->heads);
 }
 
-/* All arguments of the kernels of dQ (first part 0, one) and of dK and dV (first part 1, two) up to the
- * sizes. */
+/* All arguments of the kernels of dQ (first part 0, one) and of dK and dV (first part 1, two) up to the sizes. */
 static void begin_grad(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
                        const char *kernel, int part, int parts) {
     begin(binder, node, file, kernel);
@@ -261,8 +255,8 @@ static void begin_grad(cleat_binder *binder, const cleat_node *node, const probl
     for (int i = 0; i < parts; ++i) add_part(binder, node->out[0], part + i, p);
 }
 
-static cleat_status bind_grad_card(const cleat_node *node, const cleat_device_facts *facts,
-                                   cleat_binder *binder, cleat_error *error) {
+static cleat_status bind_grad_card(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                   cleat_error *error) {
     (void)facts, (void)error;
     problem p = problem_of(node);
     int64_t rows = p.head <= 64 ? 32 : 16; /* ROWS of the kernels */
@@ -276,8 +270,8 @@ static cleat_status bind_grad_card(const cleat_node *node, const cleat_device_fa
     return CLEAT_OK;
 }
 
-static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_facts *facts,
-                                    cleat_binder *binder, cleat_error *error) {
+static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                    cleat_error *error) {
     (void)facts, (void)error;
     problem p = problem_of(node);
     launch_delta(binder, node, &p);
@@ -305,8 +299,8 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_expect(node, DY, "dy", p.qkv->dtype, 3, shape, error);
 }
 
-/* Every pair of a query and a key costs so many multiply-adds an element of a head: 2 forward; 5 backward,
- * one of them again. */
+/* Every pair of a query and a key costs so many multiply-adds an element of a head: 2 forward; 5 backward, one of
+ * them again. */
 static cleat_cost cost_of(const cleat_node *node, int products) {
     problem p = problem_of(node);
     cleat_cost cost = cleat_elementwise_cost(node, 0);
@@ -318,24 +312,17 @@ static cleat_cost cost_grad(const cleat_node *node) {
     return cost_of(node, 5);
 }
 
-static const cleat_op attention_grad = {.name = "attention_grad",
-                                        .infer = infer_grad,
-                                        .cost = cost_grad,
-                                        .variants = grad_variants,
-                                        .share = 1u << ADDEND};
+static const cleat_op attention_grad = {
+    .name = "attention_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .share = 1u << ADDEND};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!dout[0] || !cleat_wants_grad(node->in[0])) return;
-    cleat_tensor *in[] = {[QKV] = node->in[0],
-                          [LENGTHS] = node->in[1],
-                          [Y] = node->out[0],
-                          [LSE] = node->out[1],
-                          [DY] = dout[0]};
+    cleat_tensor *in[] = {
+        [QKV] = node->in[0], [LENGTHS] = node->in[1], [Y] = node->out[0], [LSE] = node->out[1], [DY] = dout[0]};
     cleat_emit_grads(graph, &attention_grad, node->attr, sizeof(attention_attr), in, ADDEND, &node->in[0], 1);
 }
 
-/* --- forward
- * --------------------------------------------------------------------------------------------------- */
+/* --- forward ----------------------------------------------------------------------------------------------------- */
 
 static cleat_cost cost(const cleat_node *node) {
     return cost_of(node, 2);
@@ -350,17 +337,14 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (!cleat_is_storage(qkv->dtype) || qkv->rank != 3)
         return cleat_infer_fail(node, error, "qkv is %s, it must be [B, L, 3D] of f32, f16 or bf16", text);
     if (heads < 1 || qkv->shape[2] % (3 * heads) != 0)
-        return cleat_infer_fail(node, error,
-                                "qkv is %s: its last extent must be a multiple of 3 times %lld heads", text,
-                                (long long)heads);
+        return cleat_infer_fail(node, error, "qkv is %s: its last extent must be a multiple of 3 times %lld heads",
+                                text, (long long)heads);
     problem p = problem_of(node);
     if (p.head < 1 || p.head > HEAD_MOST)
-        return cleat_infer_fail(node, error,
-                                "qkv is %s with %lld heads: a head has %lld elements, 1 to %d are served",
+        return cleat_infer_fail(node, error, "qkv is %s with %lld heads: a head has %lld elements, 1 to %d are served",
                                 text, (long long)heads, (long long)p.head, HEAD_MOST);
     if (p.batch * p.length > INT32_MAX / heads || p.length > INT32_MAX / (4 * HEAD_MOST))
-        return cleat_infer_fail(node, error, "qkv is %s with %lld heads: more than 2^31 rows", text,
-                                (long long)heads);
+        return cleat_infer_fail(node, error, "qkv is %s with %lld heads: more than 2^31 rows", text, (long long)heads);
     if (lengths) {
         cleat_status status = cleat_expect(node, 1, "lengths", CLEAT_I32, 1, &p.batch, error);
         if (status) return status;

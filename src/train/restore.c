@@ -7,21 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { AUTO_BUCKETS = 6, BUCKET_MULTIPLE = 8 };
-
-cleat_status cleat_choose_buckets(const cleat_profile *profile, const cleat_dataset *dataset, int64_t *lengths,
-                                  size_t *count, cleat_error *error) {
-    const cleat_int_list *given = &profile->data.buckets;
-    if (given->count == CLEAT_AUTO)
-        return cleat_buckets_choose(dataset, NULL, 0, AUTO_BUCKETS, BUCKET_MULTIPLE, lengths, count, error);
-    for (int64_t i = 0; i < given->count; ++i) lengths[i] = given->values[i];
-    *count = (size_t)given->count;
-    return CLEAT_OK;
-}
-
 void cleat_model_settings(const cleat_profile *profile, cleat_settings *settings) {
-    static const char *const keys[] = {"model.type",   "model.d_model", "model.heads",
-                                       "model.layers", "model.d_ff",    "model.head"};
+    static const char *const keys[] = {"model.type", "model.d_model", "model.heads",    "model.layers",
+                                       "model.d_ff", "model.head",    "model.positions"};
     settings->count = sizeof keys / sizeof keys[0];
     for (size_t i = 0; i < settings->count; ++i) {
         if (cleat_profile_get(profile, keys[i], settings->texts[i], sizeof settings->texts[i], NULL) != CLEAT_OK)
@@ -59,24 +47,35 @@ static cleat_status load_parameters(cleat_session *session, const cleat_checkpoi
     return status;
 }
 
+/* All samples count: which of them are evaluated is not known here. */
+static cleat_status choose_lengths(const cleat_profile *profile, const cleat_dataset *dataset, cleat_lengths *lengths,
+                                   cleat_error *error) {
+    size_t count = cleat_dataset_count(dataset);
+    uint32_t *samples = cleat_alloc(count, sizeof *samples);
+    if (!samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", count);
+    for (size_t i = 0; i < count; ++i) samples[i] = (uint32_t)i;
+    cleat_status status = cleat_lengths_choose(profile, dataset, samples, count, lengths, error);
+    cleat_free(samples);
+    return status;
+}
+
 cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint, const char *data,
                            cleat_purpose purpose, cleat_restored *restored, cleat_error *error) {
     cleat_restored made = {0};
     cleat_checkpoint *saved = NULL;
     cleat_settings settings;
-    int64_t lengths[CLEAT_BUCKETS], batch;
-    size_t n_lengths;
+    cleat_lengths lengths;
+    int64_t batch;
     cleat_model_settings(profile, &settings);
     cleat_status status = cleat_checkpoint_open_best(checkpoint, &saved, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
     if (status == CLEAT_OK) status = cleat_model_create(profile, &made.model, error);
     if (status == CLEAT_OK)
         status = cleat_model_open_data(made.model, data, purpose != CLEAT_FOR_PREDICTION, &made.dataset, error);
-    if (status == CLEAT_OK) status = cleat_choose_buckets(profile, made.dataset, lengths, &n_lengths, error);
+    if (status == CLEAT_OK) status = choose_lengths(profile, made.dataset, &lengths, error);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &made.device, error);
     if (status == CLEAT_OK)
-        status = cleat_session_fit(made.device, profile, made.model, purpose, lengths, n_lengths, &batch, &made.session,
-                                   error);
+        status = cleat_session_fit(made.device, profile, made.model, purpose, &lengths, &batch, &made.session, error);
     if (status == CLEAT_OK) status = load_parameters(made.session, saved, error);
     cleat_checkpoint_close(saved);
     if (status != CLEAT_OK) {

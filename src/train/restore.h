@@ -18,10 +18,6 @@ cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint,
                            cleat_purpose purpose, cleat_restored *restored, cleat_error *error);
 void cleat_restored_close(cleat_restored *restored);
 
-/* The padded lengths of the buckets: the profile's, or chosen for the dataset. lengths [CLEAT_BUCKETS]. */
-cleat_status cleat_choose_buckets(const cleat_profile *profile, const cleat_dataset *dataset, int64_t *lengths,
-                                  size_t *count, cleat_error *error);
-
 /* The settings a checkpoint's parameters depend on; `settings` [CLEAT_SETTINGS], texts in `texts`. */
 enum { CLEAT_SETTINGS = 8 };
 typedef struct cleat_settings {

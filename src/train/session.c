@@ -74,7 +74,7 @@ static cleat_status plan_graphs(cleat_session *session, int64_t limit, cleat_err
     if (limit > 0 && bytes > limit)
         return cleat_fail(
             error, CLEAT_ERR_FIT,
-            "batch %lld at length %lld needs %.1f MiB, %.1f MiB more than may be used (%.1f MiB); the peak "
+            "a batch of %lld at length %lld needs %.1f MiB, %.1f MiB more than may be used (%.1f MiB); the peak "
             "is at "
             "'%s'. Smaller train.batch_size or data.max_length, or a larger run.max_memory_usage, would help",
             (long long)session->buckets[session->n_buckets - 1].batch,
@@ -101,7 +101,7 @@ static void find_own_inputs(cleat_session *session) {
 }
 
 cleat_status cleat_session_create(cleat_device *device, const cleat_profile *profile, cleat_model *model,
-                                  cleat_purpose purpose, const int64_t *lengths, size_t n, int64_t batch, int64_t limit,
+                                  cleat_purpose purpose, const cleat_bucket *buckets, size_t n, int64_t limit,
                                   cleat_session **session, cleat_error *error) {
     if (n < 1 || n > CLEAT_BUCKETS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu length buckets; 1 to %d are possible", n, CLEAT_BUCKETS);
@@ -111,7 +111,7 @@ cleat_status cleat_session_create(cleat_device *device, const cleat_profile *pro
     made->profile = profile;
     made->model = model;
     made->n_buckets = n;
-    for (size_t b = 0; b < n; ++b) made->buckets[b] = (cleat_bucket){.length = lengths[b], .batch = batch};
+    for (size_t b = 0; b < n; ++b) made->buckets[b] = buckets[b];
     cleat_status status = cleat_store_create(&made->store, error);
     if (status == CLEAT_OK) status = build_graphs(made, purpose, error);
     if (status == CLEAT_OK) status = plan_graphs(made, limit, error);
@@ -138,30 +138,34 @@ void cleat_session_destroy(cleat_session *session) {
     cleat_free(session);
 }
 
-static int64_t memory_limit(const cleat_session *session, const cleat_device *device, const cleat_profile *profile) {
-    (void)session;
+static int64_t memory_limit(const cleat_device *device, const cleat_profile *profile) {
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     int64_t available = facts->memory_free > 0 ? facts->memory_free : facts->memory_total;
     return (int64_t)((double)available * profile->run.max_memory_usage);
 }
 
+static cleat_status try_batch(cleat_device *device, const cleat_profile *profile, cleat_model *model,
+                              cleat_purpose purpose, const cleat_lengths *lengths, int64_t batch,
+                              cleat_session **session, cleat_error *error) {
+    cleat_bucket buckets[CLEAT_BUCKETS];
+    cleat_lengths_buckets(lengths, batch, buckets);
+    return cleat_session_create(device, profile, model, purpose, buckets, lengths->count, memory_limit(device, profile),
+                                session, error);
+}
+
 cleat_status cleat_session_fit(cleat_device *device, const cleat_profile *profile, cleat_model *model,
-                               cleat_purpose purpose, const int64_t *lengths, size_t n, int64_t *batch,
+                               cleat_purpose purpose, const cleat_lengths *lengths, int64_t *batch,
                                cleat_session **session, cleat_error *error) {
-    int64_t limit = memory_limit(NULL, device, profile);
     int64_t effective = cleat_profile_effective_batch(profile);
     if (profile->train.batch_size != CLEAT_AUTO) {
         *batch = profile->train.batch_size;
-        return cleat_session_create(device, profile, model, purpose, lengths, n, *batch, limit, session, error);
+        return try_batch(device, profile, model, purpose, lengths, *batch, session, error);
     }
     cleat_status status = CLEAT_ERR_FIT;
     for (int64_t candidate = effective; candidate >= 1; --candidate) {
         if (effective % candidate != 0) continue;
-        status = cleat_session_create(device, profile, model, purpose, lengths, n, candidate, limit, session, error);
-        if (status == CLEAT_OK) {
-            *batch = candidate;
-            return CLEAT_OK;
-        }
+        status = try_batch(device, profile, model, purpose, lengths, candidate, session, error);
+        if (status == CLEAT_OK) *batch = candidate;
         if (status != CLEAT_ERR_FIT && status != CLEAT_ERR_DEVICE_MEMORY) return status;
         cleat_log(CLEAT_LOG_INFO, "batch %lld does not fit: %s", (long long)candidate, error ? error->text : "");
     }
@@ -208,6 +212,11 @@ void cleat_session_prepare(const cleat_session *session, const cleat_session_gra
     }
 }
 
+/* 1 - beta^t for the beta the kernel works with: 1 - 0.999 in single precision is 1e-5 off, which must cancel. */
+static float bias_correction(float beta, int64_t step) {
+    return (float)(1.0 - pow((double)beta, (double)(step + 1)));
+}
+
 void cleat_session_prepare_update(const cleat_session *session, void *staging, double rate, int64_t step) {
     const cleat_profile *profile = session->profile;
     float hyper[8] = {(float)rate,
@@ -216,8 +225,8 @@ void cleat_session_prepare_update(const cleat_session *session, void *staging, d
                       (float)profile->train.eps,
                       (float)profile->train.weight_decay,
                       (float)profile->train.max_grad_norm,
-                      (float)(1.0 - pow(profile->train.beta1, (double)(step + 1))),
-                      (float)(1.0 - pow(profile->train.beta2, (double)(step + 1)))};
+                      bias_correction((float)profile->train.beta1, step),
+                      bias_correction((float)profile->train.beta2, step)};
     int32_t slot = (int32_t)(step % CLEAT_RING);
     char *bytes = staging;
     memcpy(bytes + cleat_exec_input_offset(session->exec, session->update.index, session->hyper), hyper, sizeof hyper);
@@ -245,10 +254,13 @@ void cleat_session_log_plan(const cleat_session *session) {
     cleat_log(CLEAT_LOG_INFO, "device %s (%s), %.1f GiB, free %.1f GiB by %s", facts->name,
               cleat_device_kind_text(facts->kind), (double)facts->memory_total / 1073741824.0,
               (double)facts->memory_free / 1073741824.0, facts->memory_source);
-    cleat_log(CLEAT_LOG_INFO, "model %s: %lld parameters; batch %lld, %zu length buckets up to %lld",
-              cleat_model_name(session->model), (long long)cleat_store_elements(session->store),
-              (long long)session->buckets[0].batch, session->n_buckets,
-              (long long)session->buckets[session->n_buckets - 1].length);
+    char buckets[512] = "";
+    int used = 0;
+    for (size_t b = 0; b < session->n_buckets && used < (int)sizeof buckets; ++b)
+        used += snprintf(buckets + used, sizeof buckets - (size_t)used, " %lldx%lld",
+                         (long long)session->buckets[b].batch, (long long)session->buckets[b].length);
+    cleat_log(CLEAT_LOG_INFO, "model %s: %lld parameters; batches (samples x length)%s",
+              cleat_model_name(session->model), (long long)cleat_store_elements(session->store), buckets);
     for (int c = 0; c < CLEAT_CATEGORIES; ++c) {
         int64_t bytes = cleat_plan_category_bytes(session->plan, (cleat_category)c);
         if (bytes)

@@ -8,8 +8,9 @@
 #include "cleat/exec.h"
 #include "cleat/models.h"
 #include "cleat/train.h"
+#include "train/buckets.h"
 
-enum { CLEAT_BUCKETS = 16, CLEAT_RING = 64 };
+enum { CLEAT_RING = 64 };
 
 /* A built graph and where the session's own inputs lie in its staging bytes. */
 typedef struct cleat_session_graph {
@@ -37,18 +38,17 @@ typedef struct cleat_session {
 
 typedef enum cleat_purpose { CLEAT_FOR_TRAINING, CLEAT_FOR_EVALUATION, CLEAT_FOR_PREDICTION } cleat_purpose;
 
-/* Builds, plans and binds. lengths [n]: padded lengths of the buckets; `batch`: slots of every bucket. The
- * parameters are zero: initialise or load them. CLEAT_ERR_FIT when the plan is larger than `limit` bytes (0:
+/* Builds, plans and binds, for batches of buckets [n]. The parameters are zero: initialise or load them. CLEAT_ERR_FIT when the plan is larger than `limit` bytes (0:
  * no limit). device, profile and model must outlive it. */
 cleat_status cleat_session_create(cleat_device *device, const cleat_profile *profile, cleat_model *model,
-                                  cleat_purpose purpose, const int64_t *lengths, size_t n, int64_t batch, int64_t limit,
+                                  cleat_purpose purpose, const cleat_bucket *buckets, size_t n, int64_t limit,
                                   cleat_session **session, cleat_error *error);
 void cleat_session_destroy(cleat_session *session);
 
 /* The largest batch that divides the effective batch and whose plan fits max_memory_usage of what is free;
  * fills *batch and *session. */
 cleat_status cleat_session_fit(cleat_device *device, const cleat_profile *profile, cleat_model *model,
-                               cleat_purpose purpose, const int64_t *lengths, size_t n, int64_t *batch,
+                               cleat_purpose purpose, const cleat_lengths *lengths, int64_t *batch,
                                cleat_session **session, cleat_error *error);
 
 /* Draws the starting parameters from `seed`. */

@@ -47,13 +47,14 @@ static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
 
 static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->profile;
-    int64_t lengths[CLEAT_BUCKETS], batch;
-    size_t n_lengths;
-    cleat_status status = cleat_choose_buckets(profile, trainer->dataset, lengths, &n_lengths, error);
+    cleat_lengths lengths;
+    int64_t batch;
+    cleat_status status =
+        cleat_lengths_choose(profile, trainer->dataset, trainer->train, trainer->train_count, &lengths, error);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &trainer->device, error);
     if (status == CLEAT_OK)
-        status = cleat_session_fit(trainer->device, profile, trainer->model, CLEAT_FOR_TRAINING, lengths, n_lengths,
-                                   &batch, &trainer->session, error);
+        status = cleat_session_fit(trainer->device, profile, trainer->model, CLEAT_FOR_TRAINING, &lengths, &batch,
+                                   &trainer->session, error);
     if (status != CLEAT_OK) return status;
     cleat_session_log_plan(trainer->session);
     int64_t effective = cleat_profile_effective_batch(profile);
@@ -66,8 +67,8 @@ static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     trainer->resolved.train.effective_batch_size = effective;
     trainer->resolved.train.precision = CLEAT_PRECISION_F32;
     trainer->resolved.train.gradient_checkpointing = CLEAT_CHECKPOINTING_FALSE;
-    trainer->resolved.data.buckets.count = (int64_t)n_lengths;
-    for (size_t i = 0; i < n_lengths; ++i) trainer->resolved.data.buckets.values[i] = lengths[i];
+    trainer->resolved.data.buckets.count = (int64_t)lengths.count;
+    for (size_t i = 0; i < lengths.count; ++i) trainer->resolved.data.buckets.values[i] = lengths.lengths[i];
     return CLEAT_OK;
 }
 

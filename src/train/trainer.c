@@ -122,7 +122,8 @@ static cleat_status run_window(cleat_trainer *trainer, const cleat_batches *batc
         status = cleat_exec_finish(trainer->session->exec, error);
         trainer->report->seconds_first_step = cleat_seconds() - trainer->started;
     }
-    if (status == CLEAT_OK && trainer->state.step - trainer->ring_read >= trainer->profile->run.log_every_steps)
+    int64_t pending = trainer->state.step - trainer->ring_read;
+    if (status == CLEAT_OK && (pending >= trainer->profile->run.log_every_steps || pending == CLEAT_RING))
         status = take_figures(trainer, error);
     return status;
 }
@@ -130,15 +131,22 @@ static cleat_status run_window(cleat_trainer *trainer, const cleat_batches *batc
 /* --- an epoch
  * ----------------------------------------------------------------------------------------------------- */
 
+/* A checkpoint between two epochs' ends: the figures of its steps are in the log, and none of them is the bad
+ * step. */
+static cleat_status save_within_epoch(cleat_trainer *trainer, cleat_error *error) {
+    cleat_status status = take_figures(trainer, error);
+    return status == CLEAT_OK ? cleat_trainer_save(trainer, false, error) : status;
+}
+
 static cleat_status checkpoint_by_time(cleat_trainer *trainer, cleat_error *error) {
     int64_t minutes = trainer->profile->run.checkpoint_every_minutes;
     if (minutes <= 0 || cleat_seconds() - trainer->last_checkpoint < 60.0 * (double)minutes) return CLEAT_OK;
-    return cleat_trainer_save(trainer, false, error);
+    return save_within_epoch(trainer, error);
 }
 
 /* Saves and says why the run ends here; it can be resumed. */
 static cleat_status leave(cleat_trainer *trainer, cleat_status why, cleat_error *error) {
-    cleat_status status = cleat_trainer_save(trainer, false, error);
+    cleat_status status = save_within_epoch(trainer, error);
     if (status != CLEAT_OK) return status;
     return cleat_fail(error, why, "%s at step %lld; the checkpoint in %s goes on with --resume", cleat_status_text(why),
                       (long long)trainer->state.step, trainer->folder);
@@ -217,6 +225,11 @@ static bool due(int64_t epoch, int64_t every, int64_t last) {
     return epoch == last || (every > 0 && epoch % every == 0);
 }
 
+static bool patience_is_out(const cleat_trainer *trainer) {
+    int64_t patience = trainer->profile->run.early_stopping_patience;
+    return patience > 0 && trainer->state.stale_evaluations >= patience;
+}
+
 /* What follows an epoch: evaluation, checkpoint, the decision to end early. */
 static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error *error) {
     const cleat_profile *profile = trainer->profile;
@@ -225,8 +238,7 @@ static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error
     if (due(trainer->state.epoch, profile->run.evaluate_every_epochs, profile->train.epochs) && trainer->val_count)
         status = evaluate(trainer, &best, error);
     if (status != CLEAT_OK) return status;
-    int64_t patience = profile->run.early_stopping_patience;
-    *early = patience > 0 && trainer->state.stale_evaluations >= patience;
+    *early = patience_is_out(trainer);
     if (best || *early || due(trainer->state.epoch, profile->run.checkpoint_every_epochs, profile->train.epochs))
         status = cleat_trainer_save(trainer, best, error);
     return status;
@@ -234,7 +246,7 @@ static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error
 
 static cleat_status run(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    bool early = false;
+    bool early = patience_is_out(trainer); /* a run that ended early and is resumed */
     while (status == CLEAT_OK && !early && trainer->state.epoch < trainer->profile->train.epochs) {
         status = run_epoch(trainer, error);
         if (status == CLEAT_OK) status = close_epoch(trainer, &early, error);

@@ -6,12 +6,13 @@
 cleat_status cleat_trajectory_open(const char *device, const char *config, const cleat_reference *reference,
                                    cleat_trajectory *trajectory, cleat_error *error) {
     cleat_trajectory made = {0};
+    cleat_bucket bucket = {.length = reference->length, .batch = reference->batch};
     cleat_status status = cleat_model_from_reference(config, &made.model, error);
     if (status == CLEAT_OK) status = cleat_profile_create(&made.profile, error);
     if (status == CLEAT_OK) status = cleat_device_open(device, &made.device, error);
     if (status == CLEAT_OK)
-        status = cleat_session_create(made.device, made.profile, made.model, CLEAT_FOR_TRAINING, &reference->length, 1,
-                                      reference->batch, 0, &made.session, error);
+        status = cleat_session_create(made.device, made.profile, made.model, CLEAT_FOR_TRAINING, &bucket, 1, 0,
+                                      &made.session, error);
     if (status == CLEAT_OK) status = cleat_session_initialise(made.session, 1, error);
     if (status == CLEAT_OK)
         status = cleat_staging_create(made.session->exec, cleat_session_input_bytes(made.session), &made.batch, error);

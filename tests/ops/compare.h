@@ -20,15 +20,17 @@ void compare_encode(cleat_dtype dtype, const double *values, int64_t count, void
 
 /* How far from the reference a tensor may be:
  *
- *   |got - want| <= u(dtype) |want| + (storage_units u(storage) + f32_units u(f32) sqrt(length)) scale +
- * tiny(dtype)
+ *   |got - want| <= u(dtype) |want| + (storage_units u(storage) + f32_units u(f32) sqrt(length)) scale + tiny(dtype)
  *
- *   u(dtype) |want|   the one rounding of the stored result; dtype is that of the compared tensor
- *   scale             the size of the terms that are summed (largest |term| one expects, or sqrt of the sum
- * of squares for `length` 1): errors of a sum are relative to its terms, not to its result f32_units f32
- * roundings that each of `length` terms suffers; errors of random sign grow with sqrt(length) storage_units
- * values rounded to the storage type on the way (0 for a kernel that keeps all in f32) tiny(dtype)       half
- * the spacing of f16 near zero, 2^-25; 2^-126 for the others */
+ * The first term is the one rounding of the stored result (dtype is that of the compared tensor); tiny is half the spacing of f16 near
+ * zero, 2^-25, and 2^-126 for the others.
+ *
+ * Errors of a sum are relative to its terms, not to its result: `scale` is the size of the terms that are summed, or of the sums on the
+ * way where that is more (sqrt(length) for one long chain of terms of size 1 and random sign).
+ *
+ * Each of `length` terms suffers `f32_units` roundings to f32; errors of random sign grow with sqrt(length).
+ *
+ * `storage_units` values are rounded to the storage type on the way: 0 for a kernel that keeps all in f32. */
 typedef struct compare_tolerance {
     double scale;
     double length;

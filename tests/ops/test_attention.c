@@ -10,8 +10,8 @@
 /* dims: B, L, H, D / H, which lengths */
 enum { BATCH, LENGTH, HEADS, HEAD, LENGTHS };
 
-/* "which lengths": no tensor; every slot another length, 0, 1 and L among them; the same with NaN in all
- * hidden rows, because nobody may read them. */
+/* "which lengths": no tensor; every slot another length, 0, 1 and L among them; the same with NaN in all hidden
+ * rows, because nobody may read them. */
 enum { NONE, MIXED, MIXED_NAN };
 
 static int64_t length_of(const op_case *c, int64_t b) {
@@ -120,9 +120,9 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     free(dweight);
 }
 
-/* Outputs are means of values below 2, gradients sums of terms of like size over at most L rows, of which few
- * weigh much. A score has D / H terms and an error of some f32 roundings, which is the relative error of its
- * weight. Backward takes dy * y from the rounded y. */
+/* Outputs are means of values below 2, gradients sums of terms of like size over at most L rows, of which few weigh
+ * much. A score has D / H terms and an error of some f32 roundings, which is the relative error of its weight.
+ * Backward takes dy * y from the rounded y. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     return (compare_tolerance){.scale = is_gradient ? 4 : 2,
@@ -147,8 +147,7 @@ static const op_row rows_f32[] = {{2, 17, 2, 8, MIXED}, {5, 67, 2, 64, MIXED_NAN
 static const op_test tests[] = {TEST(rows, "attention", 0),
                                 TEST(rows_f32, "attention, other head sizes", 1u << CLEAT_F32)};
 
-/* --- what it refuses
- * ------------------------------------------------------------------------------------------- */
+/* --- what it refuses --------------------------------------------------------------------------------------------- */
 
 typedef struct bad_call {
     int64_t shape[3];

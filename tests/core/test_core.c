@@ -1,0 +1,372 @@
+/* The core room: error text, random numbers, files and memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/philox.h"
+
+/* --- errors --- */
+
+static void error_holds_what_was_said(void **state) {
+    (void)state;
+    cleat_error error = {.cl_code = -5};
+    assert_int_equal(cleat_fail(&error, CLEAT_ERR_SHAPE, "%s is %d", "width", 7), CLEAT_ERR_SHAPE);
+    assert_int_equal(error.status, CLEAT_ERR_SHAPE);
+    assert_int_equal(error.cl_code, 0);
+    assert_string_equal(error.text, "width is 7");
+    assert_int_equal(cleat_fail_in(&error, CLEAT_ERR_IO, "layer %d", 3), CLEAT_ERR_SHAPE);
+    assert_string_equal(error.text, "layer 3: width is 7");
+}
+
+static void error_may_be_null(void **state) {
+    (void)state;
+    assert_int_equal(cleat_fail(NULL, CLEAT_ERR_IO, "%d", 1), CLEAT_ERR_IO);
+    assert_int_equal(cleat_fail_in(NULL, CLEAT_ERR_IO, "%d", 1), CLEAT_ERR_IO);
+}
+
+/* What would be longer is cut, and still ends in a zero. */
+static void error_text_is_cut(void **state) {
+    (void)state;
+    char letters[2 * CLEAT_ERROR_TEXT];
+    cleat_error error;
+    memset(letters, 'x', sizeof letters - 1);
+    letters[sizeof letters - 1] = 0;
+    cleat_fail(&error, CLEAT_ERR_IO, "%s", letters);
+    assert_int_equal(strlen(error.text), CLEAT_ERROR_TEXT - 1);
+    cleat_fail_in(&error, CLEAT_ERR_IO, "%s", "outer");
+    assert_int_equal(strlen(error.text), CLEAT_ERROR_TEXT - 1);
+    assert_memory_equal(error.text, "outer: xxx", 10);
+    cleat_fail_in(&error, CLEAT_ERR_IO, "%s", letters);
+    assert_int_equal(strlen(error.text), CLEAT_ERROR_TEXT - 1);
+    assert_non_null(strstr(error.text, "x: outer: xxx"));
+}
+
+static void every_status_has_a_text(void **state) {
+    (void)state;
+    for (int status = CLEAT_OK; status <= CLEAT_ERR_INTERRUPTED; ++status)
+        assert_string_not_equal(cleat_status_text((cleat_status)status), "unknown status");
+    assert_string_equal(cleat_status_text((cleat_status)999), "unknown status");
+}
+
+static void keep_text(void *user, cleat_log_level level, const char *text) {
+    (void)level;
+    snprintf(user, 64, "%s", text);
+}
+
+static void log_drops_what_is_above_its_level(void **state) {
+    (void)state;
+    char text[64] = "";
+    cleat_set_log(keep_text, text, CLEAT_LOG_WARNING);
+    cleat_log(CLEAT_LOG_INFO, "quiet");
+    assert_string_equal(text, "");
+    cleat_log(CLEAT_LOG_WARNING, "loud %d", 2);
+    cleat_set_log(NULL, NULL, CLEAT_LOG_DEBUG);
+    cleat_log(CLEAT_LOG_ERROR, "nobody hears");
+    assert_string_equal(text, "loud 2");
+}
+
+/* --- random numbers --- */
+
+/* The lines "philox4x32 10" of tests/kat_vectors in Random123 1.14. */
+static void philox_gives_the_published_values(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t counter[4], key[2], expected[4];
+    } rows[] = {
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        uint32_t out[4];
+        cleat_philox(rows[i].counter, rows[i].key, out);
+        assert_memory_equal(out, rows[i].expected, sizeof out);
+    }
+}
+
+static void streams_repeat_and_differ(void **state) {
+    (void)state;
+    cleat_random a = cleat_random_stream(7, 1, 2), b = cleat_random_stream(7, 1, 2), c = cleat_random_stream(7, 2, 1);
+    int same = 0;
+    for (int i = 0; i < 1000; ++i) {
+        uint32_t value = cleat_random_u32(&a);
+        assert_int_equal(value, cleat_random_u32(&b));
+        same += value == cleat_random_u32(&c);
+    }
+    assert_true(same < 3);
+}
+
+/* A counter that overflows its low word goes on in the next one. */
+static void stream_crosses_a_word_of_the_counter(void **state) {
+    (void)state;
+    cleat_random random = cleat_random_stream(1, 5, 6);
+    random.counter[0] = 0xffffffff;
+    for (int i = 0; i < 5; ++i) cleat_random_u32(&random);
+    assert_int_equal(random.counter[0], 1);
+    assert_int_equal(random.counter[1], 1);
+    assert_int_equal(random.counter[2], 5);
+}
+
+static void draws_have_their_distribution(void **state) {
+    (void)state;
+    enum { DRAWS = 60000, SIDES = 6 };
+    cleat_random random = cleat_random_stream(3, 0, 0);
+    double counts[SIDES] = {0}, sum = 0, square = 0;
+    for (int i = 0; i < DRAWS; ++i) {
+        uint32_t side = cleat_random_below(&random, SIDES);
+        assert_true(side < SIDES);
+        counts[side] += 1;
+        double uniform = cleat_random_uniform(&random), normal = cleat_random_normal(&random);
+        assert_true(uniform >= 0 && uniform < 1);
+        sum += normal;
+        square += normal * normal;
+    }
+    double chi = 0, expected = (double)DRAWS / SIDES;
+    for (int i = 0; i < SIDES; ++i) chi += (counts[i] - expected) * (counts[i] - expected) / expected;
+    assert_true(chi < 20.5); /* 0.1 % of a chi-square with 5 degrees of freedom lie above */
+    assert_true(sum / DRAWS < 0.02 && sum / DRAWS > -0.02);
+    assert_true(square / DRAWS < 1.03 && square / DRAWS > 0.97);
+    assert_int_equal(cleat_random_below(&random, 1), 0);
+}
+
+/* Every permutation of three comes up about as often. */
+static void shuffle_is_a_fair_permutation(void **state) {
+    (void)state;
+    enum { ROUNDS = 6000 };
+    cleat_random random = cleat_random_stream(11, 0, 0);
+    int seen[27] = {0}, kinds = 0;
+    for (int i = 0; i < ROUNDS; ++i) {
+        uint32_t items[3] = {0, 1, 2};
+        cleat_random_shuffle(&random, items, 3);
+        assert_int_equal(items[0] + items[1] + items[2], 3);
+        ++seen[items[0] * 9 + items[1] * 3 + items[2]];
+    }
+    for (int i = 0; i < 27; ++i) {
+        kinds += seen[i] > 0;
+        assert_true(seen[i] == 0 || (seen[i] > 850 && seen[i] < 1150));
+    }
+    assert_int_equal(kinds, 6);
+    cleat_random_shuffle(&random, NULL, 0);
+}
+
+/* --- files --- */
+
+typedef struct place {
+    char folder[64], path[128];
+} place;
+
+static int make_place(void **state) {
+    place *p = calloc(1, sizeof *p);
+    if (!p) return -1;
+    snprintf(p->folder, sizeof p->folder, "/tmp/cleat-core-XXXXXX");
+    if (!mkdtemp(p->folder)) return -1;
+    snprintf(p->path, sizeof p->path, "%s/file", p->folder);
+    *state = p;
+    return 0;
+}
+
+static int remove_place(void **state) {
+    place *p = *state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -r '%s'", p->folder);
+    int code = system(command);
+    free(p);
+    return code;
+}
+
+static int files_in(const char *folder) {
+    char command[128];
+    int count = -1;
+    snprintf(command, sizeof command, "ls -A '%s' | wc -l", folder);
+    FILE *pipe = popen(command, "r");
+    if (pipe && fscanf(pipe, "%d", &count) != 1) count = -1;
+    if (pipe) pclose(pipe);
+    return count;
+}
+
+static void file_comes_back_as_written(void **state) {
+    const place *p = *state;
+    static const char bytes[] = {'a', 0, '\n', (char)0xff};
+    char *data = NULL;
+    size_t size = 0;
+    assert_int_equal(cleat_file_write(p->path, "longer than what follows", 24, NULL), CLEAT_OK);
+    assert_int_equal(cleat_file_write(p->path, bytes, sizeof bytes, NULL), CLEAT_OK);
+    assert_int_equal(cleat_file_read(p->path, &data, &size, NULL), CLEAT_OK);
+    assert_int_equal(size, sizeof bytes);
+    assert_memory_equal(data, bytes, sizeof bytes);
+    assert_int_equal(data[size], 0);
+    cleat_free(data);
+    assert_int_equal(files_in(p->folder), 1);
+    assert_true(cleat_file_exists(p->path));
+    assert_false(cleat_folder_exists(p->path));
+}
+
+static void empty_file_is_read(void **state) {
+    const place *p = *state;
+    char *data = NULL;
+    size_t size = 9;
+    assert_int_equal(cleat_file_write(p->path, "", 0, NULL), CLEAT_OK);
+    assert_int_equal(cleat_file_read(p->path, &data, &size, NULL), CLEAT_OK);
+    assert_int_equal(size, 0);
+    cleat_free(data);
+}
+
+static void missing_file_is_named(void **state) {
+    const place *p = *state;
+    cleat_error error;
+    char *data = NULL;
+    size_t size;
+    assert_int_equal(cleat_file_read(p->path, &data, &size, &error), CLEAT_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, p->path));
+    assert_int_equal(cleat_file_read(p->folder, &data, &size, &error), CLEAT_ERR_IO);
+    assert_non_null(strstr(error.text, "not a regular file"));
+    assert_null(data);
+}
+
+static void read_without_memory_is_an_error(void **state) {
+    const place *p = *state;
+    char *data = NULL;
+    size_t size;
+    assert_int_equal(cleat_file_write(p->path, "x", 1, NULL), CLEAT_OK);
+    cleat_fail_allocation(1);
+    assert_int_equal(cleat_file_read(p->path, &data, &size, NULL), CLEAT_ERR_MEMORY);
+    cleat_fail_allocation(0);
+    assert_null(data);
+}
+
+/* The rename fails because a folder is in the way: what is there stays, and nothing is left behind. */
+static void failed_write_leaves_nothing(void **state) {
+    const place *p = *state;
+    cleat_error error;
+    char inner[160];
+    snprintf(inner, sizeof inner, "%s/inner", p->path);
+    assert_int_equal(cleat_folder_make(inner, NULL), CLEAT_OK);
+    assert_int_equal(cleat_file_write(p->path, "x", 1, &error), CLEAT_ERR_IO);
+    assert_non_null(strstr(error.text, p->path));
+    assert_true(cleat_folder_exists(inner));
+    assert_int_equal(files_in(p->folder), 1);
+    snprintf(inner, sizeof inner, "%s/no/such/folder", p->folder);
+    assert_int_equal(cleat_file_write(inner, "x", 1, &error), CLEAT_ERR_NOT_FOUND);
+}
+
+static void folders_are_made_with_their_parents(void **state) {
+    const place *p = *state;
+    cleat_error error;
+    char path[160], file[128];
+    snprintf(path, sizeof path, "%s/a/b//c/", p->folder);
+    assert_int_equal(cleat_folder_make(path, &error), CLEAT_OK);
+    assert_int_equal(cleat_folder_make(path, &error), CLEAT_OK);
+    assert_true(cleat_folder_exists(path));
+    assert_int_equal(cleat_file_write(p->path, "x", 1, NULL), CLEAT_OK);
+    snprintf(file, sizeof file, "%.100s/below", p->path);
+    assert_int_not_equal(cleat_folder_make(file, &error), CLEAT_OK);
+    assert_non_null(strstr(error.text, p->path));
+    assert_int_equal(cleat_folder_make("", &error), CLEAT_ERR_ARGUMENT);
+}
+
+static void cache_folder_is_private(void **state) {
+    const place *p = *state;
+    char path[256], small[8], wanted[128];
+    struct stat about;
+    const char *known = getenv("CLEAT_CACHE_DIR");
+    char *before = known ? strdup(known) : NULL;
+    snprintf(wanted, sizeof wanted, "%s/cache", p->folder);
+    setenv("CLEAT_CACHE_DIR", wanted, 1);
+    assert_int_equal(cleat_cache_folder(path, sizeof path, NULL), CLEAT_OK);
+    assert_string_equal(path, wanted);
+    assert_int_equal(chmod(path, 0755), 0);
+    assert_int_equal(cleat_cache_folder(path, sizeof path, NULL), CLEAT_OK);
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0700);
+    assert_int_equal(cleat_cache_folder(small, sizeof small, NULL), CLEAT_ERR_ARGUMENT);
+    if (before)
+        setenv("CLEAT_CACHE_DIR", before, 1);
+    else
+        unsetenv("CLEAT_CACHE_DIR");
+    free(before);
+}
+
+/* XXH3 of nothing, 128 bits, seed 0: the value of xxHash's own tests. */
+static void hash_is_xxh3(void **state) {
+    (void)state;
+    char text[33], other[33];
+    cleat_hash_text("", 0, text);
+    assert_string_equal(text, "99aa06d3014798d86001c324468d497f");
+    cleat_hash_text("abc", 3, text);
+    cleat_hash_text("abd", 3, other);
+    assert_string_not_equal(text, other);
+}
+
+/* --- memory --- */
+
+static void chosen_allocation_fails_once(void **state) {
+    (void)state;
+    cleat_fail_allocation(2);
+    void *first = cleat_alloc(1, 8), *second = cleat_alloc(1, 8), *third = cleat_alloc(0, 0);
+    assert_non_null(first);
+    assert_null(second);
+    assert_non_null(third);
+    cleat_free(first);
+    cleat_free(third);
+    assert_null(cleat_alloc(SIZE_MAX / 2, 3));
+}
+
+static void arrays_grow_zeroed(void **state) {
+    (void)state;
+    int *items = NULL;
+    size_t capacity = 0;
+    for (size_t count = 0; count < 100; ++count) {
+        assert_int_equal(cleat_grow(&items, count, &capacity, sizeof *items, NULL), CLEAT_OK);
+        assert_true(capacity > count);
+        assert_int_equal(items[count], 0);
+        items[count] = (int)count + 1;
+    }
+    for (int i = 0; i < 100; ++i) assert_int_equal(items[i], i + 1);
+    size_t before = capacity;
+    cleat_error error;
+    cleat_fail_allocation(1);
+    assert_int_equal(cleat_grow(&items, capacity, &capacity, sizeof *items, &error), CLEAT_ERR_MEMORY);
+    assert_int_equal(capacity, before);
+    assert_int_equal(items[99], 100);
+    cleat_free(items);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(error_holds_what_was_said),
+        cmocka_unit_test(error_may_be_null),
+        cmocka_unit_test(error_text_is_cut),
+        cmocka_unit_test(every_status_has_a_text),
+        cmocka_unit_test(log_drops_what_is_above_its_level),
+        cmocka_unit_test(philox_gives_the_published_values),
+        cmocka_unit_test(streams_repeat_and_differ),
+        cmocka_unit_test(stream_crosses_a_word_of_the_counter),
+        cmocka_unit_test(draws_have_their_distribution),
+        cmocka_unit_test(shuffle_is_a_fair_permutation),
+        cmocka_unit_test_setup_teardown(file_comes_back_as_written, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(empty_file_is_read, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(missing_file_is_named, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(read_without_memory_is_an_error, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(failed_write_leaves_nothing, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(folders_are_made_with_their_parents, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(cache_folder_is_private, make_place, remove_place),
+        cmocka_unit_test(hash_is_xxh3),
+        cmocka_unit_test(chosen_allocation_fails_once),
+        cmocka_unit_test(arrays_grow_zeroed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
