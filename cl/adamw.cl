@@ -1,14 +1,16 @@
-/* One AdamW step (Loshchilov & Hutter 2019, algorithm 2; PyTorch's order of operations) over flat f32 buffers, in place:
+/* One AdamW step (Loshchilov & Hutter 2019, algorithm 2; PyTorch's order of operations) over flat f32
+ * buffers, in place:
  *
  *   g <- clip g;  p <- p (1 - lr wd);  m <- b1 m + (1 - b1) g;  v <- b2 v + (1 - b2) g^2
  *   p <- p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps);  g <- 0
  *
  * clip = min(1, max_norm / (norm + 1e-6)), or 1 where max_norm is 0. norm not finite: only g <- 0 happens.
- * hyper f32 [8]: lr, b1, b2, eps, wd, max_norm, 1 - b1^t, 1 - b2^t. n is a multiple of VEC: the store sees to it. */
+ * hyper f32 [8]: lr, b1, b2, eps, wd, max_norm, 1 - b1^t, 1 - b2^t. n is a multiple of VEC: the store sees to
+ * it. */
 #include "common.clh"
 
-__kernel void adamw_step(TENSOR(float, p), TENSOR(float, g), TENSOR(float, m), TENSOR(float, v), TENSOR(const float, hyper),
-                         TENSOR(const float, norm), const ulong n) {
+__kernel void adamw_step(TENSOR(float, p), TENSOR(float, g), TENSOR(float, m), TENSOR(float, v),
+                         TENSOR(const float, hyper), TENSOR(const float, norm), const ulong n) {
     __global const float *h = AT(hyper);
     float length = AT(norm)[0];
     floatv zero = (floatv)(0.0f);

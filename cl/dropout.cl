@@ -1,10 +1,12 @@
-/* y = x keep(i) scale, keep(i) = random(i) >= threshold. random(i) is word i % 4 of Philox at counter (i / 4 in two words, stream,
- * step): backward draws the same. A work-item does CHUNK = 4 VEC elements: VEC counters side by side. */
+/* y = x keep(i) scale, keep(i) = random(i) >= threshold. random(i) is word i % 4 of Philox at counter (i / 4
+ * in two words, stream, step): backward draws the same. A work-item does CHUNK = 4 VEC elements: VEC counters
+ * side by side. */
 #include "common.clh"
 
 #define CHUNK (4 * VEC)
 
-/* Both halves of c x. CPUs multiply 32 bits to 64 in every second lane only; mul_hi would be taken apart into single lanes. */
+/* Both halves of c x. CPUs multiply 32 bits to 64 in every second lane only; mul_hi would be taken apart into
+ * single lanes. */
 static inline void multiply(uint c, uintv x, uintv *hi, uintv *lo) {
 #if WG == 1 && VEC == 16
     ulong8 pairs = as_ulong8(x), even = (pairs & 0xffffffffUL) * (ulong)c, odd = (pairs >> 32) * (ulong)c;
@@ -16,7 +18,8 @@ static inline void multiply(uint c, uintv x, uintv *hi, uintv *lo) {
 #endif
 }
 
-/* Philox on VEC counters at once: words[j] lane k is word j of counter `first` + k; `first` is a multiple of VEC. */
+/* Philox on VEC counters at once: words[j] lane k is word j of counter `first` + k; `first` is a multiple of
+ * VEC. */
 static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, uintv words[4]) {
     uint lane[VEC];
 #pragma unroll
@@ -44,8 +47,8 @@ static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, 
     words[3] = w;
 }
 
-/* factor: 0 or `scale` for each of CHUNK elements from `at` on (a multiple of CHUNK), in four vectors. Element 4 k + j has word j of
- * counter k. */
+/* factor: 0 or `scale` for each of CHUNK elements from `at` on (a multiple of CHUNK), in four vectors.
+ * Element 4 k + j has word j of counter k. */
 static inline void dropout_factors(ulong at, uint stream, __global const uint *rng, uint threshold, float scale,
                                    floatv factor[4]) {
     uintv words[4];

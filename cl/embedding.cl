@@ -1,12 +1,13 @@
-/* Rows of a table, and the table's gradient: dtable[v] += sum of dy[i] over the positions i with tokens[i] = v, in rising order of
- * i, without atomics on floats. A position is one of n = B L tokens; rows are `width` wide.
+/* Rows of a table, and the table's gradient: dtable[v] += sum of dy[i] over the positions i with tokens[i] =
+ * v, in rising order of i, without atomics on floats. A position is one of n = B L tokens; rows are `width`
+ * wide.
  *
  *   embedding_forward        a vector of a row a step
- *   embedding_chain          one work-item links the positions of each token: head[v] first, next[i] following position, or -1.
- *   embedding_walk           dtable from the chains. For a CPU: both are quick there, whatever V
- *   embedding_gather         a work-group a position: the first one with its token scans the rest and sums. For a GPU, whatever V
- *   embedding_few_partial    small V: a stretch of positions is summed into VOCABULARY private accumulators
- *   embedding_few_total      the stretches' sums, in order */
+ *   embedding_chain          one work-item links the positions of each token: head[v] first, next[i]
+ *   following position, or -1. embedding_walk           dtable from the chains. For a CPU: both are quick
+ *   there, whatever V embedding_gather         a work-group a position: the first one with its token scans
+ *   the rest and sums. For a GPU, whatever V embedding_few_partial    small V: a stretch of positions is
+ *   summed into VOCABULARY private accumulators embedding_few_total      the stretches' sums, in order */
 #include "common.clh"
 
 static inline floatv row_load(__global const T *row, uint at, uint width) {
@@ -66,13 +67,15 @@ __kernel void embedding_chain(TENSOR(const int, tokens), TENSOR(int, head), TENS
     }
 }
 
-/* dy T [n, width], dtable f32 [vocabulary, width]. A unit: STRIPE vectors of a table row, summed in registers along the chain. */
+/* dy T [n, width], dtable f32 [vocabulary, width]. A unit: STRIPE vectors of a table row, summed in registers
+ * along the chain. */
 #define STRIPE 4
-__kernel void embedding_walk(TENSOR(const int, head), TENSOR(const int, next), TENSOR(const T, dy), TENSOR(float, dtable),
-                             const uint width, const int vocabulary) {
+__kernel void embedding_walk(TENSOR(const int, head), TENSOR(const int, next), TENSOR(const T, dy),
+                             TENSOR(float, dtable), const uint width, const int vocabulary) {
     uint stripes = (width + STRIPE * VEC - 1) / (STRIPE * VEC);
     uint units = (uint)vocabulary * stripes;
-    /* Interleaved even on a CPU: tokens of one kind (letters, padding) lie close together and their chains are the long ones. */
+    /* Interleaved even on a CPU: tokens of one kind (letters, padding) lie close together and their chains
+     * are the long ones. */
     for (uint unit = get_global_id(0); unit < units; unit += get_global_size(0)) {
         uint token = unit / stripes, first = (unit - token * stripes) * STRIPE * VEC;
         int i = AT(head)[token];
@@ -137,9 +140,10 @@ __kernel void embedding_gather(TENSOR(const int, tokens), TENSOR(const T, dy), T
 #ifndef VOCABULARY
 #define VOCABULARY 4
 #endif
-/* partial f32 [parts, VOCABULARY, width]: part p sums positions p `length` .. (p + 1) `length`. A unit: a vector of a part. */
-__kernel void embedding_few_partial(TENSOR(const int, tokens), TENSOR(const T, dy), TENSOR(float, partial), const uint n,
-                                    const uint width, const uint parts, const uint length) {
+/* partial f32 [parts, VOCABULARY, width]: part p sums positions p `length` .. (p + 1) `length`. A unit: a
+ * vector of a part. */
+__kernel void embedding_few_partial(TENSOR(const int, tokens), TENSOR(const T, dy), TENSOR(float, partial),
+                                    const uint n, const uint width, const uint parts, const uint length) {
     uint vectors = (width + VEC - 1) / VEC;
     uint3 own = own_units(parts * vectors);
     for (uint unit = own.x; unit < own.y; unit += own.z) {
@@ -160,7 +164,8 @@ __kernel void embedding_few_partial(TENSOR(const int, tokens), TENSOR(const T, d
     }
 }
 
-__kernel void embedding_few_total(TENSOR(const float, partial), TENSOR(float, dtable), const uint parts, const uint width) {
+__kernel void embedding_few_total(TENSOR(const float, partial), TENSOR(float, dtable), const uint parts,
+                                  const uint width) {
     uint vectors = (width + VEC - 1) / VEC;
     uint3 own = own_units(VOCABULARY * vectors);
     for (uint unit = own.x; unit < own.y; unit += own.z) {

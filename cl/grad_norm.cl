@@ -1,5 +1,5 @@
-/* The 2-norm of n floats in two launches. Squares are summed in blocks of BLOCK vectors first and the blocks' sums then, so that
- * rounding errors grow with BLOCK + n / (BLOCK items) instead of n / items. */
+/* The 2-norm of n floats in two launches. Squares are summed in blocks of BLOCK vectors first and the blocks'
+ * sums then, so that rounding errors grow with BLOCK + n / (BLOCK items) instead of n / items. */
 #include "common.clh"
 
 #define BLOCK 64

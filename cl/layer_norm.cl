@@ -1,10 +1,11 @@
 /* Layer normalisation of rows: forward, backward, and the gradients of gamma and beta.
  *
  *   WIDTH      of a row
- *   ROW_ITEMS  work-items that share a row (a power of two, 1 on a CPU); a group of WG does WG / ROW_ITEMS rows at once
+ *   ROW_ITEMS  work-items that share a row (a power of two, 1 on a CPU); a group of WG does WG / ROW_ITEMS
+ *   rows at once
  *
- * A row stays in registers (PARTS vectors an item) between the passes: mean first, then the squares of the distances from it, so that
- * no large numbers cancel. Memory is read once and written once. */
+ * A row stays in registers (PARTS vectors an item) between the passes: mean first, then the squares of the
+ * distances from it, so that no large numbers cancel. Memory is read once and written once. */
 #include "common.clh"
 
 #ifndef WIDTH
@@ -16,7 +17,8 @@
 #define ROWS_AT_ONCE (WG / ROW_ITEMS)
 #define PARTS ((WIDTH + VEC * ROW_ITEMS - 1) / (VEC * ROW_ITEMS))
 
-/* Loops over the parts of a row disappear where a row fits the registers; wide rows on a CPU live in its first cache. */
+/* Loops over the parts of a row disappear where a row fits the registers; wide rows on a CPU live in its
+ * first cache. */
 #if PARTS <= 16
 #define UNROLL PARTS
 #else
@@ -24,10 +26,10 @@
 #endif
 
 /* Column of an item's vector k. */
-#define COLUMN(k) (((k) * ROW_ITEMS + lane) * VEC)
+#define COLUMN(k) (((k)*ROW_ITEMS + lane) * VEC)
 
-/* VEC elements of a row from column `at` on; behind the row's end they are 0, and not stored. Where items and vectors divide the width
- * there is no such end. */
+/* VEC elements of a row from column `at` on; behind the row's end they are 0, and not stored. Where items and
+ * vectors divide the width there is no such end. */
 #define WHOLE (WIDTH % (VEC * ROW_ITEMS) == 0)
 static inline floatv row_load(__global const T *row, int at) {
     if (WHOLE || at + VEC <= WIDTH) return LOADV(row, at);
@@ -92,8 +94,9 @@ static inline float2 row_sum(float2 x, __local float *a, __local float *b) {
 }
 #endif
 
-/* Rows of this group: a stretch on a CPU, every so many on a GPU. `base` is the same in the whole group. Behind the last row items have
- * none of their own; they must not even read the one nearby, whose owner may be overwriting it (cleat_op.share). */
+/* Rows of this group: a stretch on a CPU, every so many on a GPU. `base` is the same in the whole group.
+ * Behind the last row items have none of their own; they must not even read the one nearby, whose owner may
+ * be overwriting it (cleat_op.share). */
 #if WG == 1
 #define OWNS(row, rows) true
 #define FOR_ROWS(rows)                                                                                                 \
@@ -107,8 +110,9 @@ static inline float2 row_sum(float2 x, __local float *a, __local float *b) {
 #endif
 
 /* x, y T [rows, WIDTH]; gamma, beta f32 [WIDTH]; mean, rstd f32 [rows] */
-__kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma), TENSOR(const float, beta), TENSOR(T, y),
-                                 TENSOR(float, mean), TENSOR(float, rstd), const int rows, const float eps) {
+__kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma), TENSOR(const float, beta),
+                                 TENSOR(T, y), TENSOR(float, mean), TENSOR(float, rstd), const int rows,
+                                 const float eps) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
@@ -136,7 +140,7 @@ __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma),
 #pragma unroll UNROLL
             for (int k = 0; k < PARTS; ++k)
                 row_store(fma(part[k] * r, row_load_f32(AT(gamma), COLUMN(k)), row_load_f32(AT(beta), COLUMN(k))), to,
-                           COLUMN(k));
+                          COLUMN(k));
             if (lane == 0) {
                 AT(mean)[row] = m;
                 AT(rstd)[row] = r;
@@ -146,7 +150,8 @@ __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma),
 }
 
 /* dx = addend + rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma, xhat = (x - mean) rstd; dx may be NULL.
- * partial f32 [groups * ROWS_AT_ONCE, 2, WIDTH]: sums of dy xhat and of dy over the rows each item has seen. */
+ * partial f32 [groups * ROWS_AT_ONCE, 2, WIDTH]: sums of dy xhat and of dy over the rows each item has seen.
+ * */
 __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const float, mean),
                                   TENSOR(const float, rstd), TENSOR(const float, gamma), TENSOR(const T, addend),
                                   TENSOR(T, dx), TENSOR(float, partial), const int rows) {
@@ -191,8 +196,8 @@ __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSO
     }
 }
 
-/* out[c] = addend[c] + sum over p of partial[p, 2 WIDTH wide, c], in a fixed order. On a GPU a group does COLUMNS columns, with
- * WG / COLUMNS items each. */
+/* out[c] = addend[c] + sum over p of partial[p, 2 WIDTH wide, c], in a fixed order. On a GPU a group does
+ * COLUMNS columns, with WG / COLUMNS items each. */
 #define COLUMNS 32
 __kernel void layer_norm_parameter(TENSOR(const float, partial), TENSOR(const float, addend), TENSOR(float, out),
                                    const int parts) {

@@ -1,9 +1,11 @@
-/* y = x + sinusoidal positions: column c of position l gets sin(l w) for even c and cos(l w) for odd c, w = 10000^(-2 (c/2) / D).
- * With lengths each half of the columns is such a table, the second one counted from the sample's end.
+/* y = x + sinusoidal positions: column c of position l gets sin(l w) for even c and cos(l w) for odd c, w =
+ * 10000^(-2 (c/2) / D). With lengths each half of the columns is such a table, the second one counted from
+ * the sample's end.
  *
- * l w reaches thousands of radians, where one unit of rounding of a float is a hundredth of a per cent of a turn. So w / 2 pi is kept
- * as a pair of floats (hi + lo, 2^-44 relative), l times it is split exactly into whole turns and a rest, and only the rest goes
- * into a polynomial: absolute error below 3e-7 for l up to 2^20. */
+ * l w reaches thousands of radians, where one unit of rounding of a float is a hundredth of a per cent of a
+ * turn. So w / 2 pi is kept as a pair of floats (hi + lo, 2^-44 relative), l times it is split exactly into
+ * whole turns and a rest, and only the rest goes into a polynomial: absolute error below 3e-7 for l up to
+ * 2^20. */
 #include "common.clh"
 
 /* Product of two pairs (Dekker 1971, with fma). */
@@ -25,8 +27,8 @@ static inline floatv from_lanes(const float *lane) {
 #endif
 }
 
-/* Turns a position of VEC columns from `at` on: ratio^(c / 2) / 2 pi, by squaring; ratio = 10000^(-2/half). Columns from `half` on
- * start again. */
+/* Turns a position of VEC columns from `at` on: ratio^(c / 2) / 2 pi, by squaring; ratio = 10000^(-2/half).
+ * Columns from `half` on start again. */
 static inline void frequencies(uint at, uint half_width, float ratio_hi, float ratio_lo, floatv *hi, floatv *lo) {
     uint lane[VEC];
 #pragma unroll
@@ -85,9 +87,10 @@ static inline void add_row(__global const T *x, __global T *y, floatv wave, uint
         STOREN(LOADN(x, at, (int)(width - at)) + wave, y, at, (int)(width - at));
 }
 
-/* x, y T [batch, length, width], lengths i32 [batch] or NULL. half_width: width without lengths, else width / 2: columns from there on
- * count l from the end of their sample. What depends on l alone is computed once and serves the whole batch.
- * TILE vectors of a row are done side by side: long stretches of memory for a CPU, one vector a work-item on a GPU. VEC is even. */
+/* x, y T [batch, length, width], lengths i32 [batch] or NULL. half_width: width without lengths, else width /
+ * 2: columns from there on count l from the end of their sample. What depends on l alone is computed once and
+ * serves the whole batch. TILE vectors of a row are done side by side: long stretches of memory for a CPU,
+ * one vector a work-item on a GPU. VEC is even. */
 #if WG == 1
 #define TILE 16
 #else

@@ -4,9 +4,9 @@
 #define ADD(x)                                                                                                         \
     if (HAS(x)) sum += AT(x)[0]
 
-__kernel void sum_scalars(TENSOR(const float, a), TENSOR(const float, b), TENSOR(const float, c), TENSOR(const float, d),
-                          TENSOR(const float, e), TENSOR(const float, f), TENSOR(const float, g), TENSOR(const float, h),
-                          TENSOR(float, y)) {
+__kernel void sum_scalars(TENSOR(const float, a), TENSOR(const float, b), TENSOR(const float, c),
+                          TENSOR(const float, d), TENSOR(const float, e), TENSOR(const float, f),
+                          TENSOR(const float, g), TENSOR(const float, h), TENSOR(float, y)) {
     if (get_global_id(0) != 0) return;
     float sum = 0.0f;
     ADD(a);

@@ -97,6 +97,7 @@ static void build_on_threads(build *work) {
     size_t wanted = cpus > 1 ? (size_t)cpus : 1;
     if (wanted > MAX_THREADS) wanted = MAX_THREADS;
     if (wanted > work->count) wanted = work->count;
+    if (work->device->quirks & CLEAT_QUIRK_ONE_BUILD_THREAD) wanted = 1;
     while (started + 1 < wanted && pthread_create(&threads[started], NULL, build_some, work) == 0) ++started;
     build_some(work);
     for (size_t i = 0; i < started; ++i) pthread_join(threads[i], NULL);

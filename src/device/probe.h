@@ -37,6 +37,7 @@ void cleat_read_locality(cl_device_id id, cleat_device_facts *facts);
 typedef enum cleat_quirk {
     CLEAT_QUIRK_NO_BINARY_CACHE = 1u << 0,
     CLEAT_QUIRK_HOST_MEMORY = 1u << 1,
+    CLEAT_QUIRK_ONE_BUILD_THREAD = 1u << 2,
 } cleat_quirk;
 
 uint32_t cleat_device_quirks(const cleat_device_facts *facts);

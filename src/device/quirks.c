@@ -10,8 +10,9 @@ uint32_t cleat_device_quirks(const cleat_device_facts *facts) {
      * first start. Effect: cleat saves no binaries. */
     if (facts->vendor == CLEAT_VENDOR_POCL) quirks |= CLEAT_QUIRK_NO_BINARY_CACHE;
 
-    /* Oclgrind's job is to look at the source that is there. Effect: cleat saves no binaries. */
-    if (facts->vendor == CLEAT_VENDOR_OCLGRIND) quirks |= CLEAT_QUIRK_NO_BINARY_CACHE;
+    /* Oclgrind's job is to look at the source that is there; and two clBuildProgram at once crash it inside its
+     * LLVM (21.10). Effect: cleat saves no binaries, and builds on one thread. */
+    if (facts->vendor == CLEAT_VENDOR_OCLGRIND) quirks |= CLEAT_QUIRK_NO_BINARY_CACHE | CLEAT_QUIRK_ONE_BUILD_THREAD;
 
     /* On a CPU buffers are the host's memory: Linux promises more than it has and then kills the process, so
      * that no OpenCL error ever comes. Effect: a buffer beyond the memory that was free when the device was

@@ -20,13 +20,15 @@ void compare_encode(cleat_dtype dtype, const double *values, int64_t count, void
 
 /* How far from the reference a tensor may be:
  *
- *   |got - want| <= u(dtype) |want| + (storage_units u(storage) + f32_units u(f32) sqrt(length)) scale + tiny(dtype)
+ *   |got - want| <= u(dtype) |want| + (storage_units u(storage) + f32_units u(f32) sqrt(length)) scale +
+ *   tiny(dtype)
  *
- * The first term is the one rounding of the stored result (dtype is that of the compared tensor); tiny is half the spacing of f16 near
- * zero, 2^-25, and 2^-126 for the others.
+ * The first term is the one rounding of the stored result (dtype is that of the compared tensor); tiny is
+ * half the spacing of f16 near zero, 2^-25, and 2^-126 for the others.
  *
- * Errors of a sum are relative to its terms, not to its result: `scale` is the size of the terms that are summed, or of the sums on the
- * way where that is more (sqrt(length) for one long chain of terms of size 1 and random sign).
+ * Errors of a sum are relative to its terms, not to its result: `scale` is the size of the terms that are
+ * summed, or of the sums on the way where that is more (sqrt(length) for one long chain of terms of size 1
+ * and random sign).
  *
  * Each of `length` terms suffers `f32_units` roundings to f32; errors of random sign grow with sqrt(length).
  *

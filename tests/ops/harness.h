@@ -1,22 +1,25 @@
-/* The harness of the op tests. A test file describes its op; the harness runs, for every row of dims, every storage type (f32, f16,
- * bf16), every variant that does not refuse, and the device shapes cpu (work_group 1, lanes 16), gpu (work_group 256, lanes 4) and, for
- * f32, gpu64 (work_group 64, lanes 4):
+/* The harness of the op tests. A test file describes its op; the harness runs, for every row of dims, every
+ * storage type (f32, f16, bf16), every variant that does not refuse, and the device shapes cpu (work_group 1,
+ * lanes 16), gpu (work_group 256, lanes 4) and, for f32, gpu64 (work_group 64, lanes 4):
  *
- * - forward: every output against the double-precision reference, which gets exactly what the device sees (inputs rounded to their
- *   type).
- * - backward, with random gradients arriving at the outputs: the gradient of every input and parameter against 4-point differences of
- *   the reference (sampled elements of large tensors), and all of it against the test's analytic gradient where it gives one (which
- *   is itself checked by the differences).
- * - accumulation: the backward pass run twice doubles parameter gradients. In "chained" cases every input is the output of an add, and a
- *   gradient from elsewhere arrives at it first (the addend); there sharing of bytes (cleat_op.share) can happen.
+ * - forward: every output against the double-precision reference, which gets exactly what the device sees
+ *   (inputs rounded to their type).
+ * - backward, with random gradients arriving at the outputs: the gradient of every input and parameter
+ *   against 4-point differences of the reference (sampled elements of large tensors), and all of it against
+ *   the test's analytic gradient where it gives one (which is itself checked by the differences).
+ * - accumulation: the backward pass run twice doubles parameter gradients. In "chained" cases every input is
+ *   the output of an add, and a gradient from elsewhere arrives at it first (the addend); there sharing of
+ *   bytes (cleat_op.share) can happen.
  * - repeatability: two runs give the same bits.
- * - containment: all memory that no node may write (inputs, parameters, gaps between tensors, 4 KiB behind every slab) is bit-equal
- *   afterwards. What nodes write, and the gaps, hold NaN before: reading past an end or writing too little shows.
+ * - containment: all memory that no node may write (inputs, parameters, gaps between tensors, 4 KiB behind
+ *   every slab) is bit-equal afterwards. What nodes write, and the gaps, hold NaN before: reading past an end
+ *   or writing too little shows.
  *
- * A failure prints op, row, storage, variant, shape, tensor, index, both values, tolerance, seed. Without a device the program exits
- * 77. Environment: CLEAT_TEST_DEVICE (selector, default "auto"), CLEAT_TEST_SEED (default 1), CLEAT_TEST_ROW (only this row),
- * CLEAT_TEST_STORAGE (f32, f16, bf16), CLEAT_TEST_SHAPE (cpu, gpu, gpu64): the failure message names them to repeat a case;
- * CLEAT_TEST_VERBOSE=1 lists the cases, and the variants that refused with their reasons.
+ * A failure prints op, row, storage, variant, shape, tensor, index, both values, tolerance, seed. Without a
+ * device the program exits 77. Environment: CLEAT_TEST_DEVICE (selector, default "auto"), CLEAT_TEST_SEED
+ * (default 1), CLEAT_TEST_ROW (only this row), CLEAT_TEST_STORAGE (f32, f16, bf16), CLEAT_TEST_SHAPE (cpu,
+ * gpu, gpu64): the failure message names them to repeat a case; CLEAT_TEST_VERBOSE=1 lists the cases, and the
+ * variants that refused with their reasons.
  *
  * A whole test file:
  *

@@ -78,7 +78,8 @@ static void expect_close(const char *what, int step, const double *got, const do
     if (i >= 0) fail_msg("%s[%lld] after step %d is %.9g, should be %.9g", what, (long long)i, step, got[i], want[i]);
 }
 
-/* Twelve steps: warm-up, clipping on and off, decay. Units: a step loses a few roundings of p (size 1), m and v. */
+/* Twelve steps: warm-up, clipping on and off, decay. Units: a step loses a few roundings of p (size 1), m and
+ * v. */
 static void run_steps(const op_shape *shape) {
     fixture f;
     open_fixture(&f, shape);

@@ -14,7 +14,8 @@ static double rate_of(const op_case *c) {
     return (double)c->dims[2] / 100;
 }
 
-/* The stream of the mask is the place of the dropout node in the graph. A chained case has an add before it; a plain one gets one too. */
+/* The stream of the mask is the place of the dropout node in the graph. A chained case has an add before it;
+ * a plain one gets one too. */
 enum { STREAM = 1 };
 
 static void build(op_case *c) {
@@ -65,7 +66,8 @@ static const op_test test = {.op = "dropout",
                              .tolerance = tolerance,
                              .samples = 4};
 
-/* Of 400000 elements: the share that is dropped, the same ones in backward, others in another step and at another node. */
+/* Of 400000 elements: the share that is dropped, the same ones in backward, others in another step and at
+ * another node. */
 static void test_mask(void **state) {
     (void)state;
     enum { N = 400000 };

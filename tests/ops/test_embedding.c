@@ -38,7 +38,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* A copy; the gradient sums up to B L numbers of either sign below 1, one after the other: the sums on the way are of size sqrt(B L). */
+/* A copy; the gradient sums up to B L numbers of either sign below 1, one after the other: the sums on the
+ * way are of size sqrt(B L). */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     double n = (double)(c->dims[0] * c->dims[1]);

@@ -1,4 +1,5 @@
-/* Sinusoidal positions, from the start or from both ends, also far out where angles are thousands of radians. */
+/* Sinusoidal positions, from the start or from both ends, also far out where angles are thousands of radians.
+ * */
 #include "harness.h"
 
 #include "cleat/ops.h"
