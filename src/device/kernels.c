@@ -1,5 +1,6 @@
 /* Building programs, several at once. */
 #include "core/memory.h"
+#include "device/probe.h"
 #include "device/programs.h"
 
 #include <pthread.h>
