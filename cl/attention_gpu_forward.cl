@@ -20,7 +20,7 @@ attention_gpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
                       TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(T, y), TENSOR(float, lse),
                       const int heads, const int lq, const int lk, const float scale) {
     __local float4 queries[ROWS * STRIDE], streamed[COLS * STRIDE], weight[ROWS * WEIGHT_STRIDE];
-    __local float shared[ROWS * TX];
+    __local float4 shared[ROWS * TX / 4]; /* a float from every work-item of a row */
     const int tiles = (lq + ROWS - 1) / ROWS, item = get_group_id(0), tx = own_column(0);
     const int i0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
     const int in_tile = min(ROWS, lq - i0), length = LENGTH(k_lengths, b, lk);
@@ -46,15 +46,14 @@ attention_gpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
                 if (own_column(j) >= m) s.at[i][j] = -INFINITY;
                 own = fmax(own, s.at[i][j]);
             }
-            shared[own_row(i) * TX + tx] = own;
+            ((__local float *)shared)[own_row(i) * TX + tx] = own;
         }
         barrier(CLK_LOCAL_MEM_FENCE); /* the keys are used up */
         load_rows(streamed, COLS, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
 #pragma unroll
         for (int i = 0; i < OWN_ROWS; ++i) {
-            float higher = top[i];
-#pragma unroll
-            for (int x = 0; x < TX; ++x) higher = fmax(higher, shared[own_row(i) * TX + x]);
+            const float4 tops = fmax(shared[own_row(i) * 2], shared[own_row(i) * 2 + 1]);
+            const float higher = fmax(fmax(top[i], fmax(tops.x, tops.y)), fmax(tops.z, tops.w));
             const float shrink = exp2(top[i] - higher);
             top[i] = higher;
             sum[i] *= shrink;
@@ -72,14 +71,13 @@ attention_gpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
     }
 
 #pragma unroll
-    for (int i = 0; i < OWN_ROWS; ++i) shared[own_row(i) * TX + tx] = sum[i];
+    for (int i = 0; i < OWN_ROWS; ++i) ((__local float *)shared)[own_row(i) * TX + tx] = sum[i];
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
     for (int i = 0; i < OWN_ROWS; ++i) {
         const int r = own_row(i);
-        float whole = 0.0f;
-#pragma unroll
-        for (int x = 0; x < TX; ++x) whole += shared[r * TX + x];
+        const float4 wholes = shared[r * 2] + shared[r * 2 + 1];
+        const float whole = (wholes.x + wholes.z) + (wholes.y + wholes.w);
 #pragma unroll
         for (int c = 0; c < OWN_QUADS; ++c) out.at[i][c] = r < n ? out.at[i][c] / whole : (float4)(0.0f);
         if (tx == 0 && r < in_tile) LSE_AT(lse, b, i0, h)[r] = r < n ? (top[i] + log2(whole)) * LN2 : 0.0f;

@@ -94,6 +94,7 @@ typedef struct cleat_profile {
         int gradient_checkpointing; /* cleat_checkpointing */
         double max_grad_norm;       /* CLEAT_NONE: no clipping */
         double weight_decay, beta1, beta2, eps;
+        double average_decay; /* of the parameters' average over epochs; CLEAT_NONE: off */
     } train;
     struct {
         int64_t num_workers; /* or CLEAT_AUTO */

@@ -271,6 +271,11 @@ cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void 
             cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': gradient wanted outside cleat_backward", op->name);
             return NULL;
         }
+        if (*slot && (*slot)->producer == node) { /* its addend would be its own output */
+            cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': two gradients of '%s' in one node", op->name,
+                             target->name);
+            return NULL;
+        }
         gradient->producer = node;
         node->out[i] = gradient;
         *slot = gradient;

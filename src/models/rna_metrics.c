@@ -13,7 +13,7 @@ typedef struct point {
 typedef struct trace {
     point *x, *ref; /* [n] known residues */
     int64_t *at;    /* their places in the chain */
-    bool *chosen;   /* scratch of the TM-score search */
+    double *weight; /* scratch of the TM-score search */
     int64_t n;
 } trace;
 
@@ -74,23 +74,23 @@ static point moved(const motion *m, point p) {
     return q;
 }
 
-/* The rotation and translation that bring the chosen points of x nearest to ref (chosen NULL: all); returns
- * the sum of squared distances left. */
-static double superpose(const trace *t, const bool *chosen, motion *m) {
+/* The rotation and translation that bring x nearest to ref; returns the weighted sum of squared distances left
+ * (weight NULL: all 1). */
+static double superpose(const trace *t, const double *weight, motion *m) {
     double s[3][3] = {{0}}, own = 0, count = 0;
     *m = (motion){{{0}}, {{0}}, {{0}}};
     for (int64_t i = 0; i < t->n; ++i) {
-        if (chosen && !chosen[i]) continue;
-        count += 1;
-        for (int k = 0; k < 3; ++k) m->from.v[k] += t->x[i].v[k], m->to.v[k] += t->ref[i].v[k];
+        double w = weight ? weight[i] : 1;
+        count += w;
+        for (int k = 0; k < 3; ++k) m->from.v[k] += w * t->x[i].v[k], m->to.v[k] += w * t->ref[i].v[k];
     }
     for (int k = 0; k < 3; ++k) m->from.v[k] /= count, m->to.v[k] /= count;
     for (int64_t i = 0; i < t->n; ++i) {
-        if (chosen && !chosen[i]) continue;
+        double weight_i = weight ? weight[i] : 1;
         for (int j = 0; j < 3; ++j) {
             double a = t->x[i].v[j] - m->from.v[j], b = t->ref[i].v[j] - m->to.v[j];
-            own += a * a + b * b;
-            for (int k = 0; k < 3; ++k) s[j][k] += a * (t->ref[i].v[k] - m->to.v[k]);
+            own += weight_i * (a * a + b * b);
+            for (int k = 0; k < 3; ++k) s[j][k] += weight_i * a * (t->ref[i].v[k] - m->to.v[k]);
         }
     }
     double n[4][4] = {
@@ -119,45 +119,40 @@ static double tm_d0(int64_t length) {
     return length < 12 ? 0.3 : length < 16 ? 0.4 : length < 20 ? 0.5 : length < 24 ? 0.6 : 0.7;
 }
 
+enum { TM_ROUNDS = 40 };
+
+/* The score of one superposition; leaves each residue's weight for the next one. */
 static double tm_of(const trace *t, const motion *m, double d0) {
     double sum = 0;
     for (int64_t i = 0; i < t->n; ++i) {
         double d = distance(moved(m, t->x[i]), t->ref[i]) / d0;
-        sum += 1 / (1 + d * d);
+        double share = 1 / (1 + d * d);
+        t->weight[i] = share * share;
+        sum += share;
     }
     return sum / (double)t->n;
 }
 
-/* From a seed stretch: superpose, keep what lies near, superpose again, until nothing changes. */
+/* From a seed stretch: superpose, weigh each residue by how much its distance moves the score, superpose again.
+ * Each round raises the score (the score is convex in the squared distances, so it lies above its tangent). */
 static double tm_from_seed(const trace *t, int64_t first, int64_t count, double d0) {
-    double best = 0, reach = d0 > 1 ? d0 + 1 : 2;
+    double best = 0;
     motion m;
-    for (int64_t i = 0; i < t->n; ++i) t->chosen[i] = i >= first && i < first + count;
-    for (int round = 0; round < 20; ++round) {
-        superpose(t, t->chosen, &m);
+    for (int64_t i = 0; i < t->n; ++i) t->weight[i] = i >= first && i < first + count;
+    for (int round = 0; round < TM_ROUNDS; ++round) {
+        superpose(t, t->weight, &m);
         double score = tm_of(t, &m, d0);
-        if (score > best) best = score;
-        int64_t near = 0, changed = 0;
-        for (double radius = reach; near < 3 && radius < 1e6; radius *= 1.5) {
-            near = changed = 0;
-            for (int64_t i = 0; i < t->n; ++i) {
-                bool is_near = distance(moved(&m, t->x[i]), t->ref[i]) < radius;
-                near += is_near;
-                changed += is_near != t->chosen[i];
-            }
-            if (near < 3 && near < t->n) continue;
-            for (int64_t i = 0; i < t->n; ++i) t->chosen[i] = distance(moved(&m, t->x[i]), t->ref[i]) < radius;
-            break;
-        }
-        if (!changed) break;
+        if (!(score > best + 1e-5)) break;
+        best = score;
     }
     return best;
 }
 
+/* From the whole chain, and from stretches of a half, a quarter, ... down to four to seven residues. */
 static double tm_score(const trace *t) {
     double d0 = tm_d0(t->n), best = 0;
     for (int64_t count = t->n; count >= 4 || count == t->n; count /= 2) {
-        int64_t stride = count / 2 > 0 ? count / 2 : 1;
+        int64_t stride = count / 4 > 0 ? count / 4 : 1;
         for (int64_t first = 0; first + count <= t->n; first += stride) {
             double score = tm_from_seed(t, first, count, d0);
             if (score > best) best = score;
@@ -220,9 +215,9 @@ cleat_status cleat_rna_measure(const float *x, const float *reference, const flo
     trace t = {.x = cleat_alloc((size_t)length, sizeof *t.x),
                .ref = cleat_alloc((size_t)length, sizeof *t.ref),
                .at = cleat_alloc((size_t)length, sizeof *t.at),
-               .chosen = cleat_alloc((size_t)length, sizeof *t.chosen)};
+               .weight = cleat_alloc((size_t)length, sizeof *t.weight)};
     cleat_status status = CLEAT_OK;
-    if (!t.x || !t.ref || !t.at || !t.chosen) {
+    if (!t.x || !t.ref || !t.at || !t.weight) {
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to measure a chain of %lld", (long long)length);
         goto done;
     }
@@ -239,6 +234,6 @@ done:
     cleat_free(t.x);
     cleat_free(t.ref);
     cleat_free(t.at);
-    cleat_free(t.chosen);
+    cleat_free(t.weight);
     return status;
 }

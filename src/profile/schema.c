@@ -27,8 +27,8 @@ const cleat_section cleat_sections[] = {
 #define FLOAT(LOW, HIGH, INITIAL) .type = CLEAT_KEY_FLOAT, .min = LOW, .max = HIGH, .initial = INITIAL
 #define BOOL(INITIAL) .type = CLEAT_KEY_BOOL, .initial = INITIAL
 #define CHOICE(NAMES, INITIAL) .type = CLEAT_KEY_CHOICE, .choices = NAMES, .initial = INITIAL
-#define STRING(FIELD, SHORTEST, INITIAL)                                                                     \
-    .type = CLEAT_KEY_STRING, .room = sizeof((cleat_profile *)0)->FIELD, .min = SHORTEST,                    \
+#define STRING(FIELD, SHORTEST, INITIAL)                                                                               \
+    .type = CLEAT_KEY_STRING, .room = sizeof((cleat_profile *)0)->FIELD, .min = SHORTEST,                              \
     .max = sizeof((cleat_profile *)0)->FIELD - 1, .initial = INITIAL
 #define DURATION(LOW, HIGH, INITIAL) .type = CLEAT_KEY_DURATION, .min = LOW, .max = HIGH, .initial = INITIAL
 #define LIST(LOW, HIGH, INITIAL) .type = CLEAT_KEY_LIST, .min = LOW, .max = HIGH, .initial = INITIAL
@@ -37,7 +37,7 @@ const cleat_section cleat_sections[] = {
 #define COMPUTES .computes = true
 
 /* Weights of the loss terms differ in nothing but name and default. */
-#define WEIGHT(NAME, INITIAL, HELP)                                                                          \
+#define WEIGHT(NAME, INITIAL, HELP)                                                                                    \
     { AT(loss, NAME), FLOAT(0, 1e6, INITIAL), COMPUTES, .help = HELP }
 
 enum { DAY = 24 * 60 * 60 };
@@ -48,8 +48,7 @@ const cleat_key cleat_keys[] = {
     {AT(model, heads), INT(1, 256, "8"), COMPUTES, .help = "Attention heads; d_model is a multiple of it."},
     {AT(model, layers), INT(1, 256, "5"), COMPUTES, .help = "Transformer blocks."},
     {AT(model, d_ff), INT(8, 65536, "1024"), COMPUTES, .help = "Width of the feed-forward layers."},
-    {AT(model, dropout), FLOAT(0, 0.95, "0.1"), COMPUTES,
-     .help = "Part of the activations dropped in training."},
+    {AT(model, dropout), FLOAT(0, 0.95, "0.1"), COMPUTES, .help = "Part of the activations dropped in training."},
     {AT(model, head), CHOICE(rna_heads, "frames"), COMPUTES,
      .help = "Output: steps and turns from residue to residue, or coordinates as they are."},
     {AT(model, positions), CHOICE(position_kinds, "both_ends"), COMPUTES,
@@ -57,19 +56,15 @@ const cleat_key cleat_keys[] = {
 
     {AT(data, path), STRING(data.path, 0, ""),
      .help = "File or folder of the data; relative to the current directory."},
-    {AT(data, format), CHOICE(data_formats, "auto"), COMPUTES,
-     .help = "Its format; auto looks at the files."},
+    {AT(data, format), CHOICE(data_formats, "auto"), COMPUTES, .help = "Its format; auto looks at the files."},
     {AT(data, max_length), INT(1, 65536, "1200"), COMPUTES, .help = "Longer sequences are left out."},
     {AT(data, val_fraction), FLOAT(0, 0.9, "0.1"), COMPUTES,
      .help = "Part held out for validation where the data name no split."},
-    {AT(data, buckets), LIST(1, 65536, "auto"), OR_AUTO, COMPUTES,
-     .help = "Lengths that sequences are padded to."},
-    {AT(data, limit), INT(1, 1e9, "none"), OR_NONE, COMPUTES,
-     .help = "Train on the first so many samples only."},
+    {AT(data, buckets), LIST(1, 65536, "auto"), OR_AUTO, COMPUTES, .help = "Lengths that sequences are padded to."},
+    {AT(data, limit), INT(1, 1e9, "none"), OR_NONE, COMPUTES, .help = "Train on the first so many samples only."},
     {AT(data, mutation), FLOAT(0, 1, "0"), COMPUTES,
      .help = "Training: part of the chains whose letters are varied; pairs stay pairs."},
-    {AT(data, crop), FLOAT(0, 1, "0"), COMPUTES,
-     .help = "Training: part of the chains cut to a random stretch."},
+    {AT(data, crop), FLOAT(0, 1, "0"), COMPUTES, .help = "Training: part of the chains cut to a random stretch."},
 
     WEIGHT(pair_distance, "1", "Distances of all pairs of residues."),
     WEIGHT(lddt, "1", "Local distance difference: smooth form of the metric lddt."),
@@ -83,8 +78,7 @@ const cleat_key cleat_keys[] = {
 
     {AT(train, epochs), INT(1, 1e6, "40"), COMPUTES, .help = "Passes over the data."},
     {AT(train, batch_size), INT(1, 65536, "auto"), OR_AUTO, COMPUTES,
-     .help =
-         "Samples a micro-batch; auto: the largest divisor of effective_batch_size that fits the device."},
+     .help = "Samples a micro-batch; auto: the largest divisor of effective_batch_size that fits the device."},
     {AT(train, effective_batch_size), INT(1, 1048576, "auto"), OR_AUTO, COMPUTES,
      .help = "Samples an optimizer step; auto: batch_size x gradient_accumulation_steps, or 8."},
     {AT(train, gradient_accumulation_steps), INT(1, 65536, "auto"), OR_AUTO, COMPUTES,
@@ -97,14 +91,11 @@ const cleat_key cleat_keys[] = {
      .help = "Factor on learning_rate: 1, r or sqrt(r), r = effective_batch_size / base_batch_size."},
     {AT(train, warmup_epochs), INT(0, 1e6, "0"), COMPUTES, .help = "Epochs of linear warm-up."},
     {AT(train, warmup_steps), INT(0, 1e9, "0"), COMPUTES, .help = "Or optimizer steps of it."},
-    {AT(train, warmup_start_lr), FLOAT(0, 10, "0"), COMPUTES,
-     .help = "Learning rate at the first step of it."},
-    {AT(train, schedule), CHOICE(schedules, "constant"), COMPUTES,
-     .help = "Learning rate after the warm-up."},
+    {AT(train, warmup_start_lr), FLOAT(0, 10, "0"), COMPUTES, .help = "Learning rate at the first step of it."},
+    {AT(train, schedule), CHOICE(schedules, "constant"), COMPUTES, .help = "Learning rate after the warm-up."},
     {AT(train, step_epochs), INT(1, 1e6, "none"), OR_NONE, COMPUTES,
      .help = "schedule = step: epochs from one decay to the next."},
-    {AT(train, step_gamma), FLOAT(1e-6, 1, "0.1"), COMPUTES,
-     .help = "schedule = step: the factor of a decay."},
+    {AT(train, step_gamma), FLOAT(1e-6, 1, "0.1"), COMPUTES, .help = "schedule = step: the factor of a decay."},
     {AT(train, min_learning_rate), FLOAT(0, 10, "0"), COMPUTES, .help = "Schedules do not fall below it."},
     {AT(train, precision), CHOICE(precisions, "auto"), COMPUTES,
      .help = "Storage of activations; this version trains in f32."},
@@ -115,8 +106,9 @@ const cleat_key cleat_keys[] = {
     {AT(train, weight_decay), FLOAT(0, 1, "0.01"), COMPUTES, .help = "AdamW: decoupled weight decay."},
     {AT(train, beta1), FLOAT(0, 0.999999, "0.9"), COMPUTES, .help = "AdamW: decay of the first moment."},
     {AT(train, beta2), FLOAT(0, 0.999999, "0.999"), COMPUTES, .help = "AdamW: decay of the second moment."},
-    {AT(train, eps), FLOAT(1e-16, 0.1, "1e-8"), COMPUTES,
-     .help = "AdamW: added to the root of the second moment."},
+    {AT(train, eps), FLOAT(1e-16, 0.1, "1e-8"), COMPUTES, .help = "AdamW: added to the root of the second moment."},
+    {AT(train, average_decay), FLOAT(1e-6, 0.9999, "none"), OR_NONE, COMPUTES,
+     .help = "Evaluate and save the running average of the parameters over epochs, with this decay an epoch."},
 
     {AT(loader, num_workers), INT(0, 256, "auto"), OR_AUTO,
      .help = "Threads that prepare batches; 0: the training thread does. The order of samples is the same."},
@@ -124,25 +116,20 @@ const cleat_key cleat_keys[] = {
     {AT(loader, prefetch_factor), INT(1, 64, "2"), .help = "Batches each worker prepares ahead."},
     {AT(loader, persistent_workers), BOOL("true"), .help = "Keep the threads from epoch to epoch."},
 
-    {AT(run, device), STRING(run.device, 1, "auto"),
-     .help = "auto, gpu, cpu, a number, or a part of its name."},
-    {AT(run, seed), INT(0, 9007199254740992, "1"), COMPUTES,
-     .help = "Of starting values, order, and dropout."},
+    {AT(run, device), STRING(run.device, 1, "auto"), .help = "auto, gpu, cpu, a number, or a part of its name."},
+    {AT(run, seed), INT(0, 9007199254740992, "1"), COMPUTES, .help = "Of starting values, order, and dropout."},
     {AT(run, out), STRING(run.out, 1, "auto"), .help = "Folder of the run; auto: runs/NAME-OF-THE-PROFILE."},
-    {AT(run, max_memory_usage), FLOAT(0.05, 1, "0.9"),
-     .help = "Part of the free device memory to plan with."},
+    {AT(run, max_memory_usage), FLOAT(0.05, 1, "0.9"), .help = "Part of the free device memory to plan with."},
     {AT(run, checkpoint_every_epochs), INT(1, 1e6, "1"), OR_NONE, .help = "Epochs between checkpoints."},
     {AT(run, checkpoint_every_minutes), INT(1, 1e6, "none"), OR_NONE, .help = "Minutes between checkpoints."},
     {AT(run, keep_checkpoints), INT(1, 1000, "3"), .help = "How many of the newest stay, besides the best."},
     {AT(run, evaluate_every_epochs), INT(1, 1e6, "1"), OR_NONE, .help = "Epochs between evaluations."},
     {AT(run, early_stopping_patience), INT(1, 1e6, "none"), OR_NONE,
      .help = "Stop after so many evaluations without a better metric."},
-    {AT(run, metric), STRING(run.metric, 1, "loss"), COMPUTES,
-     .help = "Decides which checkpoint is the best."},
+    {AT(run, metric), STRING(run.metric, 1, "loss"), COMPUTES, .help = "Decides which checkpoint is the best."},
     {AT(run, time_budget), DURATION(1, 3650.0 * DAY, "none"), OR_NONE,
      .help = "Stop in time, with a checkpoint, e.g. 30h or 1h30m."},
-    {AT(run, log_every_steps), INT(1, 1e6, "10"),
-     .help = "Optimizer steps between lines of the metrics log."},
+    {AT(run, log_every_steps), INT(1, 1e6, "10"), .help = "Optimizer steps between lines of the metrics log."},
     {.section = NULL, .name = NULL},
 };
 

@@ -27,12 +27,13 @@ typedef struct cleat_train_state {
     int64_t epoch;      /* epochs completed */
     int64_t step;       /* optimizer steps done */
     int64_t micro_step; /* micro-batches done */
-    int64_t position;   /* samples of the current epoch that are done, in its order */
+    int64_t position;   /* micro-batches of the current epoch that are done, in its order */
     uint64_t seed;
     bool has_best;
     double best_metric;
     int64_t best_step;
     int64_t stale_evaluations; /* evaluations since the best one: the early-stopping counter */
+    int64_t averaged_epochs;   /* epochs in the running average of the parameters, which then is the model */
     double time_used;          /* seconds of all processes of this run so far */
     int64_t metrics_records;   /* records of the metrics log that belong to it */
     char profile_hash[33];     /* cleat_profile_hash, or empty */

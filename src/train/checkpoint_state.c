@@ -98,6 +98,7 @@ static void add_state(cleat_text *text, const cleat_train_state *state, const cl
     cleat_text_add(text, ",\n");
     add_integer(text, "best_step", state->best_step);
     add_integer(text, "stale_evaluations", state->stale_evaluations);
+    add_integer(text, "averaged_epochs", state->averaged_epochs);
     cleat_text_add(text, "  \"time_used\": ");
     add_real(text, state->time_used);
     cleat_text_add(text, ",\n");
@@ -190,6 +191,7 @@ static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpo
            get_u64(from, "seed", 10, &state->seed) && get_real(from, "best_metric", &state->best_metric) &&
            get_integer(from, "best_step", &state->best_step) &&
            get_integer(from, "stale_evaluations", &state->stale_evaluations) &&
+           get_integer(from, "averaged_epochs", &state->averaged_epochs) &&
            get_real(from, "time_used", &state->time_used) &&
            get_integer(from, "metrics_records", &state->metrics_records) &&
            get_text(from, "profile_hash", state->profile_hash, sizeof state->profile_hash) && get_sums(from, state) &&

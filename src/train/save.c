@@ -5,17 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Host copies of parameters and both moments, and the tensors that describe them. */
+/* What is saved: the model (parameters, or their average), both moments, and where an average is the model also the parameters as trained. */
+enum { MODEL, MOMENT1, MOMENT2, TRAINED, COPIES };
+
+/* Host copies of them, and the tensors that describe them. */
 typedef struct snapshot {
-    float *flat[3];
-    cleat_st_tensor *tensors[3];
-    cleat_st_tensor *optim; /* both moments, renamed */
+    int copies; /* COPIES, or one less without an average */
+    float *flat[COPIES];
+    cleat_st_tensor *tensors[COPIES];
+    cleat_st_tensor *optim; /* all but the model, renamed */
+    size_t optim_count;
     char (*names)[CLEAT_NAME + 16];
     size_t count; /* parameters */
 } snapshot;
 
 static void snapshot_free(snapshot *copy) {
-    for (int k = 0; k < 3; ++k) {
+    for (int k = 0; k < COPIES; ++k) {
         cleat_free(copy->flat[k]);
         cleat_free(copy->tensors[k]);
     }
@@ -23,15 +28,18 @@ static void snapshot_free(snapshot *copy) {
     cleat_free(copy->names);
 }
 
-/* optim.safetensors holds NAME.moment1 and NAME.moment2. */
-static cleat_status snapshot_make(const cleat_session *session, snapshot *made, cleat_error *error) {
-    static const char *const suffix[3] = {"", ".moment1", ".moment2"};
+/* optim.safetensors holds NAME.moment1, NAME.moment2, and with an average NAME.trained. */
+static cleat_status snapshot_make(const cleat_trainer *trainer, snapshot *made, cleat_error *error) {
+    static const char *const suffix[COPIES] = {"", ".moment1", ".moment2", ".trained"};
+    const cleat_session *session = trainer->session;
     size_t count = cleat_store_count(session->store);
     made->count = count;
-    made->optim = cleat_alloc(2 * count, sizeof *made->optim);
-    made->names = cleat_alloc(2 * count, sizeof *made->names);
+    made->copies = cleat_average_is_on(&trainer->average) ? COPIES : COPIES - 1;
+    made->optim_count = (size_t)(made->copies - 1) * count;
+    made->optim = cleat_alloc(made->optim_count, sizeof *made->optim);
+    made->names = cleat_alloc(made->optim_count, sizeof *made->names);
     if (!made->optim || !made->names) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
-    for (int k = 0; k < 3; ++k) {
+    for (int k = 0; k < made->copies; ++k) {
         made->flat[k] = cleat_alloc((size_t)cleat_session_flat(session), sizeof(float));
         if (!made->flat[k]) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
         cleat_status status = cleat_session_tensors(session, made->flat[k], &made->tensors[k], error);
@@ -46,10 +54,29 @@ static cleat_status snapshot_make(const cleat_session *session, snapshot *made, 
     return CLEAT_OK;
 }
 
-static cleat_status read_device(cleat_session *session, snapshot *copy, cleat_error *error) {
-    cleat_status status = CLEAT_OK;
-    for (int k = 0; k < 3 && status == CLEAT_OK; ++k)
-        status = cleat_session_read_flat(session, k, copy->flat[k], error);
+/* The copy that holds the parameters training goes on from. */
+static float *trained_copy(const snapshot *copy) {
+    return copy->flat[copy->copies == COPIES ? TRAINED : MODEL];
+}
+
+static cleat_status read_device(cleat_trainer *trainer, snapshot *copy, cleat_error *error) {
+    cleat_session *session = trainer->session;
+    size_t bytes = (size_t)cleat_session_flat(session) * sizeof(float);
+    cleat_status status = cleat_session_read_flat(session, 0, trained_copy(copy), error);
+    if (status == CLEAT_OK) status = cleat_session_read_flat(session, 1, copy->flat[MOMENT1], error);
+    if (status == CLEAT_OK) status = cleat_session_read_flat(session, 2, copy->flat[MOMENT2], error);
+    if (status == CLEAT_OK && copy->copies == COPIES)
+        memcpy(copy->flat[MODEL], trainer->average.epochs ? trainer->average.mean : copy->flat[TRAINED], bytes);
+    return status;
+}
+
+static cleat_status write_device(cleat_trainer *trainer, const snapshot *copy, cleat_error *error) {
+    cleat_session *session = trainer->session;
+    cleat_status status = cleat_session_write_flat(session, 0, trained_copy(copy), error);
+    if (status == CLEAT_OK) status = cleat_session_write_flat(session, 1, copy->flat[MOMENT1], error);
+    if (status == CLEAT_OK) status = cleat_session_write_flat(session, 2, copy->flat[MOMENT2], error);
+    if (status == CLEAT_OK && copy->copies == COPIES)
+        memcpy(trainer->average.mean, copy->flat[MODEL], (size_t)cleat_session_flat(session) * sizeof(float));
     return status;
 }
 
@@ -57,17 +84,18 @@ cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *
     snapshot copy = {0};
     cleat_settings settings;
     cleat_model_settings(trainer->profile, &settings);
-    cleat_status status = snapshot_make(trainer->session, &copy, error);
-    if (status == CLEAT_OK) status = read_device(trainer->session, &copy, error);
+    cleat_status status = snapshot_make(trainer, &copy, error);
+    if (status == CLEAT_OK) status = read_device(trainer, &copy, error);
     if (status == CLEAT_OK) status = cleat_metrics_log_sync(trainer->log, error);
     if (status == CLEAT_OK) {
+        trainer->state.averaged_epochs = trainer->average.epochs;
         trainer->state.metrics_records = cleat_metrics_log_records(trainer->log);
         trainer->state.time_used = trainer->resumed_time + cleat_seconds() - trainer->started;
         cleat_checkpoint_content content = {.state = &trainer->state,
                                             .model = copy.tensors[0],
                                             .model_count = copy.count,
                                             .optim = copy.optim,
-                                            .optim_count = 2 * copy.count,
+                                            .optim_count = copy.optim_count,
                                             .settings = settings.items,
                                             .settings_count = settings.count};
         status =
@@ -102,13 +130,13 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
     snapshot copy = {0};
     cleat_status status = cleat_checkpoint_open_last(trainer->folder, &checkpoint, error);
     if (status == CLEAT_OK) status = check_same_run(trainer, checkpoint, error);
-    if (status == CLEAT_OK) status = snapshot_make(trainer->session, &copy, error);
+    if (status == CLEAT_OK) status = snapshot_make(trainer, &copy, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->model, copy.tensors[0], copy.count, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->optim, copy.optim, 2 * copy.count, error);
-    for (int k = 0; k < 3 && status == CLEAT_OK; ++k)
-        status = cleat_session_write_flat(trainer->session, k, copy.flat[k], error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->optim, copy.optim, copy.optim_count, error);
+    if (status == CLEAT_OK) status = write_device(trainer, &copy, error);
     if (status == CLEAT_OK) {
         trainer->state = checkpoint->state;
+        trainer->average.epochs = trainer->state.averaged_epochs;
         trainer->ring_read = trainer->state.step;
         trainer->resumed_time = trainer->state.time_used;
         cleat_log(CLEAT_LOG_INFO, "resumed from %s: epoch %lld, step %lld", checkpoint->folder,

@@ -125,6 +125,8 @@ cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
     if (status == CLEAT_OK) status = open_update_stagings(trainer, error);
     if (status == CLEAT_OK) status = count_steps(trainer, error);
     if (status == CLEAT_OK) trainer->resolved.loader.num_workers = cleat_feed_workers(trainer->feed);
+    if (status == CLEAT_OK)
+        status = cleat_average_open(&trainer->average, trainer->session, trainer->profile->train.average_decay, error);
     if (status == CLEAT_OK) status = start_or_resume(trainer, error);
     if (status == CLEAT_OK) status = open_log(trainer, error);
     if (status != CLEAT_OK) return status;
@@ -137,6 +139,7 @@ cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
 
 void cleat_trainer_close(cleat_trainer *trainer) {
     cleat_metrics_log_close(trainer->log);
+    cleat_average_close(&trainer->average);
     cleat_feed_close(trainer->feed);
     for (int i = 0; i < CLEAT_UPDATE_STAGINGS; ++i) cleat_staging_destroy(trainer->updates[i]);
     cleat_session_destroy(trainer->session);

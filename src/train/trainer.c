@@ -172,7 +172,7 @@ static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
     if (status != CLEAT_OK) return status;
     trainer->state.position = 0;
     ++trainer->state.epoch;
-    return CLEAT_OK;
+    return cleat_average_add(&trainer->average, trainer->session, error);
 }
 
 /* --- evaluation
@@ -202,8 +202,11 @@ static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_figures *
 
 static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *error) {
     cleat_figures figures;
-    cleat_status status = cleat_evaluate_samples(trainer->session, trainer->feed, trainer->dataset, trainer->val,
-                                                 trainer->val_count, &figures, error);
+    cleat_status status = cleat_average_show(&trainer->average, trainer->session, error);
+    if (status == CLEAT_OK)
+        status = cleat_evaluate_samples(trainer->session, trainer->feed, trainer->dataset, trainer->val,
+                                        trainer->val_count, &figures, error);
+    if (status == CLEAT_OK) status = cleat_average_hide(&trainer->average, trainer->session, error);
     if (status == CLEAT_OK) status = log_evaluation(trainer, &figures, error);
     if (status != CLEAT_OK) return status;
     double metric = cleat_figures_get(&figures, trainer->profile->run.metric);

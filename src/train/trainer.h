@@ -2,6 +2,7 @@
 #ifndef CLEAT_SRC_TRAINER_H
 #define CLEAT_SRC_TRAINER_H
 
+#include "train/average.h"
 #include "train/checkpoint.h"
 #include "train/feed.h"
 #include "train/metrics_log.h"
@@ -32,6 +33,7 @@ typedef struct cleat_trainer {
     int64_t steps_per_epoch; /* optimizer steps; the last window may be shorter */
     cleat_schedule schedule;
     cleat_train_state state;
+    cleat_average average;
     int64_t ring_read; /* steps whose figures have been taken from the ring */
     cleat_metrics_log *log;
     cleat_progress progress;

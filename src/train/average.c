@@ -1,0 +1,44 @@
+/* Averaging the parameters over epochs, on the host: once an epoch, a copy of the parameters is read. */
+#include "train/average.h"
+
+#include "core/memory.h"
+
+cleat_status cleat_average_open(cleat_average *average, const cleat_session *session, double decay,
+                                cleat_error *error) {
+    *average = (cleat_average){.decay = decay, .elements = cleat_session_flat(session)};
+    if (decay <= 0) return CLEAT_OK;
+    average->mean = cleat_alloc((size_t)average->elements, sizeof *average->mean);
+    average->trained = cleat_alloc((size_t)average->elements, sizeof *average->trained);
+    if (average->mean && average->trained) return CLEAT_OK;
+    cleat_average_close(average);
+    return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to average %lld parameters", (long long)average->elements);
+}
+
+void cleat_average_close(cleat_average *average) {
+    cleat_free(average->mean);
+    cleat_free(average->trained);
+    *average = (cleat_average){0};
+}
+
+cleat_status cleat_average_add(cleat_average *average, cleat_session *session, cleat_error *error) {
+    if (!cleat_average_is_on(average)) return CLEAT_OK;
+    cleat_status status = cleat_session_read_flat(session, 0, average->trained, error);
+    if (status != CLEAT_OK) return status;
+    double n = (double)average->epochs, early = (1 + n) / (10 + n);
+    double keep = average->epochs == 0 ? 0 : average->decay < early ? average->decay : early;
+    for (int64_t i = 0; i < average->elements; ++i)
+        average->mean[i] = (float)(keep * average->mean[i] + (1 - keep) * average->trained[i]);
+    ++average->epochs;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_average_show(cleat_average *average, cleat_session *session, cleat_error *error) {
+    if (!cleat_average_is_on(average) || average->epochs == 0) return CLEAT_OK;
+    cleat_status status = cleat_session_read_flat(session, 0, average->trained, error);
+    return status == CLEAT_OK ? cleat_session_write_flat(session, 0, average->mean, error) : status;
+}
+
+cleat_status cleat_average_hide(cleat_average *average, cleat_session *session, cleat_error *error) {
+    if (!cleat_average_is_on(average) || average->epochs == 0) return CLEAT_OK;
+    return cleat_session_write_flat(session, 0, average->trained, error);
+}

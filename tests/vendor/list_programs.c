@@ -1,0 +1,262 @@
+/* Writes every program a run can ask a device for, as one file each, ready for any OpenCL compiler: the source as
+ * the host puts it together, behind the build options as #define lines. No device is needed: graphs and launches
+ * are made for facts of a device that is not there.
+ *
+ *   list_programs FOLDER [profiles]
+ *
+ * FOLDER gets gpu/NAME.cl and cpu/NAME.cl, and programs.tsv: shape, file of cl/, program, kernel, local size, for
+ * each kernel that is launched from each. "profiles": only what the models of profiles/ ask for, without
+ * the sweep over other widths and head sizes. All variants that serve a node count, not only the first.
+ * tools/vendor_check.sh runs it. */
+#include "cleat/models.h"
+#include "cleat/ops.h"
+#include "core/memory.h"
+#include "device/programs.h"
+#include "graph/graph.h"
+#include "graph/launch.h"
+#include "nn/transformer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { NAME = 512, MOST_PROGRAMS = 4096 };
+
+typedef struct shape {
+    const char *name;
+    cleat_device_facts facts;
+} shape;
+
+/* A card's units decide how products are cut into tiles: a small card and a large one. */
+static const shape shapes[] = {
+#define COMMON                                                                                                         \
+    .name = "nowhere", .memory_total = 1LL << 36, .max_allocation = 1LL << 34, .alignment = 256,                       \
+    .local_memory = 32768, .max_work_group = 256, .pci_bus = -1
+    {"gpu", {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .lanes = 4, .compute_units = 16}},
+    {"gpu", {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .lanes = 4, .compute_units = 132}},
+    {"cpu", {COMMON, .kind = CLEAT_DEVICE_CPU, .work_group = 1, .lanes = 16, .compute_units = 2}},
+    {"cpu", {COMMON, .kind = CLEAT_DEVICE_CPU, .work_group = 1, .lanes = 16, .compute_units = 64}},
+};
+
+typedef struct listing {
+    const char *folder;
+    FILE *table;
+    char *seen[MOST_PROGRAMS]; /* lines of the table, without the local size */
+    size_t seen_count;
+    const shape *shape;
+} listing;
+
+static void stop(const char *what, const cleat_error *error) {
+    fprintf(stderr, "list_programs: %s%s%s\n", what, error ? ": " : "", error ? error->text : "");
+    exit(1);
+}
+
+static void must(cleat_status status, const char *what, const cleat_error *error) {
+    if (status != CLEAT_OK) stop(what, error);
+}
+
+/* --- programs --- */
+
+/* "linear-F32-TRANS_A0-TRANS_B1": the file's stem, the storage type, the op's own options. */
+static void name_program(const cleat_launch *launch, char name[NAME]) {
+    const char *dot = strchr(launch->file, '.');
+    size_t used = (size_t)snprintf(name, NAME, "%.*s", (int)(dot - launch->file), launch->file);
+    char options[CLEAT_OPTIONS];
+    snprintf(options, sizeof options, "%s", launch->options);
+    for (char *save, *word = strtok_r(options, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        if (strncmp(word, "-DWG=", 5) == 0 || strncmp(word, "-DVEC=", 6) == 0) continue;
+        const char *from = strncmp(word, "-DSTORAGE_", 10) == 0 ? word + 10 : word + 2;
+        name[used++] = '-';
+        for (; *from && used + 2 < NAME; ++from)
+            if (*from != '=') name[used++] = *from;
+    }
+    name[used] = 0;
+}
+
+static void write_program(const listing *list, const cleat_launch *launch, const char *name) {
+    char path[2 * NAME], options[CLEAT_OPTIONS], *source = NULL;
+    cleat_error error = {0};
+    must(cleat_kernel_source(launch->file, &source, &error), launch->file, &error);
+    snprintf(path, sizeof path, "%s/%s/%s.cl", list->folder, list->shape->name, name);
+    FILE *file = fopen(path, "w");
+    if (!file) stop(path, NULL);
+    snprintf(options, sizeof options, "%s", launch->options);
+    for (char *save, *word = strtok_r(options, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        char *equals = strchr(word, '=');
+        if (equals) *equals = ' ';
+        fprintf(file, "#define %s%s\n", word + 2, equals ? "" : " 1");
+    }
+    fputs(source, file);
+    if (fclose(file)) stop(path, NULL);
+    cleat_free(source);
+}
+
+/* False where the line was there already. */
+static bool remember(listing *list, const char *line) {
+    for (size_t i = 0; i < list->seen_count; ++i)
+        if (strcmp(list->seen[i], line) == 0) return false;
+    if (list->seen_count == MOST_PROGRAMS) stop("more programs than expected", NULL);
+    if (!(list->seen[list->seen_count++] = strdup(line))) stop("no memory", NULL);
+    return true;
+}
+
+static void list_launch(listing *list, const cleat_launch *launch) {
+    char name[NAME], line[2 * NAME];
+    name_program(launch, name);
+    snprintf(line, sizeof line, "%s\t%s\t%s", list->shape->name, launch->file, name);
+    if (remember(list, line)) write_program(list, launch, name);
+    size_t local = 1;
+    for (int i = 0; i < launch->dims; ++i) local *= launch->local[i];
+    snprintf(line + strlen(line), sizeof line - strlen(line), "\t%s\t%zu", launch->kernel, local);
+    if (remember(list, line)) fprintf(list->table, "%s\n", line);
+}
+
+static void list_node(listing *list, const cleat_node *node) {
+    const cleat_device_facts *facts = &list->shape->facts;
+    for (const cleat_variant *v = node->op->variants; v && v->name; ++v) {
+        cleat_binder binder;
+        cleat_error error = {0};
+        if (v->refuse && v->refuse(node, facts)) continue;
+        cleat_binder_init(&binder, facts);
+        must(v->bind(node, facts, &binder, &error), node->name, &error);
+        must(binder.error.status, node->name, &binder.error);
+        for (size_t i = 0; i < binder.count; ++i)
+            if (binder.launches[i].kind == CLEAT_LAUNCH_KERNEL) list_launch(list, &binder.launches[i]);
+        cleat_binder_clear(&binder);
+    }
+}
+
+static void list_graph(listing *list, const cleat_graph *graph) {
+    cleat_error error = {0};
+    must(cleat_graph_status(graph, &error), "graph", &error);
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; ++s) {
+        list->shape = &shapes[s];
+        for (size_t i = 0; i < graph->node_count; ++i) list_node(list, graph->nodes[i]);
+    }
+}
+
+/* --- what the profiles ask for --- */
+
+static const int64_t batches[][2] = {{1, 33}, {4, 300}, {48, 1200}}; /* B, L */
+
+static void build_update(cleat_graph *graph) {
+    int64_t eight = 8, one = 1, terms = 10, ring[2] = {64, 11};
+    cleat_tensor *norm = cleat_grad_norm(graph);
+    cleat_adamw(graph, cleat_input(graph, "hyper", CLEAT_F32, 1, &eight), norm);
+    cleat_report(graph, cleat_state(graph, "terms", CLEAT_F32, 1, &terms), norm,
+                 cleat_input(graph, "slot", CLEAT_I32, 1, &one), cleat_state(graph, "ring", CLEAT_F32, 2, ring));
+}
+
+static void list_profile(listing *list, const char *path, const char *assignment) {
+    const char *const assignments[] = {assignment};
+    cleat_profile *profile = NULL;
+    cleat_model *model = NULL;
+    cleat_error error = {0};
+    must(cleat_profile_load(path, assignments, assignment != NULL, &profile, &error), path, &error);
+    must(cleat_model_create(profile, &model, &error), path, &error);
+    cleat_store *store = NULL;
+    must(cleat_store_create(&store, &error), path, &error);
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; ++b)
+        for (cleat_mode mode = CLEAT_MODE_TRAIN; mode <= CLEAT_MODE_PREDICT; ++mode) {
+            cleat_graph *graph = NULL;
+            cleat_model_graph built;
+            must(cleat_graph_create(store, path, &graph, &error), path, &error);
+            cleat_model_build(model, graph, mode, batches[b][0], batches[b][1], &built);
+            list_graph(list, graph);
+            cleat_graph_destroy(graph);
+        }
+    cleat_graph *update = NULL;
+    must(cleat_graph_create(store, "update", &update, &error), path, &error);
+    build_update(update);
+    list_graph(list, update);
+    cleat_graph_destroy(update);
+    cleat_store_destroy(store);
+    cleat_model_destroy(model);
+    cleat_profile_destroy(profile);
+}
+
+/* --- the encoder in any storage type and size --- */
+
+typedef struct sizes {
+    int64_t width, heads, d_ff, vocabulary;
+} sizes;
+
+static cleat_tensor *structure_losses(cleat_graph *graph, cleat_tensor *x, cleat_tensor *frames, int64_t batch,
+                                      int64_t length, cleat_tensor *lengths) {
+    int64_t row[2] = {batch, length}, point[3] = {batch, length, 3}, scale_shape[2] = {1, batch};
+    cleat_structure truth = {.coords = cleat_input(graph, "coords", CLEAT_F32, 3, point),
+                             .mask = cleat_input(graph, "mask", CLEAT_F32, 2, row),
+                             .lengths = lengths,
+                             .partner = cleat_input(graph, "partner", CLEAT_I32, 2, row)};
+    cleat_tensor *scale = cleat_input(graph, "scale", CLEAT_F32, 2, scale_shape);
+    cleat_tensor *loss = cleat_frame_loss(graph, x, frames, &truth, scale, 0);
+    for (int kind = CLEAT_LOSS_DISTANCE; kind <= CLEAT_LOSS_BASE_PAIR; ++kind) {
+        cleat_structure_loss_spec spec = {
+            .kind = (cleat_structure_loss_kind)kind, .lower = 1.0f, .upper = 2.0f, .eps = 1e-4f};
+        cleat_tensor *value = cleat_structure_loss(graph, &spec, x, &truth, scale);
+        loss = cleat_sum(graph, (cleat_tensor *[]){loss, value}, 2);
+    }
+    return loss;
+}
+
+static void build_encoder(cleat_graph *graph, sizes s, cleat_dtype storage, bool dropout, int64_t batch,
+                          int64_t length) {
+    cleat_transformer encoder = {s.width, s.heads, 1, s.d_ff, dropout ? 0.1f : 0.0f, storage};
+    int64_t row[2] = {batch, length}, four = 4, one = 1;
+    cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
+    cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch);
+    cleat_tensor *rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
+    cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, s.vocabulary, &encoder);
+    x = cleat_positions(graph, x, s.width % 4 == 0 ? lengths : NULL);
+    if (dropout) x = cleat_dropout(graph, x, rng, encoder.dropout);
+    x = cleat_nn_encoder(graph, x, lengths, rng, &encoder);
+    cleat_tensor *frames = NULL;
+    x = cleat_rigid_chain(graph, cleat_nn_linear_zero(graph, "head", x, 6), lengths, &frames);
+    cleat_tensor *loss = structure_losses(graph, x, frames, batch, length, lengths);
+    cleat_backward(graph, loss, cleat_input(graph, "seed", CLEAT_F32, 1, &one));
+}
+
+static void list_encoder(listing *list, sizes s, cleat_dtype storage) {
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; ++b)
+        for (int dropout = 0; dropout < 2; ++dropout) {
+            cleat_store *store = NULL;
+            cleat_graph *graph = NULL;
+            cleat_error error = {0};
+            must(cleat_store_create(&store, &error), "store", &error);
+            must(cleat_graph_create(store, "encoder", &graph, &error), "graph", &error);
+            build_encoder(graph, s, storage, dropout, batches[b][0], batches[b][1]);
+            list_graph(list, graph);
+            cleat_graph_destroy(graph);
+            cleat_store_destroy(store);
+        }
+}
+
+int main(int argc, char **argv) {
+    static const sizes models[] = {{256, 8, 1024, 5}, {96, 6, 384, 5}}; /* rna.ini, rna_small.ini */
+    static const sizes sweep[] = {{64, 8, 256, 30}, {34, 2, 17, 8}, {192, 3, 768, 30}, {768, 6, 3072, 30}};
+    static listing list;
+    char path[NAME];
+    if (argc < 2) stop("usage: list_programs FOLDER [profiles]", NULL);
+    list.folder = argv[1];
+    mkdir(list.folder, 0777);
+    for (int i = 0; i < 2; ++i) {
+        snprintf(path, sizeof path, "%s/%s", list.folder, i ? "cpu" : "gpu");
+        mkdir(path, 0777);
+    }
+    snprintf(path, sizeof path, "%s/programs.tsv", list.folder);
+    if (!(list.table = fopen(path, "w"))) stop(path, NULL);
+
+    list_profile(&list, CLEAT_SOURCE_DIR "/profiles/rna.ini", NULL);
+    list_profile(&list, CLEAT_SOURCE_DIR "/profiles/rna.ini", "model.head=absolute");
+    list_profile(&list, CLEAT_SOURCE_DIR "/profiles/rna_small.ini", NULL);
+    list_profile(&list, CLEAT_SOURCE_DIR "/profiles/rna_memorise.ini", NULL);
+    bool all = argc < 3 || strcmp(argv[2], "profiles") != 0;
+    for (cleat_dtype storage = CLEAT_F32; storage <= CLEAT_BF16; ++storage) {
+        for (size_t i = 0; i < sizeof models / sizeof *models; ++i) list_encoder(&list, models[i], storage);
+        for (size_t i = 0; all && i < sizeof sweep / sizeof *sweep; ++i) list_encoder(&list, sweep[i], storage);
+    }
+    if (fclose(list.table)) stop("programs.tsv", NULL);
+    for (size_t i = 0; i < list.seen_count; ++i) free(list.seen[i]);
+    return 0;
+}
