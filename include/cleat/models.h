@@ -34,8 +34,8 @@ CLEAT_API int cleat_model_metrics(const cleat_model *model);
 CLEAT_API const char *cleat_model_metric(const cleat_model *model, int metric);
 CLEAT_API bool cleat_model_metric_rises(const cleat_model *model, int metric); /* higher is better */
 
-/* Opens the data the model learns from or (labelled false) predicts for. */
-CLEAT_API cleat_status cleat_model_open_data(const cleat_model *model, const char *path, bool labelled,
+/* Opens the data the model learns from (with what the profile adds to them), is evaluated on, or predicts for. */
+CLEAT_API cleat_status cleat_model_open_data(const cleat_model *model, const char *path, cleat_mode mode,
                                              cleat_dataset **dataset, cleat_error *error);
 
 /* What a built graph offers. Inputs carry the names of the dataset's fields, and besides

@@ -72,6 +72,7 @@ typedef struct cleat_profile {
         double val_fraction;    /* of the samples, where the data name no split */
         cleat_int_list buckets; /* padded lengths, ascending */
         int64_t limit;          /* train on the first so many samples; CLEAT_NONE: all */
+        int64_t generated;      /* molecules made here that are added to the training samples; CLEAT_NONE: no */
         double mutation, crop;  /* part of the training samples changed so */
     } data;
     struct { /* weights of the terms */

@@ -71,27 +71,25 @@ typedef struct window {
 
 /* What of a chain makes the sample: all that fits max_length, or in training now and then a shorter stretch.
  */
-static window window_of(const rna_dataset *rna, const rna_chain *chain, size_t sample,
-                        const cleat_draw *draw) {
+static window window_of(const rna_dataset *rna, const rna_chain *chain, size_t sample, const cleat_draw *draw) {
     window w = {.start = 0, .length = rna_length(&rna->base, sample)};
     if (!draw) return w;
     cleat_random random = cleat_random_stream(draw->seed ^ CROP_SEED, draw->epoch, (uint32_t)sample);
     if (w.length > SHORTEST_CROP && cleat_random_uniform(&random) < rna->crop)
         w.length = SHORTEST_CROP + cleat_random_below(&random, (uint32_t)(w.length - SHORTEST_CROP + 1));
-    if (chain->length > w.length)
-        w.start = cleat_random_below(&random, (uint32_t)(chain->length - w.length + 1));
+    if (chain->length > w.length) w.start = cleat_random_below(&random, (uint32_t)(chain->length - w.length + 1));
     return w;
 }
 
-static void vary(const rna_dataset *rna, size_t sample, const cleat_draw *draw, const int32_t *partner,
-                 int64_t n, int32_t *tokens) {
+static void vary(const rna_dataset *rna, size_t sample, const cleat_draw *draw, const int32_t *partner, int64_t n,
+                 int32_t *tokens) {
     if (!draw || rna->mutation <= 0) return;
     cleat_random random = cleat_random_stream(draw->seed ^ VARY_SEED, draw->epoch, (uint32_t)sample);
     if (cleat_random_uniform(&random) < rna->mutation) cleat_rna_vary(&random, partner, n, tokens);
 }
 
-static cleat_status rna_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
-                             const cleat_draw *draw, void *const *slots, cleat_error *error) {
+static cleat_status rna_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
+                             void *const *slots, cleat_error *error) {
     (void)length;
     (void)error;
     const rna_dataset *rna = (const rna_dataset *)dataset;
@@ -150,8 +148,8 @@ static cleat_split hashed_split(const char *id, const cleat_rna_options *options
 }
 
 /* Counts what is left out; true when the chain is used. */
-static bool use_chain(const cleat_rna_set *set, const cleat_rna_entry *entry,
-                      const cleat_rna_options *options, cleat_rna_summary *summary) {
+static bool use_chain(const cleat_rna_set *set, const cleat_rna_entry *entry, const cleat_rna_options *options,
+                      cleat_rna_summary *summary) {
     size_t known = 0;
     for (size_t i = 0; i < entry->length; ++i) known += set->residues[entry->first + i].known;
     if (options->structures && !known) {
@@ -195,14 +193,13 @@ static cleat_status copy_chain(rna_dataset *rna, const cleat_rna_set *set, const
 }
 
 static void log_summary(const char *path, const cleat_rna_options *options, const cleat_rna_summary *s) {
-    cleat_log(CLEAT_LOG_INFO,
-              "%s: %zu chains, %zu residues (%zu without coordinates, %zu unknown bases, %zu paired)", path,
-              s->chains, s->residues, s->missing, s->unknown, s->paired);
+    cleat_log(CLEAT_LOG_INFO, "%s: %zu chains, %zu residues (%zu without coordinates, %zu unknown bases, %zu paired)",
+              path, s->chains, s->residues, s->missing, s->unknown, s->paired);
     if (s->skipped)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu chains have no coordinates and are left out", path, s->skipped);
     if (s->shorter)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu chains are shorter than %lld and are left out", path,
-                  s->shorter, (long long)options->min_length);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu chains are shorter than %lld and are left out", path, s->shorter,
+                  (long long)options->min_length);
     if (s->longer)
         cleat_log(CLEAT_LOG_WARNING,
                   "%s: %zu chains are longer than %lld: training takes random windows of them, evaluation "
@@ -227,15 +224,14 @@ static cleat_status make_dataset(const char *path, const cleat_rna_set *set, con
     rna->mask = cleat_alloc(set->residue_count, sizeof *rna->mask);
     rna->partners = cleat_alloc(set->residue_count, sizeof *rna->partners);
     if (!rna->chains || !rna->letters || !rna->coords || !rna->mask || !rna->partners)
-        status =
-            cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu residues", path, set->residue_count);
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu residues", path, set->residue_count);
     for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i)
         if (use_chain(set, &set->chains[i], options, &rna->summary))
             status = copy_chain(rna, set, &set->chains[i], options, error);
     if (status == CLEAT_OK && !rna->base.count)
         status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                            "%s: no chain can be used: %zu have no coordinates, %zu are shorter than %lld",
-                            path, rna->summary.skipped, rna->summary.shorter, (long long)options->min_length);
+                            "%s: no chain can be used: %zu have no coordinates, %zu are shorter than %lld", path,
+                            rna->summary.skipped, rna->summary.shorter, (long long)options->min_length);
     if (status != CLEAT_OK) {
         rna_destroy(&rna->base);
         return status;
@@ -271,12 +267,10 @@ static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, clea
     char path[4096];
     cleat_status status = CLEAT_OK;
     int count = scandir(folder, &entries, is_pdb_entry, by_name);
-    if (count < 0)
-        return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot list the folder: %s", folder, strerror(errno));
+    if (count < 0) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot list the folder: %s", folder, strerror(errno));
     if (!count)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                            "%s: neither sequences.csv (with labels.csv) nor any *.pdb file in this folder",
-                            folder);
+                            "%s: neither sequences.csv (with labels.csv) nor any *.pdb file in this folder", folder);
     size_t without_rna = 0;
     for (int i = 0; i < count && status == CLEAT_OK; ++i) {
         if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name) >= sizeof path) {
@@ -306,8 +300,7 @@ static cleat_status read_folder(const char *folder, const cleat_rna_options *opt
     if (cleat_file_exists(labels)) return cleat_rna_read_labels(labels, set, error);
     if (!options->structures) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                      "%s: is missing beside sequences.csv; training and evaluation need its coordinates",
-                      labels);
+                      "%s: is missing beside sequences.csv; training and evaluation need its coordinates", labels);
 }
 
 static cleat_status read_any(const char *path, const cleat_rna_options *options, cleat_rna_set *set,
@@ -325,8 +318,7 @@ static cleat_status read_any(const char *path, const cleat_rna_options *options,
     if (!fasta && !csv)
         return cleat_fail(
             error, CLEAT_ERR_NOT_SUPPORTED,
-            "%s: RNA is read from a folder, .pdb, .ent, .fasta, .fa, .fna, .txt (FASTA) or .csv (sequences)",
-            path);
+            "%s: RNA is read from a folder, .pdb, .ent, .fasta, .fa, .fna, .txt (FASTA) or .csv (sequences)", path);
     if (options->structures)
         return cleat_fail(
             error, CLEAT_ERR_NOT_SUPPORTED,
@@ -338,16 +330,15 @@ static cleat_status read_any(const char *path, const cleat_rna_options *options,
 
 static cleat_status check_options(const cleat_rna_options *options, cleat_error *error) {
     double val = options->val_fraction, test = options->test_fraction;
-    if (options->min_length < 1 || options->max_length < options->min_length ||
-        options->max_length > INT32_MAX)
+    if (options->min_length < 1 || options->max_length < options->min_length || options->max_length > INT32_MAX)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "chain lengths from %lld to %lld make no sense",
                           (long long)options->min_length, (long long)options->max_length);
     if (!(val >= 0 && test >= 0 && val + test <= 1))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "val_fraction %g and test_fraction %g must lie in 0..1 together", val, test);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "val_fraction %g and test_fraction %g must lie in 0..1 together",
+                          val, test);
     if (!(options->mutation >= 0 && options->mutation <= 1 && options->crop >= 0 && options->crop <= 1))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "mutation %g and crop %g must lie in 0..1",
-                          options->mutation, options->crop);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "mutation %g and crop %g must lie in 0..1", options->mutation,
+                          options->crop);
     return CLEAT_OK;
 }
 
@@ -361,6 +352,7 @@ cleat_status cleat_rna_open(const char *path, const cleat_rna_options *options, 
     cleat_rna_set set = {0};
     cleat_status status = check_options(&chosen, error);
     if (status == CLEAT_OK) status = read_any(path, &chosen, &set, error);
+    if (status == CLEAT_OK) status = cleat_rna_set_generate(&set, chosen.generated, error);
     if (status == CLEAT_OK) status = make_dataset(path, &set, &chosen, dataset, error);
     cleat_rna_set_free(&set);
     return status;
@@ -374,8 +366,7 @@ static const rna_dataset *as_rna(const cleat_dataset *dataset, size_t sample) {
 
 const char *cleat_rna_sequence(const cleat_dataset *dataset, size_t sample) {
     const rna_dataset *rna = as_rna(dataset, sample);
-    return rna ? rna->letters + rna->chains[sample].first + sample
-               : NULL; /* `sample` zero bytes lie before it */
+    return rna ? rna->letters + rna->chains[sample].first + sample : NULL; /* `sample` zero bytes lie before it */
 }
 
 int64_t cleat_rna_chain_length(const cleat_dataset *dataset, size_t sample) {

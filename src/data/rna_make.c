@@ -105,8 +105,7 @@ static void make_hairpin(molecule *m, cleat_random *random, const cleat_rna_make
         set_atom(m->coords[0], stem + r, loop_xyz + 3 * r);
     }
     /* The ends of the loop must not pair, or the sequence would not tell where the stem ends. */
-    while (can_pair(sequence[stem], sequence[stem + loop - 1]))
-        sequence[stem + loop - 1] = draw_loop_base(random);
+    while (can_pair(sequence[stem], sequence[stem + loop - 1])) sequence[stem + loop - 1] = draw_loop_base(random);
     sequence[length] = 0;
 }
 
@@ -131,8 +130,7 @@ static void make_molecule(molecule *m, size_t index, uint32_t attempt, const cle
     cleat_random random = cleat_random_stream(options->seed ^ MAKE_SEED, (uint32_t)index, attempt);
     /* Which kind comes from the index, so that redrawing a sequence that was there does not favour one of
      * them. */
-    double part = (double)(index + 1) * options->duplex_fraction,
-           before = (double)index * options->duplex_fraction;
+    double part = (double)(index + 1) * options->duplex_fraction, before = (double)index * options->duplex_fraction;
     if (floor(part) > floor(before)) {
         make_duplex(m, &random, options);
         for (int c = 0; c < 2; ++c) snprintf(m->id[c], ID_BYTES, "DUP%05zu_%c", index + 1, 'A' + c);
@@ -144,8 +142,8 @@ static void make_molecule(molecule *m, size_t index, uint32_t attempt, const cle
 }
 
 /* Draws molecule `index` until none of its sequences is in the set: so none is on two sides of the split. */
-static cleat_status draw_distinct(molecule *m, size_t index, const cleat_rna_make *options,
-                                  cleat_names *sequences, cleat_error *error) {
+static cleat_status draw_distinct(molecule *m, size_t index, const cleat_rna_make *options, cleat_names *sequences,
+                                  cleat_error *error) {
     for (uint32_t attempt = 0; attempt < MAX_TRIES; ++attempt) {
         uint32_t earlier;
         make_molecule(m, index, attempt, options);
@@ -157,18 +155,16 @@ static cleat_status draw_distinct(molecule *m, size_t index, const cleat_rna_mak
             status = cleat_names_add(sequences, m->sequence[c], (uint32_t)index, error);
         return status;
     }
-    return cleat_fail(
-        error, CLEAT_ERR_ARGUMENT,
-        "no %zu different molecules with stems of %d to %d pairs; make fewer, or allow longer stems",
-        options->count, options->stem_min, options->stem_max);
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                      "no %zu different molecules with stems of %d to %d pairs; make fewer, or allow longer stems",
+                      options->count, options->stem_min, options->stem_max);
 }
 
 static cleat_split split_of(size_t index, const cleat_rna_make *options) {
     cleat_random random = cleat_random_stream(options->seed ^ SPLIT_SEED, (uint32_t)index, 0);
     double place_in_split = cleat_random_uniform(&random);
     if (place_in_split < options->test_fraction) return CLEAT_SPLIT_TEST;
-    return place_in_split < options->test_fraction + options->val_fraction ? CLEAT_SPLIT_VAL
-                                                                           : CLEAT_SPLIT_TRAIN;
+    return place_in_split < options->test_fraction + options->val_fraction ? CLEAT_SPLIT_VAL : CLEAT_SPLIT_TRAIN;
 }
 
 static cleat_status write_pdb(const char *folder, const molecule *m, cleat_error *error) {
@@ -185,25 +181,51 @@ static cleat_status write_pdb(const char *folder, const molecule *m, cleat_error
 
 /* sequences.csv: one line a chain. `text` has room. */
 static size_t sequence_line(char *text, const molecule *m, int c, cleat_split split) {
-    return (size_t)sprintf(text, "%s,%s,%d,%s\n", m->id[c], m->sequence[c], m->length[c],
-                           cleat_split_name(split));
+    return (size_t)sprintf(text, "%s,%s,%d,%s\n", m->id[c], m->sequence[c], m->length[c], cleat_split_name(split));
 }
 
 static cleat_status check_make(const cleat_rna_make *o, cleat_error *error) {
     if (!o->count || o->count > 99999)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "count is %zu; 1 to 99999 molecules can be made",
-                          o->count);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "count is %zu; 1 to 99999 molecules can be made", o->count);
     if (o->stem_min < 2 || o->stem_max < o->stem_min || o->stem_max > MAX_STEM)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "stems of %d to %d pairs; they may have 2 to %d",
-                          o->stem_min, o->stem_max, MAX_STEM);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "stems of %d to %d pairs; they may have 2 to %d", o->stem_min,
+                          o->stem_max, MAX_STEM);
     if (o->loop_min < 4 || o->loop_max < o->loop_min || o->loop_max > MAX_LOOP)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "loops of %d to %d residues; they may have 4 to %d",
-                          o->loop_min, o->loop_max, MAX_LOOP);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "loops of %d to %d residues; they may have 4 to %d", o->loop_min,
+                          o->loop_max, MAX_LOOP);
     if (!(o->gc >= 0 && o->gc <= 1) || !(o->duplex_fraction >= 0 && o->duplex_fraction <= 1) ||
         !(o->val_fraction >= 0 && o->test_fraction >= 0 && o->val_fraction + o->test_fraction <= 1))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "gc, duplex_fraction and val_fraction + test_fraction lie in 0..1");
     return CLEAT_OK;
+}
+
+/* Adds one chain of a molecule, coordinates and all. */
+static cleat_status add_chain(cleat_rna_set *set, const molecule *m, int c, cleat_error *error) {
+    char id[ID_BYTES + 16];
+    snprintf(id, sizeof id, "generated-%s", m->id[c]); /* the data may be a generated set themselves */
+    cleat_status status = cleat_rna_set_chain(set, id, CLEAT_SPLIT_TRAIN, error);
+    for (int i = 0; i < m->length[c] && status == CLEAT_OK; ++i) {
+        status = cleat_rna_set_residue(set, m->sequence[c][i], error);
+        if (status != CLEAT_OK) break;
+        cleat_rna_residue *residue = &set->residues[set->residue_count - 1];
+        memcpy(residue->xyz, m->coords[c] + 3 * i, sizeof residue->xyz);
+        residue->known = true;
+    }
+    return status;
+}
+
+cleat_status cleat_rna_set_generate(cleat_rna_set *set, size_t count, cleat_error *error) {
+    cleat_rna_make options = cleat_rna_make_defaults();
+    options.count = count;
+    if (count == 0) return CLEAT_OK;
+    cleat_status status = check_make(&options, error);
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+        molecule m;
+        make_molecule(&m, i, 0, &options);
+        for (int c = 0; c < m.chains && status == CLEAT_OK; ++c) status = add_chain(set, &m, c, error);
+    }
+    return status;
 }
 
 cleat_rna_make cleat_rna_make_defaults(void) {

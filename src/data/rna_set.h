@@ -67,6 +67,11 @@ cleat_status cleat_rna_read_fasta(const char *path, cleat_rna_set *set, cleat_er
 cleat_status cleat_rna_find_pairs(const char *letters, const float *coords, const float *mask, int64_t n,
                                   int32_t *partner, cleat_error *error);
 
+/* --- generated chains (rna_make.c) --- */
+
+/* Adds `count` molecules of the default options to the training split. */
+cleat_status cleat_rna_set_generate(cleat_rna_set *set, size_t count, cleat_error *error);
+
 /* --- variation (rna_vary.c) --- */
 
 /* Exchanges letters of a chain, pairs for pairs. partner [n] within the chain or -1; tokens [n] are changed.

@@ -26,7 +26,7 @@ typedef struct cleat_model_class {
     int n_terms;
     const cleat_metric_info *metrics;
     int n_metrics;
-    cleat_status (*open_data)(const cleat_model *model, const char *path, bool labelled, cleat_dataset **dataset,
+    cleat_status (*open_data)(const cleat_model *model, const char *path, cleat_mode mode, cleat_dataset **dataset,
                               cleat_error *error);
     void (*build)(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built);

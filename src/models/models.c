@@ -76,9 +76,9 @@ bool cleat_model_metric_rises(const cleat_model *model, int metric) {
     return model->type->metrics[metric].rises;
 }
 
-cleat_status cleat_model_open_data(const cleat_model *model, const char *path, bool labelled, cleat_dataset **dataset,
+cleat_status cleat_model_open_data(const cleat_model *model, const char *path, cleat_mode mode, cleat_dataset **dataset,
                                    cleat_error *error) {
-    return model->type->open_data(model, path, labelled, dataset, error);
+    return model->type->open_data(model, path, mode, dataset, error);
 }
 
 void cleat_model_build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,

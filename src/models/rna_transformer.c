@@ -161,12 +161,13 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
 /* --- data and metrics
  * -------------------------------------------------------------------------------------------------- */
 
-static cleat_status open_data(const cleat_model *model, const char *path, bool labelled, cleat_dataset **dataset,
+static cleat_status open_data(const cleat_model *model, const char *path, cleat_mode mode, cleat_dataset **dataset,
                               cleat_error *error) {
     cleat_rna_options options = cleat_rna_defaults();
     options.max_length = model->profile.data.max_length;
     options.val_fraction = model->profile.data.val_fraction;
-    options.structures = labelled;
+    options.structures = mode != CLEAT_MODE_PREDICT;
+    options.generated = mode == CLEAT_MODE_TRAIN ? (size_t)model->profile.data.generated : 0;
     options.mutation = model->profile.data.mutation;
     options.crop = model->profile.data.crop;
     return cleat_rna_open(path, &options, dataset, error);

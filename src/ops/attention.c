@@ -149,7 +149,7 @@ static cleat_status bind_card(const cleat_node *node, const cleat_device_facts *
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_tensor(binder, node->out[1]);
     add_sizes(binder, &p);
-    launch_tiles(binder, &p, p.head <= 64 ? 64 : 32); /* ROWS of the kernel */
+    launch_tiles(binder, &p, 32); /* ROWS of the kernel */
     return CLEAT_OK;
 }
 

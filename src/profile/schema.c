@@ -62,6 +62,8 @@ const cleat_key cleat_keys[] = {
      .help = "Part held out for validation where the data name no split."},
     {AT(data, buckets), LIST(1, 65536, "auto"), OR_AUTO, COMPUTES, .help = "Lengths that sequences are padded to."},
     {AT(data, limit), INT(1, 1e9, "none"), OR_NONE, COMPUTES, .help = "Train on the first so many samples only."},
+    {AT(data, generated), INT(1, 99999, "none"), OR_NONE, COMPUTES,
+     .help = "Training: so many generated hairpins and duplexes are added to the data."},
     {AT(data, mutation), FLOAT(0, 1, "0"), COMPUTES,
      .help = "Training: part of the chains whose letters are varied; pairs stay pairs."},
     {AT(data, crop), FLOAT(0, 1, "0"), COMPUTES, .help = "Training: part of the chains cut to a random stretch."},

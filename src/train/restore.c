@@ -71,7 +71,9 @@ cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint,
     if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
     if (status == CLEAT_OK) status = cleat_model_create(profile, &made.model, error);
     if (status == CLEAT_OK)
-        status = cleat_model_open_data(made.model, data, purpose != CLEAT_FOR_PREDICTION, &made.dataset, error);
+        status = cleat_model_open_data(made.model, data,
+                                       purpose == CLEAT_FOR_PREDICTION ? CLEAT_MODE_PREDICT : CLEAT_MODE_EVALUATE,
+                                       &made.dataset, error);
     if (status == CLEAT_OK) status = choose_lengths(profile, made.dataset, &lengths, error);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &made.device, error);
     if (status == CLEAT_OK)

@@ -29,7 +29,8 @@ static cleat_status choose_folder(cleat_trainer *trainer, cleat_error *error) {
 
 static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->profile;
-    cleat_status status = cleat_model_open_data(trainer->model, profile->data.path, true, &trainer->dataset, error);
+    cleat_status status =
+        cleat_model_open_data(trainer->model, profile->data.path, CLEAT_MODE_TRAIN, &trainer->dataset, error);
     if (status == CLEAT_OK)
         status =
             cleat_dataset_samples(trainer->dataset, CLEAT_SPLIT_TRAIN, &trainer->train, &trainer->train_count, error);
@@ -69,6 +70,8 @@ static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     trainer->resolved.train.gradient_checkpointing = CLEAT_CHECKPOINTING_FALSE;
     trainer->resolved.data.buckets.count = (int64_t)lengths.count;
     for (size_t i = 0; i < lengths.count; ++i) trainer->resolved.data.buckets.values[i] = lengths.lengths[i];
+    int64_t longest = lengths.lengths[lengths.count - 1]; /* no sample is longer: resolved.ini is to load again */
+    if (trainer->resolved.data.max_length > longest) trainer->resolved.data.max_length = longest;
     return CLEAT_OK;
 }
 

@@ -1,0 +1,43 @@
+# shellcheck shell=bash
+# What the command-line tests share: run the program, compare exit status and output, count. Source it, then end with `finish`.
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+checks=0 failures=0
+
+# complain TEXT...: one check failed; shows what the last command printed.
+complain() {
+    failures=$((failures + 1))
+    printf 'FAILED: %s\n' "$*"
+    sed 's/^/  stdout: /' "$scratch/out" | tail -n 15
+    sed 's/^/  stderr: /' "$scratch/err" | tail -n 15
+}
+
+# exits STATUS COMMAND...: runs the command, compares its exit status.
+exits() {
+    local wanted=$1 status=0
+    shift
+    checks=$((checks + 1))
+    "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || status=$?
+    ((status == wanted)) || complain "exit status $status instead of $wanted: $*"
+}
+
+# says out|err TEXT: the last command printed TEXT.
+says() {
+    checks=$((checks + 1))
+    grep -qF -- "$2" "$scratch/$1" || complain "std$1 does not say '$2'"
+}
+
+# json [PATH...]: the last command printed JSON on stdout (the member PATH is there); CMake reads it.
+json() {
+    checks=$((checks + 1))
+    # shellcheck disable=SC2016 # CMake's variable, not the shell's
+    printf 'file(READ "%s" text)\nstring(JSON value GET "${text}" %s)\n' "$scratch/out" "$*" >"$scratch/json.cmake"
+    cmake -P "$scratch/json.cmake" >"$scratch/json.log" 2>&1 || complain "no JSON, or no member '$*' in it"
+}
+
+# finish: the exit status of the test.
+finish() {
+    echo "$checks checks, $failures failed"
+    ((checks > 0 && failures == 0))
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# The program from data to predictions: a tiny model, two epochs, a resume, an evaluation, predictions, and the exit statuses of a device
+# that is not there and of a model that does not fit.
+#   test_run.sh CLEAT SOURCE_DIR
+set -euo pipefail
+cleat=$1
+# shellcheck source=tests/cli/checks.sh
+source "$(dirname "$0")/checks.sh"
+
+profile=$2/profiles/rna_small.ini
+run=$scratch/run
+tiny=(--device "${CLEAT_TEST_DEVICE:-auto}" --set "data.path=$scratch/data" --set model.d_model=32 --set model.heads=2
+    --set model.layers=1 --set model.d_ff=64 --set train.warmup_steps=1 --set run.evaluate_every_epochs=1)
+
+# Everything below needs a device.
+require_device() {
+    local listed
+    if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
+        echo "skipped, no device"
+        exit 77
+    fi
+}
+
+test_devices() {
+    exits 0 "$cleat" devices --json
+    json 0 name
+    json 0 memory_total
+    exits 0 "$cleat" devices
+    says out "largest allocation"
+}
+
+test_train() {
+    exits 0 "$cleat" data make rna --out "$scratch/data" --count 24
+    exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=2 --set run.checkpoint_every_epochs=1 --out "$run" --json
+    json folder
+    json best rmsd
+    says err planned
+    exits 0 test -f "$run/best"
+    exits 0 test -f "$run/metrics.jsonl"
+    exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=2 --out "$run" --resume --json
+    json steps
+}
+
+test_eval() {
+    local name
+    exits 0 "$cleat" eval "$profile" "${tiny[@]}" --checkpoint "$run" --split all --json
+    for name in loss pair_mae pair_mae_local lddt rmsd tm; do json "$name"; done
+    exits 0 "$cleat" eval "$profile" "${tiny[@]}" --checkpoint "$run" --split train
+    says out rmsd
+    exits 1 "$cleat" eval "$profile" "${tiny[@]}" --checkpoint "$scratch/nothing"
+    exits 1 "$cleat" eval "$profile" "${tiny[@]}" --checkpoint "$run" --split no_such_split
+}
+
+test_predict() {
+    printf '>first\nGGGAAACCC\n>second\nGCGCUUCGGCGC\n' >"$scratch/two.fasta"
+    exits 0 "$cleat" predict "$profile" "${tiny[@]}" --checkpoint "$run" --data "$scratch/two.fasta" --out "$scratch/predictions"
+    exits 0 grep -c ATOM "$scratch/predictions/first.pdb"
+    says out 9
+    exits 0 test -f "$scratch/predictions/second.pdb"
+    exits 0 test -f "$scratch/predictions/predictions.csv"
+}
+
+test_refusals() {
+    exits 4 "$cleat" train "$profile" "${tiny[@]}" --device no_such_device --out "$scratch/none"
+    says err no_such_device
+    exits 3 env CLEAT_DEVICE_MEMORY_LIMIT=100000 "$cleat" train "$profile" "${tiny[@]}" --out "$scratch/none"
+}
+
+require_device
+test_devices
+test_train
+test_eval
+test_predict
+test_refusals
+finish

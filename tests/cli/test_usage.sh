@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# What the program says to wrong command lines and profiles, and to --help. Needs no device.
+#   test_usage.sh CLEAT
+set -euo pipefail
+cleat=$1
+# shellcheck source=tests/cli/checks.sh
+source "$(dirname "$0")/checks.sh"
+
+test_help() {
+    local command
+    exits 0 "$cleat" --help
+    says out "usage: cleat"
+    exits 0 "$cleat" --version
+    for command in devices train eval predict verify data bench; do
+        exits 0 "$cleat" "$command" --help
+        says out "usage: cleat $command"
+    done
+    exits 0 "$cleat" train --help-profile
+    says out learning_rate
+}
+
+test_wrong_lines() {
+    exits 2 "$cleat"
+    exits 2 "$cleat" no_such_command
+    exits 2 "$cleat" --log no_such_level devices
+    exits 2 "$cleat" devices --no-such-option
+    says err "no option '--no-such-option'"
+    exits 2 "$cleat" devices surplus
+    exits 2 "$cleat" devices --json=yes
+    exits 2 "$cleat" train
+    exits 2 "$cleat" train one.ini two.ini
+    exits 2 "$cleat" train one.ini --out
+    exits 2 "$cleat" eval one.ini
+    says err "--checkpoint is missing"
+    exits 2 "$cleat" predict one.ini --checkpoint x
+    exits 2 "$cleat" verify
+    exits 2 "$cleat" data make rna
+    exits 2 "$cleat" data make fish --out "$scratch/fish"
+    exits 2 "$cleat" data make rna --out "$scratch/rna" --count many
+}
+
+test_wrong_profiles() {
+    exits 1 "$cleat" train "$scratch/missing.ini"
+    says err missing.ini
+    printf '[model]\ntype = rna_transformer\n\n[train]\nlearning_rat = 1e-3\n' >"$scratch/key.ini"
+    exits 1 "$cleat" train "$scratch/key.ini"
+    says err "key.ini:5"
+    says err "learning_rat = 1e-3"
+    says err learning_rate
+    printf '[model]\ntype = rna_transformer\nlayers = many\n' >"$scratch/value.ini"
+    exits 1 "$cleat" train "$scratch/value.ini"
+    says err "value.ini:3"
+    printf '[model]\ntype = rna_transformer\n' >"$scratch/good.ini"
+    exits 1 "$cleat" train "$scratch/good.ini" --set train.epoch=3
+    says err "did you mean 'epochs'"
+}
+
+test_wrong_files() {
+    printf 'not safetensors' >"$scratch/broken.safetensors"
+    exits 1 "$cleat" verify "$scratch/broken.safetensors"
+    says err broken.safetensors
+    exits 1 "$cleat" verify "$scratch/missing.safetensors"
+}
+
+test_data() {
+    exits 0 "$cleat" data make rna --out "$scratch/a" --count 12 --seed 5
+    says out "12 molecules"
+    exits 0 "$cleat" data make rna --out "$scratch/b" --count 12 --seed 5
+    exits 0 diff -r "$scratch/a" "$scratch/b"
+    exits 1 "$cleat" data make rna --out /dev/null/x --count 2
+}
+
+test_help
+test_wrong_lines
+test_wrong_profiles
+test_wrong_files
+test_data
+finish

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Installs a build into a folder of its own and uses it as others would: CMake and pkg-config, shared and static, and the program.
+#   check.sh BUILD WORK      BUILD: a configured and built tree; WORK: a folder to be replaced
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+build=$1 work=$2
+prefix=$work/prefix
+
+step() {
+    printf -- '-- %s\n' "$*"
+}
+
+install_it() {
+    rm -rf "$work"
+    mkdir -p "$work"
+    cmake --install "$build" --prefix "$prefix" >"$work/install.log"
+    libraries=$(dirname "$(find "$prefix" -name libcleat.a)")
+    export PKG_CONFIG_PATH=$libraries/pkgconfig
+}
+
+# Whoever reads a path of the build tree out of an installed text file has a package that works on one machine only.
+check_paths() {
+    ! grep -rlIF -e "$build" -e "$(cd "$here/../.." && pwd)" "$libraries" "$prefix/include" "$prefix/share"
+}
+
+# Names outside cleat_ would collide with a user's own.
+check_exports() {
+    ! nm -D --defined-only "$libraries/libcleat.so" | awk '{ print $3 }' | grep -v '^cleat_'
+}
+
+use_cmake() {
+    cmake -S "$here" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release >"$work/cmake.log"
+    cmake --build "$work/cmake" >>"$work/cmake.log"
+    "$work/cmake/consumer_shared"
+    "$work/cmake/consumer_static"
+}
+
+use_pkg_config() {
+    local flags=() libs=()
+    read -ra flags <<<"$(pkg-config --cflags cleat)"
+    flags+=("-DCONSUMER_WANTS=\"$(pkg-config --modversion cleat)\"")
+    read -ra libs <<<"$(pkg-config --libs cleat)"
+    cc "$here/consumer.c" "${flags[@]}" "${libs[@]}" -o "$work/consumer_shared"
+    LD_LIBRARY_PATH=$libraries "$work/consumer_shared"
+    read -ra libs <<<"$(pkg-config --static --libs cleat)"
+    cc "$here/consumer.c" "${flags[@]}" "${libs[@]/#-lcleat/-l:libcleat.a}" -o "$work/consumer_static"
+    "$work/consumer_static"
+}
+
+# From a folder that knows nothing of the source tree; the kernels are inside the program.
+use_program() {
+    local cleat=$prefix/bin/cleat
+    cd "$work"
+    unset CLEAT_KERNEL_DIR
+    "$cleat" --version
+    "$cleat" data make rna --out data --count 24
+    "$cleat" train "$prefix/share/cleat/profiles/rna_small.ini" --set data.path=data --set model.d_model=32 --set model.heads=2 \
+        --set model.layers=1 --set model.d_ff=64 --set train.warmup_steps=1 --set train.epochs=1 --out run
+    test -s run/resolved.ini
+}
+
+step install
+install_it
+step "no paths of this machine"
+check_paths
+step "exported names"
+check_exports
+step "a project with CMake"
+use_cmake
+step "a project with pkg-config"
+use_pkg_config
+step "the installed program"
+use_program

@@ -1,0 +1,502 @@
+/* Whole training runs: the same bits however they come about, and the ways in which a run ends. */
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/memory.h"
+#include "core/philox.h"
+#include "tiny.h"
+#include "train/feed.h"
+#include "train/restore.h"
+
+extern char **environ;
+
+static void assert_says(const char *text, const char *const *words) {
+    for (; *words; ++words)
+        if (!strstr(text, *words)) fail_msg("'%s' does not say '%s'", text, *words);
+}
+
+/* The run that others are compared with; trained when first asked for. */
+static const char *base(const tiny *t) {
+    char path[TINY_PATH];
+    if (access(tiny_path(t, "base/last", path), F_OK) != 0) tiny_train_to(CLEAT_OK, t, "base", NULL, false, 0);
+    return "base";
+}
+
+/* --- the same bits --- */
+
+static void same_seed_gives_the_same_bits(void **state) {
+    const tiny *t = *state;
+    tiny_result result = tiny_train_to(CLEAT_OK, t, "again", NULL, false, 0);
+    assert_int_equal(result.report.epochs, 2);
+    assert_true(result.report.steps > 4);
+    assert_true(result.report.device_bytes > 0);
+    tiny_assert_same_run(t, base(t), "again");
+}
+
+static void another_seed_gives_other_bits(void **state) {
+    const tiny *t = *state;
+    char path[TINY_PATH], other[TINY_PATH];
+    size_t size, other_size;
+    tiny_train_to(CLEAT_OK, t, "seed", SET("run.seed=2"), false, 0);
+    char *a = tiny_read(tiny_last_file(t, base(t), "model.safetensors", path), &size);
+    char *b = tiny_read(tiny_last_file(t, "seed", "model.safetensors", other), &other_size);
+    assert_true(size != other_size || memcmp(a, b, size) != 0);
+    cleat_free(a);
+    cleat_free(b);
+}
+
+static void number_of_workers_does_not_matter(void **state) {
+    const tiny *t = *state;
+    tiny_train_to(CLEAT_OK, t, "workers0", SET("loader.num_workers=0"), false, 0);
+    tiny_train_to(CLEAT_OK, t, "workers4", SET("loader.num_workers=4", "loader.persistent_workers=false"), false, 0);
+    tiny_assert_same_run(t, base(t), "workers0");
+    tiny_assert_same_run(t, base(t), "workers4");
+}
+
+/* Stopped after every single step, so in the middle of epochs and at their ends. */
+static void interrupted_at_each_step_and_resumed(void **state) {
+    const tiny *t = *state;
+    cleat_status status = CLEAT_ERR_INTERRUPTED;
+    int64_t steps = 0;
+    for (; status == CLEAT_ERR_INTERRUPTED; ++steps) {
+        tiny_result result = tiny_train(t, "steps", NULL, steps > 0, 1);
+        status = result.status;
+        if (status == CLEAT_ERR_INTERRUPTED) {
+            assert_int_equal(result.report.steps, steps + 1);
+            assert_says(result.error.text, SET("--resume"));
+        }
+    }
+    assert_int_equal(status, CLEAT_OK);
+    assert_true(steps > 5);
+    tiny_assert_same_run(t, base(t), "steps");
+}
+
+static void finished_run_is_resumed_without_a_step(void **state) {
+    const tiny *t = *state;
+    tiny_train_to(CLEAT_OK, t, "done", NULL, false, 0);
+    tiny_result result = tiny_train_to(CLEAT_OK, t, "done", NULL, true, 0);
+    assert_int_equal(result.report.epochs, 2);
+    tiny_assert_same_run(t, base(t), "done");
+}
+
+/* --- killed --- */
+
+static const char *const long_run[] = {"train.epochs=12", "run.checkpoint_every_epochs=1", NULL};
+
+/* What the child does: this program, called with --train FOLDER RUN. */
+static int train_as_child(const char *folder, const char *run) {
+    tiny t;
+    snprintf(t.folder, sizeof t.folder, "%s", folder);
+    snprintf(t.data, sizeof t.data, "%.80s/data", folder);
+    return tiny_train(&t, run, long_run, true, 0).status == CLEAT_OK ? 0 : 1;
+}
+
+static off_t bytes_of(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 ? about.st_size : 0;
+}
+
+static pid_t start_child(const tiny *t, const char *run) {
+    char *arguments[] = {"training", "--train", (char *)t->folder, (char *)run, NULL};
+    pid_t child;
+    assert_int_equal(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
+    return child;
+}
+
+/* Kills the child some time after its log has this many bytes; false where it came to its end first. */
+static bool kill_child(pid_t child, const char *log, off_t bytes, double delay) {
+    struct timespec moment = {.tv_nsec = 200000}, more = {.tv_nsec = (long)(delay * 1e9)};
+    int code;
+    while (bytes_of(log) < bytes) {
+        if (waitpid(child, &code, WNOHANG) == child) return false;
+        nanosleep(&moment, NULL);
+    }
+    nanosleep(&more, NULL);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &code, 0), child);
+    return WIFSIGNALED(code);
+}
+
+/* In the set-up once, then at random moments: in steps, evaluations and checkpoints. */
+static void killed_at_any_moment_and_resumed(void **state) {
+    enum { KILLS = 6 };
+    const tiny *t = *state;
+    cleat_random random = cleat_random_stream((uint64_t)time(NULL), 0, 0);
+    char path[TINY_PATH], log[TINY_PATH];
+    int kills = 0, code = 0;
+    tiny_train_to(CLEAT_OK, t, "whole", long_run, false, 0);
+    double whole = (double)bytes_of(tiny_path(t, "whole/metrics.jsonl", path));
+    tiny_path(t, "killed/metrics.jsonl", log);
+    for (int i = 0; i < KILLS; ++i) {
+        double part = i == 0 ? 0 : (i - 1 + cleat_random_uniform(&random)) / KILLS;
+        kills += kill_child(start_child(t, "killed"), log, (off_t)(part * whole), cleat_random_uniform(&random) * 0.05);
+    }
+    print_message("killed %d times\n", kills);
+    assert_true(kills >= 2);
+    pid_t child = start_child(t, "killed");
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_true(WIFEXITED(code) && WEXITSTATUS(code) == 0);
+    tiny_assert_same_run(t, "whole", "killed");
+}
+
+/* --- resume --- */
+
+static void changed_profile_is_not_resumed(void **state) {
+    const tiny *t = *state;
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "changed", NULL, false, 1);
+    tiny_result result = tiny_train_to(CLEAT_ERR_PROFILE, t, "changed", SET("train.learning_rate=2e-2"), true, 0);
+    assert_says(result.error.text, SET("learning_rate", "0.02", "0.01", "--out"));
+    result = tiny_train_to(CLEAT_ERR_PROFILE, t, "changed", SET("model.d_ff=24"), true, 0);
+    assert_says(result.error.text, SET("d_ff", "24", "16"));
+    /* where it runs does not change what it computes */
+    tiny_train_to(CLEAT_OK, t, "changed", SET("loader.num_workers=0", "run.log_every_steps=1"), true, 0);
+    tiny_assert_same_run(t, base(t), "changed");
+}
+
+static void run_is_not_overwritten(void **state) {
+    const tiny *t = *state;
+    tiny_result result = tiny_train_to(CLEAT_ERR_ARGUMENT, t, base(t), NULL, false, 0);
+    assert_says(result.error.text, SET("base", "--resume", "--out"));
+}
+
+/* Figures of more steps than the device's ring holds, all in the log. */
+static void log_is_complete_however_seldom_it_is_written(void **state) {
+    const tiny *t = *state;
+    const char *const many[] = {"train.epochs=1", "train.batch_size=1", "train.effective_batch_size=1",
+                                "run.log_every_steps=1", NULL};
+    const char *const seldom[] = {"train.epochs=1", "train.batch_size=1", "train.effective_batch_size=1",
+                                  "run.log_every_steps=1000", NULL};
+    tiny big = *t;
+    cleat_rna_make molecules = cleat_rna_make_defaults();
+    char path[TINY_PATH];
+    molecules.count = 80;
+    molecules.stem_max = 5;
+    snprintf(big.data, sizeof big.data, "%s", tiny_path(t, "many", path));
+    assert_int_equal(cleat_data_make_rna(big.data, &molecules, NULL), CLEAT_OK);
+    tiny_result result = tiny_train_to(CLEAT_OK, &big, "often", many, false, 0);
+    assert_true(result.report.steps > 64);
+    tiny_train_to(CLEAT_OK, &big, "seldom", seldom, false, 0);
+    tiny_assert_same_run(&big, "often", "seldom");
+}
+
+/* --- accumulation --- */
+
+static float *parameters_of(const tiny *t, const char *run, size_t *count) {
+    char path[TINY_PATH];
+    cleat_safetensors *file = NULL;
+    float *values = NULL;
+    size_t capacity = 0;
+    *count = 0;
+    assert_int_equal(cleat_safetensors_open(tiny_last_file(t, run, "model.safetensors", path), &file, NULL), CLEAT_OK);
+    for (size_t i = 0; i < cleat_safetensors_count(file); ++i) {
+        const cleat_st_tensor *tensor = cleat_safetensors_at(file, i);
+        for (int64_t k = 0; k < cleat_st_elements(tensor); ++k) {
+            assert_int_equal(cleat_grow(&values, *count, &capacity, sizeof *values, NULL), CLEAT_OK);
+            values[(*count)++] = ((const float *)tensor->data)[k];
+        }
+    }
+    cleat_safetensors_close(file);
+    return values;
+}
+
+/* An epoch of `limit` samples is one step: as one batch of 8, and as micro-batches of 2 whose last window, or
+ * last batch, is short. A large eps keeps AdamW from making steps of rounding noise. */
+static void micro_batches_add_up(void **state) {
+    const tiny *t = *state;
+    static const char *const limits[] = {"data.limit=8", "data.limit=7", "data.limit=5"};
+    for (int i = 0; i < 3; ++i) {
+        const char *const common[] = {
+            limits[i],        "train.effective_batch_size=8", "model.dropout=0", "train.epochs=4",
+            "train.eps=1e-3", "train.warmup_steps=0",         "data.buckets=32", "data.max_length=32"};
+        const char *whole[10] = {"train.batch_size=8"}, *parts[10] = {"train.batch_size=2"};
+        char run[2][16];
+        for (int k = 0; k < 8; ++k) whole[k + 1] = parts[k + 1] = common[k];
+        snprintf(run[0], sizeof run[0], "whole%d", i);
+        snprintf(run[1], sizeof run[1], "parts%d", i);
+        tiny_result a = tiny_train_to(CLEAT_OK, t, run[0], whole, false, 0);
+        tiny_result b = tiny_train_to(CLEAT_OK, t, run[1], parts, false, 0);
+        assert_int_equal(a.report.steps, 4);
+        assert_int_equal(b.report.steps, 4);
+        size_t count, other;
+        float *x = parameters_of(t, run[0], &count), *y = parameters_of(t, run[1], &other);
+        assert_int_equal(count, other);
+        double worst = 0;
+        for (size_t k = 0; k < count; ++k) worst = fmax(worst, fabs((double)x[k] - y[k]));
+        print_message("%s: largest difference %.2g\n", limits[i], worst);
+        assert_true(worst <= 1e-6);
+        cleat_free(x);
+        cleat_free(y);
+    }
+}
+
+/* --- the ways in which a run ends --- */
+
+/* Far too large: the parameters grow until the gradient overflows, after a few steps. */
+static const char *const absurd[] = {"train.learning_rate=3",
+                                     "data.limit=4",
+                                     "train.weight_decay=1",
+                                     "train.warmup_steps=0",
+                                     "train.schedule=constant",
+                                     "train.epochs=60",
+                                     "model.head=absolute",
+                                     "loss.coordinate=1",
+                                     "run.evaluate_every_epochs=none",
+                                     NULL};
+
+/* A figure that is not finite ends the run and leaves the checkpoint before it; the same step is bad again, also
+ * where a checkpoint is asked for before the figures are due. */
+static void not_a_number_stops_the_run(void **state) {
+    const tiny *t = *state;
+    char text[CLEAT_ERROR_TEXT];
+    tiny_result result = tiny_train_to(CLEAT_ERR_NAN, t, "nan", absurd, false, 0);
+    assert_says(result.error.text, SET("step", "not finite", "learning_rate"));
+    snprintf(text, sizeof text, "%s", result.error.text);
+    size_t count;
+    float *values = parameters_of(t, "nan", &count);
+    for (size_t i = 0; i < count; ++i) assert_true(isfinite(values[i]));
+    cleat_free(values);
+    do result = tiny_train(t, "nan", absurd, true, 1);
+    while (result.status == CLEAT_ERR_INTERRUPTED);
+    assert_int_equal(result.status, CLEAT_ERR_NAN);
+    assert_string_equal(result.error.text, text);
+}
+
+static void time_budget_ends_the_run(void **state) {
+    const tiny *t = *state;
+    const char *const set[] = {"run.time_budget=1s",
+                               "train.epochs=100000",
+                               "run.evaluate_every_epochs=none",
+                               "run.checkpoint_every_epochs=none",
+                               "data.limit=2",
+                               NULL};
+    tiny_result first = tiny_train_to(CLEAT_ERR_TIME_UP, t, "time", set, false, 0);
+    assert_true(first.report.steps >= 1);
+    assert_says(first.error.text, SET("time is up", "--resume"));
+    tiny_result second = tiny_train_to(CLEAT_ERR_TIME_UP, t, "time", set, true, 0);
+    assert_int_equal(second.report.steps, first.report.steps + 1); /* the budget is the whole run's */
+}
+
+static void run_without_progress_ends_early(void **state) {
+    const tiny *t = *state;
+    const char *const set[] = {"run.early_stopping_patience=2", "train.learning_rate=1e-12", "train.epochs=9",
+                               "train.weight_decay=0", NULL};
+    tiny_result result = tiny_train_to(CLEAT_OK, t, "early", set, false, 0);
+    assert_true(result.report.stopped_early);
+    int64_t epochs = result.report.epochs;
+    assert_true(epochs >= 3 && epochs < 9);
+    result = tiny_train_to(CLEAT_OK, t, "early", set, true, 0);
+    assert_true(result.report.stopped_early);
+    assert_int_equal(result.report.epochs, epochs);
+}
+
+static void what_does_not_fit_is_said(void **state) {
+    const tiny *t = *state;
+    setenv("CLEAT_DEVICE_MEMORY_LIMIT", "60000", 1);
+    tiny_result result = tiny_train_to(CLEAT_ERR_FIT, t, "fit", NULL, false, 0);
+    assert_says(result.error.text, SET("batch", "MiB", "train.batch_size", "max_length"));
+    result = tiny_train_to(CLEAT_ERR_FIT, t, "fit", SET("train.batch_size=auto"), false, 0);
+    assert_says(result.error.text, SET("train.batch_size"));
+    unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
+}
+
+/* A smaller micro-batch where the whole does not fit, with as many samples a step. */
+static void batch_is_made_to_fit(void **state) {
+    const tiny *t = *state;
+    const char *const set[] = {"train.batch_size=auto", "train.effective_batch_size=8", "run.max_memory_usage=1", NULL};
+    tiny_result whole = tiny_train_to(CLEAT_OK, t, "roomy", set, false, 0);
+    char limit[32], path[TINY_PATH];
+    snprintf(limit, sizeof limit, "%lld", (long long)whole.report.device_bytes - 1);
+    setenv("CLEAT_DEVICE_MEMORY_LIMIT", limit, 1);
+    tiny_result small = tiny_train_to(CLEAT_OK, t, "tight", set, false, 0);
+    unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
+    assert_true(small.report.device_bytes < whole.report.device_bytes);
+    size_t size;
+    char *resolved = tiny_read(tiny_path(t, "tight/resolved.ini", path), &size);
+    assert_says(resolved, SET("batch_size = 4", "gradient_accumulation_steps = 2", "effective_batch_size = 8"));
+    cleat_free(resolved);
+}
+
+/* --- what a run leaves behind --- */
+
+static void best_checkpoint_gives_the_logged_figures(void **state) {
+    const tiny *t = *state;
+    tiny_result result = tiny_train_to(CLEAT_OK, t, "figures", SET("train.epochs=3"), false, 0);
+    cleat_profile *profile = tiny_profile(t, SET("train.epochs=3"));
+    cleat_figures found;
+    cleat_error error;
+    char path[TINY_PATH];
+    if (cleat_evaluate(profile, tiny_path(t, "figures", path), "val", &found, &error) != CLEAT_OK)
+        fail_msg("%s", error.text);
+    assert_true(found.count > 5);
+    assert_int_equal(found.count, result.report.best.count);
+    for (size_t i = 0; i < found.count; ++i) {
+        const cleat_figure *logged = &result.report.best.items[i];
+        assert_string_equal(found.items[i].name, logged->name);
+        if (memcmp(&found.items[i].value, &logged->value, sizeof logged->value) != 0)
+            fail_msg("%s: %.17g, logged as %.17g", logged->name, found.items[i].value, logged->value);
+    }
+    assert_true(cleat_figures_get(&found, "loss") == result.report.best_metric);
+    assert_true(isnan(cleat_figures_get(&found, "no such figure")));
+    assert_int_equal(cleat_evaluate(profile, path, "elsewhere", &found, &error), CLEAT_ERR_ARGUMENT);
+    assert_says(error.text, SET("elsewhere", "val"));
+    cleat_profile_destroy(profile);
+}
+
+/* The trace of validation sample `sample` as the evaluation graph gives it: [length, 3]. */
+static float *evaluated(const cleat_profile *profile, const char *run, uint32_t sample, int64_t *length) {
+    cleat_restored restored = {0};
+    cleat_feed *feed = NULL;
+    cleat_batches *batches = NULL;
+    cleat_fed fed;
+    assert_int_equal(cleat_restore(profile, run, profile->data.path, CLEAT_FOR_EVALUATION, &restored, NULL), CLEAT_OK);
+    cleat_session *session = restored.session;
+    assert_int_equal(cleat_feed_open(session, restored.dataset, &feed, NULL), CLEAT_OK);
+    assert_int_equal(
+        cleat_batches_create(restored.dataset, &sample, 1, session->buckets, session->n_buckets, NULL, &batches, NULL),
+        CLEAT_OK);
+    assert_int_equal(cleat_feed_start(feed, batches, 0, NULL, NULL), CLEAT_OK);
+    assert_int_equal(cleat_feed_next(feed, &fed, NULL), CLEAT_OK);
+    const cleat_session_graph *graph = &session->evaluate[fed.batch->bucket];
+    cleat_session_prepare(session, graph, fed.bytes, &fed.host, 1, 0, 0);
+    assert_int_equal(cleat_feed_run(feed, graph, &fed, NULL), CLEAT_OK);
+    float *output = cleat_alloc((size_t)cleat_tensor_elements(graph->built.output), sizeof *output);
+    assert_non_null(output);
+    assert_int_equal(cleat_exec_read(session->exec, graph->index, graph->built.output, output, NULL), CLEAT_OK);
+    cleat_feed_release(feed, &fed);
+    *length = cleat_dataset_length(restored.dataset, sample);
+    cleat_feed_close(feed);
+    cleat_batches_destroy(batches);
+    cleat_restored_close(&restored);
+    return output;
+}
+
+/* The line of a CSV or PDB that holds `word`; its numbers from `column` on. */
+static void assert_coordinates(const char *text, const char *word, const char *format, const float *expected) {
+    const char *line = strstr(text, word);
+    double x[3];
+    if (!line) fail_msg("'%s' is not there", word);
+    assert_int_equal(sscanf(line + strlen(word), format, &x[0], &x[1], &x[2]), 3);
+    for (int k = 0; k < 3; ++k)
+        if (!(fabs(x[k] - expected[k]) <= 2e-3))
+            fail_msg("%s: %g, evaluation gives %g", word, x[k], (double)expected[k]);
+}
+
+static void predictions_are_what_evaluation_computes(void **state) {
+    const tiny *t = *state;
+    char run[TINY_PATH], fasta[TINY_PATH], out[TINY_PATH], path[2 * TINY_PATH], word[64], text[TINY_PATH];
+    cleat_profile *profile = tiny_profile(t, NULL);
+    cleat_dataset *dataset = NULL;
+    cleat_error error;
+    size_t count = 0, size;
+    tiny_path(t, base(t), run);
+    assert_int_equal(cleat_rna_open(profile->data.path, NULL, &dataset, NULL), CLEAT_OK);
+    snprintf(text, sizeof text, ">first a sequence\n%s\n>second\n%s\n", cleat_rna_sequence(dataset, 0),
+             cleat_rna_sequence(dataset, 1));
+    tiny_write(tiny_path(t, "two.fasta", fasta), text, strlen(text));
+    if (cleat_predict(profile, run, fasta, tiny_path(t, "predicted", out), &count, &error) != CLEAT_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(count, 2);
+    for (uint32_t sample = 0; sample < 2; ++sample) {
+        const char *id = sample ? "second" : "first";
+        int64_t length;
+        float *expected = evaluated(profile, run, sample, &length);
+        snprintf(path, sizeof path, "%s/%s.pdb", out, id);
+        char *pdb = tiny_read(path, &size);
+        snprintf(path, sizeof path, "%s/predictions.csv", out);
+        char *csv = tiny_read(path, &size);
+        for (int64_t i = 0; i < length; ++i) {
+            snprintf(word, sizeof word, "\n%s_%lld,", id, (long long)i + 1);
+            assert_coordinates(csv, word, "%*[^,],%*d,%lf,%lf,%lf", expected + 3 * i);
+            snprintf(word, sizeof word, " %c A%4lld    ", cleat_rna_sequence(dataset, sample)[i], (long long)i + 1);
+            assert_coordinates(pdb, word, "%8lf%8lf%8lf", expected + 3 * i);
+        }
+        cleat_free(expected);
+        cleat_free(pdb);
+        cleat_free(csv);
+    }
+    cleat_dataset_destroy(dataset);
+    cleat_profile_destroy(profile);
+}
+
+/* --- checkpoints that are no good --- */
+
+static cleat_status evaluate(const tiny *t, const char *run, const char *const *set, cleat_error *error) {
+    cleat_profile *profile = tiny_profile(t, set);
+    cleat_figures figures;
+    char path[TINY_PATH];
+    cleat_status status = cleat_evaluate(profile, tiny_path(t, run, path), "val", &figures, error);
+    cleat_profile_destroy(profile);
+    return status;
+}
+
+static void other_model_is_refused(void **state) {
+    const tiny *t = *state;
+    cleat_error error;
+    assert_int_equal(evaluate(t, base(t), SET("model.d_model=32"), &error), CLEAT_ERR_PROFILE);
+    assert_says(error.text, SET("model.d_model", "16", "32"));
+    assert_int_equal(evaluate(t, base(t), SET("model.positions=start"), &error), CLEAT_ERR_PROFILE);
+    assert_says(error.text, SET("model.positions", "both_ends", "start"));
+}
+
+static void damaged_checkpoint_is_named(void **state) {
+    const tiny *t = *state;
+    cleat_error error;
+    char path[TINY_PATH];
+    size_t size;
+    assert_int_equal(evaluate(t, "nowhere", NULL, &error), CLEAT_ERR_NOT_FOUND);
+    assert_says(error.text, SET("nowhere"));
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "damaged", NULL, false, 1);
+    tiny_last_file(t, "damaged", "model.safetensors", path);
+    char *bytes = tiny_read(path, &size);
+    bytes[size - 5] ^= 1;
+    tiny_write(path, bytes, size);
+    assert_int_equal(evaluate(t, "damaged", NULL, &error), CLEAT_ERR_FORMAT);
+    assert_says(error.text, SET("model.safetensors"));
+    tiny_write(path, bytes, size / 2);
+    tiny_result result = tiny_train(t, "damaged", NULL, true, 0);
+    assert_int_not_equal(result.status, CLEAT_OK);
+    assert_says(result.error.text, SET("damaged"));
+    cleat_free(bytes);
+}
+
+int main(int argc, char **argv) {
+    if (argc == 4 && strcmp(argv[1], "--train") == 0) return train_as_child(argv[2], argv[3]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_seed_gives_the_same_bits),
+        cmocka_unit_test(another_seed_gives_other_bits),
+        cmocka_unit_test(number_of_workers_does_not_matter),
+        cmocka_unit_test(interrupted_at_each_step_and_resumed),
+        cmocka_unit_test(finished_run_is_resumed_without_a_step),
+        cmocka_unit_test(killed_at_any_moment_and_resumed),
+        cmocka_unit_test(changed_profile_is_not_resumed),
+        cmocka_unit_test(run_is_not_overwritten),
+        cmocka_unit_test(log_is_complete_however_seldom_it_is_written),
+        cmocka_unit_test(micro_batches_add_up),
+        cmocka_unit_test(not_a_number_stops_the_run),
+        cmocka_unit_test(time_budget_ends_the_run),
+        cmocka_unit_test(run_without_progress_ends_early),
+        cmocka_unit_test(what_does_not_fit_is_said),
+        cmocka_unit_test(batch_is_made_to_fit),
+        cmocka_unit_test(best_checkpoint_gives_the_logged_figures),
+        cmocka_unit_test(predictions_are_what_evaluation_computes),
+        cmocka_unit_test(other_model_is_refused),
+        cmocka_unit_test(damaged_checkpoint_is_named),
+    };
+    tiny_require_device();
+    cmocka_set_test_filter(getenv("F"));
+    return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
+}

@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# From nothing to a trained model: installs what is missing, builds, makes RNA molecules, trains a small model, and shows what it reaches on
+# molecules it has not seen. A second call shows the finished run again; after Ctrl-C a second call goes on where the first stopped.
+#   tools/quickstart.sh [--device auto|gpu|cpu|N|NAME] [--out DIR] [--fresh]
+#     --device   what to train on (auto: the best there is)
+#     --out      where everything goes (runs/quickstart)
+#     --fresh    throw the run away and start anew
+set -euo pipefail
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+profile=$top/profiles/rna_small.ini
+molecules=1500 # as the profile's head says
+device=auto
+out=$top/runs/quickstart
+fresh=false
+
+fail() {
+    printf 'quickstart: %s\n' "$@" >&2
+    exit 1
+}
+
+usage() {
+    sed -n '2,7s/^# \{0,1\}//p' "$0"
+}
+
+title() {
+    printf '\n== %s\n' "$*"
+}
+
+parse_options() {
+    while (($#)); do
+        case $1 in
+        --device | --out)
+            (($# > 1)) || fail "$1 needs a value"
+            if [[ $1 == --out ]]; then out=$2; else device=$2; fi
+            shift 2
+            ;;
+        --fresh) fresh=true && shift ;;
+        --help | -h) usage && exit 0 ;;
+        *) usage >&2 && exit 2 ;;
+        esac
+    done
+}
+
+# quietly LOG COMMAND...: what the command prints goes into the log; its end is shown on failure.
+quietly() {
+    local log=$1
+    shift
+    "$@" >"$log" 2>&1 </dev/null && return
+    tail -n 30 "$log" >&2
+    fail "failed: $*" "the whole log: $log"
+}
+
+build() {
+    local folder=$top/build
+    mkdir -p "$folder"
+    if [[ ! -f $folder/build.ninja && ! -f $folder/Makefile ]]; then
+        quietly "$folder/configure.log" cmake -S "$top" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCLEAT_TESTS=OFF -DCLEAT_WERROR=OFF
+    fi
+    quietly "$folder/build.log" cmake --build "$folder" --target cleat libcleat_shared
+    cleat=$folder/cleat
+    echo "$cleat"
+}
+
+# What the run depends on. A run made from something else is not shown as this one's result.
+fingerprint() {
+    echo "molecules $molecules"
+    cksum <"$profile"
+}
+
+forget() {
+    rm -rf "$out/data" "$out/run" "$out/predictions" "$out/held_out.fasta" "$out/eval.txt" "$out/fingerprint"
+}
+
+prepare_folder() {
+    mkdir -p "$out"
+    out=$(cd "$out" && pwd)
+    if $fresh; then
+        forget
+    elif [[ -f $out/fingerprint && $(fingerprint) != "$(<"$out/fingerprint")" ]]; then
+        echo "the profile has changed since this run was made: starting anew"
+        forget
+    fi
+    fingerprint >"$out/fingerprint"
+}
+
+make_data() {
+    local labels=$out/data/labels.csv
+    if [[ -f $labels ]]; then
+        echo "molecules are in $out/data"
+        return
+    fi
+    rm -rf "$out/data.part"
+    "$cleat" data make rna --out "$out/data.part" --count "$molecules" >/dev/null
+    mv "$out/data.part" "$out/data"
+    echo "$molecules hairpins and duplexes in $out/data"
+}
+
+train() {
+    local resume=()
+    [[ ! -f $out/run/last ]] || resume=(--resume)
+    "$cleat" train "$profile" --device "$device" --set "data.path=$out/data" --out "$out/run" "${resume[@]}"
+}
+
+measure() {
+    "$cleat" --log warning eval "$profile" --device "$device" --set "data.path=$out/data" --checkpoint "$out/run" --split test >"$out/eval.part"
+}
+
+# Sequences alone: what the model sees of a molecule without a known structure.
+predict() {
+    awk -F, '$4 == "test" { print ">" $1 "\n" $2 }' "$out/data/sequences.csv" >"$out/held_out.fasta"
+    "$cleat" --log warning predict "$profile" --device "$device" --checkpoint "$out/run" --data "$out/held_out.fasta" --out "$out/predictions"
+}
+
+# figure NAME: a figure of the evaluation.
+figure() {
+    awk -v name="$1" '$1 == name { print $2 }' "$out/eval.txt"
+}
+
+show() {
+    local held_out longest
+    held_out=$(grep -c '^>' "$out/held_out.fasta")
+    longest=$(awk '/^>/ { name = substr($0, 2); next } length($0) > most { most = length($0); best = name } END { print best }' "$out/held_out.fasta")
+    title "$held_out held-out chains, never trained on"
+    printf '  %-8s %10.4f\n' loss "$(figure loss)"
+    printf '  %-8s %10.3f   angstrom, C1'"'"' atoms after superposition\n' RMSD "$(figure rmsd)"
+    printf '  %-8s %10.3f   0 to 1, local distances kept\n' lDDT "$(figure lddt)"
+    printf '\n  a predicted molecule   %s\n' "$out/predictions/$longest.pdb"
+    printf '  its true structure     %s\n' "$(true_structure "$longest")"
+    printf '  everything             %s\n' "$out"
+}
+
+# true_structure CHAIN: the PDB file of a chain's molecule (a file holds all chains of a molecule).
+true_structure() {
+    local file=$out/data/pdb/$1.pdb
+    [[ -f $file ]] || file=$out/data/pdb/${1%_*}.pdb
+    echo "$file"
+}
+
+interrupted() {
+    printf '\nstopped; tools/quickstart.sh goes on from here\n' >&2
+    exit 130
+}
+
+main() {
+    parse_options "$@"
+    trap interrupted INT TERM
+    title "packages"
+    "$top/tools/setup.sh"
+    title "build"
+    build
+    title "devices"
+    "$cleat" devices
+    prepare_folder
+    if [[ -f $out/eval.txt ]]; then
+        show
+        printf '\nThis run was finished before; --fresh starts anew.\n'
+        return
+    fi
+    title "data"
+    make_data
+    title "training"
+    train
+    title "held-out molecules"
+    measure
+    predict
+    mv "$out/eval.part" "$out/eval.txt"
+    show
+}
+
+main "$@"

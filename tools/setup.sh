@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Installs what cleat is built from (Debian 12 or later, Ubuntu 24.04 or later). Does nothing, and needs no network, when all of it is there.
+#   tools/setup.sh            to build and run
+#   tools/setup.sh --tests    also what tools/test.sh can use
+set -euo pipefail
+
+build_packages=(gcc libc6-dev cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-c-headers pocl-opencl-icd libclblast-dev libhwloc-dev
+    libinih-dev libcmocka-dev libcjson-dev libxxhash-dev)
+test_packages=(clang oclgrind clang-format binutils diffutils)
+least_cmake=3.25
+
+fail() {
+    printf 'setup: %s\n' "$@" >&2
+    exit 1
+}
+
+usage() {
+    sed -n '2,4s/^# \{0,1\}//p' "$0"
+}
+
+# missing_packages NAME...: those that dpkg does not know as installed, one a line.
+missing_packages() {
+    local name
+    for name in "$@"; do
+        [[ $(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null) == installed ]] || echo "$name"
+    done
+}
+
+# Without dpkg nothing can be installed here; what is needed may be there all the same.
+check_by_hand() {
+    local tool library
+    for tool in cc cmake ninja pkg-config; do
+        command -v "$tool" >/dev/null || fail "'$tool' is missing, and this is no Debian or Ubuntu (there is no dpkg-query and apt-get)" \
+            "install what corresponds to: ${packages[*]}"
+    done
+    for library in OpenCL hwloc inih libcjson cmocka; do
+        pkg-config --exists "$library" || fail "library '$library' is missing (pkg-config does not find it)" \
+            "this is no Debian or Ubuntu: install what corresponds to: ${packages[*]}"
+    done
+    echo "setup: no Debian or Ubuntu; what was looked for is there"
+}
+
+# as_root COMMAND...
+as_root() {
+    if ((EUID == 0)); then
+        "$@"
+    elif [[ -t 0 ]]; then
+        sudo "$@"
+    else
+        sudo -n "$@" || fail "'sudo' wants a password and nobody can type one; run as root: $*"
+    fi
+}
+
+install_packages() {
+    local log
+    ((EUID == 0)) || command -v sudo >/dev/null ||
+        fail "these packages are missing: $*" "you are not root and there is no sudo; run as root: apt-get install $*"
+    log=$(mktemp)
+    # shellcheck disable=SC2064 # the name of this moment
+    trap "rm -f '$log'" EXIT
+    echo "setup: installing $*"
+    if ! as_root apt-get -q update >"$log" 2>&1 </dev/null; then
+        tail -n 5 "$log" >&2
+        echo "setup: the list of packages could not be renewed (no network?); trying with the one that is here" >&2
+    fi
+    if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -qy --no-install-recommends install "$@" >"$log" 2>&1 </dev/null; then
+        tail -n 15 "$log" >&2
+        fail "apt-get could not install: $*" "its last lines are above; is there a network, and does /etc/apt name a mirror?"
+    fi
+}
+
+check_cmake() {
+    local version
+    version=$(cmake --version | sed -n '1s/.* //p')
+    [[ $(printf '%s\n%s\n' "$least_cmake" "$version" | sort -V | head -n 1) == "$least_cmake" ]] ||
+        fail "cmake is $version, $least_cmake or later is needed (Debian 12, Ubuntu 24.04)"
+}
+
+packages=("${build_packages[@]}")
+case ${1:-} in
+"") ;;
+--tests) packages+=("${test_packages[@]}") ;;
+--help | -h)
+    usage
+    exit 0
+    ;;
+*)
+    usage >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    check_by_hand
+else
+    mapfile -t missing < <(missing_packages "${packages[@]}")
+    if ((${#missing[@]})); then install_packages "${missing[@]}"; else echo "setup: all packages are there"; fi
+fi
+check_cmake

@@ -1,0 +1,184 @@
+#!/usr/bin/env bash
+# Builds and runs every test. The last line says `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
+#   tools/test.sh [STEP ...]
+#     all        every step below (what is done when nothing is said)
+#     quick      default build, tests of seconds (ctest -L quick), format
+#     default    gcc, warnings are errors, every test
+#     oclgrind   kernels under Oclgrind: one small row an op, data races
+#     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests that are not slow
+#     thread     ThreadSanitizer: the loader
+#     clang      the library and the program with clang, warnings are errors
+#     package    install into a folder, and use it: pkg-config, CMake, shared, static, the program
+#     format     clang-format changes nothing
+# Environment: CLEAT_TEST_DEVICE (as --device; auto), CLEAT_TEST_JOBS (as many as CPUs), CLEAT_TEST_BUILD (build-tests).
+# Builds and caches of compiled kernels are kept in CLEAT_TEST_BUILD: a second call is quicker.
+set -euo pipefail
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+builds=${CLEAT_TEST_BUILD:-$top/build-tests}
+jobs=${CLEAT_TEST_JOBS:-$(nproc)}
+every_step=(format default oclgrind sanitize thread clang package)
+passed=0 failed=0 skipped=0
+failures=()
+
+usage() {
+    sed -n '2,14s/^# \{0,1\}//p' "$0"
+}
+
+title() {
+    printf '\n== %s (%d s)\n' "$*" "$SECONDS"
+}
+
+pass() {
+    passed=$((passed + 1))
+}
+
+# flunk WHAT [LOG]: one failure, with the end of its log.
+flunk() {
+    failed=$((failed + 1))
+    failures+=("$1")
+    [[ -z ${2:-} ]] || tail -n 40 "$2"
+    printf 'FAILED: %s\n' "$1"
+}
+
+# skip WHAT: one thing that was not tested, and why.
+skip() {
+    skipped=$((skipped + 1))
+    printf 'skipped: %s\n' "$1"
+}
+
+# check WHAT COMMAND...: counts the command as a test; shows what it prints when it fails.
+check() {
+    local what=$1 log=$builds/check.log
+    shift
+    if "$@" >"$log" 2>&1 </dev/null; then pass; else flunk "$what" "$log" && return 1; fi
+}
+
+# build NAME TARGETS OPTION...: configures and builds $builds/NAME; counts only a failure.
+build() {
+    local name=$1 folder=$builds/$1 log=$builds/$1.log targets
+    read -ra targets <<<"$2"
+    shift 2
+    if cmake -S "$top" -B "$folder" -G Ninja -DCLEAT_TEST_CACHE="$builds/cache" "$@" >"$log" 2>&1 </dev/null &&
+        cmake --build "$folder" --parallel "$jobs" --target "${targets[@]}" >>"$log" 2>&1 </dev/null; then
+        return
+    fi
+    flunk "build '$name'" "$log"
+    return 1
+}
+
+# attribute NAME FILE: of the first <testsuite> of a JUnit file.
+attribute() {
+    tr '\n\t' '  ' <"$2" | sed -E 's/.*<testsuite ([^>]*)>.*/\1/; s/(.*)<.*/\1/' | grep -oE "\b$1=\"[0-9]+\"" | head -n 1 | grep -oE '[0-9]+'
+}
+
+# run_tests NAME CTEST-OPTION...: runs tests of a build and adds them up.
+run_tests() {
+    local name=$1 report=$builds/$1.xml log=$builds/$1.ctest.log total bad not_run
+    shift
+    rm -f "$report"
+    ctest --test-dir "$builds/$name" --parallel "$jobs" --output-on-failure --no-tests=error --output-junit "$report" "$@" \
+        </dev/null 2>&1 | tee "$log" | grep -vE '^ *Start |^Test project|^Internal ctest' || true
+    if [[ ! -f $report ]]; then
+        flunk "ctest of build '$name'" "$log"
+        return
+    fi
+    total=$(attribute tests "$report") bad=$(attribute failures "$report")
+    not_run=$(($(attribute skipped "$report") + $(attribute disabled "$report")))
+    passed=$((passed + total - bad - not_run)) failed=$((failed + bad)) skipped=$((skipped + not_run))
+    ((bad == 0)) || mapfile -t -O "${#failures[@]}" failures < <(sed -nE 's/^[[:space:]]*[0-9]+ - ([^ ]+) \((Failed|Timeout|SEGFAULT|.*[Ee]xception.*|.*aborted.*|Not Run)\).*/\1 ['"$name"']/p' "$log")
+}
+
+# --- steps
+
+# Sanitizers change what gcc can see: it then warns of what cannot happen.
+sanitizer_options=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O1 -g" -DCLEAT_WERROR=OFF)
+
+build_default() {
+    build default all -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=RelWithDebInfo
+}
+
+step_quick() {
+    ! build_default || run_tests default -L quick
+    step_format
+}
+
+step_default() {
+    ! build_default || run_tests default -LE oclgrind
+}
+
+step_oclgrind() {
+    if ! command -v oclgrind >/dev/null; then
+        skip "kernels under Oclgrind: oclgrind is not installed"
+    else
+        ! build_default || run_tests default -L oclgrind
+    fi
+}
+
+step_sanitize() {
+    ! build sanitize all "${sanitizer_options[@]}" -DCLEAT_SANITIZE=address,undefined || run_tests sanitize -LE slow
+}
+
+step_thread() {
+    ! build thread "data_loader data_rna_dataset" "${sanitizer_options[@]}" -DCLEAT_SANITIZE=thread ||
+        run_tests thread -R '^data\.(loader|rna_dataset)$'
+}
+
+step_clang() {
+    if ! command -v clang >/dev/null; then
+        skip "build with clang: clang is not installed"
+    elif build clang all -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Release -DCLEAT_TESTS=OFF; then
+        pass
+    fi
+}
+
+step_package() {
+    if build_default; then
+        check "package" "$top/tests/package/check.sh" "$builds/default" "$builds/package" || true
+    fi
+}
+
+# Releases of clang-format differ in what they write: the one of Debian 12 decides.
+step_format() {
+    local program
+    program=$(command -v clang-format-14 || command -v clang-format || true)
+    if [[ -z $program || $("$program" --version) != *" 14."* ]]; then
+        skip "format: clang-format 14 is not installed"
+        return
+    fi
+    mapfile -t files < <(find "$top"/include "$top"/src "$top"/tools "$top"/tests -name '*.[ch]')
+    check "format (clang-format -i mends it)" "$program" --dry-run -Werror --ferror-limit=5 "${files[@]}" || true
+}
+
+# --- all of it
+
+choose_steps() {
+    local word
+    steps=()
+    for word in "${@:-all}"; do
+        case $word in
+        all) steps+=("${every_step[@]}") ;;
+        --help | -h) usage && exit 0 ;;
+        *)
+            declare -F "step_$word" >/dev/null || { usage >&2 && exit 2; }
+            steps+=("$word")
+            ;;
+        esac
+    done
+}
+
+main() {
+    local step
+    choose_steps "$@"
+    mkdir -p "$builds"
+    for step in "${steps[@]}"; do
+        title "$step"
+        "step_$step"
+    done
+    title "done"
+    ((${#failures[@]} == 0)) || printf 'failed: %s\n' "${failures[@]}"
+    printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+    ((failed == 0 && passed > 0))
+}
+
+main "$@"

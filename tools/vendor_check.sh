@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# vendor_check.sh - what every vendor's compiler says of every program a run can ask for, without a card.
+#
+#   tools/vendor_check.sh --lint          the rules of kernel sources that no compiler checks (a second, no compilers)
+#   tools/vendor_check.sh [options]       compiles; 10 to 25 minutes of one core for all of it
+#     --build DIR     build folder, for the list of programs (default: build)
+#     --profiles      only what the models of profiles/ ask for, no other widths and head sizes
+#     --only GLOB     only programs whose name matches, e.g. 'layer_norm-*'; -t LIST   only these targets of a card
+#     -j N            compilations at once (default 1);   -k DIR   keep PTX, assembly and logs there
+#     --no-spill      fail where a kernel that cards launch spills registers (attention_plain_* and linear_plain excepted)
+#     --strict        exit 3 where compilers are missing
+# Exit: 0 well, 1 a kernel failed, 2 bad usage, 3 skipped with --strict.
+#
+# The compilers are driven by the script $VENDOR_COMPILE (default: ../shared/tools/vendor_compile.sh). It is not part of this
+# repository: without it compiling is skipped.
+set -euo pipefail
+export LC_ALL=C
+root=$(cd "$(dirname "$0")/.." && pwd)
+card_targets=nv:sm_75,nv:sm_80,nv:sm_90,amd:gfx906,amd:gfx90a,amd:gfx1030,amd:gfx1100,intel:skl,intel:tgllp,intel:dg1,intel:acm-g10,intel:pvc
+cpu_targets=pocl,oclgrind,spirv
+hot='^(linear_groups|attention_gpu_|layer_norm_|gelu_|adamw_)'
+most_local=32768 most_group=256
+
+die() { echo "vendor_check: $*" >&2; exit 2; }
+
+# --- rules of the sources ---------------------------------------------------------------------------------------------
+
+# Comments become nothing; lines keep their numbers.
+strip_comments() {
+  awk '{ line = $0; out = ""
+    while (line != "") {
+      if (inside) { i = index(line, "*/"); if (i) { line = substr(line, i + 2); inside = 0 } else line = "" }
+      else {
+        i = index(line, "/*"); j = index(line, "//")
+        if (j && (!i || j < i)) { out = out substr(line, 1, j - 1); line = "" }
+        else if (i) { out = out substr(line, 1, i - 1) " "; line = substr(line, i + 2); inside = 1 }
+        else { out = out line; line = "" }
+      }
+    }
+    print out }' "$1"
+}
+
+# rule NAME FILE PATTERN WHY [SED]: no line of the stripped source on stdin may match once SED has taken out what is allowed.
+rule() {
+  sed -E "${5:-}" | grep -nE "$3" | sed "s|^\([0-9]*\):|$2:\1: $1: $4: |" || true
+}
+
+lint_file() {
+  local name=${1##*/} source
+  source=$(strip_comments "$1")
+  rule half "$name" '\bhalf(2|3|4|8|16)?\b' 'half is storage: pointers to it only' 's/\bhalf *\*/ /g; s/typedef half T;//' <<<"$source"
+  rule half "$name" '\bT\b' 'T may be half: pointers to it only' 's/typedef [a-z]+ T;//; s/\bT *([*,])/\1/g' <<<"$source"
+  rule double "$name" '\bdouble(2|3|4|8|16)?\b' 'no double' <<<"$source"
+  rule double "$name" '(^|[^A-Za-z_0-9.])([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+[eE][-+]?[0-9]+|0[xX][0-9a-fA-F.]+[pP])' 'a constant without f is a double' \
+    's/\b(0[xX][0-9a-fA-F.]+[pP][-+]?[0-9]+|[0-9]*\.?[0-9]+[eE][-+]?[0-9]+|[0-9]+\.[0-9]*([eE][-+]?[0-9]+)?)f\b/ /g' <<<"$source"
+  rule atomics "$name" '\b(atomic_(cmp)?xchg|atom_[a-z]+|atomic_(fetch|compare|exchange)[a-z_]*)\b' 'sums of floats need a fixed order' <<<"$source"
+  rule extension "$name" '#[[:space:]]*pragma[[:space:]]+OPENCL|\b(cl_(khr|intel|amd|nv|arm|qcom|ext)_|__(NV_CL|AMD|AMDGCN|GFX|gfx|SPIR|PTX|NVPTX|POCL|OPENCL_(C_)?VERSION|x86_64|CUDA))|\bPOCL_|\bFP_FAST_' \
+    'the host asks the device and passes a -D' <<<"$source"
+  rule include "$name" '^[[:space:]]*#[[:space:]]*include' 'the host finds lines  #include "FILE"  of cl/ only' \
+    "$(cd "${1%/*}" && for f in *.clh; do printf 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"%s"//;' "$f"; done)" <<<"$source"
+}
+
+# NAME FILE of every kernel of a folder
+kernels_of() {
+  local f
+  for f in "$1"/*.cl "$1"/*.clh; do
+    [ -f "$f" ] || continue
+    strip_comments "$f" | tr '\n' ' ' | sed -E 's/__attribute__ *\(\(([^()]|\([^()]*\))*\)\)/ /g' |
+      grep -oE '\b(__)?kernel +void +[A-Za-z_0-9]+' | sed "s#.* \([A-Za-z_0-9]*\)\$#\1 ${f##*/}#" || true
+  done
+}
+
+# Oclgrind adds up the local memory of kernels whose names begin alike.
+lint_names() {
+  kernels_of "$1" | awk '{ name[++n] = $1; file[n] = $2 }
+    END { for (i = 1; i <= n; ++i) for (j = 1; j <= n; ++j) {
+        if (i < j && name[i] == name[j]) printf "%s: names: kernel %s is in %s too\n", file[i], name[i], file[j]
+        else if (name[i] != name[j] && index(name[j], name[i]) == 1) printf "%s: names: kernel %s begins the name of %s (%s)\n", file[i], name[i], name[j], file[j]
+      } }'
+}
+
+lint_folder() {
+  local f
+  for f in "$1"/*.cl "$1"/*.clh; do [ ! -f "$f" ] || lint_file "$f"; done
+  lint_names "$1"
+}
+
+# Every rule must find the slip that was made for it.
+lint_itself() {
+  local found slips=$root/tests/vendor/slips wanted
+  found=$(lint_folder "$slips")
+  while IFS='|' read -r wanted; do
+    grep -qF "$wanted" <<<"$found" || { echo "vendor_check: the rules miss the slip '$wanted' in $slips"; return 1; }
+  done < <(sed -n 's/.*SLIP: //p' "$slips"/*.cl)
+  if grep -q 'innocent' <<<"$found"; then grep innocent <<<"$found"; echo 'vendor_check: the rules blame the innocent'; return 1; fi
+}
+
+lint() {
+  local found count
+  count=$(kernels_of "$root/cl" | wc -l)
+  [ "$count" -gt 0 ] || { echo "vendor_check: no kernels in $root/cl"; exit 1; }
+  lint_itself || exit 1
+  found=$(lint_folder "$root/cl")
+  [ -z "$found" ] || { echo "$found"; echo "vendor_check: the lines above break the rules of kernel sources"; exit 1; }
+  echo "vendor_check: $count kernels keep the rules"
+}
+
+# --- compiling --------------------------------------------------------------------------------------------------------
+
+build=$root/build which= only='*' targets=$card_targets jobs=1 keep= no_spill=0 strict=0
+while [ $# -gt 0 ]; do
+  case $1 in
+    --lint) lint; exit 0;;
+    --build) build=$2; shift;; --profiles) which=profiles;; --only) only=$2; shift;; -t) targets=$2; shift;;
+    -j) jobs=$2; shift;; -k) keep=$2; shift;; --no-spill) no_spill=1;; --strict) strict=1;;
+    -h|--help) sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$0"; exit 0;;
+    *) die "unknown option $1 (try --help)";;
+  esac; shift
+done
+
+compiler=${VENDOR_COMPILE:-$root/../shared/tools/vendor_compile.sh}
+if [ ! -r "$compiler" ]; then
+  echo "vendor_check: skipped: no script $compiler (VENDOR_COMPILE names it)"
+  [ $strict = 0 ] || exit 3
+  exit 0
+fi
+[ -f "$build/CMakeCache.txt" ] || die "no build folder $build: cmake -S . -B build -G Ninja"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+[ -n "$keep" ] || keep=$work/keep
+mkdir -p "$keep"
+keep=$(cd "$keep" && pwd)
+cmake --build "$build" --target list_programs >"$work/build.log" 2>&1 || { tail -30 "$work/build.log"; die "list_programs was not built"; }
+lister=$(find "$build" -type f -name list_programs -perm -u+x | head -1)
+CLEAT_KERNEL_DIR=$root/cl "$lister" "$work/programs" $which
+
+bad=0 skipped=0
+# compile SHAPE TARGETS: all programs of a shape; results in SHAPE.tsv
+compile() {
+  local shape=$1 list=$2 files code=0
+  mapfile -t files < <(cd "$work/programs/$shape" && for f in *.cl; do [[ ${f%.cl} != $only ]] || echo "$f"; done)
+  [ ${#files[@]} -gt 0 ] || { echo "vendor_check: no program of the $shape shape matches '$only'"; return; }
+  echo "== ${#files[@]} programs of the $shape shape: $list"
+  (cd "$work/programs/$shape" && nice bash "$compiler" -q -j "$jobs" -t "$list" --max-lds $most_local --strict \
+    -k "$keep/$shape" -o "$work/$shape.tsv" "${files[@]}") || code=$?
+  case $code in 0) ;; 3) skipped=1;; *) bad=1;; esac
+}
+
+# Only kernels that are launched from a program count; the others in its file are compiled too, and must compile.
+report() {
+  [ -f "$work/gpu.tsv" ] || return 0
+  awk -F'\t' -v hot="$hot" -v most_group=$most_group -v no_spill=$no_spill '
+    FILENAME == ARGV[1] { if ($1 == "gpu") { launched[$3 ".cl", $4] = 1; if ($5 > most_group) { print "FAIL: " $4 " is launched with " $5 " work-items"; bad = 1 } } next }
+    FNR == 1 || $4 != "OK" || !(($2, $1) in launched) { next }
+    { if (!($3 in column)) { column[$3] = ++columns; title[columns] = $3 }
+      row = $2 ":" $1; sub(/\.cl:/, ":", row)
+      value = $5 "/" $6 ($7 == 1 ? "!" : "") "/" $8
+      if ($7 == 1 || $6 + 0 > 0) { noted[$3 " " row] = value; if ($7 == 1 && $1 !~ /_plain/) spills++ }
+      if ($1 ~ hot) { if (!(row in seen)) { seen[row] = 1; rows[++n] = row } cell[row, $3] = value } }
+    END {
+      print "\n== hot kernels: registers/scratch bytes (! spills)/local memory; NVIDIA scratch a thread, AMD a lane, Intel a hardware thread (GRFs x SIMD)"
+      for (i = 1; i <= n; ++i) {
+        printf "%s\n", rows[i]
+        for (c = 1; c <= columns; ++c) printf "    %-14s %s\n", title[c], (rows[i], title[c]) in cell ? cell[rows[i], title[c]] : "-"
+      }
+      print "\n== scratch in kernels that are launched"
+      for (k in noted) print "  " k " " noted[k] | "sort"
+      close("sort")
+      if (no_spill && spills) { print "FAIL: " spills " kernels spill"; bad = 1 }
+      exit bad
+    }' "$work/programs/programs.tsv" "$work/gpu.tsv" || bad=1
+}
+
+compile gpu "$targets"
+compile cpu "$cpu_targets"
+report
+[ ! -f "$work/gpu.tsv" ] || cp "$work/gpu.tsv" "$keep/gpu.tsv"
+[ ! -f "$work/cpu.tsv" ] || cp "$work/cpu.tsv" "$keep/cpu.tsv"
+cp "$work/programs/programs.tsv" "$keep/programs.tsv"
+[ $bad = 0 ] || { echo "vendor_check: FAILED"; exit 1; }
+[ $skipped = 0 ] || { echo "vendor_check: well, but compilers are missing"; [ $strict = 0 ] || exit 3; exit 0; }
+echo "vendor_check: well"
