@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* --- dataset ------------------------------------------------------------------------------------------- */
+/* --- dataset -------------------------------------------------------------------------------------------------- */
 
 typedef struct cleat_dataset cleat_dataset;
 
@@ -69,7 +69,7 @@ CLEAT_API cleat_status cleat_dataset_fill(const cleat_dataset *dataset, size_t s
 /* Writes a slot without a sample: every field is its `pad`. */
 CLEAT_API void cleat_dataset_fill_empty(const cleat_dataset *dataset, int64_t length, void *const *slots);
 
-/* --- batches ------------------------------------------------------------------------------------------- */
+/* --- batches -------------------------------------------------------------------------------------------------- */
 
 /* Samples up to `length` (and above the bucket before) are padded to `length`, `batch` of them at a time. */
 typedef struct cleat_bucket {
@@ -88,8 +88,7 @@ typedef struct cleat_batches cleat_batches;
 
 /* Chooses at most `max_buckets` bucket lengths for these samples, each a multiple of `multiple` (the last one
  * covers the longest sample), so that the padded elements summed over the samples are as few as possible.
- * lengths [max_buckets], ascending; *n_lengths of them are set. `samples` NULL: all samples of the dataset.
- */
+ * lengths [max_buckets], ascending; *n_lengths of them are set. `samples` NULL: all samples of the dataset. */
 CLEAT_API cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
                                             size_t max_buckets, int64_t multiple, int64_t *lengths, size_t *n_lengths,
                                             cleat_error *error);
@@ -97,8 +96,7 @@ CLEAT_API cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const 
 /* Lays samples [n_samples] out in batches. With `draw` (training): a permutation of the samples, cut into
  * batches within their buckets, the batches shuffled; a pure function of (samples, buckets, draw). `draw`
  * NULL (evaluation): bucket by bucket, samples in the given order. The last batch of a bucket may be short;
- * no sample is dropped. Buckets ascend by length; CLEAT_ERR_ARGUMENT names a sample longer than the last one.
- */
+ * no sample is dropped. Buckets ascend by length; CLEAT_ERR_ARGUMENT names a sample longer than the last one. */
 CLEAT_API cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
                                             const cleat_bucket *buckets, size_t n_buckets, const cleat_draw *draw,
                                             cleat_batches **batches, cleat_error *error);
@@ -106,7 +104,7 @@ CLEAT_API void cleat_batches_destroy(cleat_batches *batches);
 CLEAT_API size_t cleat_batches_count(const cleat_batches *batches);
 CLEAT_API const cleat_batch *cleat_batches_get(const cleat_batches *batches, size_t index);
 
-/* --- loader -------------------------------------------------------------------------------------------- */
+/* --- loader --------------------------------------------------------------------------------------------------- */
 
 typedef struct cleat_loader cleat_loader;
 
@@ -169,7 +167,7 @@ CLEAT_API void cleat_loader_release(cleat_loader *loader, size_t slot);
 CLEAT_API void cleat_loader_stop(cleat_loader *loader);
 CLEAT_API cleat_loader_stats cleat_loader_statistics(cleat_loader *loader);
 
-/* --- RNA ----------------------------------------------------------------------------------------------- */
+/* --- RNA ------------------------------------------------------------------------------------------------------ */
 
 /* Tokens A C G U N = 0 1 2 3 4. Padding is not in the table: it is CLEAT_RNA_PADDING, which cleat_embedding
  * turns into a row of zeros, and `lengths` tells where it starts. */
@@ -240,8 +238,7 @@ typedef struct cleat_rna_chain {
 } cleat_rna_chain;
 
 /* One C1' trace a chain (chains A, B, C, ...) with TER and END; fixed columns of the PDB format 3.3. At most
- * 62 chains of 9999 residues, coordinates within (-1000, 10000) Angstrom. Written completely or not at all.
- */
+ * 62 chains of 9999 residues, coordinates within (-1000, 10000) Angstrom. Written completely or not at all. */
 CLEAT_API cleat_status cleat_rna_write_pdb(const char *path, const cleat_rna_chain *chains, size_t n_chains,
                                            cleat_error *error);
 /* ID,resname,resid,x_1,y_1,z_1 of all chains; ID = id_resid; missing coordinates are empty. Written

@@ -26,8 +26,7 @@ typedef struct cleat_graph cleat_graph;   /* nodes in execution order, and their
 typedef struct cleat_tensor cleat_tensor; /* owned by its graph, or by the store when it is persistent */
 typedef struct cleat_plan cleat_plan;     /* where every tensor of every graph lies */
 
-/* --- store
- * ----------------------------------------------------------------------------------------------------- */
+/* --- store ---------------------------------------------------------------------------------------------------- */
 
 /* How a parameter starts. Every value is drawn from Philox keyed by (seed, name), so that it does not depend
  * on the order in which parameters were declared. */
@@ -58,8 +57,7 @@ CLEAT_API cleat_tensor *cleat_store_find(const cleat_store *store, const char *n
 CLEAT_API void cleat_param_initialise(const cleat_store *store, const cleat_tensor *param, uint64_t seed,
                                       float *values);
 
-/* --- graph
- * ----------------------------------------------------------------------------------------------------- */
+/* --- graph ---------------------------------------------------------------------------------------------------- */
 
 CLEAT_API cleat_status cleat_graph_create(cleat_store *store, const char *name, cleat_graph **graph,
                                           cleat_error *error);
@@ -101,8 +99,7 @@ CLEAT_API const int64_t *cleat_tensor_shape(const cleat_tensor *tensor);
 CLEAT_API int64_t cleat_tensor_elements(const cleat_tensor *tensor);
 CLEAT_API int64_t cleat_tensor_bytes(const cleat_tensor *tensor);
 
-/* --- plan
- * ------------------------------------------------------------------------------------------------------ */
+/* --- plan ----------------------------------------------------------------------------------------------------- */
 
 /* What the bytes of a plan are for, as a user knows them. */
 #define CLEAT_CATEGORY_LIST(X)                                                                                         \

@@ -78,8 +78,7 @@ CLEAT_API void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor
 CLEAT_API void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *slot,
                             cleat_tensor *ring);
 
-/* --- C1' traces (RNA)
- * ------------------------------------------------------------------------------------------- */
+/* --- C1' traces (RNA) ----------------------------------------------------------------------------------------- */
 
 /* Coordinates from each residue's step and turn relative to the one before, integrated along the chain as
  * rigid motions. All zero gives an ideal A-form helix (rise 2.81 A, 32.7 degrees, radius 8.9 A). Formulas:

@@ -138,8 +138,7 @@ CLEAT_API cleat_status cleat_profile_set(cleat_profile *profile, const char *ass
 /* Values that contradict one another, are missing, or that this version cannot do. */
 CLEAT_API cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *error);
 
-/* The value of "section.key" as text, as the dump prints it. CLEAT_ERR_NOT_FOUND where there is no such key.
- */
+/* The value of "section.key" as text, as the dump prints it. CLEAT_ERR_NOT_FOUND where there is no such key. */
 CLEAT_API cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, char *text, size_t size,
                                          cleat_error *error);
 /* The profile as an INI text with comments, every key with its value: loading it gives the same profile. A

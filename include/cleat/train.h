@@ -59,8 +59,7 @@ CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_tra
 CLEAT_API cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint, const char *split,
                                       cleat_figures *figures, cleat_error *error);
 
-/* Runs a checkpoint over all samples of `data` (no references needed) and writes the predictions into `out`.
- */
+/* Runs a checkpoint over all samples of `data` (no references needed) and writes the predictions into `out`. */
 CLEAT_API cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data,
                                      const char *out, size_t *count, cleat_error *error);
 

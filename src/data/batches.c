@@ -19,12 +19,10 @@ size_t cleat_bucket_of(const cleat_bucket *buckets, size_t n_buckets, int64_t le
 static cleat_status check_arguments(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
                                     const cleat_bucket *buckets, size_t n_buckets, cleat_error *error) {
     if (!n_buckets) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "batches need at least one bucket");
-    if (n_samples > UINT32_MAX)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu samples are too many", n_samples);
+    if (n_samples > UINT32_MAX) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu samples are too many", n_samples);
     for (size_t i = 0; i < n_buckets; ++i) {
         if (buckets[i].length < 1 || buckets[i].batch < 1 || buckets[i].batch > UINT32_MAX)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "bucket %zu: length %lld and batch %lld must be positive", i,
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket %zu: length %lld and batch %lld must be positive", i,
                               (long long)buckets[i].length, (long long)buckets[i].batch);
         if (i && buckets[i].length <= buckets[i - 1].length)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket lengths must ascend: %lld after %lld",
@@ -36,20 +34,19 @@ static cleat_status check_arguments(const cleat_dataset *dataset, const uint32_t
                               cleat_dataset_count(dataset));
         int64_t length = cleat_dataset_length(dataset, samples[i]);
         if (length > buckets[n_buckets - 1].length)
-            return cleat_fail(
-                error, CLEAT_ERR_ARGUMENT,
-                "sample %s is %lld long, the last bucket ends at %lld; add a longer bucket or lower "
-                "max_length",
-                cleat_dataset_id(dataset, samples[i]), (long long)length,
-                (long long)buckets[n_buckets - 1].length);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "sample %s is %lld long, the last bucket ends at %lld; add a longer bucket or lower "
+                              "max_length",
+                              cleat_dataset_id(dataset, samples[i]), (long long)length,
+                              (long long)buckets[n_buckets - 1].length);
     }
     return CLEAT_OK;
 }
 
 /* Sorts order [n_samples] by bucket, keeping the order within each, into batches->samples, and cuts each
  * bucket into batches. */
-static void cut_batches(cleat_batches *batches, const cleat_dataset *dataset, const uint32_t *order,
-                        size_t n_samples, const cleat_bucket *buckets, size_t n_buckets, size_t *filled) {
+static void cut_batches(cleat_batches *batches, const cleat_dataset *dataset, const uint32_t *order, size_t n_samples,
+                        const cleat_bucket *buckets, size_t n_buckets, size_t *filled) {
     memset(filled, 0, (n_buckets + 1) * sizeof *filled);
     for (size_t i = 0; i < n_samples; ++i)
         ++filled[cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(dataset, order[i])) + 1];
@@ -58,8 +55,8 @@ static void cut_batches(cleat_batches *batches, const cleat_dataset *dataset, co
         for (size_t first = filled[b]; first < filled[b + 1]; first += (size_t)buckets[b].batch) {
             size_t left = filled[b + 1] - first;
             size_t count = left < (size_t)buckets[b].batch ? left : (size_t)buckets[b].batch;
-            batches->items[batches->count++] = (cleat_batch){
-                .bucket = (uint32_t)b, .count = (uint32_t)count, .samples = batches->samples + first};
+            batches->items[batches->count++] =
+                (cleat_batch){.bucket = (uint32_t)b, .count = (uint32_t)count, .samples = batches->samples + first};
         }
     for (size_t i = 0; i < n_samples; ++i) {
         size_t b = cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(dataset, order[i]));
@@ -134,7 +131,7 @@ const cleat_batch *cleat_batches_get(const cleat_batches *batches, size_t index)
     return index < batches->count ? &batches->items[index] : NULL;
 }
 
-/* --- bucket lengths ------------------------------------------------------------------------------------ */
+/* --- bucket lengths ------------------------------------------------------------------------------------------- */
 
 /* Distinct lengths, rounded up, and how many samples have at most that length. */
 typedef struct steps {
@@ -176,8 +173,8 @@ static size_t choose(const steps *s, size_t buckets, double *best, int32_t *from
             *cost = (double)s->samples[i] * (double)s->length[i];
             from[k * MAX_STEPS + i] = -1;
             for (size_t j = 0; k && j < i; ++j) {
-                double split = best[(k - 1) * MAX_STEPS + j] +
-                               (double)(s->samples[i] - s->samples[j]) * (double)s->length[i];
+                double split =
+                    best[(k - 1) * MAX_STEPS + j] + (double)(s->samples[i] - s->samples[j]) * (double)s->length[i];
                 if (split < *cost) {
                     *cost = split;
                     from[k * MAX_STEPS + i] = (int32_t)j;
@@ -204,8 +201,8 @@ cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const uint32_t *
     size_t n = samples ? n_samples : cleat_dataset_count(dataset);
     if (!n || !max_buckets || max_buckets > 64 || multiple < 1)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "buckets need samples (%zu), 1 to 64 buckets (%zu) and a positive multiple (%lld)",
-                          n, max_buckets, (long long)multiple);
+                          "buckets need samples (%zu), 1 to 64 buckets (%zu) and a positive multiple (%lld)", n,
+                          max_buckets, (long long)multiple);
     cleat_status status = CLEAT_OK;
     int64_t *sorted = cleat_alloc(n, sizeof *sorted);
     steps found = {.length = cleat_alloc(MAX_STEPS, sizeof *found.length),

@@ -46,10 +46,9 @@ static cleat_status quoted_field(cleat_csv *csv, char **field, char **field_end,
     }
     *field_end = write;
     if (!at_line_end(source) && *source->at != ',')
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: text after the closing quote of a field; write a quote inside a field as two (\"\")",
-            source->path, csv->next_line);
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: text after the closing quote of a field; write a quote inside a field as two (\"\")",
+                          source->path, csv->next_line);
     return CLEAT_OK;
 }
 
@@ -75,8 +74,8 @@ static cleat_status read_record(cleat_csv *csv, cleat_error *error) {
     for (;;) {
         char *field = NULL, *field_end = NULL;
         bool quoted = source->at < source->end && *source->at == '"';
-        cleat_status status = quoted ? quoted_field(csv, &field, &field_end, error)
-                                     : plain_field(csv, &field, &field_end, error);
+        cleat_status status =
+            quoted ? quoted_field(csv, &field, &field_end, error) : plain_field(csv, &field, &field_end, error);
         if (status == CLEAT_OK) status = add_field(csv, field, error);
         if (status != CLEAT_OK) return status;
         bool last = at_line_end(source);
@@ -98,10 +97,9 @@ cleat_status cleat_csv_next(cleat_csv *csv, bool *more, cleat_error *error) {
     cleat_status status = read_record(csv, error);
     if (status != CLEAT_OK) return status;
     if (csv->expected && csv->count != csv->expected)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: %zu fields where the header has %zu; is the line cut short, or a comma not quoted?",
-            csv->source.path, csv->line, csv->count, csv->expected);
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: %zu fields where the header has %zu; is the line cut short, or a comma not quoted?",
+                          csv->source.path, csv->line, csv->count, csv->expected);
     *more = true;
     return CLEAT_OK;
 }
@@ -112,8 +110,7 @@ cleat_status cleat_csv_open(const char *path, cleat_csv *csv, cleat_error *error
     if (status != CLEAT_OK) return status;
     bool more = false;
     status = cleat_csv_next(&opened, &more, error);
-    if (status == CLEAT_OK && !more)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: no header line", path);
+    if (status == CLEAT_OK && !more) status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: no header line", path);
     if (status != CLEAT_OK) {
         cleat_csv_close(&opened);
         return status;

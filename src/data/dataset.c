@@ -30,8 +30,8 @@ cleat_split cleat_dataset_split(const cleat_dataset *dataset, size_t sample) {
     return sample < dataset->count ? dataset->type->split(dataset, sample) : CLEAT_SPLITS;
 }
 
-cleat_status cleat_dataset_samples(const cleat_dataset *dataset, cleat_split split, uint32_t **samples,
-                                   size_t *count, cleat_error *error) {
+cleat_status cleat_dataset_samples(const cleat_dataset *dataset, cleat_split split, uint32_t **samples, size_t *count,
+                                   cleat_error *error) {
     size_t wanted = 0;
     for (size_t i = 0; i < dataset->count; ++i) wanted += dataset->type->split(dataset, i) == split;
     uint32_t *list = NULL;
@@ -89,11 +89,10 @@ void cleat_dataset_fill_empty(const cleat_dataset *dataset, int64_t length, void
         if (slots[i]) pad_field(&dataset->type->fields[i], length, slots[i]);
 }
 
-cleat_status cleat_dataset_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
-                                const cleat_draw *draw, void *const *slots, cleat_error *error) {
+cleat_status cleat_dataset_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
+                                void *const *slots, cleat_error *error) {
     if (sample >= dataset->count)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %zu of a dataset of %zu", sample,
-                          dataset->count);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %zu of a dataset of %zu", sample, dataset->count);
     int64_t own = dataset->type->length(dataset, sample);
     if (own > length)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %s is %lld long and does not fit length %lld",

@@ -47,10 +47,9 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* --- filling one batch (no lock held) ------------------------------------------------------------------ */
+/* --- filling one batch (no lock held) ------------------------------------------------------------------------- */
 
-static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, size_t slot,
-                              cleat_error *error) {
+static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, size_t slot, cleat_error *error) {
     const cleat_dataset *dataset = loader->setup.dataset;
     const cleat_batch *batch = cleat_batches_get(loader->batches, batch_index);
     const cleat_bucket *bucket = &loader->buckets[batch->bucket];
@@ -77,7 +76,7 @@ static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, si
     return CLEAT_OK;
 }
 
-/* --- the pass (lock held) ------------------------------------------------------------------------------ */
+/* --- the pass (lock held) ------------------------------------------------------------------------------------- */
 
 static bool find_slot(const cleat_loader *loader, slot_state state, size_t *slot) {
     for (size_t i = 0; i < loader->setup.n_slots; ++i)
@@ -155,7 +154,7 @@ static void end_pass(cleat_loader *loader) {
     loader->batches = NULL;
 }
 
-/* --- threads ------------------------------------------------------------------------------------------- */
+/* --- threads -------------------------------------------------------------------------------------------------- */
 
 static void join_threads(cleat_loader *loader) {
     pthread_mutex_lock(&loader->lock);
@@ -173,17 +172,16 @@ static cleat_status start_threads(cleat_loader *loader, cleat_error *error) {
         if (code != 0) {
             int started = loader->n_threads;
             join_threads(loader);
-            return cleat_fail(
-                error, CLEAT_ERR_MEMORY,
-                "the system starts no more than %d of %d loader threads (error %d); lower num_workers",
-                started, loader->setup.workers, code);
+            return cleat_fail(error, CLEAT_ERR_MEMORY,
+                              "the system starts no more than %d of %d loader threads (error %d); lower num_workers",
+                              started, loader->setup.workers, code);
         }
         ++loader->n_threads;
     }
     return CLEAT_OK;
 }
 
-/* --- public -------------------------------------------------------------------------------------------- */
+/* --- public --------------------------------------------------------------------------------------------------- */
 
 size_t cleat_loader_slots(int workers, int prefetch_factor, size_t held) {
     size_t threads = workers > 1 ? (size_t)workers : 1;
@@ -193,14 +191,12 @@ size_t cleat_loader_slots(int workers, int prefetch_factor, size_t held) {
 
 static cleat_status check_setup(const cleat_loader_setup *setup, cleat_error *error) {
     if (!setup->dataset || !setup->n_buckets || !setup->n_slots || !setup->field_offset)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "a loader needs a dataset, buckets, slots and field offsets");
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a loader needs a dataset, buckets, slots and field offsets");
     if (setup->workers < 0 || setup->workers > CLEAT_MAX_WORKERS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "num_workers is %d; it may be 0 to %d", setup->workers,
                           CLEAT_MAX_WORKERS);
     if (cleat_dataset_fields(setup->dataset) > CLEAT_MAX_FIELDS)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "a dataset with more than %d fields",
-                          CLEAT_MAX_FIELDS);
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "a dataset with more than %d fields", CLEAT_MAX_FIELDS);
     return CLEAT_OK;
 }
 
@@ -280,15 +276,13 @@ cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batches *batch
                                 const cleat_draw *draw, cleat_error *error) {
     size_t count = cleat_batches_count(batches);
     if (first > count)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a pass of %zu batches cannot start at %zu", count,
-                          first);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a pass of %zu batches cannot start at %zu", count, first);
     for (size_t i = first; i < count; ++i) {
         const cleat_batch *batch = cleat_batches_get(batches, i);
         if (batch->bucket >= loader->setup.n_buckets || batch->count > loader->buckets[batch->bucket].batch)
-            return cleat_fail(
-                error, CLEAT_ERR_ARGUMENT,
-                "batch %zu (bucket %u, %u samples) was made with other buckets than the loader's", i,
-                batch->bucket, batch->count);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "batch %zu (bucket %u, %u samples) was made with other buckets than the loader's", i,
+                              batch->bucket, batch->count);
     }
     cleat_loader_stop(loader);
     cleat_status status = start_threads(loader, error);
@@ -314,10 +308,9 @@ static cleat_status await_batch(cleat_loader *loader, size_t *slot, cleat_error 
         size_t free_slot = 0;
         bool nothing_under_way = loader->next_claim == loader->next_out;
         if (nothing_under_way && !find_slot(loader, SLOT_FREE, &free_slot))
-            return cleat_fail(
-                error, CLEAT_ERR_ARGUMENT,
-                "all %zu loader slots are held by the caller: release one before the next batch",
-                loader->setup.n_slots);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "all %zu loader slots are held by the caller: release one before the next batch",
+                              loader->setup.n_slots);
         if (loader->n_threads == 0)
             fill_next(loader, free_slot);
         else
@@ -333,17 +326,15 @@ cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat
     bool over = false;
     size_t slot = 0;
     if (!loader->batches) {
-        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                            "the loader has no pass under way: call cleat_loader_start");
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "the loader has no pass under way: call cleat_loader_start");
     } else if (loader->next_out == loader->end) {
         over = true;
         *loaded = (cleat_loaded){.index = loader->end};
     } else {
         status = await_batch(loader, &slot, error);
         if (status == CLEAT_OK) {
-            *loaded = (cleat_loaded){.batch = cleat_batches_get(loader->batches, loader->next_out),
-                                     .index = loader->next_out,
-                                     .slot = slot};
+            *loaded = (cleat_loaded){
+                .batch = cleat_batches_get(loader->batches, loader->next_out), .index = loader->next_out, .slot = slot};
             loader->state[slot] = SLOT_HELD;
             ++loader->next_out;
             ++loader->stats.batches;

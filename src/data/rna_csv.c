@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Kaggle's files mark a missing coordinate with -1e18; nothing in a molecule lies beyond a millionth of that.
- */
+/* Kaggle's files mark a missing coordinate with -1e18; nothing in a molecule lies beyond a millionth of that. */
 static const double MISSING_BELOW = -1e6, LARGEST_COORDINATE = 1e6;
 
 static cleat_status need_column(const cleat_csv *csv, const char *name, int *column, cleat_error *error) {
@@ -34,14 +33,13 @@ static cleat_status parse_count(const cleat_csv *csv, const char *what, const ch
     return CLEAT_OK;
 }
 
-/* --- sequences.csv ------------------------------------------------------------------------------------- */
+/* --- sequences.csv -------------------------------------------------------------------------------------------- */
 
 typedef struct sequence_columns {
     int id, sequence, length, split; /* the last two: -1 where absent */
 } sequence_columns;
 
-static cleat_status parse_split(const cleat_csv *csv, const char *text, cleat_split *split,
-                                cleat_error *error) {
+static cleat_status parse_split(const cleat_csv *csv, const char *text, cleat_split *split, cleat_error *error) {
     char shown[CLEAT_SHOWN];
     if (strcmp(text, "train") == 0)
         *split = CLEAT_SPLIT_TRAIN;
@@ -63,32 +61,29 @@ static cleat_status add_sequence(const cleat_csv *csv, const sequence_columns *c
     cleat_status status = CLEAT_OK;
     uint32_t earlier;
     size_t length = strlen(sequence);
-    if (!*id)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: target_id is empty", csv->source.path, csv->line);
+    if (!*id) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: target_id is empty", csv->source.path, csv->line);
     if (cleat_names_find(&set->ids, id, &earlier))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: target_id '%s' is there twice; remove one",
                           csv->source.path, csv->line, cleat_show(id, strlen(id), shown));
     if (!length)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the sequence of '%s' is empty", csv->source.path,
-                          csv->line, cleat_show(id, strlen(id), shown));
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the sequence of '%s' is empty", csv->source.path, csv->line,
+                          cleat_show(id, strlen(id), shown));
     if (columns->split >= 0) status = parse_split(csv, csv->fields[columns->split], &split, error);
     if (status == CLEAT_OK && columns->length >= 0 && *csv->fields[columns->length]) {
         size_t stated = 0;
         status = parse_count(csv, "length", csv->fields[columns->length], &stated, error);
         if (status == CLEAT_OK && stated != length)
-            status = cleat_fail(
-                error, CLEAT_ERR_FORMAT,
-                "%s:%zu: length says %zu, the sequence of '%s' has %zu letters; one of them is cut",
-                csv->source.path, csv->line, stated, cleat_show(id, strlen(id), shown), length);
+            status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                                "%s:%zu: length says %zu, the sequence of '%s' has %zu letters; one of them is cut",
+                                csv->source.path, csv->line, stated, cleat_show(id, strlen(id), shown), length);
     }
     if (status == CLEAT_OK) status = cleat_rna_set_chain(set, id, split, error);
     for (size_t i = 0; i < length && status == CLEAT_OK; ++i) {
         char letter = sequence[i] == '-' ? 'N' : cleat_rna_letter(sequence[i]);
         if (!letter)
-            return cleat_fail(
-                error, CLEAT_ERR_FORMAT,
-                "%s:%zu: letter %zu of '%s' is '%s', not a nucleotide (A, C, G, U, or N for unknown)",
-                csv->source.path, csv->line, i + 1, id, cleat_show(sequence + i, 1, shown));
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "%s:%zu: letter %zu of '%s' is '%s', not a nucleotide (A, C, G, U, or N for unknown)",
+                              csv->source.path, csv->line, i + 1, id, cleat_show(sequence + i, 1, shown));
         status = cleat_rna_set_residue(set, letter, error);
     }
     return status;
@@ -113,15 +108,15 @@ cleat_status cleat_rna_read_sequences(const char *path, cleat_rna_set *set, clea
     return status;
 }
 
-/* --- labels.csv ---------------------------------------------------------------------------------------- */
+/* --- labels.csv ----------------------------------------------------------------------------------------------- */
 
 typedef struct label_columns {
     int id, resname, resid, x, y, z;
 } label_columns;
 
 /* One coordinate; *missing is set where the field is empty or Kaggle's mark. */
-static cleat_status parse_coordinate(const cleat_csv *csv, int column, const char *name, double *value,
-                                     bool *missing, cleat_error *error) {
+static cleat_status parse_coordinate(const cleat_csv *csv, int column, const char *name, double *value, bool *missing,
+                                     cleat_error *error) {
     const char *text = csv->fields[column];
     char shown[CLEAT_SHOWN];
     *value = 0;
@@ -133,8 +128,8 @@ static cleat_status parse_coordinate(const cleat_csv *csv, int column, const cha
                           csv->source.path, csv->line, name, cleat_show(text, strlen(text), shown));
     *missing = *value < MISSING_BELOW;
     if (*value > LARGEST_COORDINATE)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %s is '%s', no coordinate in Angstrom",
-                          csv->source.path, csv->line, name, cleat_show(text, strlen(text), shown));
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %s is '%s', no coordinate in Angstrom", csv->source.path,
+                          csv->line, name, cleat_show(text, strlen(text), shown));
     return CLEAT_OK;
 }
 
@@ -150,31 +145,28 @@ static cleat_status find_chain(const cleat_csv *csv, char *id, cleat_rna_set *se
     *underscore = 0;
     bool found = cleat_names_find(&set->ids, id, &index);
     if (!found)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: no sequence has the target_id '%s'; are labels and sequences of the same set?",
-            csv->source.path, csv->line, cleat_show(id, strlen(id), shown));
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: no sequence has the target_id '%s'; are labels and sequences of the same set?",
+                          csv->source.path, csv->line, cleat_show(id, strlen(id), shown));
     *underscore = '_';
     *chain = &set->chains[index];
     return CLEAT_OK;
 }
 
 /* Checks that the row is the next residue of its chain, and says so otherwise. */
-static cleat_status check_order(const cleat_csv *csv, const label_columns *columns,
-                                const cleat_rna_entry *chain, cleat_error *error) {
+static cleat_status check_order(const cleat_csv *csv, const label_columns *columns, const cleat_rna_entry *chain,
+                                cleat_error *error) {
     const char *id = csv->fields[columns->id];
     size_t resid, id_resid;
     cleat_status status = parse_count(csv, "resid", csv->fields[columns->resid], &resid, error);
-    if (status == CLEAT_OK)
-        status = parse_count(csv, "the end of ID", strrchr(id, '_') + 1, &id_resid, error);
+    if (status == CLEAT_OK) status = parse_count(csv, "the end of ID", strrchr(id, '_') + 1, &id_resid, error);
     if (status != CLEAT_OK) return status;
     if (id_resid != resid)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: ID ends in %zu, resid is %zu", csv->source.path,
-                          csv->line, id_resid, resid);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: ID ends in %zu, resid is %zu", csv->source.path, csv->line,
+                          id_resid, resid);
     if (resid < 1 || resid > chain->length)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: resid %zu of '%s', whose sequence has %zu residues", csv->source.path,
-                          csv->line, resid, chain->id, chain->length);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: resid %zu of '%s', whose sequence has %zu residues",
+                          csv->source.path, csv->line, resid, chain->id, chain->length);
     if (resid != chain->labelled + 1)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: resid %zu of '%s' where %zu is next; every residue has one row, in order",
@@ -182,16 +174,16 @@ static cleat_status check_order(const cleat_csv *csv, const label_columns *colum
     return CLEAT_OK;
 }
 
-static cleat_status check_resname(const cleat_csv *csv, const char *resname, const cleat_rna_entry *chain,
-                                  char letter, cleat_error *error) {
+static cleat_status check_resname(const cleat_csv *csv, const char *resname, const cleat_rna_entry *chain, char letter,
+                                  cleat_error *error) {
     char shown[CLEAT_SHOWN];
     char named = strlen(resname) == 1 ? cleat_rna_letter(*resname) : 0;
     if (strcmp(resname, "-") == 0 || !*resname) named = 'N';
     if (!named) (void)cleat_rna_residue_name(resname, &named);
     if (named == letter || named == 'N' || letter == 'N') return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: resname is '%s', the sequence of '%s' has %c at %zu",
-                      csv->source.path, csv->line, cleat_show(resname, strlen(resname), shown), chain->id,
-                      letter, chain->labelled + 1);
+                      csv->source.path, csv->line, cleat_show(resname, strlen(resname), shown), chain->id, letter,
+                      chain->labelled + 1);
 }
 
 static cleat_status add_label(const cleat_csv *csv, const label_columns *columns, cleat_rna_set *set,
@@ -215,10 +207,9 @@ static cleat_status add_label(const cleat_csv *csv, const label_columns *columns
     }
     if (status != CLEAT_OK) return status;
     if (missing_axes == 1 || missing_axes == 2)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: only some of x_1, y_1, z_1 are given; give all, or none where the atom is missing",
-            csv->source.path, csv->line);
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: only some of x_1, y_1, z_1 are given; give all, or none where the atom is missing",
+                          csv->source.path, csv->line);
     residue->known = missing_axes == 0;
     if (!residue->known) memset(residue->xyz, 0, sizeof residue->xyz);
     ++chain->labelled;
@@ -239,14 +230,13 @@ static cleat_status find_label_columns(const cleat_csv *csv, label_columns *colu
 }
 
 /* A chain has a row for every residue, or none at all. */
-static cleat_status check_complete(const char *path, size_t last_line, const cleat_rna_set *set,
-                                   cleat_error *error) {
+static cleat_status check_complete(const char *path, size_t last_line, const cleat_rna_set *set, cleat_error *error) {
     for (size_t i = 0; i < set->count; ++i) {
         const cleat_rna_entry *chain = &set->chains[i];
         if (chain->labelled && chain->labelled < chain->length)
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s:%zu: '%s' has rows for %zu of its %zu residues; is the file cut short?",
-                              path, last_line, chain->id, chain->labelled, chain->length);
+                              "%s:%zu: '%s' has rows for %zu of its %zu residues; is the file cut short?", path,
+                              last_line, chain->id, chain->labelled, chain->length);
     }
     return CLEAT_OK;
 }

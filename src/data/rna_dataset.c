@@ -46,7 +46,7 @@ static const uint64_t CROP_SEED = 0x63726F70u; /* "crop", "vary": families of ra
 static const uint64_t VARY_SEED = 0x76617279u;
 enum { SHORTEST_CROP = 16 };
 
-/* --- the class ----------------------------------------------------------------------------------------- */
+/* --- the class ------------------------------------------------------------------------------------------------ */
 
 static const rna_chain *chain_of(const cleat_dataset *dataset, size_t sample) {
     return &((const rna_dataset *)dataset)->chains[sample];
@@ -69,8 +69,7 @@ typedef struct window {
     int64_t start, length;
 } window;
 
-/* What of a chain makes the sample: all that fits max_length, or in training now and then a shorter stretch.
- */
+/* What of a chain makes the sample: all that fits max_length, or in training now and then a shorter stretch. */
 static window window_of(const rna_dataset *rna, const rna_chain *chain, size_t sample, const cleat_draw *draw) {
     window w = {.start = 0, .length = rna_length(&rna->base, sample)};
     if (!draw) return w;
@@ -132,7 +131,7 @@ static const cleat_dataset_class rna_class = {
     .destroy = rna_destroy,
 };
 
-/* --- from the set to the dataset ----------------------------------------------------------------------- */
+/* --- from the set to the dataset ------------------------------------------------------------------------------ */
 
 /* The side of the split a hash of the entry's name falls on. */
 static cleat_split hashed_split(const char *id, const cleat_rna_options *options) {
@@ -241,7 +240,7 @@ static cleat_status make_dataset(const char *path, const cleat_rna_set *set, con
     return CLEAT_OK;
 }
 
-/* --- finding the files --------------------------------------------------------------------------------- */
+/* --- finding the files ---------------------------------------------------------------------------------------- */
 
 static bool ends_in(const char *path, const char *const *endings) {
     const char *dot = strrchr(path, '.');
@@ -358,7 +357,7 @@ cleat_status cleat_rna_open(const char *path, const cleat_rna_options *options, 
     return status;
 }
 
-/* --- what RNA has more than other datasets ------------------------------------------------------------- */
+/* --- what RNA has more than other datasets -------------------------------------------------------------------- */
 
 static const rna_dataset *as_rna(const cleat_dataset *dataset, size_t sample) {
     return dataset->type == &rna_class && sample < dataset->count ? (const rna_dataset *)dataset : NULL;

@@ -15,29 +15,28 @@ static size_t take_line(char **at, char *end) {
     return (size_t)(stop - start);
 }
 
-static cleat_status add_header(const char *path, size_t line, const char *text, size_t length,
-                               cleat_rna_set *set, cleat_error *error) {
+static cleat_status add_header(const char *path, size_t line, const char *text, size_t length, cleat_rna_set *set,
+                               cleat_error *error) {
     char id[MAX_ID], shown[CLEAT_SHOWN];
     size_t start = 1, size = 0;
     uint32_t earlier;
     while (start < length && (text[start] == ' ' || text[start] == '\t')) ++start;
     while (start + size < length && text[start + size] != ' ' && text[start + size] != '\t') ++size;
     if (!size)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: '>' without a name; give every sequence one",
-                          path, line);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: '>' without a name; give every sequence one", path, line);
     if (size >= sizeof id)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a name of %zu bytes; at most %d are allowed",
-                          path, line, size, MAX_ID - 1);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a name of %zu bytes; at most %d are allowed", path, line,
+                          size, MAX_ID - 1);
     memcpy(id, text + start, size);
     id[size] = 0;
     if (cleat_names_find(&set->ids, id, &earlier))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the name '%s' is there twice; rename one", path,
-                          line, cleat_show(id, size, shown));
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the name '%s' is there twice; rename one", path, line,
+                          cleat_show(id, size, shown));
     return cleat_rna_set_chain(set, id, CLEAT_SPLIT_TEST, error);
 }
 
-static cleat_status add_letters(const char *path, size_t line, const char *text, size_t length,
-                                cleat_rna_set *set, cleat_error *error) {
+static cleat_status add_letters(const char *path, size_t line, const char *text, size_t length, cleat_rna_set *set,
+                                cleat_error *error) {
     char shown[CLEAT_SHOWN];
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < length && status == CLEAT_OK; ++i) {
@@ -53,8 +52,7 @@ static cleat_status add_letters(const char *path, size_t line, const char *text,
     return status;
 }
 
-static cleat_status check_filled(const char *path, size_t line, const cleat_rna_set *set,
-                                 cleat_error *error) {
+static cleat_status check_filled(const char *path, size_t line, const cleat_rna_set *set, cleat_error *error) {
     const cleat_rna_entry *chain = set->count ? &set->chains[set->count - 1] : NULL;
     if (chain && !chain->length)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: '%s' has no sequence", path, line, chain->id);
@@ -76,9 +74,8 @@ cleat_status cleat_rna_read_fasta(const char *path, cleat_rna_set *set, cleat_er
             if (status == CLEAT_OK) status = add_header(path, line, text, length, set, error);
             header_line = line;
         } else if (set->count == before) {
-            status =
-                cleat_fail(error, CLEAT_ERR_FORMAT,
-                           "%s:%zu: a sequence before the first '>' line; FASTA needs '>name'", path, line);
+            status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                                "%s:%zu: a sequence before the first '>' line; FASTA needs '>name'", path, line);
         } else {
             status = add_letters(path, line, text, length, set, error);
         }

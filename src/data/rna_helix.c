@@ -26,8 +26,7 @@ static const double LOOP_CHORD = 5.7;                                    /* A */
 
 void cleat_rna_helix_atom(int k, bool second_strand, double xyz[3]) {
     double side = second_strand ? -1 : 1, inclination = INCLINATION * PI / 180, turn = k * TWIST * PI / 180;
-    double x = DISPLACEMENT + PAIR_X, y = side * PAIR_Y * cos(inclination),
-           z = side * PAIR_Y * sin(inclination);
+    double x = DISPLACEMENT + PAIR_X, y = side * PAIR_Y * cos(inclination), z = side * PAIR_Y * sin(inclination);
     xyz[0] = x * cos(turn) - y * sin(turn);
     xyz[1] = x * sin(turn) + y * cos(turn);
     xyz[2] = z + k * RISE;

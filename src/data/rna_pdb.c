@@ -27,7 +27,7 @@ typedef struct pdb_file {
     const char *path;
     residue *residues; /* in order of appearance, all chains */
     size_t count, capacity;
-    cleat_names keys; /* chain, number and insertion code as they stand in columns 22-27 -> index */
+    cleat_names keys;            /* chain, number and insertion code as they stand in columns 22-27 -> index */
     bool begun[256], ended[256]; /* the chain has records; a TER */
     unsigned char order[256];    /* chains in order of appearance */
     size_t chains;
@@ -52,8 +52,7 @@ static cleat_status find_residue(pdb_file *file, const char *line, size_t *index
         *index = found;
         return CLEAT_OK;
     }
-    cleat_status status =
-        cleat_grow(&file->residues, file->count, &file->capacity, sizeof *file->residues, error);
+    cleat_status status = cleat_grow(&file->residues, file->count, &file->capacity, sizeof *file->residues, error);
     if (status == CLEAT_OK) status = cleat_names_add(&file->keys, key, (uint32_t)file->count, error);
     if (status != CLEAT_OK) return status;
     residue fresh = {.chain = chain};
@@ -75,20 +74,18 @@ static cleat_status read_position(const pdb_file *file, size_t line_number, cons
         char shown[CLEAT_SHOWN];
         const char *text = line + 30 + 8 * axis;
         if (!cleat_parse_decimal(text, 8, &value))
-            return cleat_fail(
-                error, CLEAT_ERR_FORMAT,
-                "%s:%zu: columns %d-%d hold '%s', not the %c coordinate of the C1' atom; PDB columns are "
-                "fixed, a shifted line cannot be read",
-                file->path, line_number, 31 + 8 * axis, 38 + 8 * axis, cleat_show(text, 8, shown),
-                "xyz"[axis]);
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "%s:%zu: columns %d-%d hold '%s', not the %c coordinate of the C1' atom; PDB columns are "
+                              "fixed, a shifted line cannot be read",
+                              file->path, line_number, 31 + 8 * axis, 38 + 8 * axis, cleat_show(text, 8, shown),
+                              "xyz"[axis]);
         r->xyz[axis] = (float)value;
     }
     r->known = true;
     return CLEAT_OK;
 }
 
-static cleat_status read_atom(pdb_file *file, size_t line_number, const char *line, size_t length,
-                              cleat_error *error) {
+static cleat_status read_atom(pdb_file *file, size_t line_number, const char *line, size_t length, cleat_error *error) {
     enum { Z_END = 54 };
     file->atoms = true;
     if (length < Z_END)
@@ -99,9 +96,8 @@ static cleat_status read_atom(pdb_file *file, size_t line_number, const char *li
                           file->path, line_number, line, length, Z_END);
     for (int i = 12; i < 27; ++i)
         if (line[i] < 0x20 || line[i] > 0x7E)
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s:%zu: column %d holds byte 0x%02x; the file is damaged", file->path,
-                              line_number, i + 1, (unsigned)(unsigned char)line[i]);
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: column %d holds byte 0x%02x; the file is damaged",
+                              file->path, line_number, i + 1, (unsigned)(unsigned char)line[i]);
     if (line[0] == 'H' && file->ended[(unsigned char)line[21]]) return CLEAT_OK;
     size_t index;
     cleat_status status = find_residue(file, line, &index, error);
@@ -181,8 +177,7 @@ static cleat_status add_chain(const pdb_file *file, unsigned char chain, const c
         snprintf(id, sizeof id, "%s_%c", stem, chain);
     if (cleat_names_find(&set->ids, id, &earlier))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: chain %c would be called %s, which another file has; rename one", file->path,
-                          chain, id);
+                          "%s: chain %c would be called %s, which another file has; rename one", file->path, chain, id);
     cleat_status status = cleat_rna_set_chain(set, id, CLEAT_SPLITS, error);
     for (size_t i = 0; i < file->count && status == CLEAT_OK; ++i) {
         const residue *r = &file->residues[i];

@@ -1,5 +1,4 @@
-/* RNA chains while they are read: every RNA reader fills one of these, rna_dataset.c makes the dataset of it.
- */
+/* RNA chains while they are read: every RNA reader fills one of these, rna_dataset.c makes the dataset of it. */
 #ifndef CLEAT_SRC_RNA_SET_H
 #define CLEAT_SRC_RNA_SET_H
 
@@ -62,8 +61,7 @@ cleat_status cleat_rna_read_fasta(const char *path, cleat_rna_set *set, cleat_er
 
 /* --- pairs (rna_pairs.c) --- */
 
-/* partner[i] = j and partner[j] = i for the pairs found, else -1. letters, coords [n, 3], mask [n] (1 known).
- */
+/* partner[i] = j and partner[j] = i for the pairs found, else -1. letters, coords [n, 3], mask [n] (1 known). */
 cleat_status cleat_rna_find_pairs(const char *letters, const float *coords, const float *mask, int64_t n,
                                   int32_t *partner, cleat_error *error);
 
@@ -74,8 +72,7 @@ cleat_status cleat_rna_set_generate(cleat_rna_set *set, size_t count, cleat_erro
 
 /* --- variation (rna_vary.c) --- */
 
-/* Exchanges letters of a chain, pairs for pairs. partner [n] within the chain or -1; tokens [n] are changed.
- */
+/* Exchanges letters of a chain, pairs for pairs. partner [n] within the chain or -1; tokens [n] are changed. */
 void cleat_rna_vary(cleat_random *random, const int32_t *partner, int64_t n, int32_t *tokens);
 
 #endif

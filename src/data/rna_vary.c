@@ -15,8 +15,8 @@ void cleat_rna_vary(cleat_random *random, const int32_t *partner, int64_t n, int
         double chance = cleat_random_uniform(random);
         if (j > i && chance < share) {
             bool is_wobble = cleat_random_uniform(random) < WOBBLE;
-            const int32_t *pair = is_wobble ? wobble[cleat_random_below(random, 2)]
-                                            : watson_crick[cleat_random_below(random, 4)];
+            const int32_t *pair =
+                is_wobble ? wobble[cleat_random_below(random, 2)] : watson_crick[cleat_random_below(random, 4)];
             tokens[i] = pair[0];
             tokens[j] = pair[1];
         }

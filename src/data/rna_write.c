@@ -44,7 +44,7 @@ static bool is_known(const float *xyz) {
     return isfinite(xyz[0]) && isfinite(xyz[1]) && isfinite(xyz[2]);
 }
 
-/* --- PDB ----------------------------------------------------------------------------------------------- */
+/* --- PDB ------------------------------------------------------------------------------------------------------ */
 
 static const char chain_names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 enum { MAX_CHAINS = sizeof chain_names - 1, MAX_RESIDUES = 9999, MAX_SERIAL = 99999 };
@@ -52,8 +52,8 @@ enum { MAX_CHAINS = sizeof chain_names - 1, MAX_RESIDUES = 9999, MAX_SERIAL = 99
 static cleat_status check_chains(const cleat_rna_chain *chains, size_t n_chains, cleat_error *error) {
     int64_t serials = 0;
     if (!n_chains || n_chains > MAX_CHAINS)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "a PDB file holds 1 to %d chains, not %zu",
-                          MAX_CHAINS, n_chains);
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "a PDB file holds 1 to %d chains, not %zu", MAX_CHAINS,
+                          n_chains);
     for (size_t c = 0; c < n_chains; ++c) {
         if (chains[c].length > MAX_RESIDUES)
             return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
@@ -88,18 +88,17 @@ static cleat_status append_trace(text_buffer *text, const cleat_rna_chain *chain
         cleat_format_fixed3((double)xyz[0], x);
         cleat_format_fixed3((double)xyz[1], y);
         cleat_format_fixed3((double)xyz[2], z);
-        status = append(text, error, "ATOM  %5d  C1'   %c %c%4d    %8s%8s%8s  1.00  0.00           C  \n",
-                        (*serial)++, chain->sequence[i], name, (int)i + 1, x, y, z);
+        status = append(text, error, "ATOM  %5d  C1'   %c %c%4d    %8s%8s%8s  1.00  0.00           C  \n", (*serial)++,
+                        chain->sequence[i], name, (int)i + 1, x, y, z);
         last = i;
     }
     if (status == CLEAT_OK && last >= 0)
-        status = append(text, error, "TER   %5d        %c %c%4d\n", (*serial)++, chain->sequence[last], name,
-                        (int)last + 1);
+        status =
+            append(text, error, "TER   %5d        %c %c%4d\n", (*serial)++, chain->sequence[last], name, (int)last + 1);
     return status;
 }
 
-cleat_status cleat_rna_write_pdb(const char *path, const cleat_rna_chain *chains, size_t n_chains,
-                                 cleat_error *error) {
+cleat_status cleat_rna_write_pdb(const char *path, const cleat_rna_chain *chains, size_t n_chains, cleat_error *error) {
     text_buffer text = {0};
     int serial = 1;
     cleat_status status = check_chains(chains, n_chains, error);
@@ -129,7 +128,7 @@ bool cleat_rna_pdb_path(const char *folder, const char *id, char *path, size_t s
     return true;
 }
 
-/* --- CSV ----------------------------------------------------------------------------------------------- */
+/* --- CSV ------------------------------------------------------------------------------------------------------ */
 
 /* Quotes a field where RFC 4180 asks for it. */
 static cleat_status quote(const char *field, char *text, size_t size, cleat_error *error) {
@@ -137,8 +136,7 @@ static cleat_status quote(const char *field, char *text, size_t size, cleat_erro
     size_t used = 0;
     if (!plain) text[used++] = '"';
     for (const char *c = field; *c; ++c) {
-        if (used + 4 > size)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the id %.40s... is too long", field);
+        if (used + 4 > size) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the id %.40s... is too long", field);
         if (*c == '"') text[used++] = '"';
         text[used++] = *c;
     }
@@ -163,18 +161,15 @@ static cleat_status append_rows(text_buffer *text, const cleat_rna_chain *chain,
         }
         status = quote(id, field, sizeof field, error);
         if (status == CLEAT_OK)
-            status = append(text, error, "%s,%c,%lld,%s,%s,%s\n", field, chain->sequence[i], (long long)i + 1,
-                            x, y, z);
+            status = append(text, error, "%s,%c,%lld,%s,%s,%s\n", field, chain->sequence[i], (long long)i + 1, x, y, z);
     }
     return status;
 }
 
-cleat_status cleat_rna_write_csv(const char *path, const cleat_rna_chain *chains, size_t n_chains,
-                                 cleat_error *error) {
+cleat_status cleat_rna_write_csv(const char *path, const cleat_rna_chain *chains, size_t n_chains, cleat_error *error) {
     text_buffer text = {0};
     cleat_status status = append(&text, error, "ID,resname,resid,x_1,y_1,z_1\n");
-    for (size_t c = 0; c < n_chains && status == CLEAT_OK; ++c)
-        status = append_rows(&text, &chains[c], error);
+    for (size_t c = 0; c < n_chains && status == CLEAT_OK; ++c) status = append_rows(&text, &chains[c], error);
     if (status == CLEAT_OK) status = cleat_file_write(path, text.data, text.size, error);
     cleat_free(text.data);
     return status;

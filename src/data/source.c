@@ -31,11 +31,10 @@ static cleat_status check_utf8(const cleat_source *source, cleat_error *error) {
     for (const unsigned char *p = (const unsigned char *)source->at; p < end;) {
         size_t length = utf8_length(p, end);
         if (!length)
-            return cleat_fail(
-                error, CLEAT_ERR_FORMAT,
-                "%s:%zu: byte 0x%02x is not UTF-8; save the file as UTF-8 (a damaged copy? compare its "
-                "checksum)",
-                source->path, line_of(source->data, (const char *)p), (unsigned)*p);
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "%s:%zu: byte 0x%02x is not UTF-8; save the file as UTF-8 (a damaged copy? compare its "
+                              "checksum)",
+                              source->path, line_of(source->data, (const char *)p), (unsigned)*p);
         p += length;
     }
     return CLEAT_OK;
@@ -52,11 +51,11 @@ cleat_status cleat_source_read(const char *path, bool utf8, cleat_source *source
     if (opened.at == opened.end)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is empty", path);
     else if (size >= 2 && memcmp(data, "\x1F\x8B", 2) == 0)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                            "%s:1: the file is compressed (gzip); unpack it: gunzip %s", path, path);
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is compressed (gzip); unpack it: gunzip %s", path,
+                            path);
     else if (zero)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a zero byte: this is no text file", path,
-                            line_of(data, zero));
+        status =
+            cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a zero byte: this is no text file", path, line_of(data, zero));
     else if (utf8)
         status = check_utf8(&opened, error);
     if (status != CLEAT_OK) {

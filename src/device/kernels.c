@@ -23,8 +23,7 @@ typedef struct build {
     atomic_size_t next;
 } build;
 
-/* What the compiler said, without the warnings before the first error where not all of it fits an error text.
- */
+/* What the compiler said, without the warnings before the first error where not all of it fits an error text. */
 static char *read_build_log(cl_device_id id, cl_program program) {
     size_t size = 0;
     if (clGetProgramBuildInfo(program, id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size) != CL_SUCCESS) return NULL;

@@ -56,8 +56,7 @@ cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error);
 cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound *bound, cleat_error *error);
 void cleat_exec_unbind(cleat_exec *exec);
 
-/* staging.c: the slots among the plan's slabs; enqueues the copy of a waiting upload into the graph's inputs.
- */
+/* staging.c: the slots among the plan's slabs; enqueues the copy of a waiting upload into the graph's inputs. */
 void cleat_exec_find_slots(cleat_exec *exec);
 cleat_status cleat_exec_take_upload(cleat_exec *exec, cleat_bound *bound, cleat_error *error);
 void cleat_exec_release_slots(cleat_exec *exec);

@@ -74,8 +74,7 @@ static int32_t count_times(const cleat_block *blocks, size_t count) {
 }
 
 /* live [times + 1], zeroed: bytes in use at each time. */
-static void sum_live(const cleat_block *blocks, size_t count, int64_t alignment, int32_t times,
-                     int64_t *live) {
+static void sum_live(const cleat_block *blocks, size_t count, int64_t alignment, int32_t times, int64_t *live) {
     for (size_t i = 0; i < count; ++i) {
         if (blocks[i].bytes == 0) continue;
         int64_t size = cleat_align_up(blocks[i].bytes, alignment);
@@ -336,19 +335,16 @@ static void search_clear(search *s) {
 static bool search_alloc(search *s, size_t count) {
     return (s->sizes = cleat_alloc(count, sizeof *s->sizes)) &&
            (s->live = cleat_alloc((size_t)s->times + 1, sizeof *s->live)) &&
-           (s->given = cleat_alloc(s->slabs, sizeof *s->given)) &&
-           (s->used = cleat_alloc(s->slabs, sizeof *s->used)) &&
-           (s->order = cleat_alloc(count, sizeof *s->order)) &&
-           (s->best = cleat_alloc(count, sizeof *s->best)) &&
-           (s->spans = cleat_alloc(count, sizeof *s->spans)) &&
-           (s->begins = cleat_alloc(count, sizeof *s->begins)) &&
+           (s->given = cleat_alloc(s->slabs, sizeof *s->given)) && (s->used = cleat_alloc(s->slabs, sizeof *s->used)) &&
+           (s->order = cleat_alloc(count, sizeof *s->order)) && (s->best = cleat_alloc(count, sizeof *s->best)) &&
+           (s->spans = cleat_alloc(count, sizeof *s->spans)) && (s->begins = cleat_alloc(count, sizeof *s->begins)) &&
            (s->best_begins = cleat_alloc(count, sizeof *s->best_begins)) &&
            (s->ranks = cleat_alloc(count, sizeof *s->ranks));
 }
 
 /* Sets the slabs' limit and number; addresses over all of them must stay within 64 bits. */
-static cleat_status size_slabs(search *s, const cleat_arena *arena, size_t count, int64_t alignment,
-                               int64_t max_slab, cleat_error *error) {
+static cleat_status size_slabs(search *s, const cleat_arena *arena, size_t count, int64_t alignment, int64_t max_slab,
+                               cleat_error *error) {
     int64_t limit = max_slab / alignment * alignment, sum = 0;
     for (size_t i = 0; i < count; ++i) {
         int64_t bytes = s->blocks[i].bytes;
@@ -391,9 +387,8 @@ static void merge_slabs(const search *s, cleat_arena *merged) {
     while (merged->count > 0 && merged->slabs[merged->count - 1] == 0) --merged->count;
 }
 
-cleat_status cleat_arena_assign(cleat_arena *arena, const cleat_block *blocks, size_t count,
-                                int64_t alignment, int64_t max_slab, cleat_place *places,
-                                cleat_error *error) {
+cleat_status cleat_arena_assign(cleat_arena *arena, const cleat_block *blocks, size_t count, int64_t alignment,
+                                int64_t max_slab, cleat_place *places, cleat_error *error) {
     search s = {.blocks = blocks, .times = count_times(blocks, count)};
     cleat_status status = size_slabs(&s, arena, count, alignment, max_slab, error);
     if (status != CLEAT_OK) return status;

@@ -38,7 +38,7 @@ cleat_status cleat_arena_bound(const cleat_block *blocks, size_t count, int64_t 
  * milliseconds.
  *
  * CLEAT_ERR_FIT: a block is larger than a slab may be. On failure arena and places are as they were. */
-cleat_status cleat_arena_assign(cleat_arena *arena, const cleat_block *blocks, size_t count,
-                                int64_t alignment, int64_t max_slab, cleat_place *places, cleat_error *error);
+cleat_status cleat_arena_assign(cleat_arena *arena, const cleat_block *blocks, size_t count, int64_t alignment,
+                                int64_t max_slab, cleat_place *places, cleat_error *error);
 
 #endif

@@ -1,13 +1,11 @@
-/* Reverse-mode differentiation: walks the forward nodes backwards and lets each op emit its gradient nodes.
- */
+/* Reverse-mode differentiation: walks the forward nodes backwards and lets each op emit its gradient nodes. */
 #include "graph/graph.h"
 
 #include "core/memory.h"
 
 #include <string.h>
 
-/* Gradients that arrive at a node's outputs; false when none does, so that the node has nothing to pass on.
- */
+/* Gradients that arrive at a node's outputs; false when none does, so that the node has nothing to pass on. */
 static bool arriving(const cleat_graph *graph, const cleat_node *node, cleat_tensor **dout) {
     bool any = false;
     for (int i = 0; i < node->n_out; ++i) {

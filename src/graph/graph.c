@@ -228,8 +228,7 @@ cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr,
     return node;
 }
 
-/* --- gradients: what autodiff and the ops' backward functions use
- * ------------------------------------------------- */
+/* --- gradients: what autodiff and the ops' backward functions use --------------------------------------------- */
 
 static cleat_tensor **gradient_slot(const cleat_graph *graph, const cleat_tensor *tensor) {
     bool persistent = tensor->role != CLEAT_ROLE_ACTIVATION && tensor->role != CLEAT_ROLE_INPUT;

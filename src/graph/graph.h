@@ -66,8 +66,7 @@ typedef struct cleat_variant {
                          cleat_error *error);
 } cleat_variant;
 
-/* An operation: one static const struct in src/ops/NAME.c. Nothing enumerates ops; a node points at its own.
- */
+/* An operation: one static const struct in src/ops/NAME.c. Nothing enumerates ops; a node points at its own. */
 struct cleat_op {
     const char *name;
     /* Checks the inputs and gives every output its shape and dtype (cleat_set_output). For a gradient op
@@ -107,8 +106,7 @@ struct cleat_graph {
     cleat_error error;
 };
 
-/* --- for op files
- * ---------------------------------------------------------------------------------------------- */
+/* --- for op files --------------------------------------------------------------------------------------------- */
 
 /* Appends a node (checked by op->infer) and returns it; NULL once the graph has an error, or when a required
  * input (the first `required` of them) is NULL because of one. `attr` is copied, `attr_bytes` <=
@@ -151,8 +149,7 @@ static inline cleat_tensor *cleat_addend(const cleat_node *node, int n_in, int i
 void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_tensor *const *douts, int n);
 
 /* Error of infer, in one form everywhere: "op 'layer_norm' at blocks.0.n1: ...". */
-cleat_status cleat_infer_fail(const cleat_node *node, cleat_error *error, const char *format, ...)
-    CLEAT_PRINTF(3, 4);
+cleat_status cleat_infer_fail(const cleat_node *node, cleat_error *error, const char *format, ...) CLEAT_PRINTF(3, 4);
 /* "f32 [2, 512, 256]" */
 void cleat_tensor_describe(const cleat_tensor *tensor, char *text, size_t size);
 

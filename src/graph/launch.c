@@ -20,8 +20,8 @@ void cleat_binder_clear(cleat_binder *binder) {
 
 static cleat_launch *begin(cleat_binder *binder, cleat_launch_kind kind, const cleat_node *node) {
     if (binder->error.status != CLEAT_OK) return NULL;
-    if (cleat_grow(&binder->launches, binder->count, &binder->capacity, sizeof *binder->launches,
-                   &binder->error) != CLEAT_OK)
+    if (cleat_grow(&binder->launches, binder->count, &binder->capacity, sizeof *binder->launches, &binder->error) !=
+        CLEAT_OK)
         return NULL;
     cleat_launch *launch = &binder->launches[binder->count++];
     *launch = (cleat_launch){.kind = kind, .node = node};
@@ -37,8 +37,7 @@ static void add_option(cleat_binder *binder, const char *name, long long value, 
     if (!launch) return;
     size_t used = strlen(launch->options);
     int more = has_value
-                   ? snprintf(launch->options + used, CLEAT_OPTIONS - used, "%s-D%s=%lld", used ? " " : "",
-                              name, value)
+                   ? snprintf(launch->options + used, CLEAT_OPTIONS - used, "%s-D%s=%lld", used ? " " : "", name, value)
                    : snprintf(launch->options + used, CLEAT_OPTIONS - used, "%s-D%s", used ? " " : "", name);
     if (more < 0 || used + (size_t)more >= CLEAT_OPTIONS)
         cleat_fail(&binder->error, CLEAT_ERR_ARGUMENT, "kernel '%s': build options too long", launch->kernel);
@@ -116,8 +115,7 @@ void cleat_launch_groups(cleat_binder *binder, int64_t groups) {
 void cleat_launch_items(cleat_binder *binder, int64_t items) {
     int64_t work_group = binder->facts->work_group;
     int64_t groups = (items + work_group - 1) / work_group;
-    int64_t most =
-        (int64_t)(binder->facts->compute_units > 0 ? binder->facts->compute_units : 1) * GROUPS_PER_UNIT;
+    int64_t most = (int64_t)(binder->facts->compute_units > 0 ? binder->facts->compute_units : 1) * GROUPS_PER_UNIT;
     cleat_launch_groups(binder, groups < most ? groups : most);
 }
 

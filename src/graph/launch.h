@@ -35,10 +35,9 @@ typedef struct cleat_sgemm {
 typedef struct cleat_launch {
     cleat_launch_kind kind;
     const cleat_node *node;
-    const char *file;   /* "layer_norm.cl" */
-    const char *kernel; /* static strings both */
-    char
-        options[CLEAT_OPTIONS]; /* "-DSTORAGE_F32 -DWG=1 -DVEC=16 ..." : with `file` the key of the program */
+    const char *file;            /* "layer_norm.cl" */
+    const char *kernel;          /* static strings both */
+    char options[CLEAT_OPTIONS]; /* "-DSTORAGE_F32 -DWG=1 -DVEC=16 ..." : with `file` the key of the program */
     int n_args;
     cleat_arg args[CLEAT_MAX_ARGS];
     int dims;
@@ -63,8 +62,7 @@ void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const cha
                          cleat_dtype storage);
 /* Adds "-DNAME=value" to the build. Keep values few: each new set of options is another compilation. */
 void cleat_launch_define(cleat_binder *binder, const char *name, int64_t value);
-/* A tensor becomes TWO kernel arguments: its buffer and the element offset (ulong). See TENSOR in common.clh.
- */
+/* A tensor becomes TWO kernel arguments: its buffer and the element offset (ulong). See TENSOR in common.clh. */
 void cleat_launch_tensor(cleat_binder *binder, const cleat_tensor *tensor);
 /* The same, starting `elements` later in the tensor. */
 void cleat_launch_tensor_at(cleat_binder *binder, const cleat_tensor *tensor, int64_t elements);

@@ -30,8 +30,7 @@ static bool is_persistent(const cleat_tensor *tensor) {
 }
 
 static bool is_of_graph(const cleat_graph *graph, const cleat_tensor *tensor) {
-    return tensor->index >= 0 && (size_t)tensor->index < graph->tensor_count &&
-           graph->tensors[tensor->index] == tensor;
+    return tensor->index >= 0 && (size_t)tensor->index < graph->tensor_count && graph->tensors[tensor->index] == tensor;
 }
 
 static cleat_status note_read(const cleat_graph *graph, uses *u, int32_t time, const cleat_tensor *in,
@@ -40,14 +39,13 @@ static cleat_status note_read(const cleat_graph *graph, uses *u, int32_t time, c
     if (is_persistent(root)) return CLEAT_OK;
     const char *node = graph->nodes[time]->name;
     if (!is_of_graph(graph, root))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "graph '%s': node %d (%s) reads '%s', a tensor of another graph", graph->name, time,
-                          node, in->name);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph '%s': node %d (%s) reads '%s', a tensor of another graph",
+                          graph->name, time, node, in->name);
     if (root->role == CLEAT_ROLE_INPUT) return CLEAT_OK;
     if (u->born[root->index] < 0)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "graph '%s': node %d (%s) reads '%s' before any node has written it", graph->name,
-                          time, node, in->name);
+                          "graph '%s': node %d (%s) reads '%s' before any node has written it", graph->name, time, node,
+                          in->name);
     u->last_used[root->index] = time;
     return CLEAT_OK;
 }
@@ -58,8 +56,8 @@ static cleat_status note_write(const cleat_graph *graph, uses *u, int32_t time, 
     if (is_persistent(root)) return CLEAT_OK;
     if (root->role == CLEAT_ROLE_INPUT || !is_of_graph(graph, root))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "graph '%s': node %d (%s) writes '%s', which is an input or of another graph",
-                          graph->name, time, graph->nodes[time]->name, out->name);
+                          "graph '%s': node %d (%s) writes '%s', which is an input or of another graph", graph->name,
+                          time, graph->nodes[time]->name, out->name);
     if (u->born[root->index] < 0) u->born[root->index] = time;
     u->last_used[root->index] = time;
     return CLEAT_OK;
@@ -78,8 +76,7 @@ static cleat_status find_uses(const cleat_graph *graph, uses *u, cleat_error *er
     }
     for (size_t i = 0; i < graph->tensor_count; ++i) {
         const cleat_tensor *root = cleat_root(graph->tensors[i]);
-        if (!graph->tensors[i]->keep || root->role != CLEAT_ROLE_ACTIVATION || u->born[root->index] < 0)
-            continue;
+        if (!graph->tensors[i]->keep || root->role != CLEAT_ROLE_ACTIVATION || u->born[root->index] < 0) continue;
         u->kept[root->index] = true;
         u->last_used[root->index] = (int32_t)graph->node_count - 1;
     }
@@ -104,8 +101,7 @@ static bool may_take(const uses *u, const cleat_node *node, int32_t time, const 
     const cleat_tensor *root = cleat_root(in);
     int64_t bytes = cleat_tensor_bytes(node->out[0]);
     return root->role == CLEAT_ROLE_ACTIVATION && root != node->out[0] && !u->kept[root->index] &&
-           u->last_used[root->index] == time && cleat_tensor_bytes(root) == bytes &&
-           shares_all_of(node, root, bytes);
+           u->last_used[root->index] == time && cleat_tensor_bytes(root) == bytes && shares_all_of(node, root, bytes);
 }
 
 /* storage [tensors] starts as each tensor's own block. */
@@ -113,12 +109,11 @@ static void share_bytes(const cleat_graph *graph, const uses *u, int32_t *storag
     for (size_t t = 0; t < graph->node_count; ++t) {
         const cleat_node *node = graph->nodes[t];
         const cleat_tensor *out = node->n_out > 0 ? node->out[0] : NULL;
-        if (!node->op->variants || !node->op->share || !out || out->base ||
-            out->role != CLEAT_ROLE_ACTIVATION || u->born[out->index] != (int32_t)t)
+        if (!node->op->variants || !node->op->share || !out || out->base || out->role != CLEAT_ROLE_ACTIVATION ||
+            u->born[out->index] != (int32_t)t)
             continue;
         for (int i = 0; i < node->n_in; ++i) {
-            if (!(node->op->share >> i & 1) || !node->in[i] || !may_take(u, node, (int32_t)t, node->in[i]))
-                continue;
+            if (!(node->op->share >> i & 1) || !node->in[i] || !may_take(u, node, (int32_t)t, node->in[i])) continue;
             storage[out->index] = storage[cleat_root(node->in[i])->index];
             break;
         }
@@ -145,8 +140,7 @@ static void fill_blocks(const cleat_graph *graph, const uses *u, const int64_t *
         if (!placed || root != graph->tensors[i]) storage[i] = placed ? storage[root->index] : -1;
     }
     for (size_t t = 0; t < graph->node_count; ++t)
-        lifetimes->blocks[graph->tensor_count + t] =
-            (cleat_block){workspace_bytes[t], (int32_t)t, (int32_t)t};
+        lifetimes->blocks[graph->tensor_count + t] = (cleat_block){workspace_bytes[t], (int32_t)t, (int32_t)t};
 }
 
 void cleat_lifetimes_clear(cleat_lifetimes *lifetimes) {
@@ -155,8 +149,8 @@ void cleat_lifetimes_clear(cleat_lifetimes *lifetimes) {
     *lifetimes = (cleat_lifetimes){0};
 }
 
-cleat_status cleat_lifetimes_find(const cleat_graph *graph, const int64_t *workspace_bytes,
-                                  cleat_lifetimes *lifetimes, cleat_error *error) {
+cleat_status cleat_lifetimes_find(const cleat_graph *graph, const int64_t *workspace_bytes, cleat_lifetimes *lifetimes,
+                                  cleat_error *error) {
     uses u = {0};
     cleat_lifetimes found = {.count = graph->tensor_count + graph->node_count};
     cleat_status status = uses_alloc(&u, graph->tensor_count, error);
@@ -164,8 +158,7 @@ cleat_status cleat_lifetimes_find(const cleat_graph *graph, const int64_t *works
     found.blocks = cleat_alloc(found.count, sizeof *found.blocks);
     found.storage = cleat_alloc(graph->tensor_count, sizeof *found.storage);
     if (!found.blocks || !found.storage) {
-        status =
-            cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the lifetimes of graph '%s'", graph->name);
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the lifetimes of graph '%s'", graph->name);
         goto done;
     }
     status = find_uses(graph, &u, error);

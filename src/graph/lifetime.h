@@ -21,8 +21,8 @@ typedef struct cleat_lifetimes {
  * graph when it is kept. A node's first output takes over an input's bytes where op->share allows and nobody
  * misses them. Reshape nodes (no variants) neither read nor write. CLEAT_ERR_ARGUMENT: a node reads an
  * activation that no earlier node wrote, or a tensor of another graph. */
-cleat_status cleat_lifetimes_find(const cleat_graph *graph, const int64_t *workspace_bytes,
-                                  cleat_lifetimes *lifetimes, cleat_error *error);
+cleat_status cleat_lifetimes_find(const cleat_graph *graph, const int64_t *workspace_bytes, cleat_lifetimes *lifetimes,
+                                  cleat_error *error);
 void cleat_lifetimes_clear(cleat_lifetimes *lifetimes);
 
 /* The tensor whose bytes these are: the base of a reshape, else the tensor itself. */

@@ -32,36 +32,32 @@ static cleat_status check_arguments(cleat_graph *const *graphs, size_t count, co
                                     cleat_error *error) {
     if (count == 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a memory plan needs at least one graph");
     if (facts->alignment < 16 || facts->max_allocation < facts->alignment)
-        return cleat_fail(
-            error, CLEAT_ERR_ARGUMENT,
-            "device '%s': nothing can be planned for an alignment of %lld and a largest buffer of %lld "
-            "bytes",
-            facts->name, (long long)facts->alignment, (long long)facts->max_allocation);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "device '%s': nothing can be planned for an alignment of %lld and a largest buffer of %lld "
+                          "bytes",
+                          facts->name, (long long)facts->alignment, (long long)facts->max_allocation);
     for (size_t i = 0; i < count; ++i) {
         if (!graphs[i]) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu of the plan is NULL", i);
         cleat_status status = cleat_graph_status(graphs[i], error);
         if (status != CLEAT_OK) return status;
         if (graphs[i]->store != graphs[0]->store)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graphs '%s' and '%s' do not share one store",
-                              graphs[0]->name, graphs[i]->name);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graphs '%s' and '%s' do not share one store", graphs[0]->name,
+                              graphs[i]->name);
     }
     return CLEAT_OK;
 }
 
 /* `what`: a sentence's subject, the graph included where there is one. */
 static cleat_status fail_fit(const cleat_plan *plan, const char *what, int64_t bytes, cleat_error *error) {
-    return cleat_fail(
-        error, CLEAT_ERR_FIT,
-        "%s needs %lld bytes in one buffer; the largest buffer of device '%s' has %lld. Reduce the batch "
-        "size, the length or the model",
-        what, (long long)bytes, plan->facts.name, (long long)plan->facts.max_allocation);
+    return cleat_fail(error, CLEAT_ERR_FIT,
+                      "%s needs %lld bytes in one buffer; the largest buffer of device '%s' has %lld. Reduce the batch "
+                      "size, the length or the model",
+                      what, (long long)bytes, plan->facts.name, (long long)plan->facts.max_allocation);
 }
 
-static cleat_status add_slab(planner *p, int64_t bytes, cleat_category category, int32_t *slab,
-                             cleat_error *error) {
+static cleat_status add_slab(planner *p, int64_t bytes, cleat_category category, int32_t *slab, cleat_error *error) {
     cleat_plan *plan = p->plan;
-    cleat_status status =
-        cleat_grow(&plan->slabs, plan->slab_count, &p->slab_capacity, sizeof *plan->slabs, error);
+    cleat_status status = cleat_grow(&plan->slabs, plan->slab_count, &p->slab_capacity, sizeof *plan->slabs, error);
     if (status != CLEAT_OK) return status;
     plan->slabs[plan->slab_count] = (cleat_slab){bytes, category};
     plan->category_bytes[category] += bytes;
@@ -81,8 +77,7 @@ const cleat_variant *cleat_choose_first(void *user, const cleat_node *node, cons
     return NULL;
 }
 
-static cleat_status fail_variants(const cleat_node *node, const cleat_device_facts *facts,
-                                  cleat_error *error) {
+static cleat_status fail_variants(const cleat_node *node, const cleat_device_facts *facts, cleat_error *error) {
     char reasons[CLEAT_ERROR_TEXT / 2] = "";
     size_t used = 0;
     for (const cleat_variant *v = node->op->variants; v->name && used < sizeof reasons; ++v) {
@@ -90,13 +85,12 @@ static cleat_status fail_variants(const cleat_node *node, const cleat_device_fac
         used += (size_t)snprintf(reasons + used, sizeof reasons - used, "; %s: %s", v->name,
                                  reason ? reason : "not chosen");
     }
-    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                      "graph '%s': no variant of op '%s' serves node %s on '%s'%s", node->graph->name,
-                      node->op->name, node->name, facts->name, reasons);
+    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "graph '%s': no variant of op '%s' serves node %s on '%s'%s",
+                      node->graph->name, node->op->name, node->name, facts->name, reasons);
 }
 
-static cleat_status choose_variants(const cleat_plan *plan, cleat_layout *layout, cleat_choose_fn choose,
-                                    void *user, int64_t *workspace_bytes, cleat_error *error) {
+static cleat_status choose_variants(const cleat_plan *plan, cleat_layout *layout, cleat_choose_fn choose, void *user,
+                                    int64_t *workspace_bytes, cleat_error *error) {
     for (size_t i = 0; i < layout->graph->node_count; ++i) {
         const cleat_node *node = layout->graph->nodes[i];
         if (!node->op->variants) continue;
@@ -105,9 +99,8 @@ static cleat_status choose_variants(const cleat_plan *plan, cleat_layout *layout
         cleat_log(CLEAT_LOG_DISPATCH, "%s: variant %s", node->name, variant->name);
         int64_t bytes = variant->workspace ? variant->workspace(node, &plan->facts) : 0;
         if (bytes < 0)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "node %s: variant %s asks for %lld bytes of workspace", node->name,
-                              variant->name, (long long)bytes);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "node %s: variant %s asks for %lld bytes of workspace",
+                              node->name, variant->name, (long long)bytes);
         layout->variants[i] = variant;
         workspace_bytes[i] = bytes;
     }
@@ -123,8 +116,8 @@ static void note_flat(const cleat_tensor *tensor, bool used[4]) {
 }
 
 static cleat_status place_flat(planner *p, cleat_error *error) {
-    static const cleat_category categories[4] = {CLEAT_BYTES_PARAMETERS, CLEAT_BYTES_GRADIENTS,
-                                                 CLEAT_BYTES_OPTIMIZER, CLEAT_BYTES_OPTIMIZER};
+    static const cleat_category categories[4] = {CLEAT_BYTES_PARAMETERS, CLEAT_BYTES_GRADIENTS, CLEAT_BYTES_OPTIMIZER,
+                                                 CLEAT_BYTES_OPTIMIZER};
     cleat_plan *plan = p->plan;
     bool used[4] = {false};
     for (size_t g = 0; g < plan->layout_count; ++g)
@@ -151,8 +144,7 @@ static cleat_status place_states(planner *p, cleat_error *error) {
     cleat_plan *plan = p->plan;
     plan->state_count = plan->store->state_count;
     plan->states = cleat_alloc(plan->state_count, sizeof *plan->states);
-    if (!plan->states)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu places", plan->state_count);
+    if (!plan->states) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu places", plan->state_count);
     int32_t slab = -1;
     for (size_t i = 0; i < plan->state_count; ++i) {
         const cleat_tensor *state = plan->store->states[i];
@@ -189,8 +181,7 @@ static cleat_status lay_inputs(const cleat_plan *plan, cleat_layout *layout, cle
         layout->tensors[i].offset = layout->input_bytes;
         layout->input_bytes += bytes;
         if (layout->input_bytes > plan->facts.max_allocation) {
-            snprintf(what, sizeof what, "the inputs of graph '%s' up to '%s' together", graph->name,
-                     tensor->name);
+            snprintf(what, sizeof what, "the inputs of graph '%s' up to '%s' together", graph->name, tensor->name);
             return fail_fit(plan, what, layout->input_bytes, error);
         }
     }
@@ -265,8 +256,8 @@ static cleat_status make_draft(planner *p, size_t g, cleat_choose_fn choose, voi
     if (status == CLEAT_OK) status = cleat_lifetimes_find(graph, d->workspace_bytes, &d->lifetimes, error);
     if (status == CLEAT_OK) status = check_blocks_fit(plan, layout, &d->lifetimes, error);
     if (status == CLEAT_OK)
-        status = cleat_arena_bound(d->lifetimes.blocks, d->lifetimes.count, plan->facts.alignment, &d->bound,
-                                   &d->peak, error);
+        status = cleat_arena_bound(d->lifetimes.blocks, d->lifetimes.count, plan->facts.alignment, &d->bound, &d->peak,
+                                   error);
     if (status != CLEAT_OK) return status;
     if (graph->node_count > 0 && (!plan->peak_node || d->bound > plan->lower_bound)) {
         plan->lower_bound = d->bound;
@@ -281,19 +272,16 @@ static cleat_status place_graph(planner *p, size_t g, cleat_error *error) {
     const cleat_lifetimes *lifetimes = &p->drafts[g].lifetimes;
     size_t tensors = layout->graph->tensor_count, nodes = layout->graph->node_count;
     cleat_place *places = cleat_alloc(lifetimes->count, sizeof *places);
-    if (!places)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to plan graph '%s'", layout->graph->name);
-    cleat_status status =
-        cleat_arena_assign(&p->arena, lifetimes->blocks, lifetimes->count, p->plan->facts.alignment,
-                           p->plan->facts.max_allocation, places, error);
+    if (!places) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to plan graph '%s'", layout->graph->name);
+    cleat_status status = cleat_arena_assign(&p->arena, lifetimes->blocks, lifetimes->count, p->plan->facts.alignment,
+                                             p->plan->facts.max_allocation, places, error);
     int32_t base = (int32_t)p->plan->slab_count;
     for (size_t i = 0; i < lifetimes->count && status == CLEAT_OK; ++i)
         if (places[i].slab >= 0) places[i].slab += base;
     for (size_t i = 0; i < tensors && status == CLEAT_OK; ++i) {
         const cleat_tensor *root = cleat_root(layout->graph->tensors[i]);
         if (root->role == CLEAT_ROLE_ACTIVATION)
-            layout->tensors[i] =
-                lifetimes->storage[i] >= 0 ? places[lifetimes->storage[i]] : (cleat_place){.slab = -1};
+            layout->tensors[i] = lifetimes->storage[i] >= 0 ? places[lifetimes->storage[i]] : (cleat_place){.slab = -1};
     }
     for (size_t i = 0; i < nodes && status == CLEAT_OK; ++i) layout->workspaces[i] = places[tensors + i];
     cleat_free(places);
@@ -306,8 +294,7 @@ static cleat_status place_arena(planner *p, cleat_error *error) {
     for (size_t done = 0; done < plan->layout_count; ++done) {
         size_t next = plan->layout_count;
         for (size_t g = 0; g < plan->layout_count; ++g)
-            if (!p->drafts[g].placed &&
-                (next == plan->layout_count || p->drafts[g].bound > p->drafts[next].bound))
+            if (!p->drafts[g].placed && (next == plan->layout_count || p->drafts[g].bound > p->drafts[next].bound))
                 next = g;
         cleat_status status = place_graph(p, next, error);
         if (status != CLEAT_OK) return status;
@@ -340,25 +327,22 @@ static void planner_clear(planner *p) {
     cleat_arena_clear(&p->arena);
 }
 
-static cleat_status plan_start(planner *p, cleat_graph *const *graphs, size_t count,
-                               const cleat_device_facts *facts, cleat_error *error) {
+static cleat_status plan_start(planner *p, cleat_graph *const *graphs, size_t count, const cleat_device_facts *facts,
+                               cleat_error *error) {
     p->plan = cleat_alloc(1, sizeof *p->plan);
     p->drafts = cleat_alloc(count, sizeof *p->drafts);
-    if (!p->plan || !p->drafts)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plan of %zu graphs", count);
+    if (!p->plan || !p->drafts) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plan of %zu graphs", count);
     p->plan->facts = *facts;
     p->plan->store = graphs[0]->store;
     p->plan->layouts = cleat_alloc(count, sizeof *p->plan->layouts);
-    if (!p->plan->layouts)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plan of %zu graphs", count);
+    if (!p->plan->layouts) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plan of %zu graphs", count);
     p->plan->layout_count = count;
     for (size_t g = 0; g < count; ++g) p->plan->layouts[g].graph = graphs[g];
     return CLEAT_OK;
 }
 
 cleat_status cleat_plan_create_with(cleat_graph *const *graphs, size_t count, const cleat_device_facts *facts,
-                                    cleat_choose_fn choose, void *user, cleat_plan **plan,
-                                    cleat_error *error) {
+                                    cleat_choose_fn choose, void *user, cleat_plan **plan, cleat_error *error) {
     cleat_status status = check_arguments(graphs, count, facts, error);
     if (status != CLEAT_OK) return status;
     planner p = {0};

@@ -17,11 +17,11 @@ typedef struct cleat_slab {
 /* The layout of one graph. */
 typedef struct cleat_layout {
     cleat_graph *graph;
-    cleat_place *tensors;            /* [graph->tensor_count], by tensor->index; a reshape has its base's place */
-    cleat_place *workspaces;         /* [graph->node_count], by node->index */
-    const cleat_variant **variants;  /* [graph->node_count]; NULL for nodes without launches */
-    int64_t input_bytes;             /* inputs lie side by side in one slab, in order of creation, each aligned ... */
-    cleat_place inputs;              /* ... from here on, so that one transfer fills them all */
+    cleat_place *tensors;           /* [graph->tensor_count], by tensor->index; a reshape has its base's place */
+    cleat_place *workspaces;        /* [graph->node_count], by node->index */
+    const cleat_variant **variants; /* [graph->node_count]; NULL for nodes without launches */
+    int64_t input_bytes;            /* inputs lie side by side in one slab, in order of creation, each aligned ... */
+    cleat_place inputs;             /* ... from here on, so that one transfer fills them all */
 } cleat_layout;
 
 struct cleat_plan {
@@ -29,11 +29,13 @@ struct cleat_plan {
     cleat_store *store;
     cleat_slab *slabs;
     size_t slab_count;
-    cleat_place flat[4];   /* the flat buffers of parameters, gradients, moment 1, moment 2: each a slab of its own, present
+    cleat_place
+        flat[4]; /* the flat buffers of parameters, gradients, moment 1, moment 2: each a slab of its own, present
                               only where a graph uses it. A parameter lies at its flat_offset (elements) in it */
-    cleat_place *states;   /* [state_count], the store's at planning time */
+    cleat_place *states; /* [state_count], the store's at planning time */
     size_t state_count;
-    int32_t staging[2];    /* slabs as large as the inputs' slab, where uploads land while a graph runs; -1 without inputs */
+    int32_t
+        staging[2]; /* slabs as large as the inputs' slab, where uploads land while a graph runs; -1 without inputs */
     cleat_layout *layouts; /* [layout_count] */
     size_t layout_count;
     int64_t category_bytes[CLEAT_CATEGORIES];

@@ -28,8 +28,8 @@ static bool overlap(const claim *a, const claim *b) {
     return a->slab == b->slab && a->begin < b->end && b->begin < a->end;
 }
 
-static cleat_status check_bounds(const cleat_plan *plan, cleat_place place, int64_t bytes,
-                                 cleat_category category, const char *name, cleat_error *error) {
+static cleat_status check_bounds(const cleat_plan *plan, cleat_place place, int64_t bytes, cleat_category category,
+                                 const char *name, cleat_error *error) {
     if (place.slab < 0 || (size_t)place.slab >= plan->slab_count)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' has no slab", name);
     const cleat_slab *slab = &plan->slabs[place.slab];
@@ -37,13 +37,12 @@ static cleat_status check_bounds(const cleat_plan *plan, cleat_place place, int6
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' lies among the %s, not the %s", name,
                           cleat_category_name(slab->category), cleat_category_name(category));
     if (place.offset < 0 || place.offset % plan->facts.alignment != 0)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "plan: '%s' at byte %" PRId64 " is not aligned to %" PRId64, name, place.offset,
-                          plan->facts.alignment);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' at byte %" PRId64 " is not aligned to %" PRId64, name,
+                          place.offset, plan->facts.alignment);
     if (bytes > slab->bytes || place.offset > slab->bytes - bytes)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "plan: '%s' at byte %" PRId64 " with %" PRId64 " bytes leaves slab %d of %" PRId64,
-                          name, place.offset, bytes, place.slab, slab->bytes);
+                          "plan: '%s' at byte %" PRId64 " with %" PRId64 " bytes leaves slab %d of %" PRId64, name,
+                          place.offset, bytes, place.slab, slab->bytes);
     return CLEAT_OK;
 }
 
@@ -59,8 +58,8 @@ static void drop_overlapped(memory *m, const claim *taken) {
 
 /* A result of the node at hand takes its bytes; `fresh` [*fresh_count] are its other results, which must not
  * lose any. */
-static cleat_status take(memory *m, size_t *fresh_count, claim *fresh, const claim *wanted,
-                         const cleat_node *node, cleat_error *error) {
+static cleat_status take(memory *m, size_t *fresh_count, claim *fresh, const claim *wanted, const cleat_node *node,
+                         cleat_error *error) {
     for (size_t i = 0; i < *fresh_count; ++i)
         if (overlap(&fresh[i], wanted))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: two results of node %s overlap", node->name);
@@ -94,25 +93,23 @@ static cleat_status check_reads(const memory *m, const cleat_node *node, cleat_e
         if (!is_activation(node->in[i])) continue;
         claim wanted = claim_of(m, node->in[i]);
         if (!holds(m, &wanted))
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "plan: node %s reads '%s', whose bytes were written over", node->name,
-                              node->in[i]->name);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: node %s reads '%s', whose bytes were written over",
+                              node->name, node->in[i]->name);
     }
     return CLEAT_OK;
 }
 
-/* Result `which` (-1: the workspace) may lie over an input only where the op allows that, and then exactly.
- */
-static cleat_status check_against_inputs(const memory *m, const cleat_node *node, const claim *result,
-                                         int which, cleat_error *error) {
+/* Result `which` (-1: the workspace) may lie over an input only where the op allows that, and then exactly. */
+static cleat_status check_against_inputs(const memory *m, const cleat_node *node, const claim *result, int which,
+                                         cleat_error *error) {
     for (int i = 0; i < node->n_in; ++i) {
         if (!is_activation(node->in[i])) continue;
         claim input = claim_of(m, node->in[i]);
         if (!overlap(&input, result)) continue;
         bool exact = input.begin == result->begin && input.end == result->end;
         if (which != 0 || !exact || !(node->op->share >> i & 1) || input.tensor->keep)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: node %s writes over its input '%s'",
-                              node->name, node->in[i]->name);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: node %s writes over its input '%s'", node->name,
+                              node->in[i]->name);
     }
     return CLEAT_OK;
 }
@@ -149,8 +146,7 @@ static cleat_status check_kept(const memory *m, cleat_error *error) {
         bool written = is_activation(tensor) && cleat_plan_place(m->plan, m->layout, tensor).slab >= 0;
         claim wanted = claim_of(m, tensor);
         if (tensor->keep && written && !holds(m, &wanted))
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: kept tensor '%s' is written over",
-                              tensor->name);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: kept tensor '%s' is written over", tensor->name);
     }
     return CLEAT_OK;
 }
@@ -160,8 +156,7 @@ static cleat_status check_reshapes(const cleat_plan *plan, const cleat_layout *l
         const cleat_tensor *tensor = layout->graph->tensors[i];
         cleat_place place = cleat_plan_place(plan, layout, root_of(tensor)), own = layout->tensors[i];
         if (own.slab != place.slab || own.offset != place.offset)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' does not lie where its base does",
-                              tensor->name);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' does not lie where its base does", tensor->name);
     }
     return CLEAT_OK;
 }
@@ -189,24 +184,22 @@ static cleat_status check_inputs(const cleat_plan *plan, const cleat_layout *lay
         cleat_status status = check_bounds(plan, place, bytes, CLEAT_BYTES_INPUTS, input->name, error);
         if (status != CLEAT_OK) return status;
         if (place.slab != layout->inputs.slab || place.offset < end)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: input '%s' overlaps the one before",
-                              input->name);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: input '%s' overlaps the one before", input->name);
         end = place.offset + bytes;
     }
     if (end > layout->inputs.offset + layout->input_bytes)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: inputs of '%s' exceed their region", graph->name);
     for (int i = 0; i < 2 && layout->input_bytes > 0; ++i) {
         cleat_place place = {plan->staging[i], 0};
-        cleat_status status =
-            check_bounds(plan, place, layout->input_bytes, CLEAT_BYTES_INPUTS, "staging", error);
+        cleat_status status = check_bounds(plan, place, layout->input_bytes, CLEAT_BYTES_INPUTS, "staging", error);
         if (status != CLEAT_OK) return status;
     }
     return CLEAT_OK;
 }
 
 static cleat_status check_persistent(const cleat_plan *plan, cleat_error *error) {
-    static const cleat_category categories[4] = {CLEAT_BYTES_PARAMETERS, CLEAT_BYTES_GRADIENTS,
-                                                 CLEAT_BYTES_OPTIMIZER, CLEAT_BYTES_OPTIMIZER};
+    static const cleat_category categories[4] = {CLEAT_BYTES_PARAMETERS, CLEAT_BYTES_GRADIENTS, CLEAT_BYTES_OPTIMIZER,
+                                                 CLEAT_BYTES_OPTIMIZER};
     for (int k = 0; k < 4; ++k) {
         if (plan->flat[k].slab < 0) continue;
         cleat_status status = check_bounds(plan, plan->flat[k], plan->store->flat_elements * 4, categories[k],
@@ -217,15 +210,14 @@ static cleat_status check_persistent(const cleat_plan *plan, cleat_error *error)
         const cleat_tensor *state = plan->store->states[i];
         claim mine = {state, plan->states[i].slab, plan->states[i].offset,
                       plan->states[i].offset + cleat_tensor_bytes(state)};
-        cleat_status status = check_bounds(plan, plan->states[i], cleat_tensor_bytes(state),
-                                           CLEAT_BYTES_STATE, state->name, error);
+        cleat_status status =
+            check_bounds(plan, plan->states[i], cleat_tensor_bytes(state), CLEAT_BYTES_STATE, state->name, error);
         if (status != CLEAT_OK) return status;
         for (size_t j = 0; j < i; ++j) {
             claim other = {NULL, plan->states[j].slab, plan->states[j].offset,
                            plan->states[j].offset + cleat_tensor_bytes(plan->store->states[j])};
             if (overlap(&mine, &other))
-                return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: state '%s' overlaps another",
-                                  state->name);
+                return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: state '%s' overlaps another", state->name);
         }
     }
     return CLEAT_OK;
@@ -237,15 +229,13 @@ static cleat_status check_sums(const cleat_plan *plan, cleat_error *error) {
     for (size_t i = 0; i < plan->slab_count; ++i) {
         const cleat_slab *slab = &plan->slabs[i];
         if (slab->bytes < 1 || slab->bytes > plan->facts.max_allocation)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: slab %zu has %" PRId64 " bytes", i,
-                              slab->bytes);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: slab %zu has %" PRId64 " bytes", i, slab->bytes);
         sums[slab->category] += slab->bytes;
         total += slab->bytes;
     }
     for (int c = 0; c < CLEAT_CATEGORIES; ++c)
         if (sums[c] != cleat_plan_category_bytes(plan, (cleat_category)c))
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "plan: the slabs of %s do not add up to their category",
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: the slabs of %s do not add up to their category",
                               cleat_category_name((cleat_category)c));
     if (total != cleat_plan_bytes(plan) || sums[CLEAT_BYTES_ARENA] < cleat_plan_lower_bound(plan))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: the sum of bytes, or the lower bound, is wrong");
@@ -265,21 +255,18 @@ cleat_status cleat_plan_check(const cleat_plan *plan, cleat_error *error) {
 
 /* --- printing --- */
 
-static void dump_tensor(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor,
-                        FILE *file) {
+static void dump_tensor(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor, FILE *file) {
     cleat_place place = cleat_plan_place(plan, layout, tensor);
     const char *kind = tensor->base ? "reshape" : tensor->role == CLEAT_ROLE_INPUT ? "input" : "activation";
     fprintf(file, "%s,%s,%s,%" PRId64 ",%d,%" PRId64 ",%d\n", layout->graph->name, kind, tensor->name,
-            cleat_tensor_bytes(tensor), place.slab, place.offset,
-            tensor->producer ? tensor->producer->index : -1);
+            cleat_tensor_bytes(tensor), place.slab, place.offset, tensor->producer ? tensor->producer->index : -1);
 }
 
 void cleat_plan_dump(const cleat_plan *plan, FILE *file) {
     for (size_t i = 0; i < plan->slab_count; ++i)
         fprintf(file, "# slab %zu: %" PRId64 " bytes, %s\n", i, plan->slabs[i].bytes,
                 cleat_category_name(plan->slabs[i].category));
-    fprintf(file, "# arena: at least %" PRId64 " bytes, at node %s\n", plan->lower_bound,
-            cleat_plan_peak_node(plan));
+    fprintf(file, "# arena: at least %" PRId64 " bytes, at node %s\n", plan->lower_bound, cleat_plan_peak_node(plan));
     fprintf(file, "graph,kind,name,bytes,slab,offset,node\n");
     for (size_t g = 0; g < plan->layout_count; ++g) {
         const cleat_layout *layout = &plan->layouts[g];
@@ -288,9 +275,8 @@ void cleat_plan_dump(const cleat_plan *plan, FILE *file) {
         for (size_t i = 0; i < graph->node_count; ++i) {
             if (!layout->variants[i] || layout->workspaces[i].slab < 0) continue;
             int64_t bytes = layout->variants[i]->workspace(graph->nodes[i], &plan->facts);
-            fprintf(file, "%s,workspace,%s,%" PRId64 ",%d,%" PRId64 ",%zu\n", graph->name,
-                    graph->nodes[i]->name, bytes, layout->workspaces[i].slab, layout->workspaces[i].offset,
-                    i);
+            fprintf(file, "%s,workspace,%s,%" PRId64 ",%d,%" PRId64 ",%zu\n", graph->name, graph->nodes[i]->name, bytes,
+                    layout->workspaces[i].slab, layout->workspaces[i].offset, i);
         }
     }
 }

@@ -78,8 +78,8 @@ static cleat_status make_room(cleat_store *store, cleat_error *error) {
     return CLEAT_OK;
 }
 
-cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, const int64_t *shape,
-                             cleat_init init, cleat_tensor **param, cleat_error *error) {
+cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, const int64_t *shape, cleat_init init,
+                             cleat_tensor **param, cleat_error *error) {
     cleat_status status = make_room(store, error);
     if (status != CLEAT_OK) return status;
     cleat_tensor *made[4] = {NULL};
@@ -111,8 +111,8 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
     return CLEAT_OK;
 }
 
-cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype dtype, int rank,
-                               const int64_t *shape, cleat_tensor **state, cleat_error *error) {
+cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
+                               cleat_tensor **state, cleat_error *error) {
     cleat_tensor wanted = {.dtype = dtype, .rank = rank, .role = CLEAT_ROLE_STATE};
     memcpy(wanted.shape, shape, (size_t)rank * sizeof *shape);
     snprintf(wanted.name, CLEAT_NAME, "%s", name);
@@ -143,8 +143,7 @@ static uint32_t name_stream(const char *name) {
     return hash;
 }
 
-void cleat_param_initialise(const cleat_store *store, const cleat_tensor *param, uint64_t seed,
-                            float *values) {
+void cleat_param_initialise(const cleat_store *store, const cleat_tensor *param, uint64_t seed, float *values) {
     (void)store;
     int64_t elements = cleat_tensor_elements(param);
     cleat_random random = cleat_random_stream(seed, name_stream(param->name), 0x70617261u);

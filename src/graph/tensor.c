@@ -84,7 +84,6 @@ void cleat_tensor_describe(const cleat_tensor *tensor, char *text, size_t size) 
     }
     int used = snprintf(text, size, "%s [", cleat_dtype_name(tensor->dtype));
     for (int i = 0; i < tensor->rank && used < (int)size; ++i)
-        used +=
-            snprintf(text + used, size - (size_t)used, "%s%lld", i ? ", " : "", (long long)tensor->shape[i]);
+        used += snprintf(text + used, size - (size_t)used, "%s%lld", i ? ", " : "", (long long)tensor->shape[i]);
     if (used < (int)size) snprintf(text + used, size - (size_t)used, "]");
 }

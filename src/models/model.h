@@ -11,8 +11,7 @@ typedef struct cleat_metric_info {
     bool rises; /* higher is better */
 } cleat_metric_info;
 
-/* The arrays of a reference trajectory (or of a benchmark): input and target as the family understands them.
- */
+/* The arrays of a reference trajectory (or of a benchmark): input and target as the family understands them. */
 typedef struct cleat_reference {
     int64_t batch, length;
     const void *input;      /* tokens i64 [B, L], or f32 values */

@@ -17,8 +17,7 @@
 #include "core/memory.h"
 
 /* --- the loss
- * ---------------------------------------------------------------------------------------------------------
- */
+ * --------------------------------------------------------------------------------------------------------- */
 
 /* In the order of the log. */
 enum { DISTANCE, LOCAL, FRAME, HANDEDNESS, BOND, ANGLE, CLASH, BASE_PAIR, COORDINATE, N_TERMS };
@@ -109,8 +108,7 @@ static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, he
     return loss;
 }
 
-/* --- the graph
- * -------------------------------------------------------------------------------------------------------- */
+/* --- the graph ------------------------------------------------------------------------------------------------ */
 
 static head_output build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     head_output found = {NULL, NULL};
@@ -158,8 +156,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     if (mode == CLEAT_MODE_TRAIN && built->loss) cleat_backward(graph, built->loss, seed);
 }
 
-/* --- data and metrics
- * -------------------------------------------------------------------------------------------------- */
+/* --- data and metrics ----------------------------------------------------------------------------------------- */
 
 static cleat_status open_data(const cleat_model *model, const char *path, cleat_mode mode, cleat_dataset **dataset,
                               cleat_error *error) {
@@ -208,8 +205,7 @@ static cleat_status measure(const cleat_model *model, const cleat_host_batch *ba
     return CLEAT_OK;
 }
 
-/* --- predictions
- * -------------------------------------------------------------------------------------------------------- */
+/* --- predictions ---------------------------------------------------------------------------------------------- */
 
 static cleat_rna_chain chain_of(const cleat_prediction *prediction) {
     return (cleat_rna_chain){.id = cleat_dataset_id(prediction->dataset, prediction->sample),
@@ -239,8 +235,7 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return status;
 }
 
-/* --- reference trajectories
- * ---------------------------------------------------------------------------------------------- */
+/* --- reference trajectories ----------------------------------------------------------------------------------- */
 
 static int64_t config_int(const cJSON *config, const char *name) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(config, name);

@@ -34,7 +34,7 @@ static int64_t round_up(int64_t n, int64_t unit) {
     return (n + unit - 1) / unit * unit;
 }
 
-/* --- launches: what they share ----------------------------------------------------------------------------------- */
+/* --- launches: what they share -------------------------------------------------------------------------------- */
 
 static void begin(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel) {
     problem p = problem_of(node);
@@ -69,7 +69,7 @@ static void add_sizes(cleat_binder *binder, const problem *p) {
     cleat_launch_f32(binder, (float)(1 / sqrt((double)p->head)));
 }
 
-/* --- on a CPU ---------------------------------------------------------------------------------------------------- */
+/* --- on a CPU ------------------------------------------------------------------------------------------------- */
 
 enum { CPU_GROUPS = 4 }; /* GROUPS of attention_cpu.cl */
 
@@ -120,7 +120,7 @@ static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *f
     return CLEAT_OK;
 }
 
-/* --- on a card, and the plain way -------------------------------------------------------------------------------- */
+/* --- on a card, and the plain way ----------------------------------------------------------------------------- */
 
 /* Work-items of a group of attention_gpu.clh. */
 static size_t card_group(const cleat_device_facts *facts) {
@@ -174,7 +174,7 @@ static const cleat_variant variants[] = {
     {0},
 };
 
-/* --- gradient ---------------------------------------------------------------------------------------------------- */
+/* --- gradient ------------------------------------------------------------------------------------------------- */
 
 /* in = {qkv, lengths, y, lse, dy, addend}, out = {dqkv} */
 enum { QKV, LENGTHS, Y, LSE, DY, ADDEND };
@@ -322,7 +322,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads(graph, &attention_grad, node->attr, sizeof(attention_attr), in, ADDEND, &node->in[0], 1);
 }
 
-/* --- forward ----------------------------------------------------------------------------------------------------- */
+/* --- forward -------------------------------------------------------------------------------------------------- */
 
 static cleat_cost cost(const cleat_node *node) {
     return cost_of(node, 2);

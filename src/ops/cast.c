@@ -10,8 +10,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
     cleat_dtype dtype = ((const cast_attr *)node->attr)->dtype;
     if (!cleat_is_storage(x->dtype) || !cleat_is_storage(dtype))
-        return cleat_infer_fail(node, error, "%s to %s: only f32, f16 and bf16 can be cast",
-                                cleat_dtype_name(x->dtype), cleat_dtype_name(dtype));
+        return cleat_infer_fail(node, error, "%s to %s: only f32, f16 and bf16 can be cast", cleat_dtype_name(x->dtype),
+                                cleat_dtype_name(dtype));
     return cleat_set_output(node, 0, dtype, x->rank, x->shape, error);
 }
 
@@ -30,8 +30,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     const cleat_tensor *x = node->in[0], *addend = node->n_in > 1 ? node->in[1] : NULL, *y = node->out[0];
     int64_t elements = cleat_tensor_elements(y);
     bool narrow = x->dtype == CLEAT_F32;
-    cleat_launch_kernel(binder, node, "cast.cl", narrow ? "cast_narrow" : "cast_widen",
-                        narrow ? y->dtype : x->dtype);
+    cleat_launch_kernel(binder, node, "cast.cl", narrow ? "cast_narrow" : "cast_widen", narrow ? y->dtype : x->dtype);
     cleat_launch_tensor(binder, x);
     cleat_launch_tensor(binder, addend);
     cleat_launch_tensor(binder, y);
@@ -43,16 +42,14 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
 /* in = {dy, addend}, out = {dx} */
-static const cleat_op cast_grad = {
-    .name = "cast_grad", .infer = infer_grad, .cost = cost, .variants = variants};
+static const cleat_op cast_grad = {.name = "cast_grad", .infer = infer_grad, .cost = cost, .variants = variants};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_wants_grad(node->in[0])) return;
     cleat_emit_grads(graph, &cast_grad, NULL, 0, dout, 1, &node->in[0], 1);
 }
 
-static const cleat_op cast = {
-    .name = "cast", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+static const cleat_op cast = {.name = "cast", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
 cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype) {
     if (!x || x->dtype == dtype) return x;

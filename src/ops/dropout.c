@@ -6,18 +6,15 @@
 
 typedef struct dropout_attr {
     float rate;
-    uint32_t
-        stream; /* of the forward node: backward, and a node that computes forward again, draw the same */
+    uint32_t stream; /* of the forward node: backward, and a node that computes forward again, draw the same */
 } dropout_attr;
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
     float rate = ((const dropout_attr *)node->attr)->rate;
     if (!cleat_is_storage(x->dtype))
-        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16",
-                                cleat_dtype_name(x->dtype));
-    if (!(rate >= 0.0f && rate < 1.0f))
-        return cleat_infer_fail(node, error, "rate %g is not in [0, 1)", (double)rate);
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16", cleat_dtype_name(x->dtype));
+    if (!(rate >= 0.0f && rate < 1.0f)) return cleat_infer_fail(node, error, "rate %g is not in [0, 1)", (double)rate);
     cleat_status status = cleat_expect(node, 1, "rng", CLEAT_U32, 1, (int64_t[]){4}, error);
     return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error) : status;
 }
@@ -48,11 +45,8 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
-static const cleat_op dropout_grad = {.name = "dropout_grad",
-                                      .infer = cleat_infer_same_as_dout,
-                                      .cost = cost,
-                                      .variants = variants,
-                                      .share = 5};
+static const cleat_op dropout_grad = {
+    .name = "dropout_grad", .infer = cleat_infer_same_as_dout, .cost = cost, .variants = variants, .share = 5};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_wants_grad(node->in[0])) return;

@@ -12,13 +12,12 @@ enum { FEW = 8, MOST_UNITS = 1 << 30 };
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *tokens = node->in[0], *table = node->in[1];
     cleat_dtype storage = ((const embedding_attr *)node->attr)->storage;
-    if (tokens->dtype != CLEAT_I32 || table->dtype != CLEAT_F32 || table->rank != 2 ||
-        tokens->rank >= CLEAT_MAX_RANK || !cleat_is_storage(storage)) {
+    if (tokens->dtype != CLEAT_I32 || table->dtype != CLEAT_F32 || table->rank != 2 || tokens->rank >= CLEAT_MAX_RANK ||
+        !cleat_is_storage(storage)) {
         char what[96], rows[96];
         cleat_tensor_describe(tokens, what, sizeof what);
         cleat_tensor_describe(table, rows, sizeof rows);
-        return cleat_infer_fail(node, error,
-                                "tokens are %s, they must be i32; the table is %s, it must be f32 [V, D]",
+        return cleat_infer_fail(node, error, "tokens are %s, they must be i32; the table is %s, it must be f32 [V, D]",
                                 what, rows);
     }
     int64_t elements = cleat_tensor_elements(tokens) * table->shape[1];
@@ -35,8 +34,8 @@ static cleat_cost cost(const cleat_node *node) {
                                  2.0 * (double)cleat_tensor_bytes(node->out[0])};
 }
 
-static cleat_status bind_forward(const cleat_node *node, const cleat_device_facts *facts,
-                                 cleat_binder *binder, cleat_error *error) {
+static cleat_status bind_forward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                 cleat_error *error) {
     (void)error;
     const cleat_tensor *tokens = node->in[0], *table = node->in[1], *y = node->out[0];
     int64_t n = cleat_tensor_elements(tokens), width = cleat_width(table), lanes = facts->lanes;
@@ -53,8 +52,7 @@ static cleat_status bind_forward(const cleat_node *node, const cleat_device_fact
 
 static const cleat_variant forward_variants[] = {{.name = "rows", .bind = bind_forward}, {0}};
 
-/* --- gradient: in = {dy, tokens, dtable}, out = {dtable}
- * ---------------------------------------------------------- */
+/* --- gradient: in = {dy, tokens, dtable}, out = {dtable} ------------------------------------------------------ */
 
 typedef struct sizes {
     int64_t n, vocabulary, width, vectors; /* vectors: of a row */
@@ -78,8 +76,8 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 static cleat_cost grad_cost(const cleat_node *node) {
     double elements = (double)cleat_tensor_elements(node->in[0]);
     return (cleat_cost){.flops = elements,
-                        .bytes = (double)cleat_tensor_bytes(node->in[0]) +
-                                 2.0 * (double)cleat_tensor_bytes(node->out[0])};
+                        .bytes =
+                            (double)cleat_tensor_bytes(node->in[0]) + 2.0 * (double)cleat_tensor_bytes(node->out[0])};
 }
 
 /* Few tokens: positions are cut into parts, summed side by side. */
@@ -91,8 +89,7 @@ static const char *refuse_few(const cleat_node *node, const cleat_device_facts *
 static int64_t parts_of(sizes s, const cleat_device_facts *facts) {
     int64_t units = facts->compute_units > 0 ? facts->compute_units : 1;
     int64_t wanted = facts->work_group == 1 ? 8 * units : 8 * units * facts->work_group / s.vectors;
-    int64_t most =
-        (s.n + 31) / 32; /* positions: at least 32 a part, or the totals cost more than the parts */
+    int64_t most = (s.n + 31) / 32; /* positions: at least 32 a part, or the totals cost more than the parts */
     if (wanted > most) wanted = most;
     if (wanted > 512) wanted = 512;
     return wanted > 0 ? wanted : 1;
@@ -194,8 +191,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static const cleat_op embedding = {
     .name = "embedding", .infer = infer, .backward = backward, .cost = cost, .variants = forward_variants};
 
-cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table,
-                              cleat_dtype storage) {
+cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table, cleat_dtype storage) {
     if (!tokens || !table) return NULL;
     cleat_tensor *in[] = {tokens, table};
     embedding_attr attr = {storage};

@@ -27,8 +27,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     }
     int64_t frames[3] = {x->shape[0], x->shape[1], 9};
     cleat_status status = cleat_expect(node, FRAMES, "frames", CLEAT_F32, 3, frames, error);
-    if (status == CLEAT_OK)
-        status = cleat_expect(node, REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);
     if (status == CLEAT_OK) status = cleat_expect(node, MASK, "mask", CLEAT_F32, 2, x->shape, error);
     if (status == CLEAT_OK) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
     if (status != CLEAT_OK) return status;
@@ -124,8 +123,7 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
 }
 
 static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
-static const cleat_variant grad_variants[] = {
-    {.name = "rows", .workspace = workspace_grad, .bind = bind_grad}, {0}};
+static const cleat_variant grad_variants[] = {{.name = "rows", .workspace = workspace_grad, .bind = bind_grad}, {0}};
 
 static const cleat_op frame_loss_grad = {
     .name = "frame_loss_grad", .cost = cost, .variants = grad_variants, .share = 1u << GRAD_IN};
@@ -142,8 +140,8 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static const cleat_op frame_loss = {
     .name = "frame_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
-cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *frames,
-                               const cleat_structure *truth, cleat_tensor *scale, int term) {
+cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *frames, const cleat_structure *truth,
+                               cleat_tensor *scale, int term) {
     if (!x || !frames || !truth->coords || !truth->mask || !truth->lengths || !scale) return NULL;
     int32_t attribute = term;
     cleat_tensor *in[FORWARD_IN] = {x, frames, truth->coords, truth->mask, truth->lengths, scale};

@@ -5,8 +5,7 @@
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
     if (!cleat_is_storage(x->dtype))
-        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16",
-                                cleat_dtype_name(x->dtype));
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16", cleat_dtype_name(x->dtype));
     return cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
 }
 
@@ -14,8 +13,8 @@ static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, 30);
 }
 
-static cleat_status bind_forward(const cleat_node *node, const cleat_device_facts *facts,
-                                 cleat_binder *binder, cleat_error *error) {
+static cleat_status bind_forward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                 cleat_error *error) {
     (void)facts, (void)error;
     int64_t elements = cleat_tensor_elements(node->out[0]);
     cleat_launch_kernel(binder, node, "gelu.cl", "gelu_forward", node->out[0]->dtype);
@@ -27,8 +26,8 @@ static cleat_status bind_forward(const cleat_node *node, const cleat_device_fact
 }
 
 /* in = {dy, x, addend}, out = {dx} */
-static cleat_status bind_backward(const cleat_node *node, const cleat_device_facts *facts,
-                                  cleat_binder *binder, cleat_error *error) {
+static cleat_status bind_backward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                  cleat_error *error) {
     (void)facts, (void)error;
     int64_t elements = cleat_tensor_elements(node->out[0]);
     cleat_launch_kernel(binder, node, "gelu.cl", "gelu_backward", node->out[0]->dtype);
@@ -44,11 +43,8 @@ static cleat_status bind_backward(const cleat_node *node, const cleat_device_fac
 static const cleat_variant forward_variants[] = {{.name = "elements", .bind = bind_forward}, {0}};
 static const cleat_variant backward_variants[] = {{.name = "elements", .bind = bind_backward}, {0}};
 
-static const cleat_op gelu_grad = {.name = "gelu_grad",
-                                   .infer = cleat_infer_same_as_dout,
-                                   .cost = cost,
-                                   .variants = backward_variants,
-                                   .share = 7};
+static const cleat_op gelu_grad = {
+    .name = "gelu_grad", .infer = cleat_infer_same_as_dout, .cost = cost, .variants = backward_variants, .share = 7};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_wants_grad(node->in[0])) return;
@@ -56,12 +52,8 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads(graph, &gelu_grad, NULL, 0, in, 2, &node->in[0], 1);
 }
 
-static const cleat_op gelu = {.name = "gelu",
-                              .infer = infer,
-                              .backward = backward,
-                              .cost = cost,
-                              .variants = forward_variants,
-                              .share = 1};
+static const cleat_op gelu = {
+    .name = "gelu", .infer = infer, .backward = backward, .cost = cost, .variants = forward_variants, .share = 1};
 
 cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x) {
     if (!x) return NULL;

@@ -13,8 +13,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
     int64_t width[] = {cleat_width(x)}, rows[] = {cleat_rows(x)};
     if (!cleat_is_storage(x->dtype))
-        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16",
-                                cleat_dtype_name(x->dtype));
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16", cleat_dtype_name(x->dtype));
     cleat_status status = cleat_expect(node, 1, "gamma", CLEAT_F32, 1, width, error);
     if (status == CLEAT_OK) status = cleat_expect(node, 2, "beta", CLEAT_F32, 1, width, error);
     if (status == CLEAT_OK) status = cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
@@ -74,8 +73,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 
 static const cleat_variant variants[] = {{.name = "rows", .refuse = refuse, .bind = bind}, {0}};
 
-/* --- gradient: in = {dy, x, mean, rstd, gamma, addends of x, gamma, beta}, out = {dx, dgamma, dbeta}
- * -------------------- */
+/* --- gradient: in = {dy, x, mean, rstd, gamma, addends of x, gamma, beta}, out = {dx, dgamma, dbeta} ---------- */
 
 enum { OWN = 5 };
 
@@ -95,8 +93,7 @@ static cleat_cost grad_cost(const cleat_node *node) {
 }
 
 /* Output i (1: dgamma, 2: dbeta) from the partial sums. */
-static void bind_parameter(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                           int i) {
+static void bind_parameter(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder, int i) {
     int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->lanes : COLUMNS;
     begin(binder, node, "layer_norm_parameter", node->in[0]->dtype, width);
     cleat_launch_workspace(binder, (i - 1) * width * (int64_t)sizeof(float), sizeof(float));
@@ -150,12 +147,8 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads(graph, &layer_norm_grad, NULL, 0, in, OWN, node->in, 3);
 }
 
-static const cleat_op layer_norm = {.name = "layer_norm",
-                                    .infer = infer,
-                                    .backward = backward,
-                                    .cost = cost,
-                                    .variants = variants,
-                                    .share = 1};
+static const cleat_op layer_norm = {
+    .name = "layer_norm", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .share = 1};
 
 cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                float eps) {

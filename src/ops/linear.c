@@ -1,12 +1,10 @@
-/* y = x weight^T + bias + residual and its gradients: shapes, autodiff, cost. How they run: linear_launch.c.
- */
+/* y = x weight^T + bias + residual and its gradients: shapes, autodiff, cost. How they run: linear_launch.c. */
 #include "ops/linear.h"
 
 #include "cleat/ops.h"
 #include "ops/shared.h"
 
-/* --- the ops as products
- * -------------------------------------------------------------------------------------- */
+/* --- the ops as products -------------------------------------------------------------------------------------- */
 
 typedef enum linear_kind { FORWARD, DX, DW, DB } linear_kind;
 
@@ -94,8 +92,7 @@ static cleat_cost cost(const cleat_node *node) {
     return (cleat_cost){.flops = flops, .bytes = bytes};
 }
 
-/* --- gradients
- * ------------------------------------------------------------------------------------------------ */
+/* --- gradients ------------------------------------------------------------------------------------------------ */
 
 /* The outputs have the shapes of their targets by construction; what arrives must match them. */
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
@@ -133,8 +130,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_pass_grad(graph, node->in[3], dy);
 }
 
-/* --- forward
- * -------------------------------------------------------------------------------------------------- */
+/* --- forward -------------------------------------------------------------------------------------------------- */
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0], *weight = node->in[1];

@@ -24,8 +24,7 @@ static int64_t units(const cleat_device_facts *facts) {
     return facts->compute_units > 0 ? facts->compute_units : 1;
 }
 
-/* --- splitting k
- * ---------------------------------------------------------------------------------------------- */
+/* --- splitting k ---------------------------------------------------------------------------------------------- */
 
 /* Where C has too few tiles to fill the device, groups share a tile and each sums a part of the k range. */
 typedef struct split {
@@ -85,8 +84,7 @@ static void launch_reduces(cleat_binder *binder, const cleat_node *node, const c
     if (p->sums) launch_reduce(binder, node, s.count * p->m * p->n * FLOAT_BYTES, p->sums_addend, p->sums, s.count);
 }
 
-/* --- sums alone
- * ----------------------------------------------------------------------------------------------- */
+/* --- sums alone ----------------------------------------------------------------------------------------------- */
 
 static split split_sums(const cleat_product *p) {
     int64_t depth = divide_up(p->k, least(SPLITS_MAX, divide_up(p->k, SPLITS_MAX)));
@@ -133,8 +131,7 @@ static cleat_status bind_sums_plain(const cleat_node *node, const cleat_device_f
     return CLEAT_OK;
 }
 
-/* --- CLBlast
- * -------------------------------------------------------------------------------------------------- */
+/* --- CLBlast -------------------------------------------------------------------------------------------------- */
 
 static const char *refuse_clblast(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_product p = cleat_linear_product(node);
@@ -175,8 +172,7 @@ static cleat_status bind_clblast(const cleat_node *node, const cleat_device_fact
     return CLEAT_OK;
 }
 
-/* --- groups: register tiles over local memory
- * ----------------------------------------------------------------- */
+/* --- groups: register tiles over local memory ----------------------------------------------------------------- */
 
 typedef struct groups_shape {
     int64_t item_m, item_n, items_n; /* ITEM_M, ITEM_N, ITEMS_N of gemm_groups.clh */
@@ -238,8 +234,7 @@ static cleat_status bind_groups(const cleat_node *node, const cleat_device_facts
     return CLEAT_OK;
 }
 
-/* --- lanes: register tiles of one work-item
- * ------------------------------------------------------------------- */
+/* --- lanes: register tiles of one work-item ------------------------------------------------------------------- */
 
 typedef struct lanes_shape {
     int64_t tile_rows, tile_vecs, chunk; /* as in gemm_lanes.clh */
@@ -311,8 +306,7 @@ static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts 
     return CLEAT_OK;
 }
 
-/* --- narrow: few columns
- * -------------------------------------------------------------------------------------- */
+/* --- narrow: few columns -------------------------------------------------------------------------------------- */
 
 static const char *refuse_narrow(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_product p = cleat_linear_product(node);
@@ -339,8 +333,7 @@ static cleat_status bind_narrow(const cleat_node *node, const cleat_device_facts
     return CLEAT_OK;
 }
 
-/* --- plain
- * ---------------------------------------------------------------------------------------------------- */
+/* --- plain ---------------------------------------------------------------------------------------------------- */
 
 static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                cleat_error *error) {

@@ -12,15 +12,12 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [..., L, D]", what);
     }
     if (x->shape[x->rank - 2] > 1 << 20 || x->shape[x->rank - 1] > 1 << 20)
-        return cleat_infer_fail(node, error,
-                                "positions are exact enough up to a length and width of 2^20 only");
+        return cleat_infer_fail(node, error, "positions are exact enough up to a length and width of 2^20 only");
     int64_t batch[] = {cleat_rows(x) / x->shape[x->rank - 2]}, width = cleat_width(x);
-    cleat_status status =
-        node->in[1] ? cleat_expect(node, 1, "lengths", CLEAT_I32, 1, batch, error) : CLEAT_OK;
+    cleat_status status = node->in[1] ? cleat_expect(node, 1, "lengths", CLEAT_I32, 1, batch, error) : CLEAT_OK;
     if (status != CLEAT_OK) return status;
     if (width % (node->in[1] ? 4 : 2))
-        return cleat_infer_fail(node, error,
-                                "%lld columns; sine and cosine alternate%s: it must be a multiple of %d",
+        return cleat_infer_fail(node, error, "%lld columns; sine and cosine alternate%s: it must be a multiple of %d",
                                 (long long)width, node->in[1] ? " in each half" : "", node->in[1] ? 4 : 2);
     return cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
 }
@@ -63,12 +60,8 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_pass_grad(graph, node->in[0], dout[0]);
 }
 
-static const cleat_op positions = {.name = "positions",
-                                   .infer = infer,
-                                   .backward = backward,
-                                   .cost = cost,
-                                   .variants = variants,
-                                   .share = 1};
+static const cleat_op positions = {
+    .name = "positions", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .share = 1};
 
 cleat_tensor *cleat_positions(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     if (!x) return NULL;

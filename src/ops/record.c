@@ -16,8 +16,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         index >= state->shape[0]) {
         char what[96];
         cleat_tensor_describe(state, what, sizeof what);
-        return cleat_infer_fail(node, error, "state is %s, it must be a state f32 [n] with n > index = %d",
-                                what, index);
+        return cleat_infer_fail(node, error, "state is %s, it must be a state f32 [n] with n > index = %d", what,
+                                index);
     }
     cleat_set_output_state(node, 0, state);
     return CLEAT_OK;

@@ -14,8 +14,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         char figures[96], rows[96];
         cleat_tensor_describe(terms, figures, sizeof figures);
         cleat_tensor_describe(ring, rows, sizeof rows);
-        return cleat_infer_fail(node, error,
-                                "terms are %s, ring is %s: they must be states f32 [n] and f32 [R, n + 1]",
+        return cleat_infer_fail(node, error, "terms are %s, ring is %s: they must be states f32 [n] and f32 [R, n + 1]",
                                 figures, rows);
     }
     cleat_set_output_state(node, 0, terms);
@@ -41,8 +40,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}};
 static const cleat_op report = {.name = "report", .infer = infer, .cost = cost, .variants = variants};
 
-void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *slot,
-                  cleat_tensor *ring) {
+void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *slot, cleat_tensor *ring) {
     if (!terms || !norm || !slot || !ring) return;
     cleat_tensor *in[] = {terms, norm, slot, ring};
     cleat_emit(graph, &report, NULL, 0, in, 4);

@@ -15,8 +15,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     }
     cleat_status status = cleat_expect(node, 1, "lengths", CLEAT_I32, 1, steps->shape, error);
     if (status != CLEAT_OK) return status;
-    int64_t coords[3] = {steps->shape[0], steps->shape[1], 3},
-            frames[3] = {steps->shape[0], steps->shape[1], 9};
+    int64_t coords[3] = {steps->shape[0], steps->shape[1], 3}, frames[3] = {steps->shape[0], steps->shape[1], 9};
     status = cleat_set_output(node, 0, CLEAT_F32, 3, coords, error);
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 3, frames, error) : status;
 }
@@ -77,8 +76,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static const cleat_op rigid_chain = {
     .name = "rigid_chain", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
-cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths,
-                                cleat_tensor **frames) {
+cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths, cleat_tensor **frames) {
     if (frames) *frames = NULL;
     if (!steps || !lengths) return NULL;
     cleat_tensor *in[] = {steps, lengths};

@@ -10,8 +10,7 @@ cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_eleme
         if (node->in[i]) bytes += (double)cleat_tensor_bytes(node->in[i]);
     for (int i = 0; i < node->n_out; ++i)
         if (node->out[i]) bytes += (double)cleat_tensor_bytes(node->out[i]);
-    return (cleat_cost){.flops = flops_per_element * (double)cleat_tensor_elements(node->out[0]),
-                        .bytes = bytes};
+    return (cleat_cost){.flops = flops_per_element * (double)cleat_tensor_elements(node->out[0]), .bytes = bytes};
 }
 
 void cleat_launch_elementwise(cleat_binder *binder, int64_t elements) {
@@ -25,8 +24,7 @@ cleat_status cleat_infer_same_as_dout(cleat_node *node, cleat_error *error) {
     char got[96], wanted[96];
     cleat_tensor_describe(dout, got, sizeof got);
     cleat_tensor_describe(dx, wanted, sizeof wanted);
-    return cleat_infer_fail(node, error, "the gradient that arrives is %s, the one that leaves %s", got,
-                            wanted);
+    return cleat_infer_fail(node, error, "the gradient that arrives is %s, the one that leaves %s", got, wanted);
 }
 
 cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype, int rank,

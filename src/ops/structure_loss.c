@@ -38,14 +38,12 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         attributes_of(node).term >= scale->shape[0]) {
         char text[96];
         cleat_tensor_describe(scale, text, sizeof text);
-        return cleat_infer_fail(node, error, "scale is %s; it must be f32 [terms, %lld]", text,
-                                (long long)x->shape[0]);
+        return cleat_infer_fail(node, error, "scale is %s; it must be f32 [terms, %lld]", text, (long long)x->shape[0]);
     }
     cleat_status status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
     if (status == CLEAT_OK && node->in[REFERENCE])
         status = cleat_expect(node, REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);
-    if (status == CLEAT_OK && node->in[MASK])
-        status = cleat_expect(node, MASK, "mask", CLEAT_F32, 2, x->shape, error);
+    if (status == CLEAT_OK && node->in[MASK]) status = cleat_expect(node, MASK, "mask", CLEAT_F32, 2, x->shape, error);
     if (status == CLEAT_OK && node->in[PARTNER])
         status = cleat_expect(node, PARTNER, "partner", CLEAT_I32, 2, x->shape, error);
     if (status == CLEAT_OK) status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
@@ -54,13 +52,11 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 
 static cleat_cost cost(const cleat_node *node) {
     const cleat_tensor *x = node->in[X];
-    double rows = (double)(x->shape[0] * x->shape[1]),
-           items = is_pair_kind(node) ? (double)x->shape[1] : 20.0;
+    double rows = (double)(x->shape[0] * x->shape[1]), items = is_pair_kind(node) ? (double)x->shape[1] : 20.0;
     return (cleat_cost){.flops = rows * items * 40.0, .bytes = (double)(7 * cleat_tensor_bytes(x))};
 }
 
-/* --- launches
- * ------------------------------------------------------------------------------------------------------ */
+/* --- launches ------------------------------------------------------------------------------------------------- */
 
 static int64_t align(int64_t bytes) {
     return (bytes + 255) / 256 * 256;
@@ -199,12 +195,10 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     return CLEAT_OK;
 }
 
-/* --- the op
- * -------------------------------------------------------------------------------------------------------- */
+/* --- the op --------------------------------------------------------------------------------------------------- */
 
 static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
-static const cleat_variant grad_variants[] = {
-    {.name = "rows", .workspace = workspace_grad, .bind = bind_grad}, {0}};
+static const cleat_variant grad_variants[] = {{.name = "rows", .workspace = workspace_grad, .bind = bind_grad}, {0}};
 
 static const cleat_op structure_loss_grad = {
     .name = "structure_loss_grad", .cost = cost, .variants = grad_variants, .share = 1u << GRAD_IN};
@@ -214,8 +208,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     memcpy(in, node->in, FORWARD_IN * sizeof *in);
     in[INVERSE] = node->out[1];
     in[DTERM] = dout[0];
-    cleat_emit_grads(graph, &structure_loss_grad, node->attr, sizeof(attributes), in, GRAD_IN, &node->in[X],
-                     1);
+    cleat_emit_grads(graph, &structure_loss_grad, node->attr, sizeof(attributes), in, GRAD_IN, &node->in[X], 1);
 }
 
 static const cleat_op structure_loss = {
@@ -231,8 +224,7 @@ cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_los
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "structure loss %d needs a reference", (int)spec->kind);
         return NULL;
     }
-    attributes a = {
-        .kind = spec->kind, .term = spec->term, .p0 = spec->lower, .p1 = spec->upper, .eps = spec->eps};
+    attributes a = {.kind = spec->kind, .term = spec->term, .p0 = spec->lower, .p1 = spec->upper, .eps = spec->eps};
     cleat_tensor *in[FORWARD_IN] = {x, truth->coords, truth->mask, truth->lengths, truth->partner, scale};
     cleat_node *node = cleat_emit(graph, &structure_loss, &a, sizeof a, in, FORWARD_IN);
     return node ? node->out[0] : NULL;

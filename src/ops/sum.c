@@ -32,8 +32,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}};
-static const cleat_op sum = {
-    .name = "sum", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+static const cleat_op sum = {.name = "sum", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
 cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scalars, int n) {
     if (n < 1 || n > MOST) {

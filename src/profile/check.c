@@ -9,8 +9,7 @@
 
 enum { DEFAULT_EFFECTIVE_BATCH = 8 };
 
-/* --- metrics a model has
- * --------------------------------------------------------------------------------------- */
+/* --- metrics a model has -------------------------------------------------------------------------------------- */
 
 typedef struct metric {
     cleat_model_type model;
@@ -36,8 +35,7 @@ bool cleat_profile_metric_ascends(const cleat_profile *profile) {
     return chosen && chosen->ascends;
 }
 
-/* --- sentences
- * ------------------------------------------------------------------------------------------------- */
+/* --- sentences ------------------------------------------------------------------------------------------------ */
 
 /* "rna.ini:3: heads = 8", "--set model.heads=8" or "model.heads = 8 (default)". */
 static void add_place(const cleat_profile *profile, const char *section, const char *name, cleat_text *text) {
@@ -52,12 +50,12 @@ static void add_place(const cleat_profile *profile, const char *section, const c
     cleat_text_add(text, " (default)");
 }
 
-static cleat_status refuse(const cleat_profile *profile, cleat_error *error, const char *section,
-                           const char *name, const char *format, ...) CLEAT_PRINTF(5, 6);
+static cleat_status refuse(const cleat_profile *profile, cleat_error *error, const char *section, const char *name,
+                           const char *format, ...) CLEAT_PRINTF(5, 6);
 
 /* "PLACE: sentence". */
-static cleat_status refuse(const cleat_profile *profile, cleat_error *error, const char *section,
-                           const char *name, const char *format, ...) {
+static cleat_status refuse(const cleat_profile *profile, cleat_error *error, const char *section, const char *name,
+                           const char *format, ...) {
     char sentence[512];
     va_list arguments;
     cleat_text place = {0};
@@ -95,8 +93,7 @@ static cleat_status contradict(const cleat_profile *profile, cleat_error *error,
     return CLEAT_ERR_PROFILE;
 }
 
-/* --- sections
- * -------------------------------------------------------------------------------------------------- */
+/* --- sections ------------------------------------------------------------------------------------------------- */
 
 static cleat_status check_model(const cleat_profile *p, cleat_error *error) {
     int64_t width = p->model.d_model, heads = p->model.heads;
@@ -140,23 +137,21 @@ static int64_t divisor_below(int64_t whole, int64_t most) {
     return best;
 }
 
-static cleat_status check_divides(const cleat_profile *p, cleat_error *error, const char *part_name,
-                                  int64_t part, int64_t whole) {
+static cleat_status check_divides(const cleat_profile *p, cleat_error *error, const char *part_name, int64_t part,
+                                  int64_t whole) {
     named one = {"train", part_name}, other = {"train", "effective_batch_size"};
     if (part == CLEAT_AUTO) return CLEAT_OK;
-    if (part > whole)
-        return contradict(p, error, one, other, "%s must be at most %lld", part_name, (long long)whole);
+    if (part > whole) return contradict(p, error, one, other, "%s must be at most %lld", part_name, (long long)whole);
     if (whole % part == 0) return CLEAT_OK;
-    return contradict(p, error, one, other, "%s must divide %lld: take e.g. %lld", part_name,
-                      (long long)whole, (long long)divisor_below(whole, part));
+    return contradict(p, error, one, other, "%s must divide %lld: take e.g. %lld", part_name, (long long)whole,
+                      (long long)divisor_below(whole, part));
 }
 
 static cleat_status check_batch(const cleat_profile *p, cleat_error *error) {
     int64_t batch = p->train.batch_size, accumulation = p->train.gradient_accumulation_steps;
     int64_t effective = cleat_profile_effective_batch(p);
     cleat_status status = check_divides(p, error, "batch_size", batch, effective);
-    if (status == CLEAT_OK)
-        status = check_divides(p, error, "gradient_accumulation_steps", accumulation, effective);
+    if (status == CLEAT_OK) status = check_divides(p, error, "gradient_accumulation_steps", accumulation, effective);
     if (status != CLEAT_OK || batch == CLEAT_AUTO || accumulation == CLEAT_AUTO) return status;
     if (batch * accumulation == effective) return CLEAT_OK;
     return contradict(p, error, (named){"train", "gradient_accumulation_steps"},
@@ -166,8 +161,7 @@ static cleat_status check_batch(const cleat_profile *p, cleat_error *error) {
 }
 
 static cleat_status check_scaling(const cleat_profile *p, cleat_error *error) {
-    if (p->train.lr_scaling == CLEAT_LR_SCALING_NONE || p->train.base_batch_size != CLEAT_NONE)
-        return CLEAT_OK;
+    if (p->train.lr_scaling == CLEAT_LR_SCALING_NONE || p->train.base_batch_size != CLEAT_NONE) return CLEAT_OK;
     return refuse(p, error, "train", "lr_scaling",
                   "scaling needs train.base_batch_size: the batch that learning_rate was chosen for");
 }
@@ -177,11 +171,9 @@ static cleat_status check_rates(const cleat_profile *p, cleat_error *error) {
     /* With lr_scaling the peak is known only there (src/train/schedule.c), where it is checked again. */
     if (p->train.lr_scaling != CLEAT_LR_SCALING_NONE) return CLEAT_OK;
     if (p->train.warmup_start_lr > p->train.learning_rate)
-        return contradict(p, error, (named){"train", "warmup_start_lr"}, rate,
-                          "a warm-up rises to learning_rate");
+        return contradict(p, error, (named){"train", "warmup_start_lr"}, rate, "a warm-up rises to learning_rate");
     if (p->train.min_learning_rate > p->train.learning_rate)
-        return contradict(p, error, (named){"train", "min_learning_rate"}, rate,
-                          "the floor lies above the peak");
+        return contradict(p, error, (named){"train", "min_learning_rate"}, rate, "the floor lies above the peak");
     return CLEAT_OK;
 }
 
@@ -194,8 +186,7 @@ static cleat_status check_schedule(const cleat_profile *p, cleat_error *error) {
         return contradict(p, error, (named){"train", "warmup_epochs"}, epochs,
                           "the warm-up must be shorter than the run");
     if (p->train.schedule == CLEAT_SCHEDULE_STEP && p->train.step_epochs == CLEAT_NONE)
-        return refuse(p, error, "train", "schedule",
-                      "needs train.step_epochs: the epochs from one decay to the next");
+        return refuse(p, error, "train", "schedule", "needs train.step_epochs: the epochs from one decay to the next");
     if (p->train.schedule != CLEAT_SCHEDULE_STEP && p->train.step_epochs != CLEAT_NONE)
         return contradict(p, error, (named){"train", "step_epochs"}, (named){"train", "schedule"},
                           "step_epochs is for schedule = step only");
@@ -204,15 +195,13 @@ static cleat_status check_schedule(const cleat_profile *p, cleat_error *error) {
 
 static cleat_status check_precision(const cleat_profile *p, cleat_error *error) {
     if (p->train.precision == CLEAT_PRECISION_F16 || p->train.precision == CLEAT_PRECISION_BF16)
-        return refuse(
-            p, error, "train", "precision",
-            "this version trains in f32 only (its kernels read f16 and bf16, training does not use them): "
-            "take auto or f32");
+        return refuse(p, error, "train", "precision",
+                      "this version trains in f32 only (its kernels read f16 and bf16, training does not use them): "
+                      "take auto or f32");
     if (p->train.gradient_checkpointing == CLEAT_CHECKPOINTING_TRUE)
-        return refuse(
-            p, error, "train", "gradient_checkpointing",
-            "this version stores all activations and cannot recompute them: take auto or false, and a "
-            "smaller batch_size where memory is short");
+        return refuse(p, error, "train", "gradient_checkpointing",
+                      "this version stores all activations and cannot recompute them: take auto or false, and a "
+                      "smaller batch_size where memory is short");
     return CLEAT_OK;
 }
 
@@ -228,14 +217,13 @@ static cleat_status check_run(const cleat_profile *p, cleat_error *error) {
             }
         const char *near = cleat_nearest_name(p->run.metric, names, count);
         refuse(p, error, "run", "metric", "the model has no such metric%s%s%s; it has %s",
-               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
-               all.data ? all.data : "others");
+               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", all.data ? all.data : "others");
         cleat_text_free(&all);
         return CLEAT_ERR_PROFILE;
     }
     if (p->run.early_stopping_patience != CLEAT_NONE && p->run.evaluate_every_epochs == CLEAT_NONE)
-        return contradict(p, error, (named){"run", "early_stopping_patience"},
-                          (named){"run", "evaluate_every_epochs"}, "early stopping needs evaluations");
+        return contradict(p, error, (named){"run", "early_stopping_patience"}, (named){"run", "evaluate_every_epochs"},
+                          "early stopping needs evaluations");
     return CLEAT_OK;
 }
 

@@ -31,8 +31,8 @@ const char *cleat_profile_origin(const cleat_profile *profile, const cleat_key *
     return profile->origins ? *place_of(profile, key) : NULL;
 }
 
-cleat_status cleat_profile_assign(cleat_profile *profile, const cleat_key *key, const char *value,
-                                  const char *place, cleat_error *error) {
+cleat_status cleat_profile_assign(cleat_profile *profile, const cleat_key *key, const char *value, const char *place,
+                                  cleat_error *error) {
     char *copy = cleat_strdup(place);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", place);
     cleat_status status = cleat_value_parse(key, value, place, profile, error);

@@ -28,13 +28,12 @@ void cleat_profile_destroy(cleat_profile *profile) {
     cleat_free(profile);
 }
 
-cleat_status cleat_profile_load(const char *path, const char *const *assignments, size_t count,
-                                cleat_profile **profile, cleat_error *error) {
+cleat_status cleat_profile_load(const char *path, const char *const *assignments, size_t count, cleat_profile **profile,
+                                cleat_error *error) {
     cleat_profile *made = NULL;
     cleat_status status = cleat_profile_create(&made, error);
     if (status == CLEAT_OK) status = cleat_profile_read(made, path, error);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
-        status = cleat_profile_set(made, assignments[i], error);
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) status = cleat_profile_set(made, assignments[i], error);
     if (status == CLEAT_OK) status = cleat_profile_check(made, error);
     if (status != CLEAT_OK) {
         cleat_profile_destroy(made);
@@ -62,8 +61,7 @@ cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, c
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "profiles have no key %.100s", name);
 }
 
-/* --- dump
- * ------------------------------------------------------------------------------------------------------ */
+/* --- dump ----------------------------------------------------------------------------------------------------- */
 
 static bool joins_safely(char c) {
     return c == '/' || c == '_' || c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
@@ -135,8 +133,7 @@ cleat_status cleat_profile_help(char **text, cleat_error *error) {
     return cleat_text_take(&help, text, error);
 }
 
-/* --- comparison
- * ------------------------------------------------------------------------------------------------ */
+/* --- comparison ----------------------------------------------------------------------------------------------- */
 
 void cleat_profile_hash(const cleat_profile *profile, char text[33]) {
     cleat_text all = {0};
@@ -157,8 +154,7 @@ static bool same_text(const cleat_text *a, const cleat_text *b) {
     return a->size == b->size && memcmp(a->data ? a->data : "", b->data ? b->data : "", a->size) == 0;
 }
 
-size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile *now, char *text,
-                                 size_t size) {
+size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile *now, char *text, size_t size) {
     size_t count = 0, used = 0;
     if (size) *text = 0;
     for (const cleat_key *key = cleat_keys; key->name; ++key) {
@@ -168,9 +164,8 @@ size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile 
         cleat_value_print(key, now, &after);
         if (!same_text(&before, &after)) {
             if (used < size) {
-                int put = snprintf(text + used, size - used, "%s%s.%s = %s (was %s)", count ? ", " : "",
-                                   key->section, key->name, after.data ? after.data : "",
-                                   before.data ? before.data : "");
+                int put = snprintf(text + used, size - used, "%s%s.%s = %s (was %s)", count ? ", " : "", key->section,
+                                   key->name, after.data ? after.data : "", before.data ? before.data : "");
                 used += put > 0 ? (size_t)put : 0;
             }
             ++count;

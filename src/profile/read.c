@@ -79,14 +79,13 @@ static cleat_status take_line(reader *in, char *line) {
     snprintf(in->place, sizeof in->place, "%.400s:%d: %.*s%s", in->name, in->line,
              (int)(size > LONGEST_LINE ? 60 : size), start, size > LONGEST_LINE ? "..." : "");
     if (memchr(start, 0, size))
-        return cleat_fail(in->error, CLEAT_ERR_PROFILE,
-                          "%s: there is a zero byte in the line; is this a text file?", in->place);
+        return cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: there is a zero byte in the line; is this a text file?",
+                          in->place);
     if (size > LONGEST_LINE)
-        return cleat_fail(
-            in->error, CLEAT_ERR_PROFILE,
-            "%s: the line has %zu characters, %d are allowed; end a line with a backslash to go on "
-            "in the next",
-            in->place, size, LONGEST_LINE);
+        return cleat_fail(in->error, CLEAT_ERR_PROFILE,
+                          "%s: the line has %zu characters, %d are allowed; end a line with a backslash to go on "
+                          "in the next",
+                          in->place, size, LONGEST_LINE);
     memcpy(line, start, size);
     line[size] = 0;
     return CLEAT_OK;
@@ -128,13 +127,11 @@ static void flush(reader *in) {
     if (status == CLEAT_OK) {
         int *given = &in->given[key - cleat_keys];
         if (*given)
-            status = cleat_fail(in->error, CLEAT_ERR_PROFILE,
-                                "%s: %s.%s is given a second time; line %d gave it first", pending->place,
-                                key->section, key->name, *given);
+            status = cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: %s.%s is given a second time; line %d gave it first",
+                                pending->place, key->section, key->name, *given);
         *given = pending->line;
     }
-    if (status == CLEAT_OK)
-        status = cleat_profile_assign(in->profile, key, pending->value, pending->place, in->error);
+    if (status == CLEAT_OK) status = cleat_profile_assign(in->profile, key, pending->value, pending->place, in->error);
     if (status == CLEAT_OK) return;
     in->status = status;
     in->failed_line = pending->line;
@@ -152,8 +149,7 @@ static int take_pair(void *user, const char *section, const char *name, const ch
     flush(in);
     if (in->status != CLEAT_OK) return 0;
     if (!*section) {
-        fail_here(
-            in, cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: stands before the first [section]", in->place));
+        fail_here(in, cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: stands before the first [section]", in->place));
         return 0;
     }
     pending->open = true;
@@ -183,8 +179,7 @@ cleat_status cleat_profile_read_text(cleat_profile *profile, const char *name, c
         cleat_fail(error, status, "%s: out of memory", name);
         goto done;
     }
-    *in = (reader){
-        .profile = profile, .name = name, .text = text, .end = text + size, .given = given, .error = error};
+    *in = (reader){.profile = profile, .name = name, .text = text, .end = text + size, .given = given, .error = error};
     int bad_line = ini_parse_stream(next_line, in, take_pair, in);
     flush(in);
     status = in->status;
@@ -211,8 +206,7 @@ cleat_status cleat_profile_read(cleat_profile *profile, const char *path, cleat_
     return status;
 }
 
-/* --- assignments
- * ----------------------------------------------------------------------------------------------- */
+/* --- assignments ---------------------------------------------------------------------------------------------- */
 
 /* Copies [start, stop) without outer blanks; false where it does not fit. */
 static bool copy_part(char *into, size_t room, const char *start, const char *stop) {
@@ -228,9 +222,8 @@ static bool copy_part(char *into, size_t room, const char *start, const char *st
 static cleat_status no_section(const char *name, const char *place, cleat_error *error) {
     for (const cleat_key *key = cleat_keys; key->name; ++key)
         if (strcmp(key->name, name) == 0)
-            return cleat_fail(error, CLEAT_ERR_PROFILE,
-                              "%s: write section.key=value; did you mean %s.%s=...?", place, key->section,
-                              name);
+            return cleat_fail(error, CLEAT_ERR_PROFILE, "%s: write section.key=value; did you mean %s.%s=...?", place,
+                              key->section, name);
     return cleat_fail(error, CLEAT_ERR_PROFILE, "%s: write section.key=value, as in train.epochs=3", place);
 }
 
@@ -244,8 +237,8 @@ cleat_status cleat_profile_set(cleat_profile *profile, const char *assignment_te
         if (!copy_part(name, sizeof name, assignment_text, equals)) name[0] = 0;
         return no_section(name, place, error);
     }
-    if (!copy_part(section, sizeof section, assignment_text, dot) ||
-        !copy_part(name, sizeof name, dot + 1, equals) || !copy_part(value, sizeof value, equals + 1, end))
+    if (!copy_part(section, sizeof section, assignment_text, dot) || !copy_part(name, sizeof name, dot + 1, equals) ||
+        !copy_part(value, sizeof value, equals + 1, end))
         return cleat_fail(error, CLEAT_ERR_PROFILE, "%s: is too long", place);
     const cleat_key *key;
     cleat_status status = cleat_key_require(section, name, place, &key, error);

@@ -61,9 +61,8 @@ cleat_status cleat_section_require(const char *section, const char *place, cleat
         names[count++] = known->name;
     }
     const char *near = cleat_nearest_name(section, names, count);
-    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: there is no section [%.60s]%s%s%s; sections are %s", place,
-               section, near ? "; did you mean [" : "", near ? near : "", near ? "]?" : "",
-               all.data ? all.data : "");
+    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: there is no section [%.60s]%s%s%s; sections are %s", place, section,
+               near ? "; did you mean [" : "", near ? near : "", near ? "]?" : "", all.data ? all.data : "");
     cleat_text_free(&all);
     return CLEAT_ERR_PROFILE;
 }
@@ -90,14 +89,14 @@ static void unknown_key(const char *section, const char *name, const char *place
         cleat_text_add(&hint, "; it belongs in [%s]", other->section);
     else if (near)
         cleat_text_add(&hint, "; did you mean '%s'?", near);
-    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: [%s] has no key '%.60s'%s; its keys are %s", place, section,
-               name, hint.data ? hint.data : "", all.data ? all.data : "");
+    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: [%s] has no key '%.60s'%s; its keys are %s", place, section, name,
+               hint.data ? hint.data : "", all.data ? all.data : "");
     cleat_text_free(&hint);
     cleat_text_free(&all);
 }
 
-cleat_status cleat_key_require(const char *section, const char *name, const char *place,
-                               const cleat_key **key, cleat_error *error) {
+cleat_status cleat_key_require(const char *section, const char *name, const char *place, const cleat_key **key,
+                               cleat_error *error) {
     cleat_status status = cleat_section_require(section, place, error);
     if (status != CLEAT_OK) return status;
     const cleat_key *found = cleat_key_find(section, name);

@@ -33,8 +33,7 @@ static int64_t word_value(const cleat_key *key) {
     return strcmp(key->word, "auto") == 0 ? CLEAT_AUTO : CLEAT_NONE;
 }
 
-/* --- parsing
- * --------------------------------------------------------------------------------------------------- */
+/* --- parsing -------------------------------------------------------------------------------------------------- */
 
 static verdict parse_int(const cleat_key *key, const char *text, int64_t *value) {
     char *end;
@@ -68,8 +67,7 @@ static verdict parse_string(const cleat_key *key, const char *text) {
     for (size_t i = 0; i < length; ++i)
         if (iscntrl((unsigned char)text[i])) return UNPRINTABLE;
     if (*text == ';' || strstr(text, " ;")) return UNPRINTABLE;
-    if (length && (isspace((unsigned char)*text) || isspace((unsigned char)text[length - 1])))
-        return UNPRINTABLE;
+    if (length && (isspace((unsigned char)*text) || isspace((unsigned char)text[length - 1]))) return UNPRINTABLE;
     if (length && text[length - 1] == '\\') return UNPRINTABLE;
     return in_range(key, (double)length) ? GOOD : OUT_OF_RANGE;
 }
@@ -213,8 +211,8 @@ static const char *complaint(verdict judged) {
     }
 }
 
-cleat_status cleat_value_parse(const cleat_key *key, const char *text, const char *place,
-                               cleat_profile *profile, cleat_error *error) {
+cleat_status cleat_value_parse(const cleat_key *key, const char *text, const char *place, cleat_profile *profile,
+                               cleat_error *error) {
     parsed value = {0};
     verdict judged = parse_by_type(key, text, &value);
     if (judged == GOOD) {
@@ -224,15 +222,14 @@ cleat_status cleat_value_parse(const cleat_key *key, const char *text, const cha
     cleat_text allowed = {0};
     cleat_value_allowed(key, &allowed);
     const char *near = nearest_value(key, text);
-    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: '%.100s' %s; %s.%s takes %s%s%s%s", place, text,
-               complaint(judged), key->section, key->name, allowed.data ? allowed.data : "another value",
-               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: '%.100s' %s; %s.%s takes %s%s%s%s", place, text, complaint(judged),
+               key->section, key->name, allowed.data ? allowed.data : "another value", near ? "; did you mean '" : "",
+               near ? near : "", near ? "'?" : "");
     cleat_text_free(&allowed);
     return CLEAT_ERR_PROFILE;
 }
 
-/* --- printing
- * -------------------------------------------------------------------------------------------------- */
+/* --- printing ------------------------------------------------------------------------------------------------- */
 
 static void print_number(double value, cleat_text *text) {
     char digits[32];
@@ -254,8 +251,7 @@ static void print_duration(int64_t seconds, cleat_text *text) {
 }
 
 static void print_list(const cleat_int_list *list, cleat_text *text) {
-    for (int64_t i = 0; i < list->count; ++i)
-        cleat_text_add(text, "%s%lld", i ? ", " : "", (long long)list->values[i]);
+    for (int64_t i = 0; i < list->count; ++i) cleat_text_add(text, "%s%lld", i ? ", " : "", (long long)list->values[i]);
 }
 
 static bool is_word(const cleat_key *key, const void *from) {

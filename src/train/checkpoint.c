@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- names
- * ----------------------------------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------------------------------------------- */
 
 void cleat_checkpoint_name_make(int64_t epoch, int64_t step, int64_t copy, cleat_checkpoint_name *name) {
     *name = (cleat_checkpoint_name){.epoch = epoch, .step = step, .copy = copy};
@@ -85,8 +84,7 @@ bool cleat_checkpoint_exists(const char *run) {
     return count > 0;
 }
 
-/* --- one checkpoint
- * -------------------------------------------------------------------------------------------- */
+/* --- one checkpoint ------------------------------------------------------------------------------------------- */
 
 static cleat_status open_state(const char *folder, cleat_train_state *state, cleat_checkpoint_file files[2],
                                cleat_error *error) {
@@ -150,8 +148,7 @@ void cleat_checkpoint_close(cleat_checkpoint *checkpoint) {
     cleat_free(checkpoint);
 }
 
-/* --- choosing one
- * ---------------------------------------------------------------------------------------------- */
+/* --- choosing one --------------------------------------------------------------------------------------------- */
 
 static cleat_status open_named(const char *run, const char *name, cleat_checkpoint **checkpoint, cleat_error *error) {
     char folder[CLEAT_CHECKPOINT_PATH];
@@ -228,8 +225,7 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
     return cleat_checkpoint_open_last(path, checkpoint, error);
 }
 
-/* --- what is in it
- * --------------------------------------------------------------------------------------------- */
+/* --- what is in it -------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint, const cleat_st_metadata *settings,
                                               size_t count, cleat_error *error) {

@@ -18,8 +18,7 @@
 
 static const char temporary_prefix[] = ".tmp-";
 
-/* --- removing
- * -------------------------------------------------------------------------------------------------- */
+/* --- removing ------------------------------------------------------------------------------------------------- */
 
 static void warn(const char *what, const char *path) {
     cleat_log(CLEAT_LOG_WARNING, "%s: cannot %s: %s", path, what, strerror(errno));
@@ -47,8 +46,7 @@ static bool starts_with(const char *text, const char *prefix) {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Removes what an interrupted write left over: temporary folders, and temporary files of `last` and `best`.
- */
+/* Removes what an interrupted write left over: temporary folders, and temporary files of `last` and `best`. */
 static void remove_leftovers(const char *run) {
     char path[CLEAT_CHECKPOINT_PATH];
     const struct dirent *entry;
@@ -103,8 +101,7 @@ static void prune(const char *run, const cleat_checkpoint_name *current, int64_t
     cleat_free(names);
 }
 
-/* --- writing
- * --------------------------------------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------------------------------------------- */
 
 static cleat_status write_hashed(const char *folder, const char *data, size_t size, cleat_checkpoint_file *file,
                                  cleat_error *error) {

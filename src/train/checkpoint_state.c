@@ -1,7 +1,6 @@
 /* state.json: where training stands, as text that brings every bit back and notices any that changed.
  *
- *     {"state":{...},"hash":"32 hexadecimal digits of the text of {...}"}
- */
+ *     {"state":{...},"hash":"32 hexadecimal digits of the text of {...}"} */
 #include "train/checkpoint_files.h"
 
 #include "core/files.h"
@@ -22,8 +21,7 @@ static const char opening[] = "{\"state\":";
 static const char middle[] = ",\"hash\":\"";
 static const char closing[] = "\"}\n";
 
-/* --- running sums
- * ---------------------------------------------------------------------------------------------- */
+/* --- running sums --------------------------------------------------------------------------------------------- */
 
 static const cleat_checkpoint_sum *find_sum(const cleat_train_state *state, const char *name) {
     for (size_t i = 0; i < state->sum_count; ++i)
@@ -50,8 +48,7 @@ double cleat_train_state_sum(const cleat_train_state *state, const char *name) {
     return sum ? sum->value : 0;
 }
 
-/* --- writing
- * --------------------------------------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------------------------------------------- */
 
 static void add_integer(cleat_text *text, const char *name, int64_t value) {
     cleat_text_add(text, "  \"%s\": %" PRId64 ",\n", name, value);
@@ -123,8 +120,7 @@ cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_chec
     return cleat_text_take(&all, text, error);
 }
 
-/* --- reading
- * --------------------------------------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------------------------------------------- */
 
 static bool get_integer(const cJSON *from, const char *name, int64_t *value) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);

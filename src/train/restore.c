@@ -7,15 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-void cleat_model_settings(const cleat_profile *profile, cleat_settings *settings) {
+cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *settings, cleat_error *error) {
     static const char *const keys[] = {"model.type", "model.d_model", "model.heads",    "model.layers",
                                        "model.d_ff", "model.head",    "model.positions"};
     settings->count = sizeof keys / sizeof keys[0];
     for (size_t i = 0; i < settings->count; ++i) {
-        if (cleat_profile_get(profile, keys[i], settings->texts[i], sizeof settings->texts[i], NULL) != CLEAT_OK)
-            snprintf(settings->texts[i], sizeof settings->texts[i], "?");
+        cleat_status status = cleat_profile_get(profile, keys[i], settings->texts[i], sizeof settings->texts[i], error);
+        if (status != CLEAT_OK) return status;
         settings->items[i] = (cleat_st_metadata){.key = keys[i], .value = settings->texts[i]};
     }
+    return CLEAT_OK;
 }
 
 cleat_status cleat_session_tensors(const cleat_session *session, float *flat, cleat_st_tensor **tensors,
@@ -66,8 +67,8 @@ cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint,
     cleat_settings settings;
     cleat_lengths lengths;
     int64_t batch;
-    cleat_model_settings(profile, &settings);
-    cleat_status status = cleat_checkpoint_open_best(checkpoint, &saved, error);
+    cleat_status status = cleat_model_settings(profile, &settings, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_open_best(checkpoint, &saved, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
     if (status == CLEAT_OK) status = cleat_model_create(profile, &made.model, error);
     if (status == CLEAT_OK)

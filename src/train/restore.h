@@ -25,7 +25,7 @@ typedef struct cleat_settings {
     char texts[CLEAT_SETTINGS][64];
     size_t count;
 } cleat_settings;
-void cleat_model_settings(const cleat_profile *profile, cleat_settings *settings);
+cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *settings, cleat_error *error);
 
 /* The session's parameters (which 0) or moments (1, 2) as checkpoint tensors over a flat host buffer. The
  * caller frees *tensors (cleat_free). */

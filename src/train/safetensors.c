@@ -33,8 +33,7 @@ struct cleat_safetensors {
     size_t count;
 };
 
-/* --- dtypes
- * ---------------------------------------------------------------------------------------------------- */
+/* --- dtypes --------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -63,8 +62,7 @@ size_t cleat_st_bytes(const cleat_st_tensor *tensor) {
     return (size_t)cleat_st_elements(tensor) * dtypes[tensor->dtype].size;
 }
 
-/* --- the header
- * ------------------------------------------------------------------------------------------------ */
+/* --- the header ----------------------------------------------------------------------------------------------- */
 
 static cleat_status malformed(const cleat_safetensors *file, cleat_error *error, const char *tensor, const char *what) {
     if (!tensor) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not a safetensors file: %s", file->path, what);
@@ -143,8 +141,7 @@ static cleat_status check_metadata(const cleat_safetensors *file, const cJSON *m
     return CLEAT_OK;
 }
 
-/* --- order and names
- * ------------------------------------------------------------------------------------------- */
+/* --- order and names ------------------------------------------------------------------------------------------ */
 
 static int compare_offsets(const void *a, const void *b, void *context) {
     const cleat_safetensors *file = context;
@@ -219,8 +216,7 @@ static cleat_status place_data(cleat_safetensors *file, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* --- files
- * ----------------------------------------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------------------------------------------- */
 
 static cleat_status parse_header(cleat_safetensors *file, const char *bytes, size_t size, cleat_error *error) {
     uint64_t length;
@@ -317,8 +313,7 @@ void cleat_safetensors_close(cleat_safetensors *file) {
     cleat_free(file);
 }
 
-/* --- questions
- * ------------------------------------------------------------------------------------------------- */
+/* --- questions ------------------------------------------------------------------------------------------------ */
 
 size_t cleat_safetensors_count(const cleat_safetensors *file) {
     return file->count;

@@ -61,8 +61,7 @@ size_t cleat_safetensors_count(const cleat_safetensors *file);
 /* The i-th tensor, by its place in the file. */
 const cleat_st_tensor *cleat_safetensors_at(const cleat_safetensors *file, size_t i);
 const cleat_st_tensor *cleat_safetensors_find(const cleat_safetensors *file, const char *name); /* or NULL */
-/* The tensor `name` if it has this dtype and shape; else an error that names file, tensor, and both shapes.
- */
+/* The tensor `name` if it has this dtype and shape; else an error that names file, tensor, and both shapes. */
 cleat_status cleat_safetensors_expect(const cleat_safetensors *file, const char *name, cleat_st_dtype dtype, int rank,
                                       const int64_t *shape, const cleat_st_tensor **tensor, cleat_error *error);
 const char *cleat_safetensors_metadata(const cleat_safetensors *file, const char *key); /* or NULL */

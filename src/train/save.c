@@ -83,8 +83,8 @@ static cleat_status write_device(cleat_trainer *trainer, const snapshot *copy, c
 cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error) {
     snapshot copy = {0};
     cleat_settings settings;
-    cleat_model_settings(trainer->profile, &settings);
-    cleat_status status = snapshot_make(trainer, &copy, error);
+    cleat_status status = cleat_model_settings(trainer->profile, &settings, error);
+    if (status == CLEAT_OK) status = snapshot_make(trainer, &copy, error);
     if (status == CLEAT_OK) status = read_device(trainer, &copy, error);
     if (status == CLEAT_OK) status = cleat_metrics_log_sync(trainer->log, error);
     if (status == CLEAT_OK) {

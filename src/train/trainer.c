@@ -33,8 +33,7 @@ static void show_progress(cleat_trainer *trainer, double loss) {
     cleat_progress_update(&trainer->progress, trainer->state.step, text, cleat_seconds(), false);
 }
 
-/* --- figures of past steps
- * --------------------------------------------------------------------------------------- */
+/* --- figures of past steps ------------------------------------------------------------------------------------ */
 
 /* Writes one ring row, (terms..., loss, norm), to the log; a figure that is not finite ends the run. */
 static cleat_status log_step(cleat_trainer *trainer, int64_t step, const float *row, cleat_error *error) {
@@ -77,8 +76,7 @@ static cleat_status take_figures(cleat_trainer *trainer, cleat_error *error) {
     return status;
 }
 
-/* --- one optimizer step
- * ------------------------------------------------------------------------------------------- */
+/* --- one optimizer step --------------------------------------------------------------------------------------- */
 
 /* Forward and backward of one micro-batch: gradients accumulate on the device. */
 static cleat_status run_micro_batch(cleat_trainer *trainer, int64_t window_samples, cleat_error *error) {
@@ -128,8 +126,7 @@ static cleat_status run_window(cleat_trainer *trainer, const cleat_batches *batc
     return status;
 }
 
-/* --- an epoch
- * ----------------------------------------------------------------------------------------------------- */
+/* --- an epoch ------------------------------------------------------------------------------------------------- */
 
 /* A checkpoint between two epochs' ends: the figures of its steps are in the log, and none of them is the bad
  * step. */
@@ -175,8 +172,7 @@ static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
     return cleat_average_add(&trainer->average, trainer->session, error);
 }
 
-/* --- evaluation
- * --------------------------------------------------------------------------------------------------- */
+/* --- evaluation ----------------------------------------------------------------------------------------------- */
 
 static bool is_better(const cleat_trainer *trainer, double metric) {
     if (!isfinite(metric)) return false;

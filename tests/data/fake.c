@@ -28,8 +28,8 @@ int32_t fake_value(size_t sample, int64_t i, const cleat_draw *draw) {
     return (int32_t)((uint32_t)sample * 1000 + (uint32_t)i + random);
 }
 
-static cleat_status fake_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
-                              const cleat_draw *draw, void *const *slots, cleat_error *error) {
+static cleat_status fake_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
+                              void *const *slots, cleat_error *error) {
     (void)length;
     const fake_dataset *fake = (const fake_dataset *)dataset;
     if (sample == fake->bad_sample)
@@ -59,6 +59,5 @@ static const cleat_dataset_class fake_class = {.name = "fake",
                                                .destroy = fake_destroy};
 
 fake_dataset fake_make(const int64_t *lengths, size_t count) {
-    return (fake_dataset){
-        .base = {.type = &fake_class, .count = count}, .lengths = lengths, .bad_sample = SIZE_MAX};
+    return (fake_dataset){.base = {.type = &fake_class, .count = count}, .lengths = lengths, .bad_sample = SIZE_MAX};
 }

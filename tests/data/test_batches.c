@@ -30,8 +30,7 @@ static int make_samples(void **state) {
 static cleat_batches *create(const cleat_draw *draw) {
     cleat_batches *batches = NULL;
     cleat_error error = {0};
-    assert_int_equal(cleat_batches_create(&fake.base, all, SAMPLES, buckets, 3, draw, &batches, &error),
-                     CLEAT_OK);
+    assert_int_equal(cleat_batches_create(&fake.base, all, SAMPLES, buckets, 3, draw, &batches, &error), CLEAT_OK);
     return batches;
 }
 
@@ -92,8 +91,7 @@ static void evaluation_order_is_fixed(void **state) {
     for (size_t i = 1; i < cleat_batches_count(batches); ++i) {
         const cleat_batch *before = cleat_batches_get(batches, i - 1), *batch = cleat_batches_get(batches, i);
         assert_true(before->bucket <= batch->bucket);
-        if (before->bucket == batch->bucket)
-            assert_true(before->samples[before->count - 1] < batch->samples[0]);
+        if (before->bucket == batch->bucket) assert_true(before->samples[before->count - 1] < batch->samples[0]);
     }
     assert_null(cleat_batches_get(batches, cleat_batches_count(batches)));
     cleat_batches_destroy(batches);
@@ -112,12 +110,9 @@ static void refuses_bad_arguments(void **state) {
     assert_int_equal(cleat_batches_create(&fake.base, all, SAMPLES, small, 1, NULL, &batches, &error),
                      CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "max_length"));
-    assert_int_equal(cleat_batches_create(&fake.base, all, 1, falling, 2, NULL, &batches, &error),
-                     CLEAT_ERR_ARGUMENT);
-    assert_int_equal(cleat_batches_create(&fake.base, all, 1, empty, 1, NULL, &batches, &error),
-                     CLEAT_ERR_ARGUMENT);
-    assert_int_equal(cleat_batches_create(&fake.base, all, 1, buckets, 0, NULL, &batches, &error),
-                     CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_batches_create(&fake.base, all, 1, falling, 2, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_batches_create(&fake.base, all, 1, empty, 1, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_batches_create(&fake.base, all, 1, buckets, 0, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
     assert_int_equal(cleat_batches_create(&fake.base, outside, 1, buckets, 3, NULL, &batches, &error),
                      CLEAT_ERR_ARGUMENT);
     assert_null(batches);

@@ -90,8 +90,7 @@ static cleat_loader *make_loader(consumer *c, int workers, size_t slots, bool pe
 static cleat_batches *make_batches(consumer *c, const cleat_draw *draw) {
     cleat_batches *batches = NULL;
     cleat_error error = {0};
-    assert_int_equal(cleat_batches_create(&c->fake.base, all, SAMPLES, buckets, 2, draw, &batches, &error),
-                     CLEAT_OK);
+    assert_int_equal(cleat_batches_create(&c->fake.base, all, SAMPLES, buckets, 2, draw, &batches, &error), CLEAT_OK);
     return batches;
 }
 
@@ -261,8 +260,7 @@ static void refuses_bad_use(void **state) {
         assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
         assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_OK);
         assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_OK);
-        assert_int_equal(cleat_loader_next(loader, &loaded, &error),
-                         CLEAT_ERR_ARGUMENT); /* both slots held */
+        assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_ERR_ARGUMENT); /* both slots held */
         assert_non_null(strstr(error.text, "release"));
         cleat_loader_release(loader, loaded.slot);
         cleat_loader_release(loader, loaded.slot); /* twice: nothing happens */
@@ -271,8 +269,7 @@ static void refuses_bad_use(void **state) {
         assert_int_equal(loaded.index, 2);
         const cleat_bucket other[3] = {{20, 9}, {50, 9}, {64, 9}};
         cleat_batches *foreign = NULL;
-        assert_int_equal(cleat_batches_create(&c->fake.base, all, SAMPLES, other, 3, NULL, &foreign, &error),
-                         CLEAT_OK);
+        assert_int_equal(cleat_batches_create(&c->fake.base, all, SAMPLES, other, 3, NULL, &foreign, &error), CLEAT_OK);
         assert_int_equal(cleat_loader_start(loader, foreign, 0, NULL, &error), CLEAT_ERR_ARGUMENT);
         cleat_batches_destroy(foreign);
         cleat_loader_destroy(loader);

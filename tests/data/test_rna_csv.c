@@ -31,8 +31,7 @@ static void count_warnings(void *user, cleat_log_level level, const char *text) 
     warnings += level == CLEAT_LOG_WARNING;
 }
 
-static cleat_status open_texts(const char *sequences, const char *labels, cleat_dataset **dataset,
-                               cleat_error *error) {
+static cleat_status open_texts(const char *sequences, const char *labels, cleat_dataset **dataset, cleat_error *error) {
     const char *folder = test_folder("set");
     char path[600];
     snprintf(path, sizeof path, "%s/sequences.csv", folder);
@@ -217,8 +216,7 @@ static void reads_fasta(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         dataset = NULL;
         cleat_status status = open_fasta(rows[i].text, &dataset, &error);
-        if (status != CLEAT_ERR_FORMAT || !strstr(error.text, rows[i].where) ||
-            !strstr(error.text, rows[i].what))
+        if (status != CLEAT_ERR_FORMAT || !strstr(error.text, rows[i].where) || !strstr(error.text, rows[i].what))
             fail_msg("row %zu: %d '%s'", i, status, error.text);
     }
 }

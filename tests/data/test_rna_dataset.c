@@ -61,13 +61,11 @@ static void fields_hold_the_chain(void **state) {
         assert_int_equal(s.length, strlen(sequence));
         for (int r = 0; r < 64; ++r) {
             bool inside = r < s.length;
-            assert_int_equal(s.tokens[r],
-                             inside ? (int)(strchr("ACGUN", sequence[r]) - "ACGUN") : CLEAT_RNA_PADDING);
+            assert_int_equal(s.tokens[r], inside ? (int)(strchr("ACGUN", sequence[r]) - "ACGUN") : CLEAT_RNA_PADDING);
             assert_true(s.mask[r] == (inside ? 1.0f : 0.0f));
             assert_int_equal(s.partner[r], inside ? cleat_rna_partners(dataset, i)[r] : -1);
             for (int axis = 0; axis < 3; ++axis)
-                assert_true(s.coords[r][axis] ==
-                            (inside ? cleat_rna_coords(dataset, i)[3 * r + axis] : 0.0f));
+                assert_true(s.coords[r][axis] == (inside ? cleat_rna_coords(dataset, i)[3 * r + axis] : 0.0f));
         }
     }
     assert_null(cleat_rna_sequence(dataset, cleat_dataset_count(dataset)));
@@ -133,25 +131,21 @@ static void pairs_need_bases_distance_and_stack(void **state) {
     for (int i = 0; i < 64; ++i) mask[i] = 1;
     /* All C-G: every C fits every G of the other strand; geometry decides, and finds the true partner. */
     int64_t n = hairpin(8, coords);
-    assert_int_equal(cleat_rna_find_pairs("CCCCCCCCAAAAGGGGGGGG", coords, mask, n, partner, &error),
-                     CLEAT_OK);
+    assert_int_equal(cleat_rna_find_pairs("CCCCCCCCAAAAGGGGGGGG", coords, mask, n, partner, &error), CLEAT_OK);
     for (int i = 0; i < 8; ++i) assert_int_equal(partner[i], n - 1 - i);
     for (int i = 8; i < 12; ++i) assert_int_equal(partner[i], -1);
     /* Pairs from outside: G-U, G-U, A-U, G-C, then A-A, a C-G alone between mismatches, C-A, C-A. */
     const int32_t expected[8] = {19, 18, 17, 16, -1, -1, -1, -1};
-    assert_int_equal(cleat_rna_find_pairs("GGAGACCCAAAAAAGACUUU", coords, mask, n, partner, &error),
-                     CLEAT_OK);
+    assert_int_equal(cleat_rna_find_pairs("GGAGACCCAAAAAAGACUUU", coords, mask, n, partner, &error), CLEAT_OK);
     assert_memory_equal(partner, expected, sizeof expected);
     /* A residue without coordinates has no partner; the rest of the stem keeps its own. */
     mask[3] = 0;
-    assert_int_equal(cleat_rna_find_pairs("CCCCCCCCAAAAGGGGGGGG", coords, mask, n, partner, &error),
-                     CLEAT_OK);
+    assert_int_equal(cleat_rna_find_pairs("CCCCCCCCAAAAGGGGGGGG", coords, mask, n, partner, &error), CLEAT_OK);
     for (int i = 0; i < 8; ++i) assert_int_equal(partner[i], i == 3 ? -1 : n - 1 - i);
     mask[3] = 1;
     /* Stretched by a quarter, the pairs are out of reach. */
     for (int64_t i = 0; i < 3 * n; ++i) coords[i] *= 1.25f;
-    assert_int_equal(cleat_rna_find_pairs("CCCCCCCCAAAAGGGGGGGG", coords, mask, n, partner, &error),
-                     CLEAT_OK);
+    assert_int_equal(cleat_rna_find_pairs("CCCCCCCCAAAAGGGGGGGG", coords, mask, n, partner, &error), CLEAT_OK);
     for (int64_t i = 0; i < n; ++i) assert_int_equal(partner[i], -1);
 }
 
@@ -195,8 +189,7 @@ static void survives_failing_allocations(void **state) {
         cleat_error error = {0};
         cleat_fail_allocation(n);
         status = cleat_batches_create(dataset, samples, 8, &bucket, 1, &draw, &batches, &error);
-        if (status == CLEAT_OK)
-            status = cleat_buckets_choose(dataset, samples, 8, 2, 1, edges, &edge_count, &error);
+        if (status == CLEAT_OK) status = cleat_buckets_choose(dataset, samples, 8, 2, 1, edges, &edge_count, &error);
         cleat_fail_allocation(0);
         cleat_batches_destroy(batches);
     }

@@ -43,8 +43,7 @@ static double torsion(const double *a, const double *b, const double *c, const d
 
 static void torsion_has_the_right_sign(void **state) {
     (void)state;
-    const double a[3] = {1, 0, 0}, b[3] = {0, 0, 0}, c[3] = {0, 0, 1}, right[3] = {0, 1, 1},
-                 left[3] = {0, -1, 1};
+    const double a[3] = {1, 0, 0}, b[3] = {0, 0, 0}, c[3] = {0, 0, 1}, right[3] = {0, 1, 1}, left[3] = {0, -1, 1};
     /* Seen along +z, from b to c, x to y is clockwise. */
     assert_true(fabs(torsion(a, b, c, right) - 90) < 1e-9);
     assert_true(fabs(torsion(a, b, c, left) + 90) < 1e-9);
@@ -169,10 +168,8 @@ static void made_set_reads_back(void **state) {
         assert_true(stem >= 4 && stem <= 12 && n - 2 * stem >= 4 && n - 2 * stem <= 8);
     }
     assert_int_equal(hairpins, 300);
-    assert_true(splits[CLEAT_SPLIT_VAL] > 20 && splits[CLEAT_SPLIT_TEST] > 20 &&
-                splits[CLEAT_SPLIT_TRAIN] > 350);
-    double gc =
-        (double)(bases['G'] + bases['C']) / (double)(bases['A'] + bases['C'] + bases['G'] + bases['U']);
+    assert_true(splits[CLEAT_SPLIT_VAL] > 20 && splits[CLEAT_SPLIT_TEST] > 20 && splits[CLEAT_SPLIT_TRAIN] > 350);
+    double gc = (double)(bases['G'] + bases['C']) / (double)(bases['A'] + bases['C'] + bases['G'] + bases['U']);
     assert_true(gc > 0.45 && gc < 0.6);
     for (size_t s = 0; s + 1 < count; ++s) /* both chains of a duplex are on one side */
         if (strncmp(cleat_dataset_id(dataset, s), cleat_dataset_id(dataset, s + 1), 8) == 0)
@@ -227,15 +224,14 @@ static void writes_fixed_columns(void **state) {
     snprintf(path, sizeof path, "%s", test_path("out.pdb"));
     assert_int_equal(cleat_rna_write_pdb(path, chains, 2, &error), CLEAT_OK);
     char *text = test_read(path, &size);
-    assert_string_equal(text,
-                        "REMARK   1 CHAIN A IS odd, \"id\"\n"
-                        "REMARK   1 CHAIN B IS B\n"
-                        "ATOM      1  C1'   G A   1       1.001 -22.500 333.250  1.00  0.00           C  \n"
-                        "ATOM      2  C1'   U A   3    -999.2509999.250   0.000  1.00  0.00           C  \n"
-                        "TER       3        U A   3\n"
-                        "ATOM      4  C1'   C B   1       1.001 -22.500 333.250  1.00  0.00           C  \n"
-                        "TER       5        C B   1\n"
-                        "END\n");
+    assert_string_equal(text, "REMARK   1 CHAIN A IS odd, \"id\"\n"
+                              "REMARK   1 CHAIN B IS B\n"
+                              "ATOM      1  C1'   G A   1       1.001 -22.500 333.250  1.00  0.00           C  \n"
+                              "ATOM      2  C1'   U A   3    -999.2509999.250   0.000  1.00  0.00           C  \n"
+                              "TER       3        U A   3\n"
+                              "ATOM      4  C1'   C B   1       1.001 -22.500 333.250  1.00  0.00           C  \n"
+                              "TER       5        C B   1\n"
+                              "END\n");
     free(text);
     snprintf(path, sizeof path, "%s", test_path("out.csv"));
     assert_int_equal(cleat_rna_write_csv(path, chains, 2, &error), CLEAT_OK);

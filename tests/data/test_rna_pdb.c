@@ -12,10 +12,10 @@
 #include "files.h"
 
 /* An ATOM or HETATM line as the format has it, ending after z. */
-static void put(char *text, const char *record, const char *atom, char alternate, const char *name,
-                char chain, const char *number, double x, double y, double z) {
-    sprintf(text + strlen(text), "%-6s%5d %4s%c%3s %c%5s   %8.3f%8.3f%8.3f\n", record, 1, atom, alternate,
-            name, chain, number, x, y, z);
+static void put(char *text, const char *record, const char *atom, char alternate, const char *name, char chain,
+                const char *number, double x, double y, double z) {
+    sprintf(text + strlen(text), "%-6s%5d %4s%c%3s %c%5s   %8.3f%8.3f%8.3f\n", record, 1, atom, alternate, name, chain,
+            number, x, y, z);
 }
 
 static cleat_status open_text(const char *text, cleat_dataset **dataset, cleat_error *error) {
@@ -151,8 +151,8 @@ static void agrees_with_shared_tables(void **state) {
     cleat_rna_summary summary = cleat_rna_summarise(files);
     assert_int_equal(summary.residues, 10137);
     assert_int_equal(summary.shorter, 2);
-    print_message("%zu chains, %zu residues, %zu modified, %zu unknown, %zu paired\n", summary.chains,
-                  summary.residues, summary.modified, summary.unknown, summary.paired);
+    print_message("%zu chains, %zu residues, %zu modified, %zu unknown, %zu paired\n", summary.chains, summary.residues,
+                  summary.modified, summary.unknown, summary.paired);
     cleat_dataset_destroy(tables);
     cleat_dataset_destroy(files);
 }

@@ -19,8 +19,7 @@ enum { MOST = 20000, GRAPHS = 3, BATCHES = 30, SLOW = 20 };
 static cleat_device *device;
 static int n = MOST; /* elements of an input */
 
-/* Graphs that share a total: each adds its factor times its input, slowly enough that transfers overtake it.
- */
+/* Graphs that share a total: each adds its factor times its input, slowly enough that transfers overtake it. */
 typedef struct rig {
     cleat_store *store;
     cleat_graph *graphs[GRAPHS];

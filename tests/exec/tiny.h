@@ -14,8 +14,7 @@ typedef enum tiny_fault {
     TINY_HUGE_GROUP,
 } tiny_fault;
 
-/* y = x * factor + bias, bias may be NULL. x f32 [n], bias f32 [m] -> f32 [n]. `delay` makes the kernel slow.
- */
+/* y = x * factor + bias, bias may be NULL. x f32 [n], bias f32 [m] -> f32 [n]. `delay` makes the kernel slow. */
 cleat_tensor *tiny_affine(cleat_graph *graph, cleat_tensor *x, cleat_tensor *bias, float factor, int delay,
                           tiny_fault fault);
 /* total += x, through a workspace. Both f32 [n]; total is a state. */

@@ -46,8 +46,7 @@ static const cleat_variant refusing[] = {
 
 const cleat_op fake_op = {.name = "fake", .infer = infer, .variants = plain};
 const cleat_op fake_op_in_place = {.name = "fake_in_place", .infer = infer, .variants = plain, .share = 1};
-const cleat_op fake_op_in_place_both = {
-    .name = "fake_in_place_both", .infer = infer, .variants = plain, .share = 3};
+const cleat_op fake_op_in_place_both = {.name = "fake_in_place_both", .infer = infer, .variants = plain, .share = 3};
 const cleat_op fake_op_refused = {.name = "fake_refused", .infer = infer, .variants = refusing};
 
 cleat_node *fake_emit(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in, int n_out,
@@ -111,8 +110,8 @@ static void linear_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *
 
 /* in: x, gamma; out: y, row statistics */
 static void norm_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    emit_grads(graph, &fake_grad, (cleat_tensor *[]){dout[0], node->in[0], node->in[1], node->out[1]}, 4,
-               node->in, 2, cleat_tensor_bytes(node->in[1]) * 64);
+    emit_grads(graph, &fake_grad, (cleat_tensor *[]){dout[0], node->in[0], node->in[1], node->out[1]}, 4, node->in, 2,
+               cleat_tensor_bytes(node->in[1]) * 64);
 }
 
 static void gelu_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
@@ -121,8 +120,8 @@ static void gelu_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
 
 /* in: qkv; out: y, log-sum-exp */
 static void attention_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    emit_grads(graph, &fake_grad, (cleat_tensor *[]){dout[0], node->in[0], node->out[0], node->out[1]}, 4,
-               node->in, 1, cleat_tensor_bytes(node->out[1]));
+    emit_grads(graph, &fake_grad, (cleat_tensor *[]){dout[0], node->in[0], node->out[0], node->out[1]}, 4, node->in, 1,
+               cleat_tensor_bytes(node->out[1]));
 }
 
 static cleat_status infer_with_rows(cleat_node *node, cleat_error *error) {
@@ -132,12 +131,10 @@ static cleat_status infer_with_rows(cleat_node *node, cleat_error *error) {
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 2, statistics, error) : status;
 }
 
-static const cleat_op linear_op = {
-    .name = "linear", .infer = infer, .backward = linear_backward, .variants = plain};
+static const cleat_op linear_op = {.name = "linear", .infer = infer, .backward = linear_backward, .variants = plain};
 static const cleat_op norm_op = {
     .name = "norm", .infer = infer_with_rows, .backward = norm_backward, .variants = plain};
-static const cleat_op gelu_op = {
-    .name = "gelu", .infer = infer, .backward = gelu_backward, .variants = plain};
+static const cleat_op gelu_op = {.name = "gelu", .infer = infer, .backward = gelu_backward, .variants = plain};
 static const cleat_op attention_op = {
     .name = "attention", .infer = infer_with_rows, .backward = attention_backward, .variants = plain};
 
@@ -174,9 +171,9 @@ cleat_tensor *fake_transformer_build(cleat_graph *graph, const fake_transformer 
     for (int l = 0; l < shape->layers && x; ++l) {
         cleat_scope(graph, "blocks.%d.", l);
         cleat_tensor *qkv = linear(graph, "qkv", l, norm(graph, "n1", l, x), 3 * shape->width, NULL);
-        cleat_tensor *heads = qkv ? first(fake_emit(graph, &attention_op, &qkv, 1, (int)shape->heads,
-                                                    shape->rows, shape->width, 0))
-                                  : NULL;
+        cleat_tensor *heads =
+            qkv ? first(fake_emit(graph, &attention_op, &qkv, 1, (int)shape->heads, shape->rows, shape->width, 0))
+                : NULL;
         x = linear(graph, "proj", l, heads, shape->width, x);
         cleat_tensor *hidden = linear(graph, "up", l, norm(graph, "n2", l, x), shape->hidden, NULL);
         x = linear(graph, "down", l, fake_unary(graph, &gelu_op, hidden), shape->width, x);

@@ -32,8 +32,8 @@ static void draw_blocks(cleat_random *random, cleat_block *blocks, int count, in
     }
 }
 
-static void assert_sound(const cleat_arena *arena, const cleat_block *blocks, const cleat_place *places,
-                         int count, int64_t max_slab) {
+static void assert_sound(const cleat_arena *arena, const cleat_block *blocks, const cleat_place *places, int count,
+                         int64_t max_slab) {
     for (size_t i = 0; i < arena->count; ++i) {
         assert_true(arena->slabs[i] > 0 && arena->slabs[i] <= max_slab);
         assert_int_equal(arena->slabs[i] % ALIGNMENT, 0);
@@ -45,8 +45,7 @@ static void assert_sound(const cleat_arena *arena, const cleat_block *blocks, co
         }
         assert_in_range(places[i].slab, 0, arena->count - 1);
         assert_int_equal(places[i].offset % ALIGNMENT, 0);
-        assert_true(places[i].offset >= 0 &&
-                    places[i].offset + blocks[i].bytes <= arena->slabs[places[i].slab]);
+        assert_true(places[i].offset >= 0 && places[i].offset + blocks[i].bytes <= arena->slabs[places[i].slab]);
         for (int j = 0; j < i; ++j) {
             bool meet = blocks[i].first <= blocks[j].last && blocks[j].first <= blocks[i].last;
             bool apart = places[i].slab != places[j].slab || blocks[j].bytes == 0 ||
@@ -62,18 +61,15 @@ static int64_t slow_bound(const cleat_block *blocks, int count, int times) {
     for (int t = 0; t < times; ++t) {
         int64_t live = 0;
         for (int i = 0; i < count; ++i)
-            if (blocks[i].first <= t && t <= blocks[i].last)
-                live += cleat_align_up(blocks[i].bytes, ALIGNMENT);
+            if (blocks[i].first <= t && t <= blocks[i].last) live += cleat_align_up(blocks[i].bytes, ALIGNMENT);
         if (live > most) most = live;
     }
     return most;
 }
 
-static void assign(cleat_arena *arena, const cleat_block *blocks, int count, int64_t max_slab,
-                   cleat_place *places) {
+static void assign(cleat_arena *arena, const cleat_block *blocks, int count, int64_t max_slab, cleat_place *places) {
     cleat_error error = {0};
-    cleat_status status =
-        cleat_arena_assign(arena, blocks, (size_t)count, ALIGNMENT, max_slab, places, &error);
+    cleat_status status = cleat_arena_assign(arena, blocks, (size_t)count, ALIGNMENT, max_slab, places, &error);
     if (status != CLEAT_OK) fail_msg("%s", error.text);
 }
 
@@ -146,8 +142,7 @@ static void same_blocks_same_places(void **state) {
     }
 }
 
-/* A set that fits into what an earlier one needed adds nothing; one that does not, adds only what is missing.
- */
+/* A set that fits into what an earlier one needed adds nothing; one that does not, adds only what is missing. */
 static void sets_share_slabs(void **state) {
     (void)state;
     static cleat_block blocks[150];
@@ -205,8 +200,7 @@ static void block_larger_than_a_slab(void **state) {
     assert_non_null(strstr(error.text, "1025"));
     assert_int_equal(places[0].slab, 7);
     assert_int_equal(arena.count, 0);
-    cleat_block huge[] = {
-        {INT64_MAX / 3, 0, 1}, {INT64_MAX / 3, 0, 1}, {INT64_MAX / 3, 0, 1}, {INT64_MAX / 3, 0, 1}};
+    cleat_block huge[] = {{INT64_MAX / 3, 0, 1}, {INT64_MAX / 3, 0, 1}, {INT64_MAX / 3, 0, 1}, {INT64_MAX / 3, 0, 1}};
     cleat_place more[4];
     assert_int_equal(cleat_arena_assign(&arena, huge, 4, ALIGNMENT, INT64_MAX, more, &error), CLEAT_ERR_FIT);
 }

@@ -64,8 +64,7 @@ static cleat_tensor *input(cleat_graph *graph, const char *name, int64_t rows, i
 }
 
 static bool same_place(const cleat_plan *plan, const cleat_tensor *a, const cleat_tensor *b) {
-    cleat_place x = cleat_plan_place(plan, &plan->layouts[0], a),
-                y = cleat_plan_place(plan, &plan->layouts[0], b);
+    cleat_place x = cleat_plan_place(plan, &plan->layouts[0], a), y = cleat_plan_place(plan, &plan->layouts[0], b);
     return x.slab == y.slab && x.offset == y.offset;
 }
 
@@ -130,8 +129,8 @@ static bool reuses(reuse_case which, int64_t *bound) {
     cleat_graph *g = w.graphs[0];
     cleat_tensor *in = input(g, "in", 2, 64);
     cleat_tensor *x = which == REUSE_INPUT ? in : fake_unary(g, &fake_op, in);
-    cleat_tensor *view = which == REUSE_VIEW_READ_LATER || which == REUSE_VIEW_ALONE ||
-                                 which == REUSE_VIEW_KEPT || which == REUSE_THROUGH_VIEW
+    cleat_tensor *view = which == REUSE_VIEW_READ_LATER || which == REUSE_VIEW_ALONE || which == REUSE_VIEW_KEPT ||
+                                 which == REUSE_THROUGH_VIEW
                              ? fake_view(g, x)
                              : NULL;
     if (which == REUSE_KEPT) cleat_keep(g, x);
@@ -163,18 +162,10 @@ static void outputs_take_over_dead_inputs_only(void **state) {
         bool reused;
         int64_t bound;
     } expected[REUSES] = {
-        [REUSE_DEAD] = {true, 1024},
-        [REUSE_READ_LATER] = {false, 1536},
-        [REUSE_VIEW_READ_LATER] = {false, 1536},
-        [REUSE_VIEW_ALONE] = {true, 1024},
-        [REUSE_KEPT] = {false, 1536},
-        [REUSE_VIEW_KEPT] = {false, 1536},
-        [REUSE_INPUT] = {false, 1024},
-        [REUSE_PARAMETER] = {false, 1024},
-        [REUSE_OTHER_INPUT_TOO] = {false, 1024},
-        [REUSE_BOTH_INPUTS] = {true, 1024},
-        [REUSE_SMALLER] = {false, 768},
-        [REUSE_THROUGH_VIEW] = {true, 1024},
+        [REUSE_DEAD] = {true, 1024},        [REUSE_READ_LATER] = {false, 1536}, [REUSE_VIEW_READ_LATER] = {false, 1536},
+        [REUSE_VIEW_ALONE] = {true, 1024},  [REUSE_KEPT] = {false, 1536},       [REUSE_VIEW_KEPT] = {false, 1536},
+        [REUSE_INPUT] = {false, 1024},      [REUSE_PARAMETER] = {false, 1024},  [REUSE_OTHER_INPUT_TOO] = {false, 1024},
+        [REUSE_BOTH_INPUTS] = {true, 1024}, [REUSE_SMALLER] = {false, 768},     [REUSE_THROUGH_VIEW] = {true, 1024},
     };
     for (int which = 0; which < REUSES; ++which) {
         int64_t bound = 0;
@@ -189,8 +180,7 @@ static void persistent_tensors_lie_in_flat_buffers(void **state) {
     world w = world_create(2);
     cleat_graph *g = w.graphs[0];
     cleat_init zero = {CLEAT_INIT_ZERO, 0};
-    cleat_tensor *a = cleat_param(g, "a", 1, (int64_t[]){70}, zero),
-                 *b = cleat_param(g, "b", 1, (int64_t[]){10}, zero);
+    cleat_tensor *a = cleat_param(g, "a", 1, (int64_t[]){70}, zero), *b = cleat_param(g, "b", 1, (int64_t[]){10}, zero);
     cleat_tensor *s = cleat_state(g, "s", CLEAT_I32, 1, (int64_t[]){3});
     cleat_tensor *r = cleat_state(g, "r", CLEAT_I32, 1, (int64_t[]){65});
     cleat_tensor *x = fake_unary(g, &fake_op, input(g, "x", 1, 64));
@@ -262,8 +252,7 @@ static void build_random(cleat_graph *g, cleat_random *random, int nodes) {
     int count = 0;
     const cleat_op *const ops[] = {&fake_op, &fake_op_in_place, &fake_op_in_place_both};
     int64_t width = 32 + cleat_random_below(random, 200);
-    for (int i = 0; i < 2; ++i)
-        pool[count++] = input(g, i ? "in1" : "in0", 1 + cleat_random_below(random, 8), width);
+    for (int i = 0; i < 2; ++i) pool[count++] = input(g, i ? "in1" : "in0", 1 + cleat_random_below(random, 8), width);
     pool[count++] = cleat_param(g, "p", 1, (int64_t[]){100}, (cleat_init){CLEAT_INIT_ZERO, 0});
     pool[count++] = cleat_state(g, "s", CLEAT_F32, 1, (int64_t[]){100});
     for (int n = 0; n < nodes && count < 390; ++n) {
@@ -326,8 +315,7 @@ static void transformers_waste_little(void **state) {
     for (int layers = 1; layers <= 24; layers += layers < 5 ? 2 : layers < 12 ? 7 : 12)
         for (int shape = 0; shape < 6; ++shape) {
             world w = world_create(3);
-            fake_transformer model = {layers, 1024 + 333 * shape, 128 + 64 * shape, 400 + 203 * shape, 8,
-                                      true};
+            fake_transformer model = {layers, 1024 + 333 * shape, 128 + 64 * shape, 400 + 203 * shape, 8, true};
             assert_non_null(fake_transformer_build(w.graphs[0], &model));
             model.rows = model.rows / 3 + 1; /* a shorter bucket, and evaluation */
             assert_non_null(fake_transformer_build(w.graphs[1], &model));
@@ -342,8 +330,7 @@ static void transformers_waste_little(void **state) {
             cleat_plan_destroy(plan);
             world_destroy(&w);
         }
-    print_message("transformers, arena over bound: worst %.4f; slowest plan and check %.1f ms\n", worst,
-                  slowest);
+    print_message("transformers, arena over bound: worst %.4f; slowest plan and check %.1f ms\n", worst, slowest);
     assert_true(worst <= 1.10);
 }
 

@@ -42,8 +42,7 @@ typedef struct compare_tolerance {
 
 double compare_bound(compare_tolerance tolerance, cleat_dtype dtype, cleat_dtype storage, double want);
 
-/* Passes only if got and want are equal, or both finite and |got - want| <= bound with a finite bound >= 0.
- */
+/* Passes only if got and want are equal, or both finite and |got - want| <= bound with a finite bound >= 0. */
 bool compare_close(double got, double want, double bound);
 
 /* The first index that does not pass, or -1. `failures` (may be NULL) gets their number. */

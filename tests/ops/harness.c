@@ -31,8 +31,7 @@ static bool verbose(void) {
     return *setting("CLEAT_TEST_VERBOSE", "") != 0;
 }
 
-/* --- declarations
- * ---------------------------------------------------------------------------------------------- */
+/* --- declarations --------------------------------------------------------------------------------------------- */
 
 static bool is_float(cleat_dtype dtype) {
     return cleat_is_storage(dtype);
@@ -116,8 +115,7 @@ void op_output(op_case *c, cleat_tensor *output) {
         t->dvalues[i] = compare_round(output->dtype, 2 * cleat_random_uniform(&random) - 1);
 }
 
-/* --- expected values
- * ------------------------------------------------------------------------------------------- */
+/* --- expected values ------------------------------------------------------------------------------------------ */
 
 static void input_values(const op_case *c, const double **in) {
     for (int i = 0; i < c->input_count; ++i) in[i] = c->inputs[i].values;
@@ -196,8 +194,7 @@ static bool expect(op_case *c) {
     return good;
 }
 
-/* --- one run
- * --------------------------------------------------------------------------------------------------- */
+/* --- one run -------------------------------------------------------------------------------------------------- */
 
 static void describe(const op_case *c, char *text, size_t size) {
     int used = snprintf(text, size, "%s row %d {", c->test->op, c->row);
@@ -364,8 +361,7 @@ static bool run_case(op_case *c) {
     return good;
 }
 
-/* --- all cases of a test
- * --------------------------------------------------------------------------------------- */
+/* --- all cases of a test -------------------------------------------------------------------------------------- */
 
 static void arrive(op_case *c, op_tensor *at, cleat_tensor *tensor, const char *what, int i) {
     char name[CLEAT_NAME];

@@ -37,8 +37,7 @@
  *   static const op_row rows[] = {{1, 1}, {3, 17}, {5, 1200}};
  *   static const op_test gelu = {.op = "gelu", .rows = rows, .row_count = 3, .build = build, .reference =
  * reference, .tolerance = tolerance}; int main(void) { return op_main(&gelu, 1, NULL, 0);
- *   }
- */
+ *   } */
 #ifndef CLEAT_TESTS_HARNESS_H
 #define CLEAT_TESTS_HARNESS_H
 
@@ -122,8 +121,7 @@ struct op_case {
     op_tensor outputs[OP_TENSORS];
 };
 
-/* --- for build
- * ------------------------------------------------------------------------------------------------- */
+/* --- for build ------------------------------------------------------------------------------------------------ */
 
 /* An input with random values: uniform in [lo, hi) for f32, f16, bf16, and its gradient is wanted; for i32,
  * u32 uniform integers in [lo, hi], both ends included. */
@@ -137,14 +135,12 @@ cleat_tensor *op_param(op_case *c, const char *name, int rank, const int64_t *sh
 /* Declares the next output to compare. */
 void op_output(op_case *c, cleat_tensor *output);
 
-/* --- main
- * ------------------------------------------------------------------------------------------------------ */
+/* --- main ----------------------------------------------------------------------------------------------------- */
 
 /* Runs the tests and `extra` CMocka tests of the file's own (may be NULL); returns what main returns. */
 int op_main(const op_test *tests, size_t count, const struct CMUnitTest *extra, size_t extra_count);
 
-/* --- for tests of their own
- * ------------------------------------------------------------------------------------ */
+/* --- for tests of their own ----------------------------------------------------------------------------------- */
 
 /* A graph on a device: the plan and exec of one graph, and what watches its memory. */
 enum { OP_GUARDS = 12 };

@@ -147,7 +147,7 @@ static const op_row rows_f32[] = {{2, 17, 2, 8, MIXED}, {5, 67, 2, 64, MIXED_NAN
 static const op_test tests[] = {TEST(rows, "attention", 0),
                                 TEST(rows_f32, "attention, other head sizes", 1u << CLEAT_F32)};
 
-/* --- what it refuses --------------------------------------------------------------------------------------------- */
+/* --- what it refuses ------------------------------------------------------------------------------------------ */
 
 typedef struct bad_call {
     int64_t shape[3];

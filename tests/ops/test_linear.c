@@ -107,8 +107,7 @@ static const op_test tests[] = {
      .only = 1u << CLEAT_F32},
 };
 
-/* --- shapes that do not fit
- * ----------------------------------------------------------------------------------- */
+/* --- shapes that do not fit ----------------------------------------------------------------------------------- */
 
 typedef struct misfit {
     int64_t weight_columns, bias_extent, residual_columns;

@@ -103,8 +103,7 @@ static void every_key_keeps_its_bounds(void **state) {
             assert_int_equal(accepts(key, "auto"), key->word && strcmp(key->word, "auto") == 0);
             assert_int_equal(accepts(key, "none"), key->word && strcmp(key->word, "none") == 0);
         }
-        if (key->type == CLEAT_KEY_INT || key->type == CLEAT_KEY_LIST)
-            expect_bounds(key, key->max > 1e15 ? 2 : 1);
+        if (key->type == CLEAT_KEY_INT || key->type == CLEAT_KEY_LIST) expect_bounds(key, key->max > 1e15 ? 2 : 1);
         if (key->type == CLEAT_KEY_FLOAT) expect_bounds(key, fmax(key->max * 1e-6, 1e-6));
     }
 }
@@ -151,8 +150,7 @@ static void values_arrive_in_their_fields(void **state) {
     char value[64];
     assert_int_equal(cleat_profile_get(profile, "run.time_budget", value, sizeof value, NULL), CLEAT_OK);
     assert_string_equal(value, "1h30m");
-    assert_int_equal(cleat_profile_get(profile, "run.nothing", value, sizeof value, NULL),
-                     CLEAT_ERR_NOT_FOUND);
+    assert_int_equal(cleat_profile_get(profile, "run.nothing", value, sizeof value, NULL), CLEAT_ERR_NOT_FOUND);
     cleat_profile_destroy(profile);
 }
 
@@ -174,8 +172,7 @@ static void any_float_survives_the_dump(void **state) {
     cleat_profile_destroy(profile);
 }
 
-/* --- messages
- * -------------------------------------------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------------------------------------------- */
 
 typedef struct message {
     const char *text; /* of the file, or of an assignment */
@@ -218,8 +215,7 @@ static void files_with_errors_are_refused_with_their_line(void **state) {
         if (read_text(profile, bad_files[i].text, &error) != CLEAT_ERR_PROFILE)
             fail_msg("accepted: %s", bad_files[i].text);
         assert_int_equal(error.status, CLEAT_ERR_PROFILE);
-        for (int j = 0; j < 4 && bad_files[i].parts[j]; ++j)
-            expect_contains(error.text, bad_files[i].parts[j]);
+        for (int j = 0; j < 4 && bad_files[i].parts[j]; ++j) expect_contains(error.text, bad_files[i].parts[j]);
         assert_int_equal(read_text(profile, bad_files[i].text, NULL), CLEAT_ERR_PROFILE);
         cleat_profile_destroy(profile);
     }
@@ -257,8 +253,7 @@ static void assignments_obey_the_same_rules(void **state) {
 }
 
 static const message contradictions[] = {
-    {"[model]\nd_model = 100\nheads = 8\n",
-     {"test.ini:2: d_model = 100", "test.ini:3: heads = 8", "multiple", "96"}},
+    {"[model]\nd_model = 100\nheads = 8\n", {"test.ini:2: d_model = 100", "test.ini:3: heads = 8", "multiple", "96"}},
     {"[model]\nheads = 7\n", {"model.d_model = 256 (default)", "test.ini:2: heads = 7"}},
     {"[train]\nepochs = 2\nwarmup_epochs = 2\n", {"test.ini:3", "test.ini:2", "shorter"}},
     {"[train]\nwarmup_epochs = 1\nwarmup_steps = 5\n", {"not both"}},
@@ -285,8 +280,7 @@ static void contradictions_name_both_lines(void **state) {
         cleat_error error = {0};
         assert_int_equal(cleat_profile_set(profile, "data.path=somewhere", &error), CLEAT_OK);
         if (read_text(profile, contradictions[i].text, &error) != CLEAT_OK) fail_msg("%s", error.text);
-        if (cleat_profile_check(profile, &error) != CLEAT_ERR_PROFILE)
-            fail_msg("accepted: %s", contradictions[i].text);
+        if (cleat_profile_check(profile, &error) != CLEAT_ERR_PROFILE) fail_msg("accepted: %s", contradictions[i].text);
         for (int j = 0; j < 4 && contradictions[i].parts[j]; ++j)
             expect_contains(error.text, contradictions[i].parts[j]);
         cleat_profile_destroy(profile);
@@ -324,8 +318,7 @@ static void a_path_is_required_and_overrides_are_named(void **state) {
     cleat_profile_destroy(profile);
 }
 
-/* --- odd files
- * ------------------------------------------------------------------------------------------------- */
+/* --- odd files ------------------------------------------------------------------------------------------------ */
 
 static void odd_line_ends_and_marks_are_read(void **state) {
     (void)state;
@@ -338,8 +331,7 @@ static void odd_line_ends_and_marks_are_read(void **state) {
     assert_int_equal(read_text(profile, "[train]\nepochs=9", &error), CLEAT_OK);
     assert_int_equal(profile->train.epochs, 9);
     const char zero[] = "[train]\nepochs = 1\0 2\n";
-    assert_int_equal(cleat_profile_read_text(profile, "z.ini", zero, sizeof zero - 1, &error),
-                     CLEAT_ERR_PROFILE);
+    assert_int_equal(cleat_profile_read_text(profile, "z.ini", zero, sizeof zero - 1, &error), CLEAT_ERR_PROFILE);
     expect_contains(error.text, "z.ini:2");
     expect_contains(error.text, "zero byte");
     assert_int_equal(cleat_profile_read(profile, "/nonexistent/x.ini", &error), CLEAT_ERR_NOT_FOUND);
@@ -354,8 +346,7 @@ static void long_lines_are_refused_and_long_values_continue(void **state) {
     char text[4096], path[CLEAT_PROFILE_TEXT];
     memset(path, 0, sizeof path);
     for (size_t length = 1; length < sizeof path; length += length < 420 ? 1 : 97) {
-        for (size_t i = 0; i < length; ++i)
-            path[i] = i % 11 == 3 ? ' ' : i % 7 == 5 ? ';' : (char)('a' + i % 26);
+        for (size_t i = 0; i < length; ++i) path[i] = i % 11 == 3 ? ' ' : i % 7 == 5 ? ';' : (char)('a' + i % 26);
         for (size_t i = 1; i < length; ++i)
             if (path[i] == ';' && path[i - 1] == ' ') path[i] = '#';
         path[length - 1] = 'z';
@@ -370,8 +361,7 @@ static void long_lines_are_refused_and_long_values_continue(void **state) {
         if (status != CLEAT_OK) expect_contains(error.text, "backslash");
         if (status == CLEAT_OK) assert_string_equal(profile->data.path, path);
     }
-    assert_int_equal(read_text(profile, "[data]\npath = a/\\\n  b/\\\nc\nmax_length = 5\n", &error),
-                     CLEAT_OK);
+    assert_int_equal(read_text(profile, "[data]\npath = a/\\\n  b/\\\nc\nmax_length = 5\n", &error), CLEAT_OK);
     assert_string_equal(profile->data.path, "a/b/c");
     assert_int_equal(profile->data.max_length, 5);
     assert_int_equal(read_text(profile, "[data]\n# comment \\\npath = q\n", &error), CLEAT_OK);
@@ -426,8 +416,7 @@ static void every_failing_allocation_is_survived(void **state) {
     }
 }
 
-/* --- the rest
- * -------------------------------------------------------------------------------------------------- */
+/* --- the rest ------------------------------------------------------------------------------------------------- */
 
 static void the_hash_sees_what_computes_and_nothing_else(void **state) {
     (void)state;

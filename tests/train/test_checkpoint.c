@@ -22,8 +22,7 @@
 
 #include <cmocka.h>
 
-/* --- faults
- * ---------------------------------------------------------------------------------------------------- */
+/* --- faults --------------------------------------------------------------------------------------------------- */
 
 static long calls_until_fault; /* 0: none */
 static bool fault_kills;
@@ -63,8 +62,7 @@ ssize_t write(int file, const void *data, size_t size) {
     return fault() ? -1 : syscall(SYS_write, file, data, size);
 }
 
-/* --- a run
- * ----------------------------------------------------------------------------------------------------- */
+/* --- a run ---------------------------------------------------------------------------------------------------- */
 
 enum { WEIGHTS = 12, BIASES = 3 };
 
@@ -190,8 +188,7 @@ static bool has_leftovers(void) {
     return system(command) == 0;
 }
 
-/* --- saving and opening
- * ---------------------------------------------------------------------------------------- */
+/* --- saving and opening --------------------------------------------------------------------------------------- */
 
 static void every_bit_of_the_state_comes_back(void **test) {
     (void)test;
@@ -316,8 +313,7 @@ static void names_are_parsed_strictly(void **test) {
         assert_false(cleat_checkpoint_name_parse(bad[i], &name));
 }
 
-/* --- damage
- * ---------------------------------------------------------------------------------------------------- */
+/* --- damage --------------------------------------------------------------------------------------------------- */
 
 static cleat_status open_folder(const char *folder) {
     char path[256];
@@ -417,8 +413,7 @@ static void another_model_is_refused(void **test) {
     cleat_checkpoint_close(checkpoint);
 }
 
-/* --- faults in the middle
- * -------------------------------------------------------------------------------------- */
+/* --- faults in the middle ------------------------------------------------------------------------------------- */
 
 /* Runs a save in a child that is killed at its n-th file-system call; true where it was done before. */
 static bool killed_save(int64_t step, bool best, long n) {

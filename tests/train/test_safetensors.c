@@ -113,8 +113,7 @@ static void files_of_others_open(void **state) {
     cleat_safetensors_close(file);
 }
 
-/* --- malformed files
- * ------------------------------------------------------------------------------------------- */
+/* --- malformed files ------------------------------------------------------------------------------------------ */
 
 typedef struct hostile {
     const char *header;
@@ -262,8 +261,7 @@ static void damage_never_crashes(void **state) {
     cleat_free(whole);
 }
 
-/* --- the rest
- * -------------------------------------------------------------------------------------------------- */
+/* --- the rest ------------------------------------------------------------------------------------------------- */
 
 static void expectations_name_both_shapes(void **state) {
     (void)state;

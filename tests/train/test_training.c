@@ -497,6 +497,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(damaged_checkpoint_is_named),
     };
     tiny_require_device();
-    cmocka_set_test_filter(getenv("F"));
+
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
 }
