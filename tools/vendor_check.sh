@@ -159,9 +159,10 @@ report() {
       if ($1 ~ hot) { if (!(row in seen)) { seen[row] = 1; rows[++n] = row } cell[row, $3] = value } }
     END {
       print "\n== hot kernels: registers/scratch bytes (! spills)/local memory; NVIDIA scratch a thread, AMD a lane, Intel a hardware thread (GRFs x SIMD)"
+      for (c = 1; c <= columns; ++c) printf "%-15s%s", title[c], c < columns ? " " : "\n"
       for (i = 1; i <= n; ++i) {
-        printf "%s\n", rows[i]
-        for (c = 1; c <= columns; ++c) printf "    %-14s %s\n", title[c], (rows[i], title[c]) in cell ? cell[rows[i], title[c]] : "-"
+        print rows[i]
+        for (c = 1; c <= columns; ++c) printf "%-15s%s", (rows[i], title[c]) in cell ? cell[rows[i], title[c]] : "-", c < columns ? " " : "\n"
       }
       print "\n== scratch in kernels that are launched"
       for (k in noted) print "  " k " " noted[k] | "sort"

@@ -38,8 +38,9 @@ CLEAT_API cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cle
  * transfer moves it. Several may be alive: a loader fills one while another travels. */
 typedef struct cleat_staging cleat_staging;
 
-/* `bytes`: at least the input bytes of every graph it will be used for (cleat_exec_input_bytes). */
-CLEAT_API cleat_status cleat_staging_create(cleat_exec *exec, int64_t bytes, cleat_staging **staging,
+/* `bytes`: at least the input bytes of every graph it will be used for (cleat_exec_input_bytes). `pinned`: in memory the driver keeps in place, which
+ * travels faster; where there is none ordinary memory serves, with a warning. */
+CLEAT_API cleat_status cleat_staging_create(cleat_exec *exec, int64_t bytes, bool pinned, cleat_staging **staging,
                                             cleat_error *error);
 CLEAT_API void cleat_staging_destroy(cleat_staging *staging);
 CLEAT_API void *cleat_staging_data(cleat_staging *staging);

@@ -24,12 +24,6 @@ enum { CLEAT_PROFILE_TEXT = 1024, CLEAT_PROFILE_LIST = 16 };
 typedef enum cleat_model_type { CLEAT_MODEL_RNA_TRANSFORMER } cleat_model_type;
 typedef enum cleat_rna_head { CLEAT_RNA_HEAD_FRAMES, CLEAT_RNA_HEAD_ABSOLUTE } cleat_rna_head;
 typedef enum cleat_position_kind { CLEAT_POSITIONS_START, CLEAT_POSITIONS_BOTH_ENDS } cleat_position_kind;
-typedef enum cleat_data_format {
-    CLEAT_DATA_AUTO,
-    CLEAT_DATA_CSV,
-    CLEAT_DATA_PDB,
-    CLEAT_DATA_FASTA,
-} cleat_data_format;
 typedef enum cleat_lr_scaling {
     CLEAT_LR_SCALING_NONE,
     CLEAT_LR_SCALING_LINEAR,
@@ -67,7 +61,6 @@ typedef struct cleat_profile {
     } model;
     struct {
         char path[CLEAT_PROFILE_TEXT];
-        int format; /* cleat_data_format */
         int64_t max_length;
         double val_fraction;    /* of the samples, where the data name no split */
         cleat_int_list buckets; /* padded lengths, ascending */

@@ -82,18 +82,17 @@ static void *map_pinned(cleat_staging *staging) {
     return data;
 }
 
-cleat_status cleat_staging_create(cleat_exec *exec, int64_t bytes, cleat_staging **staging, cleat_error *error) {
+cleat_status cleat_staging_create(cleat_exec *exec, int64_t bytes, bool pinned, cleat_staging **staging,
+                                  cleat_error *error) {
     if (bytes <= 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a staging buffer of %" PRId64 " bytes", bytes);
     cleat_staging *created = cleat_alloc(1, sizeof *created);
     if (!created) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a staging buffer");
     created->device = exec->device;
     created->bytes = bytes;
-    created->data = map_pinned(created);
-    if (!created->data) {
-        cleat_log(CLEAT_LOG_WARNING, "no pinned memory for %" PRId64 " bytes of inputs: ordinary memory is used",
-                  bytes);
-        created->data = cleat_alloc((size_t)bytes, 1);
-    }
+    if (pinned) created->data = map_pinned(created);
+    if (!created->data && pinned)
+        cleat_log(CLEAT_LOG_WARNING, "no pinned memory for %" PRId64 " bytes of inputs: ordinary memory is used", bytes);
+    if (!created->data) created->data = cleat_alloc((size_t)bytes, 1);
     if (!created->data) {
         cleat_free(created);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a staging buffer of %" PRId64 " bytes", bytes);

@@ -6,7 +6,6 @@
 static const char *const model_types[] = {"rna_transformer", NULL};
 static const char *const rna_heads[] = {"frames", "absolute", NULL};
 static const char *const position_kinds[] = {"start", "both_ends", NULL};
-static const char *const data_formats[] = {"auto", "csv", "pdb", "fasta", NULL};
 static const char *const lr_scalings[] = {"none", "linear", "sqrt", NULL};
 static const char *const schedules[] = {"constant", "cosine", "step", NULL};
 static const char *const precisions[] = {"auto", "f32", "f16", "bf16", NULL};
@@ -56,7 +55,6 @@ const cleat_key cleat_keys[] = {
 
     {AT(data, path), STRING(data.path, 0, ""),
      .help = "File or folder of the data; relative to the current directory."},
-    {AT(data, format), CHOICE(data_formats, "auto"), COMPUTES, .help = "Its format; auto looks at the files."},
     {AT(data, max_length), INT(1, 65536, "1200"), COMPUTES, .help = "Longer sequences are left out."},
     {AT(data, val_fraction), FLOAT(0, 0.9, "0.1"), COMPUTES,
      .help = "Part held out for validation where the data name no split."},

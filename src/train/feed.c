@@ -64,7 +64,9 @@ static cleat_status make_slots(cleat_feed *feed, cleat_error *error) {
                           "%zu batches in flight; num_workers x prefetch_factor may be %d at most", wanted,
                           CLEAT_FEED_SLOTS - HELD_SLOTS);
     for (; feed->n_slots < wanted; ++feed->n_slots) {
-        cleat_status status = cleat_staging_create(feed->session->exec, bytes, &feed->stagings[feed->n_slots], error);
+        cleat_status status =
+            cleat_staging_create(feed->session->exec, bytes, feed->session->profile->loader.pin_memory,
+                                 &feed->stagings[feed->n_slots], error);
         if (status != CLEAT_OK) return status;
         feed->bytes[feed->n_slots] = cleat_staging_data(feed->stagings[feed->n_slots]);
     }

@@ -79,7 +79,7 @@ static cleat_status open_update_stagings(cleat_trainer *trainer, cleat_error *er
     cleat_session *session = trainer->session;
     int64_t bytes = cleat_exec_input_bytes(session->exec, session->update.index);
     for (int i = 0; i < CLEAT_UPDATE_STAGINGS; ++i) {
-        cleat_status status = cleat_staging_create(session->exec, bytes, &trainer->updates[i], error);
+        cleat_status status = cleat_staging_create(session->exec, bytes, true, &trainer->updates[i], error);
         if (status != CLEAT_OK) return status;
     }
     return CLEAT_OK;

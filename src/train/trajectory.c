@@ -15,10 +15,11 @@ cleat_status cleat_trajectory_open(const char *device, const char *config, const
                                       &made.session, error);
     if (status == CLEAT_OK) status = cleat_session_initialise(made.session, 1, error);
     if (status == CLEAT_OK)
-        status = cleat_staging_create(made.session->exec, cleat_session_input_bytes(made.session), &made.batch, error);
+        status =
+            cleat_staging_create(made.session->exec, cleat_session_input_bytes(made.session), true, &made.batch, error);
     if (status == CLEAT_OK)
         status = cleat_staging_create(made.session->exec,
-                                      cleat_exec_input_bytes(made.session->exec, made.session->update.index),
+                                      cleat_exec_input_bytes(made.session->exec, made.session->update.index), true,
                                       &made.update, error);
     if (status != CLEAT_OK) {
         cleat_trajectory_close(&made);

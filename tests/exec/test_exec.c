@@ -276,7 +276,7 @@ static void test_no_host_memory(void **state) {
         assert_int_equal(cleat_device_allocated(device), 0);
     }
     cleat_fail_allocation(1);
-    assert_int_equal(cleat_staging_create(exec, 64, &staging, &error), CLEAT_ERR_MEMORY);
+    assert_int_equal(cleat_staging_create(exec, 64, true, &staging, &error), CLEAT_ERR_MEMORY);
     cleat_fail_allocation(0);
     cleat_exec_destroy(exec);
     rig_close(&r);

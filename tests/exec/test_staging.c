@@ -64,7 +64,7 @@ static int close_rig(void **state) {
 static cleat_staging *new_staging(rig *r) {
     cleat_staging *staging = NULL;
     cleat_error error;
-    ok(cleat_staging_create(r->exec, cleat_exec_input_bytes(r->exec, 0), &staging, &error), &error);
+    ok(cleat_staging_create(r->exec, cleat_exec_input_bytes(r->exec, 0), true, &staging, &error), &error);
     return staging;
 }
 
@@ -177,8 +177,8 @@ static void test_small_staging_is_refused(void **state) {
     rig *r = *state;
     cleat_error error;
     cleat_staging *staging = NULL;
-    assert_int_equal(cleat_staging_create(r->exec, 0, &staging, &error), CLEAT_ERR_ARGUMENT);
-    ok(cleat_staging_create(r->exec, 4, &staging, &error), &error);
+    assert_int_equal(cleat_staging_create(r->exec, 0, true, &staging, &error), CLEAT_ERR_ARGUMENT);
+    ok(cleat_staging_create(r->exec, 4, false, &staging, &error), &error);
     assert_int_equal(cleat_exec_upload(r->exec, 0, staging, &error), CLEAT_ERR_ARGUMENT);
     assert_int_equal(cleat_exec_upload(r->exec, GRAPHS, staging, &error), CLEAT_ERR_ARGUMENT);
     cleat_staging_destroy(staging);

@@ -125,7 +125,7 @@ static void values_arrive_in_their_fields(void **state) {
     cleat_error error = {0};
     const char text[] =
         "# comment\n[model]\n  heads = 4 ; a comment\n\td_model: 128\n\n[data]\npath = a b/c.csv\n"
-        "format = pdb\nmax_length = 256\nbuckets = 64, 128 256\n[train]\nlearning_rate = 3.5e-4\nbatch_size "
+        "max_length = 256\nbuckets = 64, 128 256\n[train]\nlearning_rate = 3.5e-4\nbatch_size "
         "= auto\n"
         "max_grad_norm = none\nschedule = cosine\n[loader]\npin_memory = false\n[run]\n"
         "time_budget = 1h30m\nseed = 9007199254740991\n[model]\nlayers = 2\n";
@@ -135,7 +135,6 @@ static void values_arrive_in_their_fields(void **state) {
     assert_int_equal(profile->model.layers, 2);
     assert_int_equal(profile->model.d_ff, 1024);
     assert_string_equal(profile->data.path, "a b/c.csv");
-    assert_int_equal(profile->data.format, CLEAT_DATA_PDB);
     assert_int_equal(profile->data.buckets.count, 3);
     assert_int_equal(profile->data.buckets.values[2], 256);
     assert_true(profile->train.learning_rate == 3.5e-4);
