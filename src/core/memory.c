@@ -17,7 +17,7 @@ static bool fails_on_purpose(void) {
 }
 
 void *cleat_alloc(size_t count, size_t size) {
-    if (fails_on_purpose()) return NULL;
+    if (fails_on_purpose() || (size && count > SIZE_MAX / size)) return NULL;
     return calloc(count ? count : 1, size ? size : 1);
 }
 

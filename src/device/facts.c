@@ -1,5 +1,4 @@
 /* The facts OpenCL itself tells about a device. */
-#include "core/memory.h"
 #include "device/probe.h"
 
 #include <stdio.h>
@@ -8,15 +7,14 @@
 
 enum { GPU_WORK_GROUP = 256, GPU_LANES = 4, CPU_WORK_GROUP = 1, CPU_LANES = 16, LEAST_ALIGNMENT = 256 };
 
+/* Room for any text a device tells, extension lists included: without memory that could fail, no fact is silently missing. */
+enum { LONGEST_TEXT = 32768 };
+
 static void read_text(cl_device_id id, cl_device_info what, char *text, size_t size) {
-    char *whole = NULL;
-    size_t length = 0;
+    char whole[LONGEST_TEXT] = "";
     text[0] = 0;
-    if (clGetDeviceInfo(id, what, 0, NULL, &length) != CL_SUCCESS || length == 0) return;
-    whole = cleat_alloc(length + 1, 1);
-    if (whole && clGetDeviceInfo(id, what, length, whole, NULL) == CL_SUCCESS)
+    if (clGetDeviceInfo(id, what, sizeof whole - 1, whole, NULL) == CL_SUCCESS)
         snprintf(text, size, "%s", whole + strspn(whole, " "));
-    cleat_free(whole);
 }
 
 static uint64_t read_number(cl_device_id id, cl_device_info what, size_t size) {
@@ -39,14 +37,12 @@ static uint64_t read_ulong(cl_device_id id, cl_device_info what) {
 
 /* True when `word` is one of the blank-separated words of the device's extension list. */
 static bool has_extension(cl_device_id id, const char *word) {
-    size_t length = 0, wanted = strlen(word);
+    char list[LONGEST_TEXT] = "";
+    size_t wanted = strlen(word);
     bool found = false;
-    if (clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, 0, NULL, &length) != CL_SUCCESS) return false;
-    char *list = cleat_alloc(length + 1, 1);
-    if (list && clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, length, list, NULL) == CL_SUCCESS)
+    if (clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, sizeof list - 1, list, NULL) == CL_SUCCESS)
         for (char *at = list; !found && (at = strstr(at, word)); at += wanted)
             found = (at == list || at[-1] == ' ') && (at[wanted] == ' ' || at[wanted] == 0);
-    cleat_free(list);
     return found;
 }
 

@@ -192,7 +192,7 @@ static groups_shape shape_groups(const cleat_product *p, const cleat_device_fact
         s.items_n = EDGE / 4;
     else if (p->m <= EDGE)
         s.items_n = work_group / (EDGE / 4);
-    else {
+    else if (facts->vendor != CLEAT_VENDOR_INTEL) { /* whose compiler keeps the sums of an 8 x 8 tile in memory */
         groups_shape large = {8, 8, square, 0, {0, 0}};
         int64_t tiles = count_tiles(p, &large, work_group);
         if (tiles * split_k(p, tiles, wanted, STEP).count >= units(facts)) s = large;
