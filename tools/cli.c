@@ -140,16 +140,24 @@ void cli_print_json_string(const char *text) {
     cJSON_Delete(string);
 }
 
-void cli_print_figures(const cleat_figures *figures, bool json) {
-    if (json) printf("{");
+void cli_print_json_figures(const cleat_figures *figures) {
+    printf("{");
     for (size_t i = 0; i < figures->count; ++i) {
         const cleat_figure *figure = &figures->items[i];
-        if (!json)
-            printf("%-20s %.6g\n", figure->name, figure->value);
-        else if (isfinite(figure->value))
-            printf("%s\"%s\": %.9g", i ? ", " : "", figure->name, figure->value);
+        printf("%s\"%s\": ", i ? ", " : "", figure->name);
+        if (isfinite(figure->value))
+            printf("%.9g", figure->value);
         else
-            printf("%s\"%s\": null", i ? ", " : "", figure->name);
+            printf("null");
     }
-    if (json) printf("}\n");
+    printf("}");
+}
+
+void cli_print_figures(const cleat_figures *figures, bool json) {
+    if (json) {
+        cli_print_json_figures(figures);
+        printf("\n");
+        return;
+    }
+    for (size_t i = 0; i < figures->count; ++i) printf("%-20s %.6g\n", figures->items[i].name, figures->items[i].value);
 }

@@ -50,8 +50,10 @@ int cli_finish(cleat_status status, const cleat_error *error);
 cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error);
 
-/* A table "name value" on stdout, or one JSON object on a line. */
+/* A table "name value" on stdout, or one JSON object and the end of its line. */
 void cli_print_figures(const cleat_figures *figures, bool json);
+/* The JSON object alone; what is not finite is null. */
+void cli_print_json_figures(const cleat_figures *figures);
 /* JSON text of a string, with its quotes, on stdout. */
 void cli_print_json_string(const char *text);
 

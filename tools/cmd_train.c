@@ -34,13 +34,10 @@ static void print_json(const cleat_train_report *report) {
            "\"device_bytes\": %lld, \"stopped_early\": %s, \"last\": ",
            (long long)report->epochs, (long long)report->steps, (long long)report->best_step, report->seconds,
            report->seconds_first_step, (long long)report->device_bytes, report->stopped_early ? "true" : "false");
-    cleat_figures last = report->last, best = report->best;
-    /* cli_print_figures ends its line; one object on one line is wanted here only at the end. */
-    printf("{");
-    for (size_t i = 0; i < last.count; ++i)
-        printf("%s\"%s\": %.9g", i ? ", " : "", last.items[i].name, last.items[i].value);
-    printf("}, \"best\": ");
-    cli_print_figures(&best, true);
+    cli_print_json_figures(&report->last);
+    printf(", \"best\": ");
+    cli_print_json_figures(&report->best);
+    printf("}\n");
 }
 
 static void print_report(const cleat_train_report *report) {
