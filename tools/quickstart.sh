@@ -138,7 +138,7 @@ true_structure() {
 }
 
 interrupted() {
-    printf '\nstopped; tools/quickstart.sh goes on from here\n' >&2
+    printf '\nstopped; the same command goes on from here\n' >&2
     exit 130
 }
 

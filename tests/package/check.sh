@@ -30,7 +30,7 @@ check_exports() {
 }
 
 use_cmake() {
-    cmake -S "$here" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release >"$work/cmake.log"
+    cmake -S "$here" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release >"$work/cmake.log"
     cmake --build "$work/cmake" >>"$work/cmake.log"
     "$work/cmake/consumer_shared"
     "$work/cmake/consumer_static"
