@@ -114,6 +114,7 @@ int cli_finish(cleat_status status, const cleat_error *error) {
     case CLEAT_ERR_DEVICE_MEMORY:
         return EXIT_FIT;
     case CLEAT_ERR_DEVICE:
+    case CLEAT_ERR_NO_DEVICE:
     case CLEAT_ERR_BUILD:
         return EXIT_DEVICE;
     case CLEAT_ERR_NAN:

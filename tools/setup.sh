@@ -93,7 +93,7 @@ esac
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     check_by_hand
 else
-    mapfile -t missing < <(missing_packages "${packages[@]}")
-    if ((${#missing[@]})); then install_packages "${missing[@]}"; else echo "setup: all packages are there"; fi
+    mapfile -t missing <<<"$(missing_packages "${packages[@]}")"
+    if [[ ${missing[0]} ]]; then install_packages "${missing[@]}"; else echo "setup: all packages are there"; fi
 fi
 check_cmake

@@ -28,6 +28,7 @@ extern "C" {
     X(CLEAT_ERR_DEVICE_MEMORY, "out of device memory")                                                                 \
     X(CLEAT_ERR_FIT, "does not fit the device")                                                                        \
     X(CLEAT_ERR_DEVICE, "device failed")                                                                               \
+    X(CLEAT_ERR_NO_DEVICE, "no such device")                                                                           \
     X(CLEAT_ERR_BUILD, "kernel does not compile")                                                                      \
     X(CLEAT_ERR_NOT_FOUND, "not found")                                                                                \
     X(CLEAT_ERR_NOT_SUPPORTED, "not supported here")                                                                   \

@@ -52,7 +52,7 @@ typedef struct cleat_device_facts {
 typedef struct cleat_device cleat_device;
 
 /* Lists the facts of all devices of all platforms, in the order cleat numbers them. `*facts` is allocated;
- * release it with cleat_device_list_free. Finding none is CLEAT_ERR_NOT_FOUND with a message that says how to
+ * release it with cleat_device_list_free. Finding none is CLEAT_ERR_NO_DEVICE with a message that says how to
  * install a driver. */
 CLEAT_API cleat_status cleat_device_list(cleat_device_facts **facts, size_t *count, cleat_error *error);
 CLEAT_API void cleat_device_list_free(cleat_device_facts *facts);

@@ -11,7 +11,7 @@
 /* --- finding --- */
 
 static cleat_status fail_no_driver(cleat_error *error) {
-    return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+    return cleat_fail(error, CLEAT_ERR_NO_DEVICE,
                       "no OpenCL device found. For the CPU: apt-get install pocl-opencl-icd. For a card: install its "
                       "vendor's driver, and check that /etc/OpenCL/vendors (or $OCL_ICD_VENDORS) holds its .icd file "
                       "(in an NVIDIA container: a file nvidia.icd with the line libnvidia-opencl.so.1)");
@@ -169,7 +169,7 @@ static cleat_status select_by_name(const cleat_device_facts *const *facts, size_
     if (matches > 1)
         return fail_selection(error, CLEAT_ERR_ARGUMENT, facts, count, selector,
                               "more than one device has this in its name; use a number");
-    return fail_selection(error, CLEAT_ERR_NOT_FOUND, facts, count, selector,
+    return fail_selection(error, CLEAT_ERR_NO_DEVICE, facts, count, selector,
                           is_number(selector) ? "no device has this number or name" : "no device has this name");
 }
 
@@ -188,7 +188,7 @@ cleat_status cleat_select_device(const cleat_device_facts *const *facts, size_t 
     else
         return select_by_name(facts, count, selector, index, error);
     if (chosen == count)
-        return fail_selection(error, CLEAT_ERR_NOT_FOUND, facts, count, selector, "there is none of this kind");
+        return fail_selection(error, CLEAT_ERR_NO_DEVICE, facts, count, selector, "there is none of this kind");
     *index = chosen;
     return CLEAT_OK;
 }

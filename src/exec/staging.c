@@ -91,7 +91,8 @@ cleat_status cleat_staging_create(cleat_exec *exec, int64_t bytes, bool pinned, 
     created->bytes = bytes;
     if (pinned) created->data = map_pinned(created);
     if (!created->data && pinned)
-        cleat_log(CLEAT_LOG_WARNING, "no pinned memory for %" PRId64 " bytes of inputs: ordinary memory is used", bytes);
+        cleat_log(CLEAT_LOG_WARNING, "no pinned memory for %" PRId64 " bytes of inputs: ordinary memory is used",
+                  bytes);
     if (!created->data) created->data = cleat_alloc((size_t)bytes, 1);
     if (!created->data) {
         cleat_free(created);

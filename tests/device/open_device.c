@@ -10,7 +10,7 @@ cleat_device *open_device(void) {
     cleat_status status = cleat_device_open(selector ? selector : "auto", &device, &error);
     if (status == CLEAT_OK) return device;
     fprintf(stderr, "%s\n", error.text);
-    exit(status == CLEAT_ERR_NOT_FOUND ? 77 : 1);
+    exit(status == CLEAT_ERR_NO_DEVICE ? 77 : 1);
 }
 
 void make_folder(char *path, size_t size) {

@@ -48,7 +48,7 @@ static void test_unknown_selector(void **state) {
     cleat_device *none = NULL;
     cleat_error error;
     (void)state;
-    assert_int_equal(cleat_device_open("no such card", &none, &error), CLEAT_ERR_NOT_FOUND);
+    assert_int_equal(cleat_device_open("no such card", &none, &error), CLEAT_ERR_NO_DEVICE);
     assert_null(none);
     assert_non_null(strstr(error.text, "no such card"));
     assert_non_null(strstr(error.text, cleat_device_get_facts(device)->name));
@@ -76,9 +76,9 @@ static int check_without_drivers(void) {
     cleat_device *none = NULL;
     cleat_error error;
     size_t count = 0;
-    if (cleat_device_list(&facts, &count, &error) != CLEAT_ERR_NOT_FOUND || facts) return 1;
+    if (cleat_device_list(&facts, &count, &error) != CLEAT_ERR_NO_DEVICE || facts) return 1;
     if (!strstr(error.text, "pocl-opencl-icd")) return 2;
-    return cleat_device_open("auto", &none, NULL) == CLEAT_ERR_NOT_FOUND && !none ? 0 : 3;
+    return cleat_device_open("auto", &none, NULL) == CLEAT_ERR_NO_DEVICE && !none ? 0 : 3;
 }
 
 static int check_shape(int32_t work_group, int32_t lanes) {

@@ -64,14 +64,14 @@ static void test_kinds(void **state) {
     (void)state;
     expect_choice("gpu", COUNT, 4);
     expect_choice("CPU", COUNT, 0);
-    expect_refusal("gpu", 1, CLEAT_ERR_NOT_FOUND, "none of this kind");
+    expect_refusal("gpu", 1, CLEAT_ERR_NO_DEVICE, "none of this kind");
 }
 
 static void test_only_an_accelerator(void **state) {
     (void)state;
     cards[0].kind = CLEAT_DEVICE_OTHER;
     expect_choice("auto", 1, 0);
-    expect_refusal("cpu", 1, CLEAT_ERR_NOT_FOUND, "none of this kind");
+    expect_refusal("cpu", 1, CLEAT_ERR_NO_DEVICE, "none of this kind");
 }
 
 static void test_numbers(void **state) {
@@ -79,9 +79,9 @@ static void test_numbers(void **state) {
     expect_choice("0", COUNT, 0);
     expect_choice("2", COUNT, 2);
     expect_choice("3090", COUNT, 4); /* too large for a number, and part of a name */
-    expect_refusal("5", COUNT, CLEAT_ERR_NOT_FOUND, "no device has this number");
-    expect_refusal("99999999999999999999", COUNT, CLEAT_ERR_NOT_FOUND, "no device");
-    expect_refusal("-1", COUNT, CLEAT_ERR_NOT_FOUND, "no device");
+    expect_refusal("5", COUNT, CLEAT_ERR_NO_DEVICE, "no device has this number");
+    expect_refusal("99999999999999999999", COUNT, CLEAT_ERR_NO_DEVICE, "no device");
+    expect_refusal("-1", COUNT, CLEAT_ERR_NO_DEVICE, "no device");
 }
 
 static void test_names(void **state) {
@@ -89,7 +89,7 @@ static void test_names(void **state) {
     expect_choice("radeon", COUNT, 3);
     expect_choice("RTX 3090", COUNT, 4);
     expect_refusal("T4", COUNT, CLEAT_ERR_ARGUMENT, "more than one");
-    expect_refusal("rtx 4090", COUNT, CLEAT_ERR_NOT_FOUND, "no device has this name");
+    expect_refusal("rtx 4090", COUNT, CLEAT_ERR_NO_DEVICE, "no device has this name");
 }
 
 static void test_a_whole_name_wins(void **state) {

@@ -100,5 +100,5 @@ cleat_device *tiny_open_device(void) {
     cleat_status status = cleat_device_open(selector ? selector : "auto", &device, &error);
     if (status == CLEAT_OK) return device;
     fprintf(stderr, "%s\n", error.text);
-    exit(status == CLEAT_ERR_NOT_FOUND ? 77 : 1);
+    exit(status == CLEAT_ERR_NO_DEVICE ? 77 : 1);
 }

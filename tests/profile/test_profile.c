@@ -123,12 +123,11 @@ static void values_arrive_in_their_fields(void **state) {
     (void)state;
     cleat_profile *profile = make();
     cleat_error error = {0};
-    const char text[] =
-        "# comment\n[model]\n  heads = 4 ; a comment\n\td_model: 128\n\n[data]\npath = a b/c.csv\n"
-        "max_length = 256\nbuckets = 64, 128 256\n[train]\nlearning_rate = 3.5e-4\nbatch_size "
-        "= auto\n"
-        "max_grad_norm = none\nschedule = cosine\n[loader]\npin_memory = false\n[run]\n"
-        "time_budget = 1h30m\nseed = 9007199254740991\n[model]\nlayers = 2\n";
+    const char text[] = "# comment\n[model]\n  heads = 4 ; a comment\n\td_model: 128\n\n[data]\npath = a b/c.csv\n"
+                        "max_length = 256\nbuckets = 64, 128 256\n[train]\nlearning_rate = 3.5e-4\nbatch_size "
+                        "= auto\n"
+                        "max_grad_norm = none\nschedule = cosine\n[loader]\npin_memory = false\n[run]\n"
+                        "time_budget = 1h30m\nseed = 9007199254740991\n[model]\nlayers = 2\n";
     if (read_text(profile, text, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_int_equal(profile->model.heads, 4);
     assert_int_equal(profile->model.d_model, 128);

@@ -130,10 +130,8 @@ static void expect_whole(const cleat_checkpoint *checkpoint) {
     cleat_error error = {0};
     fill(&want, checkpoint->state.step);
     fill(&got, 0);
-    if (cleat_checkpoint_copy(checkpoint->model, got.model, 2, &error) != CLEAT_OK)
-        fail_msg("%s", error.text);
-    if (cleat_checkpoint_copy(checkpoint->optim, got.optim, 1, &error) != CLEAT_OK)
-        fail_msg("%s", error.text);
+    if (cleat_checkpoint_copy(checkpoint->model, got.model, 2, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_checkpoint_copy(checkpoint->optim, got.optim, 1, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_memory_equal(got.weight, want.weight, sizeof want.weight);
     assert_memory_equal(got.bias, want.bias, sizeof want.bias);
     assert_memory_equal(got.moment, want.moment, sizeof want.moment);
@@ -309,8 +307,7 @@ static void names_are_parsed_strictly(void **test) {
                                       "ckpt-E-05-S000123",
                                       "../ckpt-E005-S000123",
                                       "ckpt-E005-S99999999999999999999999999"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)
-        assert_false(cleat_checkpoint_name_parse(bad[i], &name));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) assert_false(cleat_checkpoint_name_parse(bad[i], &name));
 }
 
 /* --- damage --------------------------------------------------------------------------------------------------- */
@@ -545,8 +542,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(another_model_is_refused, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_kill_at_any_call_leaves_a_run_that_opens, make_run, remove_run),
         cmocka_unit_test_setup_teardown(a_failure_of_any_call_leaves_a_run_that_opens, make_run, remove_run),
-        cmocka_unit_test_setup_teardown(a_kill_at_random_moments_leaves_a_run_that_opens, make_run,
-                                        remove_run),
+        cmocka_unit_test_setup_teardown(a_kill_at_random_moments_leaves_a_run_that_opens, make_run, remove_run),
         cmocka_unit_test_setup_teardown(every_failing_allocation_is_survived, make_run, remove_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,9 +61,9 @@ static void records_are_json_lines(void **state) {
     assert_int_equal(cleat_metrics_log_sync(log, NULL), CLEAT_OK);
     cleat_metrics_log_close(log);
     char *text = contents();
-    assert_string_equal(
-        text, "{\"kind\":\"train\",\"epoch\":1,\"step\":12,\"loss\":1.25,\"learning_rate\":0.100000001}\n"
-              "{\"kind\":\"train\",\"epoch\":1,\"step\":13,\"loss\":null,\"learning_rate\":0.100000001}\n");
+    assert_string_equal(text,
+                        "{\"kind\":\"train\",\"epoch\":1,\"step\":12,\"loss\":1.25,\"learning_rate\":0.100000001}\n"
+                        "{\"kind\":\"train\",\"epoch\":1,\"step\":13,\"loss\":null,\"learning_rate\":0.100000001}\n");
     cJSON *json = cJSON_ParseWithLengthOpts(text, strlen(text), NULL, false);
     assert_true((float)cJSON_GetObjectItem(json, "learning_rate")->valuedouble == 0.1f);
     cJSON_Delete(json);
@@ -176,9 +176,8 @@ static void a_log_gets_lines(void **state) {
     cleat_progress_line(&progress, "evaluated");
     cleat_progress_update(&progress, 400, "done", 121, true);
     cleat_progress_end(&progress);
-    assert_string_equal(shown,
-                        "step 0/400 (0%)  start\nstep 100/400 (25%)  loss 1.25  ETA 1 min 00 s\nevaluated\n"
-                        "step 400/400 (100%)  done  ETA 0 s\n");
+    assert_string_equal(shown, "step 0/400 (0%)  start\nstep 100/400 (25%)  loss 1.25  ETA 1 min 00 s\nevaluated\n"
+                               "step 400/400 (100%)  done  ETA 0 s\n");
 }
 
 static void a_terminal_gets_a_bar(void **state) {
@@ -230,9 +229,8 @@ static void durations_read_well(void **state) {
     static const struct {
         double seconds;
         const char *text;
-    } rows[] = {{0, "0 s"},          {59.4, "59 s"},       {59.6, "1 min 00 s"},
-                {245, "4 min 05 s"}, {7620, "2 h 07 min"}, {273600, "3 d 04 h"},
-                {-1, "?"},           {NAN, "?"},           {1e30, "?"}};
+    } rows[] = {{0, "0 s"},           {59.4, "59 s"}, {59.6, "1 min 00 s"}, {245, "4 min 05 s"}, {7620, "2 h 07 min"},
+                {273600, "3 d 04 h"}, {-1, "?"},      {NAN, "?"},           {1e30, "?"}};
     char text[24];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         cleat_duration_text(rows[i].seconds, text);

@@ -49,8 +49,8 @@ static void expect_samples(const cleat_safetensors *file) {
     for (size_t i = 0; i < SAMPLES; ++i) {
         const cleat_st_tensor *tensor = NULL;
         cleat_error error = {0};
-        if (cleat_safetensors_expect(file, samples[i].name, samples[i].dtype, samples[i].rank,
-                                     samples[i].shape, &tensor, &error) != CLEAT_OK)
+        if (cleat_safetensors_expect(file, samples[i].name, samples[i].dtype, samples[i].rank, samples[i].shape,
+                                     &tensor, &error) != CLEAT_OK)
             fail_msg("%s", error.text);
         assert_ptr_equal(tensor, cleat_safetensors_find(file, samples[i].name));
         assert_int_equal(cleat_st_bytes(tensor), cleat_st_bytes(&samples[i]));
@@ -87,8 +87,7 @@ static void files_come_back(void **state) {
     cleat_error error = {0};
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/a.safetensors", folder);
-    if (cleat_safetensors_write(path, samples, SAMPLES, metadata, 2, &error) != CLEAT_OK)
-        fail_msg("%s", error.text);
+    if (cleat_safetensors_write(path, samples, SAMPLES, metadata, 2, &error) != CLEAT_OK) fail_msg("%s", error.text);
     if (cleat_safetensors_open(path, &file, &error) != CLEAT_OK) fail_msg("%s", error.text);
     expect_samples(file);
     cleat_safetensors_close(file);
@@ -190,8 +189,8 @@ static void any_order_in_the_header_will_do(void **state) {
     size_t size;
     cleat_safetensors *parsed = NULL;
     cleat_error error = {0};
-    char *file = make_file(
-        "{\"b\":" T("[1]", "[4,8]") ",\"z\":" T("[0]", "[4,4]") ",\"a\":" T("[1]", "[0,4]") "}  ", 8, &size);
+    char *file =
+        make_file("{\"b\":" T("[1]", "[4,8]") ",\"z\":" T("[0]", "[4,4]") ",\"a\":" T("[1]", "[0,4]") "}  ", 8, &size);
     file[size - 8] = 1;
     file[size - 4] = 2;
     if (cleat_safetensors_parse("o", file, size, &parsed, &error) != CLEAT_OK) fail_msg("%s", error.text);
@@ -272,18 +271,16 @@ static void expectations_name_both_shapes(void **state) {
     const int64_t wrong[] = {3, 2};
     char *data = encode(&size);
     assert_int_equal(cleat_safetensors_parse("m.safetensors", data, size, &file, NULL), CLEAT_OK);
-    assert_int_equal(
-        cleat_safetensors_expect(file, "block.0.weight", CLEAT_ST_F32, 2, wrong, &tensor, &error),
-        CLEAT_ERR_SHAPE);
+    assert_int_equal(cleat_safetensors_expect(file, "block.0.weight", CLEAT_ST_F32, 2, wrong, &tensor, &error),
+                     CLEAT_ERR_SHAPE);
     assert_non_null(strstr(error.text, "m.safetensors"));
     assert_non_null(strstr(error.text, "F32 [2, 3]"));
     assert_non_null(strstr(error.text, "F32 [3, 2]"));
     assert_int_equal(
         cleat_safetensors_expect(file, "block.0.weight", CLEAT_ST_F16, 2, samples[1].shape, &tensor, &error),
         CLEAT_ERR_SHAPE);
-    assert_int_equal(
-        cleat_safetensors_expect(file, "block.1.weight", CLEAT_ST_F32, 2, wrong, &tensor, &error),
-        CLEAT_ERR_FORMAT);
+    assert_int_equal(cleat_safetensors_expect(file, "block.1.weight", CLEAT_ST_F32, 2, wrong, &tensor, &error),
+                     CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "missing"));
     assert_null(tensor);
     cleat_safetensors_close(file);

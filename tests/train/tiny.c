@@ -25,7 +25,7 @@ void tiny_require_device(void) {
     cleat_status status = cleat_device_open(device(), &opened, &error);
     if (status != CLEAT_OK) {
         fprintf(stderr, "%s\n", error.text);
-        exit(status == CLEAT_ERR_NOT_FOUND ? 77 : 1);
+        exit(status == CLEAT_ERR_NO_DEVICE ? 77 : 1);
     }
     cleat_device_close(opened);
 }
