@@ -55,7 +55,8 @@ const cleat_key cleat_keys[] = {
 
     {AT(data, path), STRING(data.path, 0, ""),
      .help = "File or folder of the data; relative to the current directory."},
-    {AT(data, max_length), INT(1, 65536, "1200"), COMPUTES, .help = "Longer sequences are left out."},
+    {AT(data, max_length), INT(1, 65536, "1200"), COMPUTES,
+     .help = "Of a longer sequence training takes a random stretch, evaluation the first so many."},
     {AT(data, val_fraction), FLOAT(0, 0.9, "0.1"), COMPUTES,
      .help = "Part held out for validation where the data name no split."},
     {AT(data, buckets), LIST(1, 65536, "auto"), OR_AUTO, COMPUTES, .help = "Lengths that sequences are padded to."},
@@ -118,7 +119,7 @@ const cleat_key cleat_keys[] = {
 
     {AT(run, device), STRING(run.device, 1, "auto"), .help = "auto, gpu, cpu, a number, or a part of its name."},
     {AT(run, seed), INT(0, 9007199254740992, "1"), COMPUTES, .help = "Of starting values, order, and dropout."},
-    {AT(run, out), STRING(run.out, 1, "auto"), .help = "Folder of the run; auto: runs/NAME-OF-THE-PROFILE."},
+    {AT(run, out), STRING(run.out, 1, "auto"), .help = "Folder of the run; auto: runs/MODEL-DATE-TIME."},
     {AT(run, max_memory_usage), FLOAT(0.05, 1, "0.9"), .help = "Part of the free device memory to plan with."},
     {AT(run, checkpoint_every_epochs), INT(1, 1e6, "1"), OR_NONE, .help = "Epochs between checkpoints."},
     {AT(run, checkpoint_every_minutes), INT(1, 1e6, "none"), OR_NONE, .help = "Minutes between checkpoints."},

@@ -9,7 +9,7 @@
 
 static cleat_status choose_folder(cleat_trainer *trainer, cleat_error *error) {
     const char *wanted = trainer->options->out ? trainer->options->out : trainer->profile->run.out;
-    if (*wanted) {
+    if (*wanted && strcmp(wanted, "auto") != 0) {
         snprintf(trainer->folder, sizeof trainer->folder, "%s", wanted);
     } else {
         if (trainer->options->resume)
