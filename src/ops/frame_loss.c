@@ -1,6 +1,7 @@
 /* Frame-aligned point error (cl/frame_loss.cl has the formulas). */
 #include "cleat/ops.h"
 #include "ops/shared.h"
+#include "ops/trace_loss.h"
 
 #include <string.h>
 
@@ -31,8 +32,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (status == CLEAT_OK) status = cleat_expect(node, MASK, "mask", CLEAT_F32, 2, x->shape, error);
     if (status == CLEAT_OK) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
     if (status != CLEAT_OK) return status;
-    if (scale->rank != 2 || scale->shape[1] != x->shape[0] || term_of(node) >= scale->shape[0])
-        return cleat_infer_fail(node, error, "scale must be f32 [terms, %lld]", (long long)x->shape[0]);
+    status = cleat_trace_check_scale(node, x, scale, term_of(node), error);
+    if (status != CLEAT_OK) return status;
     status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, x->shape, error) : status;
 }
@@ -43,21 +44,13 @@ static cleat_cost cost(const cleat_node *node) {
     return (cleat_cost){.flops = rows * (double)x->shape[1] * 100.0, .bytes = rows * PLANES * 8};
 }
 
-static int64_t align(int64_t bytes) {
-    return (bytes + 255) / 256 * 256;
-}
-
-static int64_t stride_of(const cleat_node *node) {
-    return (node->in[X]->shape[1] + 15) / 16 * 16;
-}
-
 static int64_t planes_bytes(const cleat_node *node) {
-    return align(node->in[X]->shape[0] * PLANES * stride_of(node) * 4);
+    return cleat_trace_planes_bytes(node->in[X], PLANES);
 }
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
-    return planes_bytes(node) + align(2 * node->in[X]->shape[0] * node->in[X]->shape[1] * 4);
+    return planes_bytes(node) + cleat_trace_rows_bytes(node->in[X]);
 }
 
 static int64_t workspace_grad(const cleat_node *node, const cleat_device_facts *facts) {
@@ -66,18 +59,14 @@ static int64_t workspace_grad(const cleat_node *node, const cleat_device_facts *
 }
 
 static void launch_pack(cleat_binder *binder, const cleat_node *node) {
-    int64_t items = node->in[X]->shape[0] * stride_of(node);
+    int64_t items = node->in[X]->shape[0] * cleat_trace_stride(node->in[X]);
     cleat_launch_kernel(binder, node, "frame_loss.cl", "frame_loss_pack", CLEAT_F32);
     for (int i = X; i <= LENGTHS; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_workspace(binder, 0, 4);
     cleat_launch_i32(binder, (int32_t)node->in[X]->shape[1]);
-    cleat_launch_i32(binder, (int32_t)stride_of(node));
+    cleat_launch_i32(binder, (int32_t)cleat_trace_stride(node->in[X]));
     cleat_launch_i32(binder, (int32_t)items);
     cleat_launch_items(binder, items);
-}
-
-static void launch_scale(cleat_binder *binder, const cleat_node *node) {
-    cleat_launch_tensor_at(binder, node->in[SCALE], term_of(node) * node->in[X]->shape[0]);
 }
 
 static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
@@ -90,17 +79,10 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     cleat_launch_tensor(binder, node->in[LENGTHS]);
     cleat_launch_workspace(binder, planes_bytes(node), 4);
     cleat_launch_i32(binder, (int32_t)length);
-    cleat_launch_i32(binder, (int32_t)stride_of(node));
+    cleat_launch_i32(binder, (int32_t)cleat_trace_stride(node->in[X]));
     cleat_launch_i32(binder, (int32_t)(batch * length));
     cleat_launch_groups(binder, batch * length);
-    cleat_launch_kernel(binder, node, "structure_loss.cl", "structure_total", CLEAT_F32);
-    cleat_launch_workspace(binder, planes_bytes(node), 4);
-    launch_scale(binder, node);
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
-    cleat_launch_i32(binder, (int32_t)batch);
-    cleat_launch_i32(binder, (int32_t)length);
-    cleat_launch_groups(binder, 1);
+    cleat_trace_launch_total(binder, node, node->in[X], node->in[SCALE], term_of(node), planes_bytes(node));
     return CLEAT_OK;
 }
 
@@ -111,13 +93,13 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     cleat_launch_kernel(binder, node, "frame_loss.cl", "frame_loss_grad", CLEAT_F32);
     cleat_launch_workspace(binder, 0, 4);
     cleat_launch_tensor(binder, node->in[LENGTHS]);
-    launch_scale(binder, node);
+    cleat_trace_launch_scale(binder, node->in[X], node->in[SCALE], term_of(node));
     cleat_launch_tensor(binder, node->in[INVERSE]);
     cleat_launch_tensor(binder, node->in[DTERM]);
     for (int i = 0; i < 2; ++i) cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, i));
     for (int i = 0; i < 2; ++i) cleat_launch_tensor(binder, node->out[i]);
     cleat_launch_i32(binder, (int32_t)node->in[X]->shape[1]);
-    cleat_launch_i32(binder, (int32_t)stride_of(node));
+    cleat_launch_i32(binder, (int32_t)cleat_trace_stride(node->in[X]));
     cleat_launch_groups(binder, node->in[X]->shape[0] * node->in[X]->shape[1]);
     return CLEAT_OK;
 }

@@ -2,6 +2,7 @@
  * (cl/structure_loss.cl has the formulas). One op; what it measures is an attribute. */
 #include "cleat/ops.h"
 #include "ops/shared.h"
+#include "ops/trace_loss.h"
 
 #include <string.h>
 
@@ -34,13 +35,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(node, error, "coordinates are %s; they must be f32 [B, L, 3]", text);
     }
-    if (scale->rank != 2 || scale->dtype != CLEAT_F32 || scale->shape[1] != x->shape[0] ||
-        attributes_of(node).term >= scale->shape[0]) {
-        char text[96];
-        cleat_tensor_describe(scale, text, sizeof text);
-        return cleat_infer_fail(node, error, "scale is %s; it must be f32 [terms, %lld]", text, (long long)x->shape[0]);
-    }
-    cleat_status status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
+    cleat_status status = cleat_trace_check_scale(node, x, scale, attributes_of(node).term, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
     if (status == CLEAT_OK && node->in[REFERENCE])
         status = cleat_expect(node, REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);
     if (status == CLEAT_OK && node->in[MASK]) status = cleat_expect(node, MASK, "mask", CLEAT_F32, 2, x->shape, error);
@@ -58,28 +54,15 @@ static cleat_cost cost(const cleat_node *node) {
 
 /* --- launches ------------------------------------------------------------------------------------------------- */
 
-static int64_t align(int64_t bytes) {
-    return (bytes + 255) / 256 * 256;
-}
-
-/* Planes are padded so that whole vectors of residues can be read. */
-static int64_t plane_stride(const cleat_tensor *x) {
-    return (x->shape[1] + 15) / 16 * 16;
-}
+enum { PLANES = 7 };
 
 static int64_t planes_bytes(const cleat_node *node) {
-    const cleat_tensor *x = node->in[X];
-    return is_pair_kind(node) ? align(x->shape[0] * 7 * plane_stride(x) * 4) : 0;
-}
-
-static int64_t rows_bytes(const cleat_node *node) {
-    const cleat_tensor *x = node->in[X];
-    return align(2 * x->shape[0] * x->shape[1] * 4);
+    return is_pair_kind(node) ? cleat_trace_planes_bytes(node->in[X], PLANES) : 0;
 }
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
-    return planes_bytes(node) + rows_bytes(node);
+    return planes_bytes(node) + cleat_trace_rows_bytes(node->in[X]);
 }
 
 static int64_t workspace_grad(const cleat_node *node, const cleat_device_facts *facts) {
@@ -93,7 +76,7 @@ static void start(cleat_binder *binder, const cleat_node *node, const char *kern
 
 static void launch_pack(cleat_binder *binder, const cleat_node *node) {
     const cleat_tensor *x = node->in[X];
-    int64_t stride = plane_stride(x), items = x->shape[0] * stride;
+    int64_t stride = cleat_trace_stride(x), items = x->shape[0] * stride;
     start(binder, node, "structure_pack");
     for (int i = X; i <= LENGTHS; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_workspace(binder, 0, 4);
@@ -113,7 +96,7 @@ static void launch_pair_rows(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_tensor(binder, node->in[LENGTHS]);
     cleat_launch_workspace(binder, planes_bytes(node), 4);
     cleat_launch_i32(binder, (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, (int32_t)plane_stride(x));
+    cleat_launch_i32(binder, (int32_t)cleat_trace_stride(x));
     cleat_launch_i32(binder, (int32_t)rows);
     cleat_launch_i32(binder, a.kind);
     cleat_launch_f32(binder, a.p0);
@@ -140,10 +123,6 @@ static void launch_chain_rows(cleat_binder *binder, const cleat_node *node) {
     launch_chain_end(binder, node);
 }
 
-static void launch_scale(cleat_binder *binder, const cleat_node *node) {
-    cleat_launch_tensor_at(binder, node->in[SCALE], attributes_of(node).term * node->in[X]->shape[0]);
-}
-
 static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                          cleat_error *error) {
     (void)facts, (void)error;
@@ -151,19 +130,12 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
         launch_pair_rows(binder, node);
     else
         launch_chain_rows(binder, node);
-    start(binder, node, "structure_total");
-    cleat_launch_workspace(binder, planes_bytes(node), 4);
-    launch_scale(binder, node);
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
-    cleat_launch_i32(binder, (int32_t)node->in[X]->shape[0]);
-    cleat_launch_i32(binder, (int32_t)node->in[X]->shape[1]);
-    cleat_launch_groups(binder, 1);
+    cleat_trace_launch_total(binder, node, node->in[X], node->in[SCALE], attributes_of(node).term, planes_bytes(node));
     return CLEAT_OK;
 }
 
 static void launch_grad_ends(cleat_binder *binder, const cleat_node *node) {
-    launch_scale(binder, node);
+    cleat_trace_launch_scale(binder, node->in[X], node->in[SCALE], attributes_of(node).term);
     cleat_launch_tensor(binder, node->in[INVERSE]);
     cleat_launch_tensor(binder, node->in[DTERM]);
     cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, 0));
@@ -188,7 +160,7 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     cleat_launch_tensor(binder, node->in[LENGTHS]);
     launch_grad_ends(binder, node);
     cleat_launch_i32(binder, (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, (int32_t)plane_stride(x));
+    cleat_launch_i32(binder, (int32_t)cleat_trace_stride(x));
     cleat_launch_i32(binder, a.kind);
     cleat_launch_f32(binder, a.p0);
     cleat_launch_groups(binder, x->shape[0] * x->shape[1]);

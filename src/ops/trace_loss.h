@@ -1,0 +1,22 @@
+/* What the losses on traces share: planes of residues and rows of sums in the workspace, the weights of a term, and the total. */
+#ifndef CLEAT_SRC_OPS_TRACE_LOSS_H
+#define CLEAT_SRC_OPS_TRACE_LOSS_H
+
+#include "graph/launch.h"
+
+/* x is the trace [B, L, 3]. A plane holds one figure of every residue of a chain, padded so that whole vectors can be read. */
+int64_t cleat_trace_stride(const cleat_tensor *x);
+/* Workspace bytes of `planes` planes a chain, and of two rows (sum, count) a residue; multiples of 256. */
+int64_t cleat_trace_planes_bytes(const cleat_tensor *x, int planes);
+int64_t cleat_trace_rows_bytes(const cleat_tensor *x);
+
+/* scale must be f32 [terms, B] with a row `term`. */
+cleat_status cleat_trace_check_scale(const cleat_node *node, const cleat_tensor *x, const cleat_tensor *scale, int term,
+                                     cleat_error *error);
+/* Adds row `term` of scale to the launch. */
+void cleat_trace_launch_scale(cleat_binder *binder, const cleat_tensor *x, const cleat_tensor *scale, int term);
+/* Launches the total: the rows from byte `rows` of the workspace on become out[0], the term, and out[1], 1 / count of each chain. */
+void cleat_trace_launch_total(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x,
+                              const cleat_tensor *scale, int term, int64_t rows);
+
+#endif
