@@ -108,9 +108,8 @@ struct cleat_graph {
 
 /* --- for op files --------------------------------------------------------------------------------------------- */
 
-/* Appends a node (checked by op->infer) and returns it; NULL once the graph has an error, or when a required
- * input (the first `required` of them) is NULL because of one. `attr` is copied, `attr_bytes` <=
- * CLEAT_ATTR_BYTES. */
+/* Appends a node (checked by op->infer) and returns it; NULL once the graph has an error. An earlier error makes inputs NULL: the
+ * caller returns NULL for those it cannot do without. `attr` is copied, `attr_bytes` <= CLEAT_ATTR_BYTES. */
 cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
                        cleat_tensor *const *in, int n_in);
 
