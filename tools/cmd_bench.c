@@ -24,7 +24,8 @@ static int run(const cli_command *command, int argc, char **argv) {
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &names, &exit_code)) return exit_code;
     if (names.count == 0)
-        for (const char *const *name = cleat_bench_workloads(); *name; ++name) names.items[names.count++] = *name;
+        for (; names.count < CLI_LIST && cleat_bench_workload(names.count); ++names.count)
+            names.items[names.count] = cleat_bench_workload(names.count);
     for (size_t i = 0; i < names.count; ++i) {
         cleat_bench_result result;
         cleat_error error = {0};

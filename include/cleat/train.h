@@ -94,8 +94,8 @@ typedef struct cleat_bench_result {
     double peak_rss_mb; /* of this process, so far */
 } cleat_bench_result;
 
-/* The names cleat_bench knows; ends with NULL. */
-CLEAT_API const char *const *cleat_bench_workloads(void);
+/* The i-th name that cleat_bench knows; NULL behind the last. */
+CLEAT_API const char *cleat_bench_workload(size_t i);
 /* Times training steps (forward, loss, backward, AdamW) of a workload for about `seconds`, after two warm-up
  * steps. */
 CLEAT_API cleat_status cleat_bench(const char *device, const char *workload, double seconds, cleat_bench_result *result,

@@ -6,10 +6,10 @@
  * pass's draw, never on the thread. */
 #include "data/loader.h"
 
+#include "core/clock.h"
 #include "core/memory.h"
 
 #include <pthread.h>
-#include <time.h>
 
 typedef enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_HELD } slot_state;
 
@@ -40,12 +40,6 @@ struct cleat_loader {
     cleat_error failure;
     cleat_loader_stats stats;
 };
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* --- filling one batch (no lock held) ------------------------------------------------------------------------- */
 
@@ -110,9 +104,9 @@ static void fill_next(cleat_loader *loader, size_t slot) {
     pthread_mutex_unlock(&loader->lock);
 
     cleat_error error = {0};
-    double start = seconds();
+    double start = cleat_seconds();
     cleat_status status = fill_slot(loader, batch, slot, &error);
-    double spent = seconds() - start;
+    double spent = cleat_seconds() - start;
 
     pthread_mutex_lock(&loader->lock);
     --loader->filling;
@@ -320,7 +314,7 @@ static cleat_status await_batch(cleat_loader *loader, size_t *slot, cleat_error 
 }
 
 cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat_error *error) {
-    double start = seconds();
+    double start = cleat_seconds();
     pthread_mutex_lock(&loader->lock);
     cleat_status status = CLEAT_OK;
     bool over = false;
@@ -340,7 +334,7 @@ cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat
             ++loader->stats.batches;
         }
     }
-    loader->stats.wait_seconds += seconds() - start;
+    loader->stats.wait_seconds += cleat_seconds() - start;
     pthread_mutex_unlock(&loader->lock);
     if (over && !loader->setup.persistent) join_threads(loader);
     return status;

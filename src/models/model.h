@@ -44,7 +44,7 @@ typedef struct cleat_model_class {
 struct cleat_model {
     const cleat_model_class *type;
     cleat_profile profile;
-    int64_t vocabulary;
+    int64_t vocabulary;  /* of a reference trajectory; 0: the family's own */
     bool reference_loss; /* the loss of reference trajectories */
 };
 

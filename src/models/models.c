@@ -15,7 +15,6 @@ cleat_status cleat_model_create(const cleat_profile *profile, cleat_model **mode
     made->type = families[type];
     made->profile = *profile;
     made->profile.origins = NULL; /* the profile's own */
-    made->vocabulary = CLEAT_RNA_TOKENS;
     *model = made;
     return CLEAT_OK;
 }

@@ -142,7 +142,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
         rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
         seed = cleat_input(graph, "seed", CLEAT_F32, 1, &one);
     }
-    cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, model->vocabulary, &shape); /* [B, L, D] */
+    int64_t vocabulary = model->vocabulary ? model->vocabulary : CLEAT_RNA_TOKENS;
+    cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, vocabulary, &shape); /* [B, L, D] */
     x = cleat_positions(graph, x, profile->model.positions == CLEAT_POSITIONS_BOTH_ENDS ? truth.lengths : NULL);
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
     x = cleat_nn_encoder(graph, x, truth.lengths, rng, &shape);

@@ -1,4 +1,5 @@
 /* Benchmarks: training steps of fixed workloads, the shapes of other frameworks' benchmarks. */
+#include "core/clock.h"
 #include "core/memory.h"
 #include "core/philox.h"
 #include "train/trajectory.h"
@@ -7,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #define RNA_LOSS                                                                                                       \
     "mean over valid coordinates of squared error + mean over valid neighbours of (sqrt(|c[i+1]-c[i]|^2 + "            \
@@ -26,18 +26,11 @@ static const workload workloads[] = {
 };
 enum { N_WORKLOADS = sizeof workloads / sizeof workloads[0] };
 
-const char *const *cleat_bench_workloads(void) {
-    static const char *const names[] = {"W1_B2L512", "W1_B1L1200", NULL};
-    return names;
+const char *cleat_bench_workload(size_t i) {
+    return i < N_WORKLOADS ? workloads[i].name : NULL;
 }
 
 enum { WARM_UP_STEPS = 2, LEAST_STEPS = 5, MOST_STEPS = 2000 };
-
-static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -46,12 +39,12 @@ static int ascending(const void *a, const void *b) {
 
 /* One step, and the loss on the host at its end, as the peers do it. */
 static cleat_status step(cleat_trajectory *run, double *milliseconds, double *loss, cleat_error *error) {
-    double start = seconds_now();
+    double start = cleat_seconds();
     cleat_status status = cleat_trajectory_forward_backward(run, error);
     if (status == CLEAT_OK) status = cleat_trajectory_update(run, error);
     if (status == CLEAT_OK) status = cleat_exec_finish(run->session->exec, error);
     if (status == CLEAT_OK) status = cleat_trajectory_loss(run, loss, error);
-    *milliseconds = (seconds_now() - start) * 1e3;
+    *milliseconds = (cleat_seconds() - start) * 1e3;
     return status;
 }
 
@@ -60,8 +53,8 @@ static cleat_status time_steps(cleat_trajectory *run, double seconds, double *ti
     cleat_status status = CLEAT_OK;
     double ignored;
     for (int i = 0; i < WARM_UP_STEPS && status == CLEAT_OK; ++i) status = step(run, &ignored, loss, error);
-    double end = seconds_now() + seconds;
-    for (*count = 0; status == CLEAT_OK && *count < MOST_STEPS && (*count < LEAST_STEPS || seconds_now() < end);)
+    double end = cleat_seconds() + seconds;
+    for (*count = 0; status == CLEAT_OK && *count < MOST_STEPS && (*count < LEAST_STEPS || cleat_seconds() < end);)
         status = step(run, &times[(*count)++], loss, error);
     return status;
 }

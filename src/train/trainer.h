@@ -2,6 +2,7 @@
 #ifndef CLEAT_SRC_TRAINER_H
 #define CLEAT_SRC_TRAINER_H
 
+#include "core/clock.h"
 #include "train/average.h"
 #include "train/checkpoint.h"
 #include "train/feed.h"
@@ -40,8 +41,6 @@ typedef struct cleat_trainer {
     double started, last_checkpoint; /* seconds */
     double resumed_time;             /* time_used of earlier processes */
 } cleat_trainer;
-
-double cleat_seconds(void); /* of a steady clock */
 
 /* Opens everything, from the profile to a session with its starting or resumed parameters (setup.c). */
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error);
