@@ -49,6 +49,14 @@ typedef struct cleat_device_facts {
     int32_t lanes;
 } cleat_device_facts;
 
+/* How fast a card is, for estimates of time: sustained in cleat's own kernels, not the data sheet's peak. */
+typedef struct cleat_rates {
+    double flops;          /* f32 operations a second, a multiply-add is two */
+    double bytes;          /* read and written, a second */
+    double launch_seconds; /* what a kernel costs besides its work */
+    char source[96];       /* "measured", "card file t4", ... */
+} cleat_rates;
+
 typedef struct cleat_device cleat_device;
 
 /* Lists the facts of all devices of all platforms, in the order cleat numbers them. `*facts` is allocated;

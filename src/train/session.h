@@ -8,7 +8,7 @@
 #include "cleat/exec.h"
 #include "cleat/models.h"
 #include "cleat/train.h"
-#include "train/buckets.h"
+#include "fit/buckets.h"
 
 enum { CLEAT_RING = 64 };
 

@@ -1,5 +1,5 @@
 /* Choosing length buckets, and sizing their batches. */
-#include "train/buckets.h"
+#include "fit/buckets.h"
 
 enum { AUTO_BUCKETS = 6, BUCKET_MULTIPLE = 8 };
 

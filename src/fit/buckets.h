@@ -1,11 +1,10 @@
 /* Length buckets: the padded lengths a run uses, and how many slots a batch of each has. */
-#ifndef CLEAT_SRC_TRAIN_BUCKETS_H
-#define CLEAT_SRC_TRAIN_BUCKETS_H
+#ifndef CLEAT_SRC_FIT_BUCKETS_H
+#define CLEAT_SRC_FIT_BUCKETS_H
 
 #include "cleat/data.h"
+#include "cleat/fit.h"
 #include "cleat/profile.h"
-
-enum { CLEAT_BUCKETS = 16 };
 
 typedef struct cleat_lengths {
     size_t count;
