@@ -1,6 +1,6 @@
-/* y = x keep(i) scale, keep(i) = random(i) >= threshold. random(i) is word i % 4 of Philox at counter (i / 4
- * in two words, stream, step): backward draws the same. A work-item does CHUNK = 4 VEC elements: VEC counters
- * side by side. */
+/* y = x keep(i) scale, keep(i) = random(i) >= threshold. random(i) is word i % 4 of Philox at counter (c in two words,
+ * stream, step), c = i / 4 + first * per_sample: `first` samples of the window were in micro-batches before this one. Backward
+ * draws the same. A work-item does CHUNK = 4 VEC elements: VEC counters side by side. */
 #include "common.clh"
 
 #define CHUNK (4 * VEC)
@@ -18,18 +18,18 @@ static inline void multiply(uint c, uintv x, uintv *hi, uintv *lo) {
 #endif
 }
 
-/* Philox on VEC counters at once: words[j] lane k is word j of counter `first` + k; `first` is a multiple of
- * VEC. */
+/* Philox on VEC counters at once: words[j] lane k is word j of counter `first` + k. */
 static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, uintv words[4]) {
+#if VEC == 1
+    uintv x = (uint)first, y = (uint)(first >> 32);
+#else
     uint lane[VEC];
 #pragma unroll
     for (int k = 0; k < VEC; ++k) lane[k] = (uint)k;
-#if VEC == 1
-    uintv x = (uint)first;
-#else
-    uintv x = (uint)first + CAT(vload, VEC)(0, lane);
+    uintv low = (uintv)((uint)first), x = low + CAT(vload, VEC)(0, lane);
+    uintv y = (uintv)((uint)(first >> 32)) - CAT(as_uint, VEC)(x < low); /* true is -1: carries */
 #endif
-    uintv y = (uintv)((uint)(first >> 32)), z = (uintv)(stream), w = (uintv)(step);
+    uintv z = (uintv)(stream), w = (uintv)(step);
 #pragma unroll
     for (int round = 0; round < 10; ++round) {
         uintv hi0, lo0, hi1, lo1;
@@ -47,13 +47,13 @@ static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, 
     words[3] = w;
 }
 
-/* factor: 0 or `scale` for each of CHUNK elements from `at` on (a multiple of CHUNK), in four vectors.
- * Element 4 k + j has word j of counter k. */
-static inline void dropout_factors(ulong at, uint stream, __global const uint *rng, uint threshold, float scale,
+/* factor: 0 or `scale` for each of CHUNK elements from counter `counter` on, in four vectors. Element 4 k + j has word j of
+ * counter k. */
+static inline void dropout_factors(ulong counter, uint stream, __global const uint *rng, uint threshold, float scale,
                                    floatv factor[4]) {
     uintv words[4];
     floatv f[4];
-    philox_lanes(at / 4, stream, rng[2], (uint2)(rng[0], rng[1]), words);
+    philox_lanes(counter, stream, rng[2], (uint2)(rng[0], rng[1]), words);
 #pragma unroll
     for (int j = 0; j < 4; ++j) f[j] = words[j] >= (uintv)(threshold) ? (floatv)(scale) : (floatv)(0.0f);
 #define QUAD(k) f[0].s##k, f[1].s##k, f[2].s##k, f[3].s##k
@@ -80,7 +80,9 @@ static inline void dropout_factors(ulong at, uint stream, __global const uint *r
 
 /* Forward (addend NULL) and backward: y = addend + x keep scale. y may be x or addend. */
 __kernel void dropout_elements(TENSOR(const T, x), TENSOR(const uint, rng), TENSOR(const T, addend), TENSOR(T, y),
-                               const uint stream, const uint threshold, const float scale, const ulong n) {
+                               const uint stream, const uint threshold, const float scale, const ulong per_sample,
+                               const ulong n) {
+    const ulong start = AT(rng)[3] * per_sample;
     ulong chunks = (n + CHUNK - 1) / CHUNK, item = get_global_id(0), items = get_global_size(0);
 #if WG == 1
     ulong each = (chunks + items - 1) / items, step = 1;
@@ -91,7 +93,7 @@ __kernel void dropout_elements(TENSOR(const T, x), TENSOR(const uint, rng), TENS
     for (; chunk < end; chunk += step) {
         ulong at = chunk * CHUNK;
         floatv factor[4];
-        dropout_factors(at, stream, AT(rng), threshold, scale, factor);
+        dropout_factors(start + at / 4, stream, AT(rng), threshold, scale, factor);
 #pragma unroll
         for (int v = 0; v < 4; ++v) {
             ulong i = at + v * VEC;

@@ -126,6 +126,29 @@ int cli_finish(cleat_status status, const cleat_error *error) {
     }
 }
 
+const char *cli_bytes(int64_t bytes, char text[CLI_SHORT]) {
+    double mib = (double)bytes / 1048576.0;
+    if (bytes < 1048576)
+        snprintf(text, CLI_SHORT, "%.2f KiB", mib * 1024);
+    else if (mib < 1024)
+        snprintf(text, CLI_SHORT, "%.2f MiB", mib);
+    else
+        snprintf(text, CLI_SHORT, "%.2f GiB", mib / 1024);
+    return text;
+}
+
+const char *cli_duration(double seconds, char text[CLI_SHORT]) {
+    if (seconds < 1)
+        snprintf(text, CLI_SHORT, "%.1f ms", seconds * 1e3);
+    else if (seconds < 120)
+        snprintf(text, CLI_SHORT, "%.1f s", seconds);
+    else if (seconds < 7200)
+        snprintf(text, CLI_SHORT, "%.1f min", seconds / 60);
+    else
+        snprintf(text, CLI_SHORT, "%.1f h", seconds / 3600);
+    return text;
+}
+
 cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error) {
     cleat_status status = cleat_profile_load(path, assignments->items, assignments->count, profile, error);

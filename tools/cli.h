@@ -33,7 +33,8 @@ typedef struct cli_command {
     int (*run)(const struct cli_command *command, int argc, char **argv);
 } cli_command;
 
-extern const cli_command cli_devices, cli_train, cli_eval, cli_predict, cli_verify, cli_data, cli_bench;
+extern const cli_command cli_devices, cli_train, cli_eval, cli_predict, cli_verify, cli_data, cli_bench, cli_plan,
+    cli_find_batch;
 
 /* Parses argv[0 .. argc): options (ended by a NULL name) into their targets, the rest into `words`. Returns
  * false when the command is to end at once with *exit_code: help was asked for (and printed), or the line is
@@ -45,6 +46,12 @@ int cli_usage(const cli_command *command, const char *format, ...) CLEAT_PRINTF(
 
 /* The exit code of a status; prints the error to stderr unless ok. */
 int cli_finish(cleat_status status, const cleat_error *error);
+
+enum { CLI_SHORT = 24 };
+/* Bytes as "1.23 KiB", "12.34 MiB" or "1.23 GiB", and a time as "12.3 ms", "12.3 s", "12.3 min" or "12.3 h", written to `text`,
+ * which is returned. */
+const char *cli_bytes(int64_t bytes, char text[CLI_SHORT]);
+const char *cli_duration(double seconds, char text[CLI_SHORT]);
 
 /* The profile of `path` with the --set assignments, and `device` over it where given. */
 cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device, cleat_profile **profile,

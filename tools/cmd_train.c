@@ -37,7 +37,10 @@ static void print_json(const cleat_train_report *report) {
     cli_print_json_figures(&report->last);
     printf(", \"best\": ");
     cli_print_json_figures(&report->best);
-    printf("}\n");
+    printf(", \"step_seconds\": %.6g, \"epoch_seconds\": %.6g, \"run_seconds\": %.6g, \"runs_in_budget\": %lld, "
+           "\"epochs_planned\": %lld}\n",
+           report->step_seconds, report->epoch_seconds, report->run_seconds, (long long)report->runs_in_budget,
+           (long long)report->epochs_planned);
 }
 
 static void print_report(const cleat_train_report *report) {
@@ -83,7 +86,7 @@ static int print_profile_help(void) {
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = NULL, *out = NULL;
+    const char *device = NULL, *out = NULL, *time_budget = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0};
     bool resume = false, json = false, help_profile = false;
     const cli_option options[] = {
@@ -91,6 +94,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--out", CLI_TEXT, &out, "DIR", "the run's folder"},
         {"--resume", CLI_FLAG, &resume, NULL, "go on from the folder's last checkpoint"},
         {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
+        {"--time-budget", CLI_TEXT, &time_budget, "TIME", "of all processes of the run, e.g. 30h: run.time_budget"},
         {"--json", CLI_FLAG, &json, NULL, "the report as one JSON object"},
         {"--help-profile", CLI_FLAG, &help_profile, NULL, "every setting of a profile"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
@@ -98,6 +102,12 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (help_profile) return print_profile_help();
     if (words.count != 1) return cli_usage(command, "one profile is expected");
+    char budget[64];
+    if (time_budget && assignments.count == CLI_LIST) return cli_usage(command, "more than %d assignments", CLI_LIST);
+    if (time_budget) {
+        snprintf(budget, sizeof budget, "run.time_budget=%s", time_budget);
+        assignments.items[assignments.count++] = budget;
+    }
     cleat_train_options train_options = {.out = out,
                                          .resume = resume,
                                          .stop = &stop,
@@ -108,5 +118,6 @@ static int run(const cli_command *command, int argc, char **argv) {
 }
 
 const cli_command cli_train = {"train",
-                               "PROFILE [--device SEL] [--out DIR] [--resume] [--set section.key=value ...] [--json]",
+                               "PROFILE [--device SEL] [--out DIR] [--resume] [--time-budget TIME] "
+                               "[--set section.key=value ...] [--json]",
                                "trains a model as a profile says", run};

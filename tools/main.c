@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const cli_command *const commands[] = {&cli_train,  &cli_eval, &cli_predict, &cli_devices,
-                                              &cli_verify, &cli_data, &cli_bench};
+static const cli_command *const commands[] = {&cli_train, &cli_eval,  &cli_predict, &cli_devices,   &cli_verify,
+                                              &cli_data,  &cli_bench, &cli_plan,    &cli_find_batch};
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void print_log(void *user, cleat_log_level level, const char *text) {
@@ -31,7 +31,7 @@ static bool log_level(const char *name, cleat_log_level *level) {
 static void print_help(void) {
     printf("cleat %s trains neural networks on any OpenCL card.\n\nusage: cleat [--log LEVEL] COMMAND ...\n\n",
            cleat_version());
-    for (int i = 0; i < N_COMMANDS; ++i) printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
+    for (int i = 0; i < N_COMMANDS; ++i) printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
     printf("\n`cleat COMMAND --help` says more; `cleat train --help-profile` lists every setting of a profile.\n"
            "LEVEL: error, warning, info (the default), debug, dispatch (which kernel serves which node, and "
            "why).\n"

@@ -71,19 +71,31 @@ CLEAT_API void cleat_dataset_fill_empty(const cleat_dataset *dataset, int64_t le
 
 /* --- batches -------------------------------------------------------------------------------------------------- */
 
-/* Samples up to `length` (and above the bucket before) are padded to `length`, `batch` of them at a time. */
+/* Samples up to `length` (and above the bucket before) are padded to `length`. An optimizer step takes `window` of them,
+ * whatever the card; they are run as micro-batches of at most `batch` slots. */
 typedef struct cleat_bucket {
     int64_t length;
-    int64_t batch;
+    int64_t window;
+    int64_t batch; /* 1 .. window */
 } cleat_bucket;
 
+/* A micro-batch. */
 typedef struct cleat_batch {
     uint32_t bucket;
     uint32_t count;          /* samples, 1 .. batch of the bucket; slots from here on are empty */
+    uint32_t window;         /* index of its window in the pass */
+    uint32_t first;          /* samples of its window that come before it */
     const uint32_t *samples; /* [count] */
 } cleat_batch;
 
-/* All batches of one pass, in order. */
+/* The samples of one optimizer step: consecutive micro-batches of one bucket, whose gradients add up. */
+typedef struct cleat_window {
+    size_t first, batches; /* micro-batches first .. first + batches - 1 of the pass */
+    int64_t samples;
+    int64_t items; /* cleat_dataset_length summed over the samples: before any random cut of a draw */
+} cleat_window;
+
+/* All micro-batches of one pass, in order. */
 typedef struct cleat_batches cleat_batches;
 
 /* Chooses at most `max_buckets` bucket lengths for these samples, each a multiple of `multiple` (the last one
@@ -93,16 +105,21 @@ CLEAT_API cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const 
                                             size_t max_buckets, int64_t multiple, int64_t *lengths, size_t *n_lengths,
                                             cleat_error *error);
 
-/* Lays samples [n_samples] out in batches. With `draw` (training): a permutation of the samples, cut into
- * batches within their buckets, the batches shuffled; a pure function of (samples, buckets, draw). `draw`
- * NULL (evaluation): bucket by bucket, samples in the given order. The last batch of a bucket may be short;
- * no sample is dropped. Buckets ascend by length; CLEAT_ERR_ARGUMENT names a sample longer than the last one. */
+/* Lays samples [n_samples] out. With `draw` (training): a permutation of the samples, cut into windows within their
+ * buckets, the windows shuffled, each cut into as few micro-batches as its bucket's `batch` allows, which differ by at
+ * most one sample. What the windows hold, and their order, is a pure function of (samples, lengths, windows of the
+ * buckets, draw): `batch` has no part in it. `draw` NULL (evaluation): bucket by bucket, samples in the given order,
+ * every `batch` of them a window of its own. The last window of a bucket may be short; no sample is dropped. Buckets
+ * ascend by length; CLEAT_ERR_ARGUMENT names a sample longer than the last one. */
 CLEAT_API cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
                                             const cleat_bucket *buckets, size_t n_buckets, const cleat_draw *draw,
                                             cleat_batches **batches, cleat_error *error);
 CLEAT_API void cleat_batches_destroy(cleat_batches *batches);
 CLEAT_API size_t cleat_batches_count(const cleat_batches *batches);
 CLEAT_API const cleat_batch *cleat_batches_get(const cleat_batches *batches, size_t index);
+CLEAT_API size_t cleat_batches_windows(const cleat_batches *batches);
+/* Window `index` of the pass; false behind the last one. */
+CLEAT_API bool cleat_batches_window(const cleat_batches *batches, size_t index, cleat_window *window);
 
 /* --- loader --------------------------------------------------------------------------------------------------- */
 

@@ -40,7 +40,7 @@ CLEAT_API cleat_status cleat_model_open_data(const cleat_model *model, const cha
 
 /* What a built graph offers. Inputs carry the names of the dataset's fields, and besides
  *   scale  f32 [K, B]  the weight of each sample in each loss term (cleat_model_scale)
- *   rng    u32 [4]     dropout: seed low, seed high, micro-step, 0
+ *   rng    u32 [4]     dropout: seed low, seed high, optimizer step, samples of the window before this micro-batch
  *   seed   f32 [1]     the gradient that arrives at the loss: 1 */
 typedef struct cleat_model_graph {
     cleat_tensor *output; /* kept */
@@ -59,9 +59,10 @@ typedef struct cleat_host_batch {
     const void *const *fields; /* by the dataset's field index, each [B, shape...] */
 } cleat_host_batch;
 
-/* Writes scale [K, B] so that the loss of a window of micro-batches is the mean over its `window_samples`
- * samples: the gradients of all its micro-batches add up to those of one large batch. */
-CLEAT_API void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch, int64_t window_samples,
+/* Writes scale [K, B], the weight of each sample of a micro-batch in the loss of its window: a mean over the window's
+ * samples, or over its items, as the family will. Divided by what the whole window holds, the losses and the gradients of
+ * its micro-batches add up to those of one large batch. */
+CLEAT_API void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window,
                                  float *scale);
 
 /* Adds the metrics of a batch: output [B, ...] f32 as the graph wrote it. sums [metrics] and counts [metrics]

@@ -45,6 +45,10 @@ typedef enum cleat_checkpointing {
     CLEAT_CHECKPOINTING_FALSE,
     CLEAT_CHECKPOINTING_TRUE,
 } cleat_checkpointing;
+typedef enum cleat_budget_policy {
+    CLEAT_BUDGET_FIT,  /* a schedule too long for run.time_budget is shortened once, at the run's beginning */
+    CLEAT_BUDGET_STOP, /* the run stops in time and goes on with another budget */
+} cleat_budget_policy;
 
 typedef struct cleat_int_list {
     int64_t count; /* CLEAT_AUTO: the run decides */
@@ -67,6 +71,7 @@ typedef struct cleat_profile {
         int64_t limit;          /* train on the first so many samples; CLEAT_NONE: all */
         int64_t generated;      /* molecules made here that are added to the training samples; CLEAT_NONE: no */
         double mutation, crop;  /* part of the training samples changed so */
+        int64_t min_length;     /* max_length may be lowered to it where memory is short; CLEAT_NONE: it may not */
     } data;
     struct { /* weights of the terms */
         double pair_distance, lddt, frame, handedness, bond_length, bond_angle, clash, base_pair, coordinate;
@@ -76,6 +81,7 @@ typedef struct cleat_profile {
         int64_t batch_size;                  /* samples a micro-batch, or CLEAT_AUTO */
         int64_t effective_batch_size;        /* samples an optimizer step, or CLEAT_AUTO */
         int64_t gradient_accumulation_steps; /* micro-batches an optimizer step, or CLEAT_AUTO */
+        cleat_int_list bucket_batch_sizes;   /* samples a micro-batch, one for each of data.buckets */
         double learning_rate;
         int64_t base_batch_size; /* CLEAT_NONE: not given */
         int lr_scaling;          /* cleat_lr_scaling */
@@ -106,10 +112,11 @@ typedef struct cleat_profile {
         int64_t evaluate_every_epochs;
         int64_t early_stopping_patience; /* evaluations without a better metric; CLEAT_NONE: never */
         char metric[64];                 /* chooses `best` and ends the run early */
-        int64_t time_budget;             /* seconds; CLEAT_NONE: none */
+        int64_t time_budget;             /* seconds, of all processes of the run together; CLEAT_NONE: none */
+        int budget;                      /* cleat_budget_policy */
         int64_t log_every_steps;
     } run;
-    struct cleat_profile_origins *origins; /* where each value was given; internal */
+    char **origins; /* where each value was given; internal */
 } cleat_profile;
 
 /* A profile of defaults. The caller destroys it. */
@@ -144,7 +151,8 @@ CLEAT_API cleat_status cleat_profile_write(const cleat_profile *profile, const c
 CLEAT_API cleat_status cleat_profile_help(char **text, cleat_error *error);
 
 /* A hash (32 hexadecimal digits and a zero) of the settings that decide which bits a run computes: not of
- * devices, folders, workers, logging, or when to checkpoint and stop. */
+ * devices, folders, workers, logging, or when to checkpoint and stop; nor of how a window is cut into micro-batches or
+ * what is recomputed, which change rounding only. */
 CLEAT_API void cleat_profile_hash(const cleat_profile *profile, char text[33]);
 /* Writes those settings of `now` that differ from `then` to `text`, as "train.epochs = 40 (was 30), ...";
  * returns how many. */
@@ -154,6 +162,9 @@ CLEAT_API size_t cleat_profile_differences(const cleat_profile *then, const clea
 /* Samples an optimizer step: effective_batch_size, or where that is auto batch_size x
  * gradient_accumulation_steps, or 8 where batch_size is auto too. It does not depend on the card. */
 CLEAT_API int64_t cleat_profile_effective_batch(const cleat_profile *profile);
+/* Copies `profile` to `shorter` with data.max_length = length, and without the buckets that are longer. The copy
+ * borrows what the profile owns: it must not be destroyed, nor outlive it. */
+CLEAT_API void cleat_profile_shorten(const cleat_profile *profile, int64_t length, cleat_profile *shorter);
 /* Whether a larger value of run.metric is a better one. */
 CLEAT_API bool cleat_profile_metric_ascends(const cleat_profile *profile);
 

@@ -1,4 +1,5 @@
-/* Which samples share a batch: bucket lengths, and the order of a pass. A pure function of its arguments. */
+/* Which samples share a window, and a micro-batch: bucket lengths, and the order of a pass. Pure functions of their
+ * arguments. */
 #include "data/batches.h"
 
 #include "core/memory.h"
@@ -24,6 +25,9 @@ static cleat_status check_arguments(const cleat_dataset *dataset, const uint32_t
         if (buckets[i].length < 1 || buckets[i].batch < 1 || buckets[i].batch > UINT32_MAX)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket %zu: length %lld and batch %lld must be positive", i,
                               (long long)buckets[i].length, (long long)buckets[i].batch);
+        if (buckets[i].window < buckets[i].batch || buckets[i].window > UINT32_MAX)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket %zu: a window of %lld samples is no place for %lld", i,
+                              (long long)buckets[i].window, (long long)buckets[i].batch);
         if (i && buckets[i].length <= buckets[i - 1].length)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket lengths must ascend: %lld after %lld",
                               (long long)buckets[i].length, (long long)buckets[i - 1].length);
@@ -43,43 +47,70 @@ static cleat_status check_arguments(const cleat_dataset *dataset, const uint32_t
     return CLEAT_OK;
 }
 
-/* Sorts order [n_samples] by bucket, keeping the order within each, into batches->samples, and cuts each
- * bucket into batches. */
-static void cut_batches(cleat_batches *batches, const cleat_dataset *dataset, const uint32_t *order, size_t n_samples,
-                        const cleat_bucket *buckets, size_t n_buckets, size_t *filled) {
+/* A window before it is cut into micro-batches. */
+typedef struct stretch {
+    uint32_t bucket, count;
+    const uint32_t *samples; /* [count] */
+} stretch;
+
+/* Sorts order [n_samples] by bucket, keeping the order within each, into samples, and cuts each bucket into windows:
+ * whole [n_samples]. Returns how many. */
+static size_t cut_windows(const cleat_dataset *dataset, const uint32_t *order, size_t n_samples,
+                          const cleat_bucket *buckets, size_t n_buckets, bool evaluation, size_t *filled,
+                          uint32_t *samples, stretch *whole) {
+    size_t made = 0;
     memset(filled, 0, (n_buckets + 1) * sizeof *filled);
     for (size_t i = 0; i < n_samples; ++i)
         ++filled[cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(dataset, order[i])) + 1];
     for (size_t b = 0; b < n_buckets; ++b) filled[b + 1] += filled[b];
-    for (size_t b = 0; b < n_buckets; ++b)
-        for (size_t first = filled[b]; first < filled[b + 1]; first += (size_t)buckets[b].batch) {
+    for (size_t b = 0; b < n_buckets; ++b) {
+        size_t most = (size_t)(evaluation ? buckets[b].batch : buckets[b].window);
+        for (size_t first = filled[b]; first < filled[b + 1]; first += most) {
             size_t left = filled[b + 1] - first;
-            size_t count = left < (size_t)buckets[b].batch ? left : (size_t)buckets[b].batch;
-            batches->items[batches->count++] =
-                (cleat_batch){.bucket = (uint32_t)b, .count = (uint32_t)count, .samples = batches->samples + first};
+            whole[made++] = (stretch){(uint32_t)b, (uint32_t)(left < most ? left : most), samples + first};
         }
+    }
     for (size_t i = 0; i < n_samples; ++i) {
         size_t b = cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(dataset, order[i]));
-        batches->samples[filled[b]++] = order[i];
+        samples[filled[b]++] = order[i];
     }
+    return made;
 }
 
-static cleat_status shuffle_items(cleat_batches *batches, cleat_random *random, cleat_error *error) {
-    uint32_t *order = cleat_alloc(batches->count, sizeof *order);
-    cleat_batch *items = cleat_alloc(batches->count, sizeof *items);
+static cleat_status shuffle_windows(stretch *whole, size_t count, cleat_random *random, cleat_error *error) {
+    uint32_t *order = cleat_alloc(count, sizeof *order);
+    stretch *before = cleat_alloc(count, sizeof *before);
     cleat_status status = CLEAT_OK;
-    if (!order || !items) {
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to order %zu batches", batches->count);
+    if (!order || !before) {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to order %zu windows", count);
         goto done;
     }
-    for (size_t i = 0; i < batches->count; ++i) order[i] = (uint32_t)i;
-    cleat_random_shuffle(random, order, (uint32_t)batches->count);
-    for (size_t i = 0; i < batches->count; ++i) items[i] = batches->items[order[i]];
-    memcpy(batches->items, items, batches->count * sizeof *items);
+    for (size_t i = 0; i < count; ++i) order[i] = (uint32_t)i;
+    cleat_random_shuffle(random, order, (uint32_t)count);
+    if (count) memcpy(before, whole, count * sizeof *before);
+    for (size_t i = 0; i < count; ++i) whole[i] = before[order[i]];
 done:
-    cleat_free(items);
+    cleat_free(before);
     cleat_free(order);
     return status;
+}
+
+/* Appends a window as micro-batches of at most `most` samples. */
+static void cut_window(cleat_batches *made, const cleat_dataset *dataset, const stretch *whole, int64_t most) {
+    uint32_t pieces = (uint32_t)((whole->count + most - 1) / most), first = 0;
+    cleat_window *window = &made->windows[made->window_count];
+    *window = (cleat_window){.first = made->count, .batches = pieces, .samples = whole->count};
+    for (uint32_t i = 0; i < whole->count; ++i) window->items += cleat_dataset_length(dataset, whole->samples[i]);
+    for (uint32_t i = 0; i < pieces; ++i) {
+        uint32_t count = whole->count / pieces + (i < whole->count % pieces);
+        made->items[made->count++] = (cleat_batch){.bucket = whole->bucket,
+                                                   .count = count,
+                                                   .window = (uint32_t)made->window_count,
+                                                   .first = first,
+                                                   .samples = whole->samples + first};
+        first += count;
+    }
+    ++made->window_count;
 }
 
 cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
@@ -90,11 +121,13 @@ cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *
     cleat_batches *made = cleat_alloc(1, sizeof *made);
     uint32_t *order = cleat_alloc(n_samples, sizeof *order);
     size_t *filled = cleat_alloc(n_buckets + 1, sizeof *filled);
-    if (made) {
-        made->items = cleat_alloc(n_samples, sizeof *made->items); /* never more batches than samples */
+    stretch *whole = cleat_alloc(n_samples, sizeof *whole);
+    if (made) { /* never more windows, nor micro-batches, than samples */
+        made->items = cleat_alloc(n_samples, sizeof *made->items);
+        made->windows = cleat_alloc(n_samples, sizeof *made->windows);
         made->samples = cleat_alloc(n_samples, sizeof *made->samples);
     }
-    if (!made || !order || !filled || !made->items || !made->samples) {
+    if (!made || !order || !filled || !whole || !made->items || !made->windows || !made->samples) {
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for batches of %zu samples", n_samples);
         goto done;
     }
@@ -104,13 +137,15 @@ cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *
         random = cleat_random_stream(draw->seed ^ ORDER_SEED, draw->epoch, 0);
         cleat_random_shuffle(&random, order, (uint32_t)n_samples);
     }
-    cut_batches(made, dataset, order, n_samples, buckets, n_buckets, filled);
-    if (draw) status = shuffle_items(made, &random, error);
+    size_t windows = cut_windows(dataset, order, n_samples, buckets, n_buckets, !draw, filled, made->samples, whole);
+    if (draw) status = shuffle_windows(whole, windows, &random, error);
     if (status != CLEAT_OK) goto done;
+    for (size_t w = 0; w < windows; ++w) cut_window(made, dataset, &whole[w], buckets[whole[w].bucket].batch);
     *batches = made;
     made = NULL;
 done:
     cleat_batches_destroy(made);
+    cleat_free(whole);
     cleat_free(filled);
     cleat_free(order);
     return status;
@@ -119,6 +154,7 @@ done:
 void cleat_batches_destroy(cleat_batches *batches) {
     if (!batches) return;
     cleat_free(batches->items);
+    cleat_free(batches->windows);
     cleat_free(batches->samples);
     cleat_free(batches);
 }
@@ -129,6 +165,16 @@ size_t cleat_batches_count(const cleat_batches *batches) {
 
 const cleat_batch *cleat_batches_get(const cleat_batches *batches, size_t index) {
     return index < batches->count ? &batches->items[index] : NULL;
+}
+
+size_t cleat_batches_windows(const cleat_batches *batches) {
+    return batches->window_count;
+}
+
+bool cleat_batches_window(const cleat_batches *batches, size_t index, cleat_window *window) {
+    if (index >= batches->window_count) return false;
+    *window = batches->windows[index];
+    return true;
 }
 
 /* --- bucket lengths ------------------------------------------------------------------------------------------- */

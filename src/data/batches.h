@@ -7,6 +7,8 @@
 struct cleat_batches {
     cleat_batch *items; /* [count]; their samples point into `samples` */
     size_t count;
+    cleat_window *windows; /* [window_count] */
+    size_t window_count;
     uint32_t *samples; /* [n_samples] */
 };
 

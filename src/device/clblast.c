@@ -2,6 +2,7 @@
 #include "device/device.h"
 
 #include <clblast_c.h>
+#include <stdio.h>
 
 /* The names of CLBlast's own codes; the others are OpenCL's. */
 static const char *clblast_name(CLBlastStatusCode code) {
@@ -28,6 +29,8 @@ static const char *clblast_name(CLBlastStatusCode code) {
         return "CLBlastInsufficientMemoryB";
     case CLBlastInsufficientMemoryC:
         return "CLBlastInsufficientMemoryC";
+    case CLBlastInsufficientMemoryTemp:
+        return "CLBlastInsufficientMemoryTemp";
     case CLBlastInvalidLocalMemUsage:
         return "CLBlastInvalidLocalMemUsage";
     case CLBlastDatabaseError:
@@ -45,18 +48,38 @@ static CLBlastTranspose transpose(bool transposed) {
     return transposed ? CLBlastTransposeYes : CLBlastTransposeNo;
 }
 
-cleat_status cleat_clblast_sgemm(cleat_device *device, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k,
-                                 cl_mem a, int64_t a_offset, int64_t lda, cl_mem b, int64_t b_offset, int64_t ldb,
-                                 float beta, cl_mem c, int64_t c_offset, int64_t ldc, cleat_error *error) {
-    CLBlastStatusCode code =
-        CLBlastSgemm(CLBlastLayoutRowMajor, transpose(trans_a), transpose(trans_b), (size_t)m, (size_t)n, (size_t)k,
-                     1.0f, a, (size_t)a_offset, (size_t)lda, b, (size_t)b_offset, (size_t)ldb, beta, c,
-                     (size_t)c_offset, (size_t)ldc, &device->compute, NULL);
-    if (code == CLBlastSuccess) return CLEAT_OK;
+static cleat_status fail_product(CLBlastStatusCode code, const cleat_clblast_product *p, cleat_error *error) {
+    char what[96];
+    snprintf(what, sizeof what, "CLBlast sgemm of m=%lld n=%lld k=%lld", (long long)p->m, (long long)p->n,
+             (long long)p->k);
     const char *name = clblast_name(code);
-    if (!name)
-        return cleat_cl_fail(error, (cl_int)code, "CLBlast sgemm of m=%lld n=%lld k=%lld", (long long)m, (long long)n,
-                             (long long)k);
-    return cleat_fail(error, CLEAT_ERR_DEVICE, "CLBlast sgemm of m=%lld n=%lld k=%lld: %s (%d)", (long long)m,
-                      (long long)n, (long long)k, name, (int)code);
+    if (!name) return cleat_cl_fail(error, (cl_int)code, "%s", what);
+    return cleat_fail(error, CLEAT_ERR_DEVICE, "%s: %s (%d)", what, name, (int)code);
+}
+
+static size_t lda(const cleat_clblast_product *p) {
+    return (size_t)(p->trans_a ? p->m : p->k);
+}
+static size_t ldb(const cleat_clblast_product *p) {
+    return (size_t)(p->trans_b ? p->k : p->n);
+}
+
+cleat_status cleat_clblast_workspace(cleat_device *device, const cleat_clblast_product *p, int64_t *bytes,
+                                     cleat_error *error) {
+    size_t size = 0;
+    CLBlastStatusCode code =
+        CLBlastSGemmTempBufferSize(CLBlastLayoutRowMajor, transpose(p->trans_a), transpose(p->trans_b), (size_t)p->m,
+                                   (size_t)p->n, (size_t)p->k, (size_t)p->a_offset, lda(p), (size_t)p->b_offset, ldb(p),
+                                   (size_t)p->c_offset, (size_t)p->n, &device->compute, &size);
+    if (code != CLBlastSuccess) return fail_product(code, p, error);
+    *bytes = (int64_t)size;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_clblast_sgemm(cleat_device *device, const cleat_clblast_product *p, cleat_error *error) {
+    CLBlastStatusCode code = CLBlastSgemmWithTempBuffer(
+        CLBlastLayoutRowMajor, transpose(p->trans_a), transpose(p->trans_b), (size_t)p->m, (size_t)p->n, (size_t)p->k,
+        1.0f, p->a, (size_t)p->a_offset, lda(p), p->b, (size_t)p->b_offset, ldb(p), p->beta, p->c, (size_t)p->c_offset,
+        (size_t)p->n, &device->compute, NULL, p->workspace);
+    return code == CLBlastSuccess ? CLEAT_OK : fail_product(code, p, error);
 }

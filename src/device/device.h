@@ -17,6 +17,7 @@ struct cleat_device {
     int64_t allocated, peak;
     uint32_t quirks;
     long fail_buffer; /* tests: the n-th buffer from here on fails (1: the next), 0: none does */
+    long fail_launch; /* tests: the same of kernels that are enqueued */
 };
 
 /* "CL_OUT_OF_RESOURCES" */
@@ -46,9 +47,21 @@ cleat_status cleat_programs_build(cleat_device *device, const cleat_program_key 
  * The caller frees it. */
 cleat_status cleat_kernel_source(const char *file, char **source, cleat_error *error);
 
-/* CLBlast sgemm on the compute queue (clblast.c). Row-major; offsets and leading dimensions in elements. */
-cleat_status cleat_clblast_sgemm(cleat_device *device, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k,
-                                 cl_mem a, int64_t a_offset, int64_t lda, cl_mem b, int64_t b_offset, int64_t ldb,
-                                 float beta, cl_mem c, int64_t c_offset, int64_t ldc, cleat_error *error);
+/* C[m, n] = A B + beta C in f32, row-major and dense (clblast.c). trans_a: A is stored [k, m]; trans_b: B is stored
+ * [n, k]. Offsets in elements. */
+typedef struct cleat_clblast_product {
+    bool trans_a, trans_b;
+    int64_t m, n, k;
+    cl_mem a, b, c;
+    int64_t a_offset, b_offset, c_offset;
+    float beta;
+    cl_mem workspace; /* where copies of A, B and C go; NULL: CLBlast allocates what it needs by itself */
+} cleat_clblast_product;
+
+/* Bytes of workspace that CLBlast, with the parameters it has for this device, needs for the product. */
+cleat_status cleat_clblast_workspace(cleat_device *device, const cleat_clblast_product *product, int64_t *bytes,
+                                     cleat_error *error);
+/* Enqueues the product on the compute queue. */
+cleat_status cleat_clblast_sgemm(cleat_device *device, const cleat_clblast_product *product, cleat_error *error);
 
 #endif

@@ -1,12 +1,9 @@
-/* The kernel sources inside the library, written by tools/embed_kernels.cmake. */
+/* The kernel sources inside the library. */
 #ifndef CLEAT_SRC_EMBEDDED_H
 #define CLEAT_SRC_EMBEDDED_H
 
-typedef struct cleat_embedded {
-    const char *name;   /* "layer_norm.cl" */
-    const char *source; /* zero-terminated */
-} cleat_embedded;
+#include "core/embedded.h"
 
-extern const cleat_embedded cleat_embedded_kernels[]; /* ends with a NULL name */
+extern const cleat_embedded cleat_embedded_kernels[]; /* cl/NAME, in the order of their names; ends with a NULL name */
 
 #endif

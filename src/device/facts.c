@@ -1,11 +1,13 @@
 /* The facts OpenCL itself tells about a device. */
 #include "device/probe.h"
 
+#include "core/kernel_shape.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GPU_WORK_GROUP = 256, GPU_LANES = 4, CPU_WORK_GROUP = 1, CPU_LANES = 16, LEAST_ALIGNMENT = 256 };
+enum { LEAST_ALIGNMENT = 256 };
 
 /* Room for any text a device tells, extension lists included: without memory that could fail, no fact is silently missing. */
 enum { LONGEST_TEXT = 32768 };
@@ -81,9 +83,7 @@ static void choose_shape(cleat_device_facts *facts) {
         cpu = true;
     else if (wanted && wanted[0])
         cleat_log(CLEAT_LOG_WARNING, "CLEAT_DEVICE_SHAPE is '%s': only 'gpu' and 'cpu' mean something", wanted);
-    facts->work_group = cpu ? CPU_WORK_GROUP : GPU_WORK_GROUP;
-    facts->lanes = cpu ? CPU_LANES : GPU_LANES;
-    while (facts->work_group > facts->max_work_group && facts->work_group > 1) facts->work_group /= 2;
+    cleat_kernel_shape(facts, cpu);
 }
 
 static cleat_status check_usable(cl_device_id id, const cleat_device_facts *facts, cleat_error *error) {

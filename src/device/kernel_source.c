@@ -42,7 +42,7 @@ static cleat_status append_line_marker(assembly *out, const char *file, int line
 
 static char *copy_embedded(const char *file) {
     for (const cleat_embedded *kernel = cleat_embedded_kernels; kernel->name; ++kernel)
-        if (strcmp(kernel->name, file) == 0) return cleat_strdup(kernel->source);
+        if (strcmp(kernel->name, file) == 0) return cleat_strdup(kernel->text);
     return NULL;
 }
 

@@ -46,8 +46,9 @@ static cleat_status describe_graph(cleat_exec *exec, cleat_bound *bound, cleat_e
     size_t count = bound->binder.count;
     bound->program = cleat_alloc(count, sizeof *bound->program);
     bound->kernels = cleat_alloc(count, sizeof *bound->kernels);
+    bound->products = cleat_alloc(count, sizeof *bound->products);
     bound->events = cleat_alloc(count, sizeof *bound->events);
-    if (!bound->program || !bound->kernels || !bound->events)
+    if (!bound->program || !bound->kernels || !bound->products || !bound->events)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu kernels", count);
     for (size_t i = 0; i < count && !status; ++i)
         if (bound->binder.launches[i].kind == CLEAT_LAUNCH_KERNEL)
@@ -146,17 +147,98 @@ static cleat_status create_kernel(cleat_exec *exec, cleat_bound *bound, size_t i
     return status ? status : set_arguments(exec, bound, launch, kernel, error);
 }
 
+/* --- CLBlast --- */
+
+/* CLBlast is given sub-buffers: it takes offsets of 32 bits, copies every matrix that does not begin at offset 0, and takes no
+ * offset at all for its workspace. A sub-buffer begins at a multiple of the device's alignment; *offset is how many bytes later
+ * the place begins (a parameter's place in its flat buffer may be anywhere). */
+static cleat_status create_region(const cleat_exec *exec, cleat_place place, int64_t bytes, cl_mem *region,
+                                  int64_t *offset, cleat_error *error) {
+    const cl_mem *slab = slab_of(exec, place);
+    if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no place for it");
+    int64_t before = place.offset % exec->plan->facts.alignment;
+    cl_buffer_region where = {(size_t)(place.offset - before), (size_t)(before + bytes)};
+    cl_int code = CL_SUCCESS;
+    cl_mem created = clCreateSubBuffer(*slab, 0, CL_BUFFER_CREATE_TYPE_REGION, &where, &code);
+    if (code != CL_SUCCESS)
+        return cleat_cl_fail(error, code, "a sub-buffer of %zu bytes at %zu", where.size, where.origin);
+    *region = created;
+    *offset = before;
+    return CLEAT_OK;
+}
+
+/* The `elements` of `tensor` from element `at` on; *offset in elements. */
+static cleat_status create_operand(const cleat_exec *exec, const cleat_bound *bound, const cleat_tensor *tensor,
+                                   int64_t at, int64_t elements, cl_mem *region, int64_t *offset, cleat_error *error) {
+    cleat_place place = cleat_plan_place(exec->plan, bound->layout, tensor);
+    int64_t size = cleat_dtype_size(tensor->dtype), bytes = 0;
+    place.offset += at * size;
+    cleat_status status = create_region(exec, place, elements * size, region, &bytes, error);
+    if (status) return cleat_fail_in(error, status, "'%s'", tensor->name);
+    *offset = bytes / size;
+    return CLEAT_OK;
+}
+
+/* The plan's bound holds for the parameters CLBlast comes with; somebody may have given it others. */
+static cleat_status check_workspace(const cleat_exec *exec, const cleat_clblast_product *product, int64_t planned,
+                                    cleat_error *error) {
+    int64_t needed = 0;
+    cleat_status status = cleat_clblast_workspace(exec->device, product, &needed, error);
+    if (status || needed <= planned) return status;
+    return cleat_fail(error, CLEAT_ERR_DEVICE,
+                      "CLBlast wants %lld bytes of workspace and %lld are planned: its parameters for '%s' have larger "
+                      "tiles than it comes with; remove what overrides them",
+                      (long long)needed, (long long)planned, exec->plan->facts.name);
+}
+
+static cleat_status create_product(const cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
+    const cleat_launch *launch = &bound->binder.launches[i];
+    const cleat_sgemm *g = &launch->sgemm;
+    cleat_clblast_product *p = &bound->products[i];
+    *p = (cleat_clblast_product){
+        .trans_a = g->trans_a, .trans_b = g->trans_b, .m = g->m, .n = g->n, .k = g->k, .beta = g->beta};
+    int64_t none = 0; /* workspaces begin at multiples of the alignment */
+    cleat_status status = create_operand(exec, bound, g->a, g->a_at, g->m * g->k, &p->a, &p->a_offset, error);
+    if (!status) status = create_operand(exec, bound, g->b, g->b_at, g->k * g->n, &p->b, &p->b_offset, error);
+    if (!status) status = create_operand(exec, bound, g->c, g->c_at, g->m * g->n, &p->c, &p->c_offset, error);
+    if (!status) status = check_workspace(exec, p, g->workspace, error);
+    if (!status && g->workspace > 0)
+        status = create_region(exec, bound->layout->workspaces[launch->node->index], g->workspace, &p->workspace, &none,
+                               error);
+    return status;
+}
+
+static void release_product(cleat_clblast_product *product) {
+    cl_mem regions[] = {product->a, product->b, product->c, product->workspace};
+    for (size_t i = 0; i < sizeof regions / sizeof *regions; ++i)
+        if (regions[i]) clReleaseMemObject(regions[i]);
+    *product = (cleat_clblast_product){0};
+}
+
+/* --- graphs --- */
+
+static cleat_status bind_launch(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
+    const cleat_launch *launch = &bound->binder.launches[i];
+    if (launch->kind == CLEAT_LAUNCH_SGEMM) {
+        if (bound->products[i].a) return CLEAT_OK;
+        cleat_status status = create_product(exec, bound, i, error);
+        if (!status) return CLEAT_OK;
+        release_product(&bound->products[i]);
+        return cleat_fail_in(error, status, "CLBlast sgemm of %s", launch->node->name);
+    }
+    if (bound->kernels[i]) return CLEAT_OK;
+    cleat_status status = create_kernel(exec, bound, i, error);
+    if (!status) return CLEAT_OK;
+    if (bound->kernels[i]) clReleaseKernel(bound->kernels[i]);
+    bound->kernels[i] = NULL;
+    return cleat_fail_in(error, status, "kernel '%s' of %s", launch->kernel, launch->node->name);
+}
+
 cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound *bound, cleat_error *error) {
     if (bound->bound) return CLEAT_OK;
     for (size_t i = 0; i < bound->binder.count; ++i) {
-        const cleat_launch *launch = &bound->binder.launches[i];
-        if (launch->kind != CLEAT_LAUNCH_KERNEL || bound->kernels[i]) continue;
-        cleat_status status = create_kernel(exec, bound, i, error);
-        if (status) {
-            if (bound->kernels[i]) clReleaseKernel(bound->kernels[i]);
-            bound->kernels[i] = NULL;
-            return cleat_fail_in(error, status, "kernel '%s' of %s", launch->kernel, launch->node->name);
-        }
+        cleat_status status = bind_launch(exec, bound, i, error);
+        if (status) return status;
     }
     bound->bound = true;
     return CLEAT_OK;
@@ -166,8 +248,10 @@ static void unbind_graph(cleat_bound *bound) {
     for (size_t i = 0; i < bound->binder.count; ++i) {
         if (bound->events && bound->events[i]) clReleaseEvent(bound->events[i]);
         if (bound->kernels && bound->kernels[i]) clReleaseKernel(bound->kernels[i]);
+        if (bound->products) release_product(&bound->products[i]);
     }
     cleat_free(bound->events);
+    cleat_free(bound->products);
     cleat_free(bound->kernels);
     cleat_free(bound->program);
     cleat_free(bound->first);

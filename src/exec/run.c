@@ -22,30 +22,15 @@ static void drop_event(cleat_exec *exec, cleat_bound *bound, size_t i) {
 
 /* --- running --- */
 
-static cleat_status run_sgemm(cleat_exec *exec, const cleat_bound *bound, const cleat_launch *launch,
-                              cleat_error *error) {
-    const cleat_sgemm *g = &launch->sgemm;
-    const cleat_tensor *tensors[3] = {g->a, g->b, g->c};
-    cl_mem slabs[3];
-    int64_t offsets[3];
-    for (int i = 0; i < 3; ++i) {
-        cleat_status status =
-            cleat_exec_place(exec, (size_t)(bound - exec->graphs), tensors[i], &slabs[i], &offsets[i], error);
-        if (status) return status;
-        offsets[i] /= cleat_dtype_size(tensors[i]->dtype);
-    }
-    return cleat_clblast_sgemm(exec->device, g->trans_a, g->trans_b, g->m, g->n, g->k, slabs[0], offsets[0],
-                               g->trans_a ? g->m : g->k, slabs[1], offsets[1], g->trans_b ? g->k : g->n, g->beta,
-                               slabs[2], offsets[2], g->n, error);
-}
-
 static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
     const cleat_launch *launch = &bound->binder.launches[i];
     if (launch->kind == CLEAT_LAUNCH_SGEMM) {
-        cleat_status status = run_sgemm(exec, bound, launch, error);
+        cleat_status status = cleat_clblast_sgemm(exec->device, &bound->products[i], error);
         return status ? cleat_fail_in(error, status, "%s", launch->node->name) : CLEAT_OK;
     }
     drop_event(exec, bound, i);
+    if (exec->device->fail_launch > 0 && --exec->device->fail_launch == 0)
+        return fail_kernel(launch, CL_MEM_OBJECT_ALLOCATION_FAILURE, error);
     cl_int code = clEnqueueNDRangeKernel(exec->device->compute, bound->kernels[i], (cl_uint)launch->dims, NULL,
                                          launch->global, launch->local, 0, NULL, &bound->events[i]);
     if (code == CL_SUCCESS) return CLEAT_OK;

@@ -1,4 +1,4 @@
-/* Choosing length buckets, and sizing their batches. */
+/* Choosing length buckets, and sizing their windows and micro-batches. */
 #include "fit/buckets.h"
 
 enum { AUTO_BUCKETS = 6, BUCKET_MULTIPLE = 8 };
@@ -28,10 +28,23 @@ cleat_status cleat_lengths_choose(const cleat_profile *profile, const cleat_data
     return CLEAT_OK;
 }
 
-void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t batch, cleat_bucket *buckets) {
+static int64_t divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+int64_t cleat_bucket_split(int64_t window, int64_t most) {
+    return divide_up(window, divide_up(window, most));
+}
+
+void cleat_lengths_windows(const cleat_lengths *lengths, int64_t effective, cleat_bucket *buckets) {
     for (size_t i = 0; i < lengths->count; ++i) {
-        int64_t samples = lengths->samples[i] > 0 ? lengths->samples[i] : 1;
-        int64_t batches = (samples + batch - 1) / batch;
-        buckets[i] = (cleat_bucket){.length = lengths->lengths[i], .batch = (samples + batches - 1) / batches};
+        int64_t window = cleat_bucket_split(lengths->samples[i] > 0 ? lengths->samples[i] : 1, effective);
+        buckets[i] = (cleat_bucket){.length = lengths->lengths[i], .window = window, .batch = window};
     }
+}
+
+void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t effective, int64_t most, cleat_bucket *buckets) {
+    cleat_lengths_windows(lengths, effective, buckets);
+    for (size_t i = 0; i < lengths->count && most > 0; ++i)
+        buckets[i].batch = cleat_bucket_split(buckets[i].window, most);
 }

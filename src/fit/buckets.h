@@ -1,4 +1,4 @@
-/* Length buckets: the padded lengths a run uses, and how many slots a batch of each has. */
+/* Length buckets: the padded lengths a run uses, and how many samples a window and a micro-batch of each has. */
 #ifndef CLEAT_SRC_FIT_BUCKETS_H
 #define CLEAT_SRC_FIT_BUCKETS_H
 
@@ -16,8 +16,15 @@ typedef struct cleat_lengths {
 cleat_status cleat_lengths_choose(const cleat_profile *profile, const cleat_dataset *dataset, const uint32_t *samples,
                                   size_t n_samples, cleat_lengths *chosen, cleat_error *error);
 
-/* At most `batch` slots a bucket, and no more than spreading its samples evenly over its batches needs: 5 chains of 400 residues are a
- * batch of 5, not 16 slots of which 11 are padding. buckets [lengths->count]. */
-void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t batch, cleat_bucket *buckets);
+/* The windows of an effective batch: of each bucket at most `effective` samples, spread evenly, so that 50 samples at
+ * 48 a step are two windows of 25. They do not depend on a card. buckets [lengths->count], `batch` the whole window. */
+void cleat_lengths_windows(const cleat_lengths *lengths, int64_t effective, cleat_bucket *buckets);
+
+/* The size of even micro-batches of at most `most` (>= 1) samples: a window of 25 with at most 8 at a time is 4 of them,
+ * of 7 slots. */
+int64_t cleat_bucket_split(int64_t window, int64_t most);
+
+/* The same windows in micro-batches of at most `most` samples; 0: whole. */
+void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t effective, int64_t most, cleat_bucket *buckets);
 
 #endif

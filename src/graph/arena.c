@@ -73,13 +73,13 @@ static int32_t count_times(const cleat_block *blocks, size_t count) {
     return times;
 }
 
-/* live [times + 1], zeroed: bytes in use at each time. */
-static void sum_live(const cleat_block *blocks, size_t count, int64_t alignment, int32_t times, int64_t *live) {
+void cleat_arena_live(const cleat_block *blocks, size_t count, int64_t alignment, int32_t times, int64_t *live) {
+    memset(live, 0, (size_t)times * sizeof *live);
     for (size_t i = 0; i < count; ++i) {
         if (blocks[i].bytes == 0) continue;
         int64_t size = cleat_align_up(blocks[i].bytes, alignment);
         live[blocks[i].first] += size;
-        live[blocks[i].last + 1] -= size;
+        if (blocks[i].last + 1 < times) live[blocks[i].last + 1] -= size;
     }
     for (int32_t t = 1; t < times; ++t) live[t] += live[t - 1];
 }
@@ -96,7 +96,7 @@ cleat_status cleat_arena_bound(const cleat_block *blocks, size_t count, int64_t 
     int32_t times = count_times(blocks, count);
     int64_t *live = cleat_alloc((size_t)times + 1, sizeof *live);
     if (!live) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %d times of a memory plan", times);
-    sum_live(blocks, count, alignment, times, live);
+    cleat_arena_live(blocks, count, alignment, times, live);
     int32_t peak = peak_time(live, times);
     *bytes = live[peak];
     if (time) *time = peak;
@@ -363,7 +363,7 @@ static cleat_status size_slabs(search *s, const cleat_arena *arena, size_t count
 }
 
 static void search_start(search *s, const cleat_arena *arena, size_t count, int64_t alignment) {
-    sum_live(s->blocks, count, alignment, s->times, s->live);
+    cleat_arena_live(s->blocks, count, alignment, s->times, s->live);
     s->goal = s->live[peak_time(s->live, s->times)];
     if (s->goal < cleat_arena_bytes(arena)) s->goal = cleat_arena_bytes(arena);
     for (size_t i = 0; i < arena->count; ++i) s->given[i] = arena->slabs[i];

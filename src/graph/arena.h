@@ -24,6 +24,9 @@ int64_t cleat_arena_bytes(const cleat_arena *arena);
 /* `bytes` rounded up to a multiple of `alignment` (> 0). */
 int64_t cleat_align_up(int64_t bytes, int64_t alignment);
 
+/* live [times]: bytes (aligned sizes) in use at each time; every block ends before `times`. */
+void cleat_arena_live(const cleat_block *blocks, size_t count, int64_t alignment, int32_t times, int64_t *live);
+
 /* The least any layout of `blocks` [count] needs: the largest sum of aligned sizes that are live at once;
  * *time (may be NULL) is the first time at which that is reached. */
 cleat_status cleat_arena_bound(const cleat_block *blocks, size_t count, int64_t alignment, int64_t *bytes,

@@ -1,7 +1,9 @@
-/* Reverse-mode differentiation: walks the forward nodes backwards and lets each op emit its gradient nodes. */
+/* Reverse-mode differentiation: walks the forward nodes backwards and lets each op emit its gradient nodes. Which
+ * of them are computed again first: recompute.c. */
 #include "graph/graph.h"
 
 #include "core/memory.h"
+#include "graph/recompute.h"
 
 #include <string.h>
 
@@ -14,6 +16,15 @@ static bool arriving(const cleat_graph *graph, const cleat_node *node, cleat_ten
         any = any || dout[i];
     }
     return any;
+}
+
+static void differentiate(cleat_graph *graph, const cleat_node *node) {
+    cleat_tensor *dout[CLEAT_MAX_OUT] = {NULL};
+    if (!node->op->backward || !arriving(graph, node, dout)) return;
+    size_t scope = strlen(node->name) - strlen(node->op->name);
+    cleat_scope(graph, "%.*s", (int)scope, node->name);
+    cleat_node at_hand = cleat_node_at_hand(node);
+    node->op->backward(graph, &at_hand, dout);
 }
 
 void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_tensor *const *douts, int n) {
@@ -37,13 +48,10 @@ void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_te
         cleat_set_gradient(graph, outs[i], douts[i]);
     }
     for (size_t i = graph->forward_nodes; i-- > 0 && graph->error.status == CLEAT_OK;) {
-        cleat_node *node = graph->nodes[i];
-        cleat_tensor *dout[CLEAT_MAX_OUT] = {NULL};
-        if (!node->op->backward || !arriving(graph, node, dout)) continue;
-        size_t scope = strlen(node->name) - strlen(node->op->name);
-        cleat_scope(graph, "%.*s", (int)scope, node->name);
-        node->op->backward(graph, node, dout);
+        cleat_recompute_group(graph, i + 1);
+        differentiate(graph, graph->nodes[i]);
     }
+    cleat_recompute_prune(graph);
     cleat_scope(graph, NULL);
 }
 

@@ -24,6 +24,7 @@ void cleat_graph_destroy(cleat_graph *graph) {
     cleat_free(graph->nodes);
     cleat_free(graph->tensors);
     cleat_free(graph->gradients);
+    cleat_free(graph->marks);
     cleat_free(graph);
 }
 
@@ -228,9 +229,41 @@ cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr,
     return node;
 }
 
+static void name_again(char *name, const char *original) {
+    snprintf(name, CLEAT_NAME, "%.55s (again)", original);
+}
+
+static cleat_tensor *add_tensor_again(cleat_graph *graph, cleat_node *producer, cleat_tensor *original) {
+    char name[CLEAT_NAME];
+    name_again(name, original->name);
+    cleat_tensor *copy = add_tensor(graph, original->role, name, original->dtype, original->rank, original->shape);
+    if (!copy) return NULL;
+    copy->producer = producer;
+    copy->base = cleat_at_hand(original->base);
+    copy->needs_grad = original->needs_grad;
+    copy->original = original;
+    original->again = copy;
+    return copy;
+}
+
+cleat_node *cleat_emit_again(cleat_graph *graph, const cleat_node *node) {
+    cleat_node *copy = add_node(graph, node->op, node->attr, sizeof node->attr);
+    if (!copy) return NULL;
+    name_again(copy->name, node->name);
+    copy->recomputed = true;
+    copy->n_in = node->n_in;
+    copy->n_out = node->n_out;
+    for (int i = 0; i < node->n_in; ++i) copy->in[i] = cleat_at_hand(node->in[i]);
+    for (int i = 0; i < node->n_out; ++i)
+        if (node->out[i]) copy->out[i] = add_tensor_again(graph, copy, node->out[i]);
+    return graph->error.status == CLEAT_OK ? copy : NULL;
+}
+
 /* --- gradients: what autodiff and the ops' backward functions use --------------------------------------------- */
 
+/* A copy has its original's. */
 static cleat_tensor **gradient_slot(const cleat_graph *graph, const cleat_tensor *tensor) {
+    if (tensor->original) tensor = tensor->original;
     bool persistent = tensor->role != CLEAT_ROLE_ACTIVATION && tensor->role != CLEAT_ROLE_INPUT;
     if (persistent || (size_t)tensor->index >= graph->gradient_count) return NULL;
     return &graph->gradients[tensor->index];
@@ -262,7 +295,7 @@ cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void 
             continue;
         }
         char name[CLEAT_NAME];
-        snprintf(name, sizeof name, "d%.62s", target->name);
+        snprintf(name, sizeof name, "d%.62s", target->original ? target->original->name : target->name);
         cleat_tensor *gradient =
             add_tensor(graph, CLEAT_ROLE_ACTIVATION, name, target->dtype, target->rank, target->shape);
         cleat_tensor **slot = gradient_slot(graph, target);

@@ -24,13 +24,15 @@ struct cleat_tensor {
     int rank;
     int64_t shape[CLEAT_MAX_RANK];
     cleat_role role;
-    int index;            /* in its graph, or in its list of the store */
-    cleat_node *producer; /* NULL for inputs and persistent tensors */
-    cleat_tensor *base;   /* a reshape: these bytes are base's (base->base is NULL) */
-    int64_t flat_offset;  /* parameter, gradient, moment: its first element in the flat buffer */
-    cleat_init init;      /* parameter */
-    bool needs_grad;      /* depends on a parameter, or asked for */
-    bool keep;            /* the host reads it after the run */
+    int index;              /* in its graph, or in its list of the store */
+    cleat_node *producer;   /* NULL for inputs and persistent tensors */
+    cleat_tensor *base;     /* a reshape: these bytes are base's (base->base is NULL) */
+    cleat_tensor *original; /* of a copy that recompute.c made: the tensor it repeats; they share one gradient */
+    cleat_tensor *again;    /* the copy of this tensor that the backward part reads; NULL: the tensor itself */
+    int64_t flat_offset;    /* parameter, gradient, moment: its first element in the flat buffer */
+    cleat_init init;        /* parameter */
+    bool needs_grad;        /* depends on a parameter, or asked for */
+    bool keep;              /* the host reads it after the run */
 };
 
 enum { CLEAT_MAX_IN = 10, CLEAT_MAX_OUT = 4, CLEAT_ATTR_BYTES = 64 };
@@ -40,7 +42,8 @@ struct cleat_node {
     const cleat_op *op;
     char name[CLEAT_NAME]; /* path of the layer that asked for it: "blocks.0.att/attention" */
     cleat_graph *graph;
-    int index; /* place in execution order */
+    int index;       /* place in execution order */
+    bool recomputed; /* repeats a forward node for the backward part (recompute.h) */
     int n_in, n_out;
     cleat_tensor *in[CLEAT_MAX_IN];
     cleat_tensor *out[CLEAT_MAX_OUT];
@@ -73,7 +76,8 @@ struct cleat_op {
      * (emitted by cleat_emit_grads) the outputs already have theirs, and infer only checks. */
     cleat_status (*infer)(cleat_node *node, cleat_error *error);
     /* Emits the nodes that compute the inputs' gradients from dout [n_out] (entries NULL where no gradient
-     * arrives; dout[0] of a called backward is never NULL). NULL when the op has no gradient. */
+     * arrives; dout[0] of a called backward is never NULL). `node` lives for the call only; its tensors are
+     * those that hold the values by then (recompute.h). NULL when the op has no gradient. */
     void (*backward)(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout);
     cleat_cost (*cost)(const cleat_node *node);
     const cleat_variant *variants; /* [..], ends with a NULL name; NULL for a reshape: no launch at all */
@@ -81,6 +85,9 @@ struct cleat_op {
      * kernels must then read each element of in[i] before they write the same element of out[0], in the same
      * work-item. */
     uint32_t share;
+    /* Bytes of results that a composition of plain operations would store for backward, and that this op's
+     * kernels never write (a fused attention: the probabilities). NULL: none. */
+    int64_t (*fused_bytes)(const cleat_node *node);
 };
 
 struct cleat_store {
@@ -102,6 +109,9 @@ struct cleat_graph {
     cleat_tensor **gradients; /* [tensor_count at cleat_backward], gradient of tensors[i] */
     size_t gradient_count;
     size_t forward_nodes; /* nodes before cleat_backward; node_count without a backward part */
+    int recompute;        /* segments in a group that is computed again; 0: none is (recompute.h) */
+    size_t *marks;        /* [mark_count] rising: index of the node before which a segment begins or the last ends */
+    size_t mark_count, mark_capacity;
     char scope[CLEAT_NAME];
     cleat_error error;
 };
@@ -142,6 +152,15 @@ bool cleat_wants_grad(const cleat_tensor *x);
 /* The addend of output i of a gradient node emitted with n_in own inputs; NULL where it overwrites. */
 static inline cleat_tensor *cleat_addend(const cleat_node *node, int n_in, int i) {
     return node->in[n_in + i];
+}
+
+/* Appends a copy of the forward node `node`: same op, attributes and inputs, but for inputs that were copied
+ * before. Its outputs, named "NAME (again)", become the `again` of node's. For recompute.c. */
+cleat_node *cleat_emit_again(cleat_graph *graph, const cleat_node *node);
+
+/* Who holds the value of `tensor` for nodes that are emitted from here on; NULL for NULL. */
+static inline cleat_tensor *cleat_at_hand(cleat_tensor *tensor) {
+    return tensor && tensor->again ? tensor->again : tensor;
 }
 
 /* cleat_backward from any tensors: douts[i] is the gradient that arrives at outs[i], same shape and dtype. */

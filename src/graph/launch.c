@@ -123,3 +123,14 @@ void cleat_launch_sgemm(cleat_binder *binder, const cleat_node *node, const clea
     cleat_launch *launch = begin(binder, CLEAT_LAUNCH_SGEMM, node);
     if (launch) launch->sgemm = *sgemm;
 }
+
+/* CLBlast's large products run over copies of A, B and C that are padded to whole tiles: MWG x NWG elements of C, KWG *
+ * KREG deep. Its tuner tries tiles of up to 128 x 128 x 32, and its database holds no larger ones. Which of the three it
+ * copies depends on the kernel it has chosen and on what is stored transposed; its small products copy none. */
+int64_t cleat_sgemm_workspace(int64_t m, int64_t n, int64_t k) {
+    enum { TILE = 128, DEPTH = 32, FLOAT_BYTES = 4 };
+    m = (m + TILE - 1) / TILE * TILE;
+    n = (n + TILE - 1) / TILE * TILE;
+    k = (k + DEPTH - 1) / DEPTH * DEPTH;
+    return (m * k + n * k + m * n) * FLOAT_BYTES;
+}

@@ -24,13 +24,18 @@ typedef struct cleat_arg {
 typedef enum cleat_launch_kind { CLEAT_LAUNCH_KERNEL, CLEAT_LAUNCH_SGEMM } cleat_launch_kind;
 
 /* CLBlast: C[m, n] = A B + beta C in f32, row-major; trans_a: A is stored [k, m]; trans_b: B is stored [n,
- * k]. */
+ * k]. Its copies of A, B and C go to the first `workspace` bytes of the node's workspace. */
 typedef struct cleat_sgemm {
     const cleat_tensor *a, *b, *c;
+    int64_t a_at, b_at, c_at; /* elements into the tensors where the matrices begin */
     int64_t m, n, k;
     bool trans_a, trans_b;
     float beta;
+    int64_t workspace; /* cleat_sgemm_workspace */
 } cleat_sgemm;
+
+/* An upper bound of the bytes CLBlast needs besides A, B and C, whatever parameters it has been tuned to for a device. */
+int64_t cleat_sgemm_workspace(int64_t m, int64_t n, int64_t k);
 
 typedef struct cleat_launch {
     cleat_launch_kind kind;

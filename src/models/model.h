@@ -29,7 +29,7 @@ typedef struct cleat_model_class {
                               cleat_error *error);
     void (*build)(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built);
-    void (*scale)(const cleat_model *model, const cleat_host_batch *batch, int64_t window_samples, float *scale);
+    void (*scale)(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window, float *scale);
     cleat_status (*measure)(const cleat_model *model, const cleat_host_batch *batch, const float *output, double *sums,
                             double *counts, cleat_error *error);
     cleat_status (*write)(const cleat_model *model, const cleat_prediction *predictions, size_t count,

@@ -85,8 +85,9 @@ void cleat_model_build(const cleat_model *model, cleat_graph *graph, cleat_mode 
     model->type->build(model, graph, mode, batch, length, built);
 }
 
-void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch, int64_t window_samples, float *scale) {
-    model->type->scale(model, batch, window_samples, scale);
+void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window,
+                       float *scale) {
+    model->type->scale(model, batch, window, scale);
 }
 
 cleat_status cleat_model_measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,

@@ -69,14 +69,14 @@ static void weights_of(const cleat_model *model, double weights[N_TERMS]) {
 /* Fields of the dataset, by index. */
 enum { TOKENS, LENGTHS, COORDS, MASK, PARTNER };
 
-/* Empty slots weigh nothing. */
-static void scale(const cleat_model *model, const cleat_host_batch *batch, int64_t window_samples, float *values) {
+/* A mean over chains; empty slots weigh nothing. */
+static void scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window, float *values) {
     double weights[N_TERMS];
     const int32_t *lengths = batch->fields[LENGTHS];
     weights_of(model, weights);
     for (int k = 0; k < N_TERMS; ++k)
         for (int64_t b = 0; b < batch->batch; ++b)
-            values[k * batch->batch + b] = lengths[b] > 0 ? (float)(weights[k] / (double)window_samples) : 0.0f;
+            values[k * batch->batch + b] = lengths[b] > 0 ? (float)(weights[k] / (double)window->samples) : 0.0f;
 }
 
 /* What the head gives: a trace, and the residues' frames where it has them. */

@@ -2,6 +2,7 @@
 #include "nn/transformer.h"
 
 #include "graph/graph.h"
+#include "graph/recompute.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -81,6 +82,10 @@ static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, c
 
 cleat_tensor *cleat_nn_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
                                const cleat_transformer *shape) {
-    for (int64_t layer = 0; layer < shape->layers; ++layer) x = block(graph, layer, x, lengths, rng, shape);
+    for (int64_t layer = 0; layer < shape->layers; ++layer) {
+        cleat_segment(graph);
+        x = block(graph, layer, x, lengths, rng, shape);
+    }
+    cleat_segment(graph);
     return cleat_nn_layer_norm(graph, "norm", x);
 }

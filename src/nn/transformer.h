@@ -30,6 +30,7 @@ cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_t
 
 /* Pre-norm blocks blocks.0 ... (Xiong et al. 2020): x += out(attention(n1(x))); x += f2(gelu(f1(n2(x))));
  * then the final norm. Dropout after embedding's sum is the caller's; inside, before each residual addition.
+ * Each block is a segment that may be computed again (graph/recompute.h).
  * rng may be NULL when dropout is 0. x [B, L, D], lengths i32 [B] or NULL -> [B, L, D] */
 cleat_tensor *cleat_nn_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
                                const cleat_transformer *shape);

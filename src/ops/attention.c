@@ -300,11 +300,13 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 }
 
 /* Every pair of a query and a key costs so many multiply-adds an element of a head: 2 forward; 5 backward, one of
- * them again. */
+ * them again. And an exponential a head. */
 static cleat_cost cost_of(const cleat_node *node, int products) {
+    enum { EXPONENTIAL = 20 };
     problem p = problem_of(node);
     cleat_cost cost = cleat_elementwise_cost(node, 0);
-    cost.flops = 2.0 * products * (double)p.batch * (double)p.length * (double)p.length * (double)p.width;
+    double pairs = (double)p.batch * (double)p.length * (double)p.length;
+    cost.flops = pairs * (2.0 * products * (double)p.width + EXPONENTIAL * (double)p.heads);
     return cost;
 }
 
@@ -355,8 +357,18 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 1, CLEAT_F32, 3, lse_shape, error);
 }
 
-static const cleat_op attention = {
-    .name = "attention", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+/* The probabilities: T [B, H, L, L]. */
+static int64_t fused_bytes(const cleat_node *node) {
+    problem p = problem_of(node);
+    return p.batch * p.heads * p.length * p.length * cleat_dtype_size(p.qkv->dtype);
+}
+
+static const cleat_op attention = {.name = "attention",
+                                   .infer = infer,
+                                   .backward = backward,
+                                   .cost = cost,
+                                   .variants = variants,
+                                   .fused_bytes = fused_bytes};
 
 cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads) {
     if (!qkv) return NULL;

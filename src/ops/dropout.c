@@ -19,8 +19,14 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error) : status;
 }
 
+/* Philox counters, of four elements each, that a sample of x [B, ...] uses up. */
+static int64_t counters_per_sample(const cleat_tensor *x) {
+    int64_t samples = x->rank > 0 ? x->shape[0] : 1;
+    return (cleat_tensor_elements(x) / samples + 3) / 4;
+}
+
 static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 30);
+    return cleat_elementwise_cost(node, 140);
 }
 
 /* in = {x or dy, rng, addend (backward)}, out = {y or dx} */
@@ -38,6 +44,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     cleat_launch_i32(binder, (int32_t)attr->stream);
     cleat_launch_i32(binder, (int32_t)(uint32_t)threshold);
     cleat_launch_f32(binder, (float)(1.0 / (1.0 - (double)attr->rate)));
+    cleat_launch_i64(binder, counters_per_sample(node->out[0]));
     cleat_launch_i64(binder, elements);
     cleat_launch_items(binder, (elements + chunk - 1) / chunk);
     return CLEAT_OK;

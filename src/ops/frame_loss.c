@@ -44,6 +44,11 @@ static cleat_cost cost(const cleat_node *node) {
     return (cleat_cost){.flops = rows * (double)x->shape[1] * 100.0, .bytes = rows * PLANES * 8};
 }
 
+static cleat_cost cost_grad(const cleat_node *node) {
+    cleat_cost forward = cost(node);
+    return (cleat_cost){.flops = 3 * forward.flops, .bytes = forward.bytes};
+}
+
 static int64_t planes_bytes(const cleat_node *node) {
     return cleat_trace_planes_bytes(node->in[X], PLANES);
 }
@@ -108,7 +113,7 @@ static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace
 static const cleat_variant grad_variants[] = {{.name = "rows", .workspace = workspace_grad, .bind = bind_grad}, {0}};
 
 static const cleat_op frame_loss_grad = {
-    .name = "frame_loss_grad", .cost = cost, .variants = grad_variants, .share = 1u << GRAD_IN};
+    .name = "frame_loss_grad", .cost = cost_grad, .variants = grad_variants, .share = 1u << GRAD_IN};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *in[GRAD_IN];

@@ -6,9 +6,10 @@ enum {
     FLOAT_BYTES = 4,
     SPLIT_DEPTH_MIN = 512, /* a part of a split k range is not shorter */
     SPLITS_MAX = 64,
-    NARROW_COLUMNS = 16,    /* so many columns and fewer go to the narrow kernel */
-    NARROW_ROWS = 32,       /* rows a work-item of it */
-    CLBLAST_EXTENT_MIN = 32 /* below, its padding costs more than it gains */
+    NARROW_COLUMNS = 16,     /* so many columns and fewer go to the narrow kernel */
+    NARROW_ROWS = 32,        /* rows a work-item of it */
+    CLBLAST_EXTENT_MIN = 32, /* below, its padding costs more than it gains */
+    CLBLAST_ROWS = 16384     /* rows of a batch it gets at once: it copies them */
 };
 
 static int64_t divide_up(int64_t a, int64_t b) {
@@ -133,14 +134,60 @@ static cleat_status bind_sums_plain(const cleat_node *node, const cleat_device_f
 
 /* --- CLBlast -------------------------------------------------------------------------------------------------- */
 
+/* The rows of the batch, the m of A or the k of A transposed, go to CLBlast in equal pieces, so that its copies of them do not grow
+ * with the batch. Pieces of whole tiles begin where a copy may be spared. */
+static split split_rows(const cleat_product *p) {
+    int64_t rows = p->trans_a ? p->k : p->m;
+    int64_t depth = round_up(divide_up(rows, divide_up(rows, CLBLAST_ROWS)), 128);
+    return (split){depth, divide_up(rows, depth)};
+}
+
+/* Piece `i` of the product. `workspace` holds for every piece: the last one is the smallest. */
+static cleat_sgemm piece(const cleat_product *p, int64_t i) {
+    split s = split_rows(p);
+    int64_t begin = i * s.depth, rows = least(s.depth, (p->trans_a ? p->k : p->m) - begin);
+    cleat_sgemm g = {.a = p->a,
+                     .b = p->b,
+                     .c = p->c,
+                     .m = p->m,
+                     .n = p->n,
+                     .k = p->k,
+                     .trans_a = p->trans_a,
+                     .trans_b = p->trans_b,
+                     .beta = p->bias || p->addend ? 1.0f : 0.0f};
+    if (p->trans_a) { /* a part of the sum: A [k, m], B [k, n] */
+        g.k = rows;
+        g.a_at = begin * p->m;
+        g.b_at = begin * p->n;
+        if (i > 0) g.beta = 1.0f;
+    } else { /* some rows of C */
+        g.m = rows;
+        g.a_at = begin * p->k;
+        g.c_at = begin * p->n;
+    }
+    g.workspace = cleat_sgemm_workspace(g.m, g.n, g.k);
+    return g;
+}
+
+/* The sums come after the product, and may use the same bytes. */
+static int64_t clblast_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_product p = cleat_linear_product(node);
+    int64_t product = piece(&p, 0).workspace, sums = sums_workspace(node, facts);
+    return product > sums ? product : sums;
+}
+
 static const char *refuse_clblast(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_product p = cleat_linear_product(node);
     if (facts->work_group == 1) return "CLBlast's parameters for CPUs are slower than register tiles";
     if (p.c->dtype != CLEAT_F32) return "CLBlast's half precision product sums in half";
     if (least(p.m, least(p.n, p.k)) < CLBLAST_EXTENT_MIN) return "too small for CLBlast";
+    if (p.trans_a && p.trans_b) return "no op needs both transposed";
     int64_t tiles = divide_up(p.m, 64) * divide_up(p.n, 64);
     if (p.k >= 2 * SPLIT_DEPTH_MIN && tiles < units(facts))
         return "too few tiles to fill the device, and CLBlast does not split k";
+    int64_t workspace = clblast_workspace(node, facts);
+    if (workspace / FLOAT_BYTES > INT32_MAX) return "CLBlast counts elements with 32 bits";
+    if (workspace > facts->max_allocation) return "CLBlast's copies of the matrices exceed the largest buffer";
     return NULL;
 }
 
@@ -158,16 +205,10 @@ static cleat_status bind_clblast(const cleat_node *node, const cleat_device_fact
         cleat_launch_i32(binder, (int32_t)p.n);
         cleat_launch_items(binder, p.m * divide_up(p.n, facts->lanes));
     }
-    cleat_launch_sgemm(binder, node,
-                       &(cleat_sgemm){.a = p.a,
-                                      .b = p.b,
-                                      .c = p.c,
-                                      .m = p.m,
-                                      .n = p.n,
-                                      .k = p.k,
-                                      .trans_a = p.trans_a,
-                                      .trans_b = p.trans_b,
-                                      .beta = p.bias || p.addend ? 1.0f : 0.0f});
+    for (int64_t i = 0; i < split_rows(&p).count; ++i) {
+        cleat_sgemm sgemm = piece(&p, i);
+        cleat_launch_sgemm(binder, node, &sgemm);
+    }
     if (p.sums) launch_sums(binder, node, &p, 0);
     return CLEAT_OK;
 }
@@ -358,7 +399,7 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
 }
 
 const cleat_variant cleat_linear_variants[] = {
-    {.name = "clblast", .refuse = refuse_clblast, .workspace = sums_workspace, .bind = bind_clblast},
+    {.name = "clblast", .refuse = refuse_clblast, .workspace = clblast_workspace, .bind = bind_clblast},
     {.name = "groups", .refuse = refuse_groups, .workspace = groups_workspace, .bind = bind_groups},
     {.name = "narrow", .refuse = refuse_narrow, .bind = bind_narrow},
     {.name = "lanes", .refuse = refuse_lanes, .workspace = lanes_workspace, .bind = bind_lanes},

@@ -7,13 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
+cleat_record cleat_profile_record(const cleat_profile *profile) {
+    return (cleat_record){&cleat_profile_schema, (cleat_profile *)profile, profile->origins};
+}
+
 cleat_status cleat_profile_create(cleat_profile **profile, cleat_error *error) {
     cleat_profile *made = cleat_alloc(1, sizeof *made);
+    cleat_record record = {0};
     cleat_status status = CLEAT_OK;
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory making a profile");
-    status = cleat_origins_create(made, error);
-    for (const cleat_key *key = cleat_keys; key->name && status == CLEAT_OK; ++key)
-        status = cleat_value_parse(key, key->initial, "default", made, error);
+    status = cleat_record_open(&cleat_profile_schema, made, &record, error);
+    made->origins = record.places;
     if (status != CLEAT_OK) {
         cleat_profile_destroy(made);
         return status;
@@ -24,8 +28,25 @@ cleat_status cleat_profile_create(cleat_profile **profile, cleat_error *error) {
 
 void cleat_profile_destroy(cleat_profile *profile) {
     if (!profile) return;
-    cleat_origins_destroy(profile);
+    cleat_record record = cleat_profile_record(profile);
+    cleat_record_close(&record);
     cleat_free(profile);
+}
+
+cleat_status cleat_profile_read_text(cleat_profile *profile, const char *name, const char *text, size_t size,
+                                     cleat_error *error) {
+    cleat_record record = cleat_profile_record(profile);
+    return cleat_record_read_text(&record, name, text, size, error);
+}
+
+cleat_status cleat_profile_read(cleat_profile *profile, const char *path, cleat_error *error) {
+    char *text;
+    size_t size;
+    cleat_status status = cleat_file_read(path, &text, &size, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_profile_read_text(profile, path, text, size, error);
+    cleat_free(text);
+    return status;
 }
 
 cleat_status cleat_profile_load(const char *path, const char *const *assignments, size_t count, cleat_profile **profile,
@@ -61,51 +82,13 @@ cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, c
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "profiles have no key %.100s", name);
 }
 
-/* --- dump ----------------------------------------------------------------------------------------------------- */
-
-static bool joins_safely(char c) {
-    return c == '/' || c == '_' || c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-           (c >= 'A' && c <= 'Z');
-}
-
-/* A long value over several lines, each but the last ending in a backslash. A piece must not begin like a
- * comment, nor begin or end in a blank. */
-static void add_long_value(const char *value, cleat_text *text) {
-    enum { PIECE = 120 };
-    while (strlen(value) > PIECE) {
-        size_t size = PIECE;
-        while (size > 1 && !(joins_safely(value[size - 1]) && joins_safely(value[size]))) --size;
-        if (size == 1) size = PIECE;
-        cleat_text_add(text, "%.*s\\\n  ", (int)size, value);
-        value += size;
-    }
-    cleat_text_add(text, "%s\n", value);
-}
-
-static void add_assignment(const cleat_key *key, const cleat_profile *profile, cleat_text *text) {
-    cleat_text value = {0};
-    cleat_value_print(key, profile, &value);
-    cleat_text_add(text, "%s = ", key->name);
-    add_long_value(value.data ? value.data : "", text);
-    text->failed |= value.failed;
-    cleat_text_free(&value);
-}
-
-static void add_section(const cleat_section *section, cleat_text *text) {
-    cleat_text_add(text, "\n[%s] ; %s\n", section->name, section->help);
-}
+/* --- texts ---------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_profile_dump(const cleat_profile *profile, char **text, cleat_error *error) {
     cleat_text dump = {0};
+    cleat_record record = cleat_profile_record(profile);
     cleat_text_add(&dump, "# Every setting of a cleat run. Loading this file gives the same run.\n");
-    for (const cleat_section *section = cleat_sections; section->name; ++section) {
-        add_section(section, &dump);
-        for (const cleat_key *key = cleat_keys; key->name; ++key) {
-            if (strcmp(key->section, section->name) != 0) continue;
-            cleat_text_add(&dump, "# %s\n", key->help);
-            add_assignment(key, profile, &dump);
-        }
-    }
+    cleat_record_dump(&record, &dump);
     return cleat_text_take(&dump, text, error);
 }
 
@@ -121,15 +104,7 @@ cleat_status cleat_profile_write(const cleat_profile *profile, const char *path,
 cleat_status cleat_profile_help(char **text, cleat_error *error) {
     cleat_text help = {0};
     cleat_text_add(&help, "A profile is an INI file. Its keys, with their defaults:\n");
-    for (const cleat_section *section = cleat_sections; section->name; ++section) {
-        add_section(section, &help);
-        for (const cleat_key *key = cleat_keys; key->name; ++key) {
-            if (strcmp(key->section, section->name) != 0) continue;
-            cleat_text_add(&help, "  %s = %s\n      %s\n      Takes ", key->name, key->initial, key->help);
-            cleat_value_allowed(key, &help);
-            cleat_text_add(&help, ".\n");
-        }
-    }
+    cleat_schema_help(&cleat_profile_schema, &help);
     return cleat_text_take(&help, text, error);
 }
 

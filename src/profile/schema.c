@@ -1,7 +1,8 @@
 /* The schema table: every section and key of a profile. */
 #include "profile/schema.h"
 
-#include <string.h>
+#define RECORD cleat_profile
+#include "ini/rows.h"
 
 static const char *const model_types[] = {"rna_transformer", NULL};
 static const char *const rna_heads[] = {"frames", "absolute", NULL};
@@ -10,6 +11,7 @@ static const char *const lr_scalings[] = {"none", "linear", "sqrt", NULL};
 static const char *const schedules[] = {"constant", "cosine", "step", NULL};
 static const char *const precisions[] = {"auto", "f32", "f16", "bf16", NULL};
 static const char *const checkpointings[] = {"auto", "false", "true", NULL};
+static const char *const budget_policies[] = {"fit", "stop", NULL};
 
 const cleat_section cleat_sections[] = {
     {"model", "what is trained"},
@@ -21,18 +23,8 @@ const cleat_section cleat_sections[] = {
     {NULL, NULL},
 };
 
-#define AT(SECTION, NAME) .section = #SECTION, .name = #NAME, .offset = offsetof(cleat_profile, SECTION.NAME)
-#define INT(LOW, HIGH, INITIAL) .type = CLEAT_KEY_INT, .min = LOW, .max = HIGH, .initial = INITIAL
-#define FLOAT(LOW, HIGH, INITIAL) .type = CLEAT_KEY_FLOAT, .min = LOW, .max = HIGH, .initial = INITIAL
-#define BOOL(INITIAL) .type = CLEAT_KEY_BOOL, .initial = INITIAL
-#define CHOICE(NAMES, INITIAL) .type = CLEAT_KEY_CHOICE, .choices = NAMES, .initial = INITIAL
-#define STRING(FIELD, SHORTEST, INITIAL)                                                                               \
-    .type = CLEAT_KEY_STRING, .room = sizeof((cleat_profile *)0)->FIELD, .min = SHORTEST,                              \
-    .max = sizeof((cleat_profile *)0)->FIELD - 1, .initial = INITIAL
-#define DURATION(LOW, HIGH, INITIAL) .type = CLEAT_KEY_DURATION, .min = LOW, .max = HIGH, .initial = INITIAL
-#define LIST(LOW, HIGH, INITIAL) .type = CLEAT_KEY_LIST, .min = LOW, .max = HIGH, .initial = INITIAL
-#define OR_AUTO .word = "auto"
-#define OR_NONE .word = "none"
+#define OR_AUTO .word = "auto", .word_value = CLEAT_AUTO
+#define OR_NONE .word = "none", .word_value = CLEAT_NONE
 #define COMPUTES .computes = true
 
 /* Weights of the loss terms differ in nothing but name and default. */
@@ -65,6 +57,8 @@ const cleat_key cleat_keys[] = {
      .help = "Training: so many generated hairpins and duplexes are added to the data."},
     {AT(data, mutation), FLOAT(0, 1, "0"), COMPUTES,
      .help = "Training: part of the chains whose letters are varied; pairs stay pairs."},
+    {AT(data, min_length), INT(1, 65536, "none"), OR_NONE,
+     .help = "Where not even one sample fits the device, max_length may be lowered to this."},
     {AT(data, crop), FLOAT(0, 1, "0"), COMPUTES, .help = "Training: part of the chains cut to a random stretch."},
 
     WEIGHT(pair_distance, "1", "Distances of all pairs of residues."),
@@ -78,12 +72,14 @@ const cleat_key cleat_keys[] = {
     WEIGHT(coordinate, "0", "Squared error of coordinates as they stand (head = absolute)."),
 
     {AT(train, epochs), INT(1, 1e6, "40"), COMPUTES, .help = "Passes over the data."},
-    {AT(train, batch_size), INT(1, 65536, "auto"), OR_AUTO, COMPUTES,
-     .help = "Samples a micro-batch; auto: the largest divisor of effective_batch_size that fits the device."},
+    {AT(train, batch_size), INT(1, 65536, "auto"), OR_AUTO,
+     .help = "Samples a micro-batch at most; auto: for each bucket as many as fit the device."},
     {AT(train, effective_batch_size), INT(1, 1048576, "auto"), OR_AUTO, COMPUTES,
      .help = "Samples an optimizer step; auto: batch_size x gradient_accumulation_steps, or 8."},
-    {AT(train, gradient_accumulation_steps), INT(1, 65536, "auto"), OR_AUTO, COMPUTES,
-     .help = "Micro-batches an optimizer step; auto: effective_batch_size / batch_size."},
+    {AT(train, gradient_accumulation_steps), INT(1, 65536, "auto"), OR_AUTO,
+     .help = "Micro-batches an optimizer step; auto: as few as batch_size allows."},
+    {AT(train, bucket_batch_sizes), LIST(1, 65536, "auto"), OR_AUTO, .unordered = true,
+     .help = "Samples a micro-batch, one number for each of data.buckets; auto: as batch_size says."},
     {AT(train, learning_rate), FLOAT(1e-12, 10, "5e-4"), COMPUTES,
      .help = "Peak learning rate, for base_batch_size samples a step where lr_scaling is on."},
     {AT(train, base_batch_size), INT(1, 1048576, "none"), OR_NONE, COMPUTES,
@@ -100,8 +96,8 @@ const cleat_key cleat_keys[] = {
     {AT(train, min_learning_rate), FLOAT(0, 10, "0"), COMPUTES, .help = "Schedules do not fall below it."},
     {AT(train, precision), CHOICE(precisions, "auto"), COMPUTES,
      .help = "Storage of activations; this version trains in f32."},
-    {AT(train, gradient_checkpointing), CHOICE(checkpointings, "auto"), COMPUTES,
-     .help = "Recompute activations in backward; this version stores them."},
+    {AT(train, gradient_checkpointing), CHOICE(checkpointings, "auto"),
+     .help = "Recompute activations in backward; auto: where that buys larger micro-batches that are worth it."},
     {AT(train, max_grad_norm), FLOAT(1e-6, 1e9, "1"), OR_NONE, COMPUTES,
      .help = "Gradients with a larger global norm are scaled down to it."},
     {AT(train, weight_decay), FLOAT(0, 1, "0.01"), COMPUTES, .help = "AdamW: decoupled weight decay."},
@@ -129,17 +125,26 @@ const cleat_key cleat_keys[] = {
      .help = "Stop after so many evaluations without a better metric."},
     {AT(run, metric), STRING(run.metric, 1, "loss"), COMPUTES, .help = "Decides which checkpoint is the best."},
     {AT(run, time_budget), DURATION(1, 3650.0 * DAY, "none"), OR_NONE,
-     .help = "Stop in time, with a checkpoint, e.g. 30h or 1h30m."},
+     .help = "Stop in time, with a checkpoint, e.g. 30h or 1h30m; the time of all --resume together."},
+    {AT(run, budget), CHOICE(budget_policies, "fit"),
+     .help = "Where time_budget is too short: shorten the schedule to the epochs that fit, or only stop in time."},
     {AT(run, log_every_steps), INT(1, 1e6, "10"), .help = "Optimizer steps between lines of the metrics log."},
     {.section = NULL, .name = NULL},
 };
 
+const cleat_schema cleat_profile_schema = {"profile", cleat_sections, cleat_keys};
+
+_Static_assert((int)CLEAT_PROFILE_TEXT <= (int)CLEAT_INI_TEXT, "a profile's texts are texts of an INI record");
+_Static_assert(sizeof(cleat_int_list) == (1 + CLEAT_INI_LIST) * sizeof(int64_t), "a profile's lists are its lists");
+
 size_t cleat_key_count(void) {
-    return sizeof cleat_keys / sizeof *cleat_keys - 1;
+    return cleat_schema_size(&cleat_profile_schema);
 }
 
 const cleat_key *cleat_key_find(const char *section, const char *name) {
-    for (const cleat_key *key = cleat_keys; key->name; ++key)
-        if (strcmp(key->section, section) == 0 && strcmp(key->name, name) == 0) return key;
-    return NULL;
+    return cleat_schema_find(&cleat_profile_schema, section, name);
+}
+
+cleat_status cleat_section_require(const char *section, const char *place, cleat_error *error) {
+    return cleat_schema_require_section(&cleat_profile_schema, section, place, error);
 }

@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "profile/text.h"
+#include "core/text.h"
 
 #include <dirent.h>
 #include <errno.h>

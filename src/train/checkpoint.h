@@ -24,10 +24,9 @@ typedef struct cleat_checkpoint_sum {
 
 /* Where training stands. */
 typedef struct cleat_train_state {
-    int64_t epoch;      /* epochs completed */
-    int64_t step;       /* optimizer steps done */
-    int64_t micro_step; /* micro-batches done */
-    int64_t position;   /* micro-batches of the current epoch that are done, in its order */
+    int64_t epoch;    /* epochs completed */
+    int64_t step;     /* optimizer steps done */
+    int64_t position; /* windows of the current epoch that are done, in its order */
     uint64_t seed;
     bool has_best;
     double best_metric;
@@ -35,6 +34,8 @@ typedef struct cleat_train_state {
     int64_t stale_evaluations; /* evaluations since the best one: the early-stopping counter */
     int64_t averaged_epochs;   /* epochs in the running average of the parameters, which then is the model */
     double time_used;          /* seconds of all processes of this run so far */
+    double next_seconds;       /* stopped by the time budget: what the next step may need; else 0 */
+    int64_t epochs;            /* of the schedule, which a time budget may have shortened; 0: not decided yet */
     int64_t metrics_records;   /* records of the metrics log that belong to it */
     char profile_hash[33];     /* cleat_profile_hash, or empty */
     size_t sum_count;          /* the running sums of the current epoch */

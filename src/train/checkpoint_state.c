@@ -5,7 +5,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "profile/text.h"
+#include "core/text.h"
 #include "train/json.h"
 
 #include <cjson/cJSON.h>
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT = 1 };
+enum { FORMAT = 2 };
 
 static const char opening[] = "{\"state\":";
 static const char middle[] = ",\"hash\":\"";
@@ -87,7 +87,6 @@ static void add_state(cleat_text *text, const cleat_train_state *state, const cl
     add_integer(text, "format", FORMAT);
     add_integer(text, "epoch", state->epoch);
     add_integer(text, "step", state->step);
-    add_integer(text, "micro_step", state->micro_step);
     add_integer(text, "position", state->position);
     cleat_text_add(text, "  \"seed\": \"%" PRIu64 "\",\n", state->seed);
     cleat_text_add(text, "  \"has_best\": %s,\n  \"best_metric\": ", state->has_best ? "true" : "false");
@@ -98,7 +97,10 @@ static void add_state(cleat_text *text, const cleat_train_state *state, const cl
     add_integer(text, "averaged_epochs", state->averaged_epochs);
     cleat_text_add(text, "  \"time_used\": ");
     add_real(text, state->time_used);
+    cleat_text_add(text, ",\n  \"next_seconds\": ");
+    add_real(text, state->next_seconds);
     cleat_text_add(text, ",\n");
+    add_integer(text, "epochs", state->epochs);
     add_integer(text, "metrics_records", state->metrics_records);
     cleat_text_add(text, "  \"profile_hash\": ");
     cleat_json_add_string(text, state->profile_hash);
@@ -183,12 +185,12 @@ static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpo
     state->has_best = cJSON_IsTrue(has_best);
     return get_integer(from, "format", &format) && format == FORMAT && cJSON_IsBool(has_best) &&
            get_integer(from, "epoch", &state->epoch) && get_integer(from, "step", &state->step) &&
-           get_integer(from, "micro_step", &state->micro_step) && get_integer(from, "position", &state->position) &&
-           get_u64(from, "seed", 10, &state->seed) && get_real(from, "best_metric", &state->best_metric) &&
-           get_integer(from, "best_step", &state->best_step) &&
+           get_integer(from, "position", &state->position) && get_u64(from, "seed", 10, &state->seed) &&
+           get_real(from, "best_metric", &state->best_metric) && get_integer(from, "best_step", &state->best_step) &&
            get_integer(from, "stale_evaluations", &state->stale_evaluations) &&
            get_integer(from, "averaged_epochs", &state->averaged_epochs) &&
-           get_real(from, "time_used", &state->time_used) &&
+           get_real(from, "time_used", &state->time_used) && get_real(from, "next_seconds", &state->next_seconds) &&
+           get_integer(from, "epochs", &state->epochs) &&
            get_integer(from, "metrics_records", &state->metrics_records) &&
            get_text(from, "profile_hash", state->profile_hash, sizeof state->profile_hash) && get_sums(from, state) &&
            get_files(from, files);

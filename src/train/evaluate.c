@@ -28,10 +28,10 @@ typedef struct totals {
     double sums[MOST_METRICS], counts[MOST_METRICS];
 } totals;
 
-static cleat_status measure_batch(cleat_session *session, cleat_feed *feed, const cleat_fed *fed, size_t samples,
-                                  float *output, totals *sums, cleat_error *error) {
-    const cleat_session_graph *graph = &session->evaluate[fed->batch->bucket];
-    cleat_session_prepare(session, graph, fed->bytes, &fed->host, (int64_t)samples, 0, 0);
+static cleat_status measure_batch(cleat_session *session, cleat_feed *feed, const cleat_fed *fed,
+                                  const cleat_window *all, float *output, totals *sums, cleat_error *error) {
+    const cleat_work_graph *graph = &session->work->evaluate[fed->batch->bucket];
+    cleat_session_prepare(session, graph, fed->bytes, &fed->host, all, NULL);
     cleat_status status = cleat_feed_run(feed, graph, fed, error);
     if (status == CLEAT_OK) status = cleat_exec_read(session->exec, graph->index, graph->built.output, output, error);
     if (status == CLEAT_OK)
@@ -40,11 +40,22 @@ static cleat_status measure_batch(cleat_session *session, cleat_feed *feed, cons
     return status;
 }
 
-static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches, size_t samples,
-                             totals *sums, cleat_error *error) {
+/* What the loss of a whole pass is the mean over. */
+static cleat_window whole_pass(const cleat_batches *batches) {
+    cleat_window all = {.batches = cleat_batches_count(batches)}, window;
+    for (size_t w = 0; cleat_batches_window(batches, w, &window); ++w) {
+        all.samples += window.samples;
+        all.items += window.items;
+    }
+    return all;
+}
+
+static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches, totals *sums,
+                             cleat_error *error) {
+    cleat_window all = whole_pass(batches);
     int64_t most = 0;
-    for (size_t b = 0; b < session->n_buckets; ++b) {
-        int64_t elements = cleat_tensor_elements(session->evaluate[b].built.output);
+    for (size_t b = 0; b < session->work->n_buckets; ++b) {
+        int64_t elements = cleat_tensor_elements(session->work->evaluate[b].built.output);
         if (elements > most) most = elements;
     }
     float *output = cleat_alloc((size_t)most, sizeof *output);
@@ -53,7 +64,7 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
     for (cleat_fed fed; status == CLEAT_OK;) {
         status = cleat_feed_next(feed, &fed, error);
         if (status != CLEAT_OK || !fed.batch) break;
-        status = measure_batch(session, feed, &fed, samples, output, sums, error);
+        status = measure_batch(session, feed, &fed, &all, output, sums, error);
     }
     cleat_free(output);
     return status;
@@ -63,8 +74,8 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
  * that follows. */
 static cleat_status take_terms(cleat_session *session, float *terms, cleat_error *error) {
     float zeros[CLEAT_FIGURES] = {0};
-    cleat_status status = terms ? cleat_exec_read(session->exec, 0, session->terms, terms, error) : CLEAT_OK;
-    return status == CLEAT_OK ? cleat_exec_write(session->exec, 0, session->terms, zeros, error) : status;
+    cleat_status status = terms ? cleat_exec_read(session->exec, 0, session->work->terms, terms, error) : CLEAT_OK;
+    return status == CLEAT_OK ? cleat_exec_write(session->exec, 0, session->work->terms, zeros, error) : status;
 }
 
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
@@ -76,9 +87,9 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a model with too many metrics or loss terms");
     cleat_batches *batches = NULL;
     cleat_status status =
-        cleat_batches_create(dataset, samples, count, session->buckets, session->n_buckets, NULL, &batches, error);
+        cleat_batches_create(dataset, samples, count, session->work->buckets, session->work->n_buckets, NULL, &batches, error);
     if (status == CLEAT_OK) status = take_terms(session, NULL, error);
-    if (status == CLEAT_OK) status = run_pass(session, feed, batches, count, &all, error);
+    if (status == CLEAT_OK) status = run_pass(session, feed, batches, &all, error);
     if (status == CLEAT_OK) status = take_terms(session, terms, error);
     cleat_feed_stop(feed);
     cleat_batches_destroy(batches);

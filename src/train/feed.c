@@ -36,7 +36,7 @@ static cleat_status slot_wait(void *user, size_t slot, cleat_error *error) {
     return cleat_staging_wait(feed->stagings[slot], error);
 }
 
-static int64_t offset_in(const cleat_session *session, const cleat_session_graph *graph, const char *field) {
+static int64_t offset_in(const cleat_session *session, const cleat_work_graph *graph, const char *field) {
     const cleat_tensor *input = cleat_graph_find(graph->graph, field);
     return input ? cleat_exec_input_offset(session->exec, graph->index, input) : -1;
 }
@@ -45,11 +45,11 @@ static int64_t offset_in(const cleat_session *session, const cleat_session_graph
  * places. */
 static cleat_status find_offsets(cleat_feed *feed, cleat_error *error) {
     const cleat_session *session = feed->session;
-    for (size_t b = 0; b < session->n_buckets; ++b)
+    for (size_t b = 0; b < session->work->n_buckets; ++b)
         for (size_t f = 0; f < cleat_dataset_fields(feed->dataset); ++f) {
             const char *name = cleat_dataset_field(feed->dataset, f)->name;
-            feed->offsets[b][f] = offset_in(session, &session->evaluate[b], name);
-            if (session->train[b].graph && offset_in(session, &session->train[b], name) != feed->offsets[b][f])
+            feed->offsets[b][f] = offset_in(session, &session->work->evaluate[b], name);
+            if (session->work->train[b].graph && offset_in(session, &session->work->train[b], name) != feed->offsets[b][f])
                 return cleat_fail(error, CLEAT_ERR_SHAPE, "input '%s' lies elsewhere in training than in evaluation",
                                   name);
         }
@@ -86,8 +86,8 @@ cleat_status cleat_feed_open(cleat_session *session, const cleat_dataset *datase
     if (status == CLEAT_OK) status = make_slots(made, error);
     if (status == CLEAT_OK) {
         cleat_loader_setup setup = {.dataset = dataset,
-                                    .buckets = session->buckets,
-                                    .n_buckets = session->n_buckets,
+                                    .buckets = session->work->buckets,
+                                    .n_buckets = session->work->n_buckets,
                                     .workers = made->workers,
                                     .persistent = session->profile->loader.persistent_workers,
                                     .cpus = cleat_device_get_facts(session->device)->pinning,
@@ -132,7 +132,7 @@ cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *erro
     if (status != CLEAT_OK) return status;
     fed->batch = loaded.batch;
     if (!loaded.batch) return CLEAT_OK;
-    const cleat_bucket *bucket = &feed->session->buckets[loaded.batch->bucket];
+    const cleat_bucket *bucket = &feed->session->work->buckets[loaded.batch->bucket];
     fed->slot = loaded.slot;
     fed->bytes = feed->bytes[loaded.slot];
     for (size_t f = 0; f < cleat_dataset_fields(feed->dataset); ++f) {
@@ -143,7 +143,7 @@ cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *erro
     return CLEAT_OK;
 }
 
-cleat_status cleat_feed_run(cleat_feed *feed, const cleat_session_graph *graph, const cleat_fed *fed,
+cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed,
                             cleat_error *error) {
     cleat_exec *exec = feed->session->exec;
     cleat_status status = cleat_exec_upload(exec, graph->index, feed->stagings[fed->slot], error);

@@ -46,7 +46,7 @@ static cleat_status keep_batch(const cleat_restored *restored, const cleat_fed *
 
 static cleat_status predict_batch(cleat_restored *restored, cleat_feed *feed, const cleat_fed *fed, outputs *kept,
                                   cleat_error *error) {
-    const cleat_session_graph *graph = &restored->session->evaluate[fed->batch->bucket];
+    const cleat_work_graph *graph = &restored->session->work->evaluate[fed->batch->bucket];
     int64_t elements = cleat_tensor_elements(graph->built.output);
     float *output = cleat_alloc((size_t)elements, sizeof *output);
     if (!output) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the outputs of a batch");
@@ -65,8 +65,8 @@ static cleat_status predict_all(cleat_restored *restored, outputs *kept, cleat_e
     uint32_t *samples = cleat_alloc(kept->count, sizeof *samples);
     if (!samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", kept->count);
     for (size_t i = 0; i < kept->count; ++i) samples[i] = (uint32_t)i;
-    cleat_status status = cleat_batches_create(restored->dataset, samples, kept->count, session->buckets,
-                                               session->n_buckets, NULL, &batches, error);
+    cleat_status status = cleat_batches_create(restored->dataset, samples, kept->count, session->work->buckets,
+                                               session->work->n_buckets, NULL, &batches, error);
     if (status == CLEAT_OK) status = cleat_feed_open(session, restored->dataset, &feed, error);
     if (status == CLEAT_OK) status = cleat_feed_start(feed, batches, 0, NULL, error);
     for (cleat_fed fed; status == CLEAT_OK;) {

@@ -21,11 +21,11 @@ cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *
 
 cleat_status cleat_session_tensors(const cleat_session *session, float *flat, cleat_st_tensor **tensors,
                                    cleat_error *error) {
-    size_t count = cleat_store_count(session->store);
+    size_t count = cleat_store_count(session->work->store);
     cleat_st_tensor *made = cleat_alloc(count, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", count);
     for (size_t i = 0; i < count; ++i) {
-        const cleat_tensor *param = cleat_store_param(session->store, i);
+        const cleat_tensor *param = cleat_store_param(session->work->store, i);
         made[i] = (cleat_st_tensor){
             .name = param->name, .dtype = CLEAT_ST_F32, .rank = param->rank, .data = flat + param->flat_offset};
         memcpy(made[i].shape, param->shape, (size_t)param->rank * sizeof param->shape[0]);
@@ -41,7 +41,7 @@ static cleat_status load_parameters(cleat_session *session, const cleat_checkpoi
     if (!flat) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
     status = cleat_session_tensors(session, flat, &tensors, error);
     if (status == CLEAT_OK)
-        status = cleat_checkpoint_copy(checkpoint->model, tensors, cleat_store_count(session->store), error);
+        status = cleat_checkpoint_copy(checkpoint->model, tensors, cleat_store_count(session->work->store), error);
     if (status == CLEAT_OK) status = cleat_session_write_flat(session, 0, flat, error);
     cleat_free(tensors);
     cleat_free(flat);
@@ -66,7 +66,6 @@ cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint,
     cleat_checkpoint *saved = NULL;
     cleat_settings settings;
     cleat_lengths lengths;
-    int64_t batch;
     cleat_status status = cleat_model_settings(profile, &settings, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_open_best(checkpoint, &saved, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
@@ -77,8 +76,11 @@ cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint,
                                        &made.dataset, error);
     if (status == CLEAT_OK) status = choose_lengths(profile, made.dataset, &lengths, error);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &made.device, error);
-    if (status == CLEAT_OK)
-        status = cleat_session_fit(made.device, profile, made.model, purpose, &lengths, &batch, &made.session, error);
+    if (status == CLEAT_OK) {
+        cleat_fit_request request =
+            cleat_fit_request_for(profile, made.model, purpose, &lengths, cleat_device_get_facts(made.device), NULL);
+        status = cleat_session_fit(made.device, &request, &made.session, error);
+    }
     if (status == CLEAT_OK) status = load_parameters(made.session, saved, error);
     cleat_checkpoint_close(saved);
     if (status != CLEAT_OK) {

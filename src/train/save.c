@@ -32,7 +32,7 @@ static void snapshot_free(snapshot *copy) {
 static cleat_status snapshot_make(const cleat_trainer *trainer, snapshot *made, cleat_error *error) {
     static const char *const suffix[COPIES] = {"", ".moment1", ".moment2", ".trained"};
     const cleat_session *session = trainer->session;
-    size_t count = cleat_store_count(session->store);
+    size_t count = cleat_store_count(session->work->store);
     made->count = count;
     made->copies = cleat_average_is_on(&trainer->average) ? COPIES : COPIES - 1;
     made->optim_count = (size_t)(made->copies - 1) * count;
@@ -83,6 +83,7 @@ static cleat_status write_device(cleat_trainer *trainer, const snapshot *copy, c
 cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error) {
     snapshot copy = {0};
     cleat_settings settings;
+    double started = cleat_seconds();
     cleat_status status = cleat_model_settings(trainer->profile, &settings, error);
     if (status == CLEAT_OK) status = snapshot_make(trainer, &copy, error);
     if (status == CLEAT_OK) status = read_device(trainer, &copy, error);
@@ -90,7 +91,7 @@ cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *
     if (status == CLEAT_OK) {
         trainer->state.averaged_epochs = trainer->average.epochs;
         trainer->state.metrics_records = cleat_metrics_log_records(trainer->log);
-        trainer->state.time_used = trainer->resumed_time + cleat_seconds() - trainer->started;
+        trainer->state.time_used = cleat_trainer_time_used(trainer) + cleat_budget_checkpoint_seconds(&trainer->budget);
         cleat_checkpoint_content content = {.state = &trainer->state,
                                             .model = copy.tensors[0],
                                             .model_count = copy.count,
@@ -101,6 +102,8 @@ cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *
         status =
             cleat_checkpoint_save(trainer->folder, &content, best, trainer->profile->run.keep_checkpoints, NULL, error);
         trainer->last_checkpoint = cleat_seconds();
+        cleat_occasion_add(&trainer->budget.checkpoint, trainer->last_checkpoint - started);
+        cleat_deadline_synced(trainer);
     }
     snapshot_free(&copy);
     return status;
@@ -138,7 +141,6 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
         trainer->state = checkpoint->state;
         trainer->average.epochs = trainer->state.averaged_epochs;
         trainer->ring_read = trainer->state.step;
-        trainer->resumed_time = trainer->state.time_used;
         cleat_log(CLEAT_LOG_INFO, "resumed from %s: epoch %lld, step %lld", checkpoint->folder,
                   (long long)trainer->state.epoch, (long long)trainer->state.step);
     }

@@ -76,3 +76,14 @@ double cleat_schedule_rate(const cleat_schedule *schedule, int64_t step) {
     }
     return schedule->peak;
 }
+
+cleat_status cleat_learning_rate(const cleat_profile *profile, int64_t steps_per_epoch, int64_t step, double *rate,
+                                 cleat_error *error) {
+    cleat_schedule schedule;
+    if (step < 0)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "optimizer steps count from 0: there is no step %lld",
+                          (long long)step);
+    cleat_status status = cleat_schedule_create(profile, steps_per_epoch, &schedule, error);
+    if (status == CLEAT_OK) *rate = cleat_schedule_rate(&schedule, step);
+    return status;
+}

@@ -2,8 +2,7 @@
 #ifndef CLEAT_SRC_SCHEDULE_H
 #define CLEAT_SRC_SCHEDULE_H
 
-#include "cleat/core.h"
-#include "cleat/profile.h"
+#include "cleat/train.h"
 
 typedef struct cleat_schedule {
     cleat_schedule_type type;
@@ -15,11 +14,6 @@ typedef struct cleat_schedule {
     int64_t decay_steps;  /* CLEAT_SCHEDULE_STEP: optimizer steps between two factors */
     int64_t total_steps;  /* of the whole run */
 } cleat_schedule;
-
-/* learning_rate was chosen for base_batch samples a step; this is what it becomes for `batch` samples.
- * linear: learning_rate * batch / base_batch (Goyal et al., "Accurate, Large Minibatch SGD", 2017);
- * sqrt: learning_rate * sqrt(batch / base_batch) (Krizhevsky, "One weird trick", 2014). */
-double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double learning_rate, int64_t base_batch, int64_t batch);
 
 /* The schedule of a profile whose epochs have `steps_per_epoch` optimizer steps (at least 1). Errors: a
  * warm-up as long as the run or longer, a warm-up that starts above its end, a floor above the peak. */

@@ -1,5 +1,4 @@
-/* A session: a model on a device, ready to run. Graphs for every bucket, the plan they share, its execution,
- * and the staging buffers of the loader. Training, evaluation, prediction, verification and benchmarks all
+/* A session: a workload on a device, ready to run. Training, evaluation, prediction, verification and benchmarks all
  * start here. */
 #ifndef CLEAT_SRC_SESSION_H
 #define CLEAT_SRC_SESSION_H
@@ -8,48 +7,35 @@
 #include "cleat/exec.h"
 #include "cleat/models.h"
 #include "cleat/train.h"
-#include "fit/buckets.h"
-
-enum { CLEAT_RING = 64 };
-
-/* A built graph and where the session's own inputs lie in its staging bytes. */
-typedef struct cleat_session_graph {
-    cleat_graph *graph;
-    size_t index; /* in the plan */
-    cleat_model_graph built;
-    int64_t scale_offset, rng_offset, seed_offset; /* -1: not an input of this graph */
-} cleat_session_graph;
+#include "fit/fit.h"
 
 typedef struct cleat_session {
     cleat_device *device;
     const cleat_profile *profile;
     cleat_model *model;
-    cleat_store *store;
-    size_t n_buckets;
-    cleat_bucket buckets[CLEAT_BUCKETS];
-    cleat_session_graph train[CLEAT_BUCKETS];    /* absent (graph NULL) unless training */
-    cleat_session_graph evaluate[CLEAT_BUCKETS]; /* evaluation, or prediction */
-    cleat_session_graph update;                  /* clip, AdamW, report */
-    cleat_tensor *hyper, *slot;                  /* inputs of `update` */
-    cleat_tensor *terms, *ring; /* states: f32 [K + 1] terms and loss; [CLEAT_RING, K + 2] with the norm */
-    cleat_plan *plan;
+    cleat_workload *work; /* its own */
     cleat_exec *exec;
 } cleat_session;
 
-typedef enum cleat_purpose { CLEAT_FOR_TRAINING, CLEAT_FOR_EVALUATION, CLEAT_FOR_PREDICTION } cleat_purpose;
+/* Binds `work` to the device; the session owns it, whatever the status. The parameters are zero: initialise or load
+ * them. device, profile and model must outlive the session. */
+cleat_status cleat_session_open(cleat_device *device, const cleat_profile *profile, cleat_model *model,
+                                cleat_workload *work, cleat_session **session, cleat_error *error);
 
-/* Builds, plans and binds, for batches of buckets [n]. The parameters are zero: initialise or load them. CLEAT_ERR_FIT when the plan is larger than `limit` bytes (0:
- * no limit). device, profile and model must outlive it. */
+/* For batches of buckets [n], however large; recompute as in cleat_workload. */
 cleat_status cleat_session_create(cleat_device *device, const cleat_profile *profile, cleat_model *model,
-                                  cleat_purpose purpose, const cleat_bucket *buckets, size_t n, int64_t limit,
+                                  cleat_purpose purpose, const cleat_bucket *buckets, size_t n, int recompute,
                                   cleat_session **session, cleat_error *error);
 void cleat_session_destroy(cleat_session *session);
 
-/* The largest batch that divides the effective batch and whose plan fits max_memory_usage of what is free;
- * fills *batch and *session. */
-cleat_status cleat_session_fit(cleat_device *device, const cleat_profile *profile, cleat_model *model,
-                               cleat_purpose purpose, const cleat_lengths *lengths, int64_t *batch,
-                               cleat_session **session, cleat_error *error);
+/* The session of the best fit (cleat_fit_search; `asked->rates` are found out here where they matter). Where the device
+ * then has less memory than the plan counts on, fits again to less, and says so. Errors: of the search; that of the
+ * device where nothing smaller fits either. */
+cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *asked, cleat_session **session,
+                               cleat_error *error);
+
+/* What to plan with after a plan of `bytes` turned out to be too much. */
+int64_t cleat_session_less(int64_t bytes);
 
 /* Draws the starting parameters from `seed`. */
 cleat_status cleat_session_initialise(cleat_session *session, uint64_t seed, cleat_error *error);
@@ -57,9 +43,17 @@ cleat_status cleat_session_initialise(cleat_session *session, uint64_t seed, cle
 /* Bytes that hold any batch of any bucket. */
 int64_t cleat_session_input_bytes(const cleat_session *session);
 
-/* Fills the session's own inputs of a batch whose dataset fields are in `staging` already. */
-void cleat_session_prepare(const cleat_session *session, const cleat_session_graph *graph, void *staging,
-                           const cleat_host_batch *batch, int64_t window_samples, uint64_t seed, uint64_t micro_step);
+/* What dropout draws from: no two micro-batches of a run share one. */
+typedef struct cleat_dropout_key {
+    uint64_t seed;
+    int64_t step;   /* optimizer steps before this one */
+    uint32_t first; /* samples of the window before this micro-batch */
+} cleat_dropout_key;
+
+/* Fills the session's own inputs of a batch of `window` whose dataset fields are in `staging` already. `key` NULL: for
+ * graphs without dropout. */
+void cleat_session_prepare(const cleat_session *session, const cleat_work_graph *graph, void *staging,
+                           const cleat_host_batch *batch, const cleat_window *window, const cleat_dropout_key *key);
 
 /* Fills the inputs of the update graph: hyper-parameters of optimizer step `step` (the first is 0) at
  * learning rate `rate`. */

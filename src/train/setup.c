@@ -8,11 +8,12 @@
 #include <time.h>
 
 static cleat_status choose_folder(cleat_trainer *trainer, cleat_error *error) {
+    if (trainer->folder[0]) return CLEAT_OK; /* opened again */
     const char *wanted = trainer->options->out ? trainer->options->out : trainer->profile->run.out;
     if (*wanted && strcmp(wanted, "auto") != 0) {
         snprintf(trainer->folder, sizeof trainer->folder, "%s", wanted);
     } else {
-        if (trainer->options->resume)
+        if (trainer->resume)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--resume needs the run's folder: give --out or run.out");
         char stamp[32];
         time_t now = time(NULL);
@@ -20,7 +21,7 @@ static cleat_status choose_folder(cleat_trainer *trainer, cleat_error *error) {
         strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
         snprintf(trainer->folder, sizeof trainer->folder, "runs/%s-%s", cleat_model_name(trainer->model), stamp);
     }
-    if (!trainer->options->resume && cleat_checkpoint_exists(trainer->folder))
+    if (!trainer->resume && cleat_checkpoint_exists(trainer->folder))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%s holds a run already: --resume goes on with it, another --out starts a new one",
                           trainer->folder);
@@ -46,38 +47,62 @@ static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
     return CLEAT_OK;
 }
 
+/* Micro-batches of the run's earlier processes: the same cut gives the same bits. */
+static void want_earlier_cut(const cleat_trainer *trainer, cleat_profile **earlier, cleat_fit_request *request) {
+    char path[CLEAT_PATH + 32];
+    snprintf(path, sizeof path, "%s/resolved.ini", trainer->folder);
+    bool asked = trainer->profile->train.batch_size != CLEAT_AUTO;
+    if (!trainer->resume || asked || trainer->limit || cleat_profile_load(path, NULL, 0, earlier, NULL) != CLEAT_OK)
+        return;
+    request->batches = &(*earlier)->train.bucket_batch_sizes;
+}
+
 static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->profile;
+    cleat_profile *earlier = NULL;
     cleat_lengths lengths;
-    int64_t batch;
     cleat_status status =
         cleat_lengths_choose(profile, trainer->dataset, trainer->train, trainer->train_count, &lengths, error);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &trainer->device, error);
-    if (status == CLEAT_OK)
-        status = cleat_session_fit(trainer->device, profile, trainer->model, CLEAT_FOR_TRAINING, &lengths, &batch,
-                                   &trainer->session, error);
     if (status != CLEAT_OK) return status;
-    cleat_session_log_plan(trainer->session);
-    int64_t effective = cleat_profile_effective_batch(profile);
-    trainer->accumulation = effective / batch;
-    cleat_log(CLEAT_LOG_INFO, "batch %lld x %lld micro-batches = %lld samples an optimizer step", (long long)batch,
-              (long long)trainer->accumulation, (long long)effective);
-    trainer->resolved = *profile;
-    trainer->resolved.train.batch_size = batch;
-    trainer->resolved.train.gradient_accumulation_steps = trainer->accumulation;
-    trainer->resolved.train.effective_batch_size = effective;
-    trainer->resolved.train.precision = CLEAT_PRECISION_F32;
-    trainer->resolved.train.gradient_checkpointing = CLEAT_CHECKPOINTING_FALSE;
-    trainer->resolved.data.buckets.count = (int64_t)lengths.count;
-    for (size_t i = 0; i < lengths.count; ++i) trainer->resolved.data.buckets.values[i] = lengths.lengths[i];
-    int64_t longest = lengths.lengths[lengths.count - 1]; /* no sample is longer: resolved.ini is to load again */
-    if (trainer->resolved.data.max_length > longest) trainer->resolved.data.max_length = longest;
-    return CLEAT_OK;
+    if (trainer->opened) trainer->opened(trainer->opened_user, trainer->device);
+    cleat_fit_request request = cleat_fit_request_for(profile, trainer->model, CLEAT_FOR_TRAINING, &lengths,
+                                                      cleat_device_get_facts(trainer->device), NULL);
+    want_earlier_cut(trainer, &earlier, &request);
+    if (trainer->limit > 0 && trainer->limit < request.limit) {
+        request.limit = trainer->limit;
+        request.exactly = false;
+    }
+    status = cleat_session_fit(trainer->device, &request, &trainer->session, error);
+    cleat_profile_destroy(earlier);
+    if (status == CLEAT_OK) cleat_session_log_plan(trainer->session);
+    return status;
+}
+
+/* What every `auto` became: resolved.ini, which is to load again. */
+static void resolve(cleat_trainer *trainer) {
+    const cleat_workload *work = trainer->session->work;
+    int64_t effective = cleat_profile_effective_batch(trainer->profile), most = 1;
+    cleat_profile *resolved = &trainer->resolved;
+    *resolved = *trainer->profile;
+    resolved->data.buckets.count = resolved->train.bucket_batch_sizes.count = (int64_t)work->n_buckets;
+    for (size_t i = 0; i < work->n_buckets; ++i) {
+        resolved->data.buckets.values[i] = work->buckets[i].length;
+        resolved->train.bucket_batch_sizes.values[i] = work->buckets[i].batch;
+        if (work->buckets[i].batch > most) most = work->buckets[i].batch;
+    }
+    resolved->train.batch_size = most;
+    resolved->train.effective_batch_size = effective;
+    resolved->train.gradient_accumulation_steps = (effective + most - 1) / most;
+    resolved->train.precision = CLEAT_PRECISION_F32;
+    resolved->train.gradient_checkpointing = work->recompute ? CLEAT_CHECKPOINTING_TRUE : CLEAT_CHECKPOINTING_FALSE;
+    int64_t longest = work->buckets[work->n_buckets - 1].length; /* no sample is longer */
+    if (resolved->data.max_length > longest) resolved->data.max_length = longest;
 }
 
 static cleat_status open_update_stagings(cleat_trainer *trainer, cleat_error *error) {
     cleat_session *session = trainer->session;
-    int64_t bytes = cleat_exec_input_bytes(session->exec, session->update.index);
+    int64_t bytes = cleat_exec_input_bytes(session->exec, session->work->update.index);
     for (int i = 0; i < CLEAT_UPDATE_STAGINGS; ++i) {
         cleat_status status = cleat_staging_create(session->exec, bytes, true, &trainer->updates[i], error);
         if (status != CLEAT_OK) return status;
@@ -85,24 +110,23 @@ static cleat_status open_update_stagings(cleat_trainer *trainer, cleat_error *er
     return CLEAT_OK;
 }
 
-/* Every epoch has the same number of batches: how many samples fall into each bucket does not depend on their
- * order. */
+/* Every epoch has the same number of windows: how many samples fall into each bucket does not depend on their order. */
 static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
+    cleat_draw any = {0};
     cleat_batches *batches = NULL;
     cleat_status status =
-        cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->buckets,
-                             trainer->session->n_buckets, NULL, &batches, error);
+        cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->work->buckets,
+                             trainer->session->work->n_buckets, &any, &batches, error);
     if (status != CLEAT_OK) return status;
-    trainer->batches = (int64_t)cleat_batches_count(batches);
-    trainer->steps_per_epoch = (trainer->batches + trainer->accumulation - 1) / trainer->accumulation;
+    trainer->steps_per_epoch = (int64_t)cleat_batches_windows(batches);
+    cleat_deadline_count(trainer, batches);
     cleat_batches_destroy(batches);
     return cleat_schedule_create(trainer->profile, trainer->steps_per_epoch, &trainer->schedule, error);
 }
 
 static cleat_status start_or_resume(cleat_trainer *trainer, cleat_error *error) {
-    if (trainer->options->resume && cleat_checkpoint_exists(trainer->folder))
-        return cleat_trainer_resume(trainer, error);
-    if (trainer->options->resume)
+    if (trainer->resume && cleat_checkpoint_exists(trainer->folder)) return cleat_trainer_resume(trainer, error);
+    if (trainer->resume)
         cleat_log(CLEAT_LOG_WARNING, "%s holds no checkpoint yet: starting from the beginning", trainer->folder);
     trainer->state = (cleat_train_state){.seed = (uint64_t)trainer->profile->run.seed};
     cleat_profile_hash(&trainer->resolved, trainer->state.profile_hash);
@@ -124,6 +148,7 @@ cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
     if (status == CLEAT_OK) status = choose_folder(trainer, error);
     if (status == CLEAT_OK) status = open_data(trainer, error);
     if (status == CLEAT_OK) status = open_session(trainer, error);
+    if (status == CLEAT_OK) resolve(trainer);
     if (status == CLEAT_OK) status = cleat_feed_open(trainer->session, trainer->dataset, &trainer->feed, error);
     if (status == CLEAT_OK) status = open_update_stagings(trainer, error);
     if (status == CLEAT_OK) status = count_steps(trainer, error);
@@ -133,10 +158,11 @@ cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
     if (status == CLEAT_OK) status = start_or_resume(trainer, error);
     if (status == CLEAT_OK) status = open_log(trainer, error);
     if (status != CLEAT_OK) return status;
+    cleat_deadline_open(trainer);
     trainer->last_checkpoint = cleat_seconds();
     cleat_progress_start(&trainer->progress, trainer->options->print, trainer->options->user,
                          trainer->options->terminal, trainer->options->width, trainer->state.step,
-                         trainer->steps_per_epoch * trainer->profile->train.epochs, cleat_seconds());
+                         trainer->schedule.total_steps, cleat_seconds());
     return CLEAT_OK;
 }
 
@@ -144,11 +170,21 @@ void cleat_trainer_close(cleat_trainer *trainer) {
     cleat_metrics_log_close(trainer->log);
     cleat_average_close(&trainer->average);
     cleat_feed_close(trainer->feed);
-    for (int i = 0; i < CLEAT_UPDATE_STAGINGS; ++i) cleat_staging_destroy(trainer->updates[i]);
+    for (int i = 0; i < CLEAT_UPDATE_STAGINGS; ++i) {
+        cleat_staging_destroy(trainer->updates[i]);
+        trainer->updates[i] = NULL;
+    }
     cleat_session_destroy(trainer->session);
     cleat_samples_free(trainer->train);
     cleat_samples_free(trainer->val);
     cleat_dataset_destroy(trainer->dataset);
     cleat_device_close(trainer->device);
     cleat_model_destroy(trainer->model);
+    trainer->log = NULL;
+    trainer->feed = NULL;
+    trainer->session = NULL;
+    trainer->train = trainer->val = NULL;
+    trainer->dataset = NULL;
+    trainer->device = NULL;
+    trainer->model = NULL;
 }

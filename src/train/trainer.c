@@ -1,6 +1,7 @@
 /* Training: the loop. setup.c opens what it needs, save.c keeps what it did. */
 #include "train/trainer.h"
 
+#include "core/memory.h"
 #include "train/evaluate.h"
 
 #include <math.h>
@@ -11,18 +12,10 @@ static bool stop_asked(const cleat_trainer *trainer) {
     return trainer->options->stop && *trainer->options->stop;
 }
 
-static double time_used(const cleat_trainer *trainer) {
-    return trainer->resumed_time + cleat_seconds() - trainer->started;
-}
-
-static bool time_is_up(const cleat_trainer *trainer) {
-    return trainer->profile->run.time_budget > 0 && time_used(trainer) >= (double)trainer->profile->run.time_budget;
-}
-
 static void show_progress(cleat_trainer *trainer, double loss) {
     char text[160];
     double epoch = (double)trainer->state.step / (double)trainer->steps_per_epoch;
-    snprintf(text, sizeof text, "epoch %.2f/%lld  loss %.4f", epoch, (long long)trainer->profile->train.epochs, loss);
+    snprintf(text, sizeof text, "epoch %.2f/%lld  loss %.4f", epoch, (long long)trainer->epochs, loss);
     cleat_progress_update(&trainer->progress, trainer->state.step, text, cleat_seconds(), false);
 }
 
@@ -60,7 +53,8 @@ static cleat_status take_figures(cleat_trainer *trainer, cleat_error *error) {
     int row = cleat_model_terms(trainer->model) + 2;
     float ring[CLEAT_RING * CLEAT_FIGURES];
     if (trainer->ring_read == trainer->state.step) return CLEAT_OK;
-    cleat_status status = cleat_exec_read(trainer->session->exec, 0, trainer->session->ring, ring, error);
+    cleat_status status = cleat_exec_read(trainer->session->exec, 0, trainer->session->work->ring, ring, error);
+    if (status == CLEAT_OK) cleat_deadline_synced(trainer);
     for (; status == CLEAT_OK && trainer->ring_read < trainer->state.step; ++trainer->ring_read) {
         const float *figures = ring + trainer->ring_read % CLEAT_RING * row;
         status = log_step(trainer, trainer->ring_read, figures, error);
@@ -71,18 +65,16 @@ static cleat_status take_figures(cleat_trainer *trainer, cleat_error *error) {
 
 /* --- one optimizer step --------------------------------------------------------------------------------------- */
 
-/* Forward and backward of one micro-batch: gradients accumulate on the device. */
-static cleat_status run_micro_batch(cleat_trainer *trainer, int64_t window_samples, cleat_error *error) {
+/* Forward and backward of the next micro-batch: gradients accumulate on the device. */
+static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_window *window, cleat_error *error) {
     cleat_fed fed;
     cleat_status status = cleat_feed_next(trainer->feed, &fed, error);
     if (status != CLEAT_OK) return status;
-    const cleat_session_graph *graph = &trainer->session->train[fed.batch->bucket];
-    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, window_samples, trainer->state.seed,
-                          (uint64_t)trainer->state.micro_step);
+    const cleat_work_graph *graph = &trainer->session->work->train[fed.batch->bucket];
+    cleat_dropout_key key = {.seed = trainer->state.seed, .step = trainer->state.step, .first = fed.batch->first};
+    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, window, &key);
     status = cleat_feed_run(trainer->feed, graph, &fed, error);
     cleat_feed_release(trainer->feed, &fed);
-    ++trainer->state.micro_step;
-    ++trainer->state.position;
     return status;
 }
 
@@ -94,25 +86,26 @@ static cleat_status run_update(cleat_trainer *trainer, cleat_error *error) {
     if (status != CLEAT_OK) return status;
     cleat_session_prepare_update(session, cleat_staging_data(staging),
                                  cleat_schedule_rate(&trainer->schedule, trainer->state.step), trainer->state.step);
-    status = cleat_exec_upload(session->exec, session->update.index, staging, error);
-    if (status == CLEAT_OK) status = cleat_exec_run(session->exec, session->update.index, error);
-    ++trainer->state.step;
-    return status;
+    status = cleat_exec_upload(session->exec, session->work->update.index, staging, error);
+    return status == CLEAT_OK ? cleat_exec_run(session->exec, session->work->update.index, error) : status;
 }
 
-/* A window of micro-batches is one optimizer step; its loss is the mean over all its samples, however many
- * the last ones hold. */
-static cleat_status run_window(cleat_trainer *trainer, const cleat_batches *batches, cleat_error *error) {
-    int64_t first = trainer->state.position, last = first + trainer->accumulation, samples = 0;
-    if (last > trainer->batches) last = trainer->batches;
-    for (int64_t i = first; i < last; ++i) samples += cleat_batches_get(batches, (size_t)i)->count;
+/* One optimizer step. Until its update is enqueued nothing of it counts: a window that fails half-way leaves the state as
+ * it was. */
+static cleat_status step_window(cleat_trainer *trainer, const cleat_window *window, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (int64_t i = first; i < last && status == CLEAT_OK; ++i) status = run_micro_batch(trainer, samples, error);
+    for (size_t i = 0; i < window->batches && status == CLEAT_OK; ++i) status = run_micro_batch(trainer, window, error);
     if (status == CLEAT_OK) status = run_update(trainer, error);
-    if (status == CLEAT_OK && trainer->report->seconds_first_step == 0) {
-        status = cleat_exec_finish(trainer->session->exec, error);
-        trainer->report->seconds_first_step = cleat_seconds() - trainer->started;
-    }
+    if (status != CLEAT_OK) return status;
+    ++trainer->state.step;
+    ++trainer->state.position;
+    return CLEAT_OK;
+}
+
+static cleat_status run_window(cleat_trainer *trainer, const cleat_batches *batches, const cleat_window *window,
+                               cleat_error *error) {
+    cleat_status status = step_window(trainer, window, error);
+    if (status == CLEAT_OK) status = cleat_deadline_queued(trainer, batches, window, error);
     int64_t pending = trainer->state.step - trainer->ring_read;
     if (status == CLEAT_OK && (pending >= trainer->profile->run.log_every_steps || pending == CLEAT_RING))
         status = take_figures(trainer, error);
@@ -123,7 +116,7 @@ static cleat_status run_window(cleat_trainer *trainer, const cleat_batches *batc
 
 /* A checkpoint between two epochs' ends: the figures of its steps are in the log, and none of them is the bad
  * step. */
-static cleat_status save_within_epoch(cleat_trainer *trainer, cleat_error *error) {
+cleat_status cleat_trainer_save_within_epoch(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = take_figures(trainer, error);
     return status == CLEAT_OK ? cleat_trainer_save(trainer, false, error) : status;
 }
@@ -131,35 +124,75 @@ static cleat_status save_within_epoch(cleat_trainer *trainer, cleat_error *error
 static cleat_status checkpoint_by_time(cleat_trainer *trainer, cleat_error *error) {
     int64_t minutes = trainer->profile->run.checkpoint_every_minutes;
     if (minutes <= 0 || cleat_seconds() - trainer->last_checkpoint < 60.0 * (double)minutes) return CLEAT_OK;
-    return save_within_epoch(trainer, error);
+    return cleat_trainer_save_within_epoch(trainer, error);
 }
 
 /* Saves and says why the run ends here; it can be resumed. */
 static cleat_status leave(cleat_trainer *trainer, cleat_status why, cleat_error *error) {
-    cleat_status status = save_within_epoch(trainer, error);
+    cleat_status status = cleat_trainer_save_within_epoch(trainer, error);
     if (status != CLEAT_OK) return status;
     return cleat_fail(error, why, "%s at step %lld; the checkpoint in %s goes on with --resume", cleat_status_text(why),
                       (long long)trainer->state.step, trainer->folder);
 }
 
+static bool due(int64_t epoch, int64_t every, int64_t last) {
+    return epoch == last || (every > 0 && epoch % every == 0);
+}
+
+static bool evaluation_is_due(const cleat_trainer *trainer, int64_t epoch) {
+    return trainer->val_count > 0 && due(epoch, trainer->profile->run.evaluate_every_epochs, trainer->epochs);
+}
+
+/* Leaves before a step that could pass the time budget. */
+static cleat_status stop_in_time(cleat_trainer *trainer, const cleat_batches *batches, const cleat_window *window,
+                                 cleat_error *error) {
+    bool last = trainer->state.position + 1 == trainer->steps_per_epoch, near = false;
+    bool evaluation = last && evaluation_is_due(trainer, trainer->state.epoch + 1);
+    cleat_status status = cleat_deadline_is_near(trainer, batches, window, evaluation, &near, error);
+    return status == CLEAT_OK && near ? leave(trainer, CLEAT_ERR_TIME_UP, error) : status;
+}
+
+/* Once enough steps were measured. A budget has to hold a checkpoint too: its time is measured first. */
+static cleat_status plan_ahead(cleat_trainer *trainer, bool epoch_end, cleat_error *error) {
+    const cleat_budget *budget = &trainer->budget;
+    if (trainer->planned || !cleat_budget_is_measured(budget, epoch_end)) return CLEAT_OK;
+    cleat_status status = CLEAT_OK;
+    if (budget->seconds > 0 && budget->checkpoint.count == 0)
+        status = cleat_trainer_save_within_epoch(trainer, error);
+    else
+        status = take_figures(trainer, error);
+    return status == CLEAT_OK ? cleat_deadline_plan(trainer, error) : status;
+}
+
+/* The loader goes on at the first micro-batch of the window that is next. */
+static cleat_status start_at_position(cleat_trainer *trainer, const cleat_batches *batches, const cleat_draw *draw,
+                                      cleat_error *error) {
+    cleat_window next = {.first = cleat_batches_count(batches)};
+    cleat_batches_window(batches, (size_t)trainer->state.position, &next);
+    return cleat_feed_start(trainer->feed, batches, next.first, draw, error);
+}
+
 static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
     cleat_draw draw = {.seed = trainer->state.seed, .epoch = (uint32_t)trainer->state.epoch};
     cleat_batches *batches = NULL;
+    cleat_window window;
     cleat_status status =
-        cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->buckets,
-                             trainer->session->n_buckets, &draw, &batches, error);
-    if (status == CLEAT_OK)
-        status = cleat_feed_start(trainer->feed, batches, (size_t)trainer->state.position, &draw, error);
-    while (status == CLEAT_OK && trainer->state.position < trainer->batches) {
-        status = run_window(trainer, batches, error);
+        cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->work->buckets,
+                             trainer->session->work->n_buckets, &draw, &batches, error);
+    if (status == CLEAT_OK) status = start_at_position(trainer, batches, &draw, error);
+    trainer->in_window = status == CLEAT_OK;
+    while (status == CLEAT_OK && cleat_batches_window(batches, (size_t)trainer->state.position, &window)) {
+        status = stop_in_time(trainer, batches, &window, error);
+        if (status == CLEAT_OK) status = run_window(trainer, batches, &window, error);
+        if (status == CLEAT_OK) status = plan_ahead(trainer, false, error);
         if (status == CLEAT_OK) status = checkpoint_by_time(trainer, error);
         if (status == CLEAT_OK && stop_asked(trainer)) status = leave(trainer, CLEAT_ERR_INTERRUPTED, error);
-        if (status == CLEAT_OK && time_is_up(trainer)) status = leave(trainer, CLEAT_ERR_TIME_UP, error);
     }
     if (status == CLEAT_OK) status = take_figures(trainer, error);
     cleat_feed_stop(trainer->feed);
     cleat_batches_destroy(batches);
     if (status != CLEAT_OK) return status;
+    trainer->in_window = false;
     trainer->state.position = 0;
     ++trainer->state.epoch;
     return cleat_average_add(&trainer->average, trainer->session, error);
@@ -191,6 +224,7 @@ static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_figures *
 
 static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *error) {
     cleat_figures figures;
+    double started = cleat_seconds();
     cleat_status status = cleat_average_show(&trainer->average, trainer->session, error);
     if (status == CLEAT_OK)
         status = cleat_evaluate_samples(trainer->session, trainer->feed, trainer->dataset, trainer->val,
@@ -198,6 +232,8 @@ static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *er
     if (status == CLEAT_OK) status = cleat_average_hide(&trainer->average, trainer->session, error);
     if (status == CLEAT_OK) status = log_evaluation(trainer, &figures, error);
     if (status != CLEAT_OK) return status;
+    cleat_occasion_add(&trainer->budget.evaluation, cleat_seconds() - started);
+    cleat_deadline_synced(trainer);
     double metric = cleat_figures_get(&figures, trainer->profile->run.metric);
     *best = is_better(trainer, metric);
     trainer->report->last = figures;
@@ -213,10 +249,6 @@ static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *er
     return CLEAT_OK;
 }
 
-static bool due(int64_t epoch, int64_t every, int64_t last) {
-    return epoch == last || (every > 0 && epoch % every == 0);
-}
-
 static bool patience_is_out(const cleat_trainer *trainer) {
     int64_t patience = trainer->profile->run.early_stopping_patience;
     return patience > 0 && trainer->state.stale_evaluations >= patience;
@@ -227,11 +259,10 @@ static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error
     const cleat_profile *profile = trainer->profile;
     bool best = false;
     cleat_status status = CLEAT_OK;
-    if (due(trainer->state.epoch, profile->run.evaluate_every_epochs, profile->train.epochs) && trainer->val_count)
-        status = evaluate(trainer, &best, error);
+    if (evaluation_is_due(trainer, trainer->state.epoch)) status = evaluate(trainer, &best, error);
     if (status != CLEAT_OK) return status;
     *early = patience_is_out(trainer);
-    if (best || *early || due(trainer->state.epoch, profile->run.checkpoint_every_epochs, profile->train.epochs))
+    if (best || *early || due(trainer->state.epoch, profile->run.checkpoint_every_epochs, trainer->epochs))
         status = cleat_trainer_save(trainer, best, error);
     return status;
 }
@@ -239,9 +270,11 @@ static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error
 static cleat_status run(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     bool early = patience_is_out(trainer); /* a run that ended early and is resumed */
-    while (status == CLEAT_OK && !early && trainer->state.epoch < trainer->profile->train.epochs) {
+    if (!early && trainer->state.epoch < trainer->epochs) status = cleat_deadline_check_resumed(trainer, error);
+    while (status == CLEAT_OK && !early && trainer->state.epoch < trainer->epochs) {
         status = run_epoch(trainer, error);
         if (status == CLEAT_OK) status = close_epoch(trainer, &early, error);
+        if (status == CLEAT_OK && trainer->state.epoch < trainer->epochs) status = plan_ahead(trainer, true, error);
     }
     trainer->report->stopped_early = early;
     return status;
@@ -255,21 +288,50 @@ static void fill_report(cleat_trainer *trainer) {
     report->best_step = trainer->state.best_step;
     report->best_metric = trainer->state.has_best ? trainer->state.best_metric : NAN;
     report->seconds = cleat_seconds() - trainer->started;
+    if (trainer->session) cleat_deadline_report(trainer, report);
     report->device_bytes = trainer->device ? cleat_device_peak(trainer->device) : 0;
+}
+
+static cleat_status open_and_run(cleat_trainer *trainer, cleat_error *error) {
+    cleat_status status = cleat_trainer_open(trainer, error);
+    if (status != CLEAT_OK) return status;
+    status = run(trainer, error);
+    cleat_progress_end(&trainer->progress);
+    return status;
+}
+
+static bool is_short_of_memory(cleat_status status) {
+    return status == CLEAT_ERR_DEVICE_MEMORY || status == CLEAT_ERR_FIT;
+}
+
+cleat_status cleat_train_watched(const cleat_profile *profile, const cleat_train_options *options,
+                                 void (*opened)(void *user, cleat_device *device), void *user,
+                                 cleat_train_report *report, cleat_error *error) {
+    const cleat_train_options defaults = {0};
+    cleat_error failure = {0};
+    cleat_status status;
+    cleat_trainer *trainer = cleat_alloc(1, sizeof *trainer);
+    *report = (cleat_train_report){0};
+    if (!trainer) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a training run");
+    *trainer = (cleat_trainer){.profile = profile,
+                               .options = options ? options : &defaults,
+                               .report = report,
+                               .resume = options && options->resume,
+                               .opened = opened,
+                               .opened_user = user,
+                               .started = cleat_seconds()};
+    do {
+        failure = (cleat_error){0};
+        status = open_and_run(trainer, &failure);
+    } while (is_short_of_memory(status) && cleat_trainer_step_down(trainer, &failure));
+    if (status != CLEAT_OK && error) *error = failure;
+    fill_report(trainer);
+    cleat_trainer_close(trainer);
+    cleat_free(trainer);
+    return status;
 }
 
 cleat_status cleat_train(const cleat_profile *profile, const cleat_train_options *options, cleat_train_report *report,
                          cleat_error *error) {
-    cleat_train_options defaults = {0};
-    cleat_trainer trainer = {
-        .profile = profile, .options = options ? options : &defaults, .report = report, .started = cleat_seconds()};
-    *report = (cleat_train_report){0};
-    cleat_status status = cleat_trainer_open(&trainer, error);
-    if (status == CLEAT_OK) {
-        status = run(&trainer, error);
-        cleat_progress_end(&trainer.progress);
-    }
-    fill_report(&trainer);
-    cleat_trainer_close(&trainer);
-    return status;
+    return cleat_train_watched(profile, options, NULL, NULL, report, error);
 }

@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "train/average.h"
+#include "train/budget.h"
 #include "train/checkpoint.h"
 #include "train/feed.h"
 #include "train/metrics_log.h"
@@ -15,10 +16,16 @@ enum { CLEAT_UPDATE_STAGINGS = 8 };
 
 typedef struct cleat_trainer {
     const cleat_profile *profile;
-    cleat_profile resolved; /* what `auto` became */
+    cleat_profile shortened; /* `profile` points here once sequences had to be cut */
+    cleat_profile resolved;  /* what `auto` became */
     const cleat_train_options *options;
     cleat_train_report *report;
     char folder[CLEAT_PATH];
+    bool resume;         /* go on from the folder's last checkpoint */
+    int64_t limit;       /* bytes to plan with at most, once the device had less than it said; 0: the profile's */
+    cleat_error refused; /* what the device said then */
+    void (*opened)(void *user, cleat_device *device); /* tests: a device has been opened; may be NULL */
+    void *opened_user;
 
     cleat_device *device;
     cleat_model *model;
@@ -29,26 +36,65 @@ typedef struct cleat_trainer {
     cleat_feed *feed;
     cleat_staging *updates[CLEAT_UPDATE_STAGINGS]; /* inputs of the update graph, in turn */
 
-    int64_t accumulation;    /* micro-batches an optimizer step */
-    int64_t batches;         /* micro-batches an epoch: the same in every epoch */
-    int64_t steps_per_epoch; /* optimizer steps; the last window may be shorter */
+    int64_t accumulation;    /* micro-batches of a full window, to be shown */
+    int64_t steps_per_epoch; /* windows, an optimizer step each: the same in every epoch */
+    int64_t epochs;          /* of the schedule: the profile's, or fewer (deadline.c) */
     cleat_schedule schedule;
     cleat_train_state state;
     cleat_average average;
     int64_t ring_read; /* steps whose figures have been taken from the ring */
     cleat_metrics_log *log;
     cleat_progress progress;
-    double started, last_checkpoint; /* seconds */
-    double resumed_time;             /* time_used of earlier processes */
+    bool in_window;   /* the device holds the state of training, and perhaps a part of a window */
+    double started; /* seconds: the call */
+    double last_checkpoint;
+    double resumed_time; /* time_used of earlier processes */
+    bool resumed_once;   /* it is known: the trainer has been opened once */
+    cleat_budget budget;
+    double synced; /* when the host last waited for the device, or last did something else than training */
+    bool planned;  /* the forecast was made */
 } cleat_trainer;
 
 /* Opens everything, from the profile to a session with its starting or resumed parameters (setup.c). */
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error);
 void cleat_trainer_close(cleat_trainer *trainer);
 
+/* After CLEAT_ERR_DEVICE_MEMORY or CLEAT_ERR_FIT in `error`: keeps what was computed, closes the trainer, and leaves it ready to
+ * be opened again with less: smaller micro-batches, recomputed activations, or shorter sequences where the profile
+ * allows that. False, with the error completed and nothing closed, where nothing less is left (ladder.c). */
+bool cleat_trainer_step_down(cleat_trainer *trainer, cleat_error *error);
+
+/* cleat_train; `opened` (may be NULL) sees each device that is opened, for tests. */
+cleat_status cleat_train_watched(const cleat_profile *profile, const cleat_train_options *options,
+                                 void (*opened)(void *user, cleat_device *device), void *user,
+                                 cleat_train_report *report, cleat_error *error);
+
+/* Between two epochs' ends: first takes the figures of all steps, so that none of them is a bad one (trainer.c). */
+cleat_status cleat_trainer_save_within_epoch(cleat_trainer *trainer, cleat_error *error);
+
 /* Writes the state of training as a checkpoint (save.c). */
 cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error);
 /* Brings the last checkpoint of the run's folder back. */
 cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error);
+
+/* The time budget (deadline.c). Seconds that all processes of this run used. */
+double cleat_trainer_time_used(const cleat_trainer *trainer);
+/* The work of an epoch's windows. */
+void cleat_deadline_count(cleat_trainer *trainer, const cleat_batches *batches);
+/* The budget and the number of epochs: after the starting or resumed state. */
+void cleat_deadline_open(cleat_trainer *trainer);
+/* CLEAT_ERR_TIME_UP where earlier processes left no time for a step. */
+cleat_status cleat_deadline_check_resumed(const cleat_trainer *trainer, cleat_error *error);
+/* The window's optimizer step was enqueued; waits for it while steps are measured one by one. */
+cleat_status cleat_deadline_queued(cleat_trainer *trainer, const cleat_batches *batches, const cleat_window *window,
+                                   cleat_error *error);
+/* The device has done what was enqueued, or is about to train after something else. */
+void cleat_deadline_synced(cleat_trainer *trainer);
+/* Says what the run will take, and shortens its schedule where that is wanted. The figures of all steps have been taken. */
+cleat_status cleat_deadline_plan(cleat_trainer *trainer, cleat_error *error);
+/* Whether the window's step, and the evaluation after it, could pass the budget: then the run is to stop before it. */
+cleat_status cleat_deadline_is_near(cleat_trainer *trainer, const cleat_batches *batches, const cleat_window *window,
+                                    bool evaluation, bool *near, cleat_error *error);
+void cleat_deadline_report(const cleat_trainer *trainer, cleat_train_report *report);
 
 #endif

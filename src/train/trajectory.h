@@ -18,6 +18,9 @@ typedef struct cleat_trajectory {
  * drawn from seed 1. */
 cleat_status cleat_trajectory_open(const char *device, const char *config, const cleat_reference *reference,
                                    cleat_trajectory *trajectory, cleat_error *error);
+/* The second half of opening: draws the parameters and writes the batch, for a trajectory whose device, profile, model
+ * and session (one bucket, of the reference's batch and length) are there. On failure it is good for closing. */
+cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_reference *reference, cleat_error *error);
 void cleat_trajectory_close(cleat_trajectory *trajectory);
 
 /* Enqueues forward, loss and backward of the batch; gradients accumulate. */

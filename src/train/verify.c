@@ -94,7 +94,7 @@ static cleat_status array_of(const verifier *v, const char *prefix, const cleat_
 }
 
 static cleat_status load_parameters(verifier *v, cleat_error *error) {
-    const cleat_store *store = v->run.session->store;
+    const cleat_store *store = v->run.session->work->store;
     for (size_t i = 0; i < cleat_store_count(store); ++i) {
         const cleat_tensor *param = cleat_store_param(store, i);
         const float *values;
@@ -113,7 +113,7 @@ static double larger(double a, double b) {
 }
 
 static cleat_status compare_output(verifier *v, cleat_error *error) {
-    const cleat_session_graph *graph = &v->run.session->train[0];
+    const cleat_work_graph *graph = &v->run.session->work->train[0];
     const cleat_tensor *output = graph->built.output;
     int64_t elements = cleat_tensor_elements(output);
     const cleat_st_tensor *expected = NULL;
@@ -146,7 +146,7 @@ static double square(double x) {
 
 /* The norm of the whole reference gradient. */
 static cleat_status gradient_norm(const verifier *v, double *norm, cleat_error *error) {
-    const cleat_store *store = v->run.session->store;
+    const cleat_store *store = v->run.session->work->store;
     double sum = 0;
     for (size_t i = 0; i < cleat_store_count(store); ++i) {
         const cleat_tensor *param = cleat_store_param(store, i);
@@ -163,9 +163,9 @@ static cleat_status compare_gradients(verifier *v, cleat_error *error) {
     const cleat_session *session = v->run.session;
     double whole = 0;
     cleat_status status = gradient_norm(v, &whole, error);
-    if (status == CLEAT_OK) status = cleat_exec_read(session->exec, 0, &session->store->flat[1], v->flat, error);
-    for (size_t i = 0; i < cleat_store_count(session->store) && status == CLEAT_OK; ++i) {
-        const cleat_tensor *param = cleat_store_param(session->store, i);
+    if (status == CLEAT_OK) status = cleat_exec_read(session->exec, 0, &session->work->store->flat[1], v->flat, error);
+    for (size_t i = 0; i < cleat_store_count(session->work->store) && status == CLEAT_OK; ++i) {
+        const cleat_tensor *param = cleat_store_param(session->work->store, i);
         const float *expected = NULL;
         status = array_of(v, "grad", param, &expected, error);
         if (status != CLEAT_OK) break;
@@ -188,8 +188,8 @@ static cleat_status compare_parameters(verifier *v, cleat_error *error) {
     double difference = 0, change = 0, whole = 0;
     cleat_status status = gradient_norm(v, &whole, error);
     if (status == CLEAT_OK) status = cleat_session_read_flat(v->run.session, 0, v->flat, error);
-    for (size_t i = 0; i < cleat_store_count(session->store) && status == CLEAT_OK; ++i) {
-        const cleat_tensor *param = cleat_store_param(session->store, i);
+    for (size_t i = 0; i < cleat_store_count(session->work->store) && status == CLEAT_OK; ++i) {
+        const cleat_tensor *param = cleat_store_param(session->work->store, i);
         const float *after = NULL, *gradient = NULL;
         status = array_of(v, "after", param, &after, error);
         if (status == CLEAT_OK) status = array_of(v, "grad", param, &gradient, error);

@@ -41,6 +41,22 @@ test_train() {
     json steps
 }
 
+# The budget is over within the run, for good: another process with the same budget trains nothing.
+test_time_budget() {
+    local line=("$cleat" train "$profile" "${tiny[@]}" --set train.epochs=100000 --set run.budget=stop --out "$scratch/week" --json)
+    exits 75 "${line[@]}" --time-budget 4s
+    says err "time is up"
+    exits 75 "${line[@]}" --time-budget=4s --resume
+    says err "time-budget"
+    exits 1 "${line[@]}" --time-budget 4
+    says err time_budget
+    exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=4 --time-budget 30h --out "$scratch/short" --json
+    says err "a budget of 1 d 06 h holds"
+    json run_seconds
+    json runs_in_budget
+    json epochs_planned
+}
+
 test_eval() {
     local name
     exits 0 "$cleat" eval "$profile" "${tiny[@]}" --checkpoint "$run" --split all --json
@@ -69,6 +85,7 @@ test_refusals() {
 require_device
 test_devices
 test_train
+test_time_budget
 test_eval
 test_predict
 test_refusals

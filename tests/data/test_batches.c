@@ -1,5 +1,5 @@
-/* Batches: nothing lost, nothing twice, order from (seed, epoch) only; bucket lengths against exhaustive
- * search; the dataset interface. */
+/* Batches: nothing lost, nothing twice, order from (seed, epoch) only; windows that do not depend on their cut into
+ * micro-batches; bucket lengths against exhaustive search; the dataset interface. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ enum { SAMPLES = 1000 };
 static int64_t lengths[SAMPLES];
 static uint32_t all[SAMPLES];
 static fake_dataset fake;
-static const cleat_bucket buckets[3] = {{16, 8}, {40, 3}, {100, 1}};
+static const cleat_bucket buckets[3] = {{16, 8, 8}, {40, 3, 3}, {100, 1, 1}};
 
 static int make_samples(void **state) {
     (void)state;
@@ -105,17 +105,131 @@ static void refuses_bad_arguments(void **state) {
     (void)state;
     cleat_batches *batches = NULL;
     cleat_error error = {0};
-    const cleat_bucket small[1] = {{50, 4}}, falling[2] = {{50, 4}, {20, 4}}, empty[1] = {{100, 0}};
+    const cleat_bucket small[1] = {{50, 4, 4}}, falling[2] = {{50, 4, 4}, {20, 4, 4}}, empty[1] = {{100, 4, 0}},
+                       too_wide[1] = {{100, 4, 5}};
     const uint32_t outside[1] = {SAMPLES};
     assert_int_equal(cleat_batches_create(&fake.base, all, SAMPLES, small, 1, NULL, &batches, &error),
                      CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "max_length"));
     assert_int_equal(cleat_batches_create(&fake.base, all, 1, falling, 2, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
     assert_int_equal(cleat_batches_create(&fake.base, all, 1, empty, 1, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_batches_create(&fake.base, all, 1, too_wide, 1, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
     assert_int_equal(cleat_batches_create(&fake.base, all, 1, buckets, 0, NULL, &batches, &error), CLEAT_ERR_ARGUMENT);
     assert_int_equal(cleat_batches_create(&fake.base, outside, 1, buckets, 3, NULL, &batches, &error),
                      CLEAT_ERR_ARGUMENT);
     assert_null(batches);
+}
+
+/* --- windows --- */
+
+enum { WINDOWS = 3, MOST = 23 };
+static const int64_t window_lengths[WINDOWS] = {16, 40, 100}, window_sizes[WINDOWS] = {13, 7, 23};
+
+/* The same windows in micro-batches of at most `most` samples. */
+static cleat_batches *create_windows(int64_t most, const cleat_draw *draw) {
+    cleat_bucket cut[WINDOWS];
+    cleat_batches *batches = NULL;
+    for (int b = 0; b < WINDOWS; ++b)
+        cut[b] = (cleat_bucket){.length = window_lengths[b],
+                                .window = window_sizes[b],
+                                .batch = most < window_sizes[b] ? most : window_sizes[b]};
+    assert_int_equal(cleat_batches_create(&fake.base, all, SAMPLES, cut, WINDOWS, draw, &batches, NULL), CLEAT_OK);
+    return batches;
+}
+
+/* One window: its micro-batches follow each other, are of its bucket, as few and as even as can be; its figures are those of
+ * its samples. Copies the samples. */
+static int64_t check_window(const cleat_batches *batches, size_t index, int64_t most, uint32_t *samples) {
+    cleat_window window;
+    assert_true(cleat_batches_window(batches, index, &window));
+    assert_true(window.batches >= 1);
+    const cleat_batch *start = cleat_batches_get(batches, window.first);
+    uint32_t smallest = UINT32_MAX, largest = 0;
+    int64_t items = 0, size = window_sizes[start->bucket], slots = most < size ? most : size;
+    uint32_t count = 0;
+    for (size_t i = 0; i < window.batches; ++i) {
+        const cleat_batch *batch = cleat_batches_get(batches, window.first + i);
+        assert_int_equal(batch->window, index);
+        assert_int_equal(batch->first, count);
+        assert_int_equal(batch->bucket, start->bucket);
+        smallest = batch->count < smallest ? batch->count : smallest;
+        largest = batch->count > largest ? batch->count : largest;
+        for (uint32_t s = 0; s < batch->count; ++s) {
+            items += lengths[batch->samples[s]];
+            samples[count++] = batch->samples[s];
+        }
+    }
+    assert_true(smallest >= 1 && largest <= slots && largest - smallest <= 1);
+    assert_int_equal(window.batches, (count + slots - 1) / slots);
+    assert_int_equal(window.samples, count);
+    assert_int_equal(window.items, items);
+    assert_true(count <= size);
+    return count;
+}
+
+static void windows_do_not_depend_on_the_cut(void **state) {
+    (void)state;
+    const cleat_draw draw = {7, 3};
+    cleat_batches *whole = create_windows(MOST, &draw);
+    size_t windows = cleat_batches_windows(whole);
+    assert_int_equal(cleat_batches_count(whole), windows);
+    size_t expected = 0, short_windows[WINDOWS] = {0}, in_bucket[WINDOWS] = {0};
+    for (uint32_t i = 0; i < SAMPLES; ++i) ++in_bucket[lengths[i] <= 16 ? 0 : lengths[i] <= 40 ? 1 : 2];
+    for (int b = 0; b < WINDOWS; ++b)
+        expected += (in_bucket[b] + (size_t)window_sizes[b] - 1) / (size_t)window_sizes[b];
+    assert_int_equal(windows, expected);
+    for (int64_t most = 1; most <= MOST; ++most) {
+        cleat_batches *cut = create_windows(most, &draw);
+        bool seen[SAMPLES] = {false};
+        size_t next = 0;
+        assert_int_equal(cleat_batches_windows(cut), windows);
+        for (size_t w = 0; w < windows; ++w) {
+            uint32_t samples[MOST], others[MOST];
+            cleat_window window;
+            int64_t count = check_window(cut, w, most, samples);
+            assert_int_equal(check_window(whole, w, MOST, others), count);
+            assert_memory_equal(samples, others, (size_t)count * sizeof *samples);
+            assert_true(cleat_batches_window(cut, w, &window));
+            assert_int_equal(window.first, next);
+            next += window.batches;
+            for (int64_t s = 0; s < count; ++s) {
+                assert_false(seen[samples[s]]);
+                seen[samples[s]] = true;
+            }
+            uint32_t bucket = cleat_batches_get(cut, window.first)->bucket;
+            short_windows[bucket] += most == 1 && count < window_sizes[bucket];
+        }
+        assert_int_equal(next, cleat_batches_count(cut));
+        for (uint32_t i = 0; i < SAMPLES; ++i) assert_true(seen[i]);
+        cleat_batches_destroy(cut);
+    }
+    for (int b = 0; b < WINDOWS; ++b) assert_true(short_windows[b] <= 1);
+    assert_int_equal(short_windows[0] + short_windows[1] + short_windows[2], 3); /* sizes chosen so: each is tested */
+    cleat_batches_destroy(whole);
+}
+
+/* Nothing adds up in an evaluation: its batches are full, and windows of their own. */
+static void evaluation_has_a_window_a_batch(void **state) {
+    (void)state;
+    cleat_batches *batches = create_windows(5, NULL);
+    size_t short_batches = 0;
+    assert_int_equal(cleat_batches_windows(batches), cleat_batches_count(batches));
+    for (size_t i = 0; i < cleat_batches_count(batches); ++i) {
+        cleat_window window;
+        const cleat_batch *batch = cleat_batches_get(batches, i);
+        assert_true(cleat_batches_window(batches, i, &window));
+        assert_int_equal(window.first, i);
+        assert_int_equal(window.batches, 1);
+        assert_int_equal(window.samples, batch->count);
+        assert_int_equal(batch->window, i);
+        assert_int_equal(batch->first, 0);
+        short_batches += batch->count < 5;
+    }
+    assert_true(short_batches <= WINDOWS);
+    cleat_window untouched = {.samples = -7};
+    assert_false(cleat_batches_window(batches, cleat_batches_windows(batches), &untouched));
+    assert_int_equal(untouched.samples, -7);
+    cleat_batches_destroy(batches);
 }
 
 static int64_t padded(const int64_t *edges, size_t n, size_t samples) {
@@ -192,6 +306,8 @@ int main(void) {
         cmocka_unit_test(training_order_depends_on_seed_and_epoch),
         cmocka_unit_test(evaluation_order_is_fixed),
         cmocka_unit_test(refuses_bad_arguments),
+        cmocka_unit_test(windows_do_not_depend_on_the_cut),
+        cmocka_unit_test(evaluation_has_a_window_a_batch),
         cmocka_unit_test(chooses_the_best_buckets),
         cmocka_unit_test(dataset_pads_and_checks),
     };

@@ -180,7 +180,7 @@ static void survives_failing_allocations(void **state) {
     cleat_dataset *dataset = open_set(64);
     cleat_status status = CLEAT_ERR_MEMORY;
     uint32_t samples[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-    const cleat_bucket bucket = {64, 3};
+    const cleat_bucket bucket = {64, 3, 3};
     for (long n = 1; status == CLEAT_ERR_MEMORY; ++n) {
         const cleat_draw draw = {1, 1};
         cleat_batches *batches = NULL;

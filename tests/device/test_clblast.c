@@ -1,5 +1,6 @@
-/* CLBlast's sgemm through cleat: storage, offsets, beta, and its errors. Two of the four ways of storage,
- * since CLBlast compiles kernels of its own for each (about 10 s with PoCL, once). */
+/* CLBlast's sgemm through cleat: storage, offsets, beta, its workspace, and its errors. CLBlast compiles kernels of its
+ * own for each way of storage (with PoCL about 40 s in all, once). */
+#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,70 +13,251 @@
 
 #include "open_device.h"
 
-enum { M = 5, N = 7, K = 19, OFFSET = 3, ROOM = 256 };
-
 static cleat_device *device;
 
-static void fill(float *values) {
-    for (int i = 0; i < ROOM; ++i) values[i] = (float)(i * 7 % 23) / 8 - 1;
+/* --- who allocates --- */
+
+static int buffers_created;
+
+/* Stands before the driver's function, also for CLBlast. */
+CLEAT_API cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *code) {
+    static cl_mem (*next)(cl_context, cl_mem_flags, size_t, void *, cl_int *);
+    if (!next) next = (cl_mem(*)(cl_context, cl_mem_flags, size_t, void *, cl_int *))dlsym(RTLD_NEXT, "clCreateBuffer");
+    ++buffers_created;
+    return next(context, flags, size, host, code);
 }
 
-static cl_mem buffer_with(const float *values) {
-    cl_mem buffer = NULL;
-    cleat_error error;
-    if (cleat_buffer_create(device, ROOM * sizeof(float), &buffer, &error)) fail_msg("%s", error.text);
+/* --- products in one slab --- */
+
+typedef struct shape {
+    bool trans_a, trans_b;
+    int64_t m, n, k;
+    float beta;
+    int64_t shift; /* elements between the beginning of a sub-buffer and the matrix in it */
+} shape;
+
+enum { GUARD = 4096, PATTERN = 0x5a, LEAST = 4096 };
+
+/* A, B, C, the workspace and a guard behind it, each from a multiple of the alignment on. */
+typedef struct rig {
+    shape s;
+    int64_t bytes, workspace_at;
+    float *a, *b, *c; /* what the host knows of them */
+    cl_mem slab;
+    cleat_clblast_product product;
+} rig;
+
+static float value_at(int64_t i, int64_t seed) {
+    return (float)((i * 7 + i / 23 + seed) % 23) / 8 - 1;
+}
+
+static void write(cl_mem buffer, int64_t at, int64_t bytes, const void *values) {
     assert_int_equal(
-        clEnqueueWriteBuffer(device->compute, buffer, CL_TRUE, 0, ROOM * sizeof(float), values, 0, NULL, NULL),
+        clEnqueueWriteBuffer(device->compute, buffer, CL_TRUE, (size_t)at, (size_t)bytes, values, 0, NULL, NULL),
         CL_SUCCESS);
-    return buffer;
 }
 
-static void check_one(bool trans_a, bool trans_b, float beta) {
-    float a[ROOM], b[ROOM], c[ROOM], result[ROOM];
+static void read(cl_mem buffer, int64_t at, int64_t bytes, void *values) {
+    assert_int_equal(
+        clEnqueueReadBuffer(device->compute, buffer, CL_TRUE, (size_t)at, (size_t)bytes, values, 0, NULL, NULL),
+        CL_SUCCESS);
+}
+
+static cl_mem part(cl_mem slab, int64_t at, int64_t bytes) {
+    cl_buffer_region region = {(size_t)at, (size_t)bytes};
+    cl_int code = CL_SUCCESS;
+    cl_mem made = clCreateSubBuffer(slab, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    return made;
+}
+
+/* Filled from the host, which keeps a copy. */
+static cl_mem matrix(cl_mem slab, int64_t at, int64_t elements, int64_t shift, float **host) {
+    int64_t bytes = (shift + elements) * (int64_t)sizeof(float);
+    *host = malloc((size_t)bytes);
+    assert_non_null(*host);
+    for (int64_t i = 0; i < shift + elements; ++i) (*host)[i] = value_at(i, at);
+    write(slab, at, bytes, *host);
+    return part(slab, at, bytes);
+}
+
+static int64_t room(int64_t elements) {
+    int64_t unit = cleat_device_get_facts(device)->alignment;
+    return (elements * (int64_t)sizeof(float) + unit - 1) / unit * unit;
+}
+
+static void fill_pattern(const rig *r) {
+    int64_t bytes = r->bytes - r->workspace_at;
+    unsigned char *pattern = malloc((size_t)bytes);
+    assert_non_null(pattern);
+    memset(pattern, PATTERN, (size_t)bytes);
+    write(r->slab, r->workspace_at, bytes, pattern);
+    free(pattern);
+}
+
+static void rig_open(rig *r, const shape *s, int64_t workspace) {
     cleat_error error;
-    fill(a), fill(b), fill(c);
-    cl_mem buffers[3] = {buffer_with(a), buffer_with(b), buffer_with(c)};
-    int lda = trans_a ? M : K, ldb = trans_b ? K : N;
-    cleat_status status = cleat_clblast_sgemm(device, trans_a, trans_b, M, N, K, buffers[0], OFFSET, lda, buffers[1],
-                                              OFFSET + 1, ldb, beta, buffers[2], OFFSET + 2, N, &error);
-    if (status) fail_msg("%s", error.text);
-    clEnqueueReadBuffer(device->compute, buffers[2], CL_TRUE, 0, sizeof result, result, 0, NULL, NULL);
-    for (int i = 0; i < M; ++i)
-        for (int j = 0; j < N; ++j) {
-            int at = OFFSET + 2 + i * N + j;
-            double sum = beta * c[at];
-            for (int k = 0; k < K; ++k)
-                sum += (double)a[OFFSET + (trans_a ? k * lda + i : i * lda + k)] *
-                       b[OFFSET + 1 + (trans_b ? j * ldb + k : k * ldb + j)];
-            if (!(fabs(result[at] - sum) <= 1e-5)) fail_msg("c[%d, %d] is %g, not %g", i, j, result[at], sum);
-            c[at] = result[at];
-        }
-    assert_memory_equal(c, result, sizeof result); /* nothing else was written */
-    for (int i = 0; i < 3; ++i) cleat_buffer_release(device, buffers[i], ROOM * sizeof(float));
+    *r = (rig){.s = *s};
+    int64_t a_at = 0, b_at = a_at + room(s->shift + s->m * s->k), c_at = b_at + room(s->shift + s->k * s->n);
+    r->workspace_at = c_at + room(s->shift + s->m * s->n);
+    r->bytes = r->workspace_at + room(workspace / (int64_t)sizeof(float)) + GUARD;
+    if (cleat_buffer_create(device, r->bytes, &r->slab, &error)) fail_msg("%s", error.text);
+    r->product = (cleat_clblast_product){.trans_a = s->trans_a,
+                                         .trans_b = s->trans_b,
+                                         .m = s->m,
+                                         .n = s->n,
+                                         .k = s->k,
+                                         .a = matrix(r->slab, a_at, s->m * s->k, s->shift, &r->a),
+                                         .b = matrix(r->slab, b_at, s->k * s->n, s->shift, &r->b),
+                                         .c = matrix(r->slab, c_at, s->m * s->n, s->shift, &r->c),
+                                         .a_offset = s->shift,
+                                         .b_offset = s->shift,
+                                         .c_offset = s->shift,
+                                         .beta = s->beta,
+                                         .workspace = part(r->slab, r->workspace_at, workspace)};
+    fill_pattern(r);
 }
 
-static void test_results(void **state) {
+static void rig_close(rig *r) {
+    cl_mem parts[] = {r->product.a, r->product.b, r->product.c, r->product.workspace};
+    for (int i = 0; i < 4; ++i)
+        if (parts[i]) clReleaseMemObject(parts[i]);
+    cleat_buffer_release(device, r->slab, r->bytes);
+    free(r->a), free(r->b), free(r->c);
+}
+
+static double expected(const rig *r, int64_t i, int64_t j) {
+    const shape *s = &r->s;
+    double sum = s->beta * (double)r->c[s->shift + i * s->n + j];
+    for (int64_t k = 0; k < s->k; ++k)
+        sum += (double)r->a[s->shift + (s->trans_a ? k * s->m + i : i * s->k + k)] *
+               (double)r->b[s->shift + (s->trans_b ? j * s->k + k : k * s->n + j)];
+    return sum;
+}
+
+/* Small products element by element; of a large one its corners and some in between. */
+static void check_result(const rig *r) {
+    const shape *s = &r->s;
+    int64_t elements = s->shift + s->m * s->n, step_i = s->m > 100 ? s->m / 19 : 1, step_j = s->n > 100 ? s->n / 23 : 1;
+    float *c = malloc((size_t)elements * sizeof *c);
+    assert_non_null(c);
+    read(r->product.c, 0, elements * (int64_t)sizeof *c, c);
+    assert_memory_equal(c, r->c, (size_t)s->shift * sizeof *c); /* nothing before C was written */
+    for (int64_t i = s->m - 1; i >= 0; i -= step_i)
+        for (int64_t j = s->n - 1; j >= 0; j -= step_j) {
+            double wanted = expected(r, i, j), found = c[s->shift + i * s->n + j];
+            if (!(fabs(found - wanted) <= 1e-5 * (double)s->k))
+                fail_msg("m=%lld n=%lld k=%lld: c[%lld, %lld] is %g, not %g", (long long)s->m, (long long)s->n,
+                         (long long)s->k, (long long)i, (long long)j, found, wanted);
+        }
+    free(c);
+}
+
+static bool all_pattern(const rig *r, int64_t from, int64_t bytes) {
+    unsigned char *found = malloc((size_t)bytes + 1);
+    bool same = true;
+    assert_non_null(found);
+    read(r->slab, from, bytes, found);
+    for (int64_t i = 0; i < bytes; ++i) same = same && found[i] == PATTERN;
+    free(found);
+    return same;
+}
+
+static int64_t workspace_of(const shape *s) {
+    int64_t bytes = -1;
+    cleat_error error;
+    cleat_clblast_product product = {.trans_a = s->trans_a,
+                                     .trans_b = s->trans_b,
+                                     .m = s->m,
+                                     .n = s->n,
+                                     .k = s->k,
+                                     .a_offset = s->shift,
+                                     .b_offset = s->shift,
+                                     .c_offset = s->shift};
+    if (cleat_clblast_workspace(device, &product, &bytes, &error)) fail_msg("%s", error.text);
+    assert_true(bytes >= 0);
+    return bytes;
+}
+
+/* Returns whether CLBlast used the workspace. */
+static bool check_one(shape s) {
+    cleat_error error;
+    rig r;
+    int64_t needed = workspace_of(&s);
+    rig_open(&r, &s, needed > 0 ? needed : LEAST);
+    int64_t allocated = cleat_device_allocated(device);
+    int created = buffers_created;
+    if (cleat_clblast_sgemm(device, &r.product, &error)) fail_msg("%s", error.text);
+    assert_int_equal(clFinish(device->compute), CL_SUCCESS);
+    assert_int_equal(buffers_created, created); /* not by CLBlast either */
+    assert_int_equal(cleat_device_allocated(device), allocated);
+    check_result(&r);
+    assert_true(all_pattern(&r, r.workspace_at + needed, r.bytes - r.workspace_at - needed));
+    bool used = !all_pattern(&r, r.workspace_at, needed);
+    assert_int_equal(used, needed > 0);
+    rig_close(&r);
+    return used;
+}
+
+static void test_small_products(void **state) {
     (void)state;
-    check_one(false, true, 0.0f);
-    check_one(true, false, 1.0f);
+    assert_false(check_one((shape){false, true, 5, 7, 19, 0.0f, 3}));
+    assert_false(check_one((shape){true, false, 5, 7, 19, 1.0f, 3}));
+    check_one((shape){false, true, 130, 257, 1200, 1.0f, 0});
+    check_one((shape){true, false, 130, 257, 1200, 0.0f, 0});
+}
+
+/* Above the threshold of CLBlast's direct kernel, where it copies matrices: padded, transposed, or both. */
+static void test_large_products_stay_in_the_workspace(void **state) {
+    int used = 0;
+    (void)state;
+    for (int i = 0; i < 4; ++i) used += check_one((shape){i & 1, i >> 1, 1000, 1000, 1000, (float)(i == 1), 0});
+    used += check_one((shape){false, true, 1024, 1024, 1024, 1.0f, 0});
+    used += check_one((shape){true, false, 1024, 1024, 1024, 0.0f, 0});
+    used += check_one((shape){true, true, 1000, 1300, 900, 1.0f, 5});
+    print_message("%d of 7 large products used their workspace\n", used);
+    if (cleat_device_get_facts(device)->vendor == CLEAT_VENDOR_POCL) assert_true(used > 0);
 }
 
 static void test_errors_by_name(void **state) {
-    float values[ROOM];
     cleat_error error;
+    rig r;
     (void)state;
-    fill(values);
-    cl_mem buffer = buffer_with(values);
-    assert_int_equal(
-        cleat_clblast_sgemm(device, false, false, 1000, N, K, buffer, 0, K, buffer, 0, N, 0, buffer, 0, N, &error),
-        CLEAT_ERR_DEVICE);
+    rig_open(&r, &(shape){false, false, 5, 7, 19, 0, 0}, LEAST);
+    r.product.m = 1000;
+    assert_int_equal(cleat_clblast_sgemm(device, &r.product, &error), CLEAT_ERR_DEVICE);
     assert_non_null(strstr(error.text, "CLBlastInsufficientMemoryA"));
     assert_non_null(strstr(error.text, "m=1000"));
-    cleat_buffer_release(device, buffer, ROOM * sizeof(float));
+    rig_close(&r);
+}
+
+/* A workspace that is too small is refused, not exceeded; without one CLBlast allocates, and that is seen here. */
+static void test_too_small_a_workspace(void **state) {
+    const shape s = {false, true, 1000, 1000, 1000, 0, 0};
+    cleat_error error;
+    rig r;
+    (void)state;
+    if (workspace_of(&s) <= LEAST) skip();
+    rig_open(&r, &s, LEAST);
+    assert_int_equal(cleat_clblast_sgemm(device, &r.product, &error), CLEAT_ERR_DEVICE);
+    assert_non_null(strstr(error.text, "CLBlastInsufficientMemoryTemp"));
+    assert_true(all_pattern(&r, r.workspace_at, r.bytes - r.workspace_at));
+    int created = buffers_created;
+    clReleaseMemObject(r.product.workspace);
+    r.product.workspace = NULL;
+    if (cleat_clblast_sgemm(device, &r.product, &error)) fail_msg("%s", error.text);
+    assert_int_equal(clFinish(device->compute), CL_SUCCESS);
+    assert_int_equal(buffers_created, created + 1);
+    rig_close(&r);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_results), cmocka_unit_test(test_errors_by_name)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small_products),
+        cmocka_unit_test(test_large_products_stay_in_the_workspace),
+        cmocka_unit_test(test_errors_by_name),
+        cmocka_unit_test(test_too_small_a_workspace),
+    };
     device = open_device();
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     cleat_device_close(device);

@@ -92,6 +92,47 @@ void tiny_accumulate(cleat_graph *graph, cleat_tensor *x, cleat_tensor *total) {
     cleat_emit(graph, &accumulate_op, NULL, 0, in, 2);
 }
 
+static cleat_sgemm sgemm_of(const cleat_node *node) {
+    const cleat_tensor *a = node->in[0], *b = node->in[1];
+    int64_t m = a->shape[0], n = b->shape[0], k = a->shape[1];
+    bool workspace = *(const bool *)node->attr;
+    return (cleat_sgemm){.a = a,
+                         .b = b,
+                         .c = node->out[0],
+                         .m = m,
+                         .n = n,
+                         .k = k,
+                         .trans_b = true,
+                         .workspace = workspace ? cleat_sgemm_workspace(m, n, k) : 0};
+}
+
+static cleat_status infer_product(cleat_node *node, cleat_error *error) {
+    return cleat_set_output(node, 0, CLEAT_F32, 2, (int64_t[]){node->in[0]->shape[0], node->in[1]->shape[0]}, error);
+}
+
+static int64_t product_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return sgemm_of(node).workspace;
+}
+
+static cleat_status bind_product(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                 cleat_error *error) {
+    cleat_sgemm sgemm = sgemm_of(node);
+    (void)facts, (void)error;
+    cleat_launch_sgemm(binder, node, &sgemm);
+    return CLEAT_OK;
+}
+
+static const cleat_variant product_variants[] = {
+    {.name = "clblast", .workspace = product_workspace, .bind = bind_product}, {0}};
+static const cleat_op product_op = {.name = "tiny_product", .infer = infer_product, .variants = product_variants};
+
+cleat_tensor *tiny_product(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b, bool workspace) {
+    cleat_tensor *in[] = {a, b};
+    cleat_node *node = cleat_emit(graph, &product_op, &workspace, sizeof workspace, in, 2);
+    return node ? node->out[0] : NULL;
+}
+
 cleat_device *tiny_open_device(void) {
     cleat_device *device = NULL;
     cleat_error error;

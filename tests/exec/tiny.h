@@ -20,6 +20,9 @@ cleat_tensor *tiny_affine(cleat_graph *graph, cleat_tensor *x, cleat_tensor *bia
 /* total += x, through a workspace. Both f32 [n]; total is a state. */
 void tiny_accumulate(cleat_graph *graph, cleat_tensor *x, cleat_tensor *total);
 
+/* C[m, n] = A[m, k] B[n, k]^T by CLBlast, which gets the workspace it needs only where `workspace` is set. */
+cleat_tensor *tiny_product(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b, bool workspace);
+
 /* Opens $CLEAT_TEST_DEVICE (default "auto") with kernels from tests/exec/cl; exits with 77 where there is no
  * device. */
 cleat_device *tiny_open_device(void);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/launch.h"
+#include "graph/recompute.h"
 
 typedef struct fake_attr {
     int64_t rows, columns, workspace;
@@ -169,6 +170,7 @@ cleat_tensor *fake_transformer_build(cleat_graph *graph, const fake_transformer 
     cleat_tensor *embedding[] = {tokens, param(graph, "table", 0, 64, shape->width)};
     cleat_tensor *x = first(fake_emit(graph, &linear_op, embedding, 2, 1, shape->rows, shape->width, 0));
     for (int l = 0; l < shape->layers && x; ++l) {
+        cleat_segment(graph);
         cleat_scope(graph, "blocks.%d.", l);
         cleat_tensor *qkv = linear(graph, "qkv", l, norm(graph, "n1", l, x), 3 * shape->width, NULL);
         cleat_tensor *heads =
@@ -178,6 +180,7 @@ cleat_tensor *fake_transformer_build(cleat_graph *graph, const fake_transformer 
         cleat_tensor *hidden = linear(graph, "up", l, norm(graph, "n2", l, x), shape->hidden, NULL);
         x = linear(graph, "down", l, fake_unary(graph, &gelu_op, hidden), shape->width, x);
     }
+    cleat_segment(graph);
     cleat_scope(graph, NULL);
     cleat_tensor *logits = linear(graph, "head", 0, norm(graph, "final", 0, x), 12, NULL);
     cleat_tensor *loss_in[] = {logits, NULL};
@@ -185,4 +188,44 @@ cleat_tensor *fake_transformer_build(cleat_graph *graph, const fake_transformer 
     cleat_keep(graph, loss);
     if (shape->train && loss) cleat_backward(graph, loss, seed);
     return loss;
+}
+
+/* --- random graphs --- */
+
+static cleat_tensor *draw_tensor(cleat_random *random, cleat_tensor **pool, int count) {
+    int window = count < 6 || cleat_random_below(random, 5) == 0 ? count : 6; /* mostly recent ones */
+    return pool[count - 1 - (int)cleat_random_below(random, (uint32_t)window)];
+}
+
+void fake_random_build(cleat_graph *g, cleat_random *random, int nodes) {
+    cleat_tensor *pool[400];
+    int count = 0;
+    const cleat_op *const ops[] = {&fake_op, &fake_op_in_place, &fake_op_in_place_both};
+    int64_t width = 32 + cleat_random_below(random, 200);
+    for (int i = 0; i < 2; ++i)
+        pool[count++] =
+            cleat_input(g, i ? "in1" : "in0", CLEAT_F32, 2, (int64_t[]){1 + cleat_random_below(random, 8), width});
+    pool[count++] = cleat_param(g, "p", 1, (int64_t[]){100}, (cleat_init){CLEAT_INIT_ZERO, 0});
+    pool[count++] = cleat_state(g, "s", CLEAT_F32, 1, (int64_t[]){100});
+    for (int n = 0; n < nodes && count < 390; ++n) {
+        if (cleat_random_below(random, 8) == 0) {
+            pool[count] = fake_view(g, draw_tensor(random, pool, count));
+            ++count;
+            continue;
+        }
+        cleat_tensor *in[4];
+        int n_in = 1 + (int)cleat_random_below(random, 4);
+        for (int i = 0; i < n_in; ++i) in[i] = draw_tensor(random, pool, count);
+        int64_t rows = 1 + cleat_random_below(random, 8), scratch = cleat_random_below(random, 3) ? 0 : 5000;
+        int n_out = 1 + (int)cleat_random_below(random, 5) / 3;
+        bool alike = cleat_random_below(random, 2) && in[0]->dtype == CLEAT_F32;
+        cleat_node *node = fake_emit(g, ops[cleat_random_below(random, 3)], in, n_in, n_out, alike ? 1 : rows,
+                                     alike ? cleat_tensor_elements(in[0]) : width, scratch);
+        if (!node) return; /* the graph knows why */
+        for (int i = 0; i < n_out; ++i) {
+            if (cleat_random_below(random, 12) == 0) cleat_keep(g, node->out[i]);
+            pool[count++] = node->out[i];
+        }
+        if (cleat_random_below(random, 10) == 0) fake_update(g, in, n_in, pool[3]);
+    }
 }

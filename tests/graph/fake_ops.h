@@ -3,6 +3,7 @@
 #ifndef CLEAT_TESTS_FAKE_OPS_H
 #define CLEAT_TESTS_FAKE_OPS_H
 
+#include "core/philox.h"
 #include "graph/graph.h"
 
 /* n inputs of any kind -> up to CLEAT_MAX_OUT outputs f32 [rows, columns], with a workspace. */
@@ -20,12 +21,16 @@ void fake_update(cleat_graph *graph, cleat_tensor *const *in, int n_in, cleat_te
 cleat_tensor *fake_view(cleat_graph *graph, cleat_tensor *x);
 
 /* A pre-norm transformer encoder with the memory behaviour of the real one: tokens i32 [rows] -> loss f32
- * [1]; with `train`, its backward part too. */
+ * [1]; with `train`, its backward part too. Each block is a segment (graph/recompute.h). */
 typedef struct fake_transformer {
     int layers;
     int64_t rows, width, hidden, heads;
     bool train;
 } fake_transformer;
 cleat_tensor *fake_transformer_build(cleat_graph *graph, const fake_transformer *shape);
+
+/* About `nodes` (at most 380) nodes on an empty graph: one or two results each, mostly read soon; reshapes, workspaces, results
+ * in place, kept tensors, a state that changes. */
+void fake_random_build(cleat_graph *graph, cleat_random *random, int nodes);
 
 #endif

@@ -302,7 +302,7 @@ static void put_batch(learner *l, const batch *b) {
     uint32_t rng[4] = {1, 0, 0, 0};
     assert_true(cleat_model_terms(l->model) <= MOST_TERMS);
     for (int i = 0; i < 5; ++i) put(l, 0, names[i], b->fields[i]);
-    cleat_model_scale(l->model, &b->host, B, scale);
+    cleat_model_scale(l->model, &b->host, &(cleat_window){.samples = B}, scale);
     put(l, 0, "scale", scale);
     put(l, 0, "rng", rng);
     put(l, 0, "seed", &one);

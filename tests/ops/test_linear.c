@@ -77,10 +77,11 @@ static const op_row rows[] = {
     {1, 1027, 19, 3, 1, 0, WEIGHT_CONSTANT}, /* the bias's gradient alone */
 };
 
-/* Gradients of parameters accumulate in place. */
+/* f32 alone: gradients of parameters accumulate in place, ... */
 static const op_row param_rows[] = {
     {1, 33, 34, 35, 1, 1, WEIGHT_PARAM},
     {1, 1100, 9, 40, 1, 1, WEIGHT_PARAM},
+    {3, 5500, 33, 65, 1, 0}, /* more rows than CLBlast gets at once; no sum to add to */
 };
 
 enum { ROWS = sizeof rows / sizeof *rows, PARAM_ROWS = sizeof param_rows / sizeof *param_rows };

@@ -136,13 +136,14 @@ static cleat_status open_session(void *user, cleat_error *error) {
     cleat_session *session = NULL;
     cleat_feed *feed = NULL;
     cleat_lengths lengths;
-    int64_t batch;
     cleat_status status = cleat_model_create(one->profile, &model, error);
     if (status == CLEAT_OK) status = cleat_model_open_data(model, one->profile->data.path, true, &dataset, error);
     if (status == CLEAT_OK) status = cleat_lengths_choose(one->profile, dataset, NULL, 0, &lengths, error);
-    if (status == CLEAT_OK)
-        status =
-            cleat_session_fit(one->device, one->profile, model, CLEAT_FOR_TRAINING, &lengths, &batch, &session, error);
+    if (status == CLEAT_OK) {
+        cleat_fit_request request = cleat_fit_request_for(one->profile, model, CLEAT_FOR_TRAINING, &lengths,
+                                                          cleat_device_get_facts(one->device), NULL);
+        status = cleat_session_fit(one->device, &request, &session, error);
+    }
     if (status == CLEAT_OK) status = cleat_session_initialise(session, 1, error);
     if (status == CLEAT_OK) status = cleat_feed_open(session, dataset, &feed, error);
     cleat_feed_close(feed);

@@ -120,6 +120,37 @@ static void impossible_schedules_are_refused(void **state) {
     cleat_profile_destroy(profile);
 }
 
+static void one_call_gives_the_rate_of_a_step(void **state) {
+    (void)state;
+    cleat_profile *profile = make();
+    cleat_error error = {0};
+    double rate = -1;
+    profile->train.schedule = CLEAT_SCHEDULE_COSINE;
+    profile->train.lr_scaling = CLEAT_LR_SCALING_SQRT;
+    profile->train.base_batch_size = 8;
+    profile->train.effective_batch_size = 32;
+    profile->train.warmup_epochs = 2;
+    profile->train.warmup_start_lr = 1e-6;
+    const struct {
+        int64_t step;
+        double rate;
+    } rows[] = {{0, 1e-6}, {10, 1e-6 + (2e-3 - 1e-6) / 2}, {20, 2e-3}, {60, 1e-3}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        assert_int_equal(cleat_learning_rate(profile, 10, rows[i].step, &rate, NULL), CLEAT_OK);
+        expect_near(rate, rows[i].rate);
+    }
+    assert_int_equal(cleat_learning_rate(profile, 10, 100, &rate, NULL), CLEAT_OK);
+    assert_true(rate == 0);
+    rate = -1;
+    assert_int_equal(cleat_learning_rate(profile, 10, -1, &rate, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "-1"));
+    assert_int_equal(cleat_learning_rate(profile, 0, 0, &rate, &error), CLEAT_ERR_ARGUMENT);
+    profile->train.warmup_epochs = 10;
+    assert_int_equal(cleat_learning_rate(profile, 10, 0, &rate, &error), CLEAT_ERR_PROFILE);
+    assert_true(rate == -1);
+    cleat_profile_destroy(profile);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scaling_follows_its_formula),
@@ -127,6 +158,7 @@ int main(void) {
         cmocka_unit_test(cosine_falls_to_its_floor),
         cmocka_unit_test(steps_decay_by_gamma),
         cmocka_unit_test(the_same_effective_batch_gives_the_same_curve),
+        cmocka_unit_test(one_call_gives_the_rate_of_a_step),
         cmocka_unit_test(impossible_schedules_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,11 @@
-/* Reading a profile's text through inih, and assignments of the command line.
+/* Reading a record's text through inih.
  *
  * inih has its own rules; this reader hands it lines such that ours hold:
  * - it cuts lines at 200 bytes: longer ones are an error here, and a last backslash continues a line;
- * - it takes any indented line for a continuation: indentation is removed, but for lines that do continue
- * one;
+ * - it takes any indented line for a continuation: indentation is removed, but for lines that do continue one;
  * - it goes on after an error: the first one is kept and reading ends. */
-#include "profile/schema.h"
+#include "ini/record.h"
 
-#include "core/files.h"
 #include "core/memory.h"
 
 #include <ctype.h>
@@ -19,7 +17,7 @@ enum {
     LONGEST_LINE = 196,
     PLACE_BYTES = 640,
     NAME_BYTES = 64,
-    VALUE_BYTES = CLEAT_PROFILE_TEXT + LONGEST_LINE,
+    VALUE_BYTES = CLEAT_INI_TEXT + LONGEST_LINE,
 };
 
 /* A "name = value" whose continuation lines may still come. */
@@ -30,7 +28,7 @@ typedef struct assignment {
 } assignment;
 
 typedef struct reader {
-    cleat_profile *profile;
+    const cleat_record *record;
     const char *name; /* of the file */
     const char *text, *end;
     int line;
@@ -38,7 +36,8 @@ typedef struct reader {
     bool continues;          /* the current line ends in a backslash */
     bool continued;          /* the current line continues the one before */
     assignment pending;
-    int *given; /* the line that gave each key in this text, 0 where none did */
+    int *given;                    /* [keys] the line that gave each key in this text, 0 where none did */
+    int begun[CLEAT_INI_SECTIONS]; /* the line each section begins in, 0 where it does not */
     cleat_status status;
     int failed_line;
     cleat_error *error;
@@ -58,12 +57,16 @@ static void trim_end(char *text) {
 }
 
 /* "[name] ...": is it a section of ours? inih itself reports sections only with their first key. */
-static cleat_status check_section(reader *in, const char *line) {
+static cleat_status begin_section(reader *in, const char *line) {
     char section[LONGEST_LINE + 1];
+    const cleat_schema *schema = in->record->schema;
     const char *close = strchr(line, ']');
     if (!close) return CLEAT_OK; /* inih says so */
     snprintf(section, sizeof section, "%.*s", (int)(close - line - 1), line + 1);
-    return cleat_section_require(section, in->place, in->error);
+    cleat_status status = cleat_schema_require_section(schema, section, in->place, in->error);
+    for (size_t i = 0; status == CLEAT_OK && schema->sections[i].name; ++i)
+        if (strcmp(schema->sections[i].name, section) == 0 && !in->begun[i]) in->begun[i] = in->line;
+    return status;
 }
 
 /* Copies the next line, without its end and outer blanks, to `line` [LONGEST_LINE + 1]; sets in->place. */
@@ -108,7 +111,7 @@ static char *next_line(char *buffer, int size, void *stream) {
         trim_end(line);
     }
     if (!in->continued && *line == '[') {
-        status = check_section(in, line);
+        status = begin_section(in, line);
         if (status != CLEAT_OK) return fail_here(in, status);
     }
     int used = snprintf(buffer, (size_t)size, "%s%s\n", in->continued ? " " : "", line);
@@ -123,15 +126,16 @@ static void flush(reader *in) {
     const cleat_key *key;
     if (!pending->open || in->status != CLEAT_OK) return;
     pending->open = false;
-    cleat_status status = cleat_key_require(pending->section, pending->name, pending->place, &key, in->error);
+    cleat_status status =
+        cleat_schema_require(in->record->schema, pending->section, pending->name, pending->place, &key, in->error);
     if (status == CLEAT_OK) {
-        int *given = &in->given[key - cleat_keys];
+        int *given = &in->given[key - in->record->schema->keys];
         if (*given)
             status = cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: %s.%s is given a second time; line %d gave it first",
                                 pending->place, key->section, key->name, *given);
         *given = pending->line;
     }
-    if (status == CLEAT_OK) status = cleat_profile_assign(in->profile, key, pending->value, pending->place, in->error);
+    if (status == CLEAT_OK) status = cleat_record_assign(in->record, key, pending->value, pending->place, in->error);
     if (status == CLEAT_OK) return;
     in->status = status;
     in->failed_line = pending->line;
@@ -170,16 +174,35 @@ static void place_of_line(reader *in, const char *text, int number) {
         if (take_line(in, line) != CLEAT_OK) return;
 }
 
-cleat_status cleat_profile_read_text(cleat_profile *profile, const char *name, const char *text, size_t size,
-                                     cleat_error *error) {
+/* Fails where a key that must be given was not, here or before. */
+static cleat_status require_given(reader *in) {
+    const cleat_schema *schema = in->record->schema;
+    for (size_t i = 0; schema->keys[i].name; ++i) {
+        const cleat_key *key = &schema->keys[i];
+        size_t section = 0;
+        cleat_text allowed = {0};
+        if (key->initial || in->record->places[i]) continue;
+        while (strcmp(schema->sections[section].name, key->section) != 0) ++section;
+        cleat_value_allowed(key, &allowed);
+        cleat_fail(in->error, CLEAT_ERR_PROFILE, "%.400s:%d: %s.%s is missing; add '%s = ...' to [%s]: %s (%s)",
+                   in->name, in->begun[section] ? in->begun[section] : in->line, key->section, key->name, key->name,
+                   key->section, allowed.data ? allowed.data : "", key->help);
+        cleat_text_free(&allowed);
+        return CLEAT_ERR_PROFILE;
+    }
+    return CLEAT_OK;
+}
+
+cleat_status cleat_record_read_text(const cleat_record *record, const char *name, const char *text, size_t size,
+                                    cleat_error *error) {
     reader *in = cleat_alloc(1, sizeof *in);
-    int *given = cleat_alloc(cleat_key_count(), sizeof *given);
+    int *given = cleat_alloc(cleat_schema_size(record->schema), sizeof *given);
     cleat_status status = CLEAT_ERR_MEMORY;
     if (!in || !given) {
         cleat_fail(error, status, "%s: out of memory", name);
         goto done;
     }
-    *in = (reader){.profile = profile, .name = name, .text = text, .end = text + size, .given = given, .error = error};
+    *in = (reader){.record = record, .name = name, .text = text, .end = text + size, .given = given, .error = error};
     int bad_line = ini_parse_stream(next_line, in, take_pair, in);
     flush(in);
     status = in->status;
@@ -190,58 +213,9 @@ cleat_status cleat_profile_read_text(cleat_profile *profile, const char *name, c
     } else if (bad_line < 0) {
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", name);
     }
+    if (status == CLEAT_OK) status = require_given(in);
 done:
     cleat_free(given);
     cleat_free(in);
     return status;
-}
-
-cleat_status cleat_profile_read(cleat_profile *profile, const char *path, cleat_error *error) {
-    char *text;
-    size_t size;
-    cleat_status status = cleat_file_read(path, &text, &size, error);
-    if (status != CLEAT_OK) return status;
-    status = cleat_profile_read_text(profile, path, text, size, error);
-    cleat_free(text);
-    return status;
-}
-
-/* --- assignments ---------------------------------------------------------------------------------------------- */
-
-/* Copies [start, stop) without outer blanks; false where it does not fit. */
-static bool copy_part(char *into, size_t room, const char *start, const char *stop) {
-    while (start < stop && isspace((unsigned char)*start)) ++start;
-    while (start < stop && isspace((unsigned char)stop[-1])) --stop;
-    if ((size_t)(stop - start) >= room) return false;
-    memcpy(into, start, (size_t)(stop - start));
-    into[stop - start] = 0;
-    return true;
-}
-
-/* "epochs=3": the section is missing; which one has such a key? */
-static cleat_status no_section(const char *name, const char *place, cleat_error *error) {
-    for (const cleat_key *key = cleat_keys; key->name; ++key)
-        if (strcmp(key->name, name) == 0)
-            return cleat_fail(error, CLEAT_ERR_PROFILE, "%s: write section.key=value; did you mean %s.%s=...?", place,
-                              key->section, name);
-    return cleat_fail(error, CLEAT_ERR_PROFILE, "%s: write section.key=value, as in train.epochs=3", place);
-}
-
-cleat_status cleat_profile_set(cleat_profile *profile, const char *assignment_text, cleat_error *error) {
-    char place[PLACE_BYTES], section[NAME_BYTES], name[NAME_BYTES], value[VALUE_BYTES];
-    const char *equals = strchr(assignment_text, '='), *end = assignment_text + strlen(assignment_text);
-    const char *dot = memchr(assignment_text, '.', (size_t)((equals ? equals : end) - assignment_text));
-    snprintf(place, sizeof place, "--set %.500s", assignment_text);
-    if (!equals) return no_section("", place, error);
-    if (!dot) {
-        if (!copy_part(name, sizeof name, assignment_text, equals)) name[0] = 0;
-        return no_section(name, place, error);
-    }
-    if (!copy_part(section, sizeof section, assignment_text, dot) || !copy_part(name, sizeof name, dot + 1, equals) ||
-        !copy_part(value, sizeof value, equals + 1, end))
-        return cleat_fail(error, CLEAT_ERR_PROFILE, "%s: is too long", place);
-    const cleat_key *key;
-    cleat_status status = cleat_key_require(section, name, place, &key, error);
-    if (status != CLEAT_OK) return status;
-    return cleat_profile_assign(profile, key, value, place, error);
 }

@@ -1,5 +1,5 @@
 /* Names that are not known, and the known ones that were probably meant. */
-#include "profile/schema.h"
+#include "ini/schema.h"
 
 #include <string.h>
 
@@ -45,18 +45,19 @@ const char *cleat_nearest_name(const char *name, const char *const *names, size_
     return nearest;
 }
 
-static bool is_section(const char *name) {
-    for (const cleat_section *known = cleat_sections; known->name; ++known)
+static bool is_section(const cleat_schema *schema, const char *name) {
+    for (const cleat_section *known = schema->sections; known->name; ++known)
         if (strcmp(known->name, name) == 0) return true;
     return false;
 }
 
-cleat_status cleat_section_require(const char *section, const char *place, cleat_error *error) {
-    const char *names[32] = {0};
+cleat_status cleat_schema_require_section(const cleat_schema *schema, const char *section, const char *place,
+                                          cleat_error *error) {
+    const char *names[CLEAT_INI_SECTIONS] = {0};
     size_t count = 0;
     cleat_text all = {0};
-    if (is_section(section)) return CLEAT_OK;
-    for (const cleat_section *known = cleat_sections; known->name; ++known) {
+    if (is_section(schema, section)) return CLEAT_OK;
+    for (const cleat_section *known = schema->sections; known->name; ++known) {
         cleat_text_add(&all, "%s[%s]", count ? ", " : "", known->name);
         names[count++] = known->name;
     }
@@ -68,23 +69,24 @@ cleat_status cleat_section_require(const char *section, const char *place, cleat
 }
 
 /* The key of that name in another section. */
-static const cleat_key *elsewhere(const char *name) {
-    for (const cleat_key *key = cleat_keys; key->name; ++key)
+static const cleat_key *elsewhere(const cleat_schema *schema, const char *name) {
+    for (const cleat_key *key = schema->keys; key->name; ++key)
         if (strcmp(key->name, name) == 0) return key;
     return NULL;
 }
 
-static void unknown_key(const char *section, const char *name, const char *place, cleat_error *error) {
+static void unknown_key(const cleat_schema *schema, const char *section, const char *name, const char *place,
+                        cleat_error *error) {
     const char *names[64] = {0};
     size_t count = 0;
     cleat_text all = {0}, hint = {0};
-    for (const cleat_key *key = cleat_keys; key->name; ++key) {
+    for (const cleat_key *key = schema->keys; key->name; ++key) {
         if (strcmp(key->section, section) != 0 || count == sizeof names / sizeof *names) continue;
         cleat_text_add(&all, "%s%s", count ? ", " : "", key->name);
         names[count++] = key->name;
     }
     const char *near = cleat_nearest_name(name, names, count);
-    const cleat_key *other = elsewhere(name);
+    const cleat_key *other = elsewhere(schema, name);
     if (other)
         cleat_text_add(&hint, "; it belongs in [%s]", other->section);
     else if (near)
@@ -95,13 +97,13 @@ static void unknown_key(const char *section, const char *name, const char *place
     cleat_text_free(&all);
 }
 
-cleat_status cleat_key_require(const char *section, const char *name, const char *place, const cleat_key **key,
-                               cleat_error *error) {
-    cleat_status status = cleat_section_require(section, place, error);
+cleat_status cleat_schema_require(const cleat_schema *schema, const char *section, const char *name, const char *place,
+                                  const cleat_key **key, cleat_error *error) {
+    cleat_status status = cleat_schema_require_section(schema, section, place, error);
     if (status != CLEAT_OK) return status;
-    const cleat_key *found = cleat_key_find(section, name);
+    const cleat_key *found = cleat_schema_find(schema, section, name);
     if (!found) {
-        unknown_key(section, name, place, error);
+        unknown_key(schema, section, name, place, error);
         return CLEAT_ERR_PROFILE;
     }
     *key = found;

@@ -1,5 +1,5 @@
-/* One value of a profile: from text, to text, and what its key allows. */
-#include "profile/schema.h"
+/* One value of a record: from text, to text, and what its key allows. */
+#include "ini/schema.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,25 +12,13 @@ typedef enum verdict { GOOD, NOT_ONE, OUT_OF_RANGE, NOT_ASCENDING, TOO_MANY, UNP
 
 /* A parsed value before it goes into its field. */
 typedef struct parsed {
-    int64_t integer; /* also choices, booleans and durations */
+    int64_t integer; /* also choices, booleans, durations and bytes */
     double number;
-    cleat_int_list list;
+    int64_t list[1 + CLEAT_INI_LIST]; /* count, values */
 } parsed;
-
-static void *field(const cleat_key *key, cleat_profile *profile) {
-    return (char *)profile + key->offset;
-}
-
-static const void *const_field(const cleat_key *key, const cleat_profile *profile) {
-    return (const char *)profile + key->offset;
-}
 
 static bool in_range(const cleat_key *key, double value) {
     return value >= key->min && value <= key->max;
-}
-
-static int64_t word_value(const cleat_key *key) {
-    return strcmp(key->word, "auto") == 0 ? CLEAT_AUTO : CLEAT_NONE;
 }
 
 /* --- parsing -------------------------------------------------------------------------------------------------- */
@@ -108,8 +96,37 @@ static verdict parse_duration(const cleat_key *key, const char *text, int64_t *v
     return GOOD;
 }
 
-static verdict parse_list(const cleat_key *key, const char *text, cleat_int_list *list) {
-    list->count = 0;
+typedef struct binary_unit {
+    const char *name;
+    int64_t size;
+} binary_unit;
+
+static const binary_unit binary_units[] = {
+    {"TiB", (int64_t)1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}, {"", 1}, {NULL, 0},
+};
+
+/* "15.6 GiB", "48 KiB", "1024": rounded to whole bytes. */
+static verdict parse_bytes(const cleat_key *key, const char *text, int64_t *value) {
+    char number[32];
+    double amount;
+    const binary_unit *chosen = binary_units;
+    size_t digits = strspn(text, "0123456789.");
+    if (digits == 0 || digits >= sizeof number) return NOT_ONE;
+    memcpy(number, text, digits);
+    number[digits] = 0;
+    text += digits;
+    text += strspn(text, " ");
+    while (chosen->name && strcmp(chosen->name, text) != 0) ++chosen;
+    if (!chosen->name || !cleat_number_parse(number, &amount)) return NOT_ONE;
+    amount = rint(amount * (double)chosen->size);
+    if (!in_range(key, amount)) return OUT_OF_RANGE;
+    *value = (int64_t)amount;
+    return GOOD;
+}
+
+/* `list`: the count, then the values. */
+static verdict parse_list(const cleat_key *key, const char *text, int64_t *list) {
+    int64_t count = 0;
     while (*text) {
         char item[32];
         size_t length = strcspn(text, ", ");
@@ -126,19 +143,20 @@ static verdict parse_list(const cleat_key *key, const char *text, cleat_int_list
         int64_t value;
         verdict of_item = parse_int(key, item, &value);
         if (of_item != GOOD) return of_item;
-        if (list->count == CLEAT_PROFILE_LIST) return TOO_MANY;
-        if (list->count > 0 && value <= list->values[list->count - 1]) return NOT_ASCENDING;
-        list->values[list->count++] = value;
+        if (count == CLEAT_INI_LIST) return TOO_MANY;
+        if (!key->unordered && count > 0 && value <= list[count]) return NOT_ASCENDING;
+        list[++count] = value;
     }
-    return list->count ? GOOD : NOT_ONE;
+    list[0] = count;
+    return count ? GOOD : NOT_ONE;
 }
 
 static const char *const booleans[] = {"false", "true", NULL};
 
 static verdict parse_by_type(const cleat_key *key, const char *text, parsed *value) {
     if (key->word && strcmp(text, key->word) == 0) {
-        value->integer = value->list.count = word_value(key);
-        value->number = (double)value->integer;
+        value->integer = value->list[0] = key->word_value;
+        value->number = (double)key->word_value;
         return GOOD;
     }
     switch (key->type) {
@@ -154,19 +172,22 @@ static verdict parse_by_type(const cleat_key *key, const char *text, parsed *val
         return parse_string(key, text);
     case CLEAT_KEY_DURATION:
         return parse_duration(key, text, &value->integer);
+    case CLEAT_KEY_BYTES:
+        return parse_bytes(key, text, &value->integer);
     case CLEAT_KEY_LIST:
-        return parse_list(key, text, &value->list);
+        return parse_list(key, text, value->list);
     }
     return NOT_ONE;
 }
 
-static void store(const cleat_key *key, const char *text, const parsed *value, cleat_profile *profile) {
-    void *into = field(key, profile);
+static void store(const cleat_key *key, const char *text, const parsed *value, void *record) {
+    void *into = (char *)record + key->offset;
     int choice = (int)value->integer;
     bool truth = value->integer != 0;
     switch (key->type) {
     case CLEAT_KEY_INT:
     case CLEAT_KEY_DURATION:
+    case CLEAT_KEY_BYTES:
         memcpy(into, &value->integer, sizeof value->integer);
         break;
     case CLEAT_KEY_FLOAT:
@@ -182,7 +203,7 @@ static void store(const cleat_key *key, const char *text, const parsed *value, c
         snprintf(into, key->room, "%s", text);
         break;
     case CLEAT_KEY_LIST:
-        memcpy(into, &value->list, sizeof value->list);
+        memcpy(into, value->list, sizeof value->list);
         break;
     }
 }
@@ -205,26 +226,28 @@ static const char *complaint(verdict judged) {
     case TOO_MANY:
         return "has too many entries";
     case UNPRINTABLE:
-        return "cannot stand in a profile (control characters, \" ;\", a last backslash)";
+        return "cannot stand in a ";
     default:
         return "is not allowed";
     }
 }
 
-cleat_status cleat_value_parse(const cleat_key *key, const char *text, const char *place, cleat_profile *profile,
-                               cleat_error *error) {
+cleat_status cleat_value_parse(const cleat_schema *schema, const cleat_key *key, const char *text, const char *place,
+                               void *record, cleat_error *error) {
     parsed value = {0};
     verdict judged = parse_by_type(key, text, &value);
     if (judged == GOOD) {
-        store(key, text, &value, profile);
+        store(key, text, &value, record);
         return CLEAT_OK;
     }
     cleat_text allowed = {0};
     cleat_value_allowed(key, &allowed);
     const char *near = nearest_value(key, text);
-    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: '%.100s' %s; %s.%s takes %s%s%s%s", place, text, complaint(judged),
-               key->section, key->name, allowed.data ? allowed.data : "another value", near ? "; did you mean '" : "",
-               near ? near : "", near ? "'?" : "");
+    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: '%.100s' %s%s%s; %s.%s takes %s%s%s%s", place, text, complaint(judged),
+               judged == UNPRINTABLE ? schema->noun : "",
+               judged == UNPRINTABLE ? " (control characters, \" ;\", a last backslash)" : "", key->section, key->name,
+               allowed.data ? allowed.data : "another value", near ? "; did you mean '" : "", near ? near : "",
+               near ? "'?" : "");
     cleat_text_free(&allowed);
     return CLEAT_ERR_PROFILE;
 }
@@ -250,8 +273,16 @@ static void print_duration(int64_t seconds, cleat_text *text) {
     }
 }
 
-static void print_list(const cleat_int_list *list, cleat_text *text) {
-    for (int64_t i = 0; i < list->count; ++i) cleat_text_add(text, "%s%lld", i ? ", " : "", (long long)list->values[i]);
+/* In the largest unit that says it exactly. */
+static void print_bytes(int64_t bytes, cleat_text *text) {
+    const binary_unit *chosen = binary_units;
+    while (chosen->size > 1 && (bytes == 0 || bytes % chosen->size != 0)) ++chosen;
+    cleat_text_add(text, "%lld%s%s", (long long)(bytes / chosen->size), chosen->size > 1 ? " " : "",
+                   chosen->size > 1 ? chosen->name : "");
+}
+
+static void print_list(const int64_t *list, cleat_text *text) {
+    for (int64_t i = 1; i <= list[0]; ++i) cleat_text_add(text, "%s%lld", i > 1 ? ", " : "", (long long)list[i]);
 }
 
 static bool is_word(const cleat_key *key, const void *from) {
@@ -260,11 +291,11 @@ static bool is_word(const cleat_key *key, const void *from) {
     if (!key->word) return false;
     memcpy(&number, from, sizeof number);
     memcpy(&integer, from, sizeof integer); /* also the count of a list, its first field */
-    return key->type == CLEAT_KEY_FLOAT ? number == (double)word_value(key) : integer == word_value(key);
+    return key->type == CLEAT_KEY_FLOAT ? number == (double)key->word_value : integer == key->word_value;
 }
 
-void cleat_value_print(const cleat_key *key, const cleat_profile *profile, cleat_text *text) {
-    const void *from = const_field(key, profile);
+void cleat_value_print(const cleat_key *key, const void *record, cleat_text *text) {
+    const void *from = (const char *)record + key->offset;
     int64_t integer;
     double number;
     int choice;
@@ -281,6 +312,10 @@ void cleat_value_print(const cleat_key *key, const cleat_profile *profile, cleat
     case CLEAT_KEY_DURATION:
         memcpy(&integer, from, sizeof integer);
         print_duration(integer, text);
+        break;
+    case CLEAT_KEY_BYTES:
+        memcpy(&integer, from, sizeof integer);
+        print_bytes(integer, text);
         break;
     case CLEAT_KEY_FLOAT:
         memcpy(&number, from, sizeof number);
@@ -328,16 +363,25 @@ void cleat_value_allowed(const cleat_key *key, cleat_text *text) {
         for (int i = 0; key->choices[i]; ++i) cleat_text_add(text, "%s%s", i ? ", " : "", key->choices[i]);
         break;
     case CLEAT_KEY_STRING:
-        cleat_text_add(text, "a text of %s%.0f characters", key->min > 0 ? "1 to " : "at most ", key->max);
+        if (key->min > 0)
+            cleat_text_add(text, "a text of %.0f to %.0f characters", key->min, key->max);
+        else
+            cleat_text_add(text, "a text of at most %.0f characters", key->max);
         break;
     case CLEAT_KEY_DURATION:
         cleat_text_add(text, "a duration such as 30h, 90m, 45s or 1h30m, in whole seconds, of at most ");
         print_duration((int64_t)key->max, text);
         break;
+    case CLEAT_KEY_BYTES:
+        cleat_text_add(text, "a size such as 15.6 GiB, 512 MiB, 48 KiB or 1024, from ");
+        print_bytes((int64_t)key->min, text);
+        cleat_text_add(text, " to ");
+        print_bytes((int64_t)key->max, text);
+        break;
     case CLEAT_KEY_LIST:
         cleat_text_add(text, "ascending whole numbers");
         print_range(key, text);
-        cleat_text_add(text, ", with commas between, %d at most", CLEAT_PROFILE_LIST);
+        cleat_text_add(text, ", with commas between, %d at most", CLEAT_INI_LIST);
         break;
     }
     if (key->word) cleat_text_add(text, ", or %s", key->word);

@@ -1,12 +1,17 @@
-# Writes a C file that holds every kernel source as bytes. cmake -DKERNELS="a.cl;b.clh" -DOUTPUT=file.c -P embed_kernels.cmake
+# Writes a C file that holds files as bytes, a table of them by name.
+#   cmake -DFILES="a.cl;b.clh" -DTABLE=cleat_embedded_kernels -DOUTPUT=file.c [-DWITHOUT=.ini] -P embed_files.cmake
+# WITHOUT is an ending that names lose in the table.
 # Two kernels of one name would depend on build order: that is an error here, not on a user's card.
 cmake_minimum_required(VERSION 3.25)
-set(text "/* Made by tools/embed_kernels.cmake. */\n#include \"device/embedded.h\"\n\n")
+set(text "/* Made by tools/embed_files.cmake. */\n#include \"core/embedded.h\"\n\n")
 set(table "")
 set(names "")
 set(i 0)
-foreach(path ${KERNELS})
+foreach(path ${FILES})
   get_filename_component(name ${path} NAME)
+  if(WITHOUT)
+    string(REGEX REPLACE "${WITHOUT}$" "" name ${name})
+  endif()
   file(READ ${path} source)
   string(REGEX MATCHALL "(__kernel|KERNEL)[^;{]*void[ \n]+[A-Za-z0-9_]+" found "${source}")
   foreach(kernel ${found})
@@ -18,9 +23,9 @@ foreach(path ${KERNELS})
   endforeach()
   file(READ ${path} hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-  string(APPEND text "static const unsigned char kernel_${i}[] = {${bytes}0};\n")
-  string(APPEND table "    {\"${name}\", (const char *)kernel_${i}},\n")
+  string(APPEND text "static const unsigned char file_${i}[] = {${bytes}0};\n")
+  string(APPEND table "    {\"${name}\", (const char *)file_${i}},\n")
   math(EXPR i "${i} + 1")
 endforeach()
-string(APPEND text "\nconst cleat_embedded cleat_embedded_kernels[] = {\n${table}    {0, 0},\n};\n")
+string(APPEND text "\nconst cleat_embedded ${TABLE}[] = {\n${table}    {0, 0},\n};\n")
 file(WRITE ${OUTPUT} "${text}")

@@ -1,5 +1,5 @@
 /* Growing text, and numbers in the C locale. */
-#include "profile/text.h"
+#include "core/text.h"
 
 #include "core/memory.h"
 
@@ -86,4 +86,17 @@ void cleat_number_print(double value, char text[32]) {
         if (cleat_number_parse(text, &back) && back == value) return;
     }
     cleat_number_print_digits(value, 17, text);
+}
+
+const char *cleat_bytes_text(int64_t bytes, char text[CLEAT_BYTES_TEXT]) {
+    static const char *const units[] = {"KiB", "MiB", "GiB"};
+    double value = (double)bytes / 1024;
+    int unit = 0;
+    if (bytes < 1024)
+        snprintf(text, CLEAT_BYTES_TEXT, "%lld bytes", (long long)bytes);
+    else {
+        for (; unit < 2 && value >= 1023.95; ++unit) value /= 1024;
+        snprintf(text, CLEAT_BYTES_TEXT, "%.1f %s", value, units[unit]);
+    }
+    return text;
 }

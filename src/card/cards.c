@@ -1,0 +1,132 @@
+/* The cards the library knows, cards from files, and which card a device is. */
+#include "card/file.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { MOST_NAMES = 128 };
+
+static const char ending[] = ".ini";
+static const double memory_tolerance = 0.15; /* apart more than this, cards of one name are two cards */
+
+size_t cleat_card_count(void) {
+    size_t count = 0;
+    while (cleat_embedded_cards[count].name) ++count;
+    return count;
+}
+
+const char *cleat_card_name(size_t i) {
+    return i < cleat_card_count() ? cleat_embedded_cards[i].name : NULL;
+}
+
+/* --- opening ---------------------------------------------------------------------------------------------------- */
+
+static cleat_status read_embedded(const cleat_embedded *file, cleat_card *card, cleat_error *error) {
+    char place[128];
+    snprintf(place, sizeof place, "profiles/devices/%s%s", file->name, ending);
+    return cleat_card_read(file->name, place, file->text, strlen(file->text), card, error);
+}
+
+/* A card is called what its file is called, without folders and the ending. */
+static cleat_status read_file(const char *path, cleat_card *card, cleat_error *error) {
+    const char *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    char name[sizeof card->name], *text;
+    size_t size;
+    snprintf(name, sizeof name, "%.*s", (int)(strlen(base) - strlen(ending)), base);
+    cleat_status status = cleat_file_read(path, &text, &size, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_card_read(name, path, text, size, card, error);
+    cleat_free(text);
+    return status;
+}
+
+static cleat_status unknown_card(const char *name, cleat_error *error) {
+    const char *names[MOST_NAMES];
+    char lower[64];
+    size_t count = 0, length = 0;
+    cleat_text all = {0};
+    for (; cleat_card_name(count) && count < MOST_NAMES; ++count) {
+        names[count] = cleat_card_name(count);
+        cleat_text_add(&all, "%s%s", count ? ", " : "", names[count]);
+    }
+    for (; name[length] && length < sizeof lower - 1; ++length)
+        lower[length] = (char)tolower((unsigned char)name[length]);
+    lower[length] = 0;
+    const char *near = cleat_nearest_name(lower, names, count);
+    cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+               "there is no card '%.60s'%s%s%s; known are %s; another card is described by a file: --card FILE.ini",
+               name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", all.data ? all.data : "");
+    cleat_text_free(&all);
+    return CLEAT_ERR_NOT_FOUND;
+}
+
+static bool ends_in(const char *text, const char *end) {
+    size_t length = strlen(text), part = strlen(end);
+    return length > part && strcmp(text + length - part, end) == 0;
+}
+
+cleat_status cleat_card_open(const char *name, cleat_card *card, cleat_error *error) {
+    if (!name || !card) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cleat_card_open takes a name and a card");
+    if (ends_in(name, ending)) return read_file(name, card, error);
+    for (const cleat_embedded *file = cleat_embedded_cards; file->name; ++file)
+        if (strcasecmp(file->name, name) == 0) return read_embedded(file, card, error);
+    return unknown_card(name, error);
+}
+
+/* --- which card a device is -------------------------------------------------------------------------------------- */
+
+static bool word_ends(char a, char b) {
+    return !isalnum((unsigned char)a) || !isalnum((unsigned char)b);
+}
+
+/* Whether `part` [size] stands in `name` as whole words: "T4" is not in "T400". */
+static bool contains(const char *name, const char *part, size_t size) {
+    for (const char *at = name; strlen(at) >= size; ++at) {
+        if (strncasecmp(at, part, size) != 0) continue;
+        if ((at == name || word_ends(at[-1], *at)) && word_ends(at[size - 1], at[size])) return true;
+    }
+    return false;
+}
+
+static bool named(const cleat_card *card, const char *device) {
+    const char *part = card->match;
+    if (!*part) return true;
+    for (;;) {
+        size_t size = strcspn(part, "|"), blank = strspn(part, " "), used = size;
+        while (used > blank && part[used - 1] == ' ') --used;
+        if (contains(device, part + blank, used - blank)) return true;
+        if (!part[size]) return false;
+        part += size + 1;
+    }
+}
+
+/* How far apart two sizes are, as a part of the larger. */
+static double distance(int64_t a, int64_t b) {
+    double larger = (double)(a > b ? a : b);
+    return larger > 0 ? fabs((double)a - (double)b) / larger : 0;
+}
+
+bool cleat_card_match(const cleat_device_facts *facts, cleat_card *card) {
+    double nearest = 0;
+    bool found = false;
+    for (const cleat_embedded *file = cleat_embedded_cards; file->name; ++file) {
+        cleat_card known;
+        if (read_embedded(file, &known, NULL) != CLEAT_OK) continue;
+        if (known.facts.vendor != facts->vendor || known.facts.kind != facts->kind) continue;
+        if (!named(&known, facts->name)) continue;
+        /* Memory that is shared with the host has the host's size, which says nothing of the card. */
+        double apart = known.facts.unified_memory ? 0 : distance(known.facts.memory_total, facts->memory_total);
+        if (found ? apart >= nearest : apart > memory_tolerance) continue;
+        nearest = apart;
+        *card = known;
+        found = true;
+    }
+    return found;
+}

@@ -1,0 +1,54 @@
+/* Card files: their schema, and what a file says. */
+#ifndef CLEAT_SRC_CARD_FILE_H
+#define CLEAT_SRC_CARD_FILE_H
+
+#include "cleat/card.h"
+#include "core/embedded.h"
+#include "ini/record.h"
+
+enum { CLEAT_CARD_SOURCE = 512 };
+typedef char cleat_card_source[CLEAT_CARD_SOURCE];
+
+/* A card file as it stands: section.key is the field of that name. */
+typedef struct cleat_card_file {
+    struct {
+        char title[128];
+        int vendor; /* index into cleat_card_vendors */
+        int kind;   /* index into cleat_card_kinds */
+        char match[256];
+        int64_t memory, reserved, max_allocation, alignment, local_memory;
+        int64_t max_work_group, compute_units;
+        bool unified_memory, half_extension, double_extension;
+    } card;
+    struct {
+        double f32_tflops, f16_tflops, matrix_tflops, bandwidth_gb;
+        double gemm_efficiency, bandwidth_efficiency, launch_us;
+    } speed;
+    struct {
+        int64_t workers;
+    } loader;
+    struct { /* where each figure is from */
+        cleat_card_source memory, reserved, max_allocation, alignment, local_memory, max_work_group, compute_units;
+        cleat_card_source extensions;
+        cleat_card_source f32_tflops, f16_tflops, matrix_tflops, bandwidth_gb;
+        cleat_card_source gemm_efficiency, bandwidth_efficiency, launch_us;
+        cleat_card_source workers;
+    } source;
+} cleat_card_file;
+
+extern const cleat_schema cleat_card_schema;
+extern const cleat_embedded cleat_embedded_cards[]; /* by name, in order; ends with a NULL name */
+
+/* What [card] vendor and kind stand for, in the order of their choices. */
+typedef struct cleat_card_vendor {
+    cleat_vendor vendor;
+    const char *vendor_name, *platform; /* as the driver says them */
+} cleat_card_vendor;
+extern const cleat_card_vendor cleat_card_vendors[];
+extern const cleat_device_kind cleat_card_kinds[];
+
+/* Reads a card from the INI text of the file `place`. CLEAT_ERR_PROFILE names the line. */
+cleat_status cleat_card_read(const char *name, const char *place, const char *text, size_t size, cleat_card *card,
+                             cleat_error *error);
+
+#endif

@@ -1,0 +1,97 @@
+/* From the text of a card file to a card: what its driver would tell, peaks, sustained rates. */
+#include "card/file.h"
+
+#include "core/kernel_shape.h"
+#include "core/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- what no single value shows -------------------------------------------------------------------------------- */
+
+static cleat_status check_memory(const cleat_card_file *file, const cleat_record *record, cleat_error *error) {
+    cleat_key_name memory = {"card", "memory"};
+    if (file->card.max_allocation > file->card.memory)
+        return cleat_record_contradict(record, error, (cleat_key_name){"card", "max_allocation"}, memory,
+                                       "a buffer cannot be larger than the memory: most drivers allow a quarter of it");
+    if (file->card.reserved >= file->card.memory)
+        return cleat_record_contradict(record, error, (cleat_key_name){"card", "reserved"}, memory,
+                                       "nothing would be left to train in: reserved is usually some 100 MiB");
+    if (file->card.alignment & (file->card.alignment - 1))
+        return cleat_record_refuse(record, error, "card", "alignment", "must be a power of two: take e.g. 256");
+    return CLEAT_OK;
+}
+
+/* "A100||H100" would have an empty part, which every name contains. */
+static cleat_status check_match(const cleat_card_file *file, const cleat_record *record, cleat_error *error) {
+    const char *part = file->card.match;
+    while (*file->card.match) {
+        size_t length = strcspn(part, "|");
+        if (strspn(part, " ") >= length)
+            return cleat_record_refuse(record, error, "card", "match",
+                                       "a part between | is empty; name a part of the device's name, e.g. Tesla T4");
+        if (!part[length]) break;
+        part += length + 1;
+    }
+    return CLEAT_OK;
+}
+
+/* --- the card --------------------------------------------------------------------------------------------------- */
+
+static void set_facts(const cleat_card_file *file, const char *name, cleat_device_facts *facts) {
+    const cleat_card_vendor *vendor = &cleat_card_vendors[file->card.vendor];
+    *facts = (cleat_device_facts){
+        .kind = cleat_card_kinds[file->card.kind],
+        .vendor = vendor->vendor,
+        .memory_total = file->card.memory,
+        .memory_free = file->card.memory - file->card.reserved,
+        .max_allocation = file->card.max_allocation,
+        .alignment = file->card.alignment,
+        .local_memory = file->card.local_memory,
+        .max_work_group = (int32_t)file->card.max_work_group,
+        .compute_units = (int32_t)file->card.compute_units,
+        .unified_memory = file->card.unified_memory,
+        .half_extension = file->card.half_extension,
+        .double_extension = file->card.double_extension,
+        .pci_bus = -1,
+        .pinning = "any",
+    };
+    snprintf(facts->name, sizeof facts->name, "%s", file->card.title);
+    snprintf(facts->vendor_name, sizeof facts->vendor_name, "%s", vendor->vendor_name);
+    snprintf(facts->platform, sizeof facts->platform, "%s", vendor->platform);
+    snprintf(facts->driver, sizeof facts->driver, "card file %s", name);
+    snprintf(facts->memory_source, sizeof facts->memory_source, "card file %s", name);
+    cleat_kernel_shape(facts, facts->kind == CLEAT_DEVICE_CPU);
+}
+
+static void set_card(const cleat_card_file *file, const char *name, cleat_card *card) {
+    *card = (cleat_card){
+        .f32_flops = file->speed.f32_tflops * 1e12,
+        .f16_flops = file->speed.f16_tflops * 1e12,
+        .matrix_flops = file->speed.matrix_tflops * 1e12,
+        .bandwidth = file->speed.bandwidth_gb * 1e9,
+        .workers = file->loader.workers,
+        .rates.flops = file->speed.f32_tflops * 1e12 * file->speed.gemm_efficiency,
+        .rates.bytes = file->speed.bandwidth_gb * 1e9 * file->speed.bandwidth_efficiency,
+        .rates.launch_seconds = file->speed.launch_us * 1e-6,
+    };
+    snprintf(card->name, sizeof card->name, "%s", name);
+    snprintf(card->match, sizeof card->match, "%s", file->card.match);
+    snprintf(card->rates.source, sizeof card->rates.source, "card file %s", card->name);
+    set_facts(file, card->name, &card->facts);
+}
+
+cleat_status cleat_card_read(const char *name, const char *place, const char *text, size_t size, cleat_card *card,
+                             cleat_error *error) {
+    cleat_record record = {0};
+    cleat_card_file *file = cleat_alloc(1, sizeof *file);
+    if (!file) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", place);
+    cleat_status status = cleat_record_open(&cleat_card_schema, file, &record, error);
+    if (status == CLEAT_OK) status = cleat_record_read_text(&record, place, text, size, error);
+    if (status == CLEAT_OK) status = check_memory(file, &record, error);
+    if (status == CLEAT_OK) status = check_match(file, &record, error);
+    if (status == CLEAT_OK) set_card(file, name, card);
+    cleat_record_close(&record);
+    cleat_free(file);
+    return status;
+}

@@ -1,0 +1,194 @@
+/* What `cleat plan` shows: a profile fitted to a card, in figures. */
+#include "fit/fit.h"
+
+#include "graph/figures.h"
+#include "graph/plan.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+const char *cleat_peak_part_name(int part) {
+    static const char *const names[CLEAT_PEAK_PARTS] = {"stored activations", "recomputed activations", "gradients",
+                                                        "workspace"};
+    return part >= 0 && part < CLEAT_PEAK_PARTS ? names[part] : "";
+}
+
+/* --- lengths -------------------------------------------------------------------------------------------------- */
+
+/* One window of each length the profile names, or of its longest. */
+static void lengths_without_data(const cleat_profile *profile, cleat_lengths *lengths) {
+    const cleat_int_list *given = &profile->data.buckets;
+    *lengths = (cleat_lengths){.count = given->count > 0 ? (size_t)given->count : 1};
+    for (size_t i = 0; i < lengths->count; ++i) {
+        lengths->lengths[i] = given->count > 0 ? given->values[i] : profile->data.max_length;
+        lengths->samples[i] = cleat_profile_effective_batch(profile);
+    }
+}
+
+static cleat_status lengths_of_data(const cleat_profile *profile, const cleat_model *model, cleat_lengths *lengths,
+                                    cleat_error *error) {
+    cleat_dataset *dataset = NULL;
+    uint32_t *samples = NULL;
+    size_t count = 0;
+    cleat_status status = cleat_model_open_data(model, profile->data.path, CLEAT_MODE_TRAIN, &dataset, error);
+    if (status == CLEAT_OK) status = cleat_dataset_samples(dataset, CLEAT_SPLIT_TRAIN, &samples, &count, error);
+    if (status == CLEAT_OK && profile->data.limit > 0 && (size_t)profile->data.limit < count)
+        count = (size_t)profile->data.limit;
+    if (status == CLEAT_OK) status = cleat_lengths_choose(profile, dataset, samples, count, lengths, error);
+    cleat_samples_free(samples);
+    cleat_dataset_destroy(dataset);
+    return status;
+}
+
+cleat_status cleat_fit_lengths(const cleat_profile *profile, const cleat_model *model, cleat_lengths *lengths,
+                               bool *data_known, cleat_error *error) {
+    *data_known = access(profile->data.path, F_OK) == 0;
+    if (*data_known) return lengths_of_data(profile, model, lengths, error);
+    lengths_without_data(profile, lengths);
+    return CLEAT_OK;
+}
+
+/* A micro-batch somebody asks about is planned at the longest length, whether or not the data have so many. */
+static void only_longest(cleat_lengths *lengths, int64_t batch) {
+    int64_t length = lengths->lengths[lengths->count - 1];
+    *lengths = (cleat_lengths){.count = 1, .lengths = {length}, .samples = {batch}};
+}
+
+static int64_t count_steps(const cleat_lengths *lengths, int64_t effective) {
+    int64_t steps = 0;
+    for (size_t i = 0; i < lengths->count; ++i) steps += (lengths->samples[i] + effective - 1) / effective;
+    return steps;
+}
+
+/* --- figures of a fitted workload ----------------------------------------------------------------------------- */
+
+static void describe_way(const cleat_fitted *fitted, const cleat_lengths *lengths, cleat_fit_way *way) {
+    *way = (cleat_fit_way){.fits = fitted->work != NULL, .bytes = fitted->least_bytes};
+    if (!fitted->work) return;
+    const cleat_bucket *longest = &fitted->work->buckets[fitted->work->n_buckets - 1];
+    int64_t samples = 0;
+    for (size_t i = 0; i < lengths->count; ++i) samples += lengths->samples[i];
+    way->batch = longest->batch;
+    way->micro_batches = cleat_fit_micro_batches(longest);
+    way->bytes = cleat_plan_bytes(fitted->work->plan);
+    way->step_seconds = fitted->step_seconds;
+    if (fitted->pass_seconds > 0) way->samples_per_second = (double)samples / fitted->pass_seconds;
+}
+
+static void describe_slabs(const cleat_plan *plan, cleat_fit_report *report) {
+    report->slabs = plan->slab_count;
+    for (size_t i = 0; i < plan->slab_count; ++i)
+        if (plan->slabs[i].bytes > report->largest_slab) report->largest_slab = plan->slabs[i].bytes;
+}
+
+/* Planned bytes are a straight line in the batch, but for alignment and the order of blocks. */
+static cleat_status describe_slope(const cleat_fit_request *request, const cleat_workload *work,
+                                   cleat_fit_report *report, cleat_error *error) {
+    cleat_bucket longest = work->buckets[work->n_buckets - 1];
+    int64_t high = longest.batch > 1 ? longest.batch : 2, bytes[2] = {0, 0}, batches[2] = {1, high};
+    for (int i = 0; i < 2; ++i) {
+        cleat_workload *one = NULL;
+        longest.batch = batches[i];
+        if (longest.window < longest.batch) longest.window = longest.batch;
+        cleat_status status = cleat_workload_create(request->facts, request->model, request->purpose, &longest, 1,
+                                                    work->recompute, &one, error);
+        if (status == CLEAT_ERR_FIT && i > 0) return CLEAT_OK; /* a second sample's tensor is too large to be planned */
+        if (status != CLEAT_OK) return status;
+        bytes[i] = cleat_plan_bytes(one->plan);
+        cleat_workload_destroy(one);
+    }
+    report->bytes_per_sample = (bytes[1] - bytes[0]) / (high - 1);
+    report->fixed_bytes = bytes[0] - report->bytes_per_sample;
+    return CLEAT_OK;
+}
+
+static cleat_status describe_peaks(const cleat_workload *work, cleat_fit_report *report, cleat_error *error) {
+    const cleat_work_graph *longest = &work->train[work->n_buckets - 1];
+    cleat_graph_figures figures;
+    cleat_status status = cleat_graph_figures_find(work->plan, longest->index, &figures, error);
+    if (status != CLEAT_OK) return status;
+    report->forward_peak = figures.forward_peak;
+    report->training_peak = figures.training_peak;
+    snprintf(report->forward_peak_node, CLEAT_NAME, "%s", figures.forward_peak_node->name);
+    snprintf(report->training_peak_node, CLEAT_NAME, "%s", figures.training_peak_node->name);
+    for (int i = 0; i < CLEAT_PEAK_PARTS; ++i) report->peak_parts[i] = figures.parts[i];
+    cleat_graph_fused(longest->graph, &report->fused_bytes, &report->fused_largest);
+    return CLEAT_OK;
+}
+
+static cleat_status describe_work(const cleat_fit_request *request, const cleat_workload *work,
+                                  cleat_fit_report *report, cleat_error *error) {
+    report->recompute = work->recompute > 0;
+    report->n_buckets = work->n_buckets;
+    for (size_t b = 0; b < work->n_buckets; ++b)
+        report->buckets[b] = (cleat_fit_bucket){.length = work->buckets[b].length,
+                                                .samples = report->data_known ? request->lengths->samples[b] : 0,
+                                                .window = work->buckets[b].window,
+                                                .batch = work->buckets[b].batch,
+                                                .micro_batches = cleat_fit_micro_batches(&work->buckets[b])};
+    report->parameters = cleat_store_elements(work->store);
+    report->bytes = cleat_plan_bytes(work->plan);
+    for (int c = 0; c < CLEAT_CATEGORIES; ++c)
+        report->category_bytes[c] = cleat_plan_category_bytes(work->plan, (cleat_category)c);
+    report->arena_bytes = report->category_bytes[CLEAT_BYTES_ARENA];
+    report->lower_bound = cleat_plan_lower_bound(work->plan);
+    describe_slabs(work->plan, report);
+    cleat_status status = describe_slope(request, work, report, error);
+    return status == CLEAT_OK ? describe_peaks(work, report, error) : status;
+}
+
+/* --- the call ------------------------------------------------------------------------------------------------- */
+
+static cleat_status describe(const cleat_fit_request *request, cleat_fit_report *report, cleat_error *error) {
+    cleat_fitted chosen = {0}, other = {0};
+    cleat_error why = {0};
+    cleat_status status = cleat_fit_search(request, &chosen, &other, report->reason, sizeof report->reason, &why);
+    if (status == CLEAT_ERR_FIT) {
+        snprintf(report->reason, sizeof report->reason, "%.767s", why.text);
+        return CLEAT_OK;
+    }
+    if (status != CLEAT_OK) {
+        if (error) *error = why;
+        return status;
+    }
+    report->fits = true;
+    bool recompute = chosen.work->recompute > 0;
+    describe_way(&chosen, request->lengths, recompute ? &report->recomputed : &report->stored);
+    describe_way(&other, request->lengths, recompute ? &report->stored : &report->recomputed);
+    report->steps_per_epoch = report->data_known ? report->steps_per_epoch : 0;
+    if (report->data_known) report->epoch_seconds = chosen.pass_seconds;
+    report->run_seconds = report->epoch_seconds * (double)request->profile->train.epochs;
+    status = describe_work(request, chosen.work, report, error);
+    cleat_fitted_clear(&chosen);
+    cleat_fitted_clear(&other);
+    return status;
+}
+
+cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device_facts *facts, const cleat_rates *rates,
+                                int64_t batch, cleat_fit_report *report, cleat_error *error) {
+    cleat_fit_report made = {.facts = *facts};
+    cleat_profile asked = *profile;
+    cleat_model *model = NULL;
+    cleat_lengths lengths;
+    if (rates) made.rates = *rates;
+    if (batch < 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a micro-batch of %lld samples", (long long)batch);
+    cleat_status status = cleat_model_create(profile, &model, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_fit_lengths(profile, model, &lengths, &made.data_known, error);
+    if (status != CLEAT_OK) goto done;
+    made.effective_batch = cleat_profile_effective_batch(profile);
+    made.steps_per_epoch = made.data_known ? count_steps(&lengths, made.effective_batch) : 0;
+    if (batch > 0) {
+        asked.train.batch_size = batch;
+        if (made.effective_batch < batch) asked.train.effective_batch_size = batch;
+        only_longest(&lengths, cleat_profile_effective_batch(&asked));
+        made.data_known = false;
+    }
+    cleat_fit_request request = cleat_fit_request_for(&asked, model, CLEAT_FOR_TRAINING, &lengths, facts, rates);
+    made.limit = request.limit;
+    status = describe(&request, &made, error);
+    if (status == CLEAT_OK) *report = made;
+done:
+    cleat_model_destroy(model);
+    return status;
+}

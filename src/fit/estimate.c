@@ -1,0 +1,125 @@
+/* Estimates of time: costs of operations, their launches, and the rates of a card. */
+#include "fit/estimate.h"
+
+#include "graph/launch.h"
+
+#include <math.h>
+
+/* --- cost ----------------------------------------------------------------------------------------------------- */
+
+/* An operation that does not say what it costs reads its inputs and writes its outputs once. */
+static cleat_cost cost_of(const cleat_node *node) {
+    cleat_cost cost = {0};
+    if (node->op->cost) return node->op->cost(node);
+    for (int i = 0; i < node->n_in; ++i)
+        if (node->in[i]) cost.bytes += (double)cleat_tensor_bytes(node->in[i]);
+    for (int i = 0; i < node->n_out; ++i)
+        if (node->out[i]) cost.bytes += (double)cleat_tensor_bytes(node->out[i]);
+    return cost;
+}
+
+/* --- utilisation ---------------------------------------------------------------------------------------------- */
+
+typedef struct extent {
+    double groups, items; /* work-groups, work-items of one */
+} extent;
+
+/* CLBlast's own choice is not known here: tiles of 64 x 64, as refuse_clblast of ops/linear_launch.c has it. */
+static extent sgemm_extent(const cleat_sgemm *sgemm, const cleat_device_facts *facts) {
+    enum { TILE = 64 };
+    int64_t tiles = ((sgemm->m + TILE - 1) / TILE) * ((sgemm->n + TILE - 1) / TILE);
+    return (extent){(double)tiles, (double)facts->work_group};
+}
+
+static extent kernel_extent(const cleat_launch *launch) {
+    extent e = {1, 1};
+    for (int i = 0; i < launch->dims; ++i) {
+        e.groups *= (double)(launch->global[i] / launch->local[i]);
+        e.items *= (double)launch->local[i];
+    }
+    return e;
+}
+
+static double utilisation_of(const cleat_launch *launch, const cleat_device_facts *facts) {
+    extent e = launch->kind == CLEAT_LAUNCH_SGEMM ? sgemm_extent(&launch->sgemm, facts) : kernel_extent(launch);
+    double units = facts->compute_units > 0 ? facts->compute_units : 1;
+    double slots = units * fmax(1, floor(facts->work_group / e.items));
+    return e.groups > 0 ? e.groups / (ceil(e.groups / slots) * slots) : 1;
+}
+
+/* --- time ----------------------------------------------------------------------------------------------------- */
+
+static cleat_status check_rates(const cleat_rates *rates, cleat_error *error) {
+    if (rates->flops > 0 && rates->bytes > 0 && rates->launch_seconds >= 0) return CLEAT_OK;
+    return cleat_fail(
+        error, CLEAT_ERR_ARGUMENT,
+        "rates of %g operations and %g bytes a second and %g s a launch: nothing can be estimated from them",
+        rates->flops, rates->bytes, rates->launch_seconds);
+}
+
+/* `binder` lends its memory. */
+static cleat_status estimate_node(const cleat_layout *layout, size_t index, const cleat_rates *rates,
+                                  cleat_binder *binder, cleat_node_estimate *estimate, cleat_error *error) {
+    const cleat_node *node = layout->graph->nodes[index];
+    const cleat_variant *variant = layout->variants[index];
+    cleat_node_estimate e = {.utilisation = 1};
+    if (variant) {
+        binder->count = 0;
+        cleat_status status = variant->bind(node, binder->facts, binder, error);
+        if (status != CLEAT_OK) return status;
+        if (binder->error.status != CLEAT_OK) {
+            if (error) *error = binder->error;
+            return binder->error.status;
+        }
+        e.cost = cost_of(node);
+        e.launches = binder->count;
+        e.utilisation = 0;
+        for (size_t i = 0; i < binder->count; ++i)
+            e.utilisation = fmax(e.utilisation, utilisation_of(&binder->launches[i], binder->facts));
+        if (e.launches > 0)
+            e.seconds = fmax(e.cost.flops / rates->flops, e.cost.bytes / rates->bytes) / e.utilisation +
+                        (double)e.launches * rates->launch_seconds;
+    }
+    *estimate = e;
+    return CLEAT_OK;
+}
+
+static cleat_status check_graph(const cleat_plan *plan, size_t graph, cleat_error *error) {
+    if (graph < plan->layout_count) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu of a plan that has %zu", graph, plan->layout_count);
+}
+
+cleat_status cleat_estimate_node(const cleat_plan *plan, size_t graph, size_t node, const cleat_rates *rates,
+                                 cleat_node_estimate *estimate, cleat_error *error) {
+    cleat_binder binder;
+    cleat_status status = check_graph(plan, graph, error);
+    if (status == CLEAT_OK) status = check_rates(rates, error);
+    if (status != CLEAT_OK) return status;
+    const cleat_layout *layout = &plan->layouts[graph];
+    if (node >= layout->graph->node_count)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "node %zu of graph '%s', which has %zu", node, layout->graph->name,
+                          layout->graph->node_count);
+    cleat_binder_init(&binder, &plan->facts);
+    status = estimate_node(layout, node, rates, &binder, estimate, error);
+    cleat_binder_clear(&binder);
+    return status;
+}
+
+cleat_status cleat_estimate_graph(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
+                                  cleat_error *error) {
+    cleat_binder binder;
+    cleat_node_estimate estimate;
+    double sum = 0;
+    cleat_status status = check_graph(plan, graph, error);
+    if (status == CLEAT_OK) status = check_rates(rates, error);
+    if (status != CLEAT_OK) return status;
+    const cleat_layout *layout = &plan->layouts[graph];
+    cleat_binder_init(&binder, &plan->facts);
+    for (size_t i = 0; i < layout->graph->node_count && status == CLEAT_OK; ++i) {
+        status = estimate_node(layout, i, rates, &binder, &estimate, error);
+        if (status == CLEAT_OK) sum += estimate.seconds;
+    }
+    cleat_binder_clear(&binder);
+    if (status == CLEAT_OK) *seconds = sum;
+    return status;
+}

@@ -1,0 +1,33 @@
+/* How long a graph takes on a card, from what its operations cost and how fast the card is. Nothing is run: see
+ * train/rates.h for the rates of a card that is there, cleat/card.h for those of one that is not.
+ *
+ * A node takes
+ *     max(flops / rates.flops, bytes / rates.bytes) / utilisation + launches * rates.launch_seconds
+ *
+ * (the roofline model, Williams, Waterman and Patterson 2009, with what it leaves out: devices that are not full, and
+ * the cost of a launch). Utilisation: a compute unit works at its full rate with `work_group` work-items, in one group
+ * or in several smaller ones; so S = units * max(1, work_group / items of a group) groups run at once, and G of them
+ * take ceil(G / S) rounds. Where an operation has several launches, the one that fills the device best counts: the
+ * others (sums of parts) are short. Caches are not modelled. */
+#ifndef CLEAT_SRC_ESTIMATE_H
+#define CLEAT_SRC_ESTIMATE_H
+
+#include "cleat/device.h"
+#include "graph/plan.h"
+
+typedef struct cleat_node_estimate {
+    cleat_cost cost;
+    size_t launches;    /* 0: a reshape, which takes no time */
+    double utilisation; /* 0 to 1: the part of the device that is busy */
+    double seconds;
+} cleat_node_estimate;
+
+/* Node `node` (its index) of graph `graph` of the plan. Errors: a variant that cannot describe its launches. */
+cleat_status cleat_estimate_node(const cleat_plan *plan, size_t graph, size_t node, const cleat_rates *rates,
+                                 cleat_node_estimate *estimate, cleat_error *error);
+
+/* One run of graph `graph`: the sum of its nodes, which run one after the other. */
+cleat_status cleat_estimate_graph(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
+                                  cleat_error *error);
+
+#endif

@@ -1,0 +1,311 @@
+/* Which micro-batches fit a card: tries whole windows first, then cuts bucket by bucket. Every try builds and plans
+ * graphs, which costs milliseconds and no memory of the card. */
+#include "fit/fit.h"
+
+#include "fit/estimate.h"
+
+#include <stdio.h>
+
+static int64_t cut(int64_t window, int64_t micro_batches) {
+    return (window + micro_batches - 1) / micro_batches;
+}
+
+int64_t cleat_fit_limit(const cleat_device_facts *facts, const cleat_profile *profile) {
+    int64_t available = facts->memory_free > 0 ? facts->memory_free : facts->memory_total;
+    return (int64_t)((double)available * profile->run.max_memory_usage);
+}
+
+cleat_fit_request cleat_fit_request_for(const cleat_profile *profile, const cleat_model *model, cleat_purpose purpose,
+                                        const cleat_lengths *lengths, const cleat_device_facts *facts,
+                                        const cleat_rates *rates) {
+    int64_t accumulation = profile->train.gradient_accumulation_steps, most = 0;
+    if (accumulation != CLEAT_AUTO) most = cut(cleat_profile_effective_batch(profile), accumulation);
+    if (profile->train.batch_size != CLEAT_AUTO) most = profile->train.batch_size;
+    return (cleat_fit_request){.profile = profile,
+                               .model = model,
+                               .purpose = purpose,
+                               .lengths = lengths,
+                               .facts = facts,
+                               .rates = rates,
+                               .limit = cleat_fit_limit(facts, profile),
+                               .most = most,
+                               .batches = &profile->train.bucket_batch_sizes,
+                               .exactly = most > 0 || profile->train.bucket_batch_sizes.count > 0};
+}
+
+void cleat_fitted_clear(cleat_fitted *fitted) {
+    cleat_workload_destroy(fitted->work);
+    *fitted = (cleat_fitted){0};
+}
+
+int64_t cleat_fit_micro_batches(const cleat_bucket *bucket) {
+    return (bucket->window + bucket->batch - 1) / bucket->batch;
+}
+
+/* --- one try -------------------------------------------------------------------------------------------------- */
+
+static bool has_batches(const cleat_bucket *buckets, size_t n) {
+    for (size_t b = 0; b < n; ++b)
+        if (buckets[b].batch > 1) return true;
+    return false;
+}
+
+/* Plans these buckets; CLEAT_ERR_FIT where that needs more than the limit. *bytes (may be NULL): what it needs; 0 where
+ * a tensor alone is too large. */
+static cleat_status try_buckets(const cleat_fit_request *request, int recompute, const cleat_bucket *buckets, size_t n,
+                                cleat_workload **work, int64_t *bytes, cleat_error *error) {
+    cleat_workload *made = NULL;
+    if (bytes) *bytes = 0;
+    cleat_status status =
+        cleat_workload_create(request->facts, request->model, request->purpose, buckets, n, recompute, &made, error);
+    if (status == CLEAT_ERR_SHAPE && has_batches(buckets, n)) {
+        if (error) error->status = CLEAT_ERR_FIT; /* more elements than an op can count: fewer samples may do */
+        return CLEAT_ERR_FIT;
+    }
+    if (status != CLEAT_OK) return status;
+    int64_t needed = cleat_plan_bytes(made->plan);
+    if (bytes) *bytes = needed;
+    if (request->limit > 0 && needed > request->limit) {
+        char need[CLEAT_BYTES_TEXT], over[CLEAT_BYTES_TEXT], may[CLEAT_BYTES_TEXT];
+        status = cleat_fail(error, CLEAT_ERR_FIT,
+                            "a micro-batch of %lld at length %lld needs %s, %s more than may be used (%s); the peak is "
+                            "at '%s'",
+                            (long long)buckets[n - 1].batch, (long long)buckets[n - 1].length,
+                            cleat_bytes_text(needed, need), cleat_bytes_text(needed - request->limit, over),
+                            cleat_bytes_text(request->limit, may), cleat_plan_peak_node(made->plan));
+        cleat_workload_destroy(made);
+        return status;
+    }
+    *work = made;
+    return CLEAT_OK;
+}
+
+/* Whether one bucket alone fits. */
+static cleat_status try_bucket(const cleat_fit_request *request, int recompute, const cleat_bucket *bucket,
+                               int64_t *bytes, cleat_error *error) {
+    cleat_workload *work = NULL;
+    cleat_status status = try_buckets(request, recompute, bucket, 1, &work, bytes, error);
+    cleat_workload_destroy(work);
+    return status;
+}
+
+/* --- cutting windows ------------------------------------------------------------------------------------------ */
+
+/* The largest even cut of the bucket's window that fits by itself; `bytes`: what it needs. */
+static cleat_status cut_bucket(const cleat_fit_request *request, int recompute, cleat_bucket *bucket, int64_t *bytes,
+                               cleat_error *error) {
+    cleat_bucket trial = *bucket;
+    int64_t bad = 0, good = cleat_fit_micro_batches(bucket); /* micro-batches a window */
+    cleat_status status;
+    for (;;) {
+        trial.batch = cut(bucket->window, good);
+        status = try_bucket(request, recompute, &trial, bytes, error);
+        if (status != CLEAT_ERR_FIT) break;
+        if (trial.batch == 1) return status;
+        bad = good;
+        good = good * 2 < bucket->window ? good * 2 : bucket->window;
+    }
+    while (status == CLEAT_OK && good - bad > 1) {
+        int64_t middle = bad + (good - bad) / 2, needed = 0;
+        trial.batch = cut(bucket->window, middle);
+        status = try_bucket(request, recompute, &trial, &needed, error);
+        if (status == CLEAT_OK) {
+            good = middle;
+            *bytes = needed;
+        } else if (status == CLEAT_ERR_FIT) {
+            bad = middle;
+            status = CLEAT_OK;
+        }
+    }
+    bucket->batch = cut(bucket->window, good);
+    return status;
+}
+
+/* Cuts the bucket that needs most a little more. */
+static bool cut_further(cleat_bucket *buckets, int64_t *bytes, size_t n) {
+    size_t most = n;
+    for (size_t b = 0; b < n; ++b)
+        if (buckets[b].batch > 1 && (most == n || bytes[b] > bytes[most])) most = b;
+    if (most == n) return false;
+    cleat_bucket *bucket = &buckets[most];
+    int64_t before = bucket->batch;
+    bucket->batch = cleat_bucket_split(bucket->window, before - 1);
+    bytes[most] = bytes[most] / before * bucket->batch; /* enough to take turns */
+    return true;
+}
+
+/* Each bucket by itself, then all of them together: they share an arena, and seldom need more than the neediest. */
+static cleat_status cut_all(const cleat_fit_request *request, int recompute, cleat_bucket *buckets, size_t n,
+                            cleat_workload **work, cleat_error *error) {
+    int64_t bytes[CLEAT_BUCKETS];
+    cleat_status status = CLEAT_OK;
+    for (size_t b = n; b-- > 0 && status == CLEAT_OK;)
+        status = cut_bucket(request, recompute, &buckets[b], &bytes[b], error);
+    if (status != CLEAT_OK) return status;
+    while ((status = try_buckets(request, recompute, buckets, n, work, NULL, error)) == CLEAT_ERR_FIT)
+        if (!cut_further(buckets, bytes, n)) break;
+    return status;
+}
+
+/* --- a way ---------------------------------------------------------------------------------------------------- */
+
+static int64_t effective_batch(const cleat_fit_request *request) {
+    return cleat_profile_effective_batch(request->profile);
+}
+
+static cleat_status estimate(const cleat_fit_request *request, cleat_fitted *fitted, cleat_error *error) {
+    const cleat_workload *work = fitted->work;
+    double update = 0;
+    if (!request->rates || request->purpose != CLEAT_FOR_TRAINING) return CLEAT_OK;
+    cleat_status status = cleat_estimate_graph(work->plan, work->update.index, request->rates, &update, error);
+    for (size_t b = 0; b < work->n_buckets && status == CLEAT_OK; ++b) {
+        double seconds = 0;
+        status = cleat_estimate_graph(work->plan, work->train[b].index, request->rates, &seconds, error);
+        int64_t windows = cut(request->lengths->samples[b], effective_batch(request));
+        fitted->step_seconds = (double)cleat_fit_micro_batches(&work->buckets[b]) * seconds + update;
+        fitted->pass_seconds += (double)(windows > 0 ? windows : 1) * fitted->step_seconds;
+    }
+    return status;
+}
+
+/* Whole windows did not fit: even one sample may not; else the windows are cut. */
+static cleat_status fit_less(const cleat_fit_request *request, int recompute, cleat_bucket *buckets, size_t n,
+                             cleat_fitted *found) {
+    cleat_error of_one = {0};
+    cleat_bucket one = {.length = buckets[n - 1].length, .batch = 1, .window = 1};
+    cleat_status status = try_bucket(request, recompute, &one, &found->least_bytes, &of_one);
+    if (status != CLEAT_OK && (status != CLEAT_ERR_FIT || !request->exactly)) found->why = of_one;
+    if (status != CLEAT_OK) return status;
+    if (request->exactly) return CLEAT_ERR_FIT;
+    return cut_all(request, recompute, buckets, n, &found->work, &found->why);
+}
+
+/* The largest micro-batches that were not ruled out. */
+static void start_buckets(const cleat_fit_request *request, cleat_bucket *buckets) {
+    const cleat_int_list *batches = request->batches;
+    size_t n = request->lengths->count;
+    cleat_lengths_buckets(request->lengths, effective_batch(request), request->most, buckets);
+    for (size_t b = 0; batches && batches->count == (int64_t)n && b < n; ++b)
+        if (batches->values[b] < buckets[b].batch) buckets[b].batch = batches->values[b];
+}
+
+cleat_status cleat_fit_one_way(const cleat_fit_request *request, int recompute, cleat_fitted *fitted,
+                               cleat_error *error) {
+    cleat_bucket buckets[CLEAT_BUCKETS];
+    cleat_fitted found = {0};
+    size_t n = request->lengths->count;
+    start_buckets(request, buckets);
+    cleat_status status = try_buckets(request, recompute, buckets, n, &found.work, NULL, &found.why);
+    if (status == CLEAT_ERR_FIT) status = fit_less(request, recompute, buckets, n, &found);
+    if (status == CLEAT_OK) status = estimate(request, &found, &found.why);
+    if (status == CLEAT_ERR_FIT) status = CLEAT_OK;
+    if (status != CLEAT_OK) {
+        if (error) *error = found.why;
+        cleat_fitted_clear(&found);
+        return status;
+    }
+    *fitted = found;
+    return CLEAT_OK;
+}
+
+/* --- recomputing ---------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, cleat_error *error) {
+    cleat_bucket buckets[CLEAT_BUCKETS];
+    cleat_fit_request unlimited = *request;
+    unlimited.limit = 0;
+    cleat_lengths_buckets(request->lengths, effective_batch(request), 1, buckets);
+    const cleat_bucket *longest = &buckets[request->lengths->count - 1];
+    int64_t least = 0;
+    size_t segments = 2;
+    int best = 0;
+    for (size_t group = 1; group < segments; group += 1 + group / 4) {
+        cleat_workload *work = NULL;
+        int64_t bytes = 0;
+        cleat_status status = try_buckets(&unlimited, (int)group, longest, 1, &work, &bytes, error);
+        if (status == CLEAT_ERR_FIT) continue;
+        if (status != CLEAT_OK) return status;
+        segments = cleat_workload_segments(work);
+        cleat_workload_destroy(work);
+        if (group < segments && (!best || bytes < least)) {
+            best = (int)group;
+            least = bytes;
+        }
+    }
+    *recompute = best;
+    return CLEAT_OK;
+}
+
+/* Recomputing costs time: it must win this part of it to be worth changing anything. */
+static const double WORTH = 0.97;
+
+/* Whether the recomputed way can be of use at all: with `auto` only where memory cut a window. */
+static bool worth_a_look(const cleat_fit_request *request, const cleat_fitted *stored) {
+    if (request->purpose != CLEAT_FOR_TRAINING) return false;
+    if (request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_FALSE) return false;
+    return request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_TRUE || !stored->work ||
+           !cleat_workload_is_whole(stored->work);
+}
+
+static bool recompute_wins(const cleat_fit_request *request, const cleat_fitted *stored,
+                           const cleat_fitted *recomputed) {
+    if (!recomputed->work) return false;
+    if (request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_TRUE || !stored->work) return true;
+    return recomputed->pass_seconds > 0 && recomputed->pass_seconds < WORTH * stored->pass_seconds;
+}
+
+static void say_why(const cleat_fit_request *request, const cleat_fitted *stored, const cleat_fitted *recomputed,
+                    bool recompute, char *why, size_t size) {
+    int setting = request->profile->train.gradient_checkpointing;
+    const cleat_workload *work = recompute ? recomputed->work : stored->work;
+    const char *windows = cleat_workload_is_whole(work) ? "whole windows fit" : "the largest micro-batches that fit";
+    if (recompute && setting == CLEAT_CHECKPOINTING_TRUE)
+        snprintf(why, size, "%s; activations are recomputed because the profile says so", windows);
+    else if (recompute && !stored->work)
+        snprintf(why, size, "%s; activations are recomputed: stored, not even one sample fits", windows);
+    else if (recompute)
+        snprintf(why, size, "%s; recomputing activations buys larger ones and saves %.0f %% of the estimated time",
+                 windows, 100 * (1 - recomputed->pass_seconds / stored->pass_seconds));
+    else if (setting == CLEAT_CHECKPOINTING_FALSE)
+        snprintf(why, size, "%s; activations are stored because the profile says so", windows);
+    else if (recomputed->work && recomputed->pass_seconds > 0)
+        snprintf(why, size, "%s; recomputing activations would cost %.0f %% more time than it buys", windows,
+                 100 * (recomputed->pass_seconds / stored->pass_seconds - 1));
+    else
+        snprintf(why, size, "%s; nothing need be recomputed", windows);
+}
+
+/* Least memory first: what explains best why nothing fits. */
+static const cleat_fitted *smaller(const cleat_fitted *a, const cleat_fitted *b) {
+    return b->least_bytes > 0 && (a->least_bytes == 0 || b->least_bytes < a->least_bytes) ? b : a;
+}
+
+cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *chosen, cleat_fitted *other, char *why,
+                              size_t why_size, cleat_error *error) {
+    cleat_fitted stored = {0}, recomputed = {0};
+    int group = 0;
+    cleat_status status = cleat_fit_one_way(request, 0, &stored, error);
+    bool look = status == CLEAT_OK && worth_a_look(request, &stored);
+    if (look) status = cleat_fit_group(request, &group, error);
+    if (status == CLEAT_OK && group > 0) status = cleat_fit_one_way(request, group, &recomputed, error);
+    if (status != CLEAT_OK) goto done;
+    bool recompute = recompute_wins(request, &stored, &recomputed);
+    if (!recompute && !stored.work) {
+        const cleat_fitted *smallest = smaller(&stored, &recomputed);
+        if (error) *error = smallest->why;
+        cleat_fit_explain(request, smallest, error);
+        status = CLEAT_ERR_FIT;
+        goto done;
+    }
+    if (why) say_why(request, &stored, &recomputed, recompute, why, why_size);
+    *chosen = recompute ? recomputed : stored;
+    if (other)
+        *other = recompute ? stored : recomputed;
+    else
+        cleat_fitted_clear(recompute ? &stored : &recomputed);
+    return CLEAT_OK;
+done:
+    cleat_fitted_clear(&stored);
+    cleat_fitted_clear(&recomputed);
+    return status;
+}

@@ -1,0 +1,109 @@
+/* Why nothing fits, and what would. */
+#include "fit/fit.h"
+
+#include "graph/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LENGTH_STEP = 8 };
+
+static void append(cleat_error *error, const char *format, ...) CLEAT_PRINTF(2, 3);
+
+static void append(cleat_error *error, const char *format, ...) {
+    size_t used = strlen(error->text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->text + used, sizeof error->text - used, format, arguments);
+    va_end(arguments);
+}
+
+/* The group to recompute by where the profile lets memory decide. */
+static cleat_status allowed_group(const cleat_fit_request *request, int *recompute, cleat_error *error) {
+    *recompute = 0;
+    bool never = request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_FALSE;
+    return never || request->purpose != CLEAT_FOR_TRAINING ? CLEAT_OK : cleat_fit_group(request, recompute, error);
+}
+
+/* Whether one sample of `length` fits. */
+static bool one_fits(const cleat_fit_request *request, int64_t length, int recompute) {
+    cleat_lengths lengths = {.count = 1, .lengths = {length}, .samples = {1}};
+    cleat_fit_request one = *request;
+    cleat_fitted fitted = {0};
+    one.lengths = &lengths;
+    one.most = 1;
+    one.exactly = false;
+    one.rates = NULL;
+    bool fits = cleat_fit_one_way(&one, recompute, &fitted, NULL) == CLEAT_OK && fitted.work;
+    cleat_fitted_clear(&fitted);
+    return fits;
+}
+
+/* The longest length of which one sample fits; 0: none. */
+static int64_t longest_that_fits(const cleat_fit_request *request, int recompute) {
+    int64_t good = 0, bad = request->lengths->lengths[request->lengths->count - 1] / LENGTH_STEP;
+    while (bad - good > 1) {
+        int64_t middle = good + (bad - good) / 2;
+        if (one_fits(request, middle * LENGTH_STEP, recompute))
+            good = middle;
+        else
+            bad = middle;
+    }
+    return good * LENGTH_STEP;
+}
+
+/* The largest micro-batch below the one that was asked for; 0: none. */
+static int64_t batch_that_fits(const cleat_fit_request *request, int recompute) {
+    cleat_fit_request any = *request;
+    cleat_fitted fitted = {0};
+    int64_t batch = 0;
+    any.exactly = false;
+    any.rates = NULL;
+    if (cleat_fit_one_way(&any, recompute, &fitted, NULL) == CLEAT_OK && fitted.work)
+        for (size_t b = 0; b < fitted.work->n_buckets; ++b)
+            if (!batch || fitted.work->buckets[b].batch < batch) batch = fitted.work->buckets[b].batch;
+    cleat_fitted_clear(&fitted);
+    return batch;
+}
+
+/* "because": what the bytes of one sample are for. */
+static void say_what_for(const cleat_fit_request *request, int recompute, cleat_error *error) {
+    const cleat_lengths *all = request->lengths;
+    cleat_bucket one = {.length = all->lengths[all->count - 1], .batch = 1, .window = 1};
+    cleat_workload *work = NULL;
+    if (cleat_workload_create(request->facts, request->model, request->purpose, &one, 1, recompute, &work, NULL) !=
+        CLEAT_OK)
+        return;
+    char text[CLEAT_BYTES_TEXT];
+    append(error, ". One sample of length %lld needs %s", (long long)one.length,
+           cleat_bytes_text(cleat_plan_bytes(work->plan), text));
+    for (int c = 0; c < CLEAT_CATEGORIES; ++c)
+        append(error, "%s %s %s", c ? "," : ":", cleat_category_name((cleat_category)c),
+               cleat_bytes_text(cleat_plan_category_bytes(work->plan, (cleat_category)c), text));
+    cleat_workload_destroy(work);
+}
+
+void cleat_fit_explain(const cleat_fit_request *request, const cleat_fitted *smallest, cleat_error *error) {
+    if (!error) return;
+    int recompute = 0;
+    if (allowed_group(request, &recompute, NULL) != CLEAT_OK) recompute = 0;
+    if (request->exactly) {
+        int64_t batch = batch_that_fits(request, 0);
+        int64_t recomputed = recompute ? batch_that_fits(request, recompute) : 0;
+        if (batch) append(error, ". What would fit: train.batch_size = %lld, or auto", (long long)batch);
+        if (recomputed > batch)
+            append(error, "%s %lld with train.gradient_checkpointing = true",
+                   batch ? "; or" : ". What would fit:", (long long)recomputed);
+        if (batch || recomputed) return;
+    }
+    say_what_for(request, recompute, error);
+    int64_t length = longest_that_fits(request, recompute);
+    double enough = (double)smallest->least_bytes / request->profile->run.max_memory_usage;
+    char text[CLEAT_BYTES_TEXT];
+    if (length)
+        append(error, ". What would fit: data.max_length = %lld, a smaller model, or a card with %s free",
+               (long long)length, cleat_bytes_text((int64_t)enough + 1, text));
+    else
+        append(error, ". No length would fit: take a smaller model, or a card with more memory");
+}

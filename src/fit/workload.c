@@ -1,0 +1,127 @@
+/* Building the graphs of a workload, and planning them. */
+#include "fit/workload.h"
+
+#include "cleat/ops.h"
+#include "core/memory.h"
+#include "graph/graph.h"
+#include "graph/plan.h"
+#include "graph/recompute.h"
+
+#include <stdio.h>
+
+static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mode mode, size_t bucket,
+                                cleat_work_graph *out, cleat_error *error) {
+    char label[CLEAT_NAME];
+    int64_t batch = work->buckets[bucket].batch, length = work->buckets[bucket].length;
+    snprintf(label, sizeof label, "%s %lld x %lld", name, (long long)batch, (long long)length);
+    cleat_status status = cleat_graph_create(work->store, label, &out->graph, error);
+    if (status != CLEAT_OK) return status;
+    cleat_graph_set_recompute(out->graph, mode == CLEAT_MODE_TRAIN ? work->recompute : 0);
+    cleat_model_build(work->model, out->graph, mode, batch, length, &out->built);
+    return cleat_graph_status(out->graph, error);
+}
+
+/* norm -> AdamW -> report: once an optimizer step, whatever the model. */
+static cleat_status build_update(cleat_workload *work, cleat_error *error) {
+    cleat_status status = cleat_graph_create(work->store, "update", &work->update.graph, error);
+    if (status != CLEAT_OK) return status;
+    cleat_graph *graph = work->update.graph;
+    int64_t terms = cleat_model_terms(work->model) + 1, eight = 8, one = 1, ring[2] = {CLEAT_RING, terms + 1};
+    work->hyper = cleat_input(graph, "hyper", CLEAT_F32, 1, &eight);
+    work->slot = cleat_input(graph, "slot", CLEAT_I32, 1, &one);
+    work->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &terms);
+    work->ring = cleat_state(graph, "ring", CLEAT_F32, 2, ring);
+    cleat_tensor *norm = cleat_grad_norm(graph);
+    cleat_adamw(graph, work->hyper, norm);
+    cleat_report(graph, work->terms, norm, work->slot, work->ring);
+    return cleat_graph_status(graph, error);
+}
+
+static cleat_status build_graphs(cleat_workload *work, cleat_purpose purpose, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t b = 0; b < work->n_buckets && status == CLEAT_OK; ++b) {
+        if (purpose == CLEAT_FOR_TRAINING)
+            status = build_graph(work, "train", CLEAT_MODE_TRAIN, b, &work->train[b], error);
+        if (status != CLEAT_OK) break;
+        if (purpose == CLEAT_FOR_PREDICTION)
+            status = build_graph(work, "predict", CLEAT_MODE_PREDICT, b, &work->evaluate[b], error);
+        else
+            status = build_graph(work, "evaluate", CLEAT_MODE_EVALUATE, b, &work->evaluate[b], error);
+    }
+    if (status == CLEAT_OK && purpose == CLEAT_FOR_TRAINING) status = build_update(work, error);
+    if (status == CLEAT_OK && purpose != CLEAT_FOR_PREDICTION) work->terms = work->evaluate[0].built.terms;
+    return status;
+}
+
+static int64_t input_offset(const cleat_workload *work, const cleat_work_graph *graph, const char *name) {
+    const cleat_tensor *tensor = cleat_graph_find(graph->graph, name);
+    return tensor ? work->plan->layouts[graph->index].tensors[tensor->index].offset : -1;
+}
+
+static void find_inputs(const cleat_workload *work, cleat_work_graph *graph) {
+    graph->scale_offset = input_offset(work, graph, "scale");
+    graph->rng_offset = input_offset(work, graph, "rng");
+    graph->seed_offset = input_offset(work, graph, "seed");
+}
+
+static cleat_status plan_graphs(cleat_workload *work, const cleat_device_facts *facts, cleat_error *error) {
+    cleat_graph *graphs[2 * CLEAT_BUCKETS + 1] = {NULL};
+    cleat_work_graph *owners[2 * CLEAT_BUCKETS + 1];
+    size_t count = 0;
+    for (size_t b = 0; b < work->n_buckets; ++b)
+        if (work->train[b].graph) owners[count++] = &work->train[b];
+    for (size_t b = 0; b < work->n_buckets; ++b)
+        if (work->evaluate[b].graph) owners[count++] = &work->evaluate[b];
+    if (work->update.graph) owners[count++] = &work->update;
+    for (size_t i = 0; i < count; ++i) {
+        owners[i]->index = i;
+        graphs[i] = owners[i]->graph;
+    }
+    cleat_status status = cleat_plan_create(graphs, count, facts, &work->plan, error);
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) find_inputs(work, owners[i]);
+    return status;
+}
+
+cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_model *model, cleat_purpose purpose,
+                                   const cleat_bucket *buckets, size_t n, int recompute, cleat_workload **workload,
+                                   cleat_error *error) {
+    if (n < 1 || n > CLEAT_BUCKETS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu length buckets; 1 to %d are possible", n, CLEAT_BUCKETS);
+    cleat_workload *made = cleat_alloc(1, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a workload");
+    made->model = model;
+    made->recompute = recompute;
+    made->n_buckets = n;
+    for (size_t b = 0; b < n; ++b) made->buckets[b] = buckets[b];
+    cleat_status status = cleat_store_create(&made->store, error);
+    if (status == CLEAT_OK) status = build_graphs(made, purpose, error);
+    if (status == CLEAT_OK) status = plan_graphs(made, facts, error);
+    if (status != CLEAT_OK) {
+        cleat_workload_destroy(made);
+        return status;
+    }
+    *workload = made;
+    return CLEAT_OK;
+}
+
+void cleat_workload_destroy(cleat_workload *workload) {
+    if (!workload) return;
+    cleat_plan_destroy(workload->plan);
+    for (size_t b = 0; b < workload->n_buckets; ++b) {
+        cleat_graph_destroy(workload->train[b].graph);
+        cleat_graph_destroy(workload->evaluate[b].graph);
+    }
+    cleat_graph_destroy(workload->update.graph);
+    cleat_store_destroy(workload->store);
+    cleat_free(workload);
+}
+
+bool cleat_workload_is_whole(const cleat_workload *workload) {
+    for (size_t b = 0; b < workload->n_buckets; ++b)
+        if (workload->buckets[b].batch < workload->buckets[b].window) return false;
+    return true;
+}
+
+size_t cleat_workload_segments(const cleat_workload *workload) {
+    return workload->train[0].graph ? cleat_graph_segments(workload->train[0].graph) : 0;
+}

@@ -1,0 +1,49 @@
+/* What a profile asks a card to run: the graphs of every bucket, and the plan they share. Pure: facts of a card
+ * suffice. */
+#ifndef CLEAT_SRC_WORKLOAD_H
+#define CLEAT_SRC_WORKLOAD_H
+
+#include "cleat/data.h"
+#include "cleat/fit.h"
+#include "cleat/models.h"
+
+enum { CLEAT_RING = 64 };
+
+typedef enum cleat_purpose { CLEAT_FOR_TRAINING, CLEAT_FOR_EVALUATION, CLEAT_FOR_PREDICTION } cleat_purpose;
+
+/* A built graph, and where the runtime's own inputs lie in its staging bytes. */
+typedef struct cleat_work_graph {
+    cleat_graph *graph; /* NULL: this purpose has no such graph */
+    size_t index;       /* in the plan */
+    cleat_model_graph built;
+    int64_t scale_offset, rng_offset, seed_offset; /* -1: not an input of this graph */
+} cleat_work_graph;
+
+typedef struct cleat_workload {
+    const cleat_model *model;
+    cleat_store *store;
+    int recompute; /* segments a group that is recomputed in backward; 0: activations are stored */
+    size_t n_buckets;
+    cleat_bucket buckets[CLEAT_BUCKETS];
+    cleat_work_graph train[CLEAT_BUCKETS];
+    cleat_work_graph evaluate[CLEAT_BUCKETS]; /* evaluation, or prediction */
+    cleat_work_graph update;                  /* clip, AdamW, report */
+    cleat_tensor *hyper, *slot;               /* inputs of `update` */
+    cleat_tensor *terms, *ring; /* states: f32 [K + 1] terms and loss; [CLEAT_RING, K + 2] with the norm */
+    cleat_plan *plan;
+} cleat_workload;
+
+/* Builds and plans for batches of `buckets` [n]. `model` must outlive it. CLEAT_ERR_FIT: a tensor is larger than the
+ * card's largest buffer. */
+cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_model *model, cleat_purpose purpose,
+                                   const cleat_bucket *buckets, size_t n, int recompute, cleat_workload **workload,
+                                   cleat_error *error);
+void cleat_workload_destroy(cleat_workload *workload);
+
+/* Whether every window is one micro-batch. */
+bool cleat_workload_is_whole(const cleat_workload *workload);
+
+/* Segments the model's training graphs have (see cleat_segment): the largest useful `recompute`. */
+size_t cleat_workload_segments(const cleat_workload *workload);
+
+#endif

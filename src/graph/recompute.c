@@ -1,0 +1,126 @@
+/* Segments, their groups, and the copies of forward nodes that the backward part reads. */
+#include "graph/recompute.h"
+
+#include "core/memory.h"
+#include "graph/lifetime.h"
+
+void cleat_graph_set_recompute(cleat_graph *graph, int segments) {
+    if (segments < 0 || graph->gradients)
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,
+                         "groups of %d segments cannot be recomputed: 0 or more, set before cleat_backward", segments);
+    else
+        graph->recompute = segments;
+}
+
+void cleat_segment(cleat_graph *graph) {
+    if (graph->error.status != CLEAT_OK || graph->gradients) return;
+    if (graph->mark_count > 0 && graph->marks[graph->mark_count - 1] == graph->node_count) return;
+    if (cleat_grow(&graph->marks, graph->mark_count, &graph->mark_capacity, sizeof *graph->marks, &graph->error) ==
+        CLEAT_OK)
+        graph->marks[graph->mark_count++] = graph->node_count;
+}
+
+size_t cleat_graph_segments(const cleat_graph *graph) {
+    return graph->mark_count > 0 ? graph->mark_count - 1 : 0;
+}
+
+/* --- copies --- */
+
+/* First node of the group to be computed again that ends before node `end`; `end` where none does. */
+static size_t group_begin(const cleat_graph *graph, size_t end) {
+    size_t group = (size_t)graph->recompute, segments = cleat_graph_segments(graph);
+    for (size_t last = group; group > 0 && last < segments; last += group)
+        if (graph->marks[last] == end) return graph->marks[last - group];
+    return end;
+}
+
+/* Whether the node computes the same once more, and changes nothing but activations. */
+static bool is_repeatable(const cleat_node *node) {
+    for (int i = 0; i < node->n_in; ++i) {
+        if (!node->in[i]) continue;
+        cleat_role role = cleat_root(node->in[i])->role;
+        if (role != CLEAT_ROLE_ACTIVATION && role != CLEAT_ROLE_INPUT && role != CLEAT_ROLE_PARAMETER) return false;
+    }
+    for (int i = 0; i < node->n_out; ++i)
+        if (node->out[i] && cleat_root(node->out[i])->role != CLEAT_ROLE_ACTIVATION) return false;
+    return true;
+}
+
+void cleat_recompute_group(cleat_graph *graph, size_t end) {
+    for (size_t i = group_begin(graph, end); i < end && graph->error.status == CLEAT_OK; ++i)
+        if (is_repeatable(graph->nodes[i])) cleat_emit_again(graph, graph->nodes[i]);
+}
+
+cleat_node cleat_node_at_hand(const cleat_node *node) {
+    cleat_node at_hand = *node;
+    for (int i = 0; i < node->n_in; ++i) at_hand.in[i] = cleat_at_hand(node->in[i]);
+    for (int i = 0; i < node->n_out; ++i) at_hand.out[i] = cleat_at_hand(node->out[i]);
+    return at_hand;
+}
+
+/* --- pruning --- */
+
+static void note_use(bool *used, const cleat_tensor *tensor) {
+    if (tensor && tensor->original) used[tensor->index] = true;
+}
+
+static bool has_readers(const cleat_node *node, const bool *used) {
+    for (int i = 0; i < node->n_out; ++i)
+        if (node->out[i] && used[node->out[i]->index]) return true;
+    return false;
+}
+
+/* used [tensor_count]: the copies that a node, or the host as a gradient, reads. Readers come after what they read. */
+static void find_used(const cleat_graph *graph, bool *used) {
+    for (size_t i = 0; i < graph->gradient_count; ++i) note_use(used, graph->gradients[i]);
+    for (size_t n = graph->node_count; n-- > graph->forward_nodes;) {
+        const cleat_node *node = graph->nodes[n];
+        if (node->recomputed && !has_readers(node, used)) continue;
+        for (int i = 0; i < node->n_in; ++i) note_use(used, node->in[i]);
+    }
+}
+
+static void remove_node(cleat_node *node) {
+    for (int i = 0; i < node->n_out; ++i) {
+        if (!node->out[i]) continue;
+        node->out[i]->producer = NULL;
+        node->out[i]->original->again = NULL;
+    }
+    cleat_free(node);
+}
+
+static void remove_unread(cleat_graph *graph, const bool *used) {
+    size_t nodes = graph->forward_nodes, tensors = 0;
+    for (size_t n = nodes; n < graph->node_count; ++n) {
+        cleat_node *node = graph->nodes[n];
+        if (node->recomputed && !has_readers(node, used)) {
+            remove_node(node);
+            continue;
+        }
+        node->index = (int)nodes;
+        graph->nodes[nodes++] = node;
+    }
+    for (size_t i = 0; i < graph->tensor_count; ++i) {
+        cleat_tensor *tensor = graph->tensors[i];
+        if (tensor->original && !tensor->producer) {
+            cleat_free(tensor);
+            continue;
+        }
+        tensor->index = (int)tensors;
+        graph->tensors[tensors++] = tensor;
+    }
+    graph->node_count = nodes;
+    graph->tensor_count = tensors;
+}
+
+void cleat_recompute_prune(cleat_graph *graph) {
+    if (graph->recompute == 0 || graph->error.status != CLEAT_OK) return;
+    bool *used = cleat_alloc(graph->tensor_count, sizeof *used);
+    if (!used) {
+        cleat_graph_fail(graph, CLEAT_ERR_MEMORY, "no memory to remove copies");
+        return;
+    }
+    find_used(graph, used);
+    remove_unread(graph, used);
+    cleat_free(used);
+}

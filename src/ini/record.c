@@ -1,0 +1,128 @@
+/* Records: defaults, values and where each was given, the dump, and complaints that name places. */
+#include "ini/record.h"
+
+#include "core/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+cleat_status cleat_record_open(const cleat_schema *schema, void *fields, cleat_record *record, cleat_error *error) {
+    cleat_record opened = {schema, fields, cleat_alloc(cleat_schema_size(schema), sizeof(char *))};
+    cleat_status status = CLEAT_OK;
+    if (!opened.places) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory making a %s", schema->noun);
+    for (const cleat_key *key = schema->keys; key->name && status == CLEAT_OK; ++key)
+        if (key->initial) status = cleat_value_parse(schema, key, key->initial, "default", fields, error);
+    if (status != CLEAT_OK) {
+        cleat_record_close(&opened);
+        return status;
+    }
+    *record = opened;
+    return CLEAT_OK;
+}
+
+void cleat_record_close(cleat_record *record) {
+    for (size_t i = 0; record->places && i < cleat_schema_size(record->schema); ++i) cleat_free(record->places[i]);
+    cleat_free(record->places);
+    record->places = NULL;
+}
+
+cleat_status cleat_record_assign(const cleat_record *record, const cleat_key *key, const char *value, const char *place,
+                                 cleat_error *error) {
+    char **kept = &record->places[key - record->schema->keys];
+    char *copy = cleat_strdup(place);
+    if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", place);
+    cleat_status status = cleat_value_parse(record->schema, key, value, place, record->fields, error);
+    if (status != CLEAT_OK) {
+        cleat_free(copy);
+        return status;
+    }
+    cleat_free(*kept);
+    *kept = copy;
+    return CLEAT_OK;
+}
+
+/* --- dump ----------------------------------------------------------------------------------------------------- */
+
+static bool joins_safely(char c) {
+    return c == '/' || c == '_' || c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+           (c >= 'A' && c <= 'Z');
+}
+
+/* A long value over several lines, each but the last ending in a backslash. A piece must not begin like a
+ * comment, nor begin or end in a blank. */
+static void add_long_value(const char *value, cleat_text *text) {
+    enum { PIECE = 120 };
+    while (strlen(value) > PIECE) {
+        size_t size = PIECE;
+        while (size > 1 && !(joins_safely(value[size - 1]) && joins_safely(value[size]))) --size;
+        if (size == 1) size = PIECE;
+        cleat_text_add(text, "%.*s\\\n  ", (int)size, value);
+        value += size;
+    }
+    cleat_text_add(text, "%s\n", value);
+}
+
+static void add_assignment(const cleat_key *key, const cleat_record *record, cleat_text *text) {
+    cleat_text value = {0};
+    cleat_value_print(key, record->fields, &value);
+    cleat_text_add(text, "%s = ", key->name);
+    add_long_value(value.data ? value.data : "", text);
+    text->failed |= value.failed;
+    cleat_text_free(&value);
+}
+
+void cleat_record_dump(const cleat_record *record, cleat_text *text) {
+    for (const cleat_section *section = record->schema->sections; section->name; ++section) {
+        cleat_text_add(text, "\n[%s] ; %s\n", section->name, section->help);
+        for (const cleat_key *key = record->schema->keys; key->name; ++key) {
+            if (strcmp(key->section, section->name) != 0) continue;
+            cleat_text_add(text, "# %s\n", key->help);
+            add_assignment(key, record, text);
+        }
+    }
+}
+
+/* --- complaints ----------------------------------------------------------------------------------------------- */
+
+static void add_place(const cleat_record *record, cleat_key_name named, cleat_text *text) {
+    const cleat_key *key = cleat_schema_find(record->schema, named.section, named.name);
+    const char *place = record->places ? record->places[key - record->schema->keys] : NULL;
+    if (place) {
+        cleat_text_add(text, "%.400s", place);
+        return;
+    }
+    cleat_text_add(text, "%s.%s = ", named.section, named.name);
+    cleat_value_print(key, record->fields, text);
+    cleat_text_add(text, " (default)");
+}
+
+cleat_status cleat_record_refuse(const cleat_record *record, cleat_error *error, const char *section, const char *name,
+                                 const char *format, ...) {
+    char sentence[512];
+    va_list arguments;
+    cleat_text place = {0};
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    add_place(record, (cleat_key_name){section, name}, &place);
+    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: %s", place.data ? place.data : name, sentence);
+    cleat_text_free(&place);
+    return CLEAT_ERR_PROFILE;
+}
+
+cleat_status cleat_record_contradict(const cleat_record *record, cleat_error *error, cleat_key_name one,
+                                     cleat_key_name other, const char *format, ...) {
+    char sentence[512];
+    va_list arguments;
+    cleat_text places = {0};
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    add_place(record, one, &places);
+    cleat_text_add(&places, "\n  contradicts ");
+    add_place(record, other, &places);
+    cleat_fail(error, CLEAT_ERR_PROFILE, "%s\n  %s", places.data ? places.data : one.name, sentence);
+    cleat_text_free(&places);
+    return CLEAT_ERR_PROFILE;
+}

@@ -1,0 +1,22 @@
+/* Words that the rows of a schema are written in. A schema's table defines RECORD, the type of its struct, before it
+ * includes this. */
+#ifndef CLEAT_SRC_INI_ROWS_H
+#define CLEAT_SRC_INI_ROWS_H
+
+#include "ini/schema.h"
+
+/* The key NAME of [SECTION] is the field SECTION.NAME of the record. */
+#define AT(SECTION, NAME) .section = #SECTION, .name = #NAME, .offset = offsetof(RECORD, SECTION.NAME)
+#define INT(LOW, HIGH, INITIAL) .type = CLEAT_KEY_INT, .min = LOW, .max = HIGH, .initial = INITIAL
+#define FLOAT(LOW, HIGH, INITIAL) .type = CLEAT_KEY_FLOAT, .min = LOW, .max = HIGH, .initial = INITIAL
+#define BOOL(INITIAL) .type = CLEAT_KEY_BOOL, .initial = INITIAL
+#define CHOICE(NAMES, INITIAL) .type = CLEAT_KEY_CHOICE, .choices = NAMES, .initial = INITIAL
+#define STRING(FIELD, SHORTEST, INITIAL)                                                                               \
+    .type = CLEAT_KEY_STRING, .room = sizeof((RECORD *)0)->FIELD, .min = SHORTEST,                                     \
+    .max = sizeof((RECORD *)0)->FIELD - 1, .initial = INITIAL
+#define DURATION(LOW, HIGH, INITIAL) .type = CLEAT_KEY_DURATION, .min = LOW, .max = HIGH, .initial = INITIAL
+#define BYTES(LOW, HIGH, INITIAL) .type = CLEAT_KEY_BYTES, .min = LOW, .max = HIGH, .initial = INITIAL
+#define LIST(LOW, HIGH, INITIAL) .type = CLEAT_KEY_LIST, .min = LOW, .max = HIGH, .initial = INITIAL
+#define REQUIRED NULL /* as INITIAL: a file must give the key */
+
+#endif

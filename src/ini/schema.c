@@ -1,0 +1,34 @@
+/* What a schema's table says: its size, its keys by name, the help text. */
+#include "ini/schema.h"
+
+#include <string.h>
+
+size_t cleat_schema_size(const cleat_schema *schema) {
+    size_t count = 0;
+    while (schema->keys[count].name) ++count;
+    return count;
+}
+
+const cleat_key *cleat_schema_find(const cleat_schema *schema, const char *section, const char *name) {
+    for (const cleat_key *key = schema->keys; key->name; ++key)
+        if (strcmp(key->section, section) == 0 && strcmp(key->name, name) == 0) return key;
+    return NULL;
+}
+
+static void add_key(const cleat_key *key, cleat_text *text) {
+    if (key->initial)
+        cleat_text_add(text, "  %s = %s\n", key->name, key->initial);
+    else
+        cleat_text_add(text, "  %s (must be given)\n", key->name);
+    cleat_text_add(text, "      %s\n      Takes ", key->help);
+    cleat_value_allowed(key, text);
+    cleat_text_add(text, ".\n");
+}
+
+void cleat_schema_help(const cleat_schema *schema, cleat_text *text) {
+    for (const cleat_section *section = schema->sections; section->name; ++section) {
+        cleat_text_add(text, "\n[%s] ; %s\n", section->name, section->help);
+        for (const cleat_key *key = schema->keys; key->name; ++key)
+            if (strcmp(key->section, section->name) == 0) add_key(key, text);
+    }
+}

@@ -1,0 +1,47 @@
+/* Assignments of the command line: "--set section.key=value". */
+#include "profile/schema.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PLACE_BYTES = 640, NAME_BYTES = 64, VALUE_BYTES = CLEAT_PROFILE_TEXT + 196 };
+
+/* Copies [start, stop) without outer blanks; false where it does not fit. */
+static bool copy_part(char *into, size_t room, const char *start, const char *stop) {
+    while (start < stop && isspace((unsigned char)*start)) ++start;
+    while (start < stop && isspace((unsigned char)stop[-1])) --stop;
+    if ((size_t)(stop - start) >= room) return false;
+    memcpy(into, start, (size_t)(stop - start));
+    into[stop - start] = 0;
+    return true;
+}
+
+/* "epochs=3": the section is missing; which one has such a key? */
+static cleat_status no_section(const char *name, const char *place, cleat_error *error) {
+    for (const cleat_key *key = cleat_keys; key->name; ++key)
+        if (strcmp(key->name, name) == 0)
+            return cleat_fail(error, CLEAT_ERR_PROFILE, "%s: write section.key=value; did you mean %s.%s=...?", place,
+                              key->section, name);
+    return cleat_fail(error, CLEAT_ERR_PROFILE, "%s: write section.key=value, as in train.epochs=3", place);
+}
+
+cleat_status cleat_profile_set(cleat_profile *profile, const char *assignment_text, cleat_error *error) {
+    char place[PLACE_BYTES], section[NAME_BYTES], name[NAME_BYTES], value[VALUE_BYTES];
+    const char *equals = strchr(assignment_text, '='), *end = assignment_text + strlen(assignment_text);
+    const char *dot = memchr(assignment_text, '.', (size_t)((equals ? equals : end) - assignment_text));
+    snprintf(place, sizeof place, "--set %.500s", assignment_text);
+    if (!equals) return no_section("", place, error);
+    if (!dot) {
+        if (!copy_part(name, sizeof name, assignment_text, equals)) name[0] = 0;
+        return no_section(name, place, error);
+    }
+    if (!copy_part(section, sizeof section, assignment_text, dot) || !copy_part(name, sizeof name, dot + 1, equals) ||
+        !copy_part(value, sizeof value, equals + 1, end))
+        return cleat_fail(error, CLEAT_ERR_PROFILE, "%s: is too long", place);
+    const cleat_key *key;
+    cleat_status status = cleat_schema_require(&cleat_profile_schema, section, name, place, &key, error);
+    if (status != CLEAT_OK) return status;
+    cleat_record record = cleat_profile_record(profile);
+    return cleat_record_assign(&record, key, value, place, error);
+}

@@ -1,0 +1,210 @@
+/* The time budget: measured steps, a forecast, and the moment to stop. */
+#include "train/budget.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WARM_UP_STEPS = 3 };
+
+/* A few slow steps are as good as many fast ones: so many, and so many seconds of them unless they are many more. */
+enum { ENOUGH_STEPS = 8, ENOUGH_FAST_STEPS = 64, ENOUGH_AT_EPOCH_END = 3 };
+static const double enough_seconds = 1, enough_of_the_work = 0.75;
+
+static const double forward_part = 1.0 / 3;
+
+/* --- measuring ------------------------------------------------------------------------------------------------ */
+
+void cleat_occasion_add(cleat_occasion *occasion, double seconds) {
+    ++occasion->count;
+    occasion->total += seconds;
+    occasion->slowest = fmax(occasion->slowest, seconds);
+}
+
+static void add_rate(cleat_budget *budget, double rate) {
+    cleat_step_rates *kind = &budget->kinds[budget->queued_kind];
+    bool warms_up = budget->seen++ < WARM_UP_STEPS;
+    if (kind->seen++ == 0 || warms_up) {
+        kind->warm_up = kind->warm_up > 0 ? fmin(kind->warm_up, rate) : rate;
+        return;
+    }
+    kind->recent[kind->count++ % CLEAT_BUDGET_RECENT] = rate;
+    budget->measured_seconds += rate * budget->queued_work;
+    ++budget->measured;
+}
+
+void cleat_budget_queue(cleat_budget *budget, size_t kind, double work) {
+    budget->queued_seconds += cleat_budget_step_seconds(budget, kind, work);
+    budget->queued_kind = kind;
+    budget->queued_work = work;
+    ++budget->queued;
+}
+
+void cleat_budget_done(cleat_budget *budget, double seconds) {
+    if (budget->queued == 0) return;
+    if (budget->measured > 0 && budget->kinds[budget->queued_kind].seen > 0 && budget->queued_seconds > 0)
+        budget->slowness[budget->n_slowness++ % CLEAT_BUDGET_RECENT] = seconds / budget->queued_seconds;
+    if (budget->queued == 1) add_rate(budget, seconds / budget->queued_work);
+    budget->queued = 0;
+    budget->queued_seconds = 0;
+}
+
+bool cleat_budget_is_measured(const cleat_budget *budget, bool epoch_end) {
+    double known = 0, all = 0;
+    int64_t slow = epoch_end ? ENOUGH_AT_EPOCH_END : ENOUGH_STEPS;
+    int64_t fast = epoch_end ? ENOUGH_STEPS : ENOUGH_FAST_STEPS;
+    if (budget->measured < (budget->measured_seconds < enough_seconds ? fast : slow)) return false;
+    if (epoch_end) return true;
+    for (size_t k = 0; k < budget->n_kinds; ++k) {
+        all += budget->epoch_work[k];
+        if (budget->kinds[k].count > 0) known += budget->epoch_work[k];
+    }
+    return known >= enough_of_the_work * all;
+}
+
+/* --- durations ------------------------------------------------------------------------------------------------ */
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The lower median: of two, a hiccup is the larger one. */
+static double median_rate(const cleat_step_rates *kind) {
+    double sorted[CLEAT_BUDGET_RECENT];
+    size_t count = kind->count < CLEAT_BUDGET_RECENT ? (size_t)kind->count : CLEAT_BUDGET_RECENT;
+    memcpy(sorted, kind->recent, sizeof sorted);
+    qsort(sorted, count, sizeof *sorted, compare);
+    return sorted[(count - 1) / 2];
+}
+
+/* Of kinds that were not measured: the mean of the measured ones, each by its part of an epoch; before there are any,
+ * the fastest of the steps that warm up. */
+static double common_rate(const cleat_budget *budget) {
+    double seconds = 0, work = 0, warm_up = 0;
+    for (size_t k = 0; k < budget->n_kinds; ++k) {
+        const cleat_step_rates *kind = &budget->kinds[k];
+        if (kind->count > 0) {
+            seconds += budget->epoch_work[k] * median_rate(kind);
+            work += budget->epoch_work[k];
+        }
+        if (kind->warm_up > 0) warm_up = warm_up > 0 ? fmin(warm_up, kind->warm_up) : kind->warm_up;
+    }
+    return work > 0 ? seconds / work : warm_up;
+}
+
+double cleat_budget_step_seconds(const cleat_budget *budget, size_t kind, double work) {
+    const cleat_step_rates *rates = &budget->kinds[kind];
+    return work * (rates->count > 0 ? median_rate(rates) : common_rate(budget));
+}
+
+static double epoch_seconds(const cleat_budget *budget) {
+    double seconds = 0;
+    for (size_t k = 0; k < budget->n_kinds; ++k) seconds += cleat_budget_step_seconds(budget, k, budget->epoch_work[k]);
+    return seconds;
+}
+
+static double mean_seconds(const cleat_occasion *occasion, double guess) {
+    return occasion->count > 0 ? occasion->total / (double)occasion->count : guess;
+}
+
+static double slowest_seconds(const cleat_occasion *occasion, double guess) {
+    return occasion->count > 0 ? occasion->slowest : guess;
+}
+
+static double evaluation_guess(const cleat_budget *budget) {
+    return forward_part * budget->evaluation_share * epoch_seconds(budget);
+}
+
+double cleat_budget_evaluation_seconds(const cleat_budget *budget) {
+    return mean_seconds(&budget->evaluation, evaluation_guess(budget));
+}
+
+double cleat_budget_checkpoint_seconds(const cleat_budget *budget) {
+    return mean_seconds(&budget->checkpoint, budget->checkpoint.guess);
+}
+
+/* --- the moment to stop --------------------------------------------------------------------------------------- */
+
+static double worst_slowness(const cleat_budget *budget) {
+    double worst = 1;
+    for (int64_t i = 0; i < budget->n_slowness && i < CLEAT_BUDGET_RECENT; ++i)
+        worst = fmax(worst, budget->slowness[i]);
+    return worst;
+}
+
+double cleat_budget_needs(const cleat_budget *budget, size_t kind, double work, bool evaluation) {
+    double steps = budget->queued_seconds + cleat_budget_step_seconds(budget, kind, work);
+    double seconds = steps * worst_slowness(budget) + slowest_seconds(&budget->checkpoint, budget->checkpoint.guess);
+    if (evaluation) seconds += slowest_seconds(&budget->evaluation, evaluation_guess(budget));
+    return seconds;
+}
+
+bool cleat_budget_must_stop(const cleat_budget *budget, double used, size_t kind, double work, bool evaluation) {
+    return budget->seconds > 0 && used + cleat_budget_needs(budget, kind, work, evaluation) > budget->seconds;
+}
+
+/* --- forecast ------------------------------------------------------------------------------------------------- */
+
+/* How often something happens in `epochs` that happens every so many of them, and where the run ends there, also after
+ * the last. */
+static double occasions(int64_t epochs, int64_t every, bool ends) {
+    if (epochs <= 0) return 0;
+    if (every <= 0) return ends ? 1 : 0;
+    return (double)(epochs / every + (ends && epochs % every != 0 ? 1 : 0));
+}
+
+/* Seconds from the first step until `steps` are done. */
+static double course_seconds(const cleat_budget *budget, const cleat_course *course, int64_t steps, bool ends) {
+    int64_t epochs = steps / course->steps_per_epoch;
+    double checkpoint = cleat_budget_checkpoint_seconds(budget);
+    double checkpoints = occasions(epochs, course->checkpoint_every, ends);
+    double seconds = (double)steps / (double)course->steps_per_epoch * epoch_seconds(budget);
+    if (course->evaluates) {
+        double evaluations = occasions(epochs, course->evaluate_every, ends);
+        seconds += evaluations * cleat_budget_evaluation_seconds(budget);
+        checkpoints = fmax(checkpoints, evaluations);
+    }
+    seconds += checkpoints * checkpoint;
+    if (course->checkpoint_minutes > 0)
+        seconds += floor(seconds / (60 * (double)course->checkpoint_minutes)) * checkpoint;
+    return seconds;
+}
+
+/* What is used of the budget when a run of `epochs` ends. */
+static double end_seconds(const cleat_budget *budget, const cleat_course *course, int64_t steps, double used,
+                          int64_t epochs) {
+    double whole = course_seconds(budget, course, epochs * course->steps_per_epoch, true);
+    return used + whole - course_seconds(budget, course, steps, false);
+}
+
+/* The most epochs that end within `limit`; 0 where none does. */
+static int64_t most_epochs(const cleat_budget *budget, const cleat_course *course, int64_t steps, double used,
+                           double limit) {
+    int64_t fit = 0, too_many = course->epochs + 1;
+    while (too_many - fit > 1) {
+        int64_t middle = fit + (too_many - fit) / 2;
+        if (end_seconds(budget, course, steps, used, middle) <= limit)
+            fit = middle;
+        else
+            too_many = middle;
+    }
+    return fit;
+}
+
+void cleat_budget_forecast(const cleat_budget *budget, const cleat_course *course, int64_t steps, double used,
+                           cleat_forecast *forecast) {
+    double limit = budget->seconds * (1 - budget->reserve);
+    cleat_forecast made = {.epoch_seconds = epoch_seconds(budget), .fits = true, .epochs = course->epochs};
+    made.step_seconds = made.epoch_seconds / (double)course->steps_per_epoch;
+    made.run_seconds =
+        budget->start_seconds + course_seconds(budget, course, course->epochs * course->steps_per_epoch, true);
+    made.end_seconds = end_seconds(budget, course, steps, used, course->epochs);
+    if (budget->seconds > 0) {
+        made.fits = made.end_seconds <= limit;
+        made.runs = made.run_seconds > 0 ? (int64_t)(limit / made.run_seconds) : 0;
+        int64_t most = made.fits ? course->epochs : most_epochs(budget, course, steps, used, limit);
+        if (most >= course->least_epochs && most * course->steps_per_epoch > steps) made.epochs = most;
+    }
+    *forecast = made;
+}

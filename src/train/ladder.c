@@ -1,0 +1,55 @@
+/* The ladder down when a card has less memory than was planned with: each rung is said aloud. What a step computes
+ * does not depend on the rung, only how its window is cut. */
+#include "train/trainer.h"
+
+#include <string.h>
+
+enum { LENGTH_STEP = 8 };
+
+/* The steps that are done, as a checkpoint. Where that fails, or the failure came while the device held something else
+ * than the training state, the last checkpoint of the folder has to do: the same steps are then computed again. */
+static void keep_steps(cleat_trainer *trainer) {
+    cleat_error error = {0};
+    bool keep = trainer->log && trainer->in_window && trainer->state.step > 0;
+    if (keep && cleat_trainer_save_within_epoch(trainer, &error) != CLEAT_OK)
+        cleat_log(CLEAT_LOG_WARNING, "the steps since the last checkpoint must be computed again: %s", error.text);
+}
+
+/* Three quarters of the longest length, as far as data.min_length allows. */
+static bool shorten(cleat_trainer *trainer) {
+    int64_t least = trainer->profile->data.min_length, most = trainer->profile->data.max_length;
+    int64_t length = most * 3 / 4 / LENGTH_STEP * LENGTH_STEP;
+    if (least == CLEAT_NONE || most <= least) return false;
+    if (length < least) length = least;
+    cleat_profile_shorten(trainer->profile, length, &trainer->shortened);
+    trainer->profile = &trainer->shortened;
+    cleat_log(CLEAT_LOG_WARNING, "out of memory: longer sequences are cut to %lld of %lld (data.min_length allows it)",
+              (long long)length, (long long)most);
+    return true;
+}
+
+bool cleat_trainer_step_down(cleat_trainer *trainer, cleat_error *error) {
+    int64_t planned = trainer->session ? cleat_plan_bytes(trainer->session->work->plan) : 0;
+    if (error->status == CLEAT_ERR_DEVICE_MEMORY) trainer->refused = *error;
+    if (planned > 0) {
+        int64_t limit = cleat_session_less(planned);
+        char text[2][CLEAT_BYTES_TEXT];
+        cleat_log(CLEAT_LOG_WARNING,
+                  "out of device memory (%s): going on from step %lld with at most %s instead of %s; the effective "
+                  "batch stays %lld",
+                  error->text, (long long)trainer->state.step, cleat_bytes_text(limit, text[0]),
+                  cleat_bytes_text(planned, text[1]), (long long)cleat_profile_effective_batch(trainer->profile));
+        trainer->limit = limit;
+    } else if (!shorten(trainer)) {
+        if (trainer->refused.status) { /* the device had the first word */
+            cleat_error last = *error;
+            *error = trainer->refused;
+            cleat_fail_in(error, error->status, "nothing smaller fits either (%.600s); the device said", last.text);
+        }
+        return false;
+    }
+    keep_steps(trainer);
+    cleat_trainer_close(trainer);
+    trainer->resume = cleat_checkpoint_exists(trainer->folder);
+    return true;
+}

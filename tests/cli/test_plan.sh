@@ -1,0 +1,204 @@
+#!/usr/bin/env bash
+# `cleat plan`: every shipped profile on cards that are not there (needs no device, and no OpenCL platform); with a third argument on the
+# device that is.
+#   test_plan.sh CLEAT SOURCE_DIR [device]
+set -euo pipefail
+cleat=$1
+# shellcheck source=tests/cli/checks.sh
+source "$(dirname "$0")/checks.sh"
+
+rna=$2/profiles/rna.ini
+small=$2/profiles/rna_small.ini
+cards=$2/profiles/devices
+nowhere=(--set "data.path=$scratch/nowhere")
+
+# lacks out|err TEXT: the last command did not print TEXT.
+lacks() {
+    checks=$((checks + 1))
+    if grep -qF -- "$2" "$scratch/$1"; then complain "std$1 says '$2'"; fi
+}
+
+# check_members [INDEX]: the last command printed a plan with all its members (the INDEX-th of an array).
+check_members() {
+    local name
+    for name in card present device fits reason recompute stored recomputed batch_asked effective_batch limit data_known buckets parameters \
+        bytes share_of_limit category_bytes activations_and_workspace fixed_bytes bytes_per_sample slabs largest_slab arena_bytes \
+        lower_bound forward_peak training_peak stored_activations fused_bytes fused_largest step_seconds samples_per_second \
+        steps_per_epoch epoch_seconds run_seconds rates source; do
+        says out "\"$name\":"
+    done
+    json "$@" training_peak parts workspace
+    json "$@" learning_rate by_effective_batch 5 sqrt
+    json "$@" learning_rate points 0 rate
+}
+
+test_profiles() {
+    local profile
+    for profile in "$2"/profiles/*.ini; do
+        exits 0 "$cleat" plan "$profile" "${nowhere[@]}" --card t4
+        says out "it fits"
+        says out "$scratch/nowhere does not exist"
+        says out "activations and workspace"
+        says out "forward + backward"
+        says out "attention matrices are never stored"
+        says out "estimate from: card file t4"
+        says out "sqrt: base x sqrt(batch / base batch)"
+        says out "<- this profile"
+        says out "the same on every card"
+        exits 0 "$cleat" plan "$profile" "${nowhere[@]}" --card t4 --json
+        check_members
+        says out '"fits":true'
+        says out '"card":"t4"'
+        says out '"steps_per_epoch":null'
+        cp "$scratch/out" "$scratch/once"
+        exits 0 "$cleat" plan "$profile" "${nowhere[@]}" --card t4 --json
+        cp "$scratch/out" "$scratch/twice"
+        exits 0 cmp "$scratch/once" "$scratch/twice"
+    done
+}
+
+test_all_cards() {
+    local file name
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card all
+    for file in "$cards"/*.ini; do
+        name=$(basename "$file" .ini)
+        says out "$name"
+    done
+    says out "estimates from the figures in the card files"
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card all --json
+    check_members 0
+    json 1 card
+    # What no card holds: a row for each that says so.
+    local none=(--batch 3400 --set train.gradient_checkpointing=false)
+    exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --card all "${none[@]}"
+    says out "does not fit"
+    exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --card all "${none[@]}" --json
+    says out '"fits":false'
+    lacks out '"fits":true'
+    json 0 reason
+    # Cards too small for a model are rows beside those that hold it.
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card all --batch 400 --set train.gradient_checkpointing=false
+    says out "does not fit"
+    says out "400 x 1"
+}
+
+test_data() {
+    exits 0 "$cleat" data make rna --out "$scratch/data" --count 40
+    exits 0 "$cleat" plan "$small" --set "data.path=$scratch/data" --set train.warmup_steps=1 --card t4
+    says out "an epoch of"
+    says out "end of warm-up"
+    exits 0 "$cleat" plan "$small" --set "data.path=$scratch/data" --set train.warmup_steps=1 --card t4 --json
+    says out '"data_known":true'
+    lacks out '"epoch_seconds":null'
+    # Training would refuse this schedule, and so the plan does: two optimizer steps an epoch at most.
+    exits 1 "$cleat" plan "$small" --set "data.path=$scratch/data" --set train.warmup_steps=1000 --card t4
+    says err train.warmup_steps
+    says out "it fits"
+    exits 0 "$cleat" plan "$small" --set "data.path=$scratch/data" --set train.warmup_steps=1 --card all
+    says out epoch
+}
+
+test_learning_rate() {
+    local scaled=(--set train.learning_rate=5e-4 --set train.base_batch_size=8 --set train.effective_batch_size=48
+        --set train.lr_scaling=linear --set train.warmup_steps=0 --set train.warmup_epochs=2 --set train.warmup_start_lr=1e-6)
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${scaled[@]}" --card t4
+    says out "               48       0.0005        0.003     0.001225  <- this profile"
+    says out "  end of warm-up              2          -          0.003"
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${scaled[@]}" --card t4 --json
+    says out '{"batch":48,"own":true,"none":0.0005,"linear":0.003,'
+    says out '{"at":"end of warm-up","epoch":2,"step":null,"rate":0.003}'
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${scaled[@]}" --card all --json
+    says out '{"batch":48,"own":true,"none":0.0005,"linear":0.003,'
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${scaled[@]}" --card t4 --set train.schedule=step --set train.step_epochs=50 \
+        --set train.min_learning_rate=0
+    says out "  50 % of the run            65          -         0.0003"
+}
+
+test_card_files() {
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card t4 --json
+    grep -o '"bytes":[0-9]*' "$scratch/out" >"$scratch/bytes"
+    cp "$cards/t4.ini" "$scratch/mine.ini"
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card "$scratch/mine.ini" --json
+    grep -o '"bytes":[0-9]*' "$scratch/out" >"$scratch/bytes_of_mine"
+    exits 0 cmp "$scratch/bytes" "$scratch/bytes_of_mine"
+    sed 's/^memory = [0-9].*/memory = 430 MiB/; s/^max_allocation = [0-9].*/max_allocation = 100 MiB/' "$cards/t4.ini" >"$scratch/tiny.ini"
+    exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --card "$scratch/tiny.ini"
+    says out "does not fit"
+    exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --card "$scratch/tiny.ini" --json
+    says out "What would fit: data.max_length"
+    sed 's/^memory = [0-9].*/memory = 0/' "$cards/t4.ini" >"$scratch/zero.ini"
+    exits 1 "$cleat" plan "$rna" "${nowhere[@]}" --card "$scratch/zero.ini"
+    says err zero.ini:
+    printf '\nmemry = 1\n' >>"$scratch/mine.ini"
+    exits 1 "$cleat" plan "$rna" "${nowhere[@]}" --card "$scratch/mine.ini"
+    says err mine.ini:
+    says err memry
+    exits 1 "$cleat" plan "$rna" "${nowhere[@]}" --card t5
+    says err t4
+    exits 1 "$cleat" plan "$rna" "${nowhere[@]}" --card "$scratch/missing.ini"
+    says err missing.ini
+}
+
+test_batches() {
+    local batch
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card t4 --batch 2 --json
+    says out '"batch":2,'
+    for batch in 0 -3 1.5 many; do
+        exits 2 "$cleat" plan "$rna" "${nowhere[@]}" --card t4 --batch "$batch"
+        says err --batch
+    done
+    exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card v100_32 --batch 48
+    says out "train.effective_batch_size = 48"
+    exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --card t4 --batch 3400
+    says out "does not fit"
+    exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --card t4 --batch 3400 --json
+    says out "What would fit"
+    says out '"fits":false'
+    says out '"bytes":null'
+}
+
+test_wrong_lines() {
+    exits 0 "$cleat" plan --help
+    says out "usage: cleat plan"
+    exits 2 "$cleat" plan
+    exits 2 "$cleat" plan "$rna" "$small"
+    exits 2 "$cleat" plan "$rna" --card t4 --device cpu
+    says err "--device"
+    exits 1 "$cleat" plan "$scratch/missing.ini" --card t4
+}
+
+test_without_opencl() {
+    exits 0 env OCL_ICD_VENDORS=/nonexistent "$cleat" plan "$rna" "${nowhere[@]}" --card t4
+    exits 0 env OCL_ICD_VENDORS=/nonexistent "$cleat" plan "$rna" "${nowhere[@]}" --card all
+    exits 4 env OCL_ICD_VENDORS=/nonexistent "$cleat" plan "$rna" "${nowhere[@]}"
+}
+
+test_device() {
+    local listed
+    if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
+        echo "skipped, no device"
+        exit 77
+    fi
+    exits 0 "$cleat" plan "$small" "${nowhere[@]}" --device "${CLEAT_TEST_DEVICE:-auto}"
+    says out "estimate from: "
+    exits 0 "$cleat" plan "$small" "${nowhere[@]}" --device "${CLEAT_TEST_DEVICE:-auto}" --json
+    check_members
+    says out '"present":true'
+    exits 3 env CLEAT_DEVICE_MEMORY_LIMIT=100000 "$cleat" plan "$small" "${nowhere[@]}" --device "${CLEAT_TEST_DEVICE:-auto}"
+    says out "does not fit"
+    exits 4 "$cleat" plan "$small" "${nowhere[@]}" --device no_such_device
+}
+
+if [[ ${3-} == device ]]; then
+    test_device
+else
+    test_profiles "$@"
+    test_all_cards
+    test_data
+    test_learning_rate
+    test_card_files
+    test_batches
+    test_wrong_lines
+    test_without_opencl
+fi
+finish

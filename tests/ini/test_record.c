@@ -1,0 +1,163 @@
+/* INI records by a schema of their own: what profiles do not use (sizes in bytes, keys that must be given). What they
+ * do use is tested with them, in tests/profile. */
+#include "ini/record.h"
+
+#include "core/memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef struct shelf {
+    struct {
+        int64_t room, spare;
+        char label[16];
+    } shelf;
+    struct {
+        int64_t count;
+    } books;
+} shelf;
+
+#define RECORD shelf
+#include "ini/rows.h"
+
+static const cleat_section sections[] = {{"shelf", "where"}, {"books", "what"}, {NULL, NULL}};
+static const cleat_key keys[] = {
+    {AT(shelf, room), BYTES(1, 1 << 30, REQUIRED), .help = "How much it holds."},
+    {AT(shelf, spare), BYTES(0, 1 << 30, "4 KiB"), .word = "none", .word_value = 0, .help = "Kept free."},
+    {AT(shelf, label), STRING(shelf.label, 1, "plain"), .help = "What stands on it."},
+    {AT(books, count), INT(1, 99, REQUIRED), .help = "How many there are."},
+    {.name = NULL},
+};
+static const cleat_schema schema = {"shelf file", sections, keys};
+
+static void expect_contains(const char *text, const char *part) {
+    if (!strstr(text, part)) fail_msg("\"%s\" does not contain \"%s\"", text, part);
+}
+
+static cleat_status read_shelf(const char *text, shelf *fields, cleat_text *dump, cleat_error *error) {
+    cleat_record record;
+    *fields = (shelf){{0}, {0}};
+    assert_int_equal(cleat_record_open(&schema, fields, &record, NULL), CLEAT_OK);
+    cleat_status status = cleat_record_read_text(&record, "s.ini", text, strlen(text), error);
+    if (dump && status == CLEAT_OK) cleat_record_dump(&record, dump);
+    cleat_record_close(&record);
+    return status;
+}
+
+static void sizes_are_read_and_written(void **state) {
+    static const struct {
+        const char *text, *printed;
+        int64_t bytes; /* 0: refused */
+    } rows[] = {
+        {"1", "1", 1},
+        {"17 B", "17", 17},
+        {"1024", "1 KiB", 1024},
+        {"1.5KiB", "1536", 1536},
+        {"0.3 KiB", "307", 307}, /* 307.2 */
+        {"15.5 MiB", "15872 KiB", 15872 * 1024},
+        {"1 GiB", "1 GiB", 1 << 30},
+        {"1.01 GiB", NULL, 0},
+        {"1 TiB", NULL, 0},
+        {"0", NULL, 0},
+        {"", NULL, 0},
+        {"KiB", NULL, 0},
+        {"1 KB", NULL, 0},
+        {"1 kib", NULL, 0},
+        {"1e3", NULL, 0},
+        {"+5", NULL, 0},
+        {"-5", NULL, 0},
+        {"1..5 KiB", NULL, 0},
+        {"1 KiB x", NULL, 0},
+        {"none", NULL, 0}, /* not of this key */
+        {"99999999999999999999999999999999 B", NULL, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        char text[128], line[64];
+        shelf fields, again;
+        cleat_text dump = {0};
+        cleat_error error = {0};
+        snprintf(text, sizeof text, "[shelf]\nroom = %s\n[books]\ncount = 3\n", rows[i].text);
+        cleat_status status = read_shelf(text, &fields, &dump, &error);
+        print_message("'%s' %s\n", rows[i].text, error.text);
+        assert_int_equal(status, rows[i].bytes ? CLEAT_OK : CLEAT_ERR_PROFILE);
+        if (status != CLEAT_OK) {
+            expect_contains(error.text, "s.ini:2: room");
+            expect_contains(error.text,
+                            "shelf.room takes a size such as 15.6 GiB, 512 MiB, 48 KiB or 1024, from 1 to 1 GiB");
+            continue;
+        }
+        assert_int_equal(fields.shelf.room, rows[i].bytes);
+        snprintf(line, sizeof line, "\nroom = %s\n", rows[i].printed);
+        expect_contains(dump.data, line);
+        assert_int_equal(read_shelf(dump.data, &again, NULL, NULL), CLEAT_OK);
+        assert_memory_equal(&again, &fields, sizeof again);
+        cleat_text_free(&dump);
+    }
+}
+
+static void words_and_defaults_stay(void **state) {
+    shelf fields;
+    (void)state;
+    assert_int_equal(read_shelf("[shelf]\nroom=1\n[books]\ncount=1\n", &fields, NULL, NULL), CLEAT_OK);
+    assert_int_equal(fields.shelf.spare, 4096);
+    assert_string_equal(fields.shelf.label, "plain");
+    assert_int_equal(read_shelf("[shelf]\nroom=1\nspare=none\n[books]\ncount=1\n", &fields, NULL, NULL), CLEAT_OK);
+    assert_int_equal(fields.shelf.spare, 0);
+}
+
+static void missing_keys_are_named(void **state) {
+    shelf fields;
+    cleat_error error = {0};
+    (void)state;
+    assert_int_equal(read_shelf("# a shelf\n\n[shelf]\nspare = 1\n[books]\ncount = 1\n", &fields, NULL, &error),
+                     CLEAT_ERR_PROFILE);
+    expect_contains(error.text, "s.ini:3: shelf.room is missing; add 'room = ...' to [shelf]: a size such as ");
+    assert_int_equal(read_shelf("[shelf]\nroom = 1\n\n", &fields, NULL, &error), CLEAT_ERR_PROFILE);
+    expect_contains(error.text, "s.ini:3: books.count is missing"); /* no such section: the last line */
+    assert_int_equal(read_shelf("", &fields, NULL, &error), CLEAT_ERR_PROFILE);
+    assert_int_equal(read_shelf("[shelf]\nlabel = a ;b\nlabel=a\\", &fields, NULL, &error), CLEAT_ERR_PROFILE);
+}
+
+/* What was given before needs not be given again. */
+static void texts_add_up(void **state) {
+    static const char whole[] = "[shelf]\nroom = 1\n[books]\ncount = 1\n", part[] = "[books]\ncount = 7\n";
+    shelf fields = {{0}, {0}};
+    cleat_record record;
+    cleat_error error = {0};
+    (void)state;
+    assert_int_equal(cleat_record_open(&schema, &fields, &record, NULL), CLEAT_OK);
+    assert_int_equal(cleat_record_read_text(&record, "a.ini", whole, sizeof whole - 1, NULL), CLEAT_OK);
+    assert_int_equal(cleat_record_read_text(&record, "b.ini", part, sizeof part - 1, NULL), CLEAT_OK);
+    assert_int_equal(fields.books.count, 7);
+    cleat_record_contradict(&record, &error, (cleat_key_name){"books", "count"}, (cleat_key_name){"shelf", "spare"},
+                            "%d books", 7);
+    assert_string_equal(error.text, "b.ini:2: count = 7\n  contradicts shelf.spare = 4 KiB (default)\n  7 books");
+    cleat_record_refuse(&record, &error, "shelf", "room", "too small");
+    assert_string_equal(error.text, "a.ini:2: room = 1: too small");
+    cleat_record_close(&record);
+}
+
+static void the_help_tells_what_must_be_given(void **state) {
+    cleat_text help = {0};
+    (void)state;
+    cleat_schema_help(&schema, &help);
+    expect_contains(help.data, "  room (must be given)\n      How much it holds.\n      Takes a size such as");
+    expect_contains(help.data, "  spare = 4 KiB\n");
+    cleat_text_free(&help);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_are_read_and_written),
+        cmocka_unit_test(words_and_defaults_stay),
+        cmocka_unit_test(missing_keys_are_named),
+        cmocka_unit_test(texts_add_up),
+        cmocka_unit_test(the_help_tells_what_must_be_given),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,421 @@
+/* Accumulation: the micro-batches of a window add up to the window in one piece, dropout included, the short last window of a
+ * bucket too; and so do whole runs of clipped steps. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <cjson/cJSON.h>
+
+#include "core/memory.h"
+#include "core/philox.h"
+#include "graph/graph.h"
+#include "tiny.h"
+#include "train/feed.h"
+#include "train/safetensors.h"
+
+enum { BUCKETS = 2, WINDOW = 7, MOST_WINDOWS = 16 };
+static const int64_t edges[BUCKETS] = {12, 32};
+
+/* More molecules than the fixture has: several windows a bucket. */
+static tiny more_molecules(const tiny *t) {
+    tiny more = *t;
+    char path[TINY_PATH];
+    cleat_rna_make molecules = cleat_rna_make_defaults();
+    molecules.count = 36;
+    molecules.stem_max = 9;
+    molecules.val_fraction = 0.2;
+    molecules.pdb_files = 0;
+    snprintf(more.data, sizeof more.data, "%s", tiny_path(t, "more", path));
+    assert_int_equal(cleat_data_make_rna(more.data, &molecules, NULL), CLEAT_OK);
+    return more;
+}
+
+/* --- gradients of windows ------------------------------------------------------------------------------------- */
+
+/* Everything that is open while one epoch's gradients are taken. */
+typedef struct pass {
+    cleat_profile *profile;
+    cleat_device *device;
+    cleat_model *model;
+    cleat_dataset *dataset;
+    uint32_t *samples;
+    size_t sample_count;
+    cleat_session *session;
+    cleat_feed *feed;
+    bool by_items; /* a mean over residues instead of one over chains */
+} pass;
+
+/* The parameters of every pass: none is zero, so that gradients reach all of them. */
+static void write_parameters(cleat_session *session) {
+    int64_t count = cleat_session_flat(session);
+    float *values = cleat_alloc((size_t)count, sizeof *values);
+    cleat_random random = cleat_random_stream(1, 2, 3);
+    assert_int_equal(cleat_session_initialise(session, 1, NULL), CLEAT_OK);
+    assert_int_equal(cleat_session_read_flat(session, 0, values, NULL), CLEAT_OK);
+    for (int64_t i = 0; i < count; ++i) values[i] += 0.05f * (float)cleat_random_normal(&random);
+    assert_int_equal(cleat_session_write_flat(session, 0, values, NULL), CLEAT_OK);
+    cleat_free(values);
+}
+
+static pass pass_open(const tiny *t, int64_t most, const char *const *set) {
+    pass p = {.profile = tiny_profile(t, set)};
+    cleat_bucket buckets[BUCKETS];
+    cleat_error error;
+    for (int b = 0; b < BUCKETS; ++b) buckets[b] = (cleat_bucket){.length = edges[b], .window = WINDOW, .batch = most};
+    cleat_status status = cleat_model_create(p.profile, &p.model, &error);
+    if (status == CLEAT_OK)
+        status = cleat_model_open_data(p.model, p.profile->data.path, CLEAT_MODE_TRAIN, &p.dataset, &error);
+    if (status == CLEAT_OK)
+        status = cleat_dataset_samples(p.dataset, CLEAT_SPLIT_TRAIN, &p.samples, &p.sample_count, &error);
+    if (status == CLEAT_OK) status = cleat_device_open(p.profile->run.device, &p.device, &error);
+    if (status == CLEAT_OK)
+        status = cleat_session_create(p.device, p.profile, p.model, CLEAT_FOR_TRAINING, buckets, BUCKETS, 0, &p.session,
+                                      &error);
+    if (status == CLEAT_OK) status = cleat_feed_open(p.session, p.dataset, &p.feed, &error);
+    if (status != CLEAT_OK) fail_msg("%s", error.text);
+    write_parameters(p.session);
+    return p;
+}
+
+static void pass_close(pass *p) {
+    cleat_feed_close(p->feed);
+    cleat_session_destroy(p->session);
+    cleat_device_close(p->device);
+    cleat_samples_free(p->samples);
+    cleat_dataset_destroy(p->dataset);
+    cleat_model_destroy(p->model);
+    cleat_profile_destroy(p->profile);
+}
+
+/* What the windows of an epoch gave. */
+typedef struct window_results {
+    size_t count;
+    int64_t samples[MOST_WINDOWS];
+    float *gradient[MOST_WINDOWS]; /* [elements] */
+    float terms[MOST_WINDOWS][CLEAT_FIGURES];
+    int64_t elements;
+    int n_terms; /* the loss included */
+} window_results;
+
+static void results_free(window_results *r) {
+    for (size_t w = 0; w < r->count; ++w) cleat_free(r->gradient[w]);
+}
+
+/* A sample's weight by its residues: what a family that means tokens would write. */
+static void weigh_by_items(const pass *p, const cleat_work_graph *graph, const cleat_fed *fed,
+                           const cleat_window *window) {
+    const int32_t *lengths = fed->fields[cleat_dataset_find_field(p->dataset, "lengths")];
+    float *scale = (float *)(void *)((char *)fed->bytes + graph->scale_offset);
+    for (int k = 0; k < cleat_model_terms(p->model); ++k)
+        for (int64_t b = 0; b < fed->host.batch; ++b)
+            scale[k * fed->host.batch + b] *=
+                (float)((double)lengths[b] * (double)window->samples / (double)window->items);
+}
+
+static void run_batch(pass *p, const cleat_window *window, int64_t step) {
+    cleat_fed fed;
+    assert_int_equal(cleat_feed_next(p->feed, &fed, NULL), CLEAT_OK);
+    assert_non_null(fed.batch);
+    const cleat_work_graph *graph = &p->session->work->train[fed.batch->bucket];
+    cleat_dropout_key key = {.seed = 77, .step = step, .first = fed.batch->first};
+    cleat_session_prepare(p->session, graph, fed.bytes, &fed.host, window, &key);
+    if (p->by_items) weigh_by_items(p, graph, &fed, window);
+    assert_int_equal(cleat_feed_run(p->feed, graph, &fed, NULL), CLEAT_OK);
+    cleat_feed_release(p->feed, &fed);
+}
+
+/* Reads gradient and loss terms, and zeroes them. */
+static void take_results(pass *p, window_results *r) {
+    cleat_exec *exec = p->session->exec;
+    const cleat_tensor *gradient = &p->session->work->store->flat[1], *terms = p->session->work->terms;
+    float *zeros = cleat_alloc((size_t)r->elements, sizeof *zeros);
+    float *values = r->gradient[r->count] = cleat_alloc((size_t)r->elements, sizeof *values);
+    assert_non_null(zeros);
+    assert_non_null(values);
+    assert_int_equal(cleat_exec_read(exec, 0, gradient, values, NULL), CLEAT_OK);
+    assert_int_equal(cleat_exec_read(exec, 0, terms, r->terms[r->count], NULL), CLEAT_OK);
+    assert_int_equal(cleat_exec_write(exec, 0, gradient, zeros, NULL), CLEAT_OK);
+    assert_int_equal(cleat_exec_write(exec, 0, terms, zeros, NULL), CLEAT_OK);
+    cleat_free(zeros);
+}
+
+/* What a window of one batch is divided by, counted here and not taken from the room under test. */
+static cleat_window count_whole(const pass *p, const cleat_batch *batch) {
+    cleat_window whole = {.batches = 1, .samples = batch->count};
+    for (uint32_t i = 0; i < batch->count; ++i)
+        whole.items += (int64_t)strlen(cleat_rna_sequence(p->dataset, batch->samples[i]));
+    return whole;
+}
+
+/* The windows of an epoch in micro-batches of at most `most` samples; WINDOW is the full batch the others are compared with.
+ * The n-th has the dropout of step n + `later`. */
+static window_results run_windows(const tiny *t, int64_t most, bool by_items, int64_t later, const char *const *set) {
+    pass p = pass_open(t, most, set);
+    p.by_items = by_items;
+    window_results r = {.elements = cleat_session_flat(p.session), .n_terms = cleat_model_terms(p.model) + 1};
+    cleat_draw draw = {.seed = 5, .epoch = 1};
+    cleat_batches *batches = NULL;
+    cleat_window window;
+    assert_int_equal(cleat_batches_create(p.dataset, p.samples, p.sample_count, p.session->work->buckets, BUCKETS,
+                                          &draw, &batches, NULL),
+                     CLEAT_OK);
+    assert_int_equal(cleat_feed_start(p.feed, batches, 0, &draw, NULL), CLEAT_OK);
+    for (; cleat_batches_window(batches, r.count, &window); ++r.count) {
+        assert_true(r.count < MOST_WINDOWS);
+        if (most == WINDOW) {
+            assert_int_equal(window.batches, 1);
+            window = count_whole(&p, cleat_batches_get(batches, r.count));
+        }
+        r.samples[r.count] = window.samples;
+        for (size_t i = 0; i < window.batches; ++i) run_batch(&p, &window, (int64_t)r.count + later);
+        take_results(&p, &r);
+    }
+    cleat_feed_stop(p.feed);
+    cleat_batches_destroy(batches);
+    pass_close(&p);
+    return r;
+}
+
+static double distance(const float *a, const float *b, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+    return sqrt(sum);
+}
+
+static double deviation(const float *a, const float *b, int64_t count) {
+    double own = 0;
+    for (int64_t i = 0; i < count; ++i) own += (double)b[i] * b[i];
+    return distance(a, b, count) / sqrt(own);
+}
+
+/* Rounding of f32 sums of a few hundred terms in another order. */
+static const double tolerance = 2e-6;
+
+static void assert_same_windows(const window_results *parts, const window_results *whole, int64_t most) {
+    double gradients = 0, terms = 0;
+    assert_int_equal(parts->count, whole->count);
+    for (size_t w = 0; w < whole->count; ++w) {
+        assert_int_equal(parts->samples[w], whole->samples[w]);
+        double d = deviation(parts->gradient[w], whole->gradient[w], whole->elements);
+        if (!(d <= tolerance))
+            fail_msg("micro-batches of %lld: the gradient of window %zu (%lld samples) is %.2g off", (long long)most, w,
+                     (long long)whole->samples[w], d);
+        gradients = fmax(gradients, d);
+        for (int k = 0; k < whole->n_terms; ++k) {
+            double off = fabs((double)parts->terms[w][k] - whole->terms[w][k]);
+            if (!(off <= tolerance * fmax(fabs((double)whole->terms[w][k]), 1e-3)))
+                fail_msg("micro-batches of %lld: term %d of window %zu is %g instead of %g", (long long)most, k, w,
+                         (double)parts->terms[w][k], (double)whole->terms[w][k]);
+            if (k == whole->n_terms - 1) terms = fmax(terms, off / fabs((double)whole->terms[w][k]));
+        }
+    }
+    print_message("micro-batches of %lld: %zu windows, gradients within %.2g, losses within %.2g\n", (long long)most,
+                  whole->count, gradients, terms);
+}
+
+static void windows_add_up(const tiny *t, bool by_items, const char *const *set) {
+    static const int64_t micro_batches[] = {1, 2, 3, 5};
+    window_results whole = run_windows(t, WINDOW, by_items, 0, set);
+    size_t full = 0, cut_short = 0;
+    for (size_t w = 0; w < whole.count; ++w) ++*(whole.samples[w] == WINDOW ? &full : &cut_short);
+    assert_true(full >= 2);
+    assert_int_equal(cut_short, BUCKETS);
+    for (size_t i = 0; i < sizeof micro_batches / sizeof *micro_batches; ++i) {
+        window_results parts = run_windows(t, micro_batches[i], by_items, 0, set);
+        assert_same_windows(&parts, &whole, micro_batches[i]);
+        results_free(&parts);
+    }
+    results_free(&whole);
+}
+
+static const char *const random_samples[] = {"model.dropout=0.3", NULL}; /* and mutation, and crops */
+static const char *const whole_samples[] = {"model.dropout=0.1", "data.crop=0",
+                                            NULL}; /* for items are counted before crops */
+
+static void gradients_of_micro_batches_are_the_full_batch_s(void **state) {
+    tiny t = more_molecules(*state);
+    windows_add_up(&t, false, random_samples);
+}
+
+static void gradients_normalised_by_items_are_too(void **state) {
+    tiny t = more_molecules(*state);
+    windows_add_up(&t, true, whole_samples);
+}
+
+/* That the comparison means something: another step drops out others. */
+static void dropout_is_in_those_gradients(void **state) {
+    tiny t = more_molecules(*state);
+    window_results a = run_windows(&t, WINDOW, false, 0, random_samples);
+    window_results b = run_windows(&t, WINDOW, false, 1, random_samples);
+    for (size_t w = 0; w < a.count; ++w) assert_true(deviation(b.gradient[w], a.gradient[w], a.elements) > 1e-2);
+    results_free(&a);
+    results_free(&b);
+}
+
+/* --- whole runs ----------------------------------------------------------------------------------------------- */
+
+static float *trained_parameters(const tiny *t, const char *run, int64_t *count) {
+    char path[TINY_PATH];
+    cleat_safetensors *file = NULL;
+    float *values = NULL;
+    size_t capacity = 0, n = 0;
+    assert_int_equal(cleat_safetensors_open(tiny_last_file(t, run, "model.safetensors", path), &file, NULL), CLEAT_OK);
+    for (size_t i = 0; i < cleat_safetensors_count(file); ++i) {
+        const cleat_st_tensor *tensor = cleat_safetensors_at(file, i);
+        for (int64_t k = 0; k < cleat_st_elements(tensor); ++k) {
+            assert_int_equal(cleat_grow(&values, n, &capacity, sizeof *values, NULL), CLEAT_OK);
+            values[n++] = ((const float *)tensor->data)[k];
+        }
+    }
+    cleat_safetensors_close(file);
+    *count = (int64_t)n;
+    return values;
+}
+
+enum { MOST_STEPS = 64 };
+
+typedef struct step_log {
+    size_t count;
+    double loss[MOST_STEPS], rate[MOST_STEPS], norm[MOST_STEPS];
+} step_log;
+
+static double number(const cJSON *record, const char *name) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(record, name);
+    if (!cJSON_IsNumber(item)) fail_msg("a step without '%s'", name);
+    return item->valuedouble;
+}
+
+static step_log read_steps(const tiny *t, const char *run) {
+    step_log log = {0};
+    char name[64], path[TINY_PATH];
+    size_t size;
+    snprintf(name, sizeof name, "%s/metrics.jsonl", run);
+    char *text = tiny_read(tiny_path(t, name, path), &size), *rest = text;
+    for (char *line; (line = strtok_r(rest, "\n", &rest));) {
+        cJSON *record = cJSON_Parse(line);
+        if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(record, "kind")), "train") == 0) {
+            assert_true(log.count < MOST_STEPS);
+            assert_int_equal((size_t)number(record, "step"), log.count + 1);
+            log.loss[log.count] = number(record, "loss");
+            log.rate[log.count] = number(record, "learning_rate");
+            log.norm[log.count++] = number(record, "grad_norm");
+        }
+        cJSON_Delete(record);
+    }
+    cleat_free(text);
+    return log;
+}
+
+#define RUN "data.buckets=12,32", "data.max_length=32", "train.effective_batch_size=6", "train.average_decay=none"
+
+static void train_in(const tiny *t, const char *run, const char *batch_size, const char *rate) {
+    /* A large eps keeps AdamW from making whole steps of rounding noise. */
+    tiny_train_to(
+        CLEAT_OK, t, run,
+        SET(RUN, batch_size, rate, "train.epochs=2", "train.eps=1e-3", "train.max_grad_norm=0.5", "model.dropout=0.2"),
+        false, 0);
+}
+
+/* Two epochs of clipped steps: parameters as a share of what training changed. Every step adds rounding errors of some 1e-7
+ * of itself, which the next ones carry on. */
+static void runs_agree_whatever_the_micro_batch(void **state) {
+    static const char *const sizes[] = {"train.batch_size=1", "train.batch_size=2", "train.batch_size=3"};
+    tiny t = more_molecules(*state);
+    int64_t count, other;
+    train_in(&t, "start", "train.batch_size=6", "train.learning_rate=1e-12");
+    train_in(&t, "whole", "train.batch_size=6", "train.learning_rate=1e-2");
+    step_log whole = read_steps(&t, "whole");
+    float *start = trained_parameters(&t, "start", &count), *expected = trained_parameters(&t, "whole", &count);
+    assert_true(whole.count > 10);
+    size_t clipped = 0;
+    for (size_t s = 0; s < whole.count; ++s) clipped += whole.norm[s] > 0.5;
+    assert_true(clipped > whole.count / 2);
+    for (int i = 0; i < 3; ++i) {
+        char run[16];
+        snprintf(run, sizeof run, "parts%d", i);
+        train_in(&t, run, sizes[i], "train.learning_rate=1e-2");
+        step_log parts = read_steps(&t, run);
+        float *found = trained_parameters(&t, run, &other);
+        double losses = 0, norms = 0;
+        assert_int_equal(parts.count, whole.count);
+        assert_int_equal(other, count);
+        for (size_t s = 0; s < whole.count; ++s) {
+            assert_true(parts.rate[s] == whole.rate[s]);
+            losses = fmax(losses, fabs(parts.loss[s] / whole.loss[s] - 1));
+            norms = fmax(norms, fabs(parts.norm[s] / whole.norm[s] - 1));
+        }
+        double parameters = distance(found, expected, count) / distance(expected, start, count);
+        print_message("%s: %zu steps, parameters within %.2g, losses %.2g, norms %.2g\n", sizes[i], whole.count,
+                      parameters, losses, norms);
+        assert_true(parameters <= 1e-5);
+        assert_true(losses <= 1e-5);
+        assert_true(norms <= 1e-4);
+        cleat_free(found);
+    }
+    cleat_free(expected);
+    cleat_free(start);
+}
+
+/* The logged losses of an epoch that changes nothing, each weighed by its window's samples, are the loss of the training
+ * samples as an evaluation measures it. */
+static void a_window_is_divided_by_its_own_samples(void **state) {
+    tiny t = more_molecules(*state);
+    const char *const set[] = {
+        RUN,           "train.batch_size=2",      "train.epochs=1",       "train.learning_rate=1e-12",
+        "data.crop=0", "data.mutation=0",         "train.weight_decay=0", "train.warmup_steps=0",
+        "run.seed=9",  "train.schedule=constant", "model.dropout=0",      NULL};
+    tiny_train_to(CLEAT_OK, &t, "still", set, false, 0);
+    step_log log = read_steps(&t, "still");
+    cleat_profile *profile = tiny_profile(&t, set);
+    cleat_dataset *dataset = NULL;
+    cleat_batches *batches = NULL;
+    cleat_lengths lengths;
+    cleat_bucket buckets[CLEAT_BUCKETS];
+    cleat_figures figures;
+    cleat_window window;
+    uint32_t *samples = NULL;
+    size_t count = 0;
+    char path[TINY_PATH];
+    const cleat_draw draw = {.seed = 9};
+    assert_int_equal(cleat_rna_open(t.data, NULL, &dataset, NULL), CLEAT_OK);
+    assert_int_equal(cleat_dataset_samples(dataset, CLEAT_SPLIT_TRAIN, &samples, &count, NULL), CLEAT_OK);
+    assert_int_equal(cleat_lengths_choose(profile, dataset, samples, count, &lengths, NULL), CLEAT_OK);
+    cleat_lengths_windows(&lengths, 6, buckets);
+    assert_int_equal(cleat_batches_create(dataset, samples, count, buckets, lengths.count, &draw, &batches, NULL),
+                     CLEAT_OK);
+    assert_int_equal(cleat_batches_windows(batches), log.count);
+    double sum = 0;
+    int64_t smallest = INT64_MAX, largest = 0;
+    for (size_t w = 0; cleat_batches_window(batches, w, &window); ++w) {
+        sum += log.loss[w] * (double)window.samples;
+        smallest = window.samples < smallest ? window.samples : smallest;
+        largest = window.samples > largest ? window.samples : largest;
+    }
+    assert_true(smallest < largest);
+    assert_int_equal(cleat_evaluate(profile, tiny_path(&t, "still", path), "train", &figures, NULL), CLEAT_OK);
+    double expected = cleat_figures_get(&figures, "loss"), found = sum / (double)count;
+    print_message("loss %.7g, evaluated %.7g\n", found, expected);
+    assert_true(fabs(found / expected - 1) <= 1e-5);
+    cleat_batches_destroy(batches);
+    cleat_samples_free(samples);
+    cleat_dataset_destroy(dataset);
+    cleat_profile_destroy(profile);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(gradients_of_micro_batches_are_the_full_batch_s, tiny_setup, tiny_teardown),
+        cmocka_unit_test_setup_teardown(gradients_normalised_by_items_are_too, tiny_setup, tiny_teardown),
+        cmocka_unit_test_setup_teardown(dropout_is_in_those_gradients, tiny_setup, tiny_teardown),
+        cmocka_unit_test_setup_teardown(runs_agree_whatever_the_micro_batch, tiny_setup, tiny_teardown),
+        cmocka_unit_test_setup_teardown(a_window_is_divided_by_its_own_samples, tiny_setup, tiny_teardown),
+    };
+    tiny_require_device();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

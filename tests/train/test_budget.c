@@ -1,0 +1,281 @@
+/* The time budget: forecasts and the moment to stop, from invented durations. */
+#include "train/budget.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void expect_near(double value, double wanted, double tolerance) {
+    if (!(fabs(value - wanted) <= tolerance * fabs(wanted))) fail_msg("%.12g is not %.12g", value, wanted);
+}
+
+/* One kind: an epoch of 100 steps of 1 unit of work. */
+static cleat_budget one_kind(double seconds) {
+    return (cleat_budget){.seconds = seconds, .reserve = 0.05, .n_kinds = 1, .epoch_work = {100}};
+}
+
+static const cleat_course forty_epochs = {.steps_per_epoch = 100, .epochs = 40, .least_epochs = 1};
+
+static void measure(cleat_budget *budget, size_t kind, double work, double seconds) {
+    cleat_budget_queue(budget, kind, work);
+    cleat_budget_done(budget, seconds);
+}
+
+/* Three steps that warm up, and eight at `seconds`. */
+static void measure_evenly(cleat_budget *budget, double seconds) {
+    for (int i = 0; i < 11; ++i) measure(budget, 0, 1, i < 3 ? 10 * seconds : seconds);
+}
+
+static cleat_forecast forecast(const cleat_budget *budget, const cleat_course *course, int64_t steps, double used) {
+    cleat_forecast made;
+    cleat_budget_forecast(budget, course, steps, used, &made);
+    return made;
+}
+
+static void nothing_is_known_at_first(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(0);
+    assert_true(cleat_budget_step_seconds(&budget, 0, 1) == 0);
+    assert_false(cleat_budget_is_measured(&budget, false));
+    assert_false(cleat_budget_is_measured(&budget, true));
+    assert_false(cleat_budget_must_stop(&budget, 1e9, 0, 1, true)); /* there is no budget */
+    cleat_budget_done(&budget, 5);                                  /* nothing was queued */
+    assert_true(cleat_budget_step_seconds(&budget, 0, 1) == 0);
+}
+
+static void eight_steps_behind_the_warm_up_are_enough(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(0);
+    for (int i = 0; i < 11; ++i) {
+        assert_false(cleat_budget_is_measured(&budget, false));
+        assert_int_equal(cleat_budget_is_measured(&budget, true), i >= 6);
+        measure(&budget, 0, 1, 0.5);
+    }
+    assert_true(cleat_budget_is_measured(&budget, false));
+}
+
+/* Where the clock is coarse beside a step, more of them. */
+static void fast_steps_are_measured_for_longer(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(0);
+    for (int i = 0; i < 3 + 64; ++i) {
+        assert_false(cleat_budget_is_measured(&budget, false));
+        assert_int_equal(cleat_budget_is_measured(&budget, true), i >= 3 + 8);
+        measure(&budget, 0, 1, 0.001);
+    }
+    assert_true(cleat_budget_is_measured(&budget, false));
+    budget = one_kind(0);
+    for (int i = 0; i < 3 + 21; ++i) measure(&budget, 0, 1, i < 3 ? 100 : 0.048);
+    assert_true(cleat_budget_is_measured(&budget, false));
+}
+
+/* A step that compiles takes a hundred times longer, and tells nothing about the others. */
+static void slow_first_steps_do_not_count(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(0);
+    measure(&budget, 0, 1, 200);
+    expect_near(cleat_budget_step_seconds(&budget, 0, 1), 200, 1e-12); /* better than nothing */
+    measure(&budget, 0, 1, 4);
+    expect_near(cleat_budget_step_seconds(&budget, 0, 1), 4, 1e-12);
+    measure(&budget, 0, 1, 3);
+    for (int i = 0; i < 8; ++i) measure(&budget, 0, 1, 2);
+    expect_near(cleat_budget_step_seconds(&budget, 0, 1), 2, 1e-12);
+}
+
+static void noise_and_hiccups_do_not_count(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(0);
+    measure_evenly(&budget, 2);
+    for (int i = 0; i < 32; ++i) measure(&budget, 0, 1, i % 8 == 0 ? 200 : 2 + 0.1 * ((i % 5) - 2));
+    expect_near(cleat_budget_step_seconds(&budget, 0, 1), 2, 0.06);
+}
+
+/* Kinds: 60 and 38 steps of 1 and 4 units at 1 and 0.5 s a unit; 2 steps of 10 units never come. */
+static void kinds_are_measured_apart(void **state) {
+    (void)state;
+    cleat_budget budget = {.n_kinds = 3, .epoch_work = {60, 152, 20}};
+    for (int i = 0; i < 20; ++i) {
+        measure(&budget, 0, 1, i == 0 ? 50 : 1);
+        assert_false(cleat_budget_is_measured(&budget, false)); /* a quarter of the work */
+    }
+    expect_near(cleat_budget_step_seconds(&budget, 1, 4), 4, 1e-12); /* as the other kind */
+    measure(&budget, 1, 4, 80);                                      /* warms up */
+    expect_near(cleat_budget_step_seconds(&budget, 1, 4), 4, 1e-12);
+    assert_false(cleat_budget_is_measured(&budget, false));
+    measure(&budget, 1, 4, 2);
+    assert_true(cleat_budget_is_measured(&budget, false));
+    expect_near(cleat_budget_step_seconds(&budget, 0, 1), 1, 1e-12);
+    expect_near(cleat_budget_step_seconds(&budget, 1, 4), 2, 1e-12);
+    double common = (60 * 1 + 152 * 0.5) / (60 + 152);
+    expect_near(cleat_budget_step_seconds(&budget, 2, 10), 10 * common, 1e-12);
+    cleat_course course = {.steps_per_epoch = 100, .epochs = 1, .least_epochs = 1};
+    expect_near(forecast(&budget, &course, 0, 0).epoch_seconds, 60 + 76 + 20 * common, 1e-12);
+}
+
+static void run_is_its_parts(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(0);
+    cleat_course course = forty_epochs;
+    budget.start_seconds = 7;
+    budget.checkpoint.guess = 3;
+    budget.evaluation_share = 0.3;
+    measure_evenly(&budget, 2);
+    cleat_forecast made = forecast(&budget, &course, 11, 29);
+    expect_near(made.step_seconds, 2, 1e-12);
+    expect_near(made.epoch_seconds, 200, 1e-12);
+    expect_near(made.run_seconds, 7 + 40 * 200 + 3, 1e-12); /* the last checkpoint */
+    expect_near(made.end_seconds, 29 + 40 * 200 - 11 * 2 + 3, 1e-12);
+    assert_true(made.fits && made.epochs == 40 && made.runs == 0);
+    course.evaluates = true;
+    course.evaluate_every = 3; /* after 3, 6, ... 39, and 40: each may be the best, and saved */
+    made = forecast(&budget, &course, 0, 0);
+    expect_near(made.run_seconds, 7 + 8000 + 14 * (0.3 * 200 / 3) + 14 * 3, 1e-12);
+    cleat_occasion_add(&budget.evaluation, 40);
+    cleat_occasion_add(&budget.evaluation, 20);
+    cleat_occasion_add(&budget.checkpoint, 5);
+    expect_near(cleat_budget_evaluation_seconds(&budget), 30, 1e-12);
+    expect_near(cleat_budget_checkpoint_seconds(&budget), 5, 1e-12);
+    course.checkpoint_every = 1;
+    made = forecast(&budget, &course, 0, 0);
+    expect_near(made.run_seconds, 7 + 8000 + 14 * 30 + 40 * 5, 1e-12);
+    course.checkpoint_minutes = 10;
+    made = forecast(&budget, &course, 0, 0);
+    expect_near(made.run_seconds, 7 + 8620 + floor(8620 / 600.0) * 5, 1e-12);
+    /* After 3 epochs, their evaluation and checkpoints are behind. */
+    course.checkpoint_minutes = 0;
+    made = forecast(&budget, &course, 300, 700);
+    expect_near(made.end_seconds, 700 + 37 * 200 + 13 * 30 + 37 * 5, 1e-12);
+}
+
+/* 30 h hold so many runs, and what is kept in reserve. */
+static void runs_in_a_budget(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(30 * 3600);
+    measure_evenly(&budget, 6.0);
+    cleat_forecast made = forecast(&budget, &forty_epochs, 11, 300);
+    expect_near(made.run_seconds, 24000, 1e-12);
+    assert_true(made.fits);
+    assert_int_equal(made.runs, 4); /* 28.5 h / 6.67 h */
+    assert_int_equal(made.epochs, 40);
+    budget.reserve = 0;
+    assert_int_equal(forecast(&budget, &forty_epochs, 11, 300).runs, 4); /* 4.5 */
+    budget.seconds = 24000;
+    assert_int_equal(forecast(&budget, &forty_epochs, 0, 0).runs, 1);
+    assert_true(forecast(&budget, &forty_epochs, 0, 0).fits);
+    assert_false(forecast(&budget, &forty_epochs, 0, 1).fits);
+}
+
+static void schedule_is_shortened_to_what_fits(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(5000);
+    cleat_course course = forty_epochs;
+    course.evaluates = true;
+    course.evaluate_every = 1;
+    course.least_epochs = 3;
+    measure_evenly(&budget, 2);
+    cleat_occasion_add(&budget.evaluation, 9);
+    cleat_occasion_add(&budget.checkpoint, 1);
+    double used = 60, left = 5000 * 0.95 - used + 11 * 2;
+    cleat_forecast made = forecast(&budget, &course, 11, used);
+    assert_false(made.fits);
+    assert_int_equal(made.epochs, (int64_t)(left / 210));
+    course.epochs = made.epochs; /* fits, and one more does not */
+    assert_true(forecast(&budget, &course, 11, used).fits);
+    assert_int_equal(forecast(&budget, &course, 11, used).epochs, course.epochs);
+    ++course.epochs;
+    assert_false(forecast(&budget, &course, 11, used).fits);
+}
+
+static void schedule_keeps_its_warm_up(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(1000);
+    cleat_course course = forty_epochs;
+    measure_evenly(&budget, 2); /* 4 epochs fit */
+    course.least_epochs = 4;
+    assert_int_equal(forecast(&budget, &course, 11, 30).epochs, 4);
+    course.least_epochs = 5;
+    assert_int_equal(forecast(&budget, &course, 11, 30).epochs, 40);
+    assert_false(forecast(&budget, &course, 11, 30).fits);
+    /* Not one epoch; a budget below one step; one that is over; epochs that are done already. */
+    course.least_epochs = 1;
+    budget.seconds = 150;
+    assert_int_equal(forecast(&budget, &course, 11, 30).epochs, 40);
+    assert_int_equal(forecast(&budget, &course, 11, 30).runs, 0);
+    budget.seconds = 0.5;
+    assert_int_equal(forecast(&budget, &course, 11, 30).epochs, 40);
+    budget.seconds = 1000;
+    assert_int_equal(forecast(&budget, &course, 500, 990).epochs, 40);
+    assert_int_equal(forecast(&budget, &course, 450, 840).epochs, 5); /* the fifth is under way */
+}
+
+static void run_stops_before_the_budget_is_over(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(1000);
+    measure_evenly(&budget, 2);
+    cleat_occasion_add(&budget.checkpoint, 5);
+    cleat_occasion_add(&budget.checkpoint, 3);
+    assert_false(cleat_budget_must_stop(&budget, 992.9, 0, 1, false));
+    assert_true(cleat_budget_must_stop(&budget, 993.1, 0, 1, false));
+    assert_true(cleat_budget_must_stop(&budget, 992.9, 0, 2, false)); /* a larger window */
+    /* With the epoch's last step comes its evaluation. */
+    cleat_occasion_add(&budget.evaluation, 50);
+    cleat_occasion_add(&budget.evaluation, 20);
+    assert_true(cleat_budget_must_stop(&budget, 950, 0, 1, true));
+    assert_false(cleat_budget_must_stop(&budget, 942.9, 0, 1, true));
+    /* What is queued comes first. */
+    for (int i = 0; i < 10; ++i) cleat_budget_queue(&budget, 0, 1);
+    assert_true(cleat_budget_must_stop(&budget, 973.1, 0, 1, false));
+    assert_false(cleat_budget_must_stop(&budget, 972.9, 0, 1, false));
+    cleat_budget_done(&budget, 20);
+    assert_false(cleat_budget_must_stop(&budget, 992.9, 0, 1, false));
+}
+
+/* Steps of late that were three times as slow are reckoned with, until they are long ago. */
+static void slow_steps_are_reckoned_with(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(1000);
+    measure_evenly(&budget, 2);
+    expect_near(cleat_budget_needs(&budget, 0, 1, false), 2, 1e-12);
+    for (int i = 0; i < 10; ++i) cleat_budget_queue(&budget, 0, 1);
+    cleat_budget_done(&budget, 60);
+    expect_near(cleat_budget_needs(&budget, 0, 1, false), 6, 1e-12);
+    expect_near(cleat_budget_step_seconds(&budget, 0, 1), 2, 1e-12);
+    for (int i = 0; i < CLEAT_BUDGET_RECENT; ++i) measure(&budget, 0, 1, 2);
+    expect_near(cleat_budget_needs(&budget, 0, 1, false), 2, 1e-12);
+}
+
+static void budget_below_a_step(void **state) {
+    (void)state;
+    cleat_budget budget = one_kind(1);
+    assert_false(cleat_budget_must_stop(&budget, 0.9, 0, 1, false)); /* nothing is known */
+    budget.checkpoint.guess = 0.2;
+    assert_true(cleat_budget_must_stop(&budget, 0.9, 0, 1, false));
+    budget.checkpoint.guess = 0;
+    measure(&budget, 0, 1, 3);
+    assert_true(cleat_budget_must_stop(&budget, 0, 0, 1, false));
+    assert_true(cleat_budget_must_stop(&budget, 3.9, 0, 1, false));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_known_at_first),
+        cmocka_unit_test(eight_steps_behind_the_warm_up_are_enough),
+        cmocka_unit_test(fast_steps_are_measured_for_longer),
+        cmocka_unit_test(slow_first_steps_do_not_count),
+        cmocka_unit_test(noise_and_hiccups_do_not_count),
+        cmocka_unit_test(kinds_are_measured_apart),
+        cmocka_unit_test(run_is_its_parts),
+        cmocka_unit_test(runs_in_a_budget),
+        cmocka_unit_test(schedule_is_shortened_to_what_fits),
+        cmocka_unit_test(schedule_keeps_its_warm_up),
+        cmocka_unit_test(run_stops_before_the_budget_is_over),
+        cmocka_unit_test(slow_steps_are_reckoned_with),
+        cmocka_unit_test(budget_below_a_step),
+    };
+    return cmocka_run_group_tests_name("budget", tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+/* The time budget on a device: the run stops in time and goes on with the same bits, or its schedule is shortened once
+ * and stays so. Durations are this machine's: budgets are chosen by what a first run took. */
+#include "tiny.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/memory.h"
+
+/* Nothing but steps. The learning rate falls from 1e-2 to 1e-4. */
+#define STEPS_ONLY "run.evaluate_every_epochs=none", "run.checkpoint_every_epochs=none", "train.min_learning_rate=1e-4"
+#define ENDLESS "train.epochs=100000"
+
+/* What was logged since the last time; a line with `stop_at` in it ends the run after its step. */
+static struct {
+    char text[8192];
+    const char *stop_at;
+    volatile int stop;
+} logged;
+
+static void keep_log(void *user, cleat_log_level level, const char *text) {
+    (void)user, (void)level;
+    size_t used = strlen(logged.text);
+    snprintf(logged.text + used, sizeof logged.text - used, "%s\n", text);
+    if (logged.stop_at && strstr(text, logged.stop_at)) logged.stop = 1;
+}
+
+static void listen(const char *stop_at) {
+    *logged.text = 0;
+    logged.stop_at = stop_at;
+    logged.stop = 0;
+    cleat_set_log(keep_log, NULL, CLEAT_LOG_INFO);
+}
+
+static void assert_says(const char *text, const char *const *words) {
+    for (; *words; ++words)
+        if (!strstr(text, *words)) fail_msg("'%s' does not say '%s'", text, *words);
+}
+
+/* Trains until the end, or until `stop_at` was logged. */
+static cleat_train_report train_until(cleat_status wanted, const tiny *t, const char *run, const char *const *set,
+                                      bool resume, const char *stop_at) {
+    cleat_train_report report;
+    cleat_error error = {0};
+    char out[TINY_PATH];
+    cleat_profile *profile = tiny_profile(t, set);
+    cleat_train_options options = {.out = tiny_path(t, run, out), .resume = resume, .stop = &logged.stop};
+    listen(stop_at);
+    cleat_status status = cleat_train(profile, &options, &report, &error);
+    if (status != wanted) fail_msg("%s: '%s': %s", run, cleat_status_text(status), error.text);
+    cleat_set_log(NULL, NULL, CLEAT_LOG_INFO);
+    cleat_profile_destroy(profile);
+    return report;
+}
+
+/* "run.time_budget=Ns" for this many seconds or up to one more. */
+static const char *budget(double seconds, char text[64]) {
+    snprintf(text, 64, "run.time_budget=%ds", (int)ceil(seconds));
+    return text;
+}
+
+/* The last value of `name` in records of `kind` of the run's metrics. */
+static double last_metric(const tiny *t, const char *run, const char *kind, const char *name) {
+    char path[TINY_PATH], file[96], head[64], key[64];
+    size_t size;
+    double value = NAN;
+    snprintf(file, sizeof file, "%s/metrics.jsonl", run);
+    snprintf(head, sizeof head, "{\"kind\":\"%s\"", kind);
+    snprintf(key, sizeof key, "\"%s\":", name);
+    char *text = tiny_read(tiny_path(t, file, path), &size);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        char *found = strncmp(line, head, strlen(head)) == 0 ? strstr(line, key) : NULL;
+        if (found) value = strtod(found + strlen(key), NULL);
+    }
+    cleat_free(text);
+    return value;
+}
+
+/* The number behind "name": in the last checkpoint's state.json. */
+static double last_state(const tiny *t, const char *run, const char *name) {
+    static const char inner[] = "{\"value\": ";
+    char path[TINY_PATH], key[64];
+    size_t size;
+    char *text = tiny_read(tiny_last_file(t, run, "state.json", path), &size);
+    snprintf(key, sizeof key, "\"%s\": ", name);
+    const char *found = strstr(text, key);
+    assert_non_null(found);
+    found += strlen(key);
+    if (strncmp(found, inner, sizeof inner - 1) == 0) found += sizeof inner - 1;
+    double value = strtod(found, NULL);
+    cleat_free(text);
+    return value;
+}
+
+/* A run of about so many seconds behind its start, without a budget; *epochs is as many as it takes. */
+static cleat_train_report run_of_seconds(const tiny *t, const char *run, double seconds, int *epochs) {
+    char text[64];
+    cleat_train_report probe = train_until(CLEAT_OK, t, "probe", SET(STEPS_ONLY, "train.epochs=20"), false, NULL);
+    *epochs = (int)ceil((seconds + probe.seconds_first_step) / probe.epoch_seconds);
+    snprintf(text, sizeof text, "train.epochs=%d", *epochs);
+    return train_until(CLEAT_OK, t, run, SET(STEPS_ONLY, text), false, NULL);
+}
+
+static void forecast_is_made_without_a_budget(void **state) {
+    const tiny *t = *state;
+    cleat_train_report report = train_until(CLEAT_OK, t, "forecast", SET("train.epochs=8"), false, NULL);
+    assert_says(logged.text, SET("an epoch takes", "the run", "8 epochs"));
+    assert_null(strstr(logged.text, "budget"));
+    assert_true(report.step_seconds > 0);
+    assert_true(report.epoch_seconds > report.step_seconds);
+    assert_true(report.run_seconds > 8 * report.epoch_seconds);
+    assert_int_equal(report.runs_in_budget, 0);
+    assert_int_equal(report.epochs_planned, 8);
+    assert_true(last_state(t, "forecast", "epochs") == 8);
+}
+
+static void roomy_budget_changes_nothing(void **state) {
+    const tiny *t = *state;
+    tiny_train_to(CLEAT_OK, t, "free", SET("train.epochs=8"), false, 0);
+    cleat_train_report report =
+        train_until(CLEAT_OK, t, "roomy", SET("train.epochs=8", "run.time_budget=30h"), false, NULL);
+    assert_says(logged.text, SET("a budget of 1 d 06 h holds", "5 % kept in reserve"));
+    assert_true(report.runs_in_budget > 10);
+    assert_int_equal(report.epochs_planned, 8);
+    tiny_assert_same_run(t, "free", "roomy");
+}
+
+static void stopped_run_goes_on_with_the_same_bits(void **state) {
+    const tiny *t = *state;
+    char epochs_text[64], budget_text[64];
+    int epochs;
+    cleat_train_report whole = run_of_seconds(t, "whole", 3, &epochs);
+    snprintf(epochs_text, sizeof epochs_text, "train.epochs=%d", epochs);
+    double seconds = ceil(whole.seconds_first_step + 1);
+    const char *const *set = SET(STEPS_ONLY, epochs_text, "run.budget=stop", budget(seconds, budget_text));
+
+    cleat_train_report first = train_until(CLEAT_ERR_TIME_UP, t, "stop", set, false, NULL);
+    assert_true(first.steps > 0 && first.steps < whole.steps);
+    assert_int_equal(first.epochs_planned, epochs);
+    assert_true(first.seconds < seconds + 2); /* a busy machine may let it wait once */
+    assert_true(last_state(t, "stop", "step") == (double)first.steps);
+    assert_true(last_state(t, "stop", "next_seconds") > 0);
+
+    /* The budget is the whole run's: nothing is left of it for another process. */
+    tiny_result second = tiny_train_to(CLEAT_ERR_TIME_UP, t, "stop", set, true, 0);
+    assert_says(second.error.text, SET("time is up", "--time-budget", "--resume"));
+    assert_int_equal(second.report.steps, first.steps);
+
+    cleat_train_report third = train_until(
+        CLEAT_OK, t, "stop", SET(STEPS_ONLY, epochs_text, "run.budget=stop", "run.time_budget=30h"), true, NULL);
+    assert_int_equal(third.steps, whole.steps);
+    tiny_assert_same_run(t, "whole", "stop");
+}
+
+/* Whatever the resumed run's budget is. */
+static void shortened_schedule_stays_as_it_is(void **state) {
+    const tiny *t = *state;
+    char text[64];
+    cleat_train_report start = train_until(CLEAT_OK, t, "start", SET(STEPS_ONLY), false, NULL);
+    budget(2 * start.seconds + 2, text);
+    cleat_train_report cut = train_until(CLEAT_ERR_INTERRUPTED, t, "fit", SET(STEPS_ONLY, ENDLESS, text), false,
+                                         "the schedule is shortened to");
+    assert_says(logged.text, SET("100000 epochs would take", "the budget is", "learning rate and all"));
+    assert_true(cut.epochs_planned >= 2 && cut.epochs_planned < 100000);
+    assert_true(last_state(t, "fit", "epochs") == (double)cut.epochs_planned);
+    assert_true(last_metric(t, "fit", "schedule", "epochs") == (double)cut.epochs_planned);
+
+    cleat_train_report whole =
+        train_until(CLEAT_OK, t, "fit", SET(STEPS_ONLY, ENDLESS, "run.time_budget=1000h"), true, NULL);
+    assert_int_equal(whole.epochs, cut.epochs_planned);
+    assert_int_equal(whole.epochs_planned, cut.epochs_planned);
+    assert_true(whole.steps > cut.steps);
+    double rate = last_metric(t, "fit", "train", "learning_rate");
+    if (!(rate >= 1e-4 && rate < 1.1e-4)) fail_msg("the last learning rate is %g", rate);
+    assert_true(last_metric(t, "fit", "schedule", "epochs") == (double)cut.epochs_planned);
+}
+
+/* The whole of it in one process; where the machine got slower meanwhile, the rest in another. */
+static void shortened_run_ends_within_its_budget(void **state) {
+    const tiny *t = *state;
+    char text[64];
+    cleat_train_report start = train_until(CLEAT_OK, t, "start2", SET(STEPS_ONLY), false, NULL);
+    double seconds = ceil(2 * start.seconds + 2);
+    tiny_result result = tiny_train(t, "within", SET(STEPS_ONLY, ENDLESS, budget(seconds, text)), false, 0);
+    assert_true(result.report.seconds < seconds + 2);
+    assert_true(result.report.epochs_planned < 100000);
+    if (result.status == CLEAT_ERR_TIME_UP) result = tiny_train(t, "within", SET(STEPS_ONLY, ENDLESS), true, 0);
+    if (result.status != CLEAT_OK) fail_msg("%s", result.error.text);
+    assert_int_equal(result.report.epochs, result.report.epochs_planned);
+}
+
+static void warm_up_is_not_cut(void **state) {
+    const tiny *t = *state;
+    char text[64];
+    cleat_train_report start = train_until(CLEAT_OK, t, "start3", SET(STEPS_ONLY), false, NULL);
+    cleat_train_report report = train_until(CLEAT_ERR_INTERRUPTED, t, "warm",
+                                            SET(STEPS_ONLY, ENDLESS, "train.warmup_steps=0",
+                                                "train.warmup_epochs=99999", budget(2 * start.seconds + 2, text)),
+                                            false, "the schedule stays as it is");
+    assert_int_equal(report.epochs_planned, 100000);
+}
+
+int main(void) {
+    tiny_require_device();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forecast_is_made_without_a_budget),      cmocka_unit_test(roomy_budget_changes_nothing),
+        cmocka_unit_test(stopped_run_goes_on_with_the_same_bits), cmocka_unit_test(shortened_schedule_stays_as_it_is),
+        cmocka_unit_test(shortened_run_ends_within_its_budget),   cmocka_unit_test(warm_up_is_not_cut),
+    };
+    return cmocka_run_group_tests_name("time_budget", tests, tiny_setup, tiny_teardown);
+}

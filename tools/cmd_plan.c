@@ -1,0 +1,148 @@
+/* cleat plan: a profile planned for the device that is there, for a card that is not, or for all cards; and the
+ * learning rate as a table. Trains nothing and allocates nothing on a card. */
+#include "plan.h"
+
+#include <cleat/card.h>
+#include <cleat/device.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct request {
+    const char *path, *device, *card; /* device, card: NULL where not given */
+    int64_t batch;                    /* 0: as the profile says */
+    bool json;
+    cli_list assignments;
+} request;
+
+const cleat_fit_way *plan_chosen_way(const cleat_fit_report *report) {
+    return report->recompute ? &report->recomputed : &report->stored;
+}
+
+/* --- cards -------------------------------------------------------------------------------------------------------- */
+
+static cleat_status plan_named(const cleat_profile *profile, const char *name, int64_t batch, plan_card *planned,
+                               cleat_error *error) {
+    cleat_card card;
+    cleat_status status = cleat_card_open(name, &card, error);
+    if (status != CLEAT_OK) return status;
+    snprintf(planned->name, sizeof planned->name, "%s", card.name);
+    return cleat_fit_describe(profile, &card.facts, &card.rates, batch, &planned->report, error);
+}
+
+static cleat_status plan_present(const cleat_profile *profile, int64_t batch, plan_card *planned, cleat_error *error) {
+    cleat_device *device = NULL;
+    cleat_card card;
+    cleat_rates rates;
+    cleat_status status = cleat_device_open(profile->run.device, &device, error);
+    if (status != CLEAT_OK) return status;
+    const cleat_device_facts *facts = cleat_device_get_facts(device);
+    planned->present = true;
+    if (cleat_card_match(facts, &card)) {
+        snprintf(planned->name, sizeof planned->name, "%s", card.name);
+        if (cleat_card_differences(&card, facts, planned->differences, sizeof planned->differences) == 0)
+            planned->differences[0] = 0;
+    }
+    status = cleat_rates_measure(device, &rates, error);
+    if (status == CLEAT_OK) status = cleat_fit_describe(profile, facts, &rates, batch, &planned->report, error);
+    cleat_device_close(device);
+    return status;
+}
+
+/* Fills plan->cards [count]; `all`: the cards the library knows. */
+static cleat_status plan_cards(const request *asked, bool all, plan_result *plan, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < plan->count && status == CLEAT_OK; ++i) {
+        const char *name = all ? cleat_card_name(i) : asked->card;
+        status = name ? plan_named(plan->profile, name, asked->batch, &plan->cards[i], error)
+                      : plan_present(plan->profile, asked->batch, &plan->cards[i], error);
+        if (i == 0 && all) cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR); /* the data say the same for every card */
+        if (status != CLEAT_OK && all) cleat_fail_in(error, status, "card %s", name);
+    }
+    return status;
+}
+
+/* --- the command -------------------------------------------------------------------------------------------------- */
+
+static void show(const request *asked, bool all, const plan_result *plan, cleat_error *error) {
+    if (asked->json) {
+        if (!plan_print_json(plan, all)) cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the JSON text");
+    } else if (all)
+        plan_print_table(plan);
+    else
+        plan_print_card(plan);
+}
+
+static int64_t steps_per_epoch(const plan_result *plan) {
+    int64_t steps = 0;
+    for (size_t i = 0; i < plan->count; ++i)
+        if (plan->cards[i].report.steps_per_epoch > steps) steps = plan->cards[i].report.steps_per_epoch;
+    return steps;
+}
+
+static bool any_fits(const plan_result *plan) {
+    for (size_t i = 0; i < plan->count; ++i)
+        if (plan->cards[i].report.fits) return true;
+    return false;
+}
+
+static int answer(const request *asked, const cleat_profile *profile) {
+    cleat_error error = {0};
+    bool all = asked->card && strcmp(asked->card, "all") == 0;
+    plan_result plan = {
+        .path = asked->path, .profile = profile, .batch = asked->batch, .count = all ? cleat_card_count() : 1};
+    cleat_status status = CLEAT_OK;
+    plan.cards = calloc(plan.count ? plan.count : 1, sizeof *plan.cards);
+    if (!plan.cards) status = cleat_fail(&error, CLEAT_ERR_MEMORY, "no memory for %zu plans", plan.count);
+    if (status == CLEAT_OK) status = plan_cards(asked, all, &plan, &error);
+    int exit_code = cli_finish(status, &error);
+    if (status == CLEAT_OK) {
+        plan.rates = plan_find_rates(profile, steps_per_epoch(&plan));
+        error = plan.rates.error;
+        show(asked, all, &plan, &error);
+        exit_code = cli_finish(error.status, &error);
+        if (exit_code == 0 && !any_fits(&plan)) exit_code = EXIT_FIT;
+    }
+    free(plan.cards);
+    return exit_code;
+}
+
+static int load_and_answer(const request *asked) {
+    cleat_error error = {0};
+    cleat_profile *profile = NULL;
+    cleat_status status = cli_profile(asked->path, &asked->assignments, asked->device, &profile, &error);
+    if (status != CLEAT_OK) return cli_finish(status, &error);
+    int exit_code = answer(asked, profile);
+    cleat_profile_destroy(profile);
+    return exit_code;
+}
+
+static int run(const cli_command *command, int argc, char **argv) {
+    request asked = {.path = NULL};
+    cli_list words = {.count = 0};
+    double batch = NAN;
+    const cli_option options[] = {
+        {"--device", CLI_TEXT, &asked.device, "SEL",
+         "the device to plan for: as for train; the default is the profile's"},
+        {"--card", CLI_TEXT, &asked.card, "NAME|FILE.ini|all", "a card that need not be there; all: one table"},
+        {"--batch", CLI_NUMBER, &batch, "N", "what that many samples a micro-batch would need, at the longest length"},
+        {"--set", CLI_REPEATED, &asked.assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
+        {"--json", CLI_FLAG, &asked.json, NULL, "one JSON object; with --card all an array"},
+        {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    int exit_code;
+    if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
+    if (words.count != 1) return cli_usage(command, "one profile is expected");
+    if (asked.device && asked.card)
+        return cli_usage(command,
+                         "--device is a device of this machine, --card one that need not be: give one of them");
+    if (!isnan(batch) && !(batch >= 1 && batch <= 1e9 && batch == floor(batch)))
+        return cli_usage(command, "--batch %g: a whole number of samples is expected, at least 1", batch);
+    asked.path = words.items[0];
+    asked.batch = isnan(batch) ? 0 : (int64_t)batch;
+    return load_and_answer(&asked);
+}
+
+const cli_command cli_plan = {
+    "plan", "PROFILE [--device SEL | --card NAME|FILE.ini|all] [--batch N] [--json] [--set SECTION.KEY=VALUE ...]",
+    "memory, micro-batches, time and learning rate of a run, before it starts, for any card", run};

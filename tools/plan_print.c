@@ -1,0 +1,290 @@
+/* A plan as text: one card in sections, or a table of cards. The learning rate is in plan_rate.c. */
+#include "plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COLUMNS = 110 };
+
+/* --- words -------------------------------------------------------------------------------------------------------- */
+
+static void spaces(int n) {
+    for (int i = 0; i < n; ++i) putchar(' ');
+}
+
+/* The text in lines of at most COLUMNS, the first of which begins in column `at`, the others `indent` deep. */
+static void print_wrapped(int at, int indent, const char *text) {
+    while (*text) {
+        int length = (int)strcspn(text, " \n");
+        if (at > indent && at + 1 + length > COLUMNS) {
+            putchar('\n');
+            spaces(indent);
+            at = indent;
+        } else if (at > indent) {
+            putchar(' ');
+            ++at;
+        }
+        printf("%.*s", length, text);
+        at += length;
+        text += length;
+        text += strspn(text, " \n");
+    }
+    putchar('\n');
+}
+
+static void label(const char *name) {
+    printf("  %-20s", name);
+}
+
+static void print_bytes_line(const char *name, int64_t bytes) {
+    char text[CLI_SHORT];
+    printf("  %-26s %12s\n", name, cli_bytes(bytes, text));
+}
+
+static int percent(int64_t part, int64_t whole) {
+    return whole > 0 ? (int)lround(100.0 * (double)part / (double)whole) : 0;
+}
+
+static const char *or_dash(double value, const char *text) {
+    return value > 0 ? text : "-";
+}
+
+static void print_seconds(int width, double seconds) {
+    char text[CLI_SHORT];
+    printf("%*s", width, or_dash(seconds, cli_duration(seconds, text)));
+}
+
+static void print_per_second(int width, double rate) {
+    char text[CLI_SHORT];
+    snprintf(text, sizeof text, rate < 10 ? "%.2f" : rate < 1000 ? "%.1f" : "%.0f", rate);
+    printf("%*s", width, or_dash(rate, text));
+}
+
+static const cleat_fit_bucket *longest(const cleat_fit_report *report) {
+    return report->n_buckets ? &report->buckets[report->n_buckets - 1] : NULL;
+}
+
+static int64_t longest_length(const plan_result *plan) {
+    for (size_t i = 0; i < plan->count; ++i)
+        if (longest(&plan->cards[i].report)) return longest(&plan->cards[i].report)->length;
+    return plan->profile->data.max_length;
+}
+
+/* Which lengths were planned, where it is not the data's. */
+static void print_lengths_planned(const plan_result *plan) {
+    int64_t window = cleat_profile_effective_batch(plan->profile);
+    if (plan->cards[0].report.data_known) return;
+    label("data");
+    if (plan->batch == 0) {
+        printf("%s does not exist: the longest length is planned, %lld\n", plan->profile->data.path,
+               (long long)longest_length(plan));
+        return;
+    }
+    printf("not counted: a micro-batch of %lld was asked for, the longest length is planned, %lld\n",
+           (long long)plan->batch, (long long)longest_length(plan));
+    if (plan->batch > window)
+        printf("%22ssuch a run needs train.effective_batch_size = %lld (it is %lld)\n", "", (long long)plan->batch,
+               (long long)window);
+}
+
+/* --- one card ----------------------------------------------------------------------------------------------------- */
+
+static void print_head(const plan_result *plan) {
+    const plan_card *card = &plan->cards[0];
+    const cleat_fit_report *report = &card->report;
+    const cleat_device_facts *facts = &report->facts;
+    char limit[CLI_SHORT], available[CLI_SHORT], planned[CLI_SHORT];
+    cli_bytes(report->limit, limit);
+    cli_bytes(facts->memory_free > 0 ? facts->memory_free : facts->memory_total, available);
+    printf("%s on %s (%s%s%s)\n\n", plan->path, facts->name, card->present ? "this machine's" : "not here: card file ",
+           card->present && *card->name ? "; card file " : "", card->name);
+    if (report->fits) {
+        const cleat_fit_way *way = plan_chosen_way(report);
+        label("it fits");
+        printf("%s planned of %s that may be used: %d %%\n", cli_bytes(report->bytes, planned), limit,
+               percent(report->bytes, report->limit));
+        label("an optimizer step");
+        printf("%lld x %lld (samples a micro-batch x micro-batches) at length %lld%s\n", (long long)way->batch,
+               (long long)way->micro_batches, (long long)longest_length(plan),
+               report->recompute ? ", activations recomputed" : "");
+        label("because");
+    } else
+        label("does not fit");
+    print_wrapped(22, 22, report->reason);
+    label("may be used");
+    printf("%s: run.max_memory_usage %g of %s %s%s%s%s\n", limit, plan->profile->run.max_memory_usage, available,
+           facts->memory_free > 0 ? "free" : "in all", *facts->memory_source ? " (" : "", facts->memory_source,
+           *facts->memory_source ? ")" : "");
+    if (*card->differences) {
+        label("driver against file");
+        print_wrapped(22, 22, card->differences);
+    }
+    print_lengths_planned(plan);
+}
+
+static void print_memory(const cleat_fit_report *report) {
+    char one[CLI_SHORT], two[CLI_SHORT];
+    printf("\nmemory\n");
+    for (int c = 0; c < CLEAT_CATEGORIES; ++c)
+        if (report->category_bytes[c])
+            print_bytes_line(cleat_category_name((cleat_category)c), report->category_bytes[c]);
+    print_bytes_line("all", report->bytes);
+    printf("  %s fixed + %s a sample of the longest length\n", cli_bytes(report->fixed_bytes, one),
+           cli_bytes(report->bytes_per_sample, two));
+    printf("  %zu slab%s, the largest %s", report->slabs, report->slabs == 1 ? "" : "s",
+           cli_bytes(report->largest_slab, one));
+    if (report->lower_bound > 0)
+        printf("; activations and workspace at %.3f x their lower bound",
+               (double)report->arena_bytes / (double)report->lower_bound);
+    printf("\n");
+}
+
+static void print_peak(const char *name, int64_t bytes, const char *node) {
+    char text[CLI_SHORT];
+    printf("  %-26s %12s  at %s\n", name, cli_bytes(bytes, text), node);
+}
+
+/* What tables that add up attention matrices by hand count, and this plan does not. */
+static void print_fused(const cleat_fit_report *report) {
+    char every[CLI_SHORT], one[CLI_SHORT], sum[CLI_SHORT], with_one[CLI_SHORT];
+    if (report->fused_bytes <= 0) return;
+    printf("  attention matrices are never stored: plain operations would keep %s for backward, %s of it for one "
+           "layer\n",
+           cli_bytes(report->fused_bytes, every), cli_bytes(report->fused_largest, one));
+    printf("  (tables made by hand differ by that: this plan with one layer's %s, with all layers' %s)\n",
+           cli_bytes(report->bytes + report->fused_largest, with_one),
+           cli_bytes(report->bytes + report->fused_bytes, sum));
+}
+
+static void print_peaks(const cleat_fit_report *report) {
+    printf("\npeaks of activations and workspace, longest length\n");
+    print_peak("forward", report->forward_peak, report->forward_peak_node);
+    print_peak("forward + backward", report->training_peak, report->training_peak_node);
+    for (int part = 0; part < CLEAT_PEAK_PARTS; ++part) {
+        char text[CLI_SHORT];
+        if (report->peak_parts[part])
+            printf("    %-24s %12s\n", cleat_peak_part_name(part), cli_bytes(report->peak_parts[part], text));
+    }
+    print_fused(report);
+}
+
+static void print_way(const char *name, const cleat_fit_way *way, bool chosen) {
+    char bytes[CLI_SHORT], cut[CLI_SHORT] = "does not fit";
+    if (way->fits) snprintf(cut, sizeof cut, "%lld x %lld", (long long)way->batch, (long long)way->micro_batches);
+    printf("  %-20s %14s %12s", name, way->bytes ? cut : "not planned",
+           or_dash((double)way->bytes, cli_bytes(way->bytes, bytes)));
+    print_seconds(12, way->step_seconds);
+    print_per_second(12, way->samples_per_second);
+    printf("%s\n", chosen ? "  <- chosen" : !way->fits && way->bytes ? "  (bytes of one sample)" : "");
+}
+
+static void print_ways(const cleat_fit_report *report) {
+    if (!report->stored.bytes && !report->recomputed.bytes) return;
+    printf("\n%-22s %14s %12s%12s%12s\n", "activations", "batch x micro", "bytes", "step", "samples/s");
+    print_way("stored", &report->stored, report->fits && !report->recompute);
+    print_way("recomputed", &report->recomputed, report->fits && report->recompute);
+}
+
+static void print_buckets(const cleat_fit_report *report) {
+    printf("\nmicro-batches\n  %10s %10s %10s %10s %14s\n", "length", "samples", "window", "batch", "micro-batches");
+    for (size_t i = 0; i < report->n_buckets; ++i) {
+        const cleat_fit_bucket *bucket = &report->buckets[i];
+        char samples[CLI_SHORT] = "-";
+        if (report->data_known) snprintf(samples, sizeof samples, "%lld", (long long)bucket->samples);
+        printf("  %10lld %10s %10lld %10lld %14lld\n", (long long)bucket->length, samples, (long long)bucket->window,
+               (long long)bucket->batch, (long long)bucket->micro_batches);
+    }
+}
+
+static void print_time(const plan_result *plan) {
+    const cleat_fit_report *report = &plan->cards[0].report;
+    char text[CLI_SHORT];
+    if (plan_chosen_way(report)->step_seconds <= 0) return;
+    printf("\ntime (estimate from: %s)\n", report->rates.source);
+    printf("  a step of the longest length %s", cli_duration(plan_chosen_way(report)->step_seconds, text));
+    if (report->steps_per_epoch > 0) {
+        printf(", an epoch of %lld steps %s", (long long)report->steps_per_epoch,
+               cli_duration(report->epoch_seconds, text));
+        printf(", the run of %lld epochs %s", (long long)plan->profile->train.epochs,
+               cli_duration(report->run_seconds, text));
+    } else
+        printf("; epochs: not known without the data");
+    printf("\n");
+}
+
+static void print_same_everywhere(const plan_result *plan) {
+    printf("  The learning-rate curve is the same on every card: an optimizer step has %lld samples on all of them.\n",
+           (long long)cleat_profile_effective_batch(plan->profile));
+}
+
+void plan_print_card(const plan_result *plan) {
+    const cleat_fit_report *report = &plan->cards[0].report;
+    print_head(plan);
+    if (report->bytes > 0) {
+        print_memory(report);
+        print_peaks(report);
+    }
+    print_ways(report);
+    if (report->fits) {
+        print_buckets(report);
+        print_time(plan);
+    }
+    plan_print_rates(plan);
+    print_same_everywhere(plan);
+}
+
+/* --- all cards ---------------------------------------------------------------------------------------------------- */
+
+static void print_row(const plan_card *card) {
+    const cleat_fit_report *report = &card->report;
+    const cleat_fit_way *way = plan_chosen_way(report);
+    char bytes[CLI_SHORT], cut[CLI_SHORT];
+    printf("%-14s %10s", card->name, cli_bytes(report->limit, bytes));
+    if (!report->fits) {
+        char text[sizeof report->reason + 16];
+        snprintf(text, sizeof text, "does not fit: %s", report->reason);
+        spaces(3);
+        print_wrapped(28, 28, text);
+        return;
+    }
+    snprintf(cut, sizeof cut, "%lld x %lld", (long long)way->batch, (long long)way->micro_batches);
+    printf(" %11s %10s %11s %7d %%", cut, report->recompute ? "yes" : "no", cli_bytes(report->bytes, bytes),
+           percent(report->bytes, report->limit));
+    print_seconds(11, way->step_seconds);
+    print_per_second(11, way->samples_per_second);
+    if (report->data_known) print_seconds(11, report->epoch_seconds);
+    printf("\n");
+}
+
+/* Of the first card on which it fits: a sample's share is the same on every card. */
+static void print_fused_share(const plan_result *plan) {
+    char every[CLI_SHORT], one[CLI_SHORT];
+    for (size_t i = 0; i < plan->count; ++i) {
+        const cleat_fit_report *report = &plan->cards[i].report;
+        const cleat_fit_way *way = plan_chosen_way(report);
+        if (!report->fits || report->fused_bytes <= 0) continue;
+        printf("  Attention matrices are never stored: plain operations would keep %s a sample for backward, %s of it "
+               "for one\n  layer; tables made by hand differ by that.\n",
+               cli_bytes(report->fused_bytes / way->batch, every), cli_bytes(report->fused_largest / way->batch, one));
+        return;
+    }
+}
+
+void plan_print_table(const plan_result *plan) {
+    if (plan->count == 0) return;
+    bool data_known = plan->cards[0].report.data_known;
+    printf("%s on every card: %lld samples an optimizer step, longest length %lld\n", plan->path,
+           (long long)cleat_profile_effective_batch(plan->profile), (long long)longest_length(plan));
+    print_lengths_planned(plan);
+    printf("\n");
+    printf("%-14s %10s %11s %10s %11s %9s%11s%11s%s\n", "card", "usable", "batch", "recompute", "planned", "of usable",
+           "step", "samples/s", data_known ? "      epoch" : "");
+    for (size_t i = 0; i < plan->count; ++i) print_row(&plan->cards[i]);
+    printf("\n  usable: run.max_memory_usage %g of what a driver leaves free. batch: samples a micro-batch x "
+           "micro-batches\n  an optimizer step, of the longest length; step: the time of it.\n",
+           plan->profile->run.max_memory_usage);
+    printf("  Times are estimates from the figures in the card files, not measurements.\n");
+    print_fused_share(plan);
+    print_same_everywhere(plan);
+}
