@@ -1,6 +1,6 @@
 /* y = x keep(i) scale, keep(i) = random(i) >= threshold. random(i) is word i % 4 of Philox at counter (c in two words,
- * stream, step), c = i / 4 + first * per_sample: `first` samples of the window were in micro-batches before this one. Backward
- * draws the same. A work-item does CHUNK = 4 VEC elements: VEC counters side by side. */
+ * stream, step), c = i / 4 + first * per_sample: `first` samples of the window were in micro-batches before this one.
+ * Backward draws the same. A work-item does CHUNK = 4 VEC elements: VEC counters side by side. */
 #include "common.clh"
 
 #define CHUNK (4 * VEC)
@@ -20,15 +20,14 @@ static inline void multiply(uint c, uintv x, uintv *hi, uintv *lo) {
 
 /* Philox on VEC counters at once: words[j] lane k is word j of counter `first` + k. */
 static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, uintv words[4]) {
-#if VEC == 1
-    uintv x = (uint)first, y = (uint)(first >> 32);
-#else
+    uintv low = (uintv)((uint)first), x = low;
+#if VEC > 1
     uint lane[VEC];
 #pragma unroll
     for (int k = 0; k < VEC; ++k) lane[k] = (uint)k;
-    uintv low = (uintv)((uint)first), x = low + CAT(vload, VEC)(0, lane);
-    uintv y = (uintv)((uint)(first >> 32)) - CAT(as_uint, VEC)(x < low); /* true is -1: carries */
+    x += CAT(vload, VEC)(0, lane);
 #endif
+    uintv y = (uintv)((uint)(first >> 32)) + ((low & ~x) >> 31); /* the carry */
     uintv z = (uintv)(stream), w = (uintv)(step);
 #pragma unroll
     for (int round = 0; round < 10; ++round) {
@@ -47,7 +46,7 @@ static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, 
     words[3] = w;
 }
 
-/* factor: 0 or `scale` for each of CHUNK elements from counter `counter` on, in four vectors. Element 4 k + j has word j of
+/* factor: 0 or `scale` for each of CHUNK elements from `counter` on, in four vectors. Element 4 k + j has word j of
  * counter k. */
 static inline void dropout_factors(ulong counter, uint stream, __global const uint *rng, uint threshold, float scale,
                                    floatv factor[4]) {

@@ -71,8 +71,8 @@ CLEAT_API void cleat_dataset_fill_empty(const cleat_dataset *dataset, int64_t le
 
 /* --- batches -------------------------------------------------------------------------------------------------- */
 
-/* Samples up to `length` (and above the bucket before) are padded to `length`. An optimizer step takes `window` of them,
- * whatever the card; they are run as micro-batches of at most `batch` slots. */
+/* Samples up to `length` (and above the bucket before) are padded to `length`. An optimizer step takes `window` of
+ * them, whatever the card; they are run as micro-batches of at most `batch` slots. */
 typedef struct cleat_bucket {
     int64_t length;
     int64_t window;
@@ -106,8 +106,8 @@ CLEAT_API cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const 
                                             cleat_error *error);
 
 /* Lays samples [n_samples] out. With `draw` (training): a permutation of the samples, cut into windows within their
- * buckets, the windows shuffled, each cut into as few micro-batches as its bucket's `batch` allows, which differ by at
- * most one sample. What the windows hold, and their order, is a pure function of (samples, lengths, windows of the
+ * buckets, the windows shuffled, each cut into as few micro-batches as its bucket's `batch` allows, which differ by
+ * at most one sample. What the windows hold, and their order, is a pure function of (samples, lengths, windows of the
  * buckets, draw): `batch` has no part in it. `draw` NULL (evaluation): bucket by bucket, samples in the given order,
  * every `batch` of them a window of its own. The last window of a bucket may be short; no sample is dropped. Buckets
  * ascend by length; CLEAT_ERR_ARGUMENT names a sample longer than the last one. */

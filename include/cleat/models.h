@@ -60,8 +60,8 @@ typedef struct cleat_host_batch {
 } cleat_host_batch;
 
 /* Writes scale [K, B], the weight of each sample of a micro-batch in the loss of its window: a mean over the window's
- * samples, or over its items, as the family will. Divided by what the whole window holds, the losses and the gradients of
- * its micro-batches add up to those of one large batch. */
+ * samples, or over its items, as the family will. Divided by what the whole window holds, the losses and the gradients
+ * of its micro-batches add up to those of one large batch. */
 CLEAT_API void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window,
                                  float *scale);
 

@@ -16,7 +16,7 @@ struct cleat_device {
     cl_command_queue transfer; /* in order; host -> device while the compute queue works */
     int64_t allocated, peak;
     uint32_t quirks;
-    long fail_buffer; /* tests: the n-th buffer from here on fails (1: the next), 0: none does */
+    long fail_buffer; /* tests: the n-th buffer from here on fails (1: the next), 0: none does, -1: all do */
     long fail_launch; /* tests: the same of kernels that are enqueued */
 };
 

@@ -139,11 +139,22 @@ static cleat_status describe_work(const cleat_fit_request *request, const cleat_
 
 /* --- the call ------------------------------------------------------------------------------------------------- */
 
+/* The way that was not even looked at, so that it can be compared. */
+static cleat_status find_other_way(const cleat_fit_request *request, bool recompute, cleat_fitted *other,
+                                   cleat_error *error) {
+    int group = 0;
+    cleat_fitted_clear(other);
+    if (recompute) return cleat_fit_one_way(request, 0, other, error);
+    cleat_status status = cleat_fit_group(request, &group, error);
+    return status == CLEAT_OK && group > 0 ? cleat_fit_one_way(request, group, other, error) : status;
+}
+
 static cleat_status describe(const cleat_fit_request *request, cleat_fit_report *report, cleat_error *error) {
     cleat_fitted chosen = {0}, other = {0};
     cleat_error why = {0};
     cleat_status status = cleat_fit_search(request, &chosen, &other, report->reason, sizeof report->reason, &why);
     if (status == CLEAT_ERR_FIT) {
+        report->stored.bytes = other.least_bytes;
         snprintf(report->reason, sizeof report->reason, "%.767s", why.text);
         return CLEAT_OK;
     }
@@ -153,12 +164,15 @@ static cleat_status describe(const cleat_fit_request *request, cleat_fit_report 
     }
     report->fits = true;
     bool recompute = chosen.work->recompute > 0;
+    if (!other.work) status = find_other_way(request, recompute, &other, error);
+    if (status != CLEAT_OK) goto done;
     describe_way(&chosen, request->lengths, recompute ? &report->recomputed : &report->stored);
     describe_way(&other, request->lengths, recompute ? &report->stored : &report->recomputed);
     report->steps_per_epoch = report->data_known ? report->steps_per_epoch : 0;
     if (report->data_known) report->epoch_seconds = chosen.pass_seconds;
     report->run_seconds = report->epoch_seconds * (double)request->profile->train.epochs;
     status = describe_work(request, chosen.work, report, error);
+done:
     cleat_fitted_clear(&chosen);
     cleat_fitted_clear(&other);
     return status;

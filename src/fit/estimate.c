@@ -18,7 +18,7 @@ static cleat_cost cost_of(const cleat_node *node) {
     return cost;
 }
 
-/* --- utilisation ---------------------------------------------------------------------------------------------- */
+/* --- how full ------------------------------------------------------------------------------------------------- */
 
 typedef struct extent {
     double groups, items; /* work-groups, work-items of one */
@@ -40,11 +40,13 @@ static extent kernel_extent(const cleat_launch *launch) {
     return e;
 }
 
-static double utilisation_of(const cleat_launch *launch, const cleat_device_facts *facts) {
+static void add_launch(const cleat_launch *launch, const cleat_device_facts *facts, cleat_node_estimate *estimate) {
     extent e = launch->kind == CLEAT_LAUNCH_SGEMM ? sgemm_extent(&launch->sgemm, facts) : kernel_extent(launch);
     double units = facts->compute_units > 0 ? facts->compute_units : 1;
     double slots = units * fmax(1, floor(facts->work_group / e.items));
-    return e.groups > 0 ? e.groups / (ceil(e.groups / slots) * slots) : 1;
+    estimate->busy = fmax(estimate->busy, e.groups / (ceil(e.groups / slots) * slots));
+    estimate->reached = fmax(estimate->reached, fmin(1, e.groups / units));
+    ++estimate->launches;
 }
 
 /* --- time ----------------------------------------------------------------------------------------------------- */
@@ -62,7 +64,7 @@ static cleat_status estimate_node(const cleat_layout *layout, size_t index, cons
                                   cleat_binder *binder, cleat_node_estimate *estimate, cleat_error *error) {
     const cleat_node *node = layout->graph->nodes[index];
     const cleat_variant *variant = layout->variants[index];
-    cleat_node_estimate e = {.utilisation = 1};
+    cleat_node_estimate e = {0};
     if (variant) {
         binder->count = 0;
         cleat_status status = variant->bind(node, binder->facts, binder, error);
@@ -71,14 +73,12 @@ static cleat_status estimate_node(const cleat_layout *layout, size_t index, cons
             if (error) *error = binder->error;
             return binder->error.status;
         }
+        for (size_t i = 0; i < binder->count; ++i) add_launch(&binder->launches[i], binder->facts, &e);
+    }
+    if (e.launches > 0) {
         e.cost = cost_of(node);
-        e.launches = binder->count;
-        e.utilisation = 0;
-        for (size_t i = 0; i < binder->count; ++i)
-            e.utilisation = fmax(e.utilisation, utilisation_of(&binder->launches[i], binder->facts));
-        if (e.launches > 0)
-            e.seconds = fmax(e.cost.flops / rates->flops, e.cost.bytes / rates->bytes) / e.utilisation +
-                        (double)e.launches * rates->launch_seconds;
+        e.seconds = fmax(e.cost.flops / (rates->flops * e.busy), e.cost.bytes / (rates->bytes * e.reached)) +
+                    (double)e.launches * rates->launch_seconds;
     }
     *estimate = e;
     return CLEAT_OK;

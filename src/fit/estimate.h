@@ -2,13 +2,16 @@
  * train/rates.h for the rates of a card that is there, cleat/card.h for those of one that is not.
  *
  * A node takes
- *     max(flops / rates.flops, bytes / rates.bytes) / utilisation + launches * rates.launch_seconds
+ *     max(flops / (rates.flops * busy), bytes / (rates.bytes * reached)) + launches * rates.launch_seconds
  *
- * (the roofline model, Williams, Waterman and Patterson 2009, with what it leaves out: devices that are not full, and
- * the cost of a launch). Utilisation: a compute unit works at its full rate with `work_group` work-items, in one group
- * or in several smaller ones; so S = units * max(1, work_group / items of a group) groups run at once, and G of them
- * take ceil(G / S) rounds. Where an operation has several launches, the one that fills the device best counts: the
- * others (sums of parts) are short. Caches are not modelled. */
+ * the roofline model (Williams, Waterman and Patterson 2009) with what it leaves out: devices that are not full, and the
+ * cost of a launch. For G work-groups on U compute units:
+ *   busy     A unit reaches its rate of arithmetic with facts.work_group work-items, of one group or of several smaller
+ *            ones: S = U * max(1, work_group / items of a group) groups run at once, and G of them take ceil(G / S)
+ *            rounds, full or not. busy = G / (ceil(G / S) * S).
+ *   reached  A unit draws its share of the bandwidth with few work-items. reached = min(1, G / U).
+ * Where an operation has several launches, the one that fills the device best counts: the others (sums of parts) are
+ * short. Caches are not modelled, and every sample counts as long as the padded length. */
 #ifndef CLEAT_SRC_ESTIMATE_H
 #define CLEAT_SRC_ESTIMATE_H
 
@@ -17,8 +20,8 @@
 
 typedef struct cleat_node_estimate {
     cleat_cost cost;
-    size_t launches;    /* 0: a reshape, which takes no time */
-    double utilisation; /* 0 to 1: the part of the device that is busy */
+    size_t launches;      /* 0: a reshape, which takes no time */
+    double busy, reached; /* 0 to 1 */
     double seconds;
 } cleat_node_estimate;
 

@@ -68,8 +68,8 @@ static cleat_status try_buckets(const cleat_fit_request *request, int recompute,
     if (request->limit > 0 && needed > request->limit) {
         char need[CLEAT_BYTES_TEXT], over[CLEAT_BYTES_TEXT], may[CLEAT_BYTES_TEXT];
         status = cleat_fail(error, CLEAT_ERR_FIT,
-                            "a micro-batch of %lld at length %lld needs %s, %s more than may be used (%s); the peak is "
-                            "at '%s'",
+                            "a micro-batch of %lld at length %lld needs %s: short by %s, as %s may be used; the peak is at "
+                            "'%s'",
                             (long long)buckets[n - 1].batch, (long long)buckets[n - 1].length,
                             cleat_bytes_text(needed, need), cleat_bytes_text(needed - request->limit, over),
                             cleat_bytes_text(request->limit, may), cleat_plan_peak_node(made->plan));
@@ -262,7 +262,8 @@ static void say_why(const cleat_fit_request *request, const cleat_fitted *stored
     if (recompute && setting == CLEAT_CHECKPOINTING_TRUE)
         snprintf(why, size, "%s; activations are recomputed because the profile says so", windows);
     else if (recompute && !stored->work)
-        snprintf(why, size, "%s; activations are recomputed: stored, not even one sample fits", windows);
+        snprintf(why, size, "%s; activations are recomputed: stored, %s", windows,
+                 request->exactly ? "so many samples do not fit" : "not even one sample fits");
     else if (recompute)
         snprintf(why, size, "%s; recomputing activations buys larger ones and saves %.0f %% of the estimated time",
                  windows, 100 * (1 - recomputed->pass_seconds / stored->pass_seconds));
@@ -294,6 +295,7 @@ cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *ch
         const cleat_fitted *smallest = smaller(&stored, &recomputed);
         if (error) *error = smallest->why;
         cleat_fit_explain(request, smallest, error);
+        if (other) other->least_bytes = smallest->least_bytes;
         status = CLEAT_ERR_FIT;
         goto done;
     }

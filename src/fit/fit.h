@@ -51,7 +51,7 @@ cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, c
 
 /* Both ways as far as gradient_checkpointing asks for them, and the better one in chosen->work (the caller destroys
  * it). `other` (may be NULL) is the way not taken, `why` [why_size] a sentence. CLEAT_ERR_FIT: neither fits; the text says short by how
- * much, because of what, and what would fit. */
+ * much, because of what, and what would fit; other->least_bytes is set. */
 cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *chosen, cleat_fitted *other, char *why,
                               size_t why_size, cleat_error *error);
 

@@ -23,7 +23,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
+    return cleat_elementwise_cost(node, node->in[1] ? 400 : 1); /* of each sample, or one table for all */
 }
 
 static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {

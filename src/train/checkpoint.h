@@ -24,9 +24,10 @@ typedef struct cleat_checkpoint_sum {
 
 /* Where training stands. */
 typedef struct cleat_train_state {
-    int64_t epoch;    /* epochs completed */
-    int64_t step;     /* optimizer steps done */
-    int64_t position; /* windows of the current epoch that are done, in its order */
+    int64_t epoch;      /* epochs completed */
+    int64_t step;       /* optimizer steps done */
+    int64_t position;   /* windows of the current epoch that are done, in its order */
+    int64_t max_length; /* longer sequences are cut to it for want of memory; 0: to what the profile says */
     uint64_t seed;
     bool has_best;
     double best_metric;

@@ -88,6 +88,7 @@ static void add_state(cleat_text *text, const cleat_train_state *state, const cl
     add_integer(text, "epoch", state->epoch);
     add_integer(text, "step", state->step);
     add_integer(text, "position", state->position);
+    add_integer(text, "max_length", state->max_length);
     cleat_text_add(text, "  \"seed\": \"%" PRIu64 "\",\n", state->seed);
     cleat_text_add(text, "  \"has_best\": %s,\n  \"best_metric\": ", state->has_best ? "true" : "false");
     add_real(text, state->best_metric);
@@ -185,8 +186,9 @@ static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpo
     state->has_best = cJSON_IsTrue(has_best);
     return get_integer(from, "format", &format) && format == FORMAT && cJSON_IsBool(has_best) &&
            get_integer(from, "epoch", &state->epoch) && get_integer(from, "step", &state->step) &&
-           get_integer(from, "position", &state->position) && get_u64(from, "seed", 10, &state->seed) &&
-           get_real(from, "best_metric", &state->best_metric) && get_integer(from, "best_step", &state->best_step) &&
+           get_integer(from, "position", &state->position) && get_integer(from, "max_length", &state->max_length) &&
+           get_u64(from, "seed", 10, &state->seed) && get_real(from, "best_metric", &state->best_metric) &&
+           get_integer(from, "best_step", &state->best_step) &&
            get_integer(from, "stale_evaluations", &state->stale_evaluations) &&
            get_integer(from, "averaged_epochs", &state->averaged_epochs) &&
            get_real(from, "time_used", &state->time_used) && get_real(from, "next_seconds", &state->next_seconds) &&

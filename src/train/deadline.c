@@ -189,8 +189,8 @@ cleat_status cleat_deadline_check_resumed(const cleat_trainer *trainer, cleat_er
     double used = cleat_trainer_time_used(trainer), budget = trainer->budget.seconds;
     if (budget <= 0 || trainer->resumed_time == 0 || used + trainer->state.next_seconds <= budget) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_TIME_UP,
-                      "%s: of the budget of %s %s are used, which leaves no time for a step; a larger --time-budget "
+                      "%s: %s of the budget of %s are used, and the rest holds no step; a larger --time-budget "
                       "(run.time_budget) goes on from step %lld of %s with --resume",
-                      cleat_status_text(CLEAT_ERR_TIME_UP), duration(budget, whole), duration(used, spent),
+                      cleat_status_text(CLEAT_ERR_TIME_UP), duration(used, spent), duration(budget, whole),
                       (long long)trainer->state.step, trainer->folder);
 }

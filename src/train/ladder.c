@@ -23,6 +23,7 @@ static bool shorten(cleat_trainer *trainer) {
     if (length < least) length = least;
     cleat_profile_shorten(trainer->profile, length, &trainer->shortened);
     trainer->profile = &trainer->shortened;
+    trainer->cut = true;
     cleat_log(CLEAT_LOG_WARNING, "out of memory: longer sequences are cut to %lld of %lld (data.min_length allows it)",
               (long long)length, (long long)most);
     return true;

@@ -90,6 +90,7 @@ cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *
     if (status == CLEAT_OK) status = cleat_metrics_log_sync(trainer->log, error);
     if (status == CLEAT_OK) {
         trainer->state.averaged_epochs = trainer->average.epochs;
+        trainer->state.max_length = trainer->profile == &trainer->shortened ? trainer->profile->data.max_length : 0;
         trainer->state.metrics_records = cleat_metrics_log_records(trainer->log);
         trainer->state.time_used = cleat_trainer_time_used(trainer) + cleat_budget_checkpoint_seconds(&trainer->budget);
         cleat_checkpoint_content content = {.state = &trainer->state,
@@ -113,7 +114,8 @@ static cleat_status check_same_run(const cleat_trainer *trainer, const cleat_che
                                    cleat_error *error) {
     char hash[33];
     cleat_profile_hash(&trainer->resolved, hash);
-    if (!*checkpoint->state.profile_hash || strcmp(hash, checkpoint->state.profile_hash) == 0) return CLEAT_OK;
+    if (trainer->cut || !*checkpoint->state.profile_hash || strcmp(hash, checkpoint->state.profile_hash) == 0)
+        return CLEAT_OK;
     char path[CLEAT_PATH + 32], differences[1024] = "";
     cleat_profile *then = NULL;
     snprintf(path, sizeof path, "%s/resolved.ini", trainer->folder);
@@ -129,22 +131,23 @@ static cleat_status check_same_run(const cleat_trainer *trainer, const cleat_che
 }
 
 cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
-    cleat_checkpoint *checkpoint = NULL;
+    const cleat_checkpoint *checkpoint = trainer->checkpoint;
     snapshot copy = {0};
-    cleat_status status = cleat_checkpoint_open_last(trainer->folder, &checkpoint, error);
-    if (status == CLEAT_OK) status = check_same_run(trainer, checkpoint, error);
+    cleat_status status = check_same_run(trainer, checkpoint, error);
     if (status == CLEAT_OK) status = snapshot_make(trainer, &copy, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->model, copy.tensors[0], copy.count, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->optim, copy.optim, copy.optim_count, error);
     if (status == CLEAT_OK) status = write_device(trainer, &copy, error);
     if (status == CLEAT_OK) {
         trainer->state = checkpoint->state;
+        cleat_profile_hash(&trainer->resolved, trainer->state.profile_hash);
         trainer->average.epochs = trainer->state.averaged_epochs;
         trainer->ring_read = trainer->state.step;
         cleat_log(CLEAT_LOG_INFO, "resumed from %s: epoch %lld, step %lld", checkpoint->folder,
                   (long long)trainer->state.epoch, (long long)trainer->state.step);
     }
     snapshot_free(&copy);
-    cleat_checkpoint_close(checkpoint);
+    cleat_checkpoint_close(trainer->checkpoint);
+    trainer->checkpoint = NULL;
     return status;
 }

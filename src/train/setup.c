@@ -15,17 +15,31 @@ static cleat_status choose_folder(cleat_trainer *trainer, cleat_error *error) {
     } else {
         if (trainer->resume)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--resume needs the run's folder: give --out or run.out");
-        char stamp[32];
+        char stamp[32], type[64];
         time_t now = time(NULL);
         struct tm local;
         strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
-        snprintf(trainer->folder, sizeof trainer->folder, "runs/%s-%s", cleat_model_name(trainer->model), stamp);
+        cleat_status status = cleat_profile_get(trainer->profile, "model.type", type, sizeof type, error);
+        if (status != CLEAT_OK) return status;
+        snprintf(trainer->folder, sizeof trainer->folder, "runs/%s-%s", type, stamp);
     }
     if (!trainer->resume && cleat_checkpoint_exists(trainer->folder))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%s holds a run already: --resume goes on with it, another --out starts a new one",
                           trainer->folder);
     return cleat_folder_make(trainer->folder, error);
+}
+
+/* A run whose sequences were cut goes on with them. */
+static cleat_status open_checkpoint(cleat_trainer *trainer, cleat_error *error) {
+    if (!trainer->resume || !cleat_checkpoint_exists(trainer->folder)) return CLEAT_OK;
+    cleat_status status = cleat_checkpoint_open_last(trainer->folder, &trainer->checkpoint, error);
+    if (status != CLEAT_OK) return status;
+    int64_t length = trainer->checkpoint->state.max_length;
+    if (length == 0 || length >= trainer->profile->data.max_length) return CLEAT_OK;
+    cleat_profile_shorten(trainer->profile, length, &trainer->shortened);
+    trainer->profile = &trainer->shortened;
+    return CLEAT_OK;
 }
 
 static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
@@ -144,8 +158,9 @@ static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
 }
 
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
-    cleat_status status = cleat_model_create(trainer->profile, &trainer->model, error);
-    if (status == CLEAT_OK) status = choose_folder(trainer, error);
+    cleat_status status = choose_folder(trainer, error);
+    if (status == CLEAT_OK) status = open_checkpoint(trainer, error);
+    if (status == CLEAT_OK) status = cleat_model_create(trainer->profile, &trainer->model, error);
     if (status == CLEAT_OK) status = open_data(trainer, error);
     if (status == CLEAT_OK) status = open_session(trainer, error);
     if (status == CLEAT_OK) resolve(trainer);
@@ -180,6 +195,8 @@ void cleat_trainer_close(cleat_trainer *trainer) {
     cleat_dataset_destroy(trainer->dataset);
     cleat_device_close(trainer->device);
     cleat_model_destroy(trainer->model);
+    cleat_checkpoint_close(trainer->checkpoint);
+    trainer->checkpoint = NULL;
     trainer->log = NULL;
     trainer->feed = NULL;
     trainer->session = NULL;

@@ -131,8 +131,9 @@ static cleat_status checkpoint_by_time(cleat_trainer *trainer, cleat_error *erro
 static cleat_status leave(cleat_trainer *trainer, cleat_status why, cleat_error *error) {
     cleat_status status = cleat_trainer_save_within_epoch(trainer, error);
     if (status != CLEAT_OK) return status;
-    return cleat_fail(error, why, "%s at step %lld; the checkpoint in %s goes on with --resume", cleat_status_text(why),
-                      (long long)trainer->state.step, trainer->folder);
+    return cleat_fail(error, why, "%s at step %lld; the checkpoint in %s goes on with --resume%s",
+                      cleat_status_text(why), (long long)trainer->state.step, trainer->folder,
+                      why == CLEAT_ERR_TIME_UP ? " and a larger --time-budget" : "");
 }
 
 static bool due(int64_t epoch, int64_t every, int64_t last) {

@@ -16,7 +16,8 @@ enum { CLEAT_UPDATE_STAGINGS = 8 };
 
 typedef struct cleat_trainer {
     const cleat_profile *profile;
-    cleat_profile shortened; /* `profile` points here once sequences had to be cut */
+    cleat_profile shortened; /* `profile` points here once sequences had to be cut, ... */
+    bool cut;                /* ... which this process decided */
     cleat_profile resolved;  /* what `auto` became */
     const cleat_train_options *options;
     cleat_train_report *report;
@@ -27,6 +28,7 @@ typedef struct cleat_trainer {
     void (*opened)(void *user, cleat_device *device); /* tests: a device has been opened; may be NULL */
     void *opened_user;
 
+    cleat_checkpoint *checkpoint; /* what is resumed, until it has been */
     cleat_device *device;
     cleat_model *model;
     cleat_dataset *dataset;
@@ -45,7 +47,7 @@ typedef struct cleat_trainer {
     int64_t ring_read; /* steps whose figures have been taken from the ring */
     cleat_metrics_log *log;
     cleat_progress progress;
-    bool in_window;   /* the device holds the state of training, and perhaps a part of a window */
+    bool in_window; /* the device holds the state of training, and perhaps a part of a window */
     double started; /* seconds: the call */
     double last_checkpoint;
     double resumed_time; /* time_used of earlier processes */
@@ -74,7 +76,7 @@ cleat_status cleat_trainer_save_within_epoch(cleat_trainer *trainer, cleat_error
 
 /* Writes the state of training as a checkpoint (save.c). */
 cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error);
-/* Brings the last checkpoint of the run's folder back. */
+/* Brings trainer->checkpoint back. */
 cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error);
 
 /* The time budget (deadline.c). Seconds that all processes of this run used. */

@@ -149,6 +149,8 @@ test_batches() {
     done
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card v100_32 --batch 48
     says out "train.effective_batch_size = 48"
+    exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --card t4 --batch 100000
+    says out "does not fit"
     exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --card t4 --batch 3400
     says out "does not fit"
     exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --card t4 --batch 3400 --json

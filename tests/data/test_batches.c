@@ -137,8 +137,8 @@ static cleat_batches *create_windows(int64_t most, const cleat_draw *draw) {
     return batches;
 }
 
-/* One window: its micro-batches follow each other, are of its bucket, as few and as even as can be; its figures are those of
- * its samples. Copies the samples. */
+/* One window: its micro-batches follow each other, are of its bucket, as few and as even as can be; its figures are
+ * those of its samples. Copies the samples. */
 static int64_t check_window(const cleat_batches *batches, size_t index, int64_t most, uint32_t *samples) {
     cleat_window window;
     assert_true(cleat_batches_window(batches, index, &window));

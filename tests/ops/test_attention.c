@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include "cleat/ops.h"
+#include "graph/figures.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -187,7 +188,31 @@ static void test_inputs_that_do_not_fit(void **state) {
     }
 }
 
+/* Two layers: the probabilities [B, H, L, L] of each are what fusing spares. */
+static void test_fused_bytes(void **state) {
+    (void)state;
+    const struct {
+        cleat_dtype dtype;
+        int64_t bytes;
+    } types[] = {{CLEAT_F32, 4}, {CLEAT_BF16, 2}};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; ++i) {
+        cleat_store *store;
+        cleat_graph *graph;
+        int64_t sum = 0, largest = 0;
+        assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+        assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+        cleat_attention(graph, cleat_input(graph, "a", types[i].dtype, 3, (int64_t[]){3, 50, 24}), NULL, 4);
+        cleat_attention(graph, cleat_input(graph, "b", types[i].dtype, 3, (int64_t[]){3, 20, 24}), NULL, 2);
+        cleat_graph_fused(graph, &sum, &largest);
+        assert_int_equal(largest, 3 * 4 * 50 * 50 * types[i].bytes);
+        assert_int_equal(sum, largest + 3 * 2 * 20 * 20 * types[i].bytes);
+        cleat_graph_destroy(graph);
+        cleat_store_destroy(store);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest extra[] = {cmocka_unit_test(test_inputs_that_do_not_fit)};
-    return op_main(tests, 2, extra, 1);
+    const struct CMUnitTest extra[] = {cmocka_unit_test(test_inputs_that_do_not_fit),
+                                       cmocka_unit_test(test_fused_bytes)};
+    return op_main(tests, 2, extra, 2);
 }

@@ -77,7 +77,7 @@ static const op_row rows[] = {
     {1, 1027, 19, 3, 1, 0, WEIGHT_CONSTANT}, /* the bias's gradient alone */
 };
 
-/* f32 alone: gradients of parameters accumulate in place, ... */
+/* f32 alone: gradients of parameters accumulate in place; many rows. */
 static const op_row param_rows[] = {
     {1, 33, 34, 35, 1, 1, WEIGHT_PARAM},
     {1, 1100, 9, 40, 1, 1, WEIGHT_PARAM},

@@ -1,5 +1,5 @@
-/* Accumulation: the micro-batches of a window add up to the window in one piece, dropout included, the short last window of a
- * bucket too; and so do whole runs of clipped steps. */
+/* Accumulation: the micro-batches of a window add up to the window in one piece, dropout included, the short last
+ * window of a bucket too; and so do whole runs of clipped steps. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,8 +153,8 @@ static cleat_window count_whole(const pass *p, const cleat_batch *batch) {
     return whole;
 }
 
-/* The windows of an epoch in micro-batches of at most `most` samples; WINDOW is the full batch the others are compared with.
- * The n-th has the dropout of step n + `later`. */
+/* The windows of an epoch in micro-batches of at most `most` samples; WINDOW is the full batch the others are compared
+ * with. The n-th has the dropout of step n + `later`. */
 static window_results run_windows(const tiny *t, int64_t most, bool by_items, int64_t later, const char *const *set) {
     pass p = pass_open(t, most, set);
     p.by_items = by_items;
@@ -322,8 +322,8 @@ static void train_in(const tiny *t, const char *run, const char *batch_size, con
         false, 0);
 }
 
-/* Two epochs of clipped steps: parameters as a share of what training changed. Every step adds rounding errors of some 1e-7
- * of itself, which the next ones carry on. */
+/* Two epochs of clipped steps: parameters as a share of what training changed. Every step adds rounding errors of some
+ * 1e-7 of itself, which the next ones carry on. */
 static void runs_agree_whatever_the_micro_batch(void **state) {
     static const char *const sizes[] = {"train.batch_size=1", "train.batch_size=2", "train.batch_size=3"};
     tiny t = more_molecules(*state);
@@ -362,8 +362,8 @@ static void runs_agree_whatever_the_micro_batch(void **state) {
     cleat_free(start);
 }
 
-/* The logged losses of an epoch that changes nothing, each weighed by its window's samples, are the loss of the training
- * samples as an evaluation measures it. */
+/* The logged losses of an epoch that changes nothing, each weighed by its window's samples, are the loss of the
+ * training samples as an evaluation measures it. */
 static void a_window_is_divided_by_its_own_samples(void **state) {
     tiny t = more_molecules(*state);
     const char *const set[] = {

@@ -189,11 +189,12 @@ static void hear(void *user, const cleat_batch_point *point) {
 
 static cleat_status search(story *script, cleat_batch_search *found, heard *h, cleat_error *error) {
     cleat_batch_search_options options = {.point = hear, .user = h};
+    double seconds = script->fate == HANGS ? 1 : 30;
     cleat_batch_searcher searcher = {.window = script->window,
                                      .attempt = attempt,
                                      .user = script,
-                                     .first_seconds = 0.5,
-                                     .least_seconds = 0.5,
+                                     .first_seconds = seconds,
+                                     .least_seconds = seconds,
                                      .options = &options};
     return cleat_batch_search_run(&searcher, found, error);
 }

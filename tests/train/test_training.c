@@ -195,24 +195,6 @@ static void log_is_complete_however_seldom_it_is_written(void **state) {
 
 /* --- accumulation --- */
 
-static float *parameters_of(const tiny *t, const char *run, size_t *count) {
-    char path[TINY_PATH];
-    cleat_safetensors *file = NULL;
-    float *values = NULL;
-    size_t capacity = 0;
-    *count = 0;
-    assert_int_equal(cleat_safetensors_open(tiny_last_file(t, run, "model.safetensors", path), &file, NULL), CLEAT_OK);
-    for (size_t i = 0; i < cleat_safetensors_count(file); ++i) {
-        const cleat_st_tensor *tensor = cleat_safetensors_at(file, i);
-        for (int64_t k = 0; k < cleat_st_elements(tensor); ++k) {
-            assert_int_equal(cleat_grow(&values, *count, &capacity, sizeof *values, NULL), CLEAT_OK);
-            values[(*count)++] = ((const float *)tensor->data)[k];
-        }
-    }
-    cleat_safetensors_close(file);
-    return values;
-}
-
 /* An epoch of `limit` samples is one step: as one batch of 8, and as micro-batches of 2 whose last window, or
  * last batch, is short. A large eps keeps AdamW from making steps of rounding noise. */
 static void micro_batches_add_up(void **state) {
@@ -231,15 +213,9 @@ static void micro_batches_add_up(void **state) {
         tiny_result b = tiny_train_to(CLEAT_OK, t, run[1], parts, false, 0);
         assert_int_equal(a.report.steps, 4);
         assert_int_equal(b.report.steps, 4);
-        size_t count, other;
-        float *x = parameters_of(t, run[0], &count), *y = parameters_of(t, run[1], &other);
-        assert_int_equal(count, other);
-        double worst = 0;
-        for (size_t k = 0; k < count; ++k) worst = fmax(worst, fabs((double)x[k] - y[k]));
+        double worst = tiny_distance(t, run[0], run[1]);
         print_message("%s: largest difference %.2g\n", limits[i], worst);
         assert_true(worst <= 1e-6);
-        cleat_free(x);
-        cleat_free(y);
     }
 }
 
@@ -266,7 +242,7 @@ static void not_a_number_stops_the_run(void **state) {
     assert_says(result.error.text, SET("step", "not finite", "learning_rate"));
     snprintf(text, sizeof text, "%s", result.error.text);
     size_t count;
-    float *values = parameters_of(t, "nan", &count);
+    float *values = tiny_parameters(t, "nan", &count);
     for (size_t i = 0; i < count; ++i) assert_true(isfinite(values[i]));
     cleat_free(values);
     do result = tiny_train(t, "nan", absurd, true, 1);
@@ -292,7 +268,7 @@ static void what_does_not_fit_is_said(void **state) {
     const tiny *t = *state;
     setenv("CLEAT_DEVICE_MEMORY_LIMIT", "60000", 1);
     tiny_result result = tiny_train_to(CLEAT_ERR_FIT, t, "fit", NULL, false, 0);
-    assert_says(result.error.text, SET("micro-batch of 2", "more than may be used", "gradients", "smaller model"));
+    assert_says(result.error.text, SET("micro-batch of 2", "short by", "gradients", "smaller model"));
     result = tiny_train_to(CLEAT_ERR_FIT, t, "fit", SET("train.batch_size=auto"), false, 0);
     assert_says(result.error.text, SET("micro-batch of 1", "smaller model"));
     unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
@@ -301,7 +277,13 @@ static void what_does_not_fit_is_said(void **state) {
 /* A smaller micro-batch where the whole does not fit, with as many samples a step. */
 static void batch_is_made_to_fit(void **state) {
     const tiny *t = *state;
-    const char *const set[] = {"train.batch_size=auto", "train.effective_batch_size=8", "run.max_memory_usage=1", NULL};
+    const char *const set[] = {"train.batch_size=auto",
+                               "train.effective_batch_size=8",
+                               "run.max_memory_usage=1",
+                               "data.buckets=32",
+                               "data.max_length=32",
+                               "data.limit=8",
+                               NULL};
     tiny_result whole = tiny_train_to(CLEAT_OK, t, "roomy", set, false, 0);
     char limit[32], path[TINY_PATH];
     snprintf(limit, sizeof limit, "%lld", (long long)whole.report.device_bytes - 1);
@@ -350,9 +332,9 @@ static float *evaluated(const cleat_profile *profile, const char *run, uint32_t 
     assert_int_equal(cleat_restore(profile, run, profile->data.path, CLEAT_FOR_EVALUATION, &restored, NULL), CLEAT_OK);
     cleat_session *session = restored.session;
     assert_int_equal(cleat_feed_open(session, restored.dataset, &feed, NULL), CLEAT_OK);
-    assert_int_equal(
-        cleat_batches_create(restored.dataset, &sample, 1, session->work->buckets, session->work->n_buckets, NULL, &batches, NULL),
-        CLEAT_OK);
+    assert_int_equal(cleat_batches_create(restored.dataset, &sample, 1, session->work->buckets,
+                                          session->work->n_buckets, NULL, &batches, NULL),
+                     CLEAT_OK);
     assert_int_equal(cleat_feed_start(feed, batches, 0, NULL, NULL), CLEAT_OK);
     assert_int_equal(cleat_feed_next(feed, &fed, NULL), CLEAT_OK);
     const cleat_work_graph *graph = &session->work->evaluate[fed.batch->bucket];

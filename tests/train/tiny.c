@@ -1,6 +1,7 @@
 /* A training run that takes a moment: see tiny.h. */
 #include "tiny.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -13,6 +14,7 @@
 #include "cleat/data.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "train/safetensors.h"
 
 static const char *device(void) {
     const char *selector = getenv("CLEAT_TEST_DEVICE");
@@ -134,6 +136,36 @@ const char *tiny_last_file(const tiny *t, const char *run, const char *file, cha
     snprintf(path, TINY_PATH, "%s/%s/%.64s/%s", t->folder, run, name, file);
     cleat_free(name);
     return path;
+}
+
+float *tiny_parameters(const tiny *t, const char *run, size_t *count) {
+    char path[TINY_PATH];
+    cleat_safetensors *file = NULL;
+    float *values = NULL;
+    size_t capacity = 0;
+    *count = 0;
+    assert_int_equal(cleat_safetensors_open(tiny_last_file(t, run, "model.safetensors", path), &file, NULL), CLEAT_OK);
+    for (size_t i = 0; i < cleat_safetensors_count(file); ++i) {
+        const cleat_st_tensor *tensor = cleat_safetensors_at(file, i);
+        for (int64_t k = 0; k < cleat_st_elements(tensor); ++k) {
+            assert_int_equal(cleat_grow(&values, *count, &capacity, sizeof *values, NULL), CLEAT_OK);
+            values[(*count)++] = ((const float *)tensor->data)[k];
+        }
+    }
+    cleat_safetensors_close(file);
+    return values;
+}
+
+double tiny_distance(const tiny *t, const char *a, const char *b) {
+    size_t count, other;
+    float *x = tiny_parameters(t, a, &count), *y = tiny_parameters(t, b, &other);
+    double worst = 0;
+    assert_int_equal(count, other);
+    for (size_t k = 0; k < count; ++k)
+        if (!(fabs((double)x[k] - y[k]) <= worst)) worst = fabs((double)x[k] - y[k]);
+    cleat_free(x);
+    cleat_free(y);
+    return worst;
 }
 
 static void assert_same_file(const char *a, const char *b) {

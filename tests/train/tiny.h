@@ -44,6 +44,11 @@ void tiny_assert_same_run(const tiny *t, const char *a, const char *b);
 /* FOLDER/run/CHECKPOINT/file of the last checkpoint. */
 const char *tiny_last_file(const tiny *t, const char *run, const char *file, char *path);
 
+/* All parameters of the run's last checkpoint [count] (free with cleat_free); the largest difference between those of two
+ * runs (NaN where one is not a number). */
+float *tiny_parameters(const tiny *t, const char *run, size_t *count);
+double tiny_distance(const tiny *t, const char *a, const char *b);
+
 /* A whole file, with a zero behind it (free with cleat_free); it must be there. */
 char *tiny_read(const char *path, size_t *size);
 void tiny_write(const char *path, const char *text, size_t size);
