@@ -10,7 +10,7 @@ enum { LENGTH_STEP = 8 };
  * than the training state, the last checkpoint of the folder has to do: the same steps are then computed again. */
 static void keep_steps(cleat_trainer *trainer) {
     cleat_error error = {0};
-    bool keep = trainer->log && trainer->in_window && trainer->state.step > 0;
+    bool keep = trainer->log && trainer->is_savable && trainer->state.step > 0;
     if (keep && cleat_trainer_save_within_epoch(trainer, &error) != CLEAT_OK)
         cleat_log(CLEAT_LOG_WARNING, "the steps since the last checkpoint must be computed again: %s", error.text);
 }

@@ -95,10 +95,13 @@ static cleat_status run_update(cleat_trainer *trainer, cleat_error *error) {
 static cleat_status step_window(cleat_trainer *trainer, const cleat_window *window, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < window->batches && status == CLEAT_OK; ++i) status = run_micro_batch(trainer, window, error);
-    if (status == CLEAT_OK) status = run_update(trainer, error);
+    if (status != CLEAT_OK) return status;
+    trainer->is_savable = false; /* the update may have changed the parameters, or not yet */
+    status = run_update(trainer, error);
     if (status != CLEAT_OK) return status;
     ++trainer->state.step;
     ++trainer->state.position;
+    trainer->is_savable = true;
     return CLEAT_OK;
 }
 
@@ -181,7 +184,7 @@ static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
         cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->work->buckets,
                              trainer->session->work->n_buckets, &draw, &batches, error);
     if (status == CLEAT_OK) status = start_at_position(trainer, batches, &draw, error);
-    trainer->in_window = status == CLEAT_OK;
+    trainer->is_savable = status == CLEAT_OK;
     while (status == CLEAT_OK && cleat_batches_window(batches, (size_t)trainer->state.position, &window)) {
         status = stop_in_time(trainer, batches, &window, error);
         if (status == CLEAT_OK) status = run_window(trainer, batches, &window, error);
@@ -193,7 +196,7 @@ static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
     cleat_feed_stop(trainer->feed);
     cleat_batches_destroy(batches);
     if (status != CLEAT_OK) return status;
-    trainer->in_window = false;
+    trainer->is_savable = false;
     trainer->state.position = 0;
     ++trainer->state.epoch;
     return cleat_average_add(&trainer->average, trainer->session, error);

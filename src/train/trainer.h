@@ -47,7 +47,7 @@ typedef struct cleat_trainer {
     int64_t ring_read; /* steps whose figures have been taken from the ring */
     cleat_metrics_log *log;
     cleat_progress progress;
-    bool in_window; /* the device holds the state of training, and perhaps a part of a window */
+    bool is_savable; /* the device's parameters and moments are those of `state`: they can be saved */
     double started; /* seconds: the call */
     double last_checkpoint;
     double resumed_time; /* time_used of earlier processes */

@@ -12,6 +12,7 @@
 
 #include "core/memory.h"
 #include "device/device.h"
+#include "exec/exec.h"
 #include "tiny.h"
 #include "train/trainer.h"
 
@@ -172,6 +173,48 @@ static void kernels_all_over_the_run(void **state) {
     assert_true(runs > 12 && went_on > 5 && within > 1);
 }
 
+/* Kernels of one window and its update, and of the update alone, in one piece. */
+static void count_kernels(const tiny *t, long *window, long *update) {
+    char out[TINY_PATH];
+    cleat_error error = {0};
+    cleat_train_report report;
+    cleat_profile *profile = tiny_profile(t, settings);
+    cleat_train_options options = {.out = tiny_path(t, "counted", out)};
+    cleat_trainer *trainer = cleat_alloc(1, sizeof *trainer);
+    *trainer = (cleat_trainer){.profile = profile, .options = &options, .report = &report};
+    if (cleat_trainer_open(trainer, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    const cleat_workload *work = trainer->session->work;
+    const cleat_bound *graphs = trainer->session->exec->graphs;
+    assert_true(cleat_workload_is_whole(work));
+    *update = (long)graphs[work->update.index].binder.count;
+    *window = (long)graphs[work->train[0].index].binder.count + *update;
+    cleat_trainer_close(trainer);
+    cleat_free(trainer);
+    cleat_profile_destroy(profile);
+}
+
+/* Within an update nobody knows whether the parameters have changed: what was computed since the last checkpoint is
+ * computed again, here from the beginning. */
+static void an_update_half_done_is_not_kept(void **state) {
+    const tiny *t = *state;
+    long window, update;
+    count_kernels(t, &window, &update);
+    assert_true(update >= 3);
+    for (long n = 2 * window - update + 1; n <= 2 * window + 1; ++n) {
+        fault f = {.launch = n};
+        words heard;
+        train_well(t, "run", settings, &f, &heard);
+        assert_int_equal(heard.steps_down, 1);
+        if (n <= 2 * window)
+            assert_non_null(strstr(heard.last, "from step 1 ")); /* that update had not counted yet */
+        else
+            assert_non_null(strstr(heard.last, "from step 2 "));
+        double distance = tiny_distance(t, "run", "whole");
+        if (!(distance <= CLOSE)) fail_msg("kernel %ld: %g from the whole run", n, distance);
+        remove_run(t, "run");
+    }
+}
+
 static void the_last_rung_is_an_error(void **state) {
     const tiny *t = *state;
     fault f = {.every_buffer = -1};
@@ -216,9 +259,7 @@ static void sequences_are_cut_where_that_is_allowed(void **state) {
     if (!strstr(length, "=24") && !strstr(length, "=16")) fail_msg("%s", length);
 
     char out[TINY_PATH];
-    const char *more[16];
-    for (n = 0; allowed[n]; ++n) more[n] = allowed[n];
-    cleat_profile *profile = tiny_profile(t, more);
+    cleat_profile *profile = tiny_profile(t, allowed);
     cleat_train_options options = {.out = tiny_path(t, "cut", out), .resume = true};
     status = cleat_train(profile, &options, &report, &error);
     cleat_profile_destroy(profile);
@@ -232,6 +273,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_buffer),
         cmocka_unit_test(kernels_all_over_the_run),
+        cmocka_unit_test(an_update_half_done_is_not_kept),
         cmocka_unit_test(the_last_rung_is_an_error),
         cmocka_unit_test(sequences_are_cut_where_that_is_allowed),
     };

@@ -219,6 +219,47 @@ static void micro_batches_add_up(void **state) {
     }
 }
 
+/* A run may go on with other micro-batches, as on another card: the same run up to rounding. */
+static void resume_with_other_micro_batches(void **state) {
+    const tiny *t = *state;
+    const char *common[] = {"train.effective_batch_size=4",
+                            "train.eps=1e-3",
+                            "data.buckets=32",
+                            "data.max_length=32",
+                            "model.dropout=0.2",
+                            "train.batch_size=4",
+                            NULL,
+                            NULL};
+    enum { BATCH = 5 };
+    tiny_train_to(CLEAT_OK, t, "one_card", common, false, 0);
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "cards", common, false, 1);
+    common[BATCH] = "train.batch_size=3";
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "cards", common, true, 1);
+    common[BATCH] = "train.batch_size=1";
+    common[BATCH + 1] = "train.gradient_checkpointing=true";
+    tiny_train_to(CLEAT_OK, t, "cards", common, true, 0);
+    double worst = tiny_distance(t, "one_card", "cards");
+    print_message("largest difference %.2g\n", worst);
+    assert_true(worst > 0 && worst <= 2e-6);
+}
+
+/* `auto` cuts a resumed run as it was cut before, though there is more memory: the same bits. */
+static void resume_keeps_its_cut(void **state) {
+    const tiny *t = *state;
+    const char *const set[] = {"train.batch_size=auto", "train.effective_batch_size=4", "run.max_memory_usage=1",
+                               "data.buckets=32",       "data.max_length=32",           NULL};
+    tiny_result whole = tiny_train_to(CLEAT_OK, t, "ample", set, false, 0);
+    char limit[32];
+    snprintf(limit, sizeof limit, "%lld", (long long)whole.report.device_bytes - 1);
+    setenv("CLEAT_DEVICE_MEMORY_LIMIT", limit, 1);
+    tiny_result small = tiny_train_to(CLEAT_OK, t, "scarce", set, false, 0);
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "scarce_then_ample", set, false, 1);
+    unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
+    assert_true(small.report.device_bytes < whole.report.device_bytes);
+    tiny_train_to(CLEAT_OK, t, "scarce_then_ample", set, true, 0);
+    tiny_assert_same_run(t, "scarce", "scarce_then_ample");
+}
+
 /* --- the ways in which a run ends --- */
 
 /* Far too large: the parameters grow until the gradient overflows, after a few steps. */
@@ -277,13 +318,10 @@ static void what_does_not_fit_is_said(void **state) {
 /* A smaller micro-batch where the whole does not fit, with as many samples a step. */
 static void batch_is_made_to_fit(void **state) {
     const tiny *t = *state;
-    const char *const set[] = {"train.batch_size=auto",
-                               "train.effective_batch_size=8",
-                               "run.max_memory_usage=1",
-                               "data.buckets=32",
-                               "data.max_length=32",
-                               "data.limit=8",
-                               NULL};
+    const char *const set[] = {"train.batch_size=auto",  "train.effective_batch_size=8",
+                               "run.max_memory_usage=1", "data.buckets=32",
+                               "data.max_length=32",     "data.limit=8",
+                               "train.warmup_steps=0",   NULL};
     tiny_result whole = tiny_train_to(CLEAT_OK, t, "roomy", set, false, 0);
     char limit[32], path[TINY_PATH];
     snprintf(limit, sizeof limit, "%lld", (long long)whole.report.device_bytes - 1);
@@ -453,6 +491,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(run_is_not_overwritten),
         cmocka_unit_test(log_is_complete_however_seldom_it_is_written),
         cmocka_unit_test(micro_batches_add_up),
+        cmocka_unit_test(resume_with_other_micro_batches),
+        cmocka_unit_test(resume_keeps_its_cut),
         cmocka_unit_test(not_a_number_stops_the_run),
         cmocka_unit_test(run_without_progress_ends_early),
         cmocka_unit_test(what_does_not_fit_is_said),
