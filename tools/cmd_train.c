@@ -31,22 +31,30 @@ static void print_json(const cleat_train_report *report) {
     cli_print_json_string(report->folder);
     printf(", \"epochs\": %lld, \"steps\": %lld, \"best_step\": %lld, \"seconds\": %.3f, "
            "\"seconds_first_step\": %.3f, "
-           "\"device_bytes\": %lld, \"stopped_early\": %s, \"last\": ",
+           "\"stopped_early\": %s, \"last\": ",
            (long long)report->epochs, (long long)report->steps, (long long)report->best_step, report->seconds,
-           report->seconds_first_step, (long long)report->device_bytes, report->stopped_early ? "true" : "false");
+           report->seconds_first_step, report->stopped_early ? "true" : "false");
     cli_print_json_figures(&report->last);
     printf(", \"best\": ");
     cli_print_json_figures(&report->best);
     printf(", \"step_seconds\": %.6g, \"epoch_seconds\": %.6g, \"run_seconds\": %.6g, \"runs_in_budget\": %lld, "
-           "\"epochs_planned\": %lld}\n",
+           "\"epochs_planned\": %lld, \"memory\": {\"planned\": %lld, \"allocated\": %lld, \"peak\": %lld, "
+           "\"categories\": {",
            report->step_seconds, report->epoch_seconds, report->run_seconds, (long long)report->runs_in_budget,
-           (long long)report->epochs_planned);
+           (long long)report->epochs_planned, (long long)report->memory.planned, (long long)report->memory.allocated,
+           (long long)report->memory.peak);
+    for (int c = 0; c < CLEAT_CATEGORIES; ++c) {
+        printf("%s", c ? ", " : "");
+        cli_print_json_string(cleat_category_name((cleat_category)c));
+        printf(": %lld", (long long)report->memory.category_bytes[c]);
+    }
+    printf("}}}\n");
 }
 
 static void print_report(const cleat_train_report *report) {
     printf("\n%lld epochs, %lld steps in %.1f s (first step after %.2f s), %.1f MiB on the device%s\n",
            (long long)report->epochs, (long long)report->steps, report->seconds, report->seconds_first_step,
-           (double)report->device_bytes / 1048576.0, report->stopped_early ? "; stopped early" : "");
+           (double)report->memory.allocated / 1048576.0, report->stopped_early ? "; stopped early" : "");
     const cleat_figures *figures = report->best.count ? &report->best : &report->last;
     if (figures->count) {
         printf("best evaluation (step %lld):\n", (long long)report->best_step);

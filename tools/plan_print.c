@@ -147,14 +147,15 @@ static void print_peak(const char *name, int64_t bytes, const char *node) {
 
 /* What tables that add up attention matrices by hand count, and this plan does not. */
 static void print_fused(const cleat_fit_report *report) {
-    char every[CLI_SHORT], one[CLI_SHORT], sum[CLI_SHORT], with_one[CLI_SHORT];
+    char every[CLI_SHORT], one[CLI_SHORT], all[CLI_SHORT], with_one[CLI_SHORT];
     if (report->fused_bytes <= 0) return;
     printf("  attention matrices are never stored: plain operations would keep %s for backward, %s of it for one "
            "layer\n",
            cli_bytes(report->fused_bytes, every), cli_bytes(report->fused_largest, one));
-    printf("  (tables made by hand differ by that: this plan with one layer's %s, with all layers' %s)\n",
+    printf("  (tables made by hand count one layer's matrix once: %s here; or every layer's, after softmax and after "
+           "dropout: %s)\n",
            cli_bytes(report->bytes + report->fused_largest, with_one),
-           cli_bytes(report->bytes + report->fused_bytes, sum));
+           cli_bytes(report->bytes + 2 * report->fused_bytes, all));
 }
 
 static void print_peaks(const cleat_fit_report *report) {
@@ -265,7 +266,7 @@ static void print_fused_share(const plan_result *plan) {
         const cleat_fit_way *way = plan_chosen_way(report);
         if (!report->fits || report->fused_bytes <= 0) continue;
         printf("  Attention matrices are never stored: plain operations would keep %s a sample for backward, %s of it "
-               "for one\n  layer; tables made by hand differ by that.\n",
+               "for one\n  layer; tables made by hand count one layer's, or all of them twice (softmax and dropout).\n",
                cli_bytes(report->fused_bytes / way->batch, every), cli_bytes(report->fused_largest / way->batch, one));
         return;
     }

@@ -27,44 +27,44 @@ typedef struct cleat_fit_bucket {
 /* One way of running the profile. */
 typedef struct cleat_fit_way {
     bool fits;
-    int64_t batch;         /* B of the longest bucket */
-    int64_t micro_batches; /* of its window */
-    int64_t bytes;         /* planned, all of them; where it does not fit: of one sample */
-    double step_seconds;   /* estimate: an optimizer step of the longest bucket */
+    int64_t batch;             /* B of the longest bucket */
+    int64_t micro_batches;     /* of its window */
+    int64_t bytes;             /* planned, all of them; where it does not fit: of one sample */
+    double step_seconds;       /* estimate: an optimizer step of the longest bucket */
     double samples_per_second; /* estimate over all buckets */
 } cleat_fit_way;
 
 typedef struct cleat_fit_report {
     cleat_device_facts facts;
     cleat_rates rates;
-    int64_t limit;       /* bytes that may be used: max_memory_usage of what is free */
+    int64_t limit; /* bytes that may be used: max_memory_usage of what is free */
     bool fits;
-    char reason[768];    /* not fitting: short by how much, because of what, what would fit. Fitting: why these
+    char reason[768]; /* not fitting: short by how much, because of what, what would fit. Fitting: why these
                             micro-batches, why recomputed or not */
-    bool recompute;      /* gradient checkpointing is on */
+    bool recompute;   /* gradient checkpointing is on */
     cleat_fit_way stored, recomputed; /* both ways, so that they can be compared */
-    bool data_known;     /* buckets come from the data; else one of data.max_length */
+    bool data_known;                  /* buckets come from the data; else one of data.max_length */
     size_t n_buckets;
     cleat_fit_bucket buckets[CLEAT_BUCKETS];
     int64_t effective_batch;
-    int64_t parameters;  /* elements */
-    int64_t bytes;       /* planned = allocated */
+    int64_t parameters; /* elements */
+    int64_t bytes;      /* planned = allocated */
     int64_t category_bytes[CLEAT_CATEGORIES];
-    int64_t fixed_bytes;      /* of a batch of none, and ... */
-    int64_t bytes_per_sample; /* ... what each sample of the longest bucket adds */
+    int64_t fixed_bytes;              /* of a batch of none, and ... */
+    int64_t bytes_per_sample;         /* ... what each sample of the longest bucket adds */
     int64_t arena_bytes, lower_bound; /* arena_bytes / lower_bound is the quality of the layout */
     int64_t largest_slab;
     size_t slabs;
     /* The longest bucket's training graph: */
-    int64_t forward_peak;           /* most bytes of activations and workspace alive in forward */
-    int64_t training_peak;          /* and in forward + backward */
+    int64_t forward_peak;  /* most bytes of activations and workspace alive in forward */
+    int64_t training_peak; /* and in forward + backward */
     char forward_peak_node[CLEAT_NAME], training_peak_node[CLEAT_NAME];
     int64_t peak_parts[CLEAT_PEAK_PARTS]; /* of training_peak: stored activations, recomputed activations,
                                              gradients, workspace */
-    int64_t fused_bytes; /* what kernels keep to themselves: intermediate results that plain operations would store
+    int64_t fused_bytes;     /* what kernels keep to themselves: intermediate results that plain operations would store
                             for backward (attention matrices), per micro-batch, all layers; not in the plan */
-    int64_t fused_largest; /* the largest of those: of one layer */
-    int64_t steps_per_epoch;        /* 0 where the data are not known */
+    int64_t fused_largest;   /* the largest of those: of one layer */
+    int64_t steps_per_epoch; /* 0 where the data are not known */
     double epoch_seconds, run_seconds; /* estimates, evaluation included; 0 where the data are not known */
 } cleat_fit_report;
 

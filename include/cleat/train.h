@@ -3,6 +3,7 @@
 #define CLEAT_TRAIN_H
 
 #include "cleat/device.h"
+#include "cleat/graph.h"
 #include "cleat/profile.h"
 
 #ifdef __cplusplus
@@ -36,6 +37,14 @@ typedef struct cleat_train_options {
     int width;     /* columns of the terminal */
 } cleat_train_options;
 
+/* Device memory, bytes. */
+typedef struct cleat_memory_figures {
+    int64_t planned;   /* before anything was allocated */
+    int64_t allocated; /* at the end; it equals `planned` */
+    int64_t peak;      /* most there ever was in this process: more where a first try was too large */
+    int64_t category_bytes[CLEAT_CATEGORIES];
+} cleat_memory_figures;
+
 typedef struct cleat_train_report {
     char folder[CLEAT_PATH]; /* of the run */
     int64_t epochs, steps;   /* done, of the whole run */
@@ -43,8 +52,8 @@ typedef struct cleat_train_report {
     double best_metric;
     double seconds;            /* of this process, from the call on */
     double seconds_first_step; /* from the call until the first optimizer step was done on the device */
-    int64_t device_bytes;      /* allocated = planned */
-    cleat_figures last, best;  /* the last evaluation, and the best one of this process */
+    cleat_memory_figures memory;
+    cleat_figures last, best; /* the last evaluation, and the best one of this process */
     bool stopped_early;
     /* From measured steps; 0 where there were too few. */
     double step_seconds;    /* mean of an epoch's steps */

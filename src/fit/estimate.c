@@ -77,7 +77,8 @@ static cleat_status estimate_node(const cleat_layout *layout, size_t index, cons
     }
     if (e.launches > 0) {
         e.cost = cost_of(node);
-        e.seconds = fmax(e.cost.flops / (rates->flops * e.busy), e.cost.bytes / (rates->bytes * e.reached)) +
+        double compute = e.cost.flops / (rates->flops * e.busy), memory = e.cost.bytes / (rates->bytes * e.reached);
+        e.seconds = (binder->facts->work_group == 1 ? compute + memory : fmax(compute, memory)) +
                     (double)e.launches * rates->launch_seconds;
     }
     *estimate = e;

@@ -5,7 +5,8 @@
  *     max(flops / (rates.flops * busy), bytes / (rates.bytes * reached)) + launches * rates.launch_seconds
  *
  * the roofline model (Williams, Waterman and Patterson 2009) with what it leaves out: devices that are not full, and the
- * cost of a launch. For G work-groups on U compute units:
+ * cost of a launch. A unit that runs one work-item at a time (facts.work_group 1) has no other to compute for while one
+ * waits for memory: there both times add up instead. For G work-groups on U compute units:
  *   busy     A unit reaches its rate of arithmetic with facts.work_group work-items, of one group or of several smaller
  *            ones: S = U * max(1, work_group / items of a group) groups run at once, and G of them take ceil(G / S)
  *            rounds, full or not. busy = G / (ceil(G / S) * S).

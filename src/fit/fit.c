@@ -67,12 +67,13 @@ static cleat_status try_buckets(const cleat_fit_request *request, int recompute,
     if (bytes) *bytes = needed;
     if (request->limit > 0 && needed > request->limit) {
         char need[CLEAT_BYTES_TEXT], over[CLEAT_BYTES_TEXT], may[CLEAT_BYTES_TEXT];
-        status = cleat_fail(error, CLEAT_ERR_FIT,
-                            "a micro-batch of %lld at length %lld needs %s: short by %s, as %s may be used; the peak is at "
-                            "'%s'",
-                            (long long)buckets[n - 1].batch, (long long)buckets[n - 1].length,
-                            cleat_bytes_text(needed, need), cleat_bytes_text(needed - request->limit, over),
-                            cleat_bytes_text(request->limit, may), cleat_plan_peak_node(made->plan));
+        status =
+            cleat_fail(error, CLEAT_ERR_FIT,
+                       "a micro-batch of %lld at length %lld needs %s: short by %s, as %s may be used; the peak is at "
+                       "'%s'",
+                       (long long)buckets[n - 1].batch, (long long)buckets[n - 1].length,
+                       cleat_bytes_text(needed, need), cleat_bytes_text(needed - request->limit, over),
+                       cleat_bytes_text(request->limit, may), cleat_plan_peak_node(made->plan));
         cleat_workload_destroy(made);
         return status;
     }

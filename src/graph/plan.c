@@ -49,11 +49,12 @@ static cleat_status check_arguments(cleat_graph *const *graphs, size_t count, co
 
 /* `what`: a sentence's subject, the graph included where there is one. */
 static cleat_status fail_fit(const cleat_plan *plan, const char *what, int64_t bytes, cleat_error *error) {
-    return cleat_fail(error, CLEAT_ERR_FIT,
-                      "%s needs %lld bytes in one buffer: short by %lld, as the largest buffer of device '%s' has %lld. "
-                      "Reduce the batch size, the length or the model",
-                      what, (long long)bytes, (long long)(bytes - plan->facts.max_allocation), plan->facts.name,
-                      (long long)plan->facts.max_allocation);
+    return cleat_fail(
+        error, CLEAT_ERR_FIT,
+        "%s needs %lld bytes in one buffer: short by %lld, as the largest buffer of device '%s' has %lld. "
+        "Reduce the batch size, the length or the model",
+        what, (long long)bytes, (long long)(bytes - plan->facts.max_allocation), plan->facts.name,
+        (long long)plan->facts.max_allocation);
 }
 
 static cleat_status add_slab(planner *p, int64_t bytes, cleat_category category, int32_t *slab, cleat_error *error) {

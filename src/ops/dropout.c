@@ -26,7 +26,7 @@ static int64_t counters_per_sample(const cleat_tensor *x) {
 }
 
 static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 140);
+    return cleat_elementwise_cost(node, 100);
 }
 
 /* in = {x or dy, rng, addend (backward)}, out = {y or dx} */

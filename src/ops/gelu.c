@@ -10,11 +10,11 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 75);
+    return cleat_elementwise_cost(node, 40);
 }
 
 static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 125);
+    return cleat_elementwise_cost(node, 70);
 }
 
 static cleat_status bind_forward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
@@ -47,8 +47,11 @@ static cleat_status bind_backward(const cleat_node *node, const cleat_device_fac
 static const cleat_variant forward_variants[] = {{.name = "elements", .bind = bind_forward}, {0}};
 static const cleat_variant backward_variants[] = {{.name = "elements", .bind = bind_backward}, {0}};
 
-static const cleat_op gelu_grad = {
-    .name = "gelu_grad", .infer = cleat_infer_same_as_dout, .cost = cost_grad, .variants = backward_variants, .share = 7};
+static const cleat_op gelu_grad = {.name = "gelu_grad",
+                                   .infer = cleat_infer_same_as_dout,
+                                   .cost = cost_grad,
+                                   .variants = backward_variants,
+                                   .share = 7};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_wants_grad(node->in[0])) return;

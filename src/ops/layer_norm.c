@@ -23,7 +23,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 8);
+    return cleat_elementwise_cost(node, 30);
 }
 
 static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
@@ -89,7 +89,7 @@ static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts
 static cleat_cost grad_cost(const cleat_node *node) {
     double bytes = (double)cleat_tensor_bytes(node->in[0]);
     int tensors = 2 + (node->out[0] != NULL) + (cleat_addend(node, OWN, 0) != NULL);
-    return (cleat_cost){.flops = 12.0 * (double)cleat_tensor_elements(node->in[0]), .bytes = bytes * tensors};
+    return (cleat_cost){.flops = 30.0 * (double)cleat_tensor_elements(node->in[0]), .bytes = bytes * tensors};
 }
 
 /* Output i (1: dgamma, 2: dbeta) from the partial sums. */

@@ -86,8 +86,8 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
     if (n_metrics > MOST_METRICS || n_terms + 1 > CLEAT_FIGURES)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a model with too many metrics or loss terms");
     cleat_batches *batches = NULL;
-    cleat_status status =
-        cleat_batches_create(dataset, samples, count, session->work->buckets, session->work->n_buckets, NULL, &batches, error);
+    cleat_status status = cleat_batches_create(dataset, samples, count, session->work->buckets,
+                                               session->work->n_buckets, NULL, &batches, error);
     if (status == CLEAT_OK) status = take_terms(session, NULL, error);
     if (status == CLEAT_OK) status = run_pass(session, feed, batches, &all, error);
     if (status == CLEAT_OK) status = take_terms(session, terms, error);

@@ -49,7 +49,8 @@ static cleat_status find_offsets(cleat_feed *feed, cleat_error *error) {
         for (size_t f = 0; f < cleat_dataset_fields(feed->dataset); ++f) {
             const char *name = cleat_dataset_field(feed->dataset, f)->name;
             feed->offsets[b][f] = offset_in(session, &session->work->evaluate[b], name);
-            if (session->work->train[b].graph && offset_in(session, &session->work->train[b], name) != feed->offsets[b][f])
+            if (session->work->train[b].graph &&
+                offset_in(session, &session->work->train[b], name) != feed->offsets[b][f])
                 return cleat_fail(error, CLEAT_ERR_SHAPE, "input '%s' lies elsewhere in training than in evaluation",
                                   name);
         }
@@ -143,8 +144,7 @@ cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *erro
     return CLEAT_OK;
 }
 
-cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed,
-                            cleat_error *error) {
+cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed, cleat_error *error) {
     cleat_exec *exec = feed->session->exec;
     cleat_status status = cleat_exec_upload(exec, graph->index, feed->stagings[fed->slot], error);
     return status == CLEAT_OK ? cleat_exec_run(exec, graph->index, error) : status;

@@ -32,8 +32,7 @@ cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, si
 void cleat_feed_stop(cleat_feed *feed);
 cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *error);
 /* Uploads the batch and enqueues the graph; neither is waited for. */
-cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed,
-                            cleat_error *error);
+cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed, cleat_error *error);
 void cleat_feed_release(cleat_feed *feed, const cleat_fed *fed);
 /* Seconds the consumer stood waiting for the loader so far. */
 double cleat_feed_wait_seconds(const cleat_feed *feed);

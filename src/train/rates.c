@@ -48,18 +48,21 @@ static void build_stream(cleat_graph *graph, int64_t elements, const cleat_devic
     cleat_keep(graph, cleat_add(graph, x, y));
 }
 
-/* `count` additions one after the other, each of one work-group a compute unit. */
+/* `count` pairs of a product and an addition, too small to take any time. */
 static void build_launches(cleat_graph *graph, int64_t count, const cleat_device_facts *facts) {
-    int64_t units = facts->compute_units > 0 ? facts->compute_units : 1;
-    int64_t elements = units * facts->work_group * facts->lanes;
-    cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 1, &elements), *sum = x;
-    for (int64_t i = 0; i < count; ++i) sum = cleat_add(graph, sum, x);
-    cleat_keep(graph, sum);
+    enum { ROWS = 32, WIDTH = 128 };
+    const int64_t x_shape[] = {ROWS, WIDTH}, w_shape[] = {WIDTH, WIDTH}, b_shape[] = {WIDTH};
+    (void)facts;
+    cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 2, x_shape), *y = x;
+    cleat_tensor *w = cleat_param(graph, "w", 2, w_shape, (cleat_init){CLEAT_INIT_UNIFORM, 0.05f});
+    cleat_tensor *b = cleat_param(graph, "b", 1, b_shape, (cleat_init){CLEAT_INIT_ZERO, 0});
+    for (int64_t i = 0; i < count; ++i) y = cleat_add(graph, cleat_linear(graph, x, w, b, NULL), y);
+    cleat_keep(graph, y);
 }
 
 static const subject products = {"linear layer", 2048, 64, build_products};
 static const subject stream = {"addition", 64 * 1048576 / 12, 1024, build_stream};
-static const subject launches = {"launches", 256, 16, build_launches};
+static const subject launches = {"launches", 64, 4, build_launches};
 
 /* --- a graph on the device ------------------------------------------------------------------------------------ */
 
@@ -171,40 +174,65 @@ static cleat_status time_runs(trial *t, double *seconds, cleat_error *error) {
 
 /* --- from times to rates -------------------------------------------------------------------------------------- */
 
-/* What an estimate divides by a rate: with a rate of 1 all else is free. */
-static const cleat_rates only_flops = {.flops = 1, .bytes = INFINITY}, only_bytes = {.flops = INFINITY, .bytes = 1},
-                         only_launches = {.flops = INFINITY, .bytes = INFINITY, .launch_seconds = 1};
-
-/* Measures `what`: seconds of one run, its launches, and its `work`. */
-static cleat_status measure(cleat_device *device, const subject *what, const cleat_rates *work_of, double *seconds,
-                            double *launched, double *work, cleat_error *error) {
-    trial t = {0};
-    cleat_status status = trial_create(device, what, &t, error);
-    if (status == CLEAT_OK) status = time_runs(&t, seconds, error);
-    if (status == CLEAT_OK) status = cleat_estimate_graph(t.plan, 0, work_of, work, error);
-    if (status == CLEAT_OK) status = cleat_estimate_graph(t.plan, 0, &only_launches, launched, error);
-    trial_destroy(&t);
+/* Times one run, and frees the device; the plan stays. */
+static cleat_status time_subject(cleat_device *device, const subject *what, trial *t, double *seconds,
+                                 cleat_error *error) {
+    cleat_status status = trial_create(device, what, t, error);
+    if (status == CLEAT_OK) status = time_runs(t, seconds, error);
+    cleat_exec_destroy(t->exec);
+    t->exec = NULL;
     return status;
 }
 
-/* Work a second, without the time of the launches: at most half of all, where the memory allows only small arrays. */
-static cleat_status measure_rate(cleat_device *device, const subject *what, const cleat_rates *work_of,
-                                 double launch_seconds, double *rate, cleat_error *error) {
-    double seconds = 0, launched = 0, work = 0;
-    cleat_status status = measure(device, what, work_of, &seconds, &launched, &work, error);
-    if (status == CLEAT_OK) *rate = work / fmax(seconds - launched * launch_seconds, seconds / 2);
+/* What is estimated already takes half of the time at most, however small the memory made the arrays. */
+static double at_least_twice(double seconds, double known) {
+    return fmax(seconds, 2 * known);
+}
+
+/* Finds the `rate` (one of *rates) with which the estimate is `seconds`. */
+static cleat_status solve_rate(const trial *t, double seconds, cleat_rates *rates, double *rate, cleat_error *error) {
+    enum { HALVINGS = 80 };
+    double low = 1, high = 1e20, known = 0, estimate = 0;
+    *rate = INFINITY;
+    cleat_status status = cleat_estimate_graph(t->plan, 0, rates, &known, error);
+    for (int i = 0; i < HALVINGS && status == CLEAT_OK; ++i) {
+        *rate = sqrt(low * high);
+        status = cleat_estimate_graph(t->plan, 0, rates, &estimate, error);
+        if (estimate > at_least_twice(seconds, known))
+            low = *rate;
+        else
+            high = *rate;
+    }
     return status;
 }
 
+/* The same for the time of a launch. */
+static cleat_status solve_launch(const trial *t, double seconds, cleat_rates *rates, cleat_error *error) {
+    const cleat_rates only_launches = {.flops = INFINITY, .bytes = INFINITY, .launch_seconds = 1};
+    double known = 0, count = 1;
+    rates->launch_seconds = 0;
+    cleat_status status = cleat_estimate_graph(t->plan, 0, rates, &known, error);
+    if (status == CLEAT_OK) status = cleat_estimate_graph(t->plan, 0, &only_launches, &count, error);
+    rates->launch_seconds = (at_least_twice(seconds, known) - known) / count;
+    return status;
+}
+
+/* Each rate is found with what is known of the others, which each subject needs little of: a few rounds do. */
 static cleat_status measure_all(cleat_device *device, cleat_rates *rates, cleat_error *error) {
-    cleat_rates made = {.source = "measured"};
-    double seconds = 0, launched = 1, work = 0;
-    cleat_status status = measure(device, &launches, &only_launches, &seconds, &launched, &work, error);
-    if (status == CLEAT_OK) made.launch_seconds = seconds / launched;
-    if (status == CLEAT_OK)
-        status = measure_rate(device, &stream, &only_bytes, made.launch_seconds, &made.bytes, error);
-    if (status == CLEAT_OK)
-        status = measure_rate(device, &products, &only_flops, made.launch_seconds, &made.flops, error);
+    enum { LAUNCHES, STREAM, PRODUCTS, SUBJECTS, ROUNDS = 4 };
+    static const subject *const subjects[SUBJECTS] = {&launches, &stream, &products};
+    cleat_rates made = {.flops = INFINITY, .bytes = INFINITY, .source = "measured"};
+    trial trials[SUBJECTS] = {0};
+    double seconds[SUBJECTS] = {0};
+    cleat_status status = CLEAT_OK;
+    for (int i = 0; i < SUBJECTS && status == CLEAT_OK; ++i)
+        status = time_subject(device, subjects[i], &trials[i], &seconds[i], error);
+    for (int i = 0; i < ROUNDS && status == CLEAT_OK; ++i) {
+        status = solve_launch(&trials[LAUNCHES], seconds[LAUNCHES], &made, error);
+        if (status == CLEAT_OK) status = solve_rate(&trials[STREAM], seconds[STREAM], &made, &made.bytes, error);
+        if (status == CLEAT_OK) status = solve_rate(&trials[PRODUCTS], seconds[PRODUCTS], &made, &made.flops, error);
+    }
+    for (int i = 0; i < SUBJECTS; ++i) trial_destroy(&trials[i]);
     if (status == CLEAT_OK) *rates = made;
     return status;
 }

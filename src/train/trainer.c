@@ -293,7 +293,13 @@ static void fill_report(cleat_trainer *trainer) {
     report->best_metric = trainer->state.has_best ? trainer->state.best_metric : NAN;
     report->seconds = cleat_seconds() - trainer->started;
     if (trainer->session) cleat_deadline_report(trainer, report);
-    report->device_bytes = trainer->device ? cleat_device_peak(trainer->device) : 0;
+    if (!trainer->session) return;
+    const cleat_plan *plan = trainer->session->work->plan;
+    report->memory = (cleat_memory_figures){.planned = cleat_plan_bytes(plan),
+                                            .allocated = cleat_device_allocated(trainer->device),
+                                            .peak = cleat_device_peak(trainer->device)};
+    for (int c = 0; c < CLEAT_CATEGORIES; ++c)
+        report->memory.category_bytes[c] = cleat_plan_category_bytes(plan, (cleat_category)c);
 }
 
 static cleat_status open_and_run(cleat_trainer *trainer, cleat_error *error) {

@@ -48,7 +48,7 @@ typedef struct cleat_trainer {
     cleat_metrics_log *log;
     cleat_progress progress;
     bool is_savable; /* the device's parameters and moments are those of `state`: they can be saved */
-    double started; /* seconds: the call */
+    double started;  /* seconds: the call */
     double last_checkpoint;
     double resumed_time; /* time_used of earlier processes */
     bool resumed_once;   /* it is known: the trainer has been opened once */

@@ -238,7 +238,7 @@ static void sequences_are_cut_where_that_is_allowed(void **state) {
     for (int i = 0; settings[i]; ++i) allowed[n++] = settings[i];
     allowed[n] = NULL;
     assert_int_equal(train(t, "long", allowed, &none, &heard, &report, &error), CLEAT_OK);
-    int64_t least = report.device_bytes;
+    int64_t least = report.memory.allocated;
     char limit[32];
     for (int64_t bytes = least;; bytes -= least / 12) { /* down to where nothing fits without cutting */
         assert_true(bytes > 0);

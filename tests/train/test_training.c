@@ -43,7 +43,8 @@ static void same_seed_gives_the_same_bits(void **state) {
     tiny_result result = tiny_train_to(CLEAT_OK, t, "again", NULL, false, 0);
     assert_int_equal(result.report.epochs, 2);
     assert_true(result.report.steps > 4);
-    assert_true(result.report.device_bytes > 0);
+    assert_true(result.report.memory.allocated > 0);
+    assert_int_equal(result.report.memory.allocated, result.report.memory.planned);
     tiny_assert_same_run(t, base(t), "again");
 }
 
@@ -250,12 +251,12 @@ static void resume_keeps_its_cut(void **state) {
                                "data.buckets=32",       "data.max_length=32",           NULL};
     tiny_result whole = tiny_train_to(CLEAT_OK, t, "ample", set, false, 0);
     char limit[32];
-    snprintf(limit, sizeof limit, "%lld", (long long)whole.report.device_bytes - 1);
+    snprintf(limit, sizeof limit, "%lld", (long long)whole.report.memory.allocated - 1);
     setenv("CLEAT_DEVICE_MEMORY_LIMIT", limit, 1);
     tiny_result small = tiny_train_to(CLEAT_OK, t, "scarce", set, false, 0);
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "scarce_then_ample", set, false, 1);
     unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
-    assert_true(small.report.device_bytes < whole.report.device_bytes);
+    assert_true(small.report.memory.allocated < whole.report.memory.allocated);
     tiny_train_to(CLEAT_OK, t, "scarce_then_ample", set, true, 0);
     tiny_assert_same_run(t, "scarce", "scarce_then_ample");
 }
@@ -324,11 +325,11 @@ static void batch_is_made_to_fit(void **state) {
                                "train.warmup_steps=0",   NULL};
     tiny_result whole = tiny_train_to(CLEAT_OK, t, "roomy", set, false, 0);
     char limit[32], path[TINY_PATH];
-    snprintf(limit, sizeof limit, "%lld", (long long)whole.report.device_bytes - 1);
+    snprintf(limit, sizeof limit, "%lld", (long long)whole.report.memory.allocated - 1);
     setenv("CLEAT_DEVICE_MEMORY_LIMIT", limit, 1);
     tiny_result small = tiny_train_to(CLEAT_OK, t, "tight", set, false, 0);
     unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
-    assert_true(small.report.device_bytes < whole.report.device_bytes);
+    assert_true(small.report.memory.allocated < whole.report.memory.allocated);
     size_t size;
     char *resolved = tiny_read(tiny_path(t, "tight/resolved.ini", path), &size);
     assert_says(resolved, SET("batch_size = 4", "gradient_accumulation_steps = 2", "effective_batch_size = 8"));
