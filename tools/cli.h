@@ -34,7 +34,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_devices, cli_train, cli_eval, cli_predict, cli_verify, cli_data, cli_bench, cli_plan,
-    cli_find_batch;
+    cli_find_batch, cli_tune;
 
 /* Parses argv[0 .. argc): options (ended by a NULL name) into their targets, the rest into `words`. Returns
  * false when the command is to end at once with *exit_code: help was asked for (and printed), or the line is

@@ -1,40 +1,324 @@
-/* cleat bench: training steps of fixed workloads, one JSON line each. */
+/* cleat bench: workloads timed, alternated with another command, or on several devices. */
 #include "cli.h"
 
-#include <stdio.h>
+#include <cleat/profile.h>
 
-static void print_result(const cleat_bench_result *r) {
-    printf("{\"workload\": \"%s\", \"device\": ", r->workload);
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_WORKLOADS = 256, MOST_DEVICES = 16, DEVICE_TEXT = 512 };
+
+typedef struct bench_command {
+    const char *device, *devices, *compare;
+    double seconds, steps, rounds;
+    bool json, list;
+    cli_list assignments, words;
+} bench_command;
+
+/* A workload to run: one that the library knows, or a profile. */
+typedef struct subject {
+    char name[CLEAT_PATH];
+    cleat_profile *profile;
+} subject;
+
+typedef struct subjects {
+    subject items[MOST_WORKLOADS];
+    size_t count;
+} subjects;
+
+/* --- which ---------------------------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+static bool is_pattern(const char *word) {
+    return strpbrk(word, "*?[") || strcmp(word, "micro") == 0 || strcmp(word, "models") == 0;
+}
+
+static bool matches(const char *word, const cleat_bench_info *info) {
+    if (strcmp(word, "micro") == 0) return info->kind == CLEAT_BENCH_MICRO;
+    if (strcmp(word, "models") == 0) return info->kind == CLEAT_BENCH_MODEL;
+    return fnmatch(word, info->name, 0) == 0;
+}
+
+static void add(subjects *all, const char *name) {
+    if (all->count < MOST_WORKLOADS) snprintf(all->items[all->count++].name, CLEAT_PATH, "%s", name);
+}
+
+/* Adds what `word` stands for: profiles by their ending, groups, patterns; any other name is the library's to judge. */
+static cleat_status select_subjects(const bench_command *bench, const char *word, subjects *all, cleat_error *error) {
+    size_t before = all->count;
+    if (!is_pattern(word)) {
+        add(all, word);
+        if (!ends_with(word, ".ini") || all->count == before) return CLEAT_OK;
+        return cli_profile(word, &bench->assignments, NULL, &all->items[before].profile, error);
+    }
+    cleat_bench_info info;
+    for (size_t i = 0; cleat_bench_workload(i, &info); ++i)
+        if (matches(word, &info)) add(all, info.name);
+    if (all->count > before) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no workload matches '%s'; `cleat bench --list` lists them", word);
+}
+
+static void list_workloads(bool json) {
+    cleat_bench_info info;
+    for (size_t i = 0; cleat_bench_workload(i, &info); ++i) {
+        const char *kind = info.kind == CLEAT_BENCH_MICRO ? "micro" : "model";
+        if (json) {
+            printf("{\"workload\": \"%s\", \"kind\": \"%s\", \"peer\": \"%s\", \"what\": ", info.name, kind, info.peer);
+            cli_print_json_string(info.what);
+            printf("}\n");
+        } else {
+            printf("%-28s %-6s %-15s %s\n", info.name, kind, info.peer, info.what);
+        }
+    }
+}
+
+/* --- results -------------------------------------------------------------------------------------------------- */
+
+static const char *bound_of(const cleat_bench_result *r) {
+    return r->memory_bound ? "memory" : "compute";
+}
+
+/* The members, without the braces. */
+static void print_json_result(const cleat_bench_result *r) {
+    printf("\"workload\": ");
+    cli_print_json_string(r->workload);
+    printf(", \"device\": ");
     cli_print_json_string(r->device);
-    printf(", \"ms_per_step\": %.3f, \"samples_per_s\": %.2f, \"params\": %lld, \"loss\": %.6g, "
-           "\"device_mb\": %.1f, "
-           "\"peak_rss_mb\": %.1f, \"steps\": %lld, \"ms_min\": %.3f, \"ms_max\": %.3f}\n",
-           r->ms_median, r->samples_per_second, (long long)r->parameters, r->loss, (double)r->device_bytes / 1048576.0,
-           r->peak_rss_mb, (long long)r->steps, r->ms_min, r->ms_max);
+    printf(", \"kind\": \"%s\", \"ms_per_step\": %.6g, \"ms_min\": %.6g, \"ms_max\": %.6g, \"steps\": %lld, "
+           "\"gflops\": %.6g, \"gbytes_per_s\": %.6g, \"share_of_peak\": %.4g, \"bound\": \"%s\", "
+           "\"peak_gflops\": %.6g, \"peak_gbytes_per_s\": %.6g, \"device_mb\": %.1f, \"peak_rss_mb\": %.1f",
+           r->kind == CLEAT_BENCH_MICRO ? "micro" : "model", r->ms_median, r->ms_min, r->ms_max, (long long)r->steps,
+           r->gflops, r->gbytes_per_second, r->share_of_peak, bound_of(r), r->peak.flops / 1e9, r->peak.bytes / 1e9,
+           (double)r->device_bytes / 1048576.0, r->peak_rss_mb);
+    if (r->kind == CLEAT_BENCH_MODEL)
+        printf(", \"samples\": %lld, \"samples_per_s\": %.6g, \"params\": %lld, \"loss\": %.6g", (long long)r->samples,
+               r->samples_per_second, (long long)r->parameters, r->loss);
+}
+
+static void print_head(const cleat_bench_result *r, bool ratio) {
+    printf("%s: at most %.4g GFLOP/s and %.4g GB/s measured in cleat's kernels\n\n", r->device, r->peak.flops / 1e9,
+           r->peak.bytes / 1e9);
+    printf("%-28s %30s %10s %9s %9s %8s%s %10s%s\n", "workload", "ms: median (min - max)", "samples/s", "GFLOP/s",
+           "GB/s", "of peak", "  bound  ", "device MiB", ratio ? "    speed" : "");
+}
+
+/* `ratio` 0: none. */
+static void print_row(const char *name, const cleat_bench_result *r, double ratio) {
+    char times[64], samples[CLI_SHORT] = "-";
+    snprintf(times, sizeof times, "%.4g (%.4g - %.4g)", r->ms_median, r->ms_min, r->ms_max);
+    if (r->kind == CLEAT_BENCH_MODEL) snprintf(samples, sizeof samples, "%.2f", r->samples_per_second);
+    printf("%-28s %30s %10s %9.4g %9.4g %6.1f %%  %-7s %10.1f", name, times, samples, r->gflops, r->gbytes_per_second,
+           100 * r->share_of_peak, bound_of(r), (double)r->device_bytes / 1048576.0);
+    if (ratio > 0) printf("  %6.2fx", ratio);
+    printf("\n");
     fflush(stdout);
 }
 
-static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = "auto";
-    double seconds = 4;
-    cli_list names = {.count = 0};
-    const cli_option options[] = {{"--device", CLI_TEXT, &device, "SEL", "as for train"},
-                                  {"--seconds", CLI_NUMBER, &seconds, "S", "time for each workload (4)"},
-                                  {NULL, CLI_FLAG, NULL, NULL, NULL}};
-    int exit_code;
-    if (!cli_parse(command, options, argc, argv, &names, &exit_code)) return exit_code;
-    if (names.count == 0)
-        for (; names.count < CLI_LIST && cleat_bench_workload(names.count); ++names.count)
-            names.items[names.count] = cleat_bench_workload(names.count);
-    for (size_t i = 0; i < names.count; ++i) {
+static cleat_bench_request request_of(const bench_command *bench, const subject *what) {
+    return (cleat_bench_request){.device = bench->device,
+                                 .workload = what->name,
+                                 .profile = what->profile,
+                                 .seconds = bench->seconds,
+                                 .repeats = (int64_t)bench->steps,
+                                 .apart = true};
+}
+
+static cleat_status run_plain(const bench_command *bench, const subjects *all, cleat_error *error) {
+    for (size_t i = 0; i < all->count; ++i) {
         cleat_bench_result result;
-        cleat_error error = {0};
-        cleat_status status = cleat_bench(device, names.items[i], seconds, &result, &error);
-        if (status != CLEAT_OK) return cli_finish(status, &error);
-        print_result(&result);
+        cleat_bench_request request = request_of(bench, &all->items[i]);
+        cleat_status status = cleat_bench(&request, &result, error);
+        if (status != CLEAT_OK) return status;
+        if (!bench->json) {
+            if (i == 0) print_head(&result, false);
+            print_row(result.workload, &result, 0);
+            continue;
+        }
+        printf("{");
+        print_json_result(&result);
+        printf("}\n");
+        fflush(stdout);
     }
+    return CLEAT_OK;
+}
+
+/* --- devices -------------------------------------------------------------------------------------------------- */
+
+static void print_device(const bench_command *bench, const char *selector, const cleat_bench_result *r, double speed) {
+    char name[DEVICE_TEXT];
+    if (bench->json) {
+        printf("{\"selector\": ");
+        cli_print_json_string(selector);
+        printf(", ");
+        print_json_result(r);
+        printf(", \"speed\": %.6g}\n", speed);
+        fflush(stdout);
+        return;
+    }
+    snprintf(name, sizeof name, "%s: %s", selector, r->device);
+    print_row(name, r, speed);
+}
+
+/* A device a row, and how many times as fast as the first it is. */
+static cleat_status run_devices(const bench_command *bench, const subject *what, cleat_error *error) {
+    char text[DEVICE_TEXT], *rest = text;
+    cleat_bench_result first;
+    snprintf(text, sizeof text, "%s", bench->devices);
+    for (bool begun = false; rest; begun = true) {
+        const char *selector = strsep(&rest, ",");
+        cleat_bench_result result;
+        cleat_bench_request request = request_of(bench, what);
+        request.device = selector;
+        cleat_status status = cleat_bench(&request, &result, error);
+        if (status != CLEAT_OK) return cleat_fail_in(error, status, "device '%s'", selector);
+        if (!begun) first = result;
+        if (!begun && !bench->json) {
+            printf("%s; speed: the first device's time over this one's\n", result.workload);
+            print_head(&result, true);
+        }
+        print_device(bench, selector, &result, first.ms_median / result.ms_median);
+    }
+    return CLEAT_OK;
+}
+
+/* --- comparison ----------------------------------------------------------------------------------------------- */
+
+static void print_json_spread(const char *name, const cleat_spread *s) {
+    printf(", \"%s\": {\"median\": %.6g, \"min\": %.6g, \"max\": %.6g}", name, s->median, s->min, s->max);
+}
+
+static void print_json_comparison(const cleat_bench_comparison *c, const char *command) {
+    printf("{\"workload\": ");
+    cli_print_json_string(c->ours.workload);
+    printf(", \"device\": ");
+    cli_print_json_string(c->ours.device);
+    printf(", \"command\": ");
+    cli_print_json_string(command);
+    printf(", \"rounds\": %lld", (long long)c->rounds);
+    print_json_spread("ms", &c->ours_ms);
+    print_json_spread("command_ms", &c->theirs_ms);
+    print_json_spread("ratio", &c->ratio);
+    printf(", \"command_wall_time\": %s, \"peak_rss_mb\": %.1f, \"command_peak_rss_mb\": ",
+           c->wall_time ? "true" : "false", c->ours_rss_mb);
+    if (c->theirs_rss_mb > 0)
+        printf("%.1f}\n", c->theirs_rss_mb);
+    else
+        printf("null}\n");
+    fflush(stdout);
+}
+
+static void print_comparison(const cleat_bench_comparison *c) {
+    char spreads[3][64];
+    const cleat_spread *of[3] = {&c->ours_ms, &c->theirs_ms, &c->ratio};
+    for (int i = 0; i < 3; ++i)
+        snprintf(spreads[i], sizeof spreads[i], "%.4g (%.4g - %.4g)", of[i]->median, of[i]->min, of[i]->max);
+    printf("%-28s %28s %28s%s %26s", c->ours.workload, spreads[0], spreads[1], c->wall_time ? "*" : " ", spreads[2]);
+    if (c->theirs_rss_mb > 0)
+        printf("  %7.1f / %7.1f = %.2f", c->ours_rss_mb, c->theirs_rss_mb, c->ours_rss_mb / c->theirs_rss_mb);
+    printf("\n");
+    if (c->wall_time) printf("  * the command printed no time: how long it took, start and end included\n");
+    fflush(stdout);
+}
+
+static cleat_status run_comparisons(const bench_command *bench, const subjects *all, cleat_error *error) {
+    for (size_t i = 0; i < all->count; ++i) {
+        cleat_bench_comparison comparison;
+        cleat_bench_request request = request_of(bench, &all->items[i]);
+        cleat_status status = cleat_bench_compare(&request, bench->compare, (int64_t)bench->rounds, &comparison, error);
+        if (status != CLEAT_OK) return status;
+        if (!bench->json && i == 0) {
+            printf(
+                "%lld rounds on %s, in turns with: %s\nmedian (min - max); ratio: cleat's time over the command's, of "
+                "the medians (least and largest of a round)\n\n",
+                (long long)comparison.rounds, comparison.ours.device, bench->compare);
+            printf("%-28s %28s %28s  %26s  %s\n", "workload", "cleat ms", "command ms", "ratio",
+                   "peak MiB of the processes");
+        }
+        if (bench->json)
+            print_json_comparison(&comparison, bench->compare);
+        else
+            print_comparison(&comparison);
+    }
+    return CLEAT_OK;
+}
+
+/* --- the command ---------------------------------------------------------------------------------------------- */
+
+static cleat_status select_all(bench_command *bench, subjects *all, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    if (bench->words.count == 0) bench->words.items[bench->words.count++] = "models";
+    for (size_t i = 0; i < bench->words.count && status == CLEAT_OK; ++i)
+        status = select_subjects(bench, bench->words.items[i], all, error);
+    return status;
+}
+
+static cleat_status run_all(const bench_command *bench, const subjects *all, cleat_error *error) {
+    if (bench->compare) return run_comparisons(bench, all, error);
+    if (!bench->devices) return run_plain(bench, all, error);
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < all->count && status == CLEAT_OK; ++i) {
+        if (i > 0 && !bench->json) printf("\n");
+        status = run_devices(bench, &all->items[i], error);
+    }
+    return status;
+}
+
+static bool is_count(double value, double least, double most) {
+    return value >= least && value <= most && value == (double)(int64_t)value;
+}
+
+static int check(const cli_command *command, const bench_command *bench) {
+    if (bench->compare && bench->devices) return cli_usage(command, "either --compare or --devices");
+    if (bench->device && bench->devices) return cli_usage(command, "either --device or --devices");
+    if (bench->devices && strlen(bench->devices) >= DEVICE_TEXT) return cli_usage(command, "--devices is too long");
+    if (bench->compare && strspn(bench->compare, " \t\n") == strlen(bench->compare))
+        return cli_usage(command, "--compare needs a command");
+    if (!(bench->seconds > 0)) return cli_usage(command, "--seconds must be above 0");
+    if (!is_count(bench->steps, 0, 2000)) return cli_usage(command, "--steps is a whole number up to 2000");
+    if (!is_count(bench->rounds, 1, 1000)) return cli_usage(command, "--rounds is a whole number from 1 to 1000");
     return 0;
 }
 
-const cli_command cli_bench = {"bench", "[WORKLOAD ...] [--device SEL] [--seconds S]",
-                               "times training steps of fixed workloads (W1_B2L512, W1_B1L1200)", run};
+static int run(const cli_command *command, int argc, char **argv) {
+    bench_command bench = {.seconds = 4, .rounds = 5};
+    const cli_option options[] = {
+        {"--list", CLI_FLAG, &bench.list, NULL, "the workloads: name, kind, name in torch_bench.py, what is run"},
+        {"--device", CLI_TEXT, &bench.device, "SEL", "as for train"},
+        {"--devices", CLI_TEXT, &bench.devices, "A,B,...", "one row each, with the speed relative to the first"},
+        {"--compare", CLI_TEXT, &bench.compare, "CMD",
+         "take turns with CMD (run by /bin/sh, with WORKLOAD set) and print the ratio of times"},
+        {"--rounds", CLI_NUMBER, &bench.rounds, "N", "turns of each side with --compare (5)"},
+        {"--seconds", CLI_NUMBER, &bench.seconds, "S", "time for each measurement (4)"},
+        {"--steps", CLI_NUMBER, &bench.steps, "N", "instead of --seconds: exactly so many timed steps, or bursts"},
+        {"--set", CLI_REPEATED, &bench.assignments, "SECTION.KEY=VALUE", "over a profile's value"},
+        {"--json", CLI_FLAG, &bench.json, NULL, "one object a line"},
+        {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    int exit_code;
+    if (!cli_parse(command, options, argc, argv, &bench.words, &exit_code)) return exit_code;
+    if ((exit_code = check(command, &bench)) != 0) return exit_code;
+    if (bench.list) {
+        list_workloads(bench.json);
+        return 0;
+    }
+    subjects *all = calloc(1, sizeof *all);
+    if (!all) return EXIT_FAILURE;
+    if (!bench.device) bench.device = "auto";
+    cleat_error error = {0};
+    cleat_status status = select_all(&bench, all, &error);
+    if (status == CLEAT_OK) status = run_all(&bench, all, &error);
+    for (size_t i = 0; i < all->count; ++i) cleat_profile_destroy(all->items[i].profile);
+    free(all);
+    return cli_finish(status, &error);
+}
+
+const cli_command cli_bench = {"bench",
+                               "[WORKLOAD | micro | models | PATTERN | PROFILE.ini ...] [--device SEL | --devices A,B] "
+                               "[--compare CMD [--rounds N]] "
+                               "[--seconds S | --steps N] [--set SECTION.KEY=VALUE] [--json] | --list",
+                               "times kernels and training steps, beside another program or on several devices", run};

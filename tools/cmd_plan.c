@@ -28,7 +28,7 @@ static cleat_status plan_named(const cleat_profile *profile, const char *name, i
     cleat_status status = cleat_card_open(name, &card, error);
     if (status != CLEAT_OK) return status;
     snprintf(planned->name, sizeof planned->name, "%s", card.name);
-    return cleat_fit_describe(profile, &card.facts, &card.rates, batch, &planned->report, error);
+    return cleat_fit_describe(profile, &card.facts, &card.rates, NULL, batch, &planned->report, error);
 }
 
 static cleat_status plan_present(const cleat_profile *profile, int64_t batch, plan_card *planned, cleat_error *error) {
@@ -44,8 +44,11 @@ static cleat_status plan_present(const cleat_profile *profile, int64_t batch, pl
         if (cleat_card_differences(&card, facts, planned->differences, sizeof planned->differences) == 0)
             planned->differences[0] = 0;
     }
+    cleat_choices *choices = cleat_choices_load(device);
     status = cleat_rates_measure(device, &rates, error);
-    if (status == CLEAT_OK) status = cleat_fit_describe(profile, facts, &rates, batch, &planned->report, error);
+    if (status == CLEAT_OK)
+        status = cleat_fit_describe(profile, facts, &rates, choices, batch, &planned->report, error);
+    cleat_choices_destroy(choices);
     cleat_device_close(device);
     return status;
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const cli_command *const commands[] = {&cli_train, &cli_eval,  &cli_predict, &cli_devices,   &cli_verify,
-                                              &cli_data,  &cli_bench, &cli_plan,    &cli_find_batch};
+static const cli_command *const commands[] = {&cli_train, &cli_eval,  &cli_predict, &cli_devices,    &cli_verify,
+                                              &cli_data,  &cli_bench, &cli_plan,    &cli_find_batch, &cli_tune};
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void print_log(void *user, cleat_log_level level, const char *text) {

@@ -70,12 +70,13 @@ typedef struct cleat_fit_report {
 
 CLEAT_API const char *cleat_peak_part_name(int part); /* "stored activations", ... */
 
-/* Plans `profile` for a card. `batch` > 0 asks for that micro-batch (all buckets at most that), 0 for what the profile
+/* Plans `profile` for a card. `choices`: kernels that were measured on it (cleat_choices_load of cleat/train.h); NULL: the
+ * default ones. `batch` > 0 asks for that micro-batch (all buckets at most that), 0 for what the profile
  * says. Samples are counted where profile->data.path exists; where it does not, the longest length is planned.
  * CLEAT_OK also where it does not fit: see report->fits. */
 CLEAT_API cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device_facts *facts,
-                                          const cleat_rates *rates, int64_t batch, cleat_fit_report *report,
-                                          cleat_error *error);
+                                          const cleat_rates *rates, const cleat_choices *choices, int64_t batch,
+                                          cleat_fit_report *report, cleat_error *error);
 
 #ifdef __cplusplus
 }

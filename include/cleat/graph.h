@@ -25,6 +25,7 @@ typedef struct cleat_store cleat_store;   /* parameters, gradients, optimizer st
 typedef struct cleat_graph cleat_graph;   /* nodes in execution order, and their tensors */
 typedef struct cleat_tensor cleat_tensor; /* owned by its graph, or by the store when it is persistent */
 typedef struct cleat_plan cleat_plan;     /* where every tensor of every graph lies */
+typedef struct cleat_choices cleat_choices; /* which kernels were measured to be the fastest of a device */
 
 /* --- store ---------------------------------------------------------------------------------------------------- */
 
@@ -126,6 +127,7 @@ CLEAT_API const char *cleat_category_name(cleat_category category);
 CLEAT_API cleat_status cleat_plan_create(cleat_graph *const *graphs, size_t count, const cleat_device_facts *facts,
                                          cleat_plan **plan, cleat_error *error);
 CLEAT_API void cleat_plan_destroy(cleat_plan *plan);
+CLEAT_API void cleat_choices_destroy(cleat_choices *choices);
 /* Bytes that cleat_exec_create will allocate: all of them, and of one category. */
 CLEAT_API int64_t cleat_plan_bytes(const cleat_plan *plan);
 CLEAT_API int64_t cleat_plan_category_bytes(const cleat_plan *plan, cleat_category category);

@@ -44,6 +44,12 @@ CLEAT_API cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cl
 /* GELU with the error function (Hendrycks & Gimpel 2016): x * 0.5 * (1 + erf(x / sqrt(2))). [...] -> [...] */
 CLEAT_API cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x);
 
+/* max(x, 0); NaN stays NaN. The gradient needs y only. [...] -> [...] */
+CLEAT_API cleat_tensor *cleat_relu(cleat_graph *graph, cleat_tensor *x);
+
+/* exp(x) / sum of exp(x) over the last extent, at most 65536. [..., D] -> [..., D] */
+CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);
+
 /* Multi-head self-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block: no L x L tensor exists
  * (Dao et al. 2022). qkv T [B, L, 3D]: queries, keys, values side by side, each [H, D/H]. lengths i32 [B] or
  * NULL: keys at lengths[b] and later are hidden; outputs of rows at lengths[b] and later are 0 and pass no
@@ -57,6 +63,18 @@ CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, c
  * the cut of its window into micro-batches; elsewhere it does, and is still a mask of its own. rng u32 [4].
  * x [B, ...] -> [B, ...]. rate 0 returns x. */
 CLEAT_API cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate);
+
+/* Cross entropy, a loss of classification: sum over rows of scale[row] * -sum over c of q[c] log softmax(logits)[c],
+ * q[c] = (1 - label_smoothing) [c = label] + label_smoothing / C. A row whose label is not in [0, C) counts for nothing,
+ * and gets no gradient. A row is a sample, or a token: rows = B L. logits T [..., C], labels i32 and scale f32 of
+ * `rows` elements ([B, L] or [B L]; the host weighs rows so that micro-batches add up), label_smoothing in
+ * [0, 1) -> f32 [1], in a fixed order of summation. */
+CLEAT_API cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels,
+                                            cleat_tensor *scale, float label_smoothing);
+
+/* Squared error: sum over rows of scale[row] * mean over D of (x - target)^2. x T [..., D], target f32 [..., D],
+ * scale f32 of `rows` elements -> f32 [1], in a fixed order of summation. */
+CLEAT_API cleat_tensor *cleat_mse_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *target, cleat_tensor *scale);
 
 /* The sum of scalars: n tensors f32 [1] -> f32 [1]. n <= 8. */
 CLEAT_API cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scalars, int n);

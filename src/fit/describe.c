@@ -90,8 +90,8 @@ static cleat_status describe_slope(const cleat_fit_request *request, const cleat
         cleat_workload *one = NULL;
         longest.batch = batches[i];
         if (longest.window < longest.batch) longest.window = longest.batch;
-        cleat_status status = cleat_workload_create(request->facts, request->model, request->purpose, &longest, 1,
-                                                    work->recompute, &one, error);
+        cleat_status status = cleat_workload_create(request->facts, request->choices, request->model, request->purpose,
+                                                    &longest, 1, work->recompute, &one, error);
         if (status == CLEAT_ERR_FIT && i > 0) return CLEAT_OK; /* a second sample's tensor is too large to be planned */
         if (status != CLEAT_OK) return status;
         bytes[i] = cleat_plan_bytes(one->plan);
@@ -179,7 +179,8 @@ done:
 }
 
 cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device_facts *facts, const cleat_rates *rates,
-                                int64_t batch, cleat_fit_report *report, cleat_error *error) {
+                                const cleat_choices *choices, int64_t batch, cleat_fit_report *report,
+                                cleat_error *error) {
     cleat_fit_report made = {.facts = *facts};
     cleat_profile asked = *profile;
     cleat_model *model = NULL;
@@ -199,6 +200,7 @@ cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device
         made.data_known = false;
     }
     cleat_fit_request request = cleat_fit_request_for(&asked, model, CLEAT_FOR_TRAINING, &lengths, facts, rates);
+    request.choices = choices;
     made.limit = request.limit;
     status = describe(&request, &made, error);
     if (status == CLEAT_OK) *report = made;

@@ -56,8 +56,8 @@ static cleat_status try_buckets(const cleat_fit_request *request, int recompute,
                                 cleat_workload **work, int64_t *bytes, cleat_error *error) {
     cleat_workload *made = NULL;
     if (bytes) *bytes = 0;
-    cleat_status status =
-        cleat_workload_create(request->facts, request->model, request->purpose, buckets, n, recompute, &made, error);
+    cleat_status status = cleat_workload_create(request->facts, request->choices, request->model, request->purpose,
+                                                buckets, n, recompute, &made, error);
     if (status == CLEAT_ERR_SHAPE && has_batches(buckets, n)) {
         if (error) error->status = CLEAT_ERR_FIT; /* more elements than an op can count: fewer samples may do */
         return CLEAT_ERR_FIT;
@@ -282,8 +282,8 @@ static const cleat_fitted *smaller(const cleat_fitted *a, const cleat_fitted *b)
     return b->least_bytes > 0 && (a->least_bytes == 0 || b->least_bytes < a->least_bytes) ? b : a;
 }
 
-cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *chosen, cleat_fitted *other, char *why,
-                              size_t why_size, cleat_error *error) {
+static cleat_status search(const cleat_fit_request *request, cleat_fitted *chosen, cleat_fitted *other, char *why,
+                           size_t why_size, cleat_error *error) {
     cleat_fitted stored = {0}, recomputed = {0};
     int group = 0;
     cleat_status status = cleat_fit_one_way(request, 0, &stored, error);
@@ -310,5 +310,19 @@ cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *ch
 done:
     cleat_fitted_clear(&stored);
     cleat_fitted_clear(&recomputed);
+    return status;
+}
+
+/* The fastest kernels may need more workspace than the default ones: what fits without them shall not fail because of
+ * them. */
+cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *chosen, cleat_fitted *other, char *why,
+                              size_t why_size, cleat_error *error) {
+    cleat_status status = search(request, chosen, other, why, why_size, error);
+    if (status != CLEAT_ERR_FIT || !request->choices) return status;
+    cleat_fit_request plain = *request;
+    plain.choices = NULL;
+    status = search(&plain, chosen, other, why, why_size, error);
+    if (status == CLEAT_OK)
+        cleat_log(CLEAT_LOG_INFO, "kernels: with the tuned ones it does not fit, the default ones serve");
     return status;
 }

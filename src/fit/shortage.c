@@ -72,8 +72,8 @@ static void say_what_for(const cleat_fit_request *request, int recompute, cleat_
     const cleat_lengths *all = request->lengths;
     cleat_bucket one = {.length = all->lengths[all->count - 1], .batch = 1, .window = 1};
     cleat_workload *work = NULL;
-    if (cleat_workload_create(request->facts, request->model, request->purpose, &one, 1, recompute, &work, NULL) !=
-        CLEAT_OK)
+    if (cleat_workload_create(request->facts, request->choices, request->model, request->purpose, &one, 1, recompute,
+                              &work, NULL) != CLEAT_OK)
         return;
     char text[CLEAT_BYTES_TEXT];
     append(error, ". One sample of length %lld needs %s", (long long)one.length,

@@ -64,7 +64,8 @@ static void find_inputs(const cleat_workload *work, cleat_work_graph *graph) {
     graph->seed_offset = input_offset(work, graph, "seed");
 }
 
-static cleat_status plan_graphs(cleat_workload *work, const cleat_device_facts *facts, cleat_error *error) {
+static cleat_status plan_graphs(cleat_workload *work, const cleat_device_facts *facts, const cleat_choices *choices,
+                                cleat_error *error) {
     cleat_graph *graphs[2 * CLEAT_BUCKETS + 1] = {NULL};
     cleat_work_graph *owners[2 * CLEAT_BUCKETS + 1];
     size_t count = 0;
@@ -77,14 +78,15 @@ static cleat_status plan_graphs(cleat_workload *work, const cleat_device_facts *
         owners[i]->index = i;
         graphs[i] = owners[i]->graph;
     }
-    cleat_status status = cleat_plan_create(graphs, count, facts, &work->plan, error);
+    cleat_status status =
+        cleat_plan_create_with(graphs, count, facts, cleat_choose_listed, (void *)choices, &work->plan, error);
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i) find_inputs(work, owners[i]);
     return status;
 }
 
-cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_model *model, cleat_purpose purpose,
-                                   const cleat_bucket *buckets, size_t n, int recompute, cleat_workload **workload,
-                                   cleat_error *error) {
+cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_choices *choices,
+                                   const cleat_model *model, cleat_purpose purpose, const cleat_bucket *buckets,
+                                   size_t n, int recompute, cleat_workload **workload, cleat_error *error) {
     if (n < 1 || n > CLEAT_BUCKETS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu length buckets; 1 to %d are possible", n, CLEAT_BUCKETS);
     cleat_workload *made = cleat_alloc(1, sizeof *made);
@@ -95,7 +97,7 @@ cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_
     for (size_t b = 0; b < n; ++b) made->buckets[b] = buckets[b];
     cleat_status status = cleat_store_create(&made->store, error);
     if (status == CLEAT_OK) status = build_graphs(made, purpose, error);
-    if (status == CLEAT_OK) status = plan_graphs(made, facts, error);
+    if (status == CLEAT_OK) status = plan_graphs(made, facts, choices, error);
     if (status != CLEAT_OK) {
         cleat_workload_destroy(made);
         return status;

@@ -6,6 +6,7 @@
 #include "cleat/data.h"
 #include "cleat/fit.h"
 #include "cleat/models.h"
+#include "graph/choices.h"
 
 enum { CLEAT_RING = 64 };
 
@@ -33,11 +34,12 @@ typedef struct cleat_workload {
     cleat_plan *plan;
 } cleat_workload;
 
-/* Builds and plans for batches of `buckets` [n]. `model` must outlive it. CLEAT_ERR_FIT: a tensor is larger than the
- * card's largest buffer. */
-cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_model *model, cleat_purpose purpose,
-                                   const cleat_bucket *buckets, size_t n, int recompute, cleat_workload **workload,
-                                   cleat_error *error);
+/* Builds and plans for batches of `buckets` [n]. `choices`: kernels that were measured on the card, needed for the call
+ * only; NULL: the default ones. `model` must outlive it. CLEAT_ERR_FIT: a tensor is larger than the card's largest
+ * buffer. */
+cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_choices *choices,
+                                   const cleat_model *model, cleat_purpose purpose, const cleat_bucket *buckets,
+                                   size_t n, int recompute, cleat_workload **workload, cleat_error *error);
 void cleat_workload_destroy(cleat_workload *workload);
 
 /* Whether every window is one micro-batch. */

@@ -302,7 +302,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 /* Every pair of a query and a key costs so many multiply-adds an element of a head: 2 forward; 5 backward, one of
  * them again. And an exponential a head. */
 static cleat_cost cost_of(const cleat_node *node, int products) {
-    enum { EXPONENTIAL = 20 };
+    enum { EXPONENTIAL = 40 };
     problem p = problem_of(node);
     cleat_cost cost = cleat_elementwise_cost(node, 0);
     double pairs = (double)p.batch * (double)p.length * (double)p.length;

@@ -1,12 +1,13 @@
 /* Layer normalisation over the last extent. */
 #include "cleat/ops.h"
+#include "ops/rows.h"
 #include "ops/shared.h"
 
 typedef struct layer_norm_attr {
     float eps;
 } layer_norm_attr;
 
-enum { MOST_WIDTH = 16384, MOST_ROWS = 1 << 30, GROUPS_PER_UNIT = 4, COLUMNS = 32 };
+enum { MOST_WIDTH = 16384, GROUPS_PER_UNIT = 4, COLUMNS = 32 };
 
 /* out = {y T [..., D], mean f32 [rows], rstd f32 [rows]} */
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -29,14 +30,7 @@ static cleat_cost cost(const cleat_node *node) {
 static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
     if (cleat_width(node->in[0]) > MOST_WIDTH) return "rows wider than 16384 do not stay in registers";
-    return cleat_rows(node->in[0]) > MOST_ROWS ? "more than 2^30 rows" : NULL;
-}
-
-/* Work-items that share a row: a power of two. */
-static int64_t row_items(int64_t width, const cleat_device_facts *facts) {
-    int64_t vectors = (width + facts->lanes - 1) / facts->lanes, items = 1;
-    while (items < vectors && items < facts->work_group) items *= 2;
-    return items;
+    return cleat_rows(node->in[0]) > CLEAT_MOST_ROWS ? "more than 2^30 rows" : NULL;
 }
 
 static int64_t at_most(int64_t a, int64_t b) {
@@ -44,30 +38,22 @@ static int64_t at_most(int64_t a, int64_t b) {
 }
 
 static int64_t groups_for(int64_t rows, int64_t width, const cleat_device_facts *facts) {
-    int64_t at_once = facts->work_group / row_items(width, facts);
+    int64_t at_once = cleat_rows_at_once(width, facts);
     int64_t units = facts->compute_units > 0 ? facts->compute_units : 1;
     return at_most((rows + at_once - 1) / at_once, units * (facts->work_group == 1 ? 8 : GROUPS_PER_UNIT));
 }
 
-static void begin(cleat_binder *binder, const cleat_node *node, const char *kernel, cleat_dtype storage,
-                  int64_t width) {
-    cleat_launch_kernel(binder, node, "layer_norm.cl", kernel, storage);
-    cleat_launch_define(binder, "WIDTH", width);
-    cleat_launch_define(binder, "ROW_ITEMS", row_items(width, binder->facts));
-}
-
 static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                          cleat_error *error) {
-    (void)error;
+    (void)facts, (void)error;
     const cleat_tensor *x = node->in[0];
     int64_t rows = cleat_rows(x), width = cleat_width(x);
-    begin(binder, node, "layer_norm_forward", x->dtype, width);
+    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_forward", x->dtype, width);
     for (int i = 0; i < 3; ++i) cleat_launch_tensor(binder, node->in[i]);
     for (int i = 0; i < 3; ++i) cleat_launch_tensor(binder, node->out[i]);
     cleat_launch_i32(binder, (int32_t)rows);
     cleat_launch_f32(binder, ((const layer_norm_attr *)node->attr)->eps);
-    int64_t at_once = facts->work_group / row_items(width, facts);
-    cleat_launch_items(binder, (rows + at_once - 1) / at_once * facts->work_group);
+    cleat_launch_rows(binder, rows, width);
     return CLEAT_OK;
 }
 
@@ -79,7 +65,7 @@ enum { OWN = 5 };
 
 static int64_t partials(const cleat_node *node, const cleat_device_facts *facts) {
     int64_t rows = cleat_rows(node->in[0]), width = cleat_width(node->in[0]);
-    return groups_for(rows, width, facts) * (facts->work_group / row_items(width, facts));
+    return groups_for(rows, width, facts) * cleat_rows_at_once(width, facts);
 }
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
@@ -95,7 +81,7 @@ static cleat_cost grad_cost(const cleat_node *node) {
 /* Output i (1: dgamma, 2: dbeta) from the partial sums. */
 static void bind_parameter(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder, int i) {
     int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->lanes : COLUMNS;
-    begin(binder, node, "layer_norm_parameter", node->in[0]->dtype, width);
+    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameter", node->in[0]->dtype, width);
     cleat_launch_workspace(binder, (i - 1) * width * (int64_t)sizeof(float), sizeof(float));
     cleat_launch_tensor(binder, cleat_addend(node, OWN, i));
     cleat_launch_tensor(binder, node->out[i]);
@@ -108,7 +94,7 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     (void)error;
     const cleat_tensor *dy = node->in[0];
     int64_t rows = cleat_rows(dy), width = cleat_width(dy);
-    begin(binder, node, "layer_norm_backward", dy->dtype, width);
+    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", dy->dtype, width);
     for (int i = 0; i < OWN; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, cleat_addend(node, OWN, 0));
     cleat_launch_tensor(binder, node->out[0]);

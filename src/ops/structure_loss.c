@@ -49,7 +49,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 /* A residue: its pairs, or its few neighbours. A pair has two roots, and in LDDT four exponentials. */
 static cleat_cost cost(const cleat_node *node) {
     const cleat_tensor *x = node->in[X];
-    double pair = attributes_of(node).kind == CLEAT_LOSS_LDDT ? 500 : 140, rows = (double)(x->shape[0] * x->shape[1]),
+    double pair = attributes_of(node).kind == CLEAT_LOSS_LDDT ? 620 : 140, rows = (double)(x->shape[0] * x->shape[1]),
            flops = rows * (is_pair_kind(node) ? (double)x->shape[1] * pair : 800);
     return (cleat_cost){.flops = flops, .bytes = (double)(7 * cleat_tensor_bytes(x))};
 }

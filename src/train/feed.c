@@ -1,6 +1,7 @@
 /* The feed: the loader bound to a session's staging buffers. */
 #include "train/feed.h"
 
+#include "cleat/card.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -19,11 +20,15 @@ struct cleat_feed {
 
 enum { MOST_WORKERS_BY_ITSELF = 4, HELD_SLOTS = 2 };
 
-static int choose_workers(const cleat_profile *profile) {
-    if (profile->loader.num_workers != CLEAT_AUTO) return (int)profile->loader.num_workers;
+/* As many as the card's file recommends, where the card is known; half of the CPUs at most. */
+static int choose_workers(const cleat_session *session) {
+    cleat_card card;
+    int64_t asked = session->profile->loader.num_workers;
+    if (asked != CLEAT_AUTO) return (int)asked;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    int workers = cpus > 2 ? (int)cpus / 2 : 1;
-    return workers < MOST_WORKERS_BY_ITSELF ? workers : MOST_WORKERS_BY_ITSELF;
+    int workers = cpus > 2 ? (int)cpus / 2 : 1, most = MOST_WORKERS_BY_ITSELF;
+    if (cleat_card_match(cleat_device_get_facts(session->device), &card)) most = (int)card.workers;
+    return workers < most ? workers : most;
 }
 
 static int64_t field_offset(void *user, size_t bucket, size_t field) {
@@ -82,7 +87,7 @@ cleat_status cleat_feed_open(cleat_session *session, const cleat_dataset *datase
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the feed");
     made->session = session;
     made->dataset = dataset;
-    made->workers = choose_workers(session->profile);
+    made->workers = choose_workers(session);
     cleat_status status = find_offsets(made, error);
     if (status == CLEAT_OK) status = make_slots(made, error);
     if (status == CLEAT_OK) {

@@ -18,6 +18,7 @@ typedef struct batch_finder {
     cleat_model *model;
     cleat_lengths lengths; /* the longest only, with one full window */
     double seconds;
+    cleat_choices *choices; /* in the child, once it has a device */
 } batch_finder;
 
 /* --- planning: in the child ----------------------------------------------------------------------------------- */
@@ -25,6 +26,7 @@ typedef struct batch_finder {
 static cleat_fit_request request_of(const batch_finder *finder, const cleat_device *device, int64_t batch) {
     cleat_fit_request request = cleat_fit_request_for(finder->profile, finder->model, CLEAT_FOR_TRAINING,
                                                       &finder->lengths, cleat_device_get_facts(device), NULL);
+    request.choices = finder->choices;
     request.most = batch;
     request.batches = NULL;
     request.exactly = true;
@@ -83,13 +85,6 @@ static cleat_status plan(const batch_finder *finder, const cleat_device *device,
 
 /* --- training: in the child ----------------------------------------------------------------------------------- */
 
-/* Every sample weighs the same in every term of the loss. */
-static void fill_scale(const cleat_trajectory *run, int64_t batch) {
-    char *bytes = cleat_staging_data(run->batch);
-    float *scale = (float *)(void *)(bytes + run->session->work->train[0].scale_offset); /* [K, B] */
-    for (int64_t i = 0; i < cleat_model_terms(run->model) * batch; ++i) scale[i] = 1.0f / (float)batch;
-}
-
 static cleat_status time_steps(const batch_finder *finder, cleat_trajectory *run, cleat_batch_point *point,
                                cleat_error *error) {
     cleat_made_batch made;
@@ -99,7 +94,7 @@ static cleat_status time_steps(const batch_finder *finder, cleat_trajectory *run
     status = cleat_trajectory_start(run, &made.reference, error);
     cleat_made_batch_free(&made);
     if (status != CLEAT_OK) return status;
-    fill_scale(run, point->batch);
+    cleat_trajectory_weigh_evenly(run);
     status = cleat_time_steps(run, finder->seconds, LEAST_STEPS, &times, error);
     if (status != CLEAT_OK) return status;
     point->ms_median = times.ms_median;
@@ -112,10 +107,11 @@ static cleat_status time_steps(const batch_finder *finder, cleat_trajectory *run
 }
 
 /* Plans, tells the plan, trains: a child that is killed while it trains has told that much. */
-static cleat_status plan_and_train(const batch_finder *finder, cleat_trajectory *run, const cleat_batch_try *asked,
+static cleat_status plan_and_train(batch_finder *finder, cleat_trajectory *run, const cleat_batch_try *asked,
                                    cleat_batch_report *report, int out, cleat_error *error) {
     cleat_fitted fitted = {0};
     cleat_status status = cleat_device_open(finder->profile->run.device, &run->device, error);
+    if (status == CLEAT_OK) finder->choices = cleat_choices_load(run->device);
     if (status == CLEAT_OK) status = plan(finder, run->device, asked, report, &fitted, error);
     if (status != CLEAT_OK) return status;
     cleat_child_tell(out, report, sizeof *report);
@@ -124,12 +120,12 @@ static cleat_status plan_and_train(const batch_finder *finder, cleat_trajectory 
 }
 
 static void attempt(void *user, const cleat_batch_try *asked, int out) {
-    const batch_finder *finder = user;
-    cleat_profile profile = *finder->profile;
-    cleat_trajectory run = {.profile = &profile, .model = finder->model};
+    batch_finder finder = *(const batch_finder *)user;
+    cleat_profile profile = *finder.profile;
+    cleat_trajectory run = {.profile = &profile, .model = finder.model};
     cleat_batch_report report = {.mark = CLEAT_BATCH_MARK, .point.batch = asked->batch};
     cleat_error error = {0};
-    report.status = plan_and_train(finder, &run, asked, &report, out, &error);
+    report.status = plan_and_train(&finder, &run, asked, &report, out, &error);
     if (report.status != CLEAT_OK) {
         const char *text = error.text[0] ? error.text : cleat_status_text(report.status);
         snprintf(report.text, sizeof report.text, "%s", text);
@@ -139,6 +135,7 @@ static void attempt(void *user, const cleat_batch_try *asked, int out) {
     run.profile = NULL; /* the parent's */
     run.model = NULL;
     cleat_trajectory_close(&run);
+    cleat_choices_destroy(finder.choices);
 }
 
 /* --- the call: in the parent ---------------------------------------------------------------------------------- */

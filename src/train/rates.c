@@ -16,51 +16,56 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HASH = 33, PATH = 1024 };
+enum { FORMAT = 1, HASH = 33, PATH = 1024 }; /* FORMAT: another measurement, another file */
 
 /* --- the graphs ----------------------------------------------------------------------------------------------- */
 
 typedef struct subject {
     const char *name;
     int64_t most, least; /* sizes: halved from `most` on until the graph fits the memory that may be used */
-    void (*build)(cleat_graph *graph, int64_t size, const cleat_device_facts *facts);
+    void (*build)(cleat_graph *graph, int64_t size);
 } subject;
 
-/* A linear layer as it is trained: the product and both gradients, `rows` x 512 x 512. */
-static void build_products(cleat_graph *graph, int64_t rows, const cleat_device_facts *facts) {
-    enum { WIDTH = 512 };
-    const int64_t x_shape[] = {rows, WIDTH}, w_shape[] = {WIDTH, WIDTH}, b_shape[] = {WIDTH};
-    (void)facts;
-    cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 2, x_shape);
-    cleat_tensor *dy = cleat_input(graph, "dy", CLEAT_F32, 2, x_shape);
+/* A layer of weights "NAME.weight" and "NAME.bias". x [rows, in] -> [rows, out] */
+static cleat_tensor *layer(cleat_graph *graph, const char *name, cleat_tensor *x, int64_t in, int64_t out) {
+    char weight[CLEAT_NAME], bias[CLEAT_NAME];
+    const int64_t shape[] = {out, in};
+    snprintf(weight, sizeof weight, "%s.weight", name);
+    snprintf(bias, sizeof bias, "%s.bias", name);
+    cleat_tensor *w = cleat_param(graph, weight, 2, shape, (cleat_init){CLEAT_INIT_ZERO, 0});
+    cleat_tensor *b = cleat_param(graph, bias, 1, shape, (cleat_init){CLEAT_INIT_ZERO, 0});
+    return cleat_linear(graph, x, w, b, NULL);
+}
+
+/* The products of a feed-forward block as it is trained: forward, and the gradients of inputs and weights. */
+static void build_products(cleat_graph *graph, int64_t rows) {
+    enum { WIDTH = 256, HIDDEN = 1024 };
+    const int64_t shape[] = {rows, WIDTH};
+    cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 2, shape);
+    cleat_tensor *dy = cleat_input(graph, "dy", CLEAT_F32, 2, shape);
     cleat_want_grad(graph, x);
-    cleat_tensor *w = cleat_param(graph, "w", 2, w_shape, (cleat_init){CLEAT_INIT_UNIFORM, 0.05f});
-    cleat_tensor *b = cleat_param(graph, "b", 1, b_shape, (cleat_init){CLEAT_INIT_ZERO, 0});
-    cleat_tensor *y = cleat_linear(graph, x, w, b, NULL); /* [rows, WIDTH] */
+    cleat_tensor *hidden = layer(graph, "up", x, WIDTH, HIDDEN);   /* [rows, HIDDEN] */
+    cleat_tensor *y = layer(graph, "down", hidden, HIDDEN, WIDTH); /* [rows, WIDTH] */
     cleat_backward_from(graph, &y, &dy, 1);
 }
 
 /* z = x + y over `elements`: persistent tensors, which lie there once and are written before they are read. */
-static void build_stream(cleat_graph *graph, int64_t elements, const cleat_device_facts *facts) {
-    (void)facts;
+static void build_stream(cleat_graph *graph, int64_t elements) {
     cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 1, &elements);
     cleat_tensor *y = cleat_state(graph, "y", CLEAT_F32, 1, &elements);
     cleat_keep(graph, cleat_add(graph, x, y));
 }
 
 /* `count` pairs of a product and an addition, too small to take any time. */
-static void build_launches(cleat_graph *graph, int64_t count, const cleat_device_facts *facts) {
+static void build_launches(cleat_graph *graph, int64_t count) {
     enum { ROWS = 32, WIDTH = 128 };
-    const int64_t x_shape[] = {ROWS, WIDTH}, w_shape[] = {WIDTH, WIDTH}, b_shape[] = {WIDTH};
-    (void)facts;
-    cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 2, x_shape), *y = x;
-    cleat_tensor *w = cleat_param(graph, "w", 2, w_shape, (cleat_init){CLEAT_INIT_UNIFORM, 0.05f});
-    cleat_tensor *b = cleat_param(graph, "b", 1, b_shape, (cleat_init){CLEAT_INIT_ZERO, 0});
-    for (int64_t i = 0; i < count; ++i) y = cleat_add(graph, cleat_linear(graph, x, w, b, NULL), y);
-    cleat_keep(graph, y);
+    const int64_t shape[] = {ROWS, WIDTH};
+    cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 2, shape), *sum = x;
+    for (int64_t i = 0; i < count; ++i) sum = cleat_add(graph, layer(graph, "layer", x, WIDTH, WIDTH), sum);
+    cleat_keep(graph, sum);
 }
 
-static const subject products = {"linear layer", 2048, 64, build_products};
+static const subject products = {"products", 2048, 64, build_products};
 static const subject stream = {"addition", 64 * 1048576 / 12, 1024, build_stream};
 static const subject launches = {"launches", 64, 4, build_launches};
 
@@ -86,7 +91,7 @@ static cleat_status trial_plan(const subject *what, int64_t size, const cleat_de
     cleat_status status = cleat_store_create(&t->store, error);
     if (status == CLEAT_OK) status = cleat_graph_create(t->store, what->name, &t->graph, error);
     if (status != CLEAT_OK) return status;
-    what->build(t->graph, size, facts);
+    what->build(t->graph, size);
     status = cleat_graph_status(t->graph, error);
     return status == CLEAT_OK ? cleat_plan_create(&t->graph, 1, facts, &t->plan, error) : status;
 }
@@ -247,8 +252,9 @@ static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_e
     cleat_status status = cleat_kernel_source("linear.cl", &linear, error);
     if (status == CLEAT_OK) status = cleat_kernel_source("add.cl", &add, error);
     if (status == CLEAT_OK) {
-        cleat_text_add(&joined, "rates\n%s\n%s\n%s\n%d %d %d\n%s\n%s", facts->platform, facts->name, facts->driver,
-                       (int)facts->work_group, (int)facts->lanes, (int)facts->compute_units, linear, add);
+        cleat_text_add(&joined, "rates %d\n%s\n%s\n%s\n%d %d %d\n%s\n%s", (int)FORMAT, facts->platform, facts->name,
+                       facts->driver, (int)facts->work_group, (int)facts->lanes, (int)facts->compute_units, linear,
+                       add);
         status = cleat_text_take(&joined, &text, error);
     }
     if (status == CLEAT_OK) cleat_hash_text(text, strlen(text), key);

@@ -4,6 +4,7 @@
 #include "cleat/card.h"
 #include "core/memory.h"
 #include "graph/graph.h"
+#include "train/tune.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -30,8 +31,11 @@ cleat_status cleat_session_create(cleat_device *device, const cleat_profile *pro
                                   cleat_purpose purpose, const cleat_bucket *buckets, size_t n, int recompute,
                                   cleat_session **session, cleat_error *error) {
     cleat_workload *work = NULL;
-    cleat_status status =
-        cleat_workload_create(cleat_device_get_facts(device), model, purpose, buckets, n, recompute, &work, error);
+    cleat_choices *tuned = cleat_choices_load(device);
+    cleat_status status = cleat_workload_create(cleat_device_get_facts(device), tuned, model, purpose, buckets, n,
+                                                recompute, &work, error);
+    if (status == CLEAT_OK) cleat_tuned_log(tuned, work->plan);
+    cleat_choices_destroy(tuned);
     return status == CLEAT_OK ? cleat_session_open(device, profile, model, work, session, error) : status;
 }
 
@@ -48,36 +52,34 @@ int64_t cleat_session_less(int64_t bytes) {
     return bytes - bytes / 10;
 }
 
-/* Speeds are asked for only where memory cut a window, so that recomputing may be a gain: measuring takes a moment. */
-static cleat_status search(const cleat_device *device, cleat_fit_request *request, cleat_fitted *fitted, char *why,
-                           size_t why_size, cleat_error *error) {
+cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *asked, cleat_fitted *fitted, char *why,
+                                  size_t why_size, cleat_error *error) {
     cleat_card card;
     cleat_rates rates;
-    request->rates = NULL;
-    cleat_status status = cleat_fit_search(request, fitted, NULL, why, why_size, error);
-    bool open_question = status == CLEAT_OK && request->purpose == CLEAT_FOR_TRAINING && !fitted->work->recompute &&
-                         request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_AUTO &&
+    cleat_fit_request request = *asked;
+    request.rates = NULL;
+    cleat_status status = cleat_fit_search(&request, fitted, NULL, why, why_size, error);
+    bool open_question = status == CLEAT_OK && request.purpose == CLEAT_FOR_TRAINING && !fitted->work->recompute &&
+                         request.profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_AUTO &&
                          !cleat_workload_is_whole(fitted->work);
     if (!open_question) return status;
     cleat_fitted_clear(fitted);
     if (cleat_card_match(cleat_device_get_facts(device), &card))
         rates = card.rates;
     else
-        status = cleat_rates_measure((cleat_device *)device, &rates, error);
-    request->rates = &rates;
-    if (status == CLEAT_OK) status = cleat_fit_search(request, fitted, NULL, why, why_size, error);
-    request->rates = NULL;
-    return status;
+        status = cleat_rates_measure(device, &rates, error);
+    request.rates = &rates;
+    return status == CLEAT_OK ? cleat_fit_search(&request, fitted, NULL, why, why_size, error) : status;
 }
 
-cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *asked, cleat_session **session,
-                               cleat_error *error) {
+static cleat_status fit(cleat_device *device, const cleat_fit_request *asked, cleat_session **session,
+                        cleat_error *error) {
     cleat_fit_request request = *asked;
     cleat_error refused = {0};
     char why[256];
     for (;;) {
         cleat_fitted fitted = {0};
-        cleat_status status = search(device, &request, &fitted, why, sizeof why, error);
+        cleat_status status = cleat_session_search(device, &request, &fitted, why, sizeof why, error);
         if (status == CLEAT_ERR_FIT && refused.status) { /* nothing is left to try: the device had the first word */
             if (error) *error = refused;
             return refused.status;
@@ -88,6 +90,7 @@ cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *as
             cleat_session_open(device, request.profile, (cleat_model *)request.model, fitted.work, session, &refused);
         if (status == CLEAT_OK) {
             cleat_log(CLEAT_LOG_INFO, "plan: %s", why);
+            cleat_tuned_log(request.choices, (*session)->work->plan);
             return CLEAT_OK;
         }
         if (status != CLEAT_ERR_DEVICE_MEMORY) {
@@ -100,6 +103,18 @@ cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *as
         cleat_log(CLEAT_LOG_WARNING, "out of device memory though %s should fit (%s): trying with at most %s",
                   cleat_bytes_text(bytes, text[0]), refused.text, cleat_bytes_text(request.limit, text[1]));
     }
+}
+
+/* A run that is resumed plans with the choices of today: others than before change the order of sums, and so the result up
+ * to rounding, as other micro-batches do. The log says which they were. */
+cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *asked, cleat_session **session,
+                               cleat_error *error) {
+    cleat_fit_request request = *asked;
+    cleat_choices *tuned = cleat_choices_load(device);
+    request.choices = tuned;
+    cleat_status status = fit(device, &request, session, error);
+    cleat_choices_destroy(tuned);
+    return status;
 }
 
 cleat_status cleat_session_initialise(cleat_session *session, uint64_t seed, cleat_error *error) {
@@ -187,11 +202,21 @@ cleat_status cleat_session_write_flat(cleat_session *session, int which, const f
     return cleat_exec_write(session->exec, 0, flat_tensor(session, which), values, error);
 }
 
+/* Where the driver does not say what the card's file says. CPUs differ one and all. */
+static void log_differences(const cleat_device_facts *facts) {
+    cleat_card card;
+    char text[512];
+    if (facts->kind != CLEAT_DEVICE_CPU && cleat_card_match(facts, &card) &&
+        cleat_card_differences(&card, facts, text, sizeof text) > 0)
+        cleat_log(CLEAT_LOG_INFO, "card file %s: %s", card.name, text);
+}
+
 void cleat_session_log_plan(const cleat_session *session) {
     const cleat_device_facts *facts = cleat_device_get_facts(session->device);
     cleat_log(CLEAT_LOG_INFO, "device %s (%s), %.1f GiB, free %.1f GiB by %s", facts->name,
               cleat_device_kind_text(facts->kind), (double)facts->memory_total / 1073741824.0,
               (double)facts->memory_free / 1073741824.0, facts->memory_source);
+    log_differences(facts);
     char buckets[512] = "";
     int used = 0;
     for (size_t b = 0; b < session->work->n_buckets && used < (int)sizeof buckets; ++b)

@@ -22,13 +22,18 @@ typedef struct cleat_session {
 cleat_status cleat_session_open(cleat_device *device, const cleat_profile *profile, cleat_model *model,
                                 cleat_workload *work, cleat_session **session, cleat_error *error);
 
-/* For batches of buckets [n], however large; recompute as in cleat_workload. */
+/* For batches of buckets [n], however large; recompute as in cleat_workload; kernels as in cleat_session_fit. */
 cleat_status cleat_session_create(cleat_device *device, const cleat_profile *profile, cleat_model *model,
                                   cleat_purpose purpose, const cleat_bucket *buckets, size_t n, int recompute,
                                   cleat_session **session, cleat_error *error);
 void cleat_session_destroy(cleat_session *session);
 
-/* The session of the best fit (cleat_fit_search; `asked->rates` are found out here where they matter). Where the device
+/* cleat_fit_search for a device that is there. `asked->rates` are not looked at: speeds are found out where they matter,
+ * which is where memory cut a window, so that recomputing may be a gain; measuring takes a moment. */
+cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *asked, cleat_fitted *fitted, char *why,
+                                  size_t why_size, cleat_error *error);
+
+/* The session of the best fit (cleat_session_search, with the kernels that cleat_choices_load names). Where the device
  * then has less memory than the plan counts on, fits again to less, and says so. Errors: of the search; that of the
  * device where nothing smaller fits either. */
 cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *asked, cleat_session **session,

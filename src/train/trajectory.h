@@ -18,9 +18,14 @@ typedef struct cleat_trajectory {
  * drawn from seed 1. */
 cleat_status cleat_trajectory_open(const char *device, const char *config, const cleat_reference *reference,
                                    cleat_trajectory *trajectory, cleat_error *error);
-/* The second half of opening: draws the parameters and writes the batch, for a trajectory whose device, profile, model
+/* The same for a trajectory whose device is there. On failure it is good for closing. */
+cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const char *config,
+                                      const cleat_reference *reference, cleat_error *error);
+/* The second half of it: draws the parameters and writes the batch, for a trajectory whose device, profile, model
  * and session (one bucket, of the reference's batch and length) are there. On failure it is good for closing. */
 cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_reference *reference, cleat_error *error);
+/* Every sample of the window weighs the same in every term of the loss: for models whose data are made up. */
+void cleat_trajectory_weigh_evenly(cleat_trajectory *trajectory);
 void cleat_trajectory_close(cleat_trajectory *trajectory);
 
 /* Enqueues forward, loss and backward of the batch; gradients accumulate. */

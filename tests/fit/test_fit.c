@@ -121,7 +121,7 @@ static void less_memory_cuts_windows(void **state) {
             cleat_workload *work = NULL;
             cleat_bucket larger = *longest;
             larger.batch = (longest->window + fewer - 1) / fewer;
-            status = cleat_workload_create(&facts, b.model, CLEAT_FOR_TRAINING, &larger, 1, 0, &work, NULL);
+            status = cleat_workload_create(&facts, NULL, b.model, CLEAT_FOR_TRAINING, &larger, 1, 0, &work, NULL);
             assert_true(status == CLEAT_ERR_FIT || cleat_plan_bytes(work->plan) > limit);
             cleat_workload_destroy(work);
         }
@@ -287,7 +287,7 @@ static void the_report_adds_up(void **state) {
         facts.max_allocation = limits[l];
         cleat_fit_report r;
         cleat_error error = {0};
-        if (cleat_fit_describe(b.profile, &facts, &rates, 0, &r, &error) != CLEAT_OK) fail_msg("%s", error.text);
+        if (cleat_fit_describe(b.profile, &facts, &rates, NULL, 0, &r, &error) != CLEAT_OK) fail_msg("%s", error.text);
         assert_true(*r.reason);
         if (!r.fits) continue;
         int64_t categories = 0, parts = 0;
@@ -311,9 +311,10 @@ static void the_report_adds_up(void **state) {
     cleat_device_facts facts = gpu(1000 * MIB);
     cleat_fit_report asked;
     cleat_error error = {0};
-    if (cleat_fit_describe(b.profile, &facts, NULL, 30, &asked, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_fit_describe(b.profile, &facts, NULL, NULL, 30, &asked, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_true(asked.fits && asked.buckets[0].batch == 30 && asked.buckets[0].window == 30);
-    if (cleat_fit_describe(b.profile, &facts, NULL, 100000, &asked, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_fit_describe(b.profile, &facts, NULL, NULL, 100000, &asked, &error) != CLEAT_OK)
+        fail_msg("%s", error.text);
     assert_false(asked.fits);
     assert_true(number_after(asked.reason, "train.batch_size = ") > 0);
     bench_destroy(&b);

@@ -1,0 +1,86 @@
+/* Cross entropy of rows of logits x with labels, smoothed by `smoothing` (e below), forward and backward:
+ *
+ *   loss = -sum over c of q[c] log softmax(x)[c],   q[c] = (1 - e) [c = label] + e / WIDTH
+ *   dx[c] = addend[c] + dloss scale (softmax(x)[c] - q[c])
+ *
+ * A row whose label is not a column counts for nothing, whatever its logits are. All is done relative to the largest logit,
+ * so that no large numbers cancel. */
+#include "common.clh"
+#include "rows.clh"
+#include "softmax.clh"
+
+#if PARTS <= 16
+#define KEPT 1
+#else
+#define KEPT 0 /* read again */
+#endif
+
+/* x T [rows, WIDTH], labels i32, scale f32 [rows]; statistics f32 [2, rows]: the largest logit, and 1 / sum of
+ * exp(x - largest); losses f32 [rows]: scale * loss */
+__kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int, labels), TENSOR(const float, scale),
+                                 TENSOR(float, statistics), TENSOR(float, losses), const int rows,
+                                 const float smoothing) {
+    GROUP_SCRATCH(scratch_a);
+    GROUP_SCRATCH(scratch_b);
+    int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
+    FOR_ROWS(rows) {
+        int row = min(base + sub, rows - 1);
+        bool owns = OWNS(base + sub, rows);
+        __global const T *from = AT(x) + (ulong)row * WIDTH;
+        floatv part[KEPT ? PARTS : 1], most = (floatv)(-INFINITY);
+#pragma unroll UNROLL
+        for (int k = 0; k < PARTS; ++k) {
+            floatv v = row_load(from, COLUMN(k));
+            if (KEPT) part[k] = v;
+            most = larger(most, row_part(v, COLUMN(k), -INFINITY));
+        }
+        float top = row_max(maxv(most), scratch_a);
+        floatv sum = (floatv)(0.0f), distances = (floatv)(0.0f);
+#pragma unroll UNROLL
+        for (int k = 0; k < PARTS; ++k) {
+            floatv d = (KEPT ? part[k] : row_load(from, COLUMN(k))) - top;
+            sum += row_part(exp_below(d), COLUMN(k), 0.0f);
+            distances += row_part(d, COLUMN(k), 0.0f);
+        }
+        float2 sums = row_sum((float2)(sumv(sum), sumv(distances)), scratch_a, scratch_b);
+        if (owns && lane == 0) {
+            int label = AT(labels)[row];
+            float loss = 0.0f;
+            if (label >= 0 && label < WIDTH) {
+                loss = log(sums.x) - (1.0f - smoothing) * (LOAD(from, label) - top);
+                if (smoothing > 0.0f) loss -= smoothing * (1.0f / WIDTH) * sums.y;
+                loss *= AT(scale)[row];
+            }
+            AT(losses)[row] = loss;
+            AT(statistics)[row] = top;
+            AT(statistics)[rows + row] = 1.0f / sums.x;
+        }
+    }
+}
+
+/* dx may be x or the addend. */
+__kernel void cross_entropy_grad(TENSOR(const T, x), TENSOR(const int, labels), TENSOR(const float, scale),
+                                 TENSOR(const float, statistics), TENSOR(const float, dloss), TENSOR(const T, addend),
+                                 TENSOR(T, dx), const int rows, const float smoothing) {
+    int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
+    floatv zero = (floatv)(0.0f);
+    FOR_ROWS(rows) {
+        int row = base + sub;
+        if (!OWNS(row, rows)) break;
+        ulong at = (ulong)row * WIDTH;
+        int label = AT(labels)[row];
+        bool counts = label >= 0 && label < WIDTH;
+        float weight = AT(dloss)[0] * AT(scale)[row], top = AT(statistics)[row];
+        float p = weight * AT(statistics)[rows + row], off = weight * smoothing * (1.0f / WIDTH);
+        float on = weight * (1.0f - smoothing);
+#pragma unroll UNROLL
+        for (int k = 0; k < PARTS; ++k) {
+            floatv d = zero, before = HAS(addend) ? row_load(AT(addend) + at, COLUMN(k)) : zero;
+            if (counts) {
+                d = fma(exp_below(row_load(AT(x) + at, COLUMN(k)) - top), (floatv)(p), (floatv)(-off));
+                d -= row_columns(COLUMN(k)) == (intv)(label) ? (floatv)(on) : zero;
+            }
+            row_store(before + d, AT(dx) + at, COLUMN(k));
+        }
+    }
+}

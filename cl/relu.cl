@@ -1,0 +1,34 @@
+/* y = max(x, 0) and its gradient, which needs y only; y may be x, dx may be any of its inputs. What is not below or at 0
+ * passes: NaN too. */
+#include "common.clh"
+
+static inline floatv relu_of(floatv x) {
+    return x <= (floatv)(0.0f) ? (floatv)(0.0f) : x;
+}
+
+__kernel void relu_forward(TENSOR(const T, x), TENSOR(T, y), const ulong n) {
+    FOR_VECTORS(s, n) STOREV(relu_of(LOADV(AT(x), s.at)), AT(y), s.at);
+    if (OWNS_TAIL(n)) {
+        ulong i = TAIL_AT(n);
+        int rest = (int)(n - i);
+        STOREN(relu_of(LOADN(AT(x), i, rest)), AT(y), i, rest);
+    }
+}
+
+/* dx = addend + dy where y > 0. A choice, no product: dy may be infinite. */
+__kernel void relu_backward(TENSOR(const T, dy), TENSOR(const T, y), TENSOR(const T, addend), TENSOR(T, dx),
+                            const ulong n) {
+    floatv zero = (floatv)(0.0f);
+    FOR_VECTORS(s, n) {
+        floatv before = HAS(addend) ? LOADV(AT(addend), s.at) : zero;
+        floatv d = LOADV(AT(y), s.at) <= zero ? zero : LOADV(AT(dy), s.at);
+        STOREV(before + d, AT(dx), s.at);
+    }
+    if (OWNS_TAIL(n)) {
+        ulong i = TAIL_AT(n);
+        int rest = (int)(n - i);
+        floatv before = HAS(addend) ? LOADN(AT(addend), i, rest) : zero;
+        floatv d = LOADN(AT(y), i, rest) <= zero ? zero : LOADN(AT(dy), i, rest);
+        STOREN(before + d, AT(dx), i, rest);
+    }
+}

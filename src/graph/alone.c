@@ -1,0 +1,51 @@
+/* Copying one node into a graph of its own. */
+#include "graph/alone.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What stands in the node's attributes while its outputs are made. */
+typedef struct alone_attr {
+    const cleat_node *original;
+} alone_attr;
+
+/* The input of `node` that is `tensor`, or -1. */
+static int input_of(const cleat_node *node, const cleat_tensor *tensor) {
+    for (int i = 0; i < node->n_in; ++i)
+        if (node->in[i] == tensor) return i;
+    return -1;
+}
+
+/* Outputs as the original has them, instead of the op's own idea: a gradient's come from its targets. */
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_node *original = ((const alone_attr *)(const void *)node->attr)->original;
+    cleat_status status = CLEAT_OK;
+    for (int i = 0; i < original->n_out && status == CLEAT_OK; ++i) {
+        const cleat_tensor *out = original->out[i];
+        int in = out ? input_of(original, out) : -1;
+        if (in >= 0)
+            cleat_set_output_state(node, i, node->in[in]);
+        else if (out)
+            status = cleat_set_output(node, i, out->dtype, out->rank, out->shape, error);
+    }
+    node->n_out = original->n_out;
+    return status;
+}
+
+cleat_node *cleat_emit_alone(cleat_graph *graph, const cleat_node *node) {
+    const cleat_op copying = {.name = node->op->name, .infer = infer};
+    const alone_attr attr = {node};
+    cleat_tensor *in[CLEAT_MAX_IN] = {NULL};
+    for (int i = 0; i < node->n_in; ++i) {
+        char name[CLEAT_NAME];
+        if (!node->in[i]) continue;
+        snprintf(name, sizeof name, "in.%d", input_of(node, node->in[i]));
+        in[i] = cleat_state(graph, name, node->in[i]->dtype, node->in[i]->rank, node->in[i]->shape);
+        if (!in[i]) return NULL;
+    }
+    cleat_node *copy = cleat_emit(graph, &copying, &attr, sizeof attr, in, node->n_in);
+    if (!copy) return NULL;
+    copy->op = node->op;
+    memcpy(copy->attr, node->attr, sizeof copy->attr);
+    return copy;
+}

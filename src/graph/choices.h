@@ -1,0 +1,67 @@
+/* Measured choices: which variant computes a node fastest on a device, as a table that is data like any other. A plan made
+ * with a table is as pure as one without. Who measures, and where tables are kept: train/tune.h.
+ *
+ * The key of a node says all that a table may tell nodes apart by: the operation, and type and shape of every input and
+ * output, "-" for one that is not there (a bias, an addend):
+ *
+ *   linear f32[1024,256] f32[512,256] f32[512] - -> f32[1024,512]
+ *
+ * Attributes are left out: what they change of the work shows in a shape (the heads of an attention in its lse), the
+ * rest (a probability, a seed) does not make another kernel the fastest.
+ *
+ * A choice changes which kernel computes a node, and with it the order of sums: a run goes on with the same bits only
+ * with the same choices, with others up to rounding, as with other micro-batches. */
+#ifndef CLEAT_SRC_CHOICES_H
+#define CLEAT_SRC_CHOICES_H
+
+#include "graph/plan.h"
+
+/* Bytes of the longest key: 14 tensors of 5 extents. */
+enum { CLEAT_CHOICE_KEY = 2048 };
+
+typedef struct cleat_choice {
+    char *key;
+    char variant[CLEAT_NAME];
+} cleat_choice;
+
+struct cleat_choices {
+    /* Where the table holds, as its owner says it: a line each. */
+    char device[640];
+    char kernels[64];
+    char date[16];       /* of the last change: "2026-11-20" */
+    cleat_choice *items; /* [count] rising by key */
+    size_t count, capacity;
+};
+
+void cleat_choice_key(const cleat_node *node, char key[CLEAT_CHOICE_KEY]);
+
+cleat_status cleat_choices_create(cleat_choices **choices, cleat_error *error);
+/* The node's variant from now on; replaces an earlier one. */
+cleat_status cleat_choices_set(cleat_choices *choices, const char *key, const char *variant, cleat_error *error);
+/* The variant listed for `key`, or NULL. `choices` may be NULL. */
+const char *cleat_choices_get(const cleat_choices *choices, const char *key);
+/* Whether the op has anything to choose between. */
+bool cleat_op_has_choice(const cleat_op *op);
+
+/* A cleat_choose_fn, `user` a const cleat_choices * or NULL: the variant that is listed where the op (still) has it and it
+ * does not refuse, else the first that does not refuse. */
+const cleat_variant *cleat_choose_listed(void *user, const cleat_node *node, const cleat_device_facts *facts);
+
+/* What a plan makes of a table. */
+typedef struct cleat_choices_use {
+    size_t nodes;                 /* that have a choice */
+    size_t listed;                /* whose key the table has ... */
+    size_t gone;                  /* ... and whose listed variant the op has not, or it refuses: the default serves */
+    char example[2 * CLEAT_NAME]; /* of `gone`: "linear: turbo" */
+} cleat_choices_use;
+cleat_choices_use cleat_choices_judge(const cleat_choices *choices, const cleat_plan *plan);
+
+/* The table as text, and back. Reading is strict: a line that is not understood is CLEAT_ERR_FORMAT with `place` (the
+ * file's name) and the line. */
+cleat_status cleat_choices_print(const cleat_choices *choices, char **text, cleat_error *error);
+cleat_status cleat_choices_read(const char *place, const char *text, size_t size, cleat_choices **choices,
+                                cleat_error *error);
+/* Eight hexadecimal digits that stand for what is chosen. */
+cleat_status cleat_choices_hash(const cleat_choices *choices, char hash[9], cleat_error *error);
+
+#endif

@@ -1,0 +1,117 @@
+/* Cross entropy with labels, for classification of rows. */
+#include "cleat/ops.h"
+#include "ops/row_loss.h"
+#include "ops/rows.h"
+#include "ops/shared.h"
+
+#include <string.h>
+
+enum { MOST_WIDTH = 1 << 20 };
+
+/* For the gradient: what the forward node saved, dloss, and the addend. */
+enum { X, LABELS, SCALE, FORWARD_IN };
+enum { STATISTICS = FORWARD_IN, DLOSS, GRAD_IN };
+
+static float smoothing_of(const cleat_node *node) {
+    float smoothing;
+    memcpy(&smoothing, node->attr, sizeof smoothing);
+    return smoothing;
+}
+
+/* out = {loss f32 [1], statistics f32 [2, rows]} */
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[X];
+    float smoothing = smoothing_of(node);
+    if (!(smoothing >= 0.0f && smoothing < 1.0f))
+        return cleat_infer_fail(node, error, "label smoothing %g is not in [0, 1)", (double)smoothing);
+    cleat_status status = cleat_row_loss_infer(node, x, MOST_WIDTH, error);
+    if (status == CLEAT_OK) status = cleat_row_loss_expect(node, LABELS, "labels", CLEAT_I32, x, error);
+    if (status == CLEAT_OK) status = cleat_row_loss_expect(node, SCALE, "scale", CLEAT_F32, x, error);
+    int64_t statistics[] = {2, cleat_rows(x)};
+    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 2, statistics, error) : status;
+}
+
+static cleat_cost cost_of(const cleat_node *node, double flops_per_element) {
+    cleat_cost cost = cleat_elementwise_cost(node, 0);
+    cost.flops = flops_per_element * (double)cleat_tensor_elements(node->in[X]);
+    return cost;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cost_of(node, 25);
+}
+
+static cleat_cost cost_grad(const cleat_node *node) {
+    return cost_of(node, 25);
+}
+
+/* log softmax */
+static int64_t fused_bytes(const cleat_node *node) {
+    return cleat_tensor_bytes(node->in[X]);
+}
+
+static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return cleat_rows(node->in[X]) * (int64_t)sizeof(float);
+}
+
+static void begin(cleat_binder *binder, const cleat_node *node, const char *kernel) {
+    cleat_launch_row_kernel(binder, node, "cross_entropy.cl", kernel, node->in[X]->dtype, cleat_width(node->in[X]));
+}
+
+static void end(cleat_binder *binder, const cleat_node *node) {
+    int64_t rows = cleat_rows(node->in[X]);
+    cleat_launch_i32(binder, (int32_t)rows);
+    cleat_launch_f32(binder, smoothing_of(node));
+    cleat_launch_rows(binder, rows, cleat_width(node->in[X]));
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    begin(binder, node, "cross_entropy_rows");
+    for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_tensor(binder, node->out[1]);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    end(binder, node);
+    cleat_launch_row_loss_total(binder, node, cleat_rows(node->in[X]));
+    return CLEAT_OK;
+}
+
+static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)facts, (void)error;
+    begin(binder, node, "cross_entropy_grad");
+    for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, 0));
+    cleat_launch_tensor(binder, node->out[0]);
+    end(binder, node);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
+static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
+
+static const cleat_op cross_entropy_grad = {
+    .name = "cross_entropy_grad", .cost = cost_grad, .variants = grad_variants, .share = 1u << X | 1u << GRAD_IN};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (!dout[0] || !cleat_wants_grad(node->in[X])) return;
+    cleat_tensor *in[GRAD_IN] = {node->in[X], node->in[LABELS], node->in[SCALE], node->out[1], dout[0]};
+    cleat_emit_grads(graph, &cross_entropy_grad, node->attr, sizeof(float), in, GRAD_IN, &node->in[X], 1);
+}
+
+static const cleat_op cross_entropy = {.name = "cross_entropy",
+                                       .infer = infer,
+                                       .backward = backward,
+                                       .cost = cost,
+                                       .variants = variants,
+                                       .fused_bytes = fused_bytes};
+
+cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels, cleat_tensor *scale,
+                                  float label_smoothing) {
+    if (!logits || !labels || !scale) return NULL;
+    cleat_tensor *in[FORWARD_IN] = {logits, labels, scale};
+    cleat_node *node = cleat_emit(graph, &cross_entropy, &label_smoothing, sizeof label_smoothing, in, FORWARD_IN);
+    return node ? node->out[0] : NULL;
+}

@@ -1,0 +1,75 @@
+/* Softmax over the last extent. */
+#include "cleat/ops.h"
+#include "ops/rows.h"
+#include "ops/shared.h"
+
+enum { MOST_WIDTH = 65536 };
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0];
+    if (!cleat_is_storage(x->dtype))
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16", cleat_dtype_name(x->dtype));
+    if (x->rank < 1 || cleat_width(x) > MOST_WIDTH || cleat_rows(x) > CLEAT_MOST_ROWS) {
+        char text[96];
+        cleat_tensor_describe(x, text, sizeof text);
+        return cleat_infer_fail(node, error, "x is %s; rows of 1 to %d elements are possible, 2^30 of them", text,
+                                MOST_WIDTH);
+    }
+    return cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 25);
+}
+
+static cleat_cost cost_grad(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 6);
+}
+
+/* in = {x}, or {dy, y, addend}; out = {y}, or {dx} */
+static void bind_rows(const cleat_node *node, cleat_binder *binder, const char *kernel) {
+    const cleat_tensor *out = node->out[0];
+    cleat_launch_row_kernel(binder, node, "softmax.cl", kernel, out->dtype, cleat_width(out));
+    for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_tensor(binder, out);
+    cleat_launch_i32(binder, (int32_t)cleat_rows(out));
+    cleat_launch_rows(binder, cleat_rows(out), cleat_width(out));
+}
+
+static cleat_status bind_forward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                 cleat_error *error) {
+    (void)facts, (void)error;
+    bind_rows(node, binder, "softmax_forward");
+    return CLEAT_OK;
+}
+
+static cleat_status bind_backward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                  cleat_error *error) {
+    (void)facts, (void)error;
+    bind_rows(node, binder, "softmax_backward");
+    return CLEAT_OK;
+}
+
+static const cleat_variant forward_variants[] = {{.name = "rows", .bind = bind_forward}, {0}};
+static const cleat_variant backward_variants[] = {{.name = "rows", .bind = bind_backward}, {0}};
+
+static const cleat_op softmax_grad = {.name = "softmax_grad",
+                                      .infer = cleat_infer_same_as_dout,
+                                      .cost = cost_grad,
+                                      .variants = backward_variants,
+                                      .share = 7};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (!cleat_wants_grad(node->in[0])) return;
+    cleat_tensor *in[] = {dout[0], node->out[0]};
+    cleat_emit_grads(graph, &softmax_grad, NULL, 0, in, 2, &node->in[0], 1);
+}
+
+static const cleat_op softmax = {
+    .name = "softmax", .infer = infer, .backward = backward, .cost = cost, .variants = forward_variants, .share = 1};
+
+cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x) {
+    if (!x) return NULL;
+    cleat_node *node = cleat_emit(graph, &softmax, NULL, 0, &x, 1);
+    return node ? node->out[0] : NULL;
+}

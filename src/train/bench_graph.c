@@ -1,0 +1,64 @@
+/* One graph on a device, filled with numbers: what op workloads and small models run. */
+#include "train/bench.h"
+
+#include "core/memory.h"
+
+cleat_status cleat_bench_graph_create(const char *name, cleat_bench_graph *made, cleat_error *error) {
+    cleat_status status = cleat_store_create(&made->store, error);
+    return status == CLEAT_OK ? cleat_graph_create(made->store, name, &made->graph, error) : status;
+}
+
+void cleat_bench_graph_destroy(cleat_bench_graph *made) {
+    cleat_exec_destroy(made->exec);
+    cleat_plan_destroy(made->plan);
+    cleat_graph_destroy(made->graph);
+    cleat_store_destroy(made->store);
+    *made = (cleat_bench_graph){0};
+}
+
+/* Zeros would draw less power than a training step's numbers, and let a card clock higher. */
+void cleat_bench_fill(const cleat_tensor *tensor, void *values) {
+    float *floats = values;
+    int32_t *integers = values;
+    for (int64_t i = 0; i < cleat_tensor_elements(tensor); ++i) {
+        int64_t mixed = i * 7919 % 2039;
+        if (tensor->dtype == CLEAT_F32)
+            floats[i] = (float)mixed / 2039.0f - 0.5f;
+        else if (tensor->dtype == CLEAT_I32 || tensor->dtype == CLEAT_U32)
+            integers[i] = (int32_t)(mixed & 1);
+    }
+}
+
+static cleat_status fill(cleat_bench_graph *made, const cleat_tensor *tensor, cleat_error *error) {
+    void *values = cleat_alloc((size_t)cleat_tensor_bytes(tensor), 1);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", tensor->name);
+    cleat_bench_fill(tensor, values);
+    cleat_status status = cleat_exec_write(made->exec, 0, tensor, values, error);
+    cleat_free(values);
+    return status;
+}
+
+static cleat_status fill_all(cleat_bench_graph *made, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < made->graph->tensor_count && status == CLEAT_OK; ++i)
+        if (made->graph->tensors[i]->role == CLEAT_ROLE_INPUT) status = fill(made, made->graph->tensors[i], error);
+    for (size_t i = 0; i < made->store->state_count && status == CLEAT_OK; ++i)
+        status = fill(made, made->store->states[i], error);
+    for (size_t i = 0; i < made->store->count && status == CLEAT_OK; ++i)
+        status = fill(made, made->store->params[i], error);
+    return status;
+}
+
+cleat_status cleat_bench_graph_open(cleat_bench_graph *made, cleat_bench_job *job, cleat_error *error) {
+    const cleat_device_facts *facts = cleat_device_get_facts(job->device);
+    cleat_status status = cleat_graph_status(made->graph, error);
+    if (status == CLEAT_OK) status = cleat_plan_create(&made->graph, 1, facts, &made->plan, error);
+    if (status == CLEAT_OK) status = cleat_exec_create(job->device, made->plan, &made->exec, error);
+    if (status == CLEAT_OK) status = fill_all(made, error);
+    if (status != CLEAT_OK) return status;
+    job->exec = made->exec;
+    job->plan = made->plan;
+    job->n_parts = 1;
+    job->parts[0] = (cleat_bench_part){.last = made->graph->node_count, .times = 1};
+    return CLEAT_OK;
+}

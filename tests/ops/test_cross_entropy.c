@@ -1,0 +1,197 @@
+/* Cross entropy of rows with labels. */
+#include "harness.h"
+
+#include "cleat/ops.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOGITS, LABELS, SCALE };
+
+/* dims: rows, width, offset of the logits, smoothing in percent, rows a sample (0: labels [rows]) */
+static void build(op_case *c) {
+    int64_t rows = c->dims[0], each = c->dims[4];
+    const int64_t shape[] = {rows, c->dims[1]}, split[] = {each ? rows / each : 0, each, c->dims[1]};
+    double offset = (double)c->dims[2];
+    cleat_tensor *x = op_input(c, "x", c->storage, each ? 3 : 2, each ? split : shape, offset - 3, offset + 3);
+    cleat_tensor *labels = op_constant(c, "labels", CLEAT_I32, each ? 2 : 1, each ? split : shape, 0, 0);
+    cleat_tensor *scale = op_constant(c, "scale", CLEAT_F32, 1, shape, 0.2, 1);
+    op_output(c, cleat_cross_entropy(c->graph, x, labels, scale, (float)c->dims[3] / 100));
+}
+
+/* Every label there is, the last column among them, and some that are none. */
+static void fill(const op_case *c, int tensor, double *values, int64_t count) {
+    if (tensor != LABELS) return;
+    for (int64_t i = 0; i < count; ++i) {
+        values[i] = (double)((i * 7 + c->dims[1] - 1) % c->dims[1]);
+        if (i % 5 == 3) values[i] = -100;
+        if (i % 11 == 6) values[i] = (double)c->dims[1];
+        if (i % 13 == 9) values[i] = -1;
+    }
+}
+
+static double smoothing_of(const op_case *c) {
+    return (double)((float)c->dims[3] / 100);
+}
+
+static double wanted(const op_case *c, double label, int64_t column) {
+    double e = smoothing_of(c);
+    return (label == (double)column ? 1 - e : 0) + e / (double)c->dims[1];
+}
+
+static bool counts(const op_case *c, double label) {
+    return label >= 0 && label < (double)c->dims[1];
+}
+
+static double log_sum(const double *x, int64_t width) {
+    double top = x[0], sum = 0;
+    for (int64_t i = 0; i < width; ++i) top = fmax(top, x[i]);
+    for (int64_t i = 0; i < width; ++i) sum += exp(x[i] - top);
+    return top + log(sum);
+}
+
+static void reference(const op_case *c, const double *const *in, double *const *out) {
+    int64_t width = c->dims[1];
+    out[0][0] = 0;
+    for (int64_t row = 0; row < c->dims[0]; ++row) {
+        const double *x = in[LOGITS] + row * width;
+        double label = in[LABELS][row], all = log_sum(x, width);
+        for (int64_t i = 0; i < width && counts(c, label); ++i)
+            out[0][0] += in[SCALE][row] * wanted(c, label, i) * (all - x[i]);
+    }
+}
+
+static void gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
+    int64_t width = c->dims[1];
+    for (int64_t row = 0; row < c->dims[0]; ++row) {
+        const double *x = in[LOGITS] + row * width;
+        double label = in[LABELS][row], all = log_sum(x, width);
+        for (int64_t i = 0; i < width && counts(c, label); ++i)
+            din[LOGITS][row * width + i] += dout[0][0] * in[SCALE][row] * (exp(x[i] - all) - wanted(c, label, i));
+    }
+}
+
+/* A row's loss is at most log width + 6, and good to a few units of that. A gradient is a difference of two numbers below 1;
+ * an addend makes it one of size 2. */
+static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
+    (void)tensor;
+    double rows = (double)c->dims[0], size = log((double)c->dims[1]) + 6;
+    if (is_gradient) return (compare_tolerance){.scale = 2, .length = 1, .f32_units = 6};
+    return (compare_tolerance){.scale = size * sqrt(rows), .length = rows, .f32_units = 4};
+}
+
+static const op_row rows[] = {{1, 1},           {5, 17, 0, 10},      {300, 2, 0, 0}, {96, 16, -30, 20, 12},
+                              {1500, 3, 0, 10}, {70, 256, 20, 0, 7}, {7, 1000},      {3, 20011, 0, 10}};
+
+static const op_test test = {.op = "cross_entropy",
+                             .rows = rows,
+                             .row_count = sizeof rows / sizeof rows[0],
+                             .build = build,
+                             .fill = fill,
+                             .reference = reference,
+                             .gradient = gradient,
+                             .tolerance = tolerance,
+                             .samples = 4};
+
+enum { ROWS = 6, WIDTH = 35 };
+
+typedef struct own {
+    cleat_store *store;
+    cleat_graph *graph;
+    cleat_tensor *x, *labels, *scale, *seed, *loss, *dx;
+} own;
+
+static own own_graph(int64_t count) {
+    own o = {0};
+    assert_int_equal(cleat_store_create(&o.store, NULL), CLEAT_OK);
+    assert_int_equal(cleat_graph_create(o.store, "g", &o.graph, NULL), CLEAT_OK);
+    o.x = cleat_input(o.graph, "x", CLEAT_F32, 2, (int64_t[]){count, WIDTH});
+    o.labels = cleat_input(o.graph, "labels", CLEAT_I32, 1, (int64_t[]){count});
+    o.scale = cleat_input(o.graph, "scale", CLEAT_F32, 1, (int64_t[]){count});
+    o.seed = cleat_input(o.graph, "seed", CLEAT_F32, 1, (int64_t[]){1});
+    cleat_want_grad(o.graph, o.x);
+    o.loss = cleat_cross_entropy(o.graph, o.x, o.labels, o.scale, 0);
+    cleat_keep(o.graph, o.loss);
+    cleat_backward(o.graph, o.loss, o.seed);
+    o.dx = cleat_gradient(o.graph, o.x);
+    cleat_keep(o.graph, o.dx);
+    return o;
+}
+
+static void own_destroy(own *o) {
+    cleat_graph_destroy(o->graph);
+    cleat_store_destroy(o->store);
+}
+
+/* Runs rows [first, first + count) of the arrays; adds to the loss. */
+static void run_rows(const op_shape *shape, int64_t first, int64_t count, const double *x, const double *labels,
+                     const double *scale, double *loss, double *dx) {
+    own o = own_graph(count);
+    op_rig rig;
+    double seed = 1, part;
+    assert_true(op_rig_open(&rig, o.graph, shape, NULL, 0));
+    op_rig_write(&rig, o.x, x + first * WIDTH);
+    op_rig_write(&rig, o.labels, labels + first);
+    op_rig_write(&rig, o.scale, scale + first);
+    op_rig_write(&rig, o.seed, &seed);
+    op_rig_run(&rig, 0, -1);
+    op_rig_read(&rig, o.loss, &part);
+    op_rig_read(&rig, o.dx, dx + first * WIDTH);
+    *loss += part;
+    op_rig_close(&rig);
+    own_destroy(&o);
+}
+
+/* A window's micro-batches add up: to the same bits of every gradient. Rows of no label may hold anything, and logits of
+ * -infinity are classes that are ruled out. */
+static void test_micro_batches(void **state) {
+    (void)state;
+    double x[ROWS * WIDTH], labels[ROWS] = {3, -100, 34, 0, 35, 7}, scale[ROWS];
+    for (int i = 0; i < ROWS * WIDTH; ++i) x[i] = compare_round(CLEAT_F32, 3 * sin(i * 0.7));
+    for (int i = 0; i < ROWS; ++i) scale[i] = 0.25 * (i + 1);
+    x[WIDTH + 4] = NAN;
+    x[4 * WIDTH + 4] = INFINITY;
+    x[2 * WIDTH + 11] = -INFINITY;
+    const op_shape *shapes[] = {&op_shape_cpu, &op_shape_gpu};
+    for (int s = 0; s < 2; ++s) {
+        double whole = 0, parts = 0, dx_whole[ROWS * WIDTH], dx_parts[ROWS * WIDTH];
+        run_rows(shapes[s], 0, ROWS, x, labels, scale, &whole, dx_whole);
+        for (int i = 0; i < ROWS; i += 2) run_rows(shapes[s], i, 2, x, labels, scale, &parts, dx_parts);
+        assert_true(isfinite(whole) && whole > 0);
+        assert_true(fabs(whole - parts) <= 1e-6 * whole);
+        assert_memory_equal(dx_whole, dx_parts, sizeof dx_whole);
+        for (int i = 0; i < WIDTH; ++i) assert_true(dx_whole[WIDTH + i] == 0 && dx_whole[4 * WIDTH + i] == 0);
+        assert_true(dx_whole[2 * WIDTH + 11] == 0);
+        assert_true(dx_whole[2 * WIDTH + 34] < 0);
+    }
+}
+
+static void refuse(int64_t labels, cleat_dtype dtype, int64_t scale, float smoothing) {
+    cleat_store *store;
+    cleat_graph *graph;
+    cleat_error error = {0};
+    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    assert_null(cleat_cross_entropy(graph, cleat_input(graph, "x", CLEAT_F32, 2, (int64_t[]){ROWS, WIDTH}),
+                                    cleat_input(graph, "labels", dtype, 1, &labels),
+                                    cleat_input(graph, "scale", CLEAT_F32, 1, &scale), smoothing));
+    assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
+    assert_non_null(strstr(error.text, "cross_entropy"));
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    refuse(ROWS + 1, CLEAT_I32, ROWS, 0);
+    refuse(ROWS, CLEAT_F32, ROWS, 0);
+    refuse(ROWS, CLEAT_I32, 1, 0);
+    refuse(ROWS, CLEAT_I32, ROWS, 1);
+    refuse(ROWS, CLEAT_I32, ROWS, NAN);
+}
+
+int main(void) {
+    const struct CMUnitTest extra[] = {cmocka_unit_test(test_micro_batches), cmocka_unit_test(test_refused)};
+    return op_main(&test, 1, extra, 2);
+}

@@ -1,0 +1,145 @@
+/* cleat tune: which kernels are the fastest on this device for what a profile runs. */
+#include "cli.h"
+
+#include <stdio.h>
+
+/* --- text ----------------------------------------------------------------------------------------------------- */
+
+static void print_candidate(const cleat_tune_node *node, size_t i) {
+    const cleat_tune_candidate *c = &node->candidates[i];
+    double fastest = node->candidates[node->chosen].seconds;
+    printf("  %c %-12s ", i == node->chosen ? '*' : ' ', c->variant);
+    if (c->seconds > 0)
+        printf("%12.4f ms  %7.2f x", c->seconds * 1e3, fastest > 0 ? c->seconds / fastest : 0.0);
+    else
+        printf("%12s     %s", "-", c->error);
+    printf("%s\n", i == 0 ? "  default" : "");
+}
+
+static void print_node(void *user, const cleat_tune_node *node) {
+    (void)user;
+    printf("%s\n  batch %lld, length %lld: ", node->key, (long long)node->batch, (long long)node->length);
+    if (node->uses > 0)
+        printf("%lld times a step\n", (long long)node->uses);
+    else
+        printf("evaluation only\n");
+    for (size_t i = 0; i < node->count; ++i) print_candidate(node, i);
+    printf("  %s: %s\n\n", node->candidates[node->chosen].variant, node->why);
+    fflush(stdout);
+}
+
+static size_t changed(const cleat_tune_report *report) {
+    size_t count = 0;
+    for (size_t i = 0; i < report->count; ++i) count += report->nodes[i].chosen != 0;
+    return count;
+}
+
+static double percent(double from, double to) {
+    return from > 0 ? 100 * (to / from - 1) : 0;
+}
+
+static void print_summary(const cleat_tune_report *report) {
+    char text[4][CLI_SHORT];
+    printf(
+        "%s: %zu kinds of nodes with a choice, %zu of them now by another kernel than the default; %zu kinds have one "
+        "kernel only\n",
+        report->device, report->count, changed(report), report->single);
+    printf("an optimizer step at length %lld: measured nodes %s -> %s (%+.1f %%), memory %s -> %s\n",
+           (long long)report->length, cli_duration(report->default_seconds, text[0]),
+           cli_duration(report->tuned_seconds, text[1]), percent(report->default_seconds, report->tuned_seconds),
+           cli_bytes(report->default_bytes, text[2]), cli_bytes(report->tuned_bytes, text[3]));
+    if (report->path[0]) printf("%zu choices kept in %s\n", report->choices, report->path);
+    printf("took %s\n", cli_duration(report->seconds, text[0]));
+}
+
+/* --- JSON ----------------------------------------------------------------------------------------------------- */
+
+static void print_json_candidate(const cleat_tune_candidate *c) {
+    printf("{\"variant\": ");
+    cli_print_json_string(c->variant);
+    if (c->seconds > 0) {
+        printf(", \"seconds\": %.6g}", c->seconds);
+        return;
+    }
+    printf(", \"seconds\": null, \"error\": ");
+    cli_print_json_string(c->error);
+    printf("}");
+}
+
+static void print_json_node(const cleat_tune_node *node) {
+    printf("{\"node\": ");
+    cli_print_json_string(node->key);
+    printf(", \"length\": %lld, \"batch\": %lld, \"uses\": %lld, \"measured\": %s, \"default\": ",
+           (long long)node->length, (long long)node->batch, (long long)node->uses, node->measured ? "true" : "false");
+    cli_print_json_string(node->candidates[0].variant);
+    printf(", \"chosen\": ");
+    cli_print_json_string(node->candidates[node->chosen].variant);
+    printf(", \"why\": ");
+    cli_print_json_string(node->why);
+    printf(", \"candidates\": [");
+    for (size_t i = 0; i < node->count; ++i) {
+        if (i) printf(", ");
+        print_json_candidate(&node->candidates[i]);
+    }
+    printf("]}");
+}
+
+static void print_json(const cleat_tune_report *report) {
+    printf("{\"device\": ");
+    cli_print_json_string(report->device);
+    printf(", \"file\": ");
+    cli_print_json_string(report->path);
+    printf(", \"choices\": %zu, \"single\": %zu, \"changed\": %zu, \"length\": %lld, \"micro_batches\": %lld, "
+           "\"default_seconds\": %.6g, \"tuned_seconds\": %.6g, \"default_bytes\": %lld, \"tuned_bytes\": %lld, "
+           "\"seconds\": %.3f, \"nodes\": [",
+           report->choices, report->single, changed(report), (long long)report->length,
+           (long long)report->micro_batches, report->default_seconds, report->tuned_seconds,
+           (long long)report->default_bytes, (long long)report->tuned_bytes, report->seconds);
+    for (size_t i = 0; i < report->count; ++i) {
+        if (i) printf(", ");
+        print_json_node(&report->nodes[i]);
+    }
+    printf("]}\n");
+}
+
+/* --- the command ---------------------------------------------------------------------------------------------- */
+
+static int tune(const cleat_profile *profile, double seconds, bool json) {
+    cleat_tune_report report;
+    cleat_error error = {0};
+    cleat_tune_options options = {.seconds = seconds, .node = json ? NULL : print_node};
+    cleat_status status = cleat_tune(profile, &options, &report, &error);
+    if (json)
+        print_json(&report);
+    else if (status == CLEAT_OK)
+        print_summary(&report);
+    cleat_tune_free(&report);
+    return cli_finish(status, &error);
+}
+
+static int run(const cli_command *command, int argc, char **argv) {
+    const char *device = NULL;
+    double seconds = 0.2;
+    bool json = false;
+    cli_list assignments = {.count = 0}, words = {.count = 0};
+    const cli_option options[] = {
+        {"--device", CLI_TEXT, &device, "SEL", "as for train"},
+        {"--seconds", CLI_NUMBER, &seconds, "S", "time for each kernel of each kind of node, about (0.2)"},
+        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
+        {"--json", CLI_FLAG, &json, NULL, "one JSON object"},
+        {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    int exit_code;
+    if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
+    if (words.count != 1) return cli_usage(command, "one profile is expected");
+    if (!(seconds > 0)) return cli_usage(command, "--seconds %g: more than 0 is expected", seconds);
+    cleat_profile *profile = NULL;
+    cleat_error error = {0};
+    cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
+    if (status != CLEAT_OK) return cli_finish(status, &error);
+    exit_code = tune(profile, seconds, json);
+    cleat_profile_destroy(profile);
+    return exit_code;
+}
+
+const cli_command cli_tune = {"tune", "PROFILE [--device SEL] [--seconds S] [--json] [--set section.key=value ...]",
+                              "measures which kernels are the fastest here for a profile, and keeps the answer", run};
