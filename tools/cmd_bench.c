@@ -101,21 +101,24 @@ static void print_json_result(const cleat_bench_result *r) {
                r->samples_per_second, (long long)r->parameters, r->loss);
 }
 
-static void print_head(const cleat_bench_result *r, bool ratio) {
+static void print_peak(const cleat_bench_result *r) {
     printf("%s: at most %.4g GFLOP/s and %.4g GB/s measured in cleat's kernels\n\n", r->device, r->peak.flops / 1e9,
            r->peak.bytes / 1e9);
-    printf("%-28s %30s %10s %9s %9s %8s%s %10s%s\n", "workload", "ms: median (min - max)", "samples/s", "GFLOP/s",
-           "GB/s", "of peak", "  bound  ", "device MiB", ratio ? "    speed" : "");
 }
 
-/* `ratio` 0: none. */
-static void print_row(const char *name, const cleat_bench_result *r, double ratio) {
+static void print_head(const char *first, bool speed) {
+    printf("%-28s %30s %10s %9s %9s %8s%s %10s%s\n", first, "ms: median (min - max)", "samples/s", "GFLOP/s", "GB/s",
+           "of peak", "  bound  ", "device MiB", speed ? "    speed" : "");
+}
+
+/* `speed` 0: none. */
+static void print_row(const char *name, const cleat_bench_result *r, double speed) {
     char times[64], samples[CLI_SHORT] = "-";
     snprintf(times, sizeof times, "%.4g (%.4g - %.4g)", r->ms_median, r->ms_min, r->ms_max);
     if (r->kind == CLEAT_BENCH_MODEL) snprintf(samples, sizeof samples, "%.2f", r->samples_per_second);
-    printf("%-28s %30s %10s %9.4g %9.4g %6.1f %%  %-7s %10.1f", name, times, samples, r->gflops, r->gbytes_per_second,
-           100 * r->share_of_peak, bound_of(r), (double)r->device_bytes / 1048576.0);
-    if (ratio > 0) printf("  %6.2fx", ratio);
+    printf("%-28.28s %30s %10s %9.4g %9.4g %6.1f %%  %-7s %10.1f", name, times, samples, r->gflops,
+           r->gbytes_per_second, 100 * r->share_of_peak, bound_of(r), (double)r->device_bytes / 1048576.0);
+    if (speed > 0) printf("  %6.2fx", speed);
     printf("\n");
     fflush(stdout);
 }
@@ -136,7 +139,8 @@ static cleat_status run_plain(const bench_command *bench, const subjects *all, c
         cleat_status status = cleat_bench(&request, &result, error);
         if (status != CLEAT_OK) return status;
         if (!bench->json) {
-            if (i == 0) print_head(&result, false);
+            if (i == 0) print_peak(&result);
+            if (i == 0) print_head("workload", false);
             print_row(result.workload, &result, 0);
             continue;
         }
@@ -176,11 +180,11 @@ static cleat_status run_devices(const bench_command *bench, const subject *what,
         cleat_bench_request request = request_of(bench, what);
         request.device = selector;
         cleat_status status = cleat_bench(&request, &result, error);
-        if (status != CLEAT_OK) return cleat_fail_in(error, status, "device '%s'", selector);
+        if (status != CLEAT_OK) return status;
         if (!begun) first = result;
         if (!begun && !bench->json) {
             printf("%s; speed: the first device's time over this one's\n", result.workload);
-            print_head(&result, true);
+            print_head("device", true);
         }
         print_device(bench, selector, &result, first.ms_median / result.ms_median);
     }
@@ -269,6 +273,12 @@ static cleat_status run_all(const bench_command *bench, const subjects *all, cle
     return status;
 }
 
+static bool has_profile(const bench_command *bench) {
+    for (size_t i = 0; i < bench->words.count; ++i)
+        if (ends_with(bench->words.items[i], ".ini")) return true;
+    return false;
+}
+
 static bool is_count(double value, double least, double most) {
     return value >= least && value <= most && value == (double)(int64_t)value;
 }
@@ -279,6 +289,7 @@ static int check(const cli_command *command, const bench_command *bench) {
     if (bench->devices && strlen(bench->devices) >= DEVICE_TEXT) return cli_usage(command, "--devices is too long");
     if (bench->compare && strspn(bench->compare, " \t\n") == strlen(bench->compare))
         return cli_usage(command, "--compare needs a command");
+    if (bench->assignments.count > 0 && !has_profile(bench)) return cli_usage(command, "--set needs a PROFILE.ini");
     if (!(bench->seconds > 0)) return cli_usage(command, "--seconds must be above 0");
     if (!is_count(bench->steps, 0, 2000)) return cli_usage(command, "--steps is a whole number up to 2000");
     if (!is_count(bench->rounds, 1, 1000)) return cli_usage(command, "--rounds is a whole number from 1 to 1000");

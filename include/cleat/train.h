@@ -136,7 +136,8 @@ typedef struct cleat_bench_result {
     double gflops, gbytes_per_second; /* what the operations cost (arithmetic; inputs and outputs once each), over the
                                          median */
     /* The time in which every operation would be done at the device's measured rate of arithmetic or of memory,
-     * whichever takes longer (the roofline model), over the median. Above 1 where caches are faster than memory. */
+     * whichever takes longer (the roofline model), over the median. Above 1 where data stay in caches, or a shape suits the
+     * kernels better than the one that is measured. */
     double share_of_peak;
     bool memory_bound; /* most of that time is memory's */
     cleat_rates peak;  /* cleat_rates_measure */
@@ -229,9 +230,10 @@ CLEAT_API double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double lea
 CLEAT_API cleat_status cleat_learning_rate(const cleat_profile *profile, int64_t steps_per_epoch, int64_t step,
                                            double *rate, cleat_error *error);
 
-/* How fast a device is in cleat's own kernels: a linear layer, an addition larger than caches, launches. Takes less
- * than a second the first time; the result is kept in the cache folder ($CLEAT_CACHE_DIR) for the next. Works in little
- * memory (at most half of what is free, up to 64 MiB) and releases it. */
+/* How fast a device is in cleat's own kernels: the products of a feed-forward block, an addition over 64 MiB, launches.
+ * Takes about a second the first time (and compiling); the result is kept in the cache folder ($CLEAT_CACHE_DIR) for the
+ * next. Works in little memory (half of what is free, 64 MiB at most; 6 MiB are enough) and releases it. Errors:
+ * CLEAT_ERR_FIT or CLEAT_ERR_DEVICE_MEMORY, less than that; those of the device. */
 CLEAT_API cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat_error *error);
 
 enum { CLEAT_TUNE_CANDIDATES = 8 };

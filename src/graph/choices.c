@@ -235,7 +235,7 @@ static cleat_status read_header(const reader *r, const char *line, const char *n
 
 static cleat_status read_choice(const reader *r, const char *line, const char *key, const char *variant,
                                 cleat_error *error) {
-    if (!strstr(key, " -> ") || strlen(key) >= CLEAT_CHOICE_KEY || strlen(variant) >= CLEAT_NAME)
+    if (!strstr(key, " ->") || strlen(key) >= CLEAT_CHOICE_KEY || strlen(variant) >= CLEAT_NAME)
         return fail_line(r, line, "a choice is 'op inputs -> outputs = variant'", error);
     if (cleat_choices_get(r->choices, key)) return fail_line(r, line, "is chosen twice", error);
     return cleat_choices_set(r->choices, key, variant, error);

@@ -64,16 +64,16 @@ static cleat_status make_inputs(dense_job *own, cleat_error *error) {
     return CLEAT_OK;
 }
 
+/* Parameters as a run draws them; no gradient yet. */
 static cleat_status initialise(dense_job *own, cleat_error *error) {
-    cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < cleat_store_count(own->made.store) && status == CLEAT_OK; ++i) {
-        const cleat_tensor *param = cleat_store_param(own->made.store, i);
-        float *values = cleat_alloc((size_t)cleat_tensor_elements(param), sizeof *values);
-        if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", cleat_tensor_name(param));
-        cleat_param_initialise(own->made.store, param, 1, values);
-        status = cleat_exec_write(own->made.exec, 0, param, values, error);
-        cleat_free(values);
-    }
+    const cleat_store *store = own->made.store;
+    float *values = cleat_alloc((size_t)store->flat_elements, sizeof *values);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for parameters");
+    cleat_status status = cleat_exec_write(own->made.exec, 0, &store->flat[1], values, error);
+    for (size_t i = 0; i < store->count; ++i)
+        cleat_param_initialise(store, store->params[i], 1, values + store->params[i]->flat_offset);
+    if (status == CLEAT_OK) status = cleat_exec_write(own->made.exec, 0, &store->flat[0], values, error);
+    cleat_free(values);
     return status;
 }
 

@@ -29,7 +29,9 @@ void cleat_bench_fill(const cleat_tensor *tensor, void *values) {
     }
 }
 
+/* What the graph does not use (parameters, where it only reads gradients) has no place. */
 static cleat_status fill(cleat_bench_graph *made, const cleat_tensor *tensor, cleat_error *error) {
+    if (cleat_plan_place(made->plan, &made->plan->layouts[0], tensor).slab < 0) return CLEAT_OK;
     void *values = cleat_alloc((size_t)cleat_tensor_bytes(tensor), 1);
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", tensor->name);
     cleat_bench_fill(tensor, values);
@@ -38,15 +40,19 @@ static cleat_status fill(cleat_bench_graph *made, const cleat_tensor *tensor, cl
     return status;
 }
 
-static cleat_status fill_all(cleat_bench_graph *made, cleat_error *error) {
+static cleat_status fill_list(cleat_bench_graph *made, cleat_tensor *const *tensors, size_t count, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < made->graph->tensor_count && status == CLEAT_OK; ++i)
-        if (made->graph->tensors[i]->role == CLEAT_ROLE_INPUT) status = fill(made, made->graph->tensors[i], error);
-    for (size_t i = 0; i < made->store->state_count && status == CLEAT_OK; ++i)
-        status = fill(made, made->store->states[i], error);
-    for (size_t i = 0; i < made->store->count && status == CLEAT_OK; ++i)
-        status = fill(made, made->store->params[i], error);
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
+        if (tensors[i]->role != CLEAT_ROLE_ACTIVATION && !tensors[i]->base) status = fill(made, tensors[i], error);
     return status;
+}
+
+static cleat_status fill_all(cleat_bench_graph *made, cleat_error *error) {
+    const cleat_store *store = made->store;
+    cleat_status status = fill_list(made, made->graph->tensors, made->graph->tensor_count, error);
+    if (status == CLEAT_OK) status = fill_list(made, store->states, store->state_count, error);
+    if (status == CLEAT_OK) status = fill_list(made, store->params, store->count, error);
+    return status == CLEAT_OK ? fill_list(made, store->grads, store->count, error) : status;
 }
 
 cleat_status cleat_bench_graph_open(cleat_bench_graph *made, cleat_bench_job *job, cleat_error *error) {

@@ -28,16 +28,18 @@ static void close_trajectory(void *own) {
     cleat_free(it);
 }
 
-static cleat_status own_trajectory(cleat_bench_job *job, trajectory_job **own, cleat_error *error) {
+static trajectory_job *own_trajectory(cleat_bench_job *job, cleat_error *error) {
     trajectory_job *made = cleat_alloc(1, sizeof *made);
-    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a model");
+    if (!made) {
+        cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a model");
+        return NULL;
+    }
     made->run.device = job->device;
     made->micro_batches = 1;
     job->own = made;
     job->close = close_trajectory;
     job->step = step;
-    *own = made;
-    return CLEAT_OK;
+    return made;
 }
 
 static void describe(const trajectory_job *own, cleat_bench_job *job) {
@@ -70,11 +72,10 @@ typedef struct model_row {
 
 static cleat_status open_reference(const void *spec, cleat_bench_job *job, cleat_error *error) {
     const model_row *row = spec;
-    trajectory_job *own;
     cleat_made_batch batch;
-    cleat_status status = own_trajectory(job, &own, error);
-    if (status != CLEAT_OK) return status;
-    status = cleat_made_batch_create(row->batch, row->length, row->vocabulary, &batch, error);
+    trajectory_job *own = own_trajectory(job, error);
+    if (!own) return CLEAT_ERR_MEMORY;
+    cleat_status status = cleat_made_batch_create(row->batch, row->length, row->vocabulary, &batch, error);
     if (status != CLEAT_OK) return status;
     status = cleat_trajectory_prepare(&own->run, row->config, &batch.reference, error);
     cleat_made_batch_free(&batch);
@@ -138,14 +139,13 @@ static cleat_status start(cleat_trajectory *run, cleat_error *error) {
 
 static cleat_status open_profile(const void *spec, cleat_bench_job *job, cleat_error *error) {
     const cleat_profile *profile = spec;
-    trajectory_job *own;
-    cleat_status status = own_trajectory(job, &own, error);
-    if (status != CLEAT_OK) return status;
+    trajectory_job *own = own_trajectory(job, error);
+    if (!own) return CLEAT_ERR_MEMORY;
     own->profile = cleat_alloc(1, sizeof *own->profile);
     if (!own->profile) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a profile");
     *own->profile = *profile; /* borrows what the caller's owns */
     own->run.profile = own->profile;
-    status = cleat_model_create(profile, &own->run.model, error);
+    cleat_status status = cleat_model_create(profile, &own->run.model, error);
     if (status == CLEAT_OK) status = fit_session(own, error);
     if (status == CLEAT_OK) status = start(&own->run, error);
     if (status == CLEAT_OK) describe(own, job);

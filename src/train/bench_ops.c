@@ -188,6 +188,19 @@ static cleat_status fill_hyper(const cleat_bench_graph *made, cleat_error *error
     return tensor ? cleat_exec_write(made->exec, 0, tensor, hyper, error) : CLEAT_OK;
 }
 
+/* Tokens of the whole vocabulary. */
+static cleat_status fill_tokens(const cleat_bench_graph *made, const op_row *row, cleat_error *error) {
+    const cleat_tensor *tensor = cleat_graph_find(made->graph, "tokens");
+    if (!tensor) return CLEAT_OK;
+    int64_t count = cleat_tensor_elements(tensor);
+    int32_t *tokens = cleat_alloc((size_t)count, sizeof *tokens);
+    if (!tokens) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for tokens");
+    for (int64_t i = 0; i < count; ++i) tokens[i] = (int32_t)(i * 7919 % row->size[2]);
+    cleat_status status = cleat_exec_write(made->exec, 0, tensor, tokens, error);
+    cleat_free(tokens);
+    return status;
+}
+
 static void close_row(void *own) {
     cleat_bench_graph_destroy(own);
     cleat_free(own);
@@ -204,6 +217,7 @@ static cleat_status open_row(const void *spec, cleat_bench_job *job, cleat_error
     build(made->graph, row);
     status = cleat_bench_graph_open(made, job, error);
     if (status == CLEAT_OK) status = fill_hyper(made, error);
+    if (status == CLEAT_OK) status = fill_tokens(made, row, error);
     if (row->phase == DX || row->phase == DW) job->parts[0].first = made->graph->forward_nodes;
     return status;
 }
