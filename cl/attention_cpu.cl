@@ -16,11 +16,7 @@
 #define TILE 4
 #endif
 #define QUERIES (2 * VEC) /* a group; two vectors */
-/* The most groups of a work-item; the host says how many it uses. */
-#ifndef GROUPS
-#define GROUPS 4
-#endif
-/* Keys a block: queries, keys, values and probabilities of one group stay in the first-level cache. */
+/* Keys a block, whole tiles: queries, keys, values and probabilities of one group stay in the first-level cache. */
 #if DH <= 32
 #define KEYS 64
 #else
@@ -34,8 +30,14 @@
 #endif
 #define ROW_VECTORS (PITCH / VEC)
 #define ROW_WIDTH (ROW_VECTORS == 1 ? 1 : 2)
-/* Rows of a transposed block: DH, and what the last tile needs. */
+/* The most groups of a work-item, by what they hold in private memory; the host says how many it uses. Rows of keys and
+ * values lie far apart, so that packing them misses the caches: the more groups share it, the better. */
+#define FORWARD_GROUPS (PITCH <= 64 ? 16 : 8)
+#define BACKWARD_GROUPS (PITCH <= 32 ? 16 : PITCH <= 64 ? 8 : 4)
+/* Columns of a row that tiles compute: DH, and what the last tile needs. */
 #define DEPTH ((DH + TILE - 1) / TILE * TILE)
+
+/* --- register tiles ---------------------------------------------------------------------------------------------- */
 
 typedef struct tile {
     floatv at[TILE][2];
@@ -44,6 +46,7 @@ typedef struct tile {
 /* c[i][w] += sum over k < depth of scalars[i * row + k * step] * columns[k * pitch + w], w < width (1 or 2). */
 static inline tile multiply(tile c, int width, const floatv *columns, int pitch, const float *scalars, int row,
                             int step, int depth) {
+#pragma unroll 4
     for (int k = 0; k < depth; ++k) {
         floatv a = columns[k * pitch], b = width == 2 ? columns[k * pitch + 1] : a;
 #pragma unroll
@@ -56,105 +59,175 @@ static inline tile multiply(tile c, int width, const floatv *columns, int pitch,
     return c;
 }
 
-static inline tile zero_tile(void) {
+static inline tile fill_tile(floatv a, floatv b) {
     tile c;
 #pragma unroll
-    for (int i = 0; i < TILE; ++i) c.at[i][0] = c.at[i][1] = 0.0f;
+    for (int i = 0; i < TILE; ++i) c.at[i][0] = a, c.at[i][1] = b;
+    return c;
+}
+static inline tile load_tile(const floatv *x) {
+    tile c;
+#pragma unroll
+    for (int i = 0; i < TILE; ++i) c.at[i][0] = x[i * 2], c.at[i][1] = x[i * 2 + 1];
+    return c;
+}
+static inline void store_tile(floatv *x, tile c) {
+#pragma unroll
+    for (int i = 0; i < TILE; ++i) x[i * 2] = c.at[i][0], x[i * 2 + 1] = c.at[i][1];
+}
+
+/* 2^c, but 0 in rows n and later. */
+static inline tile exp2_tile(tile c, int n) {
+#pragma unroll
+    for (int i = 0; i < TILE; ++i) {
+        c.at[i][0] = exp2v(c.at[i][0]);
+        c.at[i][1] = exp2v(c.at[i][1]);
+    }
+    if (n < TILE)
+#pragma unroll
+        for (int i = 0; i < TILE; ++i)
+            if (i >= n) c.at[i][0] = c.at[i][1] = 0.0f;
     return c;
 }
 
+/* --- rows -------------------------------------------------------------------------------------------------------- */
+
+/* PoCL 3.1 takes a vload16 or vstore16 of floats to pieces; a structure of any alignment stays whole. */
+typedef struct __attribute__((packed)) packed_vector {
+    floatv v;
+} packed_vector;
+#define FETCH(p) (((__global const packed_vector *)(p))->v)
+#define PUT(x, p) (((__global packed_vector *)(p))->v = (x))
+#if defined(STORAGE_F16) || defined(STORAGE_BF16)
+#define FETCH_T(p) LOADV(p, 0)
+#define PUT_T(x, p) STOREV(x, p, 0)
+#else
+#define FETCH_T(p) FETCH(p)
+#define PUT_T(x, p) PUT(x, p)
+#endif
+
 /* packed[r, :] = scale * rows[r * row : + DH] for r < n, 0 beyond DH. */
-static inline void pack(float *packed, __global const T *rows, int row, int n, float scale) {
+static inline void pack(floatv *packed, __global const T *rows, int row, int n, float scale) {
     for (int r = 0; r < n; ++r) {
-        float *to = packed + r * PITCH;
         __global const T *from = rows + (ulong)r * row;
+#if DH % PITCH == 0
+        for (int w = 0; w < ROW_VECTORS; ++w) packed[r * ROW_VECTORS + w] = FETCH_T(from + w * VEC) * scale;
+#else
+        float *to = (float *)(packed + r * ROW_VECTORS);
         for (int d = 0; d < DH; d += CHUNK) {
             chunk x = LOADC(from, d) * scale;
             STOREFC(x, to, d);
         }
         for (int d = DH; d < PITCH; ++d) to[d] = 0.0f;
+#endif
     }
 }
 
-/* The rows a tile reads past the last key repeat it: they change no maximum, and their results are left out. */
-static inline void repeat_last(float *packed, int n) {
-    for (int r = n; r % TILE != 0; ++r)
-        for (int d = 0; d < PITCH; ++d) packed[r * PITCH + d] = packed[(n - 1) * PITCH + d];
-}
-
-/* columns[d][r] = packed[r][d]; lanes from n on are 0. */
-static inline void transpose(float *columns, const float *packed, int n) {
-    for (int d = 0; d < DH; ++d) {
-        for (int r = 0; r < n; ++r) columns[d * QUERIES + r] = packed[r * PITCH + d];
-        for (int r = n; r < QUERIES; ++r) columns[d * QUERIES + r] = 0.0f;
-    }
-}
-
-/* rows[r * row : + DH] = addend (where there is one) + columns[:][r] for r < n. */
-static inline void store_columns(__global T *rows, __global const T *addend, int row, const float *columns, int n) {
-    float out[DH];
+/* rows[r * row : + DH] = addend (where there is one) + packed[r, :] for r < n. */
+static inline void unpack(__global T *rows, __global const T *addend, int row, const floatv *packed, int n) {
     for (int r = 0; r < n; ++r) {
-        for (int d = 0; d < DH; ++d) out[d] = columns[d * QUERIES + r];
-        for (int d = 0; d < DH; d += CHUNK) {
-            chunk x = LOADFC(out, d);
-            if (addend) x += LOADC(addend + (ulong)r * row, d);
-            STOREC(x, rows + (ulong)r * row, d);
+        const ulong at = (ulong)r * row;
+#if DH % PITCH == 0
+        for (int w = 0; w < ROW_VECTORS; ++w) {
+            floatv x = packed[r * ROW_VECTORS + w];
+            if (addend) x += FETCH_T(addend + at + w * VEC);
+            PUT_T(x, rows + at + w * VEC);
         }
+#else
+        const float *from = (const float *)(packed + r * ROW_VECTORS);
+        for (int d = 0; d < DH; d += CHUNK) {
+            chunk x = LOADFC(from, d);
+            if (addend) x += LOADC(addend + at, d);
+            STOREC(x, rows + at, d);
+        }
+#endif
     }
 }
 
 /* rows[r * row : + DH] = addend or 0 for r < n. */
-static inline void store_nothing(__global T *rows, __global const T *addend, int row, int n) {
-    for (int r = 0; r < n; ++r)
-        for (int d = 0; d < DH; d += CHUNK) {
-            chunk x = 0.0f;
-            if (addend) x = LOADC(addend + (ulong)r * row, d);
-            STOREC(x, rows + (ulong)r * row, d);
-        }
+static inline void unpack_nothing(__global T *rows, __global const T *addend, int row, int n) {
+    floatv zeros[ROW_VECTORS];
+    for (int w = 0; w < ROW_VECTORS; ++w) zeros[w] = 0.0f;
+    for (int r = 0; r < n; ++r) unpack(rows + (ulong)r * row, addend ? addend + (ulong)r * row : 0, 0, zeros, 1);
 }
 
-static inline floatv larger(floatv a, floatv b) {
-    return b > a ? b : a;
-}
-
-/* c[i][w] = x[i * row + w], w < width, and back. */
-static inline tile load_tile(const floatv *x, int row, int width) {
-    tile c = zero_tile();
-#pragma unroll
-    for (int i = 0; i < TILE; ++i) {
-        c.at[i][0] = x[i * row];
-        if (width == 2) c.at[i][1] = x[i * row + 1];
-    }
-    return c;
-}
-static inline void store_tile(floatv *x, int row, tile c, int width) {
-#pragma unroll
-    for (int i = 0; i < TILE; ++i) {
-        x[i * row] = c.at[i][0];
-        if (width == 2) x[i * row + 1] = c.at[i][1];
-    }
+/* A tile reads whole rows of keys past the last: the last again, because their weight of 0 must meet numbers. */
+static inline void repeat_last(floatv *packed, int n) {
+    for (int r = n; r % TILE != 0; ++r)
+        for (int w = 0; w < ROW_VECTORS; ++w) packed[r * ROW_VECTORS + w] = packed[(n - 1) * ROW_VECTORS + w];
 }
 
 static inline void clear(floatv *x, int n) {
     for (int i = 0; i < n; ++i) x[i] = 0.0f;
 }
 
+/* Interleaving row i with row i + VEC / 2, log2(VEC) times over, transposes a square. */
+static inline void transpose_square(floatv *to, int to_step, const floatv *from, int from_step, float scale) {
+    floatv row[VEC], zipped[VEC];
+#pragma unroll
+    for (int i = 0; i < VEC; ++i) row[i] = from[i * from_step];
+#pragma unroll
+    for (int round = 1; round < VEC; round *= 2) {
+#pragma unroll
+        for (int i = 0; i < VEC / 2; ++i) {
+            zipped[2 * i].even = row[i].lo;
+            zipped[2 * i].odd = row[i + VEC / 2].lo;
+            zipped[2 * i + 1].even = row[i].hi;
+            zipped[2 * i + 1].odd = row[i + VEC / 2].hi;
+        }
+#pragma unroll
+        for (int i = 0; i < VEC; ++i) row[i] = zipped[i];
+    }
+#pragma unroll
+    for (int i = 0; i < VEC; ++i) to[i * to_step] = row[i] * scale;
+}
+
+/* columns [PITCH, QUERIES] = scale * the transpose of packed [QUERIES, PITCH]; and back. */
+static inline void columns_of(floatv *columns, const floatv *packed, float scale) {
+    for (int side = 0; side < 2; ++side)
+        for (int w = 0; w < ROW_VECTORS; ++w)
+            transpose_square(columns + w * VEC * 2 + side, 2, packed + side * VEC * ROW_VECTORS + w, ROW_VECTORS,
+                             scale);
+}
+static inline void rows_of(floatv *packed, const floatv *columns, float scale) {
+    for (int side = 0; side < 2; ++side)
+        for (int w = 0; w < ROW_VECTORS; ++w)
+            transpose_square(packed + side * VEC * ROW_VECTORS + w, ROW_VECTORS, columns + w * VEC * 2 + side, 2,
+                             scale);
+}
+
+static inline floatv larger(floatv a, floatv b) {
+    return b > a ? b : a;
+}
+
 /* --- forward ----------------------------------------------------------------------------------------------------- */
 
 /* Up to QUERIES queries, which carry scale * log2(e) so that scores are in base 2, and their outputs so far. */
 typedef struct queries {
-    floatv query[DH * 2];  /* [DH, QUERIES] */
-    floatv out[DEPTH * 2]; /* [DH, QUERIES] */
-    floatv top[2], sum[2]; /* the largest score, and the sum of 2^(score - top) */
+    floatv query[PITCH * 2], out[PITCH * 2]; /* [PITCH, QUERIES] */
+    floatv top[2], sum[2];                   /* what weights are relative to: 2^(score - top); their sum */
 } queries;
 
-/* Online softmax over m <= KEYS more keys. */
-static inline void attend(queries *g, const float *packed_k, const float *packed_v, int m) {
-    floatv weight[KEYS * 2]; /* [KEYS, QUERIES] */
+/* How far (in base 2) a score may exceed the top before it becomes the new one. Weights, their sum over 2^20 keys and the
+ * outputs stay far from overflow, and no weight that matters is lost at the lower end. */
+#define HEADROOM 32.0f
+
+static inline void begin_queries(queries *g, __global const T *q, int q_row, int n, float scale) {
+    floatv packed[QUERIES * ROW_VECTORS];
+    pack(packed, q, q_row, n, 1.0f);
+    clear(packed + n * ROW_VECTORS, (QUERIES - n) * ROW_VECTORS);
+    columns_of(g->query, packed, scale);
+    clear(g->out, PITCH * 2);
+    g->top[0] = g->top[1] = -1e30f;
+    g->sum[0] = g->sum[1] = 0.0f;
+}
+
+/* Makes top the largest of itself and the scores of m keys, in whole tiles. */
+static inline void raise_top(queries *g, const floatv *packed_k, int m) {
     floatv top0 = g->top[0], top1 = g->top[1];
     for (int j = 0; j < m; j += TILE) {
-        tile score = multiply(zero_tile(), 2, g->query, 2, packed_k + j * PITCH, PITCH, 1, DH);
-        store_tile(weight + j * 2, 2, score, 2);
+        tile score =
+            multiply(fill_tile(0.0f, 0.0f), 2, g->query, 2, (const float *)(packed_k + j * ROW_VECTORS), PITCH, 1, DH);
 #pragma unroll
         for (int i = 0; i < TILE; ++i) {
             top0 = larger(top0, score.at[i][0]);
@@ -162,22 +235,61 @@ static inline void attend(queries *g, const float *packed_k, const float *packed
         }
     }
     const floatv shrink0 = exp2v(g->top[0] - top0), shrink1 = exp2v(g->top[1] - top1);
-    floatv sum0 = g->sum[0] * shrink0, sum1 = g->sum[1] * shrink1;
-    for (int j = 0; j < m; ++j) {
-        sum0 += weight[j * 2] = exp2v(weight[j * 2] - top0);
-        sum1 += weight[j * 2 + 1] = exp2v(weight[j * 2 + 1] - top1);
-    }
-    for (int d = 0; d < DEPTH; d += TILE) {
-        tile c = load_tile(g->out + d * 2, 2, 2);
+    for (int d = 0; d < DEPTH; ++d) g->out[d * 2] *= shrink0, g->out[d * 2 + 1] *= shrink1;
+    g->sum[0] *= shrink0, g->sum[1] *= shrink1;
+    g->top[0] = top0, g->top[1] = top1;
+}
+
+/* weight [KEYS, QUERIES] = 2^(score - top) for m keys, 0 for the rest of the last tile; adds them to sum. Returns the
+ * largest score - top. */
+static inline float weigh(const queries *g, const floatv *packed_k, int m, floatv *weight, floatv *sum) {
+    floatv high0 = 0.0f, high1 = 0.0f, sum0 = g->sum[0], sum1 = g->sum[1];
+    for (int j = 0; j < m; j += TILE) {
+        tile c = multiply(fill_tile(-g->top[0], -g->top[1]), 2, g->query, 2,
+                          (const float *)(packed_k + j * ROW_VECTORS), PITCH, 1, DH);
 #pragma unroll
         for (int i = 0; i < TILE; ++i) {
-            c.at[i][0] *= shrink0;
-            c.at[i][1] *= shrink1;
+            high0 = larger(high0, c.at[i][0]);
+            high1 = larger(high1, c.at[i][1]);
         }
-        store_tile(g->out + d * 2, 2, multiply(c, 2, weight, 2, packed_v + d, 1, PITCH, m), 2);
+        c = exp2_tile(c, m - j);
+#pragma unroll
+        for (int i = 0; i < TILE; ++i) {
+            sum0 += c.at[i][0];
+            sum1 += c.at[i][1];
+        }
+        store_tile(weight + j * 2, c);
     }
-    g->top[0] = top0, g->top[1] = top1;
-    g->sum[0] = sum0, g->sum[1] = sum1;
+    sum[0] = sum0, sum[1] = sum1;
+    return maxv(larger(high0, high1));
+}
+
+/* Online softmax over m <= KEYS more keys. */
+static inline void attend(queries *g, const floatv *packed_k, const floatv *packed_v, int m, bool first) {
+    floatv weight[KEYS * 2], sum[2]; /* [KEYS, QUERIES] */
+    if (first) raise_top(g, packed_k, 1);
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        if (weigh(g, packed_k, m, weight, sum) <= HEADROOM) break;
+        if (attempt == 0) raise_top(g, packed_k, m);
+    }
+    g->sum[0] = sum[0], g->sum[1] = sum[1];
+    for (int d = 0; d < DEPTH; d += TILE) {
+        tile c = load_tile(g->out + d * 2);
+        c = multiply(c, 2, weight, 2, (const float *)packed_v + d, 1, PITCH, (m + TILE - 1) / TILE * TILE);
+        store_tile(g->out + d * 2, c);
+    }
+}
+
+static inline void finish_queries(queries *g, __global T *y, int y_row, __global float *lse, int n) {
+    floatv packed[QUERIES * ROW_VECTORS];
+    for (int d = 0; d < DH; ++d) {
+        g->out[d * 2] /= g->sum[0];
+        g->out[d * 2 + 1] /= g->sum[1];
+    }
+    rows_of(packed, g->out, 1.0f);
+    unpack(y, 0, y_row, packed, n);
+    const floatv logs[2] = {(g->top[0] + log2(g->sum[0])) * LN2, (g->top[1] + log2(g->sum[1])) * LN2};
+    for (int r = 0; r < n; ++r) lse[r] = ((const float *)logs)[r];
 }
 
 /* A work-item is `groups` groups of queries: (b * heads + h) * blocks + block. */
@@ -190,59 +302,47 @@ __kernel void attention_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENS
     const int keys = LENGTH(k_lengths, b, lk), in_block = min(block, lq - i0), y_row = heads * DH;
     const int n = keys > 0 ? clamp(LENGTH(q_lengths, b, lq) - i0, 0, in_block) : 0;
 
-    queries group[GROUPS];
-    float packed_k[KEYS * PITCH], packed_v[KEYS * PITCH];
-    for (int i = 0, g = 0; i < n; i += QUERIES, ++g) {
-        float rows[QUERIES * PITCH];
-        pack(rows, Q_AT(q, b, i0 + i, h), q_row, min(QUERIES, n - i), scale * LOG2E);
-        transpose((float *)group[g].query, rows, min(QUERIES, n - i));
-        clear(group[g].out, DEPTH * 2);
-        group[g].top[0] = group[g].top[1] = -1e30f;
-        group[g].sum[0] = group[g].sum[1] = 0.0f;
-    }
+    queries group[FORWARD_GROUPS];
+    floatv packed_k[KEYS * ROW_VECTORS], packed_v[KEYS * ROW_VECTORS];
+    for (int i = 0, g = 0; i < n; i += QUERIES, ++g)
+        begin_queries(group + g, Q_AT(q, b, i0 + i, h), q_row, min(QUERIES, n - i), scale * LOG2E);
     for (int j0 = 0; j0 < (n > 0 ? keys : 0); j0 += KEYS) {
         const int m = min(KEYS, keys - j0);
         pack(packed_k, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
         pack(packed_v, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
         repeat_last(packed_k, m);
-        for (int g = 0; g * QUERIES < n; ++g) attend(group + g, packed_k, packed_v, m);
+        repeat_last(packed_v, m);
+        for (int g = 0; g * QUERIES < n; ++g) attend(group + g, packed_k, packed_v, m, j0 == 0);
     }
-    for (int i = 0, g = 0; i < n; i += QUERIES, ++g) {
-        queries *s = group + g;
-        for (int d = 0; d < DH; ++d) {
-            s->out[d * 2] /= s->sum[0];
-            s->out[d * 2 + 1] /= s->sum[1];
-        }
-        store_columns(Y_AT(y, b, i0 + i, h), 0, y_row, (float *)s->out, min(QUERIES, n - i));
-        const floatv logs[2] = {(s->top[0] + log2(s->sum[0])) * LN2, (s->top[1] + log2(s->sum[1])) * LN2};
-        for (int r = 0; r < min(QUERIES, n - i); ++r) LSE_AT(lse, b, i0 + i, h)[r] = ((const float *)logs)[r];
-    }
-    store_nothing(Y_AT(y, b, i0 + n, h), 0, y_row, in_block - n);
+    for (int i = 0, g = 0; i < n; i += QUERIES, ++g)
+        finish_queries(group + g, Y_AT(y, b, i0 + i, h), y_row, LSE_AT(lse, b, i0 + i, h), min(QUERIES, n - i));
+    unpack_nothing(Y_AT(y, b, i0 + n, h), 0, y_row, in_block - n);
     for (int r = n; r < in_block; ++r) LSE_AT(lse, b, i0, h)[r] = 0.0f;
 }
 
 /* --- backward ---------------------------------------------------------------------------------------------------- */
 
-/* Up to QUERIES queries: all that backward knows of them, by rows [QUERIES, PITCH] and transposed [DH, QUERIES]. */
+/* Up to QUERIES queries: all that backward knows of them, by rows [QUERIES, PITCH] and transposed [PITCH, QUERIES].
+ * query and logs are in base 2, as in forward; q carries only the scale. */
 typedef struct known {
     floatv q[QUERIES * ROW_VECTORS], dy[QUERIES * ROW_VECTORS];
-    floatv query[DH * 2], dout[DH * 2], dquery[DEPTH * 2];
-    floatv logs[2], delta[2]; /* log-sum-exp in base 2; sum of dy * y */
-    int n;
+    floatv query[PITCH * 2], dout[PITCH * 2], dquery[PITCH * 2];
+    floatv logs[2], delta[2]; /* log-sum-exp; sum of dy * y */
 } known;
 
 static inline void know(known *g, __global const T *q, int q_row, __global const T *y, __global const T *dy, int y_row,
                         __global const float *lse, int n, float scale) {
-    g->n = n;
-    pack((float *)g->q, q, q_row, n, scale);
-    pack((float *)g->dy, dy, y_row, n, 1.0f);
-    transpose((float *)g->query, (float *)g->q, n);
-    transpose((float *)g->dout, (float *)g->dy, n);
-    clear(g->dquery, DEPTH * 2);
+    pack(g->q, q, q_row, n, scale);
+    pack(g->dy, dy, y_row, n, 1.0f);
+    clear(g->q + n * ROW_VECTORS, (QUERIES - n) * ROW_VECTORS);
+    clear(g->dy + n * ROW_VECTORS, (QUERIES - n) * ROW_VECTORS);
+    columns_of(g->query, g->q, LOG2E);
+    columns_of(g->dout, g->dy, 1.0f);
+    clear(g->dquery, PITCH * 2);
     float *delta = (float *)g->delta, *logs = (float *)g->logs;
     for (int r = 0; r < n; ++r) {
         floatv row[ROW_VECTORS], dot = 0.0f;
-        pack((float *)row, y + (ulong)r * y_row, 0, 1, 1.0f);
+        pack(row, y + (ulong)r * y_row, 0, 1, 1.0f);
         for (int w = 0; w < ROW_VECTORS; ++w) dot = fma(row[w], g->dy[r * ROW_VECTORS + w], dot);
         delta[r] = sumv(dot);
         logs[r] = lse[r] * LOG2E;
@@ -251,45 +351,54 @@ static inline void know(known *g, __global const T *q, int q_row, __global const
     for (int r = n; r < QUERIES; ++r) delta[r] = 0.0f, logs[r] = 1e30f;
 }
 
-/* grown[i, :] += sum over r < n of weight[i, r] * rows[r, :] for TILE keys i. */
-static inline void grow(floatv *grown, const floatv *weight, const floatv *rows, int n) {
+/* grown[i, :] (+)= sum over r of weight[i, r] * rows[r, :] for TILE keys i: [KEYS, QUERIES] by [QUERIES, PITCH]. */
+static inline void grow(__global float *grown, const floatv *weight, const floatv *rows, bool first) {
     for (int w = 0; w < ROW_VECTORS; w += ROW_WIDTH) {
-        tile c = load_tile(grown + w, ROW_VECTORS, ROW_WIDTH);
-        c = multiply(c, ROW_WIDTH, rows + w, ROW_VECTORS, (const float *)weight, QUERIES, 1, n);
-        store_tile(grown + w, ROW_VECTORS, c, ROW_WIDTH);
+        __global float *at = grown + w * VEC;
+        tile c = fill_tile(0.0f, 0.0f);
+        if (!first)
+#pragma unroll
+            for (int i = 0; i < TILE; ++i) {
+                c.at[i][0] = FETCH(at + i * PITCH);
+                if (ROW_WIDTH == 2) c.at[i][1] = FETCH(at + i * PITCH + VEC);
+            }
+        c = multiply(c, ROW_WIDTH, rows + w, ROW_VECTORS, (const float *)weight, QUERIES, 1, QUERIES);
+#pragma unroll
+        for (int i = 0; i < TILE; ++i) {
+            PUT(c.at[i][0], at + i * PITCH);
+            if (ROW_WIDTH == 2) PUT(c.at[i][1], at + i * PITCH + VEC);
+        }
     }
 }
 
-/* Adds what m <= KEYS keys give to dquery, and what the queries give to dk and dv [KEYS, PITCH]. */
-static inline void differentiate(known *g, const float *packed_k, const float *packed_v, floatv *dk, floatv *dv,
-                                 int m) {
+/* Adds what m <= KEYS keys give to dquery, and what the queries give to dk and dv [KEYS, PITCH], in whole tiles; the
+ * first time dk and dv hold nothing yet. */
+static inline void differentiate(known *g, const floatv *packed_k, const floatv *packed_v, __global float *dk,
+                                 __global float *dv, int m, bool first) {
     floatv weight[KEYS * 2], dscore[KEYS * 2]; /* [KEYS, QUERIES] */
-    const floatv logs0 = g->logs[0], logs1 = g->logs[1], delta0 = g->delta[0], delta1 = g->delta[1];
     for (int j = 0; j < m; j += TILE) {
-        tile p = multiply(zero_tile(), 2, g->query, 2, packed_k + j * PITCH, PITCH, 1, DH);
-#pragma unroll
-        for (int i = 0; i < TILE; ++i) {
-            p.at[i][0] = exp2v(fma(p.at[i][0], (floatv)LOG2E, -logs0));
-            p.at[i][1] = exp2v(fma(p.at[i][1], (floatv)LOG2E, -logs1));
-        }
-        store_tile(weight + j * 2, 2, p, 2);
+        tile p = multiply(fill_tile(-g->logs[0], -g->logs[1]), 2, g->query, 2,
+                          (const float *)(packed_k + j * ROW_VECTORS), PITCH, 1, DH);
+        store_tile(weight + j * 2, exp2_tile(p, m - j));
     }
     for (int j = 0; j < m; j += TILE) {
-        tile ds = multiply(zero_tile(), 2, g->dout, 2, packed_v + j * PITCH, PITCH, 1, DH);
+        tile ds = multiply(fill_tile(-g->delta[0], -g->delta[1]), 2, g->dout, 2,
+                           (const float *)(packed_v + j * ROW_VECTORS), PITCH, 1, DH);
 #pragma unroll
         for (int i = 0; i < TILE; ++i) {
-            ds.at[i][0] = weight[(j + i) * 2] * (ds.at[i][0] - delta0);
-            ds.at[i][1] = weight[(j + i) * 2 + 1] * (ds.at[i][1] - delta1);
+            ds.at[i][0] *= weight[(j + i) * 2];
+            ds.at[i][1] *= weight[(j + i) * 2 + 1];
         }
-        store_tile(dscore + j * 2, 2, ds, 2);
+        store_tile(dscore + j * 2, ds);
     }
     for (int d = 0; d < DEPTH; d += TILE) {
-        tile c = load_tile(g->dquery + d * 2, 2, 2);
-        store_tile(g->dquery + d * 2, 2, multiply(c, 2, dscore, 2, packed_k + d, 1, PITCH, m), 2);
+        tile c = load_tile(g->dquery + d * 2);
+        c = multiply(c, 2, dscore, 2, (const float *)packed_k + d, 1, PITCH, (m + TILE - 1) / TILE * TILE);
+        store_tile(g->dquery + d * 2, c);
     }
     for (int j = 0; j < m; j += TILE) {
-        grow(dv + j * ROW_VECTORS, weight + j * 2, g->dy, g->n);
-        grow(dk + j * ROW_VECTORS, dscore + j * 2, g->q, g->n);
+        grow(dv + j * PITCH, weight + j * 2, g->dy, first);
+        grow(dk + j * PITCH, dscore + j * 2, g->q, first);
     }
 }
 
@@ -297,17 +406,9 @@ static inline void differentiate(known *g, const float *packed_k, const float *p
 #define SCRATCH_K(part) (AT(scratch) + (ulong)(part)*2 * rows * PITCH)
 #define SCRATCH_V(part) (SCRATCH_K(part) + (ulong)rows * PITCH)
 
-/* A block of dK or dV from scratch or, the first time, zeros; and back. */
-static inline void fetch(floatv *block, __global const float *scratch, int n, bool first) {
-    for (int i = 0; i < n; ++i) block[i] = first ? (floatv)(0.0f) : LOADFV(scratch, i * VEC);
-}
-static inline void put(__global float *scratch, const floatv *block, int n) {
-    for (int i = 0; i < n; ++i) STOREFV(block[i], scratch, i * VEC);
-}
-
 /* A work-item is a part of a head's queries: (b * heads + h) * parts + part. A part has part_queries of them, a multiple
  * of groups * QUERIES. Writes dQ, and the part's share of dK and dV to scratch, which is
- * f32 [B, heads, parts, 2, rows, PITCH] with rows >= lk. A part without queries leaves its scratch alone. */
+ * f32 [B, heads, parts, 2, rows, PITCH], rows being lk in whole tiles. A part without queries leaves its scratch alone. */
 __kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                                      const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
                                      TENSOR(const T, y), TENSOR(const float, lse), TENSOR(const T, dy),
@@ -320,9 +421,8 @@ __kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TEN
     const int filled = keys > 0 ? clamp(LENGTH(q_lengths, b, lq), start, max(start, end)) : start;
 
     for (int i0 = start; i0 < filled; i0 += block) {
-        known group[GROUPS];
-        float packed_k[KEYS * PITCH], packed_v[KEYS * PITCH];
-        floatv dk[KEYS * ROW_VECTORS], dv[KEYS * ROW_VECTORS];
+        known group[BACKWARD_GROUPS];
+        floatv packed_k[KEYS * ROW_VECTORS], packed_v[KEYS * ROW_VECTORS];
         const int n = min(block, filled - i0);
         for (int i = 0, g = 0; i < n; i += QUERIES, ++g)
             know(group + g, Q_AT(q, b, i0 + i, h), q_row, Y_AT(y, b, i0 + i, h), Y_AT(dy, b, i0 + i, h), y_row,
@@ -333,19 +433,18 @@ __kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TEN
             pack(packed_v, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
             repeat_last(packed_k, m);
             repeat_last(packed_v, m);
-            fetch(dk, SCRATCH_K(item) + j0 * PITCH, m * ROW_VECTORS, i0 == start);
-            fetch(dv, SCRATCH_V(item) + j0 * PITCH, m * ROW_VECTORS, i0 == start);
-            for (int g = 0; g * QUERIES < n; ++g) differentiate(group + g, packed_k, packed_v, dk, dv, m);
-            put(SCRATCH_K(item) + j0 * PITCH, dk, m * ROW_VECTORS);
-            put(SCRATCH_V(item) + j0 * PITCH, dv, m * ROW_VECTORS);
+            for (int g = 0; g * QUERIES < n; ++g)
+                differentiate(group + g, packed_k, packed_v, SCRATCH_K(item) + j0 * PITCH, SCRATCH_V(item) + j0 * PITCH,
+                              m, i0 == start && g == 0);
         }
         for (int i = 0, g = 0; i < n; i += QUERIES, ++g) {
-            for (int d = 0; d < DH * 2; ++d) group[g].dquery[d] *= scale;
-            store_columns(Q_AT(dq, b, i0 + i, h), HAS(addend) ? Q_AT(addend, b, i0 + i, h) : 0, q_row,
-                          (float *)group[g].dquery, min(QUERIES, n - i));
+            floatv packed[QUERIES * ROW_VECTORS];
+            rows_of(packed, group[g].dquery, scale);
+            unpack(Q_AT(dq, b, i0 + i, h), HAS(addend) ? Q_AT(addend, b, i0 + i, h) : 0, q_row, packed,
+                   min(QUERIES, n - i));
         }
     }
-    store_nothing(Q_AT(dq, b, filled, h), HAS(addend) ? Q_AT(addend, b, filled, h) : 0, q_row, end - filled);
+    unpack_nothing(Q_AT(dq, b, filled, h), HAS(addend) ? Q_AT(addend, b, filled, h) : 0, q_row, end - filled);
 }
 
 /* dK and dV = addend + the sum of the parts, in order, for key rows b * lk + j. */

@@ -9,11 +9,13 @@
 #include "rows.clh"
 #include "softmax.clh"
 
-#if PARTS <= 16
-#define KEPT 1
+/* Vectors an item keeps in registers between the passes; those of wider rows are read again. */
+#if WG == 1
+#define MOST_KEPT 16
 #else
-#define KEPT 0 /* read again */
+#define MOST_KEPT 4
 #endif
+#define KEPT (PARTS <= MOST_KEPT)
 
 /* x T [rows, WIDTH], labels i32, scale f32 [rows]; statistics f32 [2, rows]: the largest logit, and 1 / sum of
  * exp(x - largest); losses f32 [rows]: scale * loss */
@@ -47,7 +49,7 @@ __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int, labels), 
             int label = AT(labels)[row];
             float loss = 0.0f;
             if (label >= 0 && label < WIDTH) {
-                loss = log(sums.x) - (1.0f - smoothing) * (LOAD(from, label) - top);
+                loss = log_from_one(sums.x) - (1.0f - smoothing) * (LOAD(from, label) - top);
                 if (smoothing > 0.0f) loss -= smoothing * (1.0f / WIDTH) * sums.y;
                 loss *= AT(scale)[row];
             }

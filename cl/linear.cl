@@ -35,18 +35,14 @@ static inline void write_partial(floatv sum, __global float *partial, long at, i
 
 #include "gemm_lanes.clh"
 
-#if COPIES_A
-/* sums[m] += over k of the copied rows. */
-static inline void add_row_sums(const float *copy, int depth, int rows, float *sums) {
-#if TRANS_A
-    for (int m = 0; m < rows; m += VEC) {
-        floatv sum = LOADFV(sums, m);
-        for (int k = 0; k < depth; ++k) sum += LOADFV(row_at(copy, m), k * VEC);
-        STOREFV(sum, sums, m);
-    }
-#endif
+/* Where the sum goes: to the split's part of the workspace, or to C. */
+static inline void write_sum(floatv sum, __global float *part, __global const float *bias, __global const T *addend,
+                             __global T *c, long at, int n, int cols) {
+    if (part)
+        write_partial(sum, part, at, cols);
+    else
+        write_row(sum, bias, addend, c, at, n, cols);
 }
-#endif
 
 /* Work-item (split, row block, column block), column blocks innermost: neighbours read the same rows of A. */
 __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
@@ -62,59 +58,66 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
     const long lda = TRANS_A ? M : K, ldb = TRANS_B ? K : N;
     const bool sums_here = HAS(sums) && n0 == 0;
 
+    __global float *part = HAS(partial) ? AT(partial) + (long)split * M * N : 0;
+
     floatv panel_vectors[CHUNK * TILE_VECS];
     float *panel = (float *)panel_vectors;
-    floatv block[BLOCK_PANELS * BLOCK_ROWS * TILE_VECS]; /* [panel][row][TILE_VECS]: C so far */
+    floatv block[BLOCK_PANELS * BLOCK_ROWS * TILE_VECS]; /* [panel][row][TILE_VECS]: C between chunks */
     if (cols % TILE_COLS) panel_clear(panel);
 #if COPIES_A
-    floatv copy_vectors[BLOCK_ROWS * CHUNK / VEC], sum_vectors[BLOCK_ROWS / VEC];
-    float *copy = (float *)copy_vectors, *row_sums = (float *)sum_vectors;
-    for (int i = 0; i < BLOCK_ROWS / VEC; ++i) sum_vectors[i] = (floatv)(0.0f);
-    if (TRANS_A && rows % VEC)
-        for (int k = 0; k < CHUNK; ++k) STOREFV((floatv)(0.0f), copy, rows / VEC * VEC * CHUNK + k * VEC);
+    floatv copy_vectors[COPY_FLOATS / VEC], row_sums[BLOCK_ROWS / VEC];
+    float *copy = (float *)copy_vectors;
+    for (int i = 0; i < BLOCK_ROWS / VEC; ++i) row_sums[i] = (floatv)(0.0f);
 #endif
 
     for (int k0 = k_first; k0 < k_end; k0 += CHUNK) {
         const int depth = min(CHUNK, k_end - k0);
-        const bool last = k0 + CHUNK >= k_end;
+        const bool first = k0 == k_first, last = k0 + CHUNK >= k_end;
         __global const T *a_part = AT(a) + (TRANS_A ? k0 * lda + m0 : m0 * lda + k0);
 #if COPIES_A
-        rows_load(a_part, lda, depth, rows, copy);
-        if (sums_here) add_row_sums(copy, depth, rows, row_sums);
+        rows_load(a_part, lda, depth, rows, copy, row_sums);
 #endif
         for (int p = 0; p * TILE_COLS < cols; ++p) {
             const int n = n0 + p * TILE_COLS, here = min(TILE_COLS, N - n);
             panel_load(AT(b) + (TRANS_B ? n * ldb + k0 : k0 * ldb + n), ldb, depth, here, panel);
             for (int r = 0; r < rows; r += TILE_ROWS) {
                 row_pointer row[TILE_ROWS];
+                floatv sum[TILE_ROWS][TILE_VECS];
+                floatv *kept = block + (p * BLOCK_ROWS + r) * TILE_VECS;
+                const long at = (long)(m0 + r) * N + n;
 #pragma unroll
-                for (int i = 0; i < TILE_ROWS; ++i) {
-                    int m = min(r + i, rows - 1); /* rows beyond the last repeat it, and are dropped */
 #if COPIES_A
-                    row[i] = row_at(copy, m);
+                for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, lda, r, i, rows);
 #else
-                    row[i] = a_part + m * lda;
+                for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(a_part, lda, r, i, rows);
 #endif
-                }
-                floatv *tile = block + (p * BLOCK_ROWS + r) * TILE_VECS;
-                tile_multiply(row, ROW_STEP(lda), panel, depth, k0 > k_first, tile);
-                if (!last) continue;
-                for (int i = 0; i < min(TILE_ROWS, rows - r); ++i)
-                    for (int v = 0; v * VEC < here; ++v) {
-                        const long at = (long)(m0 + r + i) * N + n + v * VEC;
-                        const floatv sum = tile[i * TILE_VECS + v];
-                        if (HAS(partial))
-                            write_partial(sum, AT(partial) + (long)split * M * N, at, here - v * VEC);
-                        else
-                            write_row(sum, OR_NULL(bias), OR_NULL(addend), AT(c), at, n + v * VEC, here - v * VEC);
+                tile_begin(first ? 0 : kept, sum);
+                tile_multiply(row, ROW_STEP(lda), panel, depth, sum);
+                if (!last) {
+                    tile_keep(sum, kept);
+                } else if (here == TILE_COLS && r + TILE_ROWS <= rows) { /* straight from the registers */
+#pragma unroll
+                    for (int i = 0; i < TILE_ROWS; ++i) {
+#pragma unroll
+                        for (int v = 0; v < TILE_VECS; ++v)
+                            write_sum(sum[i][v], part, OR_NULL(bias), OR_NULL(addend), AT(c), at + (long)i * N + v * VEC,
+                                      n + v * VEC, VEC);
                     }
+                } else {
+                    tile_keep(sum, kept);
+                    for (int i = 0; i < min(TILE_ROWS, rows - r); ++i)
+                        for (int v = 0; v * VEC < here; ++v)
+                            write_sum(kept[i * TILE_VECS + v], part, OR_NULL(bias), OR_NULL(addend), AT(c),
+                                      at + (long)i * N + v * VEC, n + v * VEC, here - v * VEC);
+                }
             }
         }
     }
 #if COPIES_A
     if (sums_here)
         for (int m = 0; m < rows; ++m)
-            AT(sums)[(long)split * M + m0 + m] = (HAS(sums_addend) ? AT(sums_addend)[m0 + m] : 0.0f) + row_sums[m];
+            AT(sums)[(long)split * M + m0 + m] =
+                (HAS(sums_addend) ? AT(sums_addend)[m0 + m] : 0.0f) + ((const float *)row_sums)[m];
 #endif
 }
 

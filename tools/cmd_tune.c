@@ -44,7 +44,7 @@ static void print_summary(const cleat_tune_report *report) {
         "%s: %zu kinds of nodes with a choice, %zu of them now by another kernel than the default; %zu kinds have one "
         "kernel only\n",
         report->device, report->count, changed(report), report->single);
-    printf("an optimizer step at length %lld: measured nodes %s -> %s (%+.1f %%), memory %s -> %s\n",
+    printf("an optimizer step at length %lld: nodes with a choice %s -> %s (%+.1f %%), memory %s -> %s\n",
            (long long)report->length, cli_duration(report->default_seconds, text[0]),
            cli_duration(report->tuned_seconds, text[1]), percent(report->default_seconds, report->tuned_seconds),
            cli_bytes(report->default_bytes, text[2]), cli_bytes(report->tuned_bytes, text[3]));

@@ -136,8 +136,8 @@ typedef struct cleat_bench_result {
     double gflops, gbytes_per_second; /* what the operations cost (arithmetic; inputs and outputs once each), over the
                                          median */
     /* The time in which every operation would be done at the device's measured rate of arithmetic or of memory,
-     * whichever takes longer (the roofline model), over the median. Above 1 where data stay in caches, or a shape suits the
-     * kernels better than the one that is measured. */
+     * whichever takes longer (the roofline model), over the median. Above 1 where data stay in caches, or a shape suits
+     * the kernels better than the one that is measured. */
     double share_of_peak;
     bool memory_bound; /* most of that time is memory's */
     cleat_rates peak;  /* cleat_rates_measure */
@@ -166,11 +166,11 @@ typedef struct cleat_bench_comparison {
     bool wall_time;                    /* theirs is how long the command took: it told no time */
 } cleat_bench_comparison;
 
-/* Alternates a workload with `command`, which /bin/sh runs with WORKLOAD set to the workload's name there (peer, or where
- * it has none, its own): ours, theirs, ours, theirs, ... for `rounds`. Each run is a process of its own on both sides
- * (request->apart is taken as true), so that neither profits from the other's state. The command's time is the number
- * `ms_per_step` or `ms` of the last line it prints, a JSON object, and its memory `peak_rss_mb`; where it prints no
- * object, its wall time counts. Errors: a command that fails, an object without such a number. */
+/* Alternates a workload with `command`, which /bin/sh runs with WORKLOAD set to the workload's name there (peer, or
+ * where it has none, its own): ours, theirs, ours, theirs, ... for `rounds`. Each run is a process of its own on both
+ * sides (request->apart is taken as true), so that neither profits from the other's state. The command's time is the
+ * number `ms_per_step` or `ms` of the last line it prints, a JSON object, and its memory `peak_rss_mb`; where it prints
+ * no object, its wall time counts. Errors: a command that fails, an object without such a number. */
 CLEAT_API cleat_status cleat_bench_compare(const cleat_bench_request *request, const char *command, int64_t rounds,
                                            cleat_bench_comparison *comparison, cleat_error *error);
 
@@ -264,7 +264,7 @@ typedef struct cleat_tune_report {
     size_t single;                         /* kinds for which one variant only serves: nothing to measure */
     size_t choices;                        /* in the file, with those of earlier calls */
     int64_t length, micro_batches;         /* an optimizer step of the longest bucket: ... */
-    double default_seconds, tuned_seconds; /* ... of its measured nodes; all other nodes take what they took */
+    double default_seconds, tuned_seconds; /* ... of its nodes with a choice; all others take what they took */
     int64_t default_bytes, tuned_bytes;    /* of the plan */
     double seconds;                        /* the call took */
 } cleat_tune_report;

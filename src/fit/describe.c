@@ -118,6 +118,7 @@ static cleat_status describe_peaks(const cleat_workload *work, cleat_fit_report 
 
 static cleat_status describe_work(const cleat_fit_request *request, const cleat_workload *work,
                                   cleat_fit_report *report, cleat_error *error) {
+    cleat_choices_log(request->choices, work->plan);
     report->recompute = work->recompute > 0;
     report->n_buckets = work->n_buckets;
     for (size_t b = 0; b < work->n_buckets; ++b)

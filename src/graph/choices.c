@@ -195,6 +195,23 @@ cleat_status cleat_choices_hash(const cleat_choices *choices, char hash[9], clea
     return CLEAT_OK;
 }
 
+void cleat_choices_log(const cleat_choices *choices, const cleat_plan *plan) {
+    char hash[9] = "";
+    if (!choices) return;
+    cleat_choices_use use = cleat_choices_judge(choices, plan);
+    if (cleat_choices_hash(choices, hash, NULL) != CLEAT_OK) hash[0] = 0;
+    cleat_log(CLEAT_LOG_INFO, "kernels: %zu choices tuned on %s (%s) know %zu of the %zu nodes that have a choice%s",
+              choices->count, choices->date, hash, use.listed, use.nodes,
+              use.listed < use.nodes ? "; `cleat tune` finds the others" : "");
+    if (use.gone > 0)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "kernels: %zu nodes are tuned to a variant that is gone or refuses them (%s): the default serves; "
+                  "`cleat tune` chooses again",
+                  use.gone, use.example);
+}
+
+/* --- from text ------------------------------------------------------------------------------------------------ */
+
 /* A file that is being read. */
 typedef struct reader {
     const char *place;

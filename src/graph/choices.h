@@ -1,8 +1,8 @@
-/* Measured choices: which variant computes a node fastest on a device, as a table that is data like any other. A plan made
- * with a table is as pure as one without. Who measures, and where tables are kept: train/tune.h.
+/* Measured choices: which variant computes a node fastest on a device, as a table that is data like any other. A plan
+ * made with a table is as pure as one without. Who measures, and where tables are kept: train/tune.h.
  *
- * The key of a node says all that a table may tell nodes apart by: the operation, and type and shape of every input and
- * output, "-" for one that is not there (a bias, an addend):
+ * The key of a node says all that a table may tell nodes apart by: the operation, and type and shape of every input
+ * and output, "-" for one that is not there (a bias, an addend):
  *
  *   linear f32[1024,256] f32[512,256] f32[512] - -> f32[1024,512]
  *
@@ -43,8 +43,8 @@ const char *cleat_choices_get(const cleat_choices *choices, const char *key);
 /* Whether the op has anything to choose between. */
 bool cleat_op_has_choice(const cleat_op *op);
 
-/* A cleat_choose_fn, `user` a const cleat_choices * or NULL: the variant that is listed where the op (still) has it and it
- * does not refuse, else the first that does not refuse. */
+/* A cleat_choose_fn, `user` a const cleat_choices * or NULL: the variant that is listed where the op (still) has it and
+ * it does not refuse, else the first that does not refuse. */
 const cleat_variant *cleat_choose_listed(void *user, const cleat_node *node, const cleat_device_facts *facts);
 
 /* What a plan makes of a table. */
@@ -55,6 +55,8 @@ typedef struct cleat_choices_use {
     char example[2 * CLEAT_NAME]; /* of `gone`: "linear: turbo" */
 } cleat_choices_use;
 cleat_choices_use cleat_choices_judge(const cleat_choices *choices, const cleat_plan *plan);
+/* Says which choices a plan was made with, by their hash, and what became of them. `choices` NULL: says nothing. */
+void cleat_choices_log(const cleat_choices *choices, const cleat_plan *plan);
 
 /* The table as text, and back. Reading is strict: a line that is not understood is CLEAT_ERR_FORMAT with `place` (the
  * file's name) and the line. */

@@ -71,31 +71,62 @@ static void add_sizes(cleat_binder *binder, const problem *p) {
 
 /* --- on a CPU ------------------------------------------------------------------------------------------------- */
 
-enum { CPU_GROUPS = 4 }; /* GROUPS of attention_cpu.cl */
-
-/* How the CPU kernels split their work. */
+/* How the CPU kernels split the queries of a head. Groups are of two vectors of queries; a block of them shares packed
+ * keys. */
 typedef struct cpu_split {
-    int64_t groups;       /* of 2 * lanes queries, a block of them shares packed keys */
-    int64_t blocks;       /* a head */
-    int64_t part_queries; /* backward: queries of a part, whole blocks */
-    int64_t parts;        /* backward: of a head */
-    int64_t part_floats;  /* scratch of a part: dK and dV, in whole vectors */
+    int64_t groups; /* of a block */
+    int64_t blocks;
 } cpu_split;
 
-static cpu_split split_for(const problem *p, const cleat_device_facts *facts) {
-    int64_t busy = 4 * (int64_t)(facts->compute_units > 0 ? facts->compute_units : 1); /* work-items wanted */
-    int64_t group = 2 * (int64_t)facts->lanes, heads = p->batch * p->heads;
-    cpu_split s = {.groups = CPU_GROUPS};
-    while (s.groups > 1 && heads * (round_up(p->length, s.groups * group) / (s.groups * group)) < busy) s.groups /= 2;
-    int64_t block = s.groups * group;
-    s.blocks = round_up(p->length, block) / block;
-    int64_t wanted = heads < busy ? (busy + heads - 1) / heads : 1;
-    int64_t part_blocks = (s.blocks + wanted - 1) / wanted;
-    s.part_queries = part_blocks * block;
-    s.parts = (s.blocks + part_blocks - 1) / part_blocks;
-    int64_t pitch = p->head <= facts->lanes ? facts->lanes : round_up(p->head, group);
-    s.part_floats = 2 * p->length * pitch;
-    return s;
+/* Backward: a part of a head's queries, whole blocks, has its own dK and dV in scratch memory. */
+typedef struct cpu_parts {
+    int64_t queries; /* of a part */
+    int64_t count;   /* of a head */
+    int64_t rows;    /* of dK and of dV: keys in whole tiles */
+    int64_t floats;  /* of dK and dV together, rows in whole vectors */
+} cpu_parts;
+
+static int64_t ceil_div(int64_t n, int64_t by) {
+    return (n + by - 1) / by;
+}
+
+/* PITCH of attention_cpu.cl */
+static int64_t pitch_of(const problem *p, const cleat_device_facts *facts) {
+    return p->head <= facts->lanes ? facts->lanes : round_up(p->head, 2 * (int64_t)facts->lanes);
+}
+
+/* Work-items wanted: some for every compute unit, so that none waits long for the others. */
+static int64_t busy_for(const cleat_device_facts *facts) {
+    return 4 * (int64_t)(facts->compute_units > 0 ? facts->compute_units : 1);
+}
+
+/* As many groups a block as the kernel serves, fewer where that leaves too few blocks; then blocks of like size. */
+static cpu_split split_for(const problem *p, const cleat_device_facts *facts, int64_t groups) {
+    int64_t all = ceil_div(p->length, 2 * (int64_t)facts->lanes), heads = p->batch * p->heads;
+    while (groups > 1 && heads * ceil_div(all, groups) < busy_for(facts)) groups /= 2;
+    int64_t blocks = ceil_div(all, groups);
+    return (cpu_split){.groups = ceil_div(all, blocks), .blocks = blocks};
+}
+
+static cpu_split split_forward(const problem *p, const cleat_device_facts *facts) {
+    return split_for(p, facts, pitch_of(p, facts) <= 64 ? 16 : 8); /* FORWARD_GROUPS */
+}
+
+static cpu_split split_backward(const problem *p, const cleat_device_facts *facts) {
+    int64_t pitch = pitch_of(p, facts);
+    return split_for(p, facts, pitch <= 32 ? 16 : pitch <= 64 ? 8 : 4); /* BACKWARD_GROUPS */
+}
+
+static cpu_parts parts_for(const problem *p, const cleat_device_facts *facts) {
+    enum { TILE_MOST = 8 };
+    cpu_split split = split_backward(p, facts);
+    int64_t heads = p->batch * p->heads, busy = busy_for(facts), wanted = heads < busy ? ceil_div(busy, heads) : 1;
+    int64_t part_blocks = ceil_div(split.blocks, wanted);
+    cpu_parts parts = {.queries = part_blocks * split.groups * 2 * (int64_t)facts->lanes,
+                       .count = ceil_div(split.blocks, part_blocks),
+                       .rows = round_up(p->length, TILE_MOST)};
+    parts.floats = 2 * parts.rows * pitch_of(p, facts);
+    return parts;
 }
 
 static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
@@ -109,7 +140,7 @@ static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *f
                              cleat_error *error) {
     (void)error;
     problem p = problem_of(node);
-    cpu_split split = split_for(&p, facts);
+    cpu_split split = split_forward(&p, facts);
     begin(binder, node, "attention_cpu.cl", "attention_cpu_forward");
     add_operands(binder, &p);
     cleat_launch_tensor(binder, node->out[0]);
@@ -181,15 +212,15 @@ enum { QKV, LENGTHS, Y, LSE, DY, ADDEND };
 
 static int64_t workspace_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     problem p = problem_of(node);
-    cpu_split split = split_for(&p, facts);
-    return p.batch * p.heads * split.parts * split.part_floats * (int64_t)sizeof(float);
+    cpu_parts parts = parts_for(&p, facts);
+    return p.batch * p.heads * parts.count * parts.floats * (int64_t)sizeof(float);
 }
 
 static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                   cleat_error *error) {
     (void)error;
     problem p = problem_of(node);
-    cpu_split split = split_for(&p, facts);
+    cpu_parts parts = parts_for(&p, facts);
     begin(binder, node, "attention_cpu.cl", "attention_cpu_backward");
     add_operands(binder, &p);
     cleat_launch_tensor(binder, node->in[Y]);
@@ -199,11 +230,11 @@ static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_fac
     add_part(binder, node->out[0], 0, &p);
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_sizes(binder, &p);
-    cleat_launch_i32(binder, (int32_t)split.parts);
-    cleat_launch_i32(binder, (int32_t)split.part_queries);
-    cleat_launch_i32(binder, (int32_t)split.groups);
-    cleat_launch_i32(binder, (int32_t)p.length);
-    cleat_launch_groups(binder, p.batch * p.heads * split.parts);
+    cleat_launch_i32(binder, (int32_t)parts.count);
+    cleat_launch_i32(binder, (int32_t)parts.queries);
+    cleat_launch_i32(binder, (int32_t)split_backward(&p, facts).groups);
+    cleat_launch_i32(binder, (int32_t)parts.rows);
+    cleat_launch_groups(binder, p.batch * p.heads * parts.count);
 
     begin(binder, node, "attention_cpu.cl", "attention_cpu_keys");
     cleat_launch_workspace(binder, 0, sizeof(float));
@@ -217,9 +248,9 @@ static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_fac
     cleat_launch_i32(binder, (int32_t)p.heads);
     cleat_launch_i32(binder, (int32_t)p.length);
     cleat_launch_i32(binder, (int32_t)p.length);
-    cleat_launch_i32(binder, (int32_t)split.parts);
-    cleat_launch_i32(binder, (int32_t)split.part_queries);
-    cleat_launch_i32(binder, (int32_t)p.length);
+    cleat_launch_i32(binder, (int32_t)parts.count);
+    cleat_launch_i32(binder, (int32_t)parts.queries);
+    cleat_launch_i32(binder, (int32_t)parts.rows);
     cleat_launch_items(binder, p.batch * p.length);
     return CLEAT_OK;
 }

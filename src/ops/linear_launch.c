@@ -291,7 +291,8 @@ static int64_t count_items(const cleat_product *p, const lanes_shape *s, int64_t
 
 /* Blocks as large as the caches like, equal, and smaller where that gives every unit its work-items. A
  * block's rows are copied once where they must be, so that it pays to use them for several panels; else it
- * pays to use a panel for many rows. 4 items a unit balance uneven cores; where rows are copied that costs
+ * pays to use a panel for many rows, and to sum long rows in one go: a panel streams from the second cache as
+ * fast as from the first. 4 items a unit balance uneven cores; where rows are copied that costs
  * more than it gains. */
 static lanes_shape shape_lanes(const cleat_product *p, const cleat_device_facts *facts) {
     enum { ROWS_MIN = 32 };
@@ -299,9 +300,9 @@ static lanes_shape shape_lanes(const cleat_product *p, const cleat_device_facts 
     int64_t lanes = facts->lanes, wanted = (copies ? 2 : 4) * units(facts);
     lanes_shape s = {.tile_rows = p->m <= 4 ? 4 : 8,
                      .tile_vecs = p->n <= lanes ? 1 : 2,
-                     .chunk = copies ? 128 : 256,
-                     .rows_max = copies ? 128 : 256,
-                     .panels_max = copies ? 4 : 1};
+                     .chunk = copies ? 128 : 1024,
+                     .rows_max = copies ? 256 : 512,
+                     .panels_max = copies ? 8 : 1};
     s.rows = round_up(divide_up(p->m, divide_up(p->m, s.rows_max)), 16);
     s.panels = s.panels_max;
     while (count_items(p, &s, lanes) < wanted && (s.rows > ROWS_MIN || s.panels > 1)) {

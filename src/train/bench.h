@@ -56,8 +56,8 @@ typedef struct cleat_bench_graph {
 
 /* An empty graph, to be built. */
 cleat_status cleat_bench_graph_create(const char *name, cleat_bench_graph *made, cleat_error *error);
-/* Plans what was built, allocates it, and fills inputs, states, parameters and gradients: small numbers of both signs, of
- * integer inputs 0 and 1. The job runs all of it. */
+/* Plans what was built (with the kernels that a run would choose), allocates it, and fills inputs, states, parameters
+ * and gradients: small numbers of both signs, of integer inputs 0 and 1. The job runs all of it. */
 cleat_status cleat_bench_graph_open(cleat_bench_graph *made, cleat_bench_job *job, cleat_error *error);
 void cleat_bench_graph_destroy(cleat_bench_graph *made);
 /* Those numbers, for `values` [elements of tensor]; f16 and bf16 are left as they are. */

@@ -1,5 +1,5 @@
-/* W4: a training step of a dense classifier, 64-512-512-256-2 with ReLU, made of operations in one graph: forward, cross
- * entropy, backward, AdamW. */
+/* W4: a training step of a dense classifier, 64-512-512-256-2 with ReLU, made of operations in one graph: forward,
+ * cross entropy, backward, AdamW. */
 #include "train/bench.h"
 
 #include "cleat/ops.h"

@@ -34,7 +34,7 @@ cleat_status cleat_session_create(cleat_device *device, const cleat_profile *pro
     cleat_choices *tuned = cleat_choices_load(device);
     cleat_status status = cleat_workload_create(cleat_device_get_facts(device), tuned, model, purpose, buckets, n,
                                                 recompute, &work, error);
-    if (status == CLEAT_OK) cleat_tuned_log(tuned, work->plan);
+    if (status == CLEAT_OK) cleat_choices_log(tuned, work->plan);
     cleat_choices_destroy(tuned);
     return status == CLEAT_OK ? cleat_session_open(device, profile, model, work, session, error) : status;
 }
@@ -90,7 +90,7 @@ static cleat_status fit(cleat_device *device, const cleat_fit_request *asked, cl
             cleat_session_open(device, request.profile, (cleat_model *)request.model, fitted.work, session, &refused);
         if (status == CLEAT_OK) {
             cleat_log(CLEAT_LOG_INFO, "plan: %s", why);
-            cleat_tuned_log(request.choices, (*session)->work->plan);
+            cleat_choices_log(request.choices, (*session)->work->plan);
             return CLEAT_OK;
         }
         if (status != CLEAT_ERR_DEVICE_MEMORY) {

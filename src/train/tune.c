@@ -187,18 +187,15 @@ static rival *find_rival(tuner *t, const cleat_op *op, const cleat_variant *vari
 }
 
 /* A plain kernel can take minutes where a good one takes a second: what was slower by far at smaller shapes of the same
- * operation is not run at larger ones. Returns how many are left. */
-static size_t skip_losers(tuner *t, cleat_contest *contest, cleat_tune_node *about) {
-    size_t left = contest->count;
+ * operation is not run at larger ones. */
+static void skip_losers(tuner *t, cleat_contest *contest, cleat_tune_node *about) {
     for (size_t i = 1; i < contest->count; ++i) {
         const rival *r = find_rival(t, contest->node->op, contest->variants[i]);
         contest->out[i] = r && r->lost >= LOST_OFTEN;
         if (!contest->out[i]) continue;
-        --left;
         snprintf(about->candidates[i].error, sizeof about->candidates[i].error,
                  "not run: more than %.0f x slower at smaller shapes", BY_FAR);
     }
-    return left;
 }
 
 static void note_losers(tuner *t, const cleat_contest *contest, const cleat_tune_node *about) {
@@ -221,10 +218,7 @@ static cleat_status measure(tuner *t, kind *k, cleat_error *error) {
     contest.count = find_candidates(k->node, facts, contest.variants);
     t->batch = k->about.batch;
     t->length = k->about.length;
-    if (skip_losers(t, &contest, &k->about) == 1) {
-        snprintf(k->about.why, sizeof k->about.why, "the default; all others were slower by far at smaller shapes");
-        return CLEAT_OK;
-    }
+    skip_losers(t, &contest, &k->about);
     cleat_error failure = {0};
     cleat_status status = cleat_contest_run(&contest, &k->about, &failure);
     if (status == CLEAT_ERR_FIT) {

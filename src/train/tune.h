@@ -1,5 +1,5 @@
-/* The kernel tuner (cleat_tune of cleat/train.h), from the inside: the file that keeps what it found (tune_file.c), and the
- * contest of a node's variants (contest.c). */
+/* The kernel tuner (cleat_tune of cleat/train.h), from the inside: the file that keeps what it found (tune_file.c), and
+ * the contest of a node's variants (contest.c). */
 #ifndef CLEAT_SRC_TUNE_H
 #define CLEAT_SRC_TUNE_H
 
@@ -13,8 +13,6 @@ cleat_choices *cleat_tuned_read(const cleat_device *device);
 /* An empty table for this device and these kernels, of today. */
 cleat_status cleat_tuned_create(const cleat_device *device, cleat_choices **choices, cleat_error *error);
 cleat_status cleat_tuned_write(const cleat_device *device, const cleat_choices *choices, cleat_error *error);
-/* Says which choices a run was planned with, by their hash, and what became of them. `choices` NULL: says nothing. */
-void cleat_tuned_log(const cleat_choices *choices, const cleat_plan *plan);
 
 /* --- a contest ------------------------------------------------------------------------------------------------ */
 

@@ -96,20 +96,6 @@ cleat_choices *cleat_choices_load(const cleat_device *device) {
     return cleat_tuned_read(device);
 }
 
-void cleat_tuned_log(const cleat_choices *choices, const cleat_plan *plan) {
-    char hash[9] = "";
-    if (!choices) return;
-    cleat_choices_use use = cleat_choices_judge(choices, plan);
-    if (cleat_choices_hash(choices, hash, NULL) != CLEAT_OK) hash[0] = 0;
-    cleat_log(CLEAT_LOG_INFO, "kernels: %zu choices tuned on %s (%s) know %zu of the %zu nodes that have a choice",
-              choices->count, choices->date, hash, use.listed, use.nodes);
-    if (use.gone > 0)
-        cleat_log(CLEAT_LOG_WARNING,
-                  "kernels: %zu nodes are tuned to a variant that is gone or refuses them (%s): the default serves; "
-                  "`cleat tune` chooses again",
-                  use.gone, use.example);
-}
-
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_tuned_create(const cleat_device *device, cleat_choices **choices, cleat_error *error) {

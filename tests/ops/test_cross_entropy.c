@@ -81,8 +81,8 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
     return (compare_tolerance){.scale = size * sqrt(rows), .length = rows, .f32_units = 4};
 }
 
-static const op_row rows[] = {{1, 1},           {5, 17, 0, 10},      {300, 2, 0, 0}, {96, 16, -30, 20, 12},
-                              {1500, 3, 0, 10}, {70, 256, 20, 0, 7}, {7, 1000},      {3, 20011, 0, 10}};
+static const op_row rows[] = {{5, 17, 0, 10},      {1, 1},           {96, 16, -30, 20, 12}, {1500, 3, 0, 10},
+                              {70, 256, 20, 0, 7}, {3, 20011, 0, 10}};
 
 static const op_test test = {.op = "cross_entropy",
                              .rows = rows,
@@ -147,7 +147,7 @@ static void run_rows(const op_shape *shape, int64_t first, int64_t count, const 
  * -infinity are classes that are ruled out. */
 static void test_micro_batches(void **state) {
     (void)state;
-    double x[ROWS * WIDTH], labels[ROWS] = {3, -100, 34, 0, 35, 7}, scale[ROWS];
+    double x[ROWS * WIDTH], labels[ROWS] = {3, -1, 34, 0, 35, 7}, scale[ROWS];
     for (int i = 0; i < ROWS * WIDTH; ++i) x[i] = compare_round(CLEAT_F32, 3 * sin(i * 0.7));
     for (int i = 0; i < ROWS; ++i) scale[i] = 0.25 * (i + 1);
     x[WIDTH + 4] = NAN;

@@ -72,6 +72,8 @@ static const op_row rows[] = {
     {3, 43, 100, 9, 1, 1},                   /* few columns, several blocks */
     {1, 65, 64, 64, 1, 1},                   /* one over a tile */
     {1, 150, 300, 140, 0, 1},                /* deeper than a panel */
+    {1, 9, 1100, 35, 1, 1},                  /* the longest sums, with a bias: k is not split */
+    {1, 9, 35, 1100, 0, 1},                  /* the same in the gradient of x */
     {5, 53, 131, 257, 1, 1},                 /* several blocks both ways, primes */
     {1, 1300, 6, 18, 1},                     /* the weight's gradient is a long sum: k is split */
     {1, 1027, 19, 3, 1, 0, WEIGHT_CONSTANT}, /* the bias's gradient alone */
@@ -81,6 +83,8 @@ static const op_row rows[] = {
 static const op_row param_rows[] = {
     {1, 33, 34, 35, 1, 1, WEIGHT_PARAM},
     {1, 1100, 9, 40, 1, 1, WEIGHT_PARAM},
+    {1, 5, 6, 7, 1, 1, WEIGHT_PARAM},
+    {2, 9, 20, 33, 0, 0, WEIGHT_PARAM},
     {3, 5500, 33, 65, 1, 0}, /* more rows than CLBlast gets at once; no sum to add to */
 };
 

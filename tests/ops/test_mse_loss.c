@@ -35,7 +35,7 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
     return (compare_tolerance){.scale = 16 * rows, .length = 1, .f32_units = 4};
 }
 
-static const op_row rows[] = {{1, 1}, {5, 17}, {512, 2}, {3000, 3}, {33, 16, 100}, {70, 256}, {9, 1000}, {2, 20011}};
+static const op_row rows[] = {{5, 17}, {1, 1}, {3000, 3}, {33, 16, 100}, {7, 1000}, {2, 20011}};
 
 static const op_test test = {.op = "mse_loss",
                              .rows = rows,

@@ -32,7 +32,7 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
     return (compare_tolerance){.scale = is_gradient ? 2 : 0, .length = 1, .f32_units = is_gradient ? 1 : 0};
 }
 
-static const op_row rows[] = {{1, 1}, {1, 15}, {3, 17}, {5, 1000}, {40, 400}, {1, 64}};
+static const op_row rows[] = {{3, 17}, {1, 1}, {1, 15}, {5, 1000}, {40, 400}};
 
 static const op_test test = {.op = "relu",
                              .rows = rows,

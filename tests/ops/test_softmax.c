@@ -48,8 +48,8 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
     return (compare_tolerance){.scale = scale, .length = 1, .f32_units = 6, .storage_units = 3 * most / scale};
 }
 
-static const op_row rows[] = {{1, 1, 0, 2},     {5, 17, 0, 3},    {300, 2, 0, 4},  {33, 16, -50, 3}, {70, 256, 0, 2},
-                              {9, 1000, 30, 8}, {3, 1024, 0, 60}, {2, 4099, 0, 5}, {2, 20011, 0, 2}};
+static const op_row rows[] = {{5, 17, 0, 3},   {1, 1, 0, 2},      {300, 2, 0, 4},  {33, 16, -50, 3},
+                              {70, 256, 0, 2}, {9, 1000, 30, 60}, {2, 20011, 0, 2}};
 
 static const op_test test = {.op = "softmax",
                              .rows = rows,

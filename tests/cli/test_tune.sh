@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# The kernel tuner as a program: what it says, what it keeps, and that plans and runs say what they use. Needs a device.
+#   test_tune.sh CLEAT SOURCE_DIR
+set -euo pipefail
+cleat=$1
+# shellcheck source=tests/cli/checks.sh
+source "$(dirname "$0")/checks.sh"
+
+profile=$2/profiles/rna_small.ini
+tiny=(--device "${CLEAT_TEST_DEVICE:-auto}" --set "data.path=$scratch/data" --set data.max_length=24 --set model.d_model=16 --set model.heads=2
+    --set model.layers=1 --set model.d_ff=16 --set train.effective_batch_size=4 --set train.warmup_steps=1)
+
+require_device() {
+    local listed
+    if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
+        echo "skipped, no device"
+        exit 77
+    fi
+}
+
+file_of_choices() {
+    find "$CLEAT_CACHE_DIR/tuned" -name '*.ini' 2>/dev/null
+}
+
+# silent TEXT: the last command did not print TEXT on stderr.
+silent() {
+    checks=$((checks + 1))
+    ! grep -qF -- "$1" "$scratch/err" || complain "stderr says '$1'"
+}
+
+test_tuning() {
+    exits 0 "$cleat" plan "$profile" "${tiny[@]}"
+    exits 0 "$cleat" --log dispatch tune "$profile" "${tiny[@]}" --seconds 0.001
+    says out "times a step"
+    says out "  * "
+    says out "kinds of nodes with a choice"
+    says out "an optimizer step at length"
+    says out "choices kept in $CLEAT_CACHE_DIR/tuned/"
+    says err "tune linear f32["
+    exits 0 grep -q '^linear f32.* -> .* = ' "$(file_of_choices)"
+    exits 0 "$cleat" tune "$profile" "${tiny[@]}" --seconds 0.001 --json
+    json nodes 0 candidates 1 variant
+    json nodes 0 chosen
+    json default_seconds
+    json tuned_bytes
+}
+
+test_use() {
+    exits 0 "$cleat" data make rna --out "$scratch/data" --count 12
+    exits 0 "$cleat" tune "$profile" "${tiny[@]}" --seconds 0.001
+    exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=1 --out "$scratch/run"
+    says err "choices tuned on 20"
+    exits 0 env CLEAT_TUNED=never "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=1 --out "$scratch/never"
+    silent "choices tuned"
+    echo nonsense >>"$(file_of_choices)"
+    exits 0 "$cleat" plan "$profile" "${tiny[@]}"
+    says err "the tuned choices are not used"
+    exits 0 "$cleat" tune "$profile" "${tiny[@]}" --seconds 0.001
+    exits 0 "$cleat" plan "$profile" "${tiny[@]}"
+    silent "not used"
+}
+
+test_refusals() {
+    exits 3 env CLEAT_DEVICE_MEMORY_LIMIT=20000 "$cleat" tune "$profile" "${tiny[@]}"
+    exits 4 "$cleat" tune "$profile" "${tiny[@]}" --device no_such_device
+    says err no_such_device
+    exits 1 "$cleat" tune "$scratch/missing.ini"
+    says err missing.ini
+    exits 2 "$cleat" tune
+    exits 2 "$cleat" tune "$profile" --seconds 0
+    exits 0 "$cleat" tune --help
+    says out "usage: cleat tune"
+}
+
+require_device
+export CLEAT_CACHE_DIR=$scratch/cache
+test_tuning
+test_use
+test_refusals
+finish

@@ -1,0 +1,453 @@
+/* Tables of measured choices: keys, choosing, text; and nodes taken out of their graphs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/memory.h"
+#include "core/philox.h"
+#include "fake_ops.h"
+#include "graph/alone.h"
+#include "graph/choices.h"
+#include "graph/plan_check.h"
+
+/* --- an op with variants -------------------------------------------------------------------------------------- */
+
+typedef struct duel_attr {
+    int32_t unwilling; /* bit i: variant i refuses */
+    int32_t other;     /* another attribute */
+} duel_attr;
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0];
+    return cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
+}
+
+static const char *refuse(const cleat_node *node, int variant) {
+    return ((const duel_attr *)(const void *)node->attr)->unwilling >> variant & 1 ? "not today" : NULL;
+}
+static const char *refuse_0(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return refuse(node, 0);
+}
+static const char *refuse_1(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return refuse(node, 1);
+}
+static const char *refuse_2(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return refuse(node, 2);
+}
+
+static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return 3 * cleat_tensor_bytes(node->out[0]);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, struct cleat_binder *binder,
+                         cleat_error *error) {
+    (void)node, (void)facts, (void)binder, (void)error;
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "first", .refuse = refuse_0, .bind = bind},
+                                         {.name = "second", .refuse = refuse_1, .workspace = workspace, .bind = bind},
+                                         {.name = "third one", .refuse = refuse_2, .bind = bind},
+                                         {0}};
+static const cleat_op duel = {.name = "duel", .infer = infer, .variants = variants, .share = 1};
+
+/* --- a world -------------------------------------------------------------------------------------------------- */
+
+typedef struct world {
+    cleat_store *store;
+    cleat_graph *graph;
+} world;
+
+static world world_create(void) {
+    world w;
+    assert_int_equal(cleat_store_create(&w.store, NULL), CLEAT_OK);
+    assert_int_equal(cleat_graph_create(w.store, "world", &w.graph, NULL), CLEAT_OK);
+    return w;
+}
+
+static void world_destroy(world *w) {
+    cleat_graph_destroy(w->graph);
+    cleat_store_destroy(w->store);
+}
+
+static const cleat_device_facts facts = {.name = "Fake 9000", .alignment = 256, .max_allocation = (int64_t)1 << 40};
+
+static cleat_tensor *input(world *w, const char *name, cleat_dtype dtype, int64_t rows, int64_t columns) {
+    return cleat_input(w->graph, name, dtype, 2, (int64_t[]){rows, columns});
+}
+
+static cleat_node *emit(world *w, cleat_tensor *x, cleat_tensor *bias, duel_attr attr) {
+    cleat_node *node = cleat_emit(w->graph, &duel, &attr, sizeof attr, (cleat_tensor *[]){x, bias, NULL}, 3);
+    assert_non_null(node);
+    return node;
+}
+
+static cleat_choices *table(void) {
+    cleat_choices *made = NULL;
+    assert_int_equal(cleat_choices_create(&made, NULL), CLEAT_OK);
+    snprintf(made->device, sizeof made->device, "Fake 9000, driver 1");
+    snprintf(made->kernels, sizeof made->kernels, "0123abcd");
+    snprintf(made->date, sizeof made->date, "2026-11-20");
+    return made;
+}
+
+static void set(cleat_choices *choices, const char *key, const char *variant) {
+    cleat_error error;
+    if (cleat_choices_set(choices, key, variant, &error) != CLEAT_OK) fail_msg("%s", error.text);
+}
+
+static void set_node(cleat_choices *choices, const cleat_node *node, const char *variant) {
+    char key[CLEAT_CHOICE_KEY];
+    cleat_choice_key(node, key);
+    set(choices, key, variant);
+}
+
+/* --- keys ----------------------------------------------------------------------------------------------------- */
+
+static void keys_say_types_and_shapes(void **state) {
+    (void)state;
+    world w = world_create();
+    char key[CLEAT_CHOICE_KEY], other[CLEAT_CHOICE_KEY];
+    cleat_tensor *x = input(&w, "x", CLEAT_F32, 3, 1200), *half = input(&w, "half", CLEAT_F16, 3, 1200);
+    cleat_choice_key(emit(&w, x, NULL, (duel_attr){0}), key);
+    assert_string_equal(key, "duel f32[3,1200] - - -> f32[3,1200]");
+    cleat_choice_key(emit(&w, half, x, (duel_attr){0}), key);
+    assert_string_equal(key, "duel f16[3,1200] f32[3,1200] - -> f16[3,1200]");
+    cleat_choice_key(emit(&w, half, x, (duel_attr){.other = 7}), other); /* attributes do not count */
+    assert_string_equal(key, other);
+    world_destroy(&w);
+}
+
+/* 14 tensors of five large extents. */
+static void the_longest_key_is_whole(void **state) {
+    (void)state;
+    cleat_tensor large = {.dtype = CLEAT_BF16, .rank = CLEAT_MAX_RANK};
+    cleat_node node = {.op = &duel, .n_in = CLEAT_MAX_IN, .n_out = CLEAT_MAX_OUT};
+    char key[CLEAT_CHOICE_KEY];
+    for (int i = 0; i < CLEAT_MAX_RANK; ++i) large.shape[i] = INT64_MAX;
+    for (int i = 0; i < CLEAT_MAX_IN; ++i) node.in[i] = &large;
+    for (int i = 0; i < CLEAT_MAX_OUT; ++i) node.out[i] = &large;
+    cleat_choice_key(&node, key);
+    size_t tensor = strlen(" bf16[9223372036854775807]") + 4 * strlen(",9223372036854775807");
+    assert_int_equal(strlen(key), strlen("duel ->") + 14 * tensor);
+    assert_int_equal(key[strlen(key) - 1], ']');
+}
+
+/* --- choosing ------------------------------------------------------------------------------------------------- */
+
+static void assert_chosen(const cleat_choices *choices, const cleat_node *node, const char *name) {
+    const cleat_variant *variant = cleat_choose_listed((void *)choices, node, &facts);
+    if (!name) {
+        assert_null(variant);
+        return;
+    }
+    assert_non_null(variant);
+    assert_string_equal(variant->name, name);
+}
+
+static void what_is_listed_serves(void **state) {
+    (void)state;
+    world w = world_create();
+    cleat_choices *choices = table();
+    cleat_tensor *x = input(&w, "x", CLEAT_F32, 3, 5), *y = input(&w, "y", CLEAT_F32, 3, 6);
+    cleat_node *listed = emit(&w, x, NULL, (duel_attr){0}), *not_listed = emit(&w, y, NULL, (duel_attr){0});
+    assert_chosen(NULL, listed, "first");
+    assert_chosen(choices, listed, "first");
+    set_node(choices, listed, "third one");
+    assert_chosen(choices, listed, "third one");
+    assert_chosen(choices, not_listed, "first");
+    set_node(choices, listed, "second");
+    assert_int_equal(choices->count, 1);
+    assert_chosen(choices, listed, "second");
+    /* the same key, but it refuses this one: then the first that serves */
+    assert_chosen(choices, emit(&w, x, NULL, (duel_attr){.unwilling = 2}), "first");
+    assert_chosen(choices, emit(&w, x, NULL, (duel_attr){.unwilling = 3}), "third one");
+    assert_chosen(choices, emit(&w, x, NULL, (duel_attr){.unwilling = 7}), NULL);
+    set_node(choices, listed, "turbo"); /* no such variant */
+    assert_chosen(choices, listed, "first");
+    cleat_choices_destroy(choices);
+    world_destroy(&w);
+}
+
+/* Against a list that is searched from its end. */
+static void many_choices_are_found(void **state) {
+    (void)state;
+    enum { ENTRIES = 300 };
+    cleat_random random = cleat_random_stream(4, 0, 0);
+    static char keys[ENTRIES][48], names[ENTRIES][16];
+    cleat_choices *choices = table();
+    for (int i = 0; i < ENTRIES; ++i) {
+        snprintf(keys[i], sizeof keys[i], "op f32[%u] -> f32[1]", cleat_random_below(&random, 150));
+        snprintf(names[i], sizeof names[i], "v%u", cleat_random_below(&random, 1000));
+        set(choices, keys[i], names[i]);
+        for (int k = 0; k <= i; ++k) {
+            int last = i;
+            while (strcmp(keys[last], keys[k]) != 0) --last;
+            assert_string_equal(cleat_choices_get(choices, keys[k]), names[last]);
+        }
+    }
+    for (size_t i = 1; i < choices->count; ++i)
+        assert_true(strcmp(choices->items[i - 1].key, choices->items[i].key) < 0);
+    assert_true(choices->count <= 150);
+    assert_null(cleat_choices_get(choices, "op f32[150] -> f32[1]"));
+    assert_null(cleat_choices_get(NULL, "op f32[1] -> f32[1]"));
+    cleat_choices_destroy(choices);
+}
+
+/* --- plans ---------------------------------------------------------------------------------------------------- */
+
+static cleat_plan *plan_with(world *w, const cleat_choices *choices) {
+    cleat_plan *plan = NULL;
+    cleat_error error = {0};
+    if (cleat_plan_create_with(&w->graph, 1, &facts, cleat_choose_listed, (void *)choices, &plan, &error) != CLEAT_OK)
+        fail_msg("%s", error.text);
+    if (cleat_plan_check(plan, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    return plan;
+}
+
+static void plans_with_choices_are_sound(void **state) {
+    (void)state;
+    enum { NODES = 24 };
+    static const char *const names[] = {"first", "second", "third one", "turbo"};
+    cleat_random random = cleat_random_stream(9, 0, 0);
+    for (int round = 0; round < 20; ++round) {
+        world w = world_create();
+        cleat_choices *choices = table();
+        const char *expected[NODES];
+        size_t gone = 0, listed = 0;
+        for (int i = 0; i < NODES; ++i) { /* every node of another shape: a key of its own */
+            cleat_node *node = emit(&w, input(&w, "x", CLEAT_F32, i + 1, 40), NULL, (duel_attr){0});
+            uint32_t pick = cleat_random_below(&random, 5);
+            cleat_keep(w.graph, node->out[0]);
+            expected[i] = pick < 3 ? names[pick] : "first";
+            if (pick == 4) continue;
+            set_node(choices, node, names[pick]);
+            ++listed;
+            gone += pick == 3;
+        }
+        cleat_plan *plan = plan_with(&w, choices), *again = plan_with(&w, choices), *plain = plan_with(&w, NULL);
+        for (int i = 0; i < NODES; ++i) assert_string_equal(plan->layouts[0].variants[i]->name, expected[i]);
+        assert_int_equal(cleat_plan_bytes(plan), cleat_plan_bytes(again));
+        assert_true(cleat_plan_bytes(plain) <= cleat_plan_bytes(plan)); /* only "second" wants a workspace */
+        cleat_choices_use use = cleat_choices_judge(choices, plan);
+        assert_int_equal(use.nodes, NODES);
+        assert_int_equal(use.listed, listed);
+        assert_int_equal(use.gone, gone);
+        assert_string_equal(use.example, gone ? "duel: turbo" : "");
+        cleat_plan_destroy(plan);
+        cleat_plan_destroy(again);
+        cleat_plan_destroy(plain);
+        cleat_choices_destroy(choices);
+        world_destroy(&w);
+    }
+}
+
+/* --- text ----------------------------------------------------------------------------------------------------- */
+
+static cleat_choices *example(void) {
+    cleat_choices *choices = table();
+    set(choices, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "lanes");
+    set(choices, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]", "cpu");
+    set(choices, "adamw ->", "one pass");
+    return choices;
+}
+
+static char *print(const cleat_choices *choices) {
+    char *text = NULL;
+    assert_int_equal(cleat_choices_print(choices, &text, NULL), CLEAT_OK);
+    return text;
+}
+
+static void text_brings_the_table_back(void **state) {
+    (void)state;
+    cleat_choices *choices = table(), *read = NULL;
+    cleat_error error = {0};
+    char hash[3][9];
+    set(choices, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "lanes");
+    set(choices, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]", "one pass");
+    char *text = print(choices);
+    if (cleat_choices_read("FILE", text, strlen(text), &read, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    char *again = print(read);
+    assert_string_equal(text, again);
+    assert_int_equal(read->count, 2);
+    assert_string_equal(read->device, choices->device);
+    assert_string_equal(read->kernels, choices->kernels);
+    assert_string_equal(read->date, choices->date);
+    assert_string_equal(cleat_choices_get(read, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]"), "one pass");
+    assert_int_equal(cleat_choices_hash(choices, hash[0], NULL), CLEAT_OK);
+    read->date[0] = '3'; /* the hash stands for the choices only */
+    assert_int_equal(cleat_choices_hash(read, hash[1], NULL), CLEAT_OK);
+    set(read, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "plain");
+    assert_int_equal(cleat_choices_hash(read, hash[2], NULL), CLEAT_OK);
+    assert_int_equal(strlen(hash[0]), 8);
+    assert_string_equal(hash[0], hash[1]);
+    assert_string_not_equal(hash[0], hash[2]);
+    cleat_free(text);
+    cleat_free(again);
+    cleat_choices_destroy(choices);
+    cleat_choices_destroy(read);
+}
+
+static void blanks_and_comments_do_not_count(void **state) {
+    (void)state;
+    static const char text[] = "# by hand\r\n [tuned]\ndevice = a = b\nkernels = k\n\tdate = today \n; x\n[choices]\n\n"
+                               "  add f32[1] f32[1]  -> f32[1] =  fast one\t\r\nadd f32[2] -> f32[2] = slow";
+    cleat_choices *read = NULL;
+    cleat_error error = {0};
+    if (cleat_choices_read("FILE", text, sizeof text - 1, &read, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_int_equal(read->count, 2);
+    assert_string_equal(read->device, "a = b");
+    assert_string_equal(read->date, "today");
+    assert_string_equal(cleat_choices_get(read, "add f32[1] f32[1]  -> f32[1]"), "fast one");
+    assert_string_equal(cleat_choices_get(read, "add f32[2] -> f32[2]"), "slow");
+    cleat_choices_destroy(read);
+}
+
+#define HEAD "[tuned]\ndevice = d\nkernels = k\ndate = t\n[choices]\n"
+
+static void damaged_text_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        {"", "must give device"},
+        {"[tuned]\ndevice = d\ndate = t\n[choices]\n", "must give device"},
+        {"device = d\n", "FILE:1"},
+        {"[tuned]\ndevice = d\ndevice = d\n", "FILE:3: is given twice"},
+        {"[tuned]\ncolour = red\n", "FILE:2"},
+        {"[tuned]\ndevice =\n", "FILE:2"},
+        {"[tuned]\ndate = 2026-11-20 and much more\n", "FILE:2: is too long"},
+        {"[fish]\n", "FILE:1: no such section"},
+        {HEAD "add f32[1] -> f32[1]\n", "FILE:6"},
+        {HEAD "add f32[1] f32[1] = fast\n", "FILE:6"},
+        {HEAD "add -> x = \n", "FILE:6"},
+        {HEAD "add -> x = 0123456789012345678901234567890123456789012345678901234567890123456789\n", "FILE:6"},
+        {HEAD "add -> x = a\nadd -> x = b\n", "FILE:7: is chosen twice"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_choices *read = NULL;
+        cleat_error error = {0};
+        cleat_status status = cleat_choices_read("FILE", rows[i].text, strlen(rows[i].text), &read, &error);
+        if (status != CLEAT_ERR_FORMAT || !strstr(error.text, rows[i].says))
+            fail_msg("row %zu: status %d, '%s'", i, (int)status, error.text);
+        assert_null(read);
+    }
+    static const char zero[] = HEAD "add -> x = a\0b\n";
+    cleat_choices *read = NULL;
+    assert_int_equal(cleat_choices_read("FILE", zero, sizeof zero - 1, &read, NULL), CLEAT_ERR_FORMAT);
+}
+
+/* Cut anywhere, with any byte changed: refused, or a table like any other. */
+static void any_bytes_may_come(void **state) {
+    (void)state;
+    cleat_choices *choices = example();
+    char *text = print(choices);
+    size_t size = strlen(text);
+    cleat_random random = cleat_random_stream(2, 0, 0);
+    for (size_t i = 0; i < 4 * size; ++i) {
+        char *copy = cleat_strdup(text);
+        cleat_choices *read = NULL;
+        if (i >= size) copy[cleat_random_below(&random, (uint32_t)size)] = (char)cleat_random_below(&random, 256);
+        cleat_status status = cleat_choices_read("FILE", copy, i < size ? i : size, &read, NULL);
+        assert_true(status == CLEAT_OK || status == CLEAT_ERR_FORMAT);
+        assert_true((status == CLEAT_OK) == (read != NULL));
+        if (read) assert_true(read->count <= 3);
+        cleat_choices_destroy(read);
+        cleat_free(copy);
+    }
+    cleat_free(text);
+    cleat_choices_destroy(choices);
+}
+
+static void memory_may_end_anywhere(void **state) {
+    (void)state;
+    cleat_choices *choices = example();
+    char *text = print(choices);
+    cleat_status status = CLEAT_ERR_MEMORY;
+    for (long n = 1; status != CLEAT_OK && n < 100; ++n) {
+        cleat_choices *read = NULL;
+        cleat_fail_allocation(n);
+        status = cleat_choices_read("FILE", text, strlen(text), &read, NULL);
+        cleat_fail_allocation(0);
+        assert_true(status == CLEAT_OK || (status == CLEAT_ERR_MEMORY && !read));
+        cleat_choices_destroy(read);
+    }
+    assert_int_equal(status, CLEAT_OK);
+    cleat_free(text);
+    cleat_choices_destroy(choices);
+}
+
+/* --- nodes alone ---------------------------------------------------------------------------------------------- */
+
+/* Every node of a graph, with gradients and a persistent tensor changed in place: the same key, a sound plan, and its own
+ * tensors only. */
+static void assert_alone(const cleat_node *node) {
+    world w = world_create();
+    char key[CLEAT_CHOICE_KEY], alone[CLEAT_CHOICE_KEY];
+    cleat_node *copy = cleat_emit_alone(w.graph, node);
+    cleat_error error = {0};
+    if (!copy) fail_msg("%s: %s", node->name, w.graph->error.text);
+    cleat_choice_key(node, key);
+    cleat_choice_key(copy, alone);
+    assert_string_equal(key, alone);
+    assert_ptr_equal(copy->op, node->op);
+    assert_memory_equal(copy->attr, node->attr, sizeof node->attr);
+    for (int i = 0; i < node->n_in; ++i) {
+        assert_true((node->in[i] == NULL) == (copy->in[i] == NULL));
+        if (copy->in[i]) assert_int_equal(copy->in[i]->role, CLEAT_ROLE_STATE);
+        for (int k = 0; k < node->n_in; ++k) assert_true((node->in[i] == node->in[k]) == (copy->in[i] == copy->in[k]));
+        for (int k = 0; k < node->n_out; ++k)
+            assert_true((node->in[i] == node->out[k]) == (copy->in[i] == copy->out[k]));
+    }
+    cleat_plan *plan = NULL;
+    if (cleat_plan_create(&w.graph, 1, &facts, &plan, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_plan_check(plan, &error) != CLEAT_OK) fail_msg("%s: %s", node->name, error.text);
+    cleat_plan_destroy(plan);
+    world_destroy(&w);
+}
+
+static void nodes_can_be_taken_out(void **state) {
+    (void)state;
+    world w = world_create();
+    const fake_transformer shape = {.layers = 2, .rows = 24, .width = 16, .hidden = 32, .heads = 2, .train = true};
+    cleat_error error = {0};
+    fake_transformer_build(w.graph, &shape);
+    int64_t four = 4;
+    cleat_tensor *persistent = cleat_state(w.graph, "counter", CLEAT_F32, 1, &four);
+    fake_update(w.graph, &w.graph->nodes[0]->out[0], 1, persistent);
+    if (cleat_graph_status(w.graph, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    size_t taken = 0;
+    for (size_t i = 0; i < w.graph->node_count; ++i) {
+        if (!w.graph->nodes[i]->op->variants) continue; /* a reshape is nothing by itself */
+        assert_alone(w.graph->nodes[i]);
+        ++taken;
+    }
+    assert_true(taken > 40);
+    world_destroy(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_say_types_and_shapes),
+        cmocka_unit_test(the_longest_key_is_whole),
+        cmocka_unit_test(what_is_listed_serves),
+        cmocka_unit_test(many_choices_are_found),
+        cmocka_unit_test(plans_with_choices_are_sound),
+        cmocka_unit_test(text_brings_the_table_back),
+        cmocka_unit_test(blanks_and_comments_do_not_count),
+        cmocka_unit_test(damaged_text_is_refused),
+        cmocka_unit_test(any_bytes_may_come),
+        cmocka_unit_test(memory_may_end_anywhere),
+        cmocka_unit_test(nodes_can_be_taken_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
