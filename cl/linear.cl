@@ -100,8 +100,8 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
                     for (int i = 0; i < TILE_ROWS; ++i) {
 #pragma unroll
                         for (int v = 0; v < TILE_VECS; ++v)
-                            write_sum(sum[i][v], part, OR_NULL(bias), OR_NULL(addend), AT(c), at + (long)i * N + v * VEC,
-                                      n + v * VEC, VEC);
+                            write_sum(sum[i][v], part, OR_NULL(bias), OR_NULL(addend), AT(c),
+                                      at + (long)i * N + v * VEC, n + v * VEC, VEC);
                     }
                 } else {
                     tile_keep(sum, kept);

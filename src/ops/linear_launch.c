@@ -295,7 +295,7 @@ static int64_t count_items(const cleat_product *p, const lanes_shape *s, int64_t
  * fast as from the first. 4 items a unit balance uneven cores; where rows are copied that costs
  * more than it gains. */
 static lanes_shape shape_lanes(const cleat_product *p, const cleat_device_facts *facts) {
-    enum { ROWS_MIN = 32 };
+    enum { ROWS_MIN = 32, SPLIT_STEP = 256 };
     bool copies = p->trans_a || p->a->dtype != CLEAT_F32;
     int64_t lanes = facts->lanes, wanted = (copies ? 2 : 4) * units(facts);
     lanes_shape s = {.tile_rows = p->m <= 4 ? 4 : 8,
@@ -312,7 +312,7 @@ static lanes_shape shape_lanes(const cleat_product *p, const cleat_device_facts 
             s.rows = round_up(s.rows / 2, 16);
     }
     s.items = count_items(p, &s, lanes);
-    s.k = split_k(p, s.items, wanted, s.chunk);
+    s.k = split_k(p, s.items, wanted, least(s.chunk, SPLIT_STEP));
     return s;
 }
 
