@@ -4,7 +4,7 @@
 #define CLEAT_TOOLS_CLI_H
 
 #include <cleat/core.h>
-#include <cleat/train.h>
+#include <cleat/measure.h>
 
 enum { EXIT_USAGE = 2, EXIT_FIT = 3, EXIT_DEVICE = 4, EXIT_NAN = 5, EXIT_TIME = 75 };
 

@@ -3,7 +3,7 @@
 #ifndef CLEAT_SRC_AVERAGE_H
 #define CLEAT_SRC_AVERAGE_H
 
-#include "train/session.h"
+#include "session/session.h"
 
 typedef struct cleat_average {
     double decay;   /* 0: off */

@@ -2,7 +2,8 @@
 #ifndef CLEAT_SRC_EVALUATE_H
 #define CLEAT_SRC_EVALUATE_H
 
-#include "train/feed.h"
+#include "cleat/train.h"
+#include "session/feed.h"
 
 /* The loss as a mean over the samples ("loss"), its terms, and the model's metrics. */
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,

@@ -2,7 +2,7 @@
  * them. */
 #include "core/files.h"
 #include "core/memory.h"
-#include "train/feed.h"
+#include "session/feed.h"
 #include "train/restore.h"
 
 #include <string.h>

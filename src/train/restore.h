@@ -2,8 +2,9 @@
 #ifndef CLEAT_SRC_RESTORE_H
 #define CLEAT_SRC_RESTORE_H
 
+#include "cleat/train.h"
+#include "session/session.h"
 #include "train/checkpoint.h"
-#include "train/session.h"
 
 typedef struct cleat_restored {
     cleat_device *device;

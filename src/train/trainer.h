@@ -2,11 +2,12 @@
 #ifndef CLEAT_SRC_TRAINER_H
 #define CLEAT_SRC_TRAINER_H
 
+#include "cleat/train.h"
 #include "core/clock.h"
+#include "session/feed.h"
 #include "train/average.h"
 #include "train/budget.h"
 #include "train/checkpoint.h"
-#include "train/feed.h"
 #include "train/metrics_log.h"
 #include "train/progress.h"
 #include "train/restore.h"

@@ -15,8 +15,8 @@
 #include "core/memory.h"
 #include "core/philox.h"
 #include "graph/graph.h"
+#include "session/feed.h"
 #include "tiny.h"
-#include "train/feed.h"
 #include "train/safetensors.h"
 
 enum { BUCKETS = 2, WINDOW = 7, MOST_WINDOWS = 16 };

@@ -12,8 +12,8 @@
 
 #include "core/memory.h"
 #include "device/device.h"
+#include "session/feed.h"
 #include "tiny.h"
-#include "train/feed.h"
 #include "train/restore.h"
 
 /* One graph of each kind, one step, one evaluation, two checkpoints. */

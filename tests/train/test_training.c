@@ -18,8 +18,8 @@
 
 #include "core/memory.h"
 #include "core/philox.h"
+#include "session/feed.h"
 #include "tiny.h"
-#include "train/feed.h"
 #include "train/restore.h"
 
 extern char **environ;

@@ -1,0 +1,25 @@
+/* What is known of a device by having measured it: its speeds, and its fastest kernels. */
+#ifndef CLEAT_SESSION_H
+#define CLEAT_SESSION_H
+
+#include "cleat/device.h"
+#include "cleat/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How fast a device is in cleat's own kernels: the products of a feed-forward block, an addition over 64 MiB, launches.
+ * Takes about a second the first time (and compiling); the result is kept in the cache folder ($CLEAT_CACHE_DIR) for the
+ * next. Works in little memory (half of what is free, 64 MiB at most; 6 MiB are enough) and releases it. Errors:
+ * CLEAT_ERR_FIT or CLEAT_ERR_DEVICE_MEMORY, less than that; those of the device. */
+CLEAT_API cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat_error *error);
+
+/* What cleat_tune found for the device, for plans that are to be those of a run; NULL where there is nothing, or
+ * $CLEAT_TUNED is "never". A damaged file is a warning. Free with cleat_choices_destroy. */
+CLEAT_API cleat_choices *cleat_choices_load(const cleat_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,157 @@
+/* Workloads of a whole model: training steps, the shapes of other frameworks' benchmarks, or of a profile. */
+#include "measure/bench.h"
+
+#include "core/memory.h"
+#include "measure/steps.h"
+
+#include <stdio.h>
+
+/* --- a trajectory as a job ------------------------------------------------------------------------------------ */
+
+typedef struct trajectory_job {
+    cleat_trajectory run;
+    cleat_profile *profile; /* the run's own copy; NULL where the run owns it */
+    int64_t micro_batches;
+} trajectory_job;
+
+static cleat_status step(cleat_bench_job *job, cleat_error *error) {
+    trajectory_job *own = job->own;
+    return cleat_training_step(&own->run, own->micro_batches, &job->loss, error);
+}
+
+static void close_trajectory(void *own) {
+    trajectory_job *it = own;
+    it->run.device = NULL; /* the job's */
+    if (it->profile) it->run.profile = NULL;
+    cleat_trajectory_close(&it->run);
+    cleat_free(it->profile);
+    cleat_free(it);
+}
+
+static trajectory_job *own_trajectory(cleat_bench_job *job, cleat_error *error) {
+    trajectory_job *made = cleat_alloc(1, sizeof *made);
+    if (!made) {
+        cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a model");
+        return NULL;
+    }
+    made->run.device = job->device;
+    made->micro_batches = 1;
+    job->own = made;
+    job->close = close_trajectory;
+    job->step = step;
+    return made;
+}
+
+static void describe(const trajectory_job *own, cleat_bench_job *job) {
+    const cleat_session *session = own->run.session;
+    const cleat_work_graph *graphs[] = {&session->work->train[0], &session->work->update};
+    job->exec = session->exec;
+    job->plan = session->work->plan;
+    job->n_parts = 2;
+    for (int i = 0; i < 2; ++i)
+        job->parts[i] = (cleat_bench_part){
+            .graph = graphs[i]->index, .last = graphs[i]->graph->node_count, .times = i ? 1 : own->micro_batches};
+    job->samples = session->work->buckets[0].window;
+}
+
+/* --- fixed models --------------------------------------------------------------------------------------------- */
+
+#define RNA_LOSS                                                                                                       \
+    "mean over valid coordinates of squared error + mean over valid neighbours of (sqrt(|c[i+1]-c[i]|^2 + "            \
+    "1e-6) - 5.9)^2"
+#define RNA_CONFIG                                                                                                     \
+    "{\"vocab\": 5, \"d_model\": 256, \"heads\": 8, \"layers\": 5, \"d_ff\": 1024, \"loss\": \"" RNA_LOSS "\"}"
+#define RNA_WHAT "RNA transformer of 4 M parameters: 5 layers, d 256, 8 heads, ff 1024; MSE and a bond term"
+
+typedef struct model_row {
+    const char *name, *what;
+    cleat_status (*open)(const void *row, cleat_bench_job *job, cleat_error *error);
+    const char *config;
+    int64_t batch, length, vocabulary;
+} model_row;
+
+static cleat_status open_reference(const void *spec, cleat_bench_job *job, cleat_error *error) {
+    const model_row *row = spec;
+    cleat_made_batch batch;
+    trajectory_job *own = own_trajectory(job, error);
+    if (!own) return CLEAT_ERR_MEMORY;
+    cleat_status status = cleat_made_batch_create(row->batch, row->length, row->vocabulary, &batch, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_trajectory_prepare(&own->run, row->config, &batch.reference, error);
+    cleat_made_batch_free(&batch);
+    if (status != CLEAT_OK) return status;
+    own->run.profile->train.learning_rate = 1e-4;
+    own->run.profile->train.weight_decay = 0.01;
+    own->run.profile->train.max_grad_norm = CLEAT_NONE;
+    describe(own, job);
+    return CLEAT_OK;
+}
+
+static const model_row rows[] = {
+    {"W1_B2L512", RNA_WHAT, open_reference, RNA_CONFIG, 2, 512, 5},
+    {"W1_B1L1200", RNA_WHAT, open_reference, RNA_CONFIG, 1, 1200, 5},
+    {.name = "W4",
+     .what = "dense classifier 64-512-512-256-2 with ReLU, batch 512; cross entropy",
+     .open = cleat_bench_open_dense},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+bool cleat_bench_model(size_t i, cleat_bench_entry *entry) {
+    if (i >= ROWS) return false;
+    *entry = (cleat_bench_entry){.info.kind = CLEAT_BENCH_MODEL, .open = rows[i].open, .spec = &rows[i]};
+    snprintf(entry->info.name, sizeof entry->info.name, "%s", rows[i].name);
+    snprintf(entry->info.peer, sizeof entry->info.peer, "%s", rows[i].name);
+    snprintf(entry->info.what, sizeof entry->info.what, "%s", rows[i].what);
+    return true;
+}
+
+/* --- a profile ------------------------------------------------------------------------------------------------ */
+
+/* Tokens are drawn from so many: no vocabulary has fewer. */
+enum { TOKENS = 4 };
+
+/* A full window of the longest length, in the micro-batches that fit the device. */
+static cleat_status fit_session(trajectory_job *own, cleat_error *error) {
+    cleat_trajectory *run = &own->run;
+    cleat_lengths all;
+    bool data_known;
+    cleat_status status = cleat_fit_lengths(run->profile, run->model, &all, &data_known, error);
+    if (status != CLEAT_OK) return status;
+    cleat_lengths longest = {
+        .count = 1, .lengths = {all.lengths[all.count - 1]}, .samples = {cleat_profile_effective_batch(run->profile)}};
+    cleat_fit_request request = cleat_fit_request_for(run->profile, run->model, CLEAT_FOR_TRAINING, &longest,
+                                                      cleat_device_get_facts(run->device), NULL);
+    status = cleat_session_fit(run->device, &request, &run->session, error);
+    if (status == CLEAT_OK) own->micro_batches = cleat_fit_micro_batches(&run->session->work->buckets[0]);
+    return status;
+}
+
+static cleat_status start(cleat_trajectory *run, cleat_error *error) {
+    const cleat_bucket *bucket = &run->session->work->buckets[0];
+    cleat_made_batch batch;
+    cleat_status status = cleat_made_batch_create(bucket->batch, bucket->length, TOKENS, &batch, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_trajectory_start(run, &batch.reference, error);
+    cleat_made_batch_free(&batch);
+    if (status == CLEAT_OK) cleat_trajectory_weigh_evenly(run);
+    return status;
+}
+
+static cleat_status open_profile(const void *spec, cleat_bench_job *job, cleat_error *error) {
+    const cleat_profile *profile = spec;
+    trajectory_job *own = own_trajectory(job, error);
+    if (!own) return CLEAT_ERR_MEMORY;
+    own->profile = cleat_alloc(1, sizeof *own->profile);
+    if (!own->profile) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a profile");
+    *own->profile = *profile; /* borrows what the caller's owns */
+    own->run.profile = own->profile;
+    cleat_status status = cleat_model_create(profile, &own->run.model, error);
+    if (status == CLEAT_OK) status = fit_session(own, error);
+    if (status == CLEAT_OK) status = start(&own->run, error);
+    if (status == CLEAT_OK) describe(own, job);
+    return status;
+}
+
+cleat_bench_entry cleat_bench_profile(const cleat_bench_request *request) {
+    return (cleat_bench_entry){.info.kind = CLEAT_BENCH_MODEL, .open = open_profile, .spec = request->profile};
+}

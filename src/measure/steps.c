@@ -1,0 +1,113 @@
+/* A made-up batch, training steps, and the clock around what is run again and again. */
+#include "measure/steps.h"
+
+#include "core/clock.h"
+#include "core/memory.h"
+#include "core/philox.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { WARM_UPS = 2, MOST_TIMINGS = 2000, MOST_OF_A_BURST = 4096 };
+
+cleat_status cleat_made_batch_create(int64_t batch, int64_t length, int64_t vocabulary, cleat_made_batch *made,
+                                     cleat_error *error) {
+    int64_t rows = batch * length;
+    cleat_made_batch b = {.tokens = cleat_alloc((size_t)rows, sizeof *b.tokens),
+                          .target = cleat_alloc((size_t)rows * 3, sizeof *b.target)};
+    if (!b.tokens || !b.target) {
+        cleat_made_batch_free(&b);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a batch of %lld x %lld", (long long)batch,
+                          (long long)length);
+    }
+    cleat_random random = cleat_random_stream(1, 0, 0);
+    for (int64_t i = 0; i < rows; ++i) b.tokens[i] = cleat_random_below(&random, (uint32_t)vocabulary);
+    for (int64_t i = 0; i < rows * 3; ++i) b.target[i] = (float)(10 * cleat_random_normal(&random));
+    b.reference = (cleat_reference){.batch = batch, .length = length, .input = b.tokens, .target = b.target};
+    *made = b;
+    return CLEAT_OK;
+}
+
+void cleat_made_batch_free(cleat_made_batch *made) {
+    cleat_free(made->tokens);
+    cleat_free(made->target);
+    *made = (cleat_made_batch){.tokens = NULL};
+}
+
+/* --- the clock ------------------------------------------------------------------------------------------------ */
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Milliseconds of one of `count` runs. */
+static cleat_status time_burst(const cleat_repeated *what, int64_t count, double *milliseconds, cleat_error *error) {
+    double start = cleat_seconds();
+    cleat_status status = what->run(what->user, count, error);
+    *milliseconds = (cleat_seconds() - start) * 1e3 / (double)count;
+    return status;
+}
+
+/* The first run creates kernels, the second shows how many are a burst. */
+static cleat_status warm_up(const cleat_repeated *what, int64_t *burst, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    double milliseconds = 0;
+    for (int i = 0; i < WARM_UPS && status == CLEAT_OK; ++i) status = time_burst(what, 1, &milliseconds, error);
+    double count = ceil(what->burst_seconds * 1e3 / fmax(milliseconds, 1e-6));
+    *burst = (int64_t)fmin(fmax(count, 1), MOST_OF_A_BURST);
+    return status;
+}
+
+cleat_status cleat_time_runs(const cleat_repeated *what, double seconds, int64_t least, cleat_step_times *times,
+                             cleat_error *error) {
+    double *each = cleat_alloc(MOST_TIMINGS, sizeof *each);
+    if (!each) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for timings");
+    int64_t count = 0, burst = 1;
+    cleat_status status = warm_up(what, &burst, error);
+    double end = cleat_seconds() + seconds;
+    while (status == CLEAT_OK && count < MOST_TIMINGS && (count < least || cleat_seconds() < end))
+        status = time_burst(what, burst, &each[count++], error);
+    if (status == CLEAT_OK) {
+        qsort(each, (size_t)count, sizeof *each, ascending);
+        *times = (cleat_step_times){
+            .steps = count * burst, .ms_median = each[count / 2], .ms_min = each[0], .ms_max = each[count - 1]};
+    }
+    cleat_free(each);
+    return status;
+}
+
+/* --- training steps ------------------------------------------------------------------------------------------- */
+
+/* The loss is on the host at its end, as other frameworks' benchmarks do it. */
+cleat_status cleat_training_step(cleat_trajectory *run, int64_t micro_batches, double *loss, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (int64_t i = 0; i < micro_batches && status == CLEAT_OK; ++i)
+        status = cleat_trajectory_forward_backward(run, error);
+    if (status == CLEAT_OK) status = cleat_trajectory_update(run, error);
+    if (status == CLEAT_OK) status = cleat_exec_finish(run->session->exec, error);
+    if (status == CLEAT_OK) status = cleat_trajectory_loss(run, loss, error);
+    return status;
+}
+
+typedef struct stepper {
+    cleat_trajectory *run;
+    double loss;
+} stepper;
+
+static cleat_status run_steps(void *user, int64_t count, cleat_error *error) {
+    stepper *steps = user;
+    cleat_status status = CLEAT_OK;
+    for (int64_t i = 0; i < count && status == CLEAT_OK; ++i)
+        status = cleat_training_step(steps->run, 1, &steps->loss, error);
+    return status;
+}
+
+cleat_status cleat_time_steps(cleat_trajectory *run, double seconds, int64_t least, cleat_step_times *times,
+                              cleat_error *error) {
+    stepper steps = {.run = run};
+    const cleat_repeated what = {.run = run_steps, .user = &steps};
+    cleat_status status = cleat_time_runs(&what, seconds, least, times, error);
+    if (status == CLEAT_OK) times->loss = steps.loss;
+    return status;
+}

@@ -1,0 +1,102 @@
+/* One model, one batch, steps on demand. */
+#include "measure/trajectory.h"
+
+#include "graph/graph.h"
+
+#include <string.h>
+
+static void fill_batch(const cleat_trajectory *trajectory, const cleat_reference *reference) {
+    const cleat_session *session = trajectory->session;
+    const cleat_work_graph *train = &session->work->train[0];
+    const uint32_t rng[4] = {1, 0, 0, 0};
+    const float seed = 1.0f;
+    char *bytes = cleat_staging_data(trajectory->batch);
+    for (size_t i = 0; i < train->graph->tensor_count; ++i) {
+        const cleat_tensor *tensor = train->graph->tensors[i];
+        if (tensor->role != CLEAT_ROLE_INPUT) continue;
+        void *values = bytes + cleat_exec_input_offset(session->exec, train->index, tensor);
+        cleat_model_reference_input(trajectory->model, reference, tensor->name, values);
+    }
+    if (train->rng_offset >= 0) memcpy(bytes + train->rng_offset, rng, sizeof rng);
+    memcpy(bytes + train->seed_offset, &seed, sizeof seed);
+}
+
+cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_reference *reference,
+                                    cleat_error *error) {
+    cleat_exec *exec = trajectory->session->exec;
+    int64_t batch_bytes = cleat_session_input_bytes(trajectory->session);
+    int64_t update_bytes = cleat_exec_input_bytes(exec, trajectory->session->work->update.index);
+    cleat_status status = cleat_session_initialise(trajectory->session, 1, error);
+    if (status == CLEAT_OK) status = cleat_staging_create(exec, batch_bytes, true, &trajectory->batch, error);
+    if (status == CLEAT_OK) status = cleat_staging_create(exec, update_bytes, true, &trajectory->update, error);
+    if (status == CLEAT_OK) fill_batch(trajectory, reference);
+    return status;
+}
+
+cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const char *config,
+                                      const cleat_reference *reference, cleat_error *error) {
+    cleat_bucket bucket = {.length = reference->length, .window = reference->batch, .batch = reference->batch};
+    cleat_status status = cleat_model_from_reference(config, &trajectory->model, error);
+    if (status == CLEAT_OK) status = cleat_profile_create(&trajectory->profile, error);
+    if (status == CLEAT_OK)
+        status = cleat_session_create(trajectory->device, trajectory->profile, trajectory->model, CLEAT_FOR_TRAINING,
+                                      &bucket, 1, 0, &trajectory->session, error);
+    return status == CLEAT_OK ? cleat_trajectory_start(trajectory, reference, error) : status;
+}
+
+cleat_status cleat_trajectory_open(const char *device, const char *config, const cleat_reference *reference,
+                                   cleat_trajectory *trajectory, cleat_error *error) {
+    cleat_trajectory made = {0};
+    cleat_status status = cleat_device_open(device, &made.device, error);
+    if (status == CLEAT_OK) status = cleat_trajectory_prepare(&made, config, reference, error);
+    if (status != CLEAT_OK) {
+        cleat_trajectory_close(&made);
+        return status;
+    }
+    *trajectory = made;
+    return CLEAT_OK;
+}
+
+void cleat_trajectory_weigh_evenly(cleat_trajectory *trajectory) {
+    const cleat_workload *work = trajectory->session->work;
+    const cleat_bucket *bucket = &work->buckets[0];
+    char *bytes = cleat_staging_data(trajectory->batch);
+    float *scale = (float *)(void *)(bytes + work->train[0].scale_offset); /* [K, B] */
+    int64_t count = cleat_model_terms(trajectory->model) * bucket->batch;
+    for (int64_t i = 0; i < count; ++i) scale[i] = 1.0f / (float)bucket->window;
+}
+
+void cleat_trajectory_close(cleat_trajectory *trajectory) {
+    cleat_staging_destroy(trajectory->batch);
+    cleat_staging_destroy(trajectory->update);
+    cleat_session_destroy(trajectory->session);
+    cleat_device_close(trajectory->device);
+    cleat_profile_destroy(trajectory->profile);
+    cleat_model_destroy(trajectory->model);
+    *trajectory = (cleat_trajectory){0};
+}
+
+cleat_status cleat_trajectory_forward_backward(cleat_trajectory *trajectory, cleat_error *error) {
+    cleat_session *session = trajectory->session;
+    size_t index = session->work->train[0].index;
+    cleat_status status = cleat_exec_upload(session->exec, index, trajectory->batch, error);
+    return status == CLEAT_OK ? cleat_exec_run(session->exec, index, error) : status;
+}
+
+cleat_status cleat_trajectory_update(cleat_trajectory *trajectory, cleat_error *error) {
+    cleat_session *session = trajectory->session;
+    cleat_status status = cleat_staging_wait(trajectory->update, error);
+    if (status != CLEAT_OK) return status;
+    cleat_session_prepare_update(session, cleat_staging_data(trajectory->update),
+                                 trajectory->profile->train.learning_rate, trajectory->step++);
+    status = cleat_exec_upload(session->exec, session->work->update.index, trajectory->update, error);
+    return status == CLEAT_OK ? cleat_exec_run(session->exec, session->work->update.index, error) : status;
+}
+
+cleat_status cleat_trajectory_loss(cleat_trajectory *trajectory, double *loss, cleat_error *error) {
+    const cleat_work_graph *train = &trajectory->session->work->train[0];
+    float value;
+    cleat_status status = cleat_exec_read(trajectory->session->exec, train->index, train->built.loss, &value, error);
+    if (status == CLEAT_OK) *loss = value;
+    return status;
+}

@@ -1,0 +1,410 @@
+/* The kernel tuner: which nodes a profile runs on a device, a contest for each kind of them, the winners on disk.
+ *
+ * CLBlast has parameters of its own (CLBlastOverrideParameters) and a tuner for them. It counts as one variant here, with
+ * the parameters it knows for the device. */
+#include "measure/tune.h"
+#include "session/tuned.h"
+
+#include "core/clock.h"
+#include "core/memory.h"
+#include "graph/graph.h"
+#include "measure/steps.h"
+#include "session/session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double DEFAULT_SECONDS = 0.2;
+static const double WORTH = 0.97; /* of the default's time: less is noise */
+static const double BY_FAR = 8;   /* times slower than the winner */
+enum { LOST_OFTEN = 2, MOST_ROUNDS = 3, TOKENS = 4, RIVALS = 64 };
+
+/* Nodes of one key in a planned workload. */
+typedef struct kind {
+    cleat_tune_node about;
+    const cleat_node *node; /* one of them */
+    int64_t bytes;          /* of its tensors */
+} kind;
+
+/* A variant that keeps losing by far, from small shapes to large ones. */
+typedef struct rival {
+    const cleat_op *op;
+    const cleat_variant *variant;
+    int lost;
+} rival;
+
+typedef struct tuner {
+    const cleat_profile *profile;
+    const cleat_tune_options *options;
+    cleat_tune_report *report;
+    size_t capacity; /* of report->nodes */
+    cleat_model *model;
+    cleat_device *device;
+    cleat_lengths lengths;
+    cleat_choices *table; /* what will be in the file */
+    cleat_choices *seen;  /* keys of the kinds that were looked at */
+    cleat_workload *work; /* planned with `table` */
+    size_t rival_count;
+    rival rivals[RIVALS];
+    cleat_made_batch made; /* of the node in contest */
+    int64_t batch, length; /* of its bucket */
+} tuner;
+
+/* --- judging -------------------------------------------------------------------------------------------------- */
+
+void cleat_tune_judge(cleat_tune_node *node) {
+    const cleat_tune_candidate *c = node->candidates;
+    size_t best = 0, second = 0;
+    for (size_t i = 1; i < node->count; ++i)
+        if (c[i].seconds > 0 && c[i].seconds < c[best].seconds) best = i;
+    for (size_t i = 1; i < node->count; ++i)
+        if (c[i].seconds > 0 && (second == 0 || c[i].seconds < c[second].seconds)) second = i;
+    bool keep = best == 0 || c[best].seconds > WORTH * c[0].seconds;
+    node->chosen = keep ? 0 : best;
+    if (!keep)
+        snprintf(node->why, sizeof node->why, "%.2f x as fast as the default %s", c[0].seconds / c[best].seconds,
+                 c[0].variant);
+    else if (best != 0)
+        snprintf(node->why, sizeof node->why, "the default; %s is no more than %.1f %% faster", c[best].variant,
+                 100 * (1 - c[best].seconds / c[0].seconds));
+    else if (second != 0)
+        snprintf(node->why, sizeof node->why, "the default, %.2f x as fast as %s", c[second].seconds / c[0].seconds,
+                 c[second].variant);
+    else
+        snprintf(node->why, sizeof node->why, "the default; nothing else ran");
+}
+
+/* --- what a workload runs ------------------------------------------------------------------------------------- */
+
+static size_t find_candidates(const cleat_node *node, const cleat_device_facts *facts,
+                              const cleat_variant *found[CLEAT_TUNE_CANDIDATES]) {
+    size_t count = 0;
+    for (const cleat_variant *v = node->op->variants; v && v->name && count < CLEAT_TUNE_CANDIDATES; ++v)
+        if (!(v->refuse && v->refuse(node, facts))) found[count++] = v;
+    return count;
+}
+
+static int64_t bytes_of(const cleat_node *node) {
+    int64_t bytes = 0;
+    for (int i = 0; i < node->n_in; ++i)
+        if (node->in[i]) bytes += cleat_tensor_bytes(node->in[i]);
+    for (int i = 0; i < node->n_out; ++i)
+        if (node->out[i]) bytes += cleat_tensor_bytes(node->out[i]);
+    return bytes;
+}
+
+typedef struct kinds {
+    kind *items;
+    size_t count, capacity;
+} kinds;
+
+static void kinds_clear(kinds *k) {
+    for (size_t i = 0; i < k->count; ++i) cleat_free(k->items[i].about.key);
+    cleat_free(k->items);
+    *k = (kinds){0};
+}
+
+static cleat_status add_kind(tuner *t, kinds *k, const cleat_node *node, const char *key, const cleat_bucket *bucket,
+                             int64_t uses, cleat_error *error) {
+    const cleat_variant *found[CLEAT_TUNE_CANDIDATES];
+    if (cleat_choices_get(t->seen, key)) return CLEAT_OK;
+    size_t count = find_candidates(node, cleat_device_get_facts(t->device), found);
+    cleat_status status = cleat_choices_set(t->seen, key, "", error);
+    if (status == CLEAT_OK && count < 2) ++t->report->single;
+    if (status == CLEAT_OK && count >= 2)
+        status = cleat_grow(&k->items, k->count, &k->capacity, sizeof *k->items, error);
+    if (status != CLEAT_OK || count < 2) return status;
+    kind made = {.node = node, .bytes = bytes_of(node)};
+    made.about = (cleat_tune_node){
+        .key = cleat_strdup(key), .length = bucket->length, .batch = bucket->batch, .uses = uses, .count = count};
+    if (!made.about.key) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a kind of node");
+    for (size_t i = 0; i < count; ++i) made.about.candidates[i].variant = found[i]->name;
+    k->items[k->count++] = made;
+    return CLEAT_OK;
+}
+
+/* `uses`: an optimizer step runs each node of the graph so often. */
+static cleat_status add_graph(tuner *t, kinds *k, const cleat_graph *graph, const cleat_bucket *bucket, int64_t uses,
+                              cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; graph && i < graph->node_count && status == CLEAT_OK; ++i) {
+        char key[CLEAT_CHOICE_KEY];
+        if (!cleat_op_has_choice(graph->nodes[i]->op)) continue;
+        cleat_choice_key(graph->nodes[i], key);
+        size_t at = 0;
+        while (at < k->count && strcmp(k->items[at].about.key, key) != 0) ++at;
+        if (at == k->count)
+            status = add_kind(t, k, graph->nodes[i], key, bucket, uses, error);
+        else if (k->items[at].about.length == bucket->length)
+            k->items[at].about.uses += uses;
+    }
+    return status;
+}
+
+/* By operation, small shapes first: see skip_losers. */
+static int by_operation(const void *a, const void *b) {
+    const kind *x = a, *y = b;
+    int order = strcmp(x->node->op->name, y->node->op->name);
+    if (order == 0) order = (x->bytes > y->bytes) - (x->bytes < y->bytes);
+    return order ? order : strcmp(x->about.key, y->about.key);
+}
+
+/* The kinds of nodes that were not looked at before; long buckets first. */
+static cleat_status find_kinds(tuner *t, kinds *k, cleat_error *error) {
+    const cleat_workload *work = t->work;
+    cleat_status status = CLEAT_OK;
+    for (size_t b = work->n_buckets; b-- > 0 && status == CLEAT_OK;) {
+        const cleat_bucket *bucket = &work->buckets[b];
+        status = add_graph(t, k, work->train[b].graph, bucket, cleat_fit_micro_batches(bucket), error);
+        if (status == CLEAT_OK) status = add_graph(t, k, work->evaluate[b].graph, bucket, 0, error);
+    }
+    if (status == CLEAT_OK) status = add_graph(t, k, work->update.graph, &work->buckets[work->n_buckets - 1], 1, error);
+    if (k->count > 0) qsort(k->items, k->count, sizeof *k->items, by_operation);
+    return status;
+}
+
+/* --- contests ------------------------------------------------------------------------------------------------- */
+
+/* Inputs of the graphs hold what a step's hold: tokens, lengths, coordinates of a made-up batch. */
+static void write_input(void *user, const cleat_tensor *tensor, void *values) {
+    tuner *t = user;
+    const cleat_tensor *root = tensor->base ? tensor->base : tensor;
+    if (root->role != CLEAT_ROLE_INPUT) return;
+    if (t->made.reference.batch != t->batch || t->made.reference.length != t->length) {
+        cleat_made_batch_free(&t->made);
+        if (cleat_made_batch_create(t->batch, t->length, TOKENS, &t->made, NULL) != CLEAT_OK) return;
+    }
+    cleat_model_reference_input(t->model, &t->made.reference, root->name, values);
+}
+
+static rival *find_rival(tuner *t, const cleat_op *op, const cleat_variant *variant) {
+    for (size_t i = 0; i < t->rival_count; ++i)
+        if (t->rivals[i].op == op && t->rivals[i].variant == variant) return &t->rivals[i];
+    if (t->rival_count == RIVALS) return NULL;
+    t->rivals[t->rival_count] = (rival){.op = op, .variant = variant};
+    return &t->rivals[t->rival_count++];
+}
+
+/* A plain kernel can take minutes where a good one takes a second: what was slower by far at smaller shapes of the same
+ * operation is not run at larger ones. */
+static void skip_losers(tuner *t, cleat_contest *contest, cleat_tune_node *about) {
+    for (size_t i = 1; i < contest->count; ++i) {
+        const rival *r = find_rival(t, contest->node->op, contest->variants[i]);
+        contest->out[i] = r && r->lost >= LOST_OFTEN;
+        if (!contest->out[i]) continue;
+        snprintf(about->candidates[i].error, sizeof about->candidates[i].error,
+                 "not run: more than %.0f x slower at smaller shapes", BY_FAR);
+    }
+}
+
+static void note_losers(tuner *t, const cleat_contest *contest, const cleat_tune_node *about) {
+    double fastest = about->candidates[about->chosen].seconds;
+    for (size_t i = 1; i < contest->count; ++i) {
+        rival *r = find_rival(t, contest->node->op, contest->variants[i]);
+        if (!r || !(about->candidates[i].seconds > 0)) continue;
+        r->lost = about->candidates[i].seconds > BY_FAR * fastest ? r->lost + 1 : 0;
+    }
+}
+
+static cleat_status measure(tuner *t, kind *k, cleat_error *error) {
+    const cleat_device_facts *facts = cleat_device_get_facts(t->device);
+    cleat_contest contest = {.device = t->device,
+                             .node = k->node,
+                             .limit = cleat_fit_limit(facts, t->profile),
+                             .seconds = t->options->seconds > 0 ? t->options->seconds : DEFAULT_SECONDS,
+                             .input = write_input,
+                             .user = t};
+    contest.count = find_candidates(k->node, facts, contest.variants);
+    t->batch = k->about.batch;
+    t->length = k->about.length;
+    skip_losers(t, &contest, &k->about);
+    cleat_error failure = {0};
+    cleat_status status = cleat_contest_run(&contest, &k->about, &failure);
+    if (status == CLEAT_ERR_FIT) {
+        snprintf(k->about.why, sizeof k->about.why, "the default, not measured: %.200s", failure.text);
+        return CLEAT_OK;
+    }
+    if (status != CLEAT_OK) {
+        if (error) *error = failure;
+        return cleat_fail_in(error, status, "tuning %.200s", k->about.key);
+    }
+    k->about.measured = true;
+    cleat_tune_judge(&k->about);
+    note_losers(t, &contest, &k->about);
+    return cleat_choices_set(t->table, k->about.key, k->about.candidates[k->about.chosen].variant, error);
+}
+
+static void log_kind(const cleat_tune_node *about) {
+    char times[512] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < about->count && used < sizeof times; ++i) {
+        const cleat_tune_candidate *c = &about->candidates[i];
+        used += (size_t)snprintf(times + used, sizeof times - used, "%s%s ", i ? ", " : "", c->variant);
+        if (used < sizeof times && c->seconds > 0)
+            used += (size_t)snprintf(times + used, sizeof times - used, "%.4g ms", c->seconds * 1e3);
+        else if (used < sizeof times)
+            used += (size_t)snprintf(times + used, sizeof times - used, "- (%.60s)", c->error);
+    }
+    cleat_log(CLEAT_LOG_DISPATCH, "tune %s: %s: %s is %s", about->key, times, about->candidates[about->chosen].variant,
+              about->why);
+}
+
+/* The kind goes to the report. */
+static cleat_status report_kind(tuner *t, kind *k, cleat_error *error) {
+    cleat_tune_report *report = t->report;
+    cleat_status status = cleat_grow(&report->nodes, report->count, &t->capacity, sizeof *report->nodes, error);
+    if (status != CLEAT_OK) return status;
+    report->nodes[report->count++] = k->about;
+    k->about.key = NULL;
+    log_kind(&report->nodes[report->count - 1]);
+    if (t->options->node) t->options->node(t->options->user, &report->nodes[report->count - 1]);
+    return CLEAT_OK;
+}
+
+/* --- rounds --------------------------------------------------------------------------------------------------- */
+
+/* The workload as a run with these choices would have it. */
+static cleat_status fit(const tuner *t, const cleat_choices *choices, cleat_workload **work, cleat_error *error) {
+    cleat_fitted fitted = {0};
+    cleat_fit_request request = cleat_fit_request_for(t->profile, t->model, CLEAT_FOR_TRAINING, &t->lengths,
+                                                      cleat_device_get_facts(t->device), NULL);
+    request.choices = choices;
+    cleat_status status = cleat_session_search(t->device, &request, &fitted, NULL, 0, error);
+    if (status == CLEAT_OK) *work = fitted.work;
+    return status;
+}
+
+/* Other kernels may need another workspace, so that other micro-batches fit: then there are new shapes. */
+static cleat_status tune_rounds(tuner *t, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    bool more = true;
+    for (int round = 0; round < MOST_ROUNDS && more && status == CLEAT_OK; ++round) {
+        kinds found = {0};
+        cleat_workload_destroy(t->work);
+        t->work = NULL;
+        status = fit(t, t->table, &t->work, error);
+        if (status == CLEAT_OK) status = find_kinds(t, &found, error);
+        for (size_t i = 0; i < found.count && status == CLEAT_OK; ++i) {
+            status = measure(t, &found.items[i], error);
+            if (status == CLEAT_OK) status = report_kind(t, &found.items[i], error);
+        }
+        more = found.count > 0;
+        kinds_clear(&found);
+    }
+    return status;
+}
+
+/* --- what it brings ------------------------------------------------------------------------------------------- */
+
+static const cleat_tune_node *find_node(const cleat_tune_report *report, const char *key) {
+    for (size_t i = 0; i < report->count; ++i)
+        if (strcmp(report->nodes[i].key, key) == 0) return &report->nodes[i];
+    return NULL;
+}
+
+static void sum_step(const tuner *t) {
+    cleat_tune_report *report = t->report;
+    const cleat_workload *work = t->work;
+    const cleat_graph *graph = work->train[work->n_buckets - 1].graph;
+    const cleat_bucket *longest = &work->buckets[work->n_buckets - 1];
+    report->length = longest->length;
+    report->micro_batches = cleat_fit_micro_batches(longest);
+    report->default_seconds = report->tuned_seconds = 0;
+    for (size_t i = 0; i < graph->node_count; ++i) {
+        char key[CLEAT_CHOICE_KEY];
+        if (!cleat_op_has_choice(graph->nodes[i]->op)) continue;
+        cleat_choice_key(graph->nodes[i], key);
+        const cleat_tune_node *node = find_node(report, key);
+        if (!node || !node->measured) continue;
+        report->default_seconds += (double)report->micro_batches * node->candidates[0].seconds;
+        report->tuned_seconds += (double)report->micro_batches * node->candidates[node->chosen].seconds;
+    }
+}
+
+static cleat_status compare_plans(tuner *t, cleat_error *error) {
+    cleat_workload *tuned = NULL, *plain = NULL;
+    cleat_status status = fit(t, t->table, &tuned, error);
+    if (status == CLEAT_OK) status = fit(t, NULL, &plain, error);
+    if (status == CLEAT_OK) {
+        t->report->tuned_bytes = cleat_plan_bytes(tuned->plan);
+        t->report->default_bytes = cleat_plan_bytes(plain->plan);
+    }
+    cleat_workload_destroy(plain);
+    cleat_workload_destroy(tuned);
+    return status;
+}
+
+/* --- the call ------------------------------------------------------------------------------------------------- */
+
+/* A table of today with what was chosen before. */
+static cleat_status open_table(tuner *t, cleat_error *error) {
+    cleat_status status = cleat_tuned_create(t->device, &t->table, error);
+    if (status != CLEAT_OK) return status;
+    cleat_choices *before = cleat_tuned_read(t->device);
+    for (size_t i = 0; before && i < before->count && status == CLEAT_OK; ++i)
+        status = cleat_choices_set(t->table, before->items[i].key, before->items[i].variant, error);
+    cleat_choices_destroy(before);
+    return status;
+}
+
+static cleat_status tuner_open(tuner *t, cleat_error *error) {
+    bool data_known;
+    cleat_status status = cleat_model_create(t->profile, &t->model, error);
+    if (status == CLEAT_OK) status = cleat_fit_lengths(t->profile, t->model, &t->lengths, &data_known, error);
+    if (status == CLEAT_OK) status = cleat_device_open(t->profile->run.device, &t->device, error);
+    if (status == CLEAT_OK) status = open_table(t, error);
+    if (status == CLEAT_OK) status = cleat_choices_create(&t->seen, error);
+    if (status == CLEAT_OK)
+        snprintf(t->report->device, sizeof t->report->device, "%s", cleat_device_get_facts(t->device)->name);
+    return status;
+}
+
+static void tuner_close(tuner *t) {
+    cleat_workload_destroy(t->work);
+    cleat_made_batch_free(&t->made);
+    cleat_choices_destroy(t->seen);
+    cleat_choices_destroy(t->table);
+    cleat_device_close(t->device);
+    cleat_model_destroy(t->model);
+}
+
+/* What was found so far is kept, whatever ended the search. */
+static cleat_status keep(const tuner *t, cleat_status status, cleat_error *error) {
+    cleat_error failure = {0};
+    char path[CLEAT_PATH];
+    if (!t->table || t->table->count == 0) return status;
+    cleat_status written = cleat_tuned_path(t->device, path, sizeof path, &failure);
+    if (written == CLEAT_OK) written = cleat_tuned_write(t->device, t->table, &failure);
+    if (written == CLEAT_OK) {
+        t->report->choices = t->table->count;
+        snprintf(t->report->path, sizeof t->report->path, "%s", path);
+    } else if (status == CLEAT_OK) {
+        if (error) *error = failure;
+        return cleat_fail_in(error, written, "keeping the choices");
+    }
+    return status;
+}
+
+cleat_status cleat_tune(const cleat_profile *profile, const cleat_tune_options *options, cleat_tune_report *report,
+                        cleat_error *error) {
+    const cleat_tune_options defaults = {0};
+    double start = cleat_seconds();
+    *report = (cleat_tune_report){0};
+    tuner t = {.profile = profile, .options = options ? options : &defaults, .report = report};
+    cleat_status status = tuner_open(&t, error);
+    if (status == CLEAT_OK) status = tune_rounds(&t, error);
+    if (status == CLEAT_OK) sum_step(&t);
+    if (status == CLEAT_OK) status = compare_plans(&t, error);
+    status = keep(&t, status, error);
+    tuner_close(&t);
+    report->seconds = cleat_seconds() - start;
+    return status;
+}
+
+void cleat_tune_free(cleat_tune_report *report) {
+    for (size_t i = 0; i < report->count; ++i) cleat_free(report->nodes[i].key);
+    cleat_free(report->nodes);
+    *report = (cleat_tune_report){0};
+}

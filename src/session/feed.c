@@ -1,0 +1,164 @@
+/* The feed: the loader bound to a session's staging buffers. */
+#include "session/feed.h"
+
+#include "cleat/card.h"
+#include "core/memory.h"
+
+#include <string.h>
+#include <unistd.h>
+
+struct cleat_feed {
+    cleat_session *session;
+    const cleat_dataset *dataset;
+    cleat_loader *loader;
+    int workers;
+    size_t n_slots;
+    cleat_staging *stagings[CLEAT_FEED_SLOTS];
+    void *bytes[CLEAT_FEED_SLOTS];
+    int64_t offsets[CLEAT_BUCKETS][CLEAT_FEED_FIELDS]; /* -1: the graphs have no input of this name */
+};
+
+enum { MOST_WORKERS_BY_ITSELF = 4, HELD_SLOTS = 2 };
+
+/* As many as the card's file recommends, where the card is known; half of the CPUs at most. */
+static int choose_workers(const cleat_session *session) {
+    cleat_card card;
+    int64_t asked = session->profile->loader.num_workers;
+    if (asked != CLEAT_AUTO) return (int)asked;
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    int workers = cpus > 2 ? (int)cpus / 2 : 1, most = MOST_WORKERS_BY_ITSELF;
+    if (cleat_card_match(cleat_device_get_facts(session->device), &card)) most = (int)card.workers;
+    return workers < most ? workers : most;
+}
+
+static int64_t field_offset(void *user, size_t bucket, size_t field) {
+    const cleat_feed *feed = user;
+    return feed->offsets[bucket][field];
+}
+
+static cleat_status slot_wait(void *user, size_t slot, cleat_error *error) {
+    cleat_feed *feed = user;
+    return cleat_staging_wait(feed->stagings[slot], error);
+}
+
+static int64_t offset_in(const cleat_session *session, const cleat_work_graph *graph, const char *field) {
+    const cleat_tensor *input = cleat_graph_find(graph->graph, field);
+    return input ? cleat_exec_input_offset(session->exec, graph->index, input) : -1;
+}
+
+/* One slot serves a bucket's training graph and its evaluation graph: both must have their inputs in the same
+ * places. */
+static cleat_status find_offsets(cleat_feed *feed, cleat_error *error) {
+    const cleat_session *session = feed->session;
+    for (size_t b = 0; b < session->work->n_buckets; ++b)
+        for (size_t f = 0; f < cleat_dataset_fields(feed->dataset); ++f) {
+            const char *name = cleat_dataset_field(feed->dataset, f)->name;
+            feed->offsets[b][f] = offset_in(session, &session->work->evaluate[b], name);
+            if (session->work->train[b].graph &&
+                offset_in(session, &session->work->train[b], name) != feed->offsets[b][f])
+                return cleat_fail(error, CLEAT_ERR_SHAPE, "input '%s' lies elsewhere in training than in evaluation",
+                                  name);
+        }
+    return CLEAT_OK;
+}
+
+static cleat_status make_slots(cleat_feed *feed, cleat_error *error) {
+    int64_t bytes = cleat_session_input_bytes(feed->session);
+    size_t wanted = cleat_loader_slots(feed->workers, (int)feed->session->profile->loader.prefetch_factor, HELD_SLOTS);
+    if (wanted > CLEAT_FEED_SLOTS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "%zu batches in flight; num_workers x prefetch_factor may be %d at most", wanted,
+                          CLEAT_FEED_SLOTS - HELD_SLOTS);
+    for (; feed->n_slots < wanted; ++feed->n_slots) {
+        cleat_status status =
+            cleat_staging_create(feed->session->exec, bytes, feed->session->profile->loader.pin_memory,
+                                 &feed->stagings[feed->n_slots], error);
+        if (status != CLEAT_OK) return status;
+        feed->bytes[feed->n_slots] = cleat_staging_data(feed->stagings[feed->n_slots]);
+    }
+    return CLEAT_OK;
+}
+
+cleat_status cleat_feed_open(cleat_session *session, const cleat_dataset *dataset, cleat_feed **feed,
+                             cleat_error *error) {
+    if (cleat_dataset_fields(dataset) > CLEAT_FEED_FIELDS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a dataset of more than %d fields", CLEAT_FEED_FIELDS);
+    cleat_feed *made = cleat_alloc(1, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the feed");
+    made->session = session;
+    made->dataset = dataset;
+    made->workers = choose_workers(session);
+    cleat_status status = find_offsets(made, error);
+    if (status == CLEAT_OK) status = make_slots(made, error);
+    if (status == CLEAT_OK) {
+        cleat_loader_setup setup = {.dataset = dataset,
+                                    .buckets = session->work->buckets,
+                                    .n_buckets = session->work->n_buckets,
+                                    .workers = made->workers,
+                                    .persistent = session->profile->loader.persistent_workers,
+                                    .cpus = cleat_device_get_facts(session->device)->pinning,
+                                    .slots = made->bytes,
+                                    .n_slots = made->n_slots,
+                                    .field_offset = field_offset,
+                                    .slot_wait = slot_wait,
+                                    .user = made};
+        status = cleat_loader_create(&setup, &made->loader, error);
+    }
+    if (status != CLEAT_OK) {
+        cleat_feed_close(made);
+        return status;
+    }
+    *feed = made;
+    return CLEAT_OK;
+}
+
+void cleat_feed_close(cleat_feed *feed) {
+    if (!feed) return;
+    cleat_loader_destroy(feed->loader);
+    for (size_t i = 0; i < feed->n_slots; ++i) cleat_staging_destroy(feed->stagings[i]);
+    cleat_free(feed);
+}
+
+int cleat_feed_workers(const cleat_feed *feed) {
+    return feed->workers;
+}
+
+cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, size_t first, const cleat_draw *draw,
+                              cleat_error *error) {
+    return cleat_loader_start(feed->loader, batches, first, draw, error);
+}
+
+void cleat_feed_stop(cleat_feed *feed) {
+    cleat_loader_stop(feed->loader);
+}
+
+cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *error) {
+    cleat_loaded loaded;
+    cleat_status status = cleat_loader_next(feed->loader, &loaded, error);
+    if (status != CLEAT_OK) return status;
+    fed->batch = loaded.batch;
+    if (!loaded.batch) return CLEAT_OK;
+    const cleat_bucket *bucket = &feed->session->work->buckets[loaded.batch->bucket];
+    fed->slot = loaded.slot;
+    fed->bytes = feed->bytes[loaded.slot];
+    for (size_t f = 0; f < cleat_dataset_fields(feed->dataset); ++f) {
+        int64_t offset = feed->offsets[loaded.batch->bucket][f];
+        fed->fields[f] = offset < 0 ? NULL : (const char *)fed->bytes + offset;
+    }
+    fed->host = (cleat_host_batch){.batch = bucket->batch, .length = bucket->length, .fields = fed->fields};
+    return CLEAT_OK;
+}
+
+cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed, cleat_error *error) {
+    cleat_exec *exec = feed->session->exec;
+    cleat_status status = cleat_exec_upload(exec, graph->index, feed->stagings[fed->slot], error);
+    return status == CLEAT_OK ? cleat_exec_run(exec, graph->index, error) : status;
+}
+
+void cleat_feed_release(cleat_feed *feed, const cleat_fed *fed) {
+    cleat_loader_release(feed->loader, fed->slot);
+}
+
+double cleat_feed_wait_seconds(const cleat_feed *feed) {
+    return cleat_loader_statistics(feed->loader).wait_seconds;
+}

@@ -1,0 +1,40 @@
+/* The feed: batches of a dataset on their way into a session's graphs, through the loader's threads and
+ * pinned buffers. */
+#ifndef CLEAT_SRC_FEED_H
+#define CLEAT_SRC_FEED_H
+
+#include "session/session.h"
+
+enum { CLEAT_FEED_SLOTS = 256, CLEAT_FEED_FIELDS = 16 };
+
+typedef struct cleat_feed cleat_feed;
+
+/* One batch that is loaded. The feed's until cleat_feed_release. */
+typedef struct cleat_fed {
+    const cleat_batch *batch; /* NULL: the pass is over */
+    size_t slot;
+    cleat_host_batch host;
+    const void *fields[CLEAT_FEED_FIELDS];
+    void *bytes; /* the slot */
+} cleat_fed;
+
+/* session and dataset must outlive it. */
+cleat_status cleat_feed_open(cleat_session *session, const cleat_dataset *dataset, cleat_feed **feed,
+                             cleat_error *error);
+void cleat_feed_close(cleat_feed *feed);
+/* How many loader threads there are. */
+int cleat_feed_workers(const cleat_feed *feed);
+
+/* Starts a pass over batches from `first` on; see cleat_loader_start. */
+cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, size_t first, const cleat_draw *draw,
+                              cleat_error *error);
+/* Ends the pass that is under way, if any: then its batches may go. */
+void cleat_feed_stop(cleat_feed *feed);
+cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *error);
+/* Uploads the batch and enqueues the graph; neither is waited for. */
+cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed, cleat_error *error);
+void cleat_feed_release(cleat_feed *feed, const cleat_fed *fed);
+/* Seconds the consumer stood waiting for the loader so far. */
+double cleat_feed_wait_seconds(const cleat_feed *feed);
+
+#endif

@@ -1,0 +1,341 @@
+/* How fast a device runs cleat's kernels: three small graphs, timed once and kept on disk.
+ *
+ * The rates are those with which an estimate (fit/estimate.h) of the timed graphs comes out as their measured time. */
+#include "session/rates.h"
+
+#include "cleat/exec.h"
+#include "cleat/ops.h"
+#include "core/clock.h"
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/text.h"
+#include "device/device.h"
+#include "fit/estimate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FORMAT = 1, HASH = 33, PATH = 1024 }; /* FORMAT: another measurement, another file */
+
+/* --- the graphs ----------------------------------------------------------------------------------------------- */
+
+typedef struct subject {
+    const char *name;
+    int64_t most, least; /* sizes: halved from `most` on until the graph fits the memory that may be used */
+    void (*build)(cleat_graph *graph, int64_t size);
+} subject;
+
+/* A layer of weights "NAME.weight" and "NAME.bias". x [rows, in] -> [rows, out] */
+static cleat_tensor *layer(cleat_graph *graph, const char *name, cleat_tensor *x, int64_t in, int64_t out) {
+    char weight[CLEAT_NAME], bias[CLEAT_NAME];
+    const int64_t shape[] = {out, in};
+    snprintf(weight, sizeof weight, "%s.weight", name);
+    snprintf(bias, sizeof bias, "%s.bias", name);
+    cleat_tensor *w = cleat_param(graph, weight, 2, shape, (cleat_init){CLEAT_INIT_ZERO, 0});
+    cleat_tensor *b = cleat_param(graph, bias, 1, shape, (cleat_init){CLEAT_INIT_ZERO, 0});
+    return cleat_linear(graph, x, w, b, NULL);
+}
+
+/* The products of a feed-forward block as it is trained: forward, and the gradients of inputs and weights. */
+static void build_products(cleat_graph *graph, int64_t rows) {
+    enum { WIDTH = 256, HIDDEN = 1024 };
+    const int64_t shape[] = {rows, WIDTH};
+    cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 2, shape);
+    cleat_tensor *dy = cleat_input(graph, "dy", CLEAT_F32, 2, shape);
+    cleat_want_grad(graph, x);
+    cleat_tensor *hidden = layer(graph, "up", x, WIDTH, HIDDEN);   /* [rows, HIDDEN] */
+    cleat_tensor *y = layer(graph, "down", hidden, HIDDEN, WIDTH); /* [rows, WIDTH] */
+    cleat_backward_from(graph, &y, &dy, 1);
+}
+
+/* z = x + y over `elements`: persistent tensors, which lie there once and are written before they are read. */
+static void build_stream(cleat_graph *graph, int64_t elements) {
+    cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 1, &elements);
+    cleat_tensor *y = cleat_state(graph, "y", CLEAT_F32, 1, &elements);
+    cleat_keep(graph, cleat_add(graph, x, y));
+}
+
+/* `count` pairs of a product and an addition, too small to take any time. */
+static void build_launches(cleat_graph *graph, int64_t count) {
+    enum { ROWS = 32, WIDTH = 128 };
+    const int64_t shape[] = {ROWS, WIDTH};
+    cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 2, shape), *sum = x;
+    for (int64_t i = 0; i < count; ++i) sum = cleat_add(graph, layer(graph, "layer", x, WIDTH, WIDTH), sum);
+    cleat_keep(graph, sum);
+}
+
+static const subject products = {"products", 2048, 64, build_products};
+static const subject stream = {"addition", 64 * 1048576 / 12, 1024, build_stream};
+static const subject launches = {"launches", 64, 4, build_launches};
+
+/* --- a graph on the device ------------------------------------------------------------------------------------ */
+
+typedef struct trial {
+    cleat_store *store;
+    cleat_graph *graph;
+    cleat_plan *plan;
+    cleat_exec *exec;
+} trial;
+
+static void trial_destroy(trial *t) {
+    cleat_exec_destroy(t->exec);
+    cleat_plan_destroy(t->plan);
+    cleat_graph_destroy(t->graph);
+    cleat_store_destroy(t->store);
+    *t = (trial){0};
+}
+
+static cleat_status trial_plan(const subject *what, int64_t size, const cleat_device_facts *facts, trial *t,
+                               cleat_error *error) {
+    cleat_status status = cleat_store_create(&t->store, error);
+    if (status == CLEAT_OK) status = cleat_graph_create(t->store, what->name, &t->graph, error);
+    if (status != CLEAT_OK) return status;
+    what->build(t->graph, size);
+    status = cleat_graph_status(t->graph, error);
+    return status == CLEAT_OK ? cleat_plan_create(&t->graph, 1, facts, &t->plan, error) : status;
+}
+
+/* Half of what is free: others may need memory in the same moment. */
+static int64_t memory_allowed(const cleat_device *device) {
+    const cleat_device_facts *facts = cleat_device_get_facts(device);
+    int64_t available = facts->memory_free > 0 ? facts->memory_free : facts->memory_total;
+    return (available - cleat_device_allocated(device)) / 2;
+}
+
+/* Products of zeros would draw less power than those of a training step, and let a card clock higher. */
+static cleat_status fill(trial *t, const cleat_tensor *tensor, cleat_error *error) {
+    int64_t elements = cleat_tensor_elements(tensor);
+    float *values = cleat_alloc((size_t)elements, sizeof *values);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", tensor->name);
+    for (int64_t i = 0; i < elements; ++i) values[i] = (float)(i * 7919 % 2039) / 2039.0f - 0.5f;
+    cleat_status status = cleat_exec_write(t->exec, 0, tensor, values, error);
+    cleat_free(values);
+    return status;
+}
+
+static cleat_status trial_fill(trial *t, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < t->graph->tensor_count && status == CLEAT_OK; ++i)
+        if (t->graph->tensors[i]->role == CLEAT_ROLE_INPUT) status = fill(t, t->graph->tensors[i], error);
+    for (size_t i = 0; i < cleat_store_count(t->store) && status == CLEAT_OK; ++i)
+        status = fill(t, cleat_store_param(t->store, i), error);
+    return status;
+}
+
+static cleat_status trial_create(cleat_device *device, const subject *what, trial *made, cleat_error *error) {
+    const cleat_device_facts *facts = cleat_device_get_facts(device);
+    int64_t allowed = memory_allowed(device);
+    trial t = {0};
+    cleat_status status = CLEAT_ERR_FIT;
+    for (int64_t size = what->most; size >= what->least; size /= 2) {
+        status = trial_plan(what, size, facts, &t, error);
+        bool fits = status == CLEAT_OK && cleat_plan_bytes(t.plan) <= allowed, last = size / 2 < what->least;
+        if (fits || last || (status != CLEAT_OK && status != CLEAT_ERR_FIT)) break;
+        trial_destroy(&t);
+    }
+    if (status == CLEAT_OK) status = cleat_exec_create(device, t.plan, &t.exec, error);
+    if (status == CLEAT_OK) status = trial_fill(&t, error);
+    if (status != CLEAT_OK) {
+        trial_destroy(&t);
+        return cleat_fail_in(error, status, "measuring '%s'", facts->name);
+    }
+    *made = t;
+    return CLEAT_OK;
+}
+
+/* --- timing --------------------------------------------------------------------------------------------------- */
+
+static cleat_status time_burst(trial *t, int runs, double *seconds, cleat_error *error) {
+    double start = cleat_seconds();
+    cleat_status status = CLEAT_OK;
+    for (int i = 0; i < runs && status == CLEAT_OK; ++i) status = cleat_exec_run(t->exec, 0, error);
+    if (status == CLEAT_OK) status = cleat_exec_finish(t->exec, error);
+    *seconds = (cleat_seconds() - start) / runs;
+    return status;
+}
+
+/* Seconds of one run: of the fastest burst, because whatever else the machine does only makes a burst longer, and the
+ * result is kept. Bursts are long enough that their ends do not count, and short enough that some are not disturbed. */
+static cleat_status time_runs(trial *t, double *seconds, cleat_error *error) {
+    enum { LEAST_BURSTS = 5, MOST_RUNS = 4096 };
+    const double burst_seconds = 0.004, all_seconds = 0.2;
+    double each = 0, fastest = INFINITY;
+    int runs = 1;
+    cleat_status status = time_burst(t, 1, &each, error); /* creates kernels */
+    if (status == CLEAT_OK) status = time_burst(t, 1, &each, error);
+    while (status == CLEAT_OK && each * runs < burst_seconds && runs < MOST_RUNS) {
+        runs *= 2;
+        status = time_burst(t, runs, &each, error);
+    }
+    double end = cleat_seconds() + all_seconds;
+    for (int i = 0; status == CLEAT_OK && (i < LEAST_BURSTS || cleat_seconds() < end); ++i) {
+        status = time_burst(t, runs, &each, error);
+        if (each < fastest) fastest = each;
+    }
+    if (status == CLEAT_OK) *seconds = fastest;
+    return status;
+}
+
+/* --- from times to rates -------------------------------------------------------------------------------------- */
+
+/* Times one run, and frees the device; the plan stays. */
+static cleat_status time_subject(cleat_device *device, const subject *what, trial *t, double *seconds,
+                                 cleat_error *error) {
+    cleat_status status = trial_create(device, what, t, error);
+    if (status == CLEAT_OK) status = time_runs(t, seconds, error);
+    cleat_exec_destroy(t->exec);
+    t->exec = NULL;
+    return status;
+}
+
+/* What is estimated already takes half of the time at most, however small the memory made the arrays. */
+static double at_least_twice(double seconds, double known) {
+    return fmax(seconds, 2 * known);
+}
+
+/* Finds the `rate` (one of *rates) with which the estimate is `seconds`. */
+static cleat_status solve_rate(const trial *t, double seconds, cleat_rates *rates, double *rate, cleat_error *error) {
+    enum { HALVINGS = 80 };
+    double low = 1, high = 1e20, known = 0, estimate = 0;
+    *rate = INFINITY;
+    cleat_status status = cleat_estimate_graph(t->plan, 0, rates, &known, error);
+    for (int i = 0; i < HALVINGS && status == CLEAT_OK; ++i) {
+        *rate = sqrt(low * high);
+        status = cleat_estimate_graph(t->plan, 0, rates, &estimate, error);
+        if (estimate > at_least_twice(seconds, known))
+            low = *rate;
+        else
+            high = *rate;
+    }
+    return status;
+}
+
+/* The same for the time of a launch. */
+static cleat_status solve_launch(const trial *t, double seconds, cleat_rates *rates, cleat_error *error) {
+    const cleat_rates only_launches = {.flops = INFINITY, .bytes = INFINITY, .launch_seconds = 1};
+    double known = 0, count = 1;
+    rates->launch_seconds = 0;
+    cleat_status status = cleat_estimate_graph(t->plan, 0, rates, &known, error);
+    if (status == CLEAT_OK) status = cleat_estimate_graph(t->plan, 0, &only_launches, &count, error);
+    rates->launch_seconds = (at_least_twice(seconds, known) - known) / count;
+    return status;
+}
+
+/* Each rate is found with what is known of the others, which each subject needs little of: a few rounds do. */
+static cleat_status measure_all(cleat_device *device, cleat_rates *rates, cleat_error *error) {
+    enum { LAUNCHES, STREAM, PRODUCTS, SUBJECTS, ROUNDS = 4 };
+    static const subject *const subjects[SUBJECTS] = {&launches, &stream, &products};
+    cleat_rates made = {.flops = INFINITY, .bytes = INFINITY, .source = "measured"};
+    trial trials[SUBJECTS] = {0};
+    double seconds[SUBJECTS] = {0};
+    cleat_status status = CLEAT_OK;
+    for (int i = 0; i < SUBJECTS && status == CLEAT_OK; ++i)
+        status = time_subject(device, subjects[i], &trials[i], &seconds[i], error);
+    for (int i = 0; i < ROUNDS && status == CLEAT_OK; ++i) {
+        status = solve_launch(&trials[LAUNCHES], seconds[LAUNCHES], &made, error);
+        if (status == CLEAT_OK) status = solve_rate(&trials[STREAM], seconds[STREAM], &made, &made.bytes, error);
+        if (status == CLEAT_OK) status = solve_rate(&trials[PRODUCTS], seconds[PRODUCTS], &made, &made.flops, error);
+    }
+    for (int i = 0; i < SUBJECTS; ++i) trial_destroy(&trials[i]);
+    if (status == CLEAT_OK) *rates = made;
+    return status;
+}
+
+/* --- kept on disk --------------------------------------------------------------------------------------------- */
+
+/* Everything the rates depend on, but for the memory that may be used. */
+static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_error *error) {
+    const cleat_device_facts *facts = cleat_device_get_facts(device);
+    char *linear = NULL, *add = NULL, *text = NULL;
+    cleat_text joined = {0};
+    cleat_status status = cleat_kernel_source("linear.cl", &linear, error);
+    if (status == CLEAT_OK) status = cleat_kernel_source("add.cl", &add, error);
+    if (status == CLEAT_OK) {
+        cleat_text_add(&joined, "rates %d\n%s\n%s\n%s\n%d %d %d\n%s\n%s", (int)FORMAT, facts->platform, facts->name,
+                       facts->driver, (int)facts->work_group, (int)facts->lanes, (int)facts->compute_units, linear,
+                       add);
+        status = cleat_text_take(&joined, &text, error);
+    }
+    if (status == CLEAT_OK) cleat_hash_text(text, strlen(text), key);
+    cleat_free(text);
+    cleat_free(add);
+    cleat_free(linear);
+    return status;
+}
+
+cleat_status cleat_rates_path(const cleat_device *device, char *path, size_t size, cleat_error *error) {
+    char key[HASH], folder[PATH];
+    cleat_status status = make_key(device, key, error);
+    if (status == CLEAT_OK) status = cleat_cache_folder(folder, sizeof folder, error);
+    if (status != CLEAT_OK) return status;
+    if ((size_t)snprintf(path, size, "%s/%s.rates", folder, key) >= size)
+        return cleat_fail(error, CLEAT_ERR_IO, "the path of the cache folder is too long: %s", folder);
+    return CLEAT_OK;
+}
+
+/* A file is a line of numbers, and the hash of that line. */
+static void print_rates(const cleat_rates *rates, char text[160]) {
+    char flops[32], bytes[32], launch[32], hash[HASH];
+    cleat_number_print(rates->flops, flops);
+    cleat_number_print(rates->bytes, bytes);
+    cleat_number_print(rates->launch_seconds, launch);
+    int length = snprintf(text, 120, "%s %s %s\n", flops, bytes, launch);
+    cleat_hash_text(text, (size_t)length, hash);
+    snprintf(text + length, HASH + 1, "%s\n", hash);
+}
+
+/* The `n` numbers that `text` begins with. */
+static bool parse_numbers(const char *text, double *values, int n) {
+    for (int i = 0; i < n; ++i) {
+        char word[32];
+        size_t length = strcspn(text, " \n");
+        if (length == 0 || length >= sizeof word) return false;
+        memcpy(word, text, length);
+        word[length] = 0;
+        if (!cleat_number_parse(word, &values[i]) || values[i] <= 0) return false;
+        text += length + (text[length] != 0);
+    }
+    return true;
+}
+
+static bool load(const char *path, cleat_rates *rates) {
+    double values[3];
+    char *data = NULL, whole[160];
+    size_t size = 0;
+    if (!cleat_file_exists(path) || cleat_file_read(path, &data, &size, NULL) != CLEAT_OK) return false;
+    bool ok = parse_numbers(data, values, 3);
+    if (ok) {
+        cleat_rates found = {values[0], values[1], values[2], "measured"};
+        print_rates(&found, whole);
+        ok = size == strlen(whole) && memcmp(data, whole, size) == 0;
+        if (ok) *rates = found;
+    }
+    if (!ok) cleat_log(CLEAT_LOG_DEBUG, "rates: %s is damaged, measuring again", path);
+    cleat_free(data);
+    return ok;
+}
+
+static void save(const char *path, const cleat_rates *rates) {
+    char text[160];
+    cleat_error error = {0};
+    print_rates(rates, text);
+    if (cleat_file_write(path, text, strlen(text), &error) != CLEAT_OK)
+        cleat_log(CLEAT_LOG_DEBUG, "rates: not saved: %s", error.text);
+}
+
+/* Without a folder for them the rates are measured at each call. */
+cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat_error *error) {
+    char path[PATH] = "";
+    cleat_rates made;
+    if (cleat_rates_path(device, path, sizeof path, NULL) != CLEAT_OK) path[0] = 0;
+    if (path[0] && load(path, rates)) return CLEAT_OK;
+    double start = cleat_seconds();
+    cleat_status status = measure_all(device, &made, error);
+    if (status != CLEAT_OK) return status;
+    cleat_log(CLEAT_LOG_DEBUG, "rates: %.4g operations and %.4g bytes a second, %.3g s a launch; measured in %.2f s",
+              made.flops, made.bytes, made.launch_seconds, cleat_seconds() - start);
+    if (path[0]) save(path, &made);
+    *rates = made;
+    return CLEAT_OK;
+}

@@ -1,0 +1,236 @@
+/* Sessions: from a profile and a device to something that runs. */
+#include "session/session.h"
+
+#include "cleat/card.h"
+#include "core/memory.h"
+#include "graph/graph.h"
+#include "session/tuned.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+cleat_status cleat_session_open(cleat_device *device, const cleat_profile *profile, cleat_model *model,
+                                cleat_workload *work, cleat_session **session, cleat_error *error) {
+    cleat_session *made = cleat_alloc(1, sizeof *made);
+    if (!made) {
+        cleat_workload_destroy(work);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a session");
+    }
+    *made = (cleat_session){.device = device, .profile = profile, .model = model, .work = work};
+    cleat_status status = cleat_exec_create(device, work->plan, &made->exec, error);
+    if (status != CLEAT_OK) {
+        cleat_session_destroy(made);
+        return status;
+    }
+    *session = made;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_session_create(cleat_device *device, const cleat_profile *profile, cleat_model *model,
+                                  cleat_purpose purpose, const cleat_bucket *buckets, size_t n, int recompute,
+                                  cleat_session **session, cleat_error *error) {
+    cleat_workload *work = NULL;
+    cleat_choices *tuned = cleat_choices_load(device);
+    cleat_status status = cleat_workload_create(cleat_device_get_facts(device), tuned, model, purpose, buckets, n,
+                                                recompute, &work, error);
+    if (status == CLEAT_OK) cleat_choices_log(tuned, work->plan);
+    cleat_choices_destroy(tuned);
+    return status == CLEAT_OK ? cleat_session_open(device, profile, model, work, session, error) : status;
+}
+
+void cleat_session_destroy(cleat_session *session) {
+    if (!session) return;
+    cleat_exec_destroy(session->exec);
+    cleat_workload_destroy(session->work);
+    cleat_free(session);
+}
+
+/* --- fitting -------------------------------------------------------------------------------------------------- */
+
+int64_t cleat_session_less(int64_t bytes) {
+    return bytes - bytes / 10;
+}
+
+cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *asked, cleat_fitted *fitted, char *why,
+                                  size_t why_size, cleat_error *error) {
+    cleat_card card;
+    cleat_rates rates;
+    cleat_fit_request request = *asked;
+    request.rates = NULL;
+    cleat_status status = cleat_fit_search(&request, fitted, NULL, why, why_size, error);
+    bool open_question = status == CLEAT_OK && request.purpose == CLEAT_FOR_TRAINING && !fitted->work->recompute &&
+                         request.profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_AUTO &&
+                         !cleat_workload_is_whole(fitted->work);
+    if (!open_question) return status;
+    cleat_fitted_clear(fitted);
+    if (cleat_card_match(cleat_device_get_facts(device), &card))
+        rates = card.rates;
+    else
+        status = cleat_rates_measure(device, &rates, error);
+    request.rates = &rates;
+    return status == CLEAT_OK ? cleat_fit_search(&request, fitted, NULL, why, why_size, error) : status;
+}
+
+static cleat_status fit(cleat_device *device, const cleat_fit_request *asked, cleat_session **session,
+                        cleat_error *error) {
+    cleat_fit_request request = *asked;
+    cleat_error refused = {0};
+    char why[256];
+    for (;;) {
+        cleat_fitted fitted = {0};
+        cleat_status status = cleat_session_search(device, &request, &fitted, why, sizeof why, error);
+        if (status == CLEAT_ERR_FIT && refused.status) { /* nothing is left to try: the device had the first word */
+            if (error) *error = refused;
+            return refused.status;
+        }
+        if (status != CLEAT_OK) return status;
+        int64_t bytes = cleat_plan_bytes(fitted.work->plan);
+        status =
+            cleat_session_open(device, request.profile, (cleat_model *)request.model, fitted.work, session, &refused);
+        if (status == CLEAT_OK) {
+            cleat_log(CLEAT_LOG_INFO, "plan: %s", why);
+            cleat_choices_log(request.choices, (*session)->work->plan);
+            return CLEAT_OK;
+        }
+        if (status != CLEAT_ERR_DEVICE_MEMORY) {
+            if (error) *error = refused;
+            return status;
+        }
+        request.limit = cleat_session_less(bytes);
+        request.exactly = false;
+        char text[2][CLEAT_BYTES_TEXT];
+        cleat_log(CLEAT_LOG_WARNING, "out of device memory though %s should fit (%s): trying with at most %s",
+                  cleat_bytes_text(bytes, text[0]), refused.text, cleat_bytes_text(request.limit, text[1]));
+    }
+}
+
+/* A run that is resumed plans with the choices of today: others than before change the order of sums, and so the result up
+ * to rounding, as other micro-batches do. The log says which they were. */
+cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *asked, cleat_session **session,
+                               cleat_error *error) {
+    cleat_fit_request request = *asked;
+    cleat_choices *tuned = cleat_choices_load(device);
+    request.choices = tuned;
+    cleat_status status = fit(device, &request, session, error);
+    cleat_choices_destroy(tuned);
+    return status;
+}
+
+cleat_status cleat_session_initialise(cleat_session *session, uint64_t seed, cleat_error *error) {
+    int64_t elements = cleat_session_flat(session);
+    float *values = cleat_alloc((size_t)elements, sizeof *values);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld parameters", (long long)elements);
+    for (size_t i = 0; i < cleat_store_count(session->work->store); ++i) {
+        const cleat_tensor *param = cleat_store_param(session->work->store, i);
+        cleat_param_initialise(session->work->store, param, seed, values + param->flat_offset);
+    }
+    cleat_status status = cleat_session_write_flat(session, 0, values, error);
+    cleat_free(values);
+    return status;
+}
+
+int64_t cleat_session_input_bytes(const cleat_session *session) {
+    int64_t most = 0;
+    const cleat_work_graph *lists[2] = {session->work->train, session->work->evaluate};
+    for (int k = 0; k < 2; ++k)
+        for (size_t b = 0; b < session->work->n_buckets; ++b) {
+            if (!lists[k][b].graph) continue;
+            int64_t bytes = cleat_exec_input_bytes(session->exec, lists[k][b].index);
+            if (bytes > most) most = bytes;
+        }
+    return most;
+}
+
+void cleat_session_prepare(const cleat_session *session, const cleat_work_graph *graph, void *staging,
+                           const cleat_host_batch *batch, const cleat_window *window, const cleat_dropout_key *key) {
+    char *bytes = staging;
+    if (graph->scale_offset >= 0)
+        cleat_model_scale(session->model, batch, window, (float *)(void *)(bytes + graph->scale_offset));
+    if (graph->rng_offset >= 0) {
+        uint32_t rng[4] = {0};
+        if (key) {
+            rng[0] = (uint32_t)key->seed;
+            rng[1] = (uint32_t)(key->seed >> 32);
+            rng[2] = (uint32_t)key->step;
+            rng[3] = key->first;
+        }
+        memcpy(bytes + graph->rng_offset, rng, sizeof rng);
+    }
+    if (graph->seed_offset >= 0) {
+        float one = 1.0f;
+        memcpy(bytes + graph->seed_offset, &one, sizeof one);
+    }
+}
+
+/* 1 - beta^t for the beta the kernel works with: 1 - 0.999 in single precision is 1e-5 off, which must cancel. */
+static float bias_correction(float beta, int64_t step) {
+    return (float)(1.0 - pow((double)beta, (double)(step + 1)));
+}
+
+void cleat_session_prepare_update(const cleat_session *session, void *staging, double rate, int64_t step) {
+    const cleat_profile *profile = session->profile;
+    float hyper[8] = {(float)rate,
+                      (float)profile->train.beta1,
+                      (float)profile->train.beta2,
+                      (float)profile->train.eps,
+                      (float)profile->train.weight_decay,
+                      (float)profile->train.max_grad_norm,
+                      bias_correction((float)profile->train.beta1, step),
+                      bias_correction((float)profile->train.beta2, step)};
+    int32_t slot = (int32_t)(step % CLEAT_RING);
+    char *bytes = staging;
+    memcpy(bytes + cleat_exec_input_offset(session->exec, session->work->update.index, session->work->hyper), hyper,
+           sizeof hyper);
+    memcpy(bytes + cleat_exec_input_offset(session->exec, session->work->update.index, session->work->slot), &slot,
+           sizeof slot);
+}
+
+int64_t cleat_session_flat(const cleat_session *session) {
+    return session->work->store->flat_elements;
+}
+
+static const cleat_tensor *flat_tensor(const cleat_session *session, int which) {
+    return &session->work->store->flat[which ? which + 1 : 0];
+}
+
+cleat_status cleat_session_read_flat(cleat_session *session, int which, float *values, cleat_error *error) {
+    return cleat_exec_read(session->exec, 0, flat_tensor(session, which), values, error);
+}
+
+cleat_status cleat_session_write_flat(cleat_session *session, int which, const float *values, cleat_error *error) {
+    return cleat_exec_write(session->exec, 0, flat_tensor(session, which), values, error);
+}
+
+/* Where the driver does not say what the card's file says. CPUs differ one and all. */
+static void log_differences(const cleat_device_facts *facts) {
+    cleat_card card;
+    char text[512];
+    if (facts->kind != CLEAT_DEVICE_CPU && cleat_card_match(facts, &card) &&
+        cleat_card_differences(&card, facts, text, sizeof text) > 0)
+        cleat_log(CLEAT_LOG_INFO, "card file %s: %s", card.name, text);
+}
+
+void cleat_session_log_plan(const cleat_session *session) {
+    const cleat_device_facts *facts = cleat_device_get_facts(session->device);
+    cleat_log(CLEAT_LOG_INFO, "device %s (%s), %.1f GiB, free %.1f GiB by %s", facts->name,
+              cleat_device_kind_text(facts->kind), (double)facts->memory_total / 1073741824.0,
+              (double)facts->memory_free / 1073741824.0, facts->memory_source);
+    log_differences(facts);
+    char buckets[512] = "";
+    int used = 0;
+    for (size_t b = 0; b < session->work->n_buckets && used < (int)sizeof buckets; ++b)
+        used += snprintf(buckets + used, sizeof buckets - (size_t)used, " %lldx%lld",
+                         (long long)session->work->buckets[b].batch, (long long)session->work->buckets[b].length);
+    cleat_log(CLEAT_LOG_INFO, "model %s: %lld parameters; batches (samples x length)%s",
+              cleat_model_name(session->model), (long long)cleat_store_elements(session->work->store), buckets);
+    for (int c = 0; c < CLEAT_CATEGORIES; ++c) {
+        int64_t bytes = cleat_plan_category_bytes(session->work->plan, (cleat_category)c);
+        if (bytes)
+            cleat_log(CLEAT_LOG_INFO, "  %-26s %12.2f MiB", cleat_category_name((cleat_category)c),
+                      (double)bytes / 1048576.0);
+    }
+    cleat_log(CLEAT_LOG_INFO, "  %-26s %12.2f MiB planned, %.2f MiB allocated (peak at %s)", "all",
+              (double)cleat_plan_bytes(session->work->plan) / 1048576.0,
+              (double)cleat_device_allocated(session->device) / 1048576.0, cleat_plan_peak_node(session->work->plan));
+}

@@ -1,0 +1,280 @@
+/* Reference trajectories (tools/make_golden.py, and those of ../shared/golden): repeated within tolerance; any figure
+ * that is off is found; a malformed file is an error. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cleat/measure.h"
+#include "core/memory.h"
+#include "train/safetensors.h"
+#include "train/tiny.h"
+
+#define OWN_FILE CLEAT_SOURCE_DIR "/tests/golden/rna.safetensors"
+#define SHARED_FILE CLEAT_SOURCE_DIR "/../shared/golden/rna.safetensors"
+
+enum { MOST_TENSORS = 128 };
+
+static const char *device(void) {
+    const char *selector = getenv("CLEAT_TEST_DEVICE");
+    return selector ? selector : "auto";
+}
+
+static cleat_verify_report verify(const char *path) {
+    cleat_verify_report report = {0};
+    cleat_error error;
+    if (cleat_verify(device(), path, &report, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    return report;
+}
+
+static void assert_passes(const char *path) {
+    cleat_verify_report report = verify(path);
+    double worst = 0;
+    for (size_t i = 0; i < report.count; ++i) {
+        const cleat_verification *item = &report.items[i];
+        if (!item->ok) print_error("%s: %.2g, tolerance %.2g\n", item->name, item->deviation, item->tolerance);
+        worst = fmax(worst, item->deviation / item->tolerance);
+    }
+    assert_true(report.count > 10);
+    assert_int_equal(report.failed, 0);
+    print_message("%zu comparisons, the worst at %.2g of its tolerance\n", report.count, worst);
+    cleat_verify_free(&report);
+}
+
+static void own_trajectory_is_repeated(void **state) {
+    (void)state;
+    assert_passes(OWN_FILE);
+}
+
+static void shared_trajectory_is_repeated(void **state) {
+    (void)state;
+    if (access(SHARED_FILE, R_OK) != 0) skip();
+    assert_passes(SHARED_FILE);
+}
+
+/* --- changed copies --- */
+
+/* The own trajectory in memory, to be changed and written. */
+typedef struct copy {
+    cleat_safetensors *file;
+    cleat_st_tensor tensors[MOST_TENSORS];
+    size_t count;
+    cleat_st_metadata metadata[2];
+    char path[TINY_PATH];
+} copy;
+
+static copy copy_open(const tiny *t) {
+    copy c = {.count = 0};
+    assert_int_equal(cleat_safetensors_open(OWN_FILE, &c.file, NULL), CLEAT_OK);
+    c.count = cleat_safetensors_count(c.file);
+    assert_true(c.count <= MOST_TENSORS);
+    for (size_t i = 0; i < c.count; ++i) c.tensors[i] = *cleat_safetensors_at(c.file, i);
+    static const char *const keys[] = {"config", "optimizer"};
+    for (int i = 0; i < 2; ++i)
+        c.metadata[i] = (cleat_st_metadata){.key = keys[i], .value = cleat_safetensors_metadata(c.file, keys[i])};
+    tiny_path(t, "changed.safetensors", c.path);
+    return c;
+}
+
+static cleat_st_tensor *find(copy *c, const char *name) {
+    for (size_t i = 0; i < c->count; ++i)
+        if (strcmp(c->tensors[i].name, name) == 0) return &c->tensors[i];
+    fail_msg("the trajectory has no '%s'", name);
+    return NULL;
+}
+
+/* The bytes belong to the file in memory, which nobody else reads. */
+static float *floats(copy *c, const char *name) {
+    return (float *)(uintptr_t)find(c, name)->data;
+}
+
+static int64_t *integers(copy *c, const char *name) {
+    return (int64_t *)(uintptr_t)find(c, name)->data;
+}
+
+static void copy_write(copy *c) {
+    cleat_error error;
+    if (cleat_safetensors_write(c->path, c->tensors, c->count, c->metadata, 2, &error) != CLEAT_OK)
+        fail_msg("%s", error.text);
+    cleat_safetensors_close(c->file);
+}
+
+/* Exactly one comparison fails, the one called `name`. */
+static void assert_only_failure(const char *path, const char *name) {
+    cleat_verify_report report = verify(path);
+    assert_int_equal(report.failed, 1);
+    for (size_t i = 0; i < report.count; ++i)
+        if (!report.items[i].ok) assert_string_equal(report.items[i].name, name);
+    cleat_verify_free(&report);
+}
+
+static void one_wrong_value_is_found(void **state) {
+    const tiny *t = *state;
+    static const struct {
+        const char *array, *reported;
+        int at;
+        float factor;
+    } rows[] = {
+        {"grad/blocks.1.f1.weight", "grad/blocks.1.f1.weight", 100, 1.2f},
+        {"grad/emb.weight", "grad/emb.weight", 3, NAN},
+        {"loss", "loss", 4, 1.0001f},
+        {"loss", "loss", 10, NAN},
+        {"loss", "loss", 0, NAN},
+        {"output", "output", 3, 1.1f},
+        {"output", "output", 3, NAN},
+        {"after/head.weight", "parameters", 5, 1.5f},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        copy c = copy_open(t);
+        floats(&c, rows[i].array)[rows[i].at] *= rows[i].factor;
+        copy_write(&c);
+        /* a gradient that is not a number leaves nothing to measure any gradient by */
+        if (isnan(rows[i].factor) && strncmp(rows[i].array, "grad", 4) == 0) {
+            cleat_verify_report report = verify(c.path);
+            assert_true(report.failed >= 1);
+            cleat_verify_free(&report);
+        } else {
+            assert_only_failure(c.path, rows[i].reported);
+        }
+    }
+}
+
+/* What lies behind a sequence's end is nobody's. */
+static void padding_is_not_compared(void **state) {
+    const tiny *t = *state;
+    copy c = copy_open(t);
+    int64_t length = find(&c, "input")->shape[1], second = integers(&c, "lengths")[1];
+    assert_true(second < length);
+    floats(&c, "output")[(2 * length - 1) * 3] += 100;
+    floats(&c, "target")[(2 * length - 1) * 3] += 100;
+    integers(&c, "input")[2 * length - 1] = 0;
+    copy_write(&c);
+    cleat_verify_report report = verify(c.path);
+    assert_int_equal(report.failed, 0);
+    cleat_verify_free(&report);
+}
+
+/* --- malformed files --- */
+
+static void assert_error(const char *path, cleat_status status, const char *word) {
+    cleat_verify_report report = {0};
+    cleat_error error = {0};
+    cleat_status found = cleat_verify(device(), path, &report, &error);
+    if (found != status) fail_msg("%s: status %d, expected %d (%s)", word, found, status, error.text);
+    if (!strstr(error.text, word) || !strstr(error.text, path)) fail_msg("'%s' does not say '%s'", error.text, word);
+    assert_null(report.items);
+}
+
+static void missing_arrays_are_named(void **state) {
+    const tiny *t = *state;
+    static const char *const names[] = {"input",           "target",         "output",         "loss",
+                                        "param/norm.bias", "grad/norm.bias", "after/norm.bias"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        copy c = copy_open(t);
+        find(&c, names[i])->name = "something else";
+        copy_write(&c);
+        assert_error(c.path, CLEAT_ERR_FORMAT, names[i]);
+    }
+}
+
+static void impossible_arrays_are_refused(void **state) {
+    const tiny *t = *state;
+    static const int64_t lengths[] = {-1, 0, 30, INT64_MAX};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; ++i) {
+        copy c = copy_open(t);
+        integers(&c, "lengths")[2] = lengths[i];
+        copy_write(&c);
+        assert_error(c.path, CLEAT_ERR_FORMAT, "length");
+    }
+    copy c = copy_open(t);
+    find(&c, "target")->rank = 1;
+    find(&c, "target")->shape[0] *= find(&c, "target")->shape[1] * find(&c, "target")->shape[2];
+    copy_write(&c);
+    assert_error(c.path, CLEAT_ERR_FORMAT, "target");
+    c = copy_open(t);
+    cleat_st_tensor *weight = find(&c, "param/head.weight");
+    weight->shape[0] = 24;
+    weight->shape[1] = 3;
+    copy_write(&c);
+    assert_error(c.path, CLEAT_ERR_SHAPE, "param/head.weight");
+}
+
+static void unknown_metadata_is_refused(void **state) {
+    const tiny *t = *state;
+    static const struct {
+        int key;
+        const char *value;
+        cleat_status status;
+        const char *word;
+    } rows[] = {
+        {0, "not json", CLEAT_ERR_FORMAT, "JSON"},
+        {0, "{\"vocab\": 5, \"loss\": \"cross entropy\"}", CLEAT_ERR_NOT_SUPPORTED, "cross entropy"},
+        {0, "[]", CLEAT_ERR_NOT_SUPPORTED, "config"},
+        {1, "SGD lr=1", CLEAT_ERR_FORMAT, "SGD"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        copy c = copy_open(t);
+        c.metadata[rows[i].key].value = rows[i].value;
+        copy_write(&c);
+        assert_error(c.path, rows[i].status, rows[i].word);
+    }
+    copy c = copy_open(t);
+    c.metadata[0].key = "other";
+    copy_write(&c);
+    assert_error(c.path, CLEAT_ERR_FORMAT, "config");
+}
+
+/* Sizes in the config that do not go together, or with the arrays. */
+static void contradicting_sizes_are_refused(void **state) {
+    const tiny *t = *state;
+    static const struct {
+        const char *from, *to;
+    } rows[] = {{"\"heads\": 3", "\"heads\": 5"},       {"\"heads\": 3", "\"heads\": 0"},
+                {"\"d_model\": 24", "\"d_model\": 48"}, {"\"layers\": 2", "\"layers\": 3"},
+                {"\"vocab\": 5", "\"vocab\": -5"},      {"\"d_ff\": 40", "\"d_ff\": 1e30"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        copy c = copy_open(t);
+        char config[1024];
+        const char *at = strstr(c.metadata[0].value, rows[i].from);
+        assert_non_null(at);
+        snprintf(config, sizeof config, "%.*s%s%s", (int)(at - c.metadata[0].value), c.metadata[0].value, rows[i].to,
+                 at + strlen(rows[i].from));
+        c.metadata[0].value = config;
+        copy_write(&c);
+        cleat_verify_report report = {0};
+        cleat_error error = {0};
+        cleat_status status = cleat_verify(device(), c.path, &report, &error);
+        if (status == CLEAT_OK) fail_msg("accepted %s", rows[i].to);
+        assert_non_null(strstr(error.text, c.path));
+    }
+}
+
+static void cut_file_is_refused(void **state) {
+    const tiny *t = *state;
+    char path[TINY_PATH];
+    size_t size;
+    char *bytes = tiny_read(OWN_FILE, &size);
+    tiny_write(tiny_path(t, "cut.safetensors", path), bytes, size / 2);
+    assert_error(path, CLEAT_ERR_FORMAT, "cut.safetensors");
+    cleat_free(bytes);
+    assert_error(tiny_path(t, "nowhere", path), CLEAT_ERR_NOT_FOUND, "nowhere");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(own_trajectory_is_repeated),  cmocka_unit_test(shared_trajectory_is_repeated),
+        cmocka_unit_test(one_wrong_value_is_found),    cmocka_unit_test(padding_is_not_compared),
+        cmocka_unit_test(missing_arrays_are_named),    cmocka_unit_test(impossible_arrays_are_refused),
+        cmocka_unit_test(unknown_metadata_is_refused), cmocka_unit_test(contradicting_sizes_are_refused),
+        cmocka_unit_test(cut_file_is_refused),
+    };
+    tiny_require_device();
+    return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
+}
