@@ -64,12 +64,11 @@ cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request 
                          !cleat_workload_is_whole(fitted->work);
     if (!open_question) return status;
     cleat_fitted_clear(fitted);
-    if (cleat_card_match(cleat_device_get_facts(device), &card))
-        rates = card.rates;
-    else
-        status = cleat_rates_measure(device, &rates, error);
+    status = cleat_rates_measure(device, &rates, error);
+    if (status != CLEAT_OK && !cleat_card_match(cleat_device_get_facts(device), &card)) return status;
+    if (status != CLEAT_OK) rates = card.rates;
     request.rates = &rates;
-    return status == CLEAT_OK ? cleat_fit_search(&request, fitted, NULL, why, why_size, error) : status;
+    return cleat_fit_search(&request, fitted, NULL, why, why_size, error);
 }
 
 static cleat_status fit(cleat_device *device, const cleat_fit_request *asked, cleat_session **session,
