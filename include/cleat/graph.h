@@ -21,10 +21,10 @@ CLEAT_API const char *cleat_dtype_name(cleat_dtype dtype);
 
 enum { CLEAT_MAX_RANK = 5, CLEAT_NAME = 64 };
 
-typedef struct cleat_store cleat_store;   /* parameters, gradients, optimizer state: what outlives a graph */
-typedef struct cleat_graph cleat_graph;   /* nodes in execution order, and their tensors */
-typedef struct cleat_tensor cleat_tensor; /* owned by its graph, or by the store when it is persistent */
-typedef struct cleat_plan cleat_plan;     /* where every tensor of every graph lies */
+typedef struct cleat_store cleat_store;     /* parameters, gradients, optimizer state: what outlives a graph */
+typedef struct cleat_graph cleat_graph;     /* nodes in execution order, and their tensors */
+typedef struct cleat_tensor cleat_tensor;   /* owned by its graph, or by the store when it is persistent */
+typedef struct cleat_plan cleat_plan;       /* where every tensor of every graph lies */
 typedef struct cleat_choices cleat_choices; /* which kernels were measured to be the fastest of a device */
 
 /* --- store ---------------------------------------------------------------------------------------------------- */
