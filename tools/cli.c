@@ -156,6 +156,30 @@ cleat_status cli_profile(const char *path, const cli_list *assignments, const ch
     return status;
 }
 
+int cli_run_with_profile(const cli_command *command, int argc, char **argv, double seconds, const char *seconds_help,
+                         int (*body)(const cleat_profile *profile, double seconds, bool json)) {
+    const char *device = NULL;
+    bool json = false;
+    cli_list assignments = {.count = 0}, words = {.count = 0};
+    const cli_option options[] = {
+        {"--device", CLI_TEXT, &device, "SEL", "as for train"},
+        {"--seconds", CLI_NUMBER, &seconds, "S", seconds_help},
+        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
+        {"--json", CLI_FLAG, &json, NULL, "one JSON object"},
+        {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    int exit_code;
+    if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
+    if (words.count != 1) return cli_usage(command, "one profile is expected");
+    if (!(seconds > 0)) return cli_usage(command, "--seconds %g: more than 0 is expected", seconds);
+    cleat_profile *profile = NULL;
+    cleat_error error = {0};
+    cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
+    if (status != CLEAT_OK) return cli_finish(status, &error);
+    exit_code = body(profile, seconds, json);
+    cleat_profile_destroy(profile);
+    return exit_code;
+}
+
 void cli_print_json_string(const char *text) {
     cJSON *string = cJSON_CreateString(text);
     char *printed = cJSON_PrintUnformatted(string);

@@ -57,6 +57,10 @@ const char *cli_duration(double seconds, char text[CLI_SHORT]);
 cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error);
 
+/* A command that takes one PROFILE, --device, --seconds, --set and --json: parses, loads, and calls `body` for the exit code. */
+int cli_run_with_profile(const cli_command *command, int argc, char **argv, double seconds, const char *seconds_help,
+                         int (*body)(const cleat_profile *profile, double seconds, bool json));
+
 /* A table "name value" on stdout, or one JSON object and the end of its line. */
 void cli_print_figures(const cleat_figures *figures, bool json);
 /* The JSON object alone; what is not finite is null. */

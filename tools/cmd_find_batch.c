@@ -117,27 +117,7 @@ static int find(const cleat_profile *profile, double seconds, bool json) {
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = NULL;
-    double seconds = 2;
-    bool json = false;
-    cli_list assignments = {.count = 0}, words = {.count = 0};
-    const cli_option options[] = {
-        {"--device", CLI_TEXT, &device, "SEL", "as for train"},
-        {"--seconds", CLI_NUMBER, &seconds, "S", "time for the steps of each batch (2); at least 3 steps"},
-        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
-        {"--json", CLI_FLAG, &json, NULL, "one JSON object"},
-        {NULL, CLI_FLAG, NULL, NULL, NULL}};
-    int exit_code;
-    if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (words.count != 1) return cli_usage(command, "one profile is expected");
-    if (!(seconds > 0)) return cli_usage(command, "--seconds %g: more than 0 is expected", seconds);
-    cleat_profile *profile = NULL;
-    cleat_error error = {0};
-    cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
-    if (status != CLEAT_OK) return cli_finish(status, &error);
-    exit_code = find(profile, seconds, json);
-    cleat_profile_destroy(profile);
-    return exit_code;
+    return cli_run_with_profile(command, argc, argv, 2, "time for the steps of each batch (2); at least 3 steps", find);
 }
 
 const cli_command cli_find_batch = {"find-batch",

@@ -118,27 +118,8 @@ static int tune(const cleat_profile *profile, double seconds, bool json) {
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = NULL;
-    double seconds = 0.2;
-    bool json = false;
-    cli_list assignments = {.count = 0}, words = {.count = 0};
-    const cli_option options[] = {
-        {"--device", CLI_TEXT, &device, "SEL", "as for train"},
-        {"--seconds", CLI_NUMBER, &seconds, "S", "time for each kernel of each kind of node, about (0.2)"},
-        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
-        {"--json", CLI_FLAG, &json, NULL, "one JSON object"},
-        {NULL, CLI_FLAG, NULL, NULL, NULL}};
-    int exit_code;
-    if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (words.count != 1) return cli_usage(command, "one profile is expected");
-    if (!(seconds > 0)) return cli_usage(command, "--seconds %g: more than 0 is expected", seconds);
-    cleat_profile *profile = NULL;
-    cleat_error error = {0};
-    cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
-    if (status != CLEAT_OK) return cli_finish(status, &error);
-    exit_code = tune(profile, seconds, json);
-    cleat_profile_destroy(profile);
-    return exit_code;
+    return cli_run_with_profile(command, argc, argv, 0.2, "time for each kernel of each kind of node, about (0.2)",
+                                tune);
 }
 
 const cli_command cli_tune = {"tune", "PROFILE [--device SEL] [--seconds S] [--json] [--set section.key=value ...]",
