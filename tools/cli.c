@@ -126,17 +126,6 @@ int cli_finish(cleat_status status, const cleat_error *error) {
     }
 }
 
-const char *cli_bytes(int64_t bytes, char text[CLI_SHORT]) {
-    double mib = (double)bytes / 1048576.0;
-    if (bytes < 1048576)
-        snprintf(text, CLI_SHORT, "%.2f KiB", mib * 1024);
-    else if (mib < 1024)
-        snprintf(text, CLI_SHORT, "%.2f MiB", mib);
-    else
-        snprintf(text, CLI_SHORT, "%.2f GiB", mib / 1024);
-    return text;
-}
-
 const char *cli_duration(double seconds, char text[CLI_SHORT]) {
     if (seconds < 1)
         snprintf(text, CLI_SHORT, "%.1f ms", seconds * 1e3);

@@ -47,10 +47,8 @@ int cli_usage(const cli_command *command, const char *format, ...) CLEAT_PRINTF(
 /* The exit code of a status; prints the error to stderr unless ok. */
 int cli_finish(cleat_status status, const cleat_error *error);
 
-enum { CLI_SHORT = 24 };
-/* Bytes as "1.23 KiB", "12.34 MiB" or "1.23 GiB", and a time as "12.3 ms", "12.3 s", "12.3 min" or "12.3 h", written to `text`,
- * which is returned. */
-const char *cli_bytes(int64_t bytes, char text[CLI_SHORT]);
+enum { CLI_SHORT = CLEAT_BYTES_TEXT };
+/* A time as "12.3 ms", "12.3 s", "12.3 min" or "12.3 h", written to `text`, which is returned. */
 const char *cli_duration(double seconds, char text[CLI_SHORT]);
 
 /* The profile of `path` with the --set assignments, and `device` over it where given. */

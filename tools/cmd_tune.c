@@ -47,7 +47,7 @@ static void print_summary(const cleat_tune_report *report) {
     printf("an optimizer step at length %lld: nodes with a choice %s -> %s (%+.1f %%), memory %s -> %s\n",
            (long long)report->length, cli_duration(report->default_seconds, text[0]),
            cli_duration(report->tuned_seconds, text[1]), percent(report->default_seconds, report->tuned_seconds),
-           cli_bytes(report->default_bytes, text[2]), cli_bytes(report->tuned_bytes, text[3]));
+           cleat_bytes_text(report->default_bytes, text[2]), cleat_bytes_text(report->tuned_bytes, text[3]));
     if (report->path[0]) printf("%zu choices kept in %s\n", report->choices, report->path);
     printf("took %s\n", cli_duration(report->seconds, text[0]));
 }

@@ -39,7 +39,7 @@ static void label(const char *name) {
 
 static void print_bytes_line(const char *name, int64_t bytes) {
     char text[CLI_SHORT];
-    printf("  %-26s %12s\n", name, cli_bytes(bytes, text));
+    printf("  %-26s %12s\n", name, cleat_bytes_text(bytes, text));
 }
 
 static int percent(int64_t part, int64_t whole) {
@@ -95,14 +95,14 @@ static void print_head(const plan_result *plan) {
     const cleat_fit_report *report = &card->report;
     const cleat_device_facts *facts = &report->facts;
     char limit[CLI_SHORT], available[CLI_SHORT], planned[CLI_SHORT];
-    cli_bytes(report->limit, limit);
-    cli_bytes(facts->memory_free > 0 ? facts->memory_free : facts->memory_total, available);
+    cleat_bytes_text(report->limit, limit);
+    cleat_bytes_text(facts->memory_free > 0 ? facts->memory_free : facts->memory_total, available);
     printf("%s on %s (%s%s%s)\n\n", plan->path, facts->name, card->present ? "this machine's" : "not here: card file ",
            card->present && *card->name ? "; card file " : "", card->name);
     if (report->fits) {
         const cleat_fit_way *way = plan_chosen_way(report);
         label("it fits");
-        printf("%s planned of %s that may be used: %d %%\n", cli_bytes(report->bytes, planned), limit,
+        printf("%s planned of %s that may be used: %d %%\n", cleat_bytes_text(report->bytes, planned), limit,
                percent(report->bytes, report->limit));
         label("an optimizer step");
         printf("%lld x %lld (samples a micro-batch x micro-batches) at length %lld%s\n", (long long)way->batch,
@@ -130,10 +130,10 @@ static void print_memory(const cleat_fit_report *report) {
         if (report->category_bytes[c])
             print_bytes_line(cleat_category_name((cleat_category)c), report->category_bytes[c]);
     print_bytes_line("all", report->bytes);
-    printf("  %s fixed + %s a sample of the longest length\n", cli_bytes(report->fixed_bytes, one),
-           cli_bytes(report->bytes_per_sample, two));
+    printf("  %s fixed + %s a sample of the longest length\n", cleat_bytes_text(report->fixed_bytes, one),
+           cleat_bytes_text(report->bytes_per_sample, two));
     printf("  %zu slab%s, the largest %s", report->slabs, report->slabs == 1 ? "" : "s",
-           cli_bytes(report->largest_slab, one));
+           cleat_bytes_text(report->largest_slab, one));
     if (report->lower_bound > 0)
         printf("; activations and workspace at %.3f x their lower bound",
                (double)report->arena_bytes / (double)report->lower_bound);
@@ -142,7 +142,7 @@ static void print_memory(const cleat_fit_report *report) {
 
 static void print_peak(const char *name, int64_t bytes, const char *node) {
     char text[CLI_SHORT];
-    printf("  %-26s %12s  at %s\n", name, cli_bytes(bytes, text), node);
+    printf("  %-26s %12s  at %s\n", name, cleat_bytes_text(bytes, text), node);
 }
 
 /* What tables that add up attention matrices by hand count, and this plan does not. */
@@ -151,11 +151,11 @@ static void print_fused(const cleat_fit_report *report) {
     if (report->fused_bytes <= 0) return;
     printf("  attention matrices are never stored: plain operations would keep %s for backward, %s of it for one "
            "layer\n",
-           cli_bytes(report->fused_bytes, every), cli_bytes(report->fused_largest, one));
+           cleat_bytes_text(report->fused_bytes, every), cleat_bytes_text(report->fused_largest, one));
     printf("  (tables made by hand count one layer's matrix once: %s here; or every layer's, after softmax and after "
            "dropout: %s)\n",
-           cli_bytes(report->bytes + report->fused_largest, with_one),
-           cli_bytes(report->bytes + 2 * report->fused_bytes, all));
+           cleat_bytes_text(report->bytes + report->fused_largest, with_one),
+           cleat_bytes_text(report->bytes + 2 * report->fused_bytes, all));
 }
 
 static void print_peaks(const cleat_fit_report *report) {
@@ -165,7 +165,7 @@ static void print_peaks(const cleat_fit_report *report) {
     for (int part = 0; part < CLEAT_PEAK_PARTS; ++part) {
         char text[CLI_SHORT];
         if (report->peak_parts[part])
-            printf("    %-24s %12s\n", cleat_peak_part_name(part), cli_bytes(report->peak_parts[part], text));
+            printf("    %-24s %12s\n", cleat_peak_part_name(part), cleat_bytes_text(report->peak_parts[part], text));
     }
     print_fused(report);
 }
@@ -174,7 +174,7 @@ static void print_way(const char *name, const cleat_fit_way *way, bool chosen) {
     char bytes[CLI_SHORT], cut[CLI_SHORT] = "does not fit";
     if (way->fits) snprintf(cut, sizeof cut, "%lld x %lld", (long long)way->batch, (long long)way->micro_batches);
     printf("  %-20s %14s %12s", name, way->bytes ? cut : "not planned",
-           or_dash((double)way->bytes, cli_bytes(way->bytes, bytes)));
+           or_dash((double)way->bytes, cleat_bytes_text(way->bytes, bytes)));
     print_seconds(12, way->step_seconds);
     print_per_second(12, way->samples_per_second);
     printf("%s\n", chosen ? "  <- chosen" : !way->fits && way->bytes ? "  (bytes of one sample)" : "");
@@ -241,7 +241,7 @@ static void print_row(const plan_card *card) {
     const cleat_fit_report *report = &card->report;
     const cleat_fit_way *way = plan_chosen_way(report);
     char bytes[CLI_SHORT], cut[CLI_SHORT];
-    printf("%-14s %10s", card->name, cli_bytes(report->limit, bytes));
+    printf("%-14s %10s", card->name, cleat_bytes_text(report->limit, bytes));
     if (!report->fits) {
         char text[sizeof report->reason + 16];
         snprintf(text, sizeof text, "does not fit: %s", report->reason);
@@ -250,7 +250,7 @@ static void print_row(const plan_card *card) {
         return;
     }
     snprintf(cut, sizeof cut, "%lld x %lld", (long long)way->batch, (long long)way->micro_batches);
-    printf(" %11s %10s %11s %7d %%", cut, report->recompute ? "yes" : "no", cli_bytes(report->bytes, bytes),
+    printf(" %11s %10s %11s %7d %%", cut, report->recompute ? "yes" : "no", cleat_bytes_text(report->bytes, bytes),
            percent(report->bytes, report->limit));
     print_seconds(11, way->step_seconds);
     print_per_second(11, way->samples_per_second);
@@ -267,7 +267,8 @@ static void print_fused_share(const plan_result *plan) {
         if (!report->fits || report->fused_bytes <= 0) continue;
         printf("  Attention matrices are never stored: plain operations would keep %s a sample for backward, %s of it "
                "for one\n  layer; tables made by hand count one layer's, or all of them twice (softmax and dropout).\n",
-               cli_bytes(report->fused_bytes / way->batch, every), cli_bytes(report->fused_largest / way->batch, one));
+               cleat_bytes_text(report->fused_bytes / way->batch, every),
+               cleat_bytes_text(report->fused_largest / way->batch, one));
         return;
     }
 }

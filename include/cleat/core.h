@@ -77,7 +77,7 @@ typedef void (*cleat_log_fn)(void *user, cleat_log_level level, const char *text
 CLEAT_API void cleat_set_log(cleat_log_fn log, void *user, cleat_log_level level);
 CLEAT_API void cleat_log(cleat_log_level level, const char *format, ...) CLEAT_PRINTF(2, 3);
 
-/* A number of bytes for people ("1.5 KiB", "301.2 MiB", "14.6 GiB"), in `text`, which is returned. */
+/* A number of bytes for people ("512 bytes", "1.50 KiB", "301.25 MiB", "14.56 GiB"), in `text`, which is returned. */
 enum { CLEAT_BYTES_TEXT = 32 };
 CLEAT_API const char *cleat_bytes_text(int64_t bytes, char text[CLEAT_BYTES_TEXT]);
 

@@ -95,8 +95,8 @@ const char *cleat_bytes_text(int64_t bytes, char text[CLEAT_BYTES_TEXT]) {
     if (bytes < 1024)
         snprintf(text, CLEAT_BYTES_TEXT, "%lld bytes", (long long)bytes);
     else {
-        for (; unit < 2 && value >= 1023.95; ++unit) value /= 1024;
-        snprintf(text, CLEAT_BYTES_TEXT, "%.1f %s", value, units[unit]);
+        for (; unit < 2 && value >= 1023.995; ++unit) value /= 1024;
+        snprintf(text, CLEAT_BYTES_TEXT, "%.2f %s", value, units[unit]);
     }
     return text;
 }

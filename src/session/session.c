@@ -223,13 +223,15 @@ void cleat_session_log_plan(const cleat_session *session) {
                          (long long)session->work->buckets[b].batch, (long long)session->work->buckets[b].length);
     cleat_log(CLEAT_LOG_INFO, "model %s: %lld parameters; batches (samples x length)%s",
               cleat_model_name(session->model), (long long)cleat_store_elements(session->work->store), buckets);
+    char text[2][CLEAT_BYTES_TEXT];
     for (int c = 0; c < CLEAT_CATEGORIES; ++c) {
         int64_t bytes = cleat_plan_category_bytes(session->work->plan, (cleat_category)c);
         if (bytes)
-            cleat_log(CLEAT_LOG_INFO, "  %-26s %12.2f MiB", cleat_category_name((cleat_category)c),
-                      (double)bytes / 1048576.0);
+            cleat_log(CLEAT_LOG_INFO, "  %-26s %14s", cleat_category_name((cleat_category)c),
+                      cleat_bytes_text(bytes, text[0]));
     }
-    cleat_log(CLEAT_LOG_INFO, "  %-26s %12.2f MiB planned, %.2f MiB allocated (peak at %s)", "all",
-              (double)cleat_plan_bytes(session->work->plan) / 1048576.0,
-              (double)cleat_device_allocated(session->device) / 1048576.0, cleat_plan_peak_node(session->work->plan));
+    cleat_log(CLEAT_LOG_INFO, "  %-26s %14s planned, %s allocated (peak at %s)", "all",
+              cleat_bytes_text(cleat_plan_bytes(session->work->plan), text[0]),
+              cleat_bytes_text(cleat_device_allocated(session->device), text[1]),
+              cleat_plan_peak_node(session->work->plan));
 }

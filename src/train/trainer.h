@@ -39,7 +39,6 @@ typedef struct cleat_trainer {
     cleat_feed *feed;
     cleat_staging *updates[CLEAT_UPDATE_STAGINGS]; /* inputs of the update graph, in turn */
 
-    int64_t accumulation;    /* micro-batches of a full window, to be shown */
     int64_t steps_per_epoch; /* windows, an optimizer step each: the same in every epoch */
     int64_t epochs;          /* of the schedule: the profile's, or fewer (deadline.c) */
     cleat_schedule schedule;
