@@ -55,7 +55,7 @@ build() {
     local folder=$top/build
     mkdir -p "$folder"
     if [[ ! -f $folder/build.ninja && ! -f $folder/Makefile ]]; then
-        quietly "$folder/configure.log" cmake -S "$top" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCLEAT_TESTS=OFF -DCLEAT_WERROR=OFF
+        quietly "$folder/configure.log" cmake -S "$top" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCLEAT_TESTS=OFF
     fi
     quietly "$folder/build.log" cmake --build "$folder" --target cleat libcleat_shared
     cleat=$folder/cleat

@@ -92,10 +92,10 @@ run_tests() {
 # --- steps
 
 # Sanitizers change what gcc can see: it then warns of what cannot happen.
-sanitizer_options=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O1 -g" -DCLEAT_WERROR=OFF)
+sanitizer_options=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O1 -g")
 
 build_default() {
-    build default all -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=RelWithDebInfo
+    build default all -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Release -DCLEAT_WERROR=ON
 }
 
 step_quick() {
@@ -127,7 +127,7 @@ step_thread() {
 step_clang() {
     if ! command -v clang >/dev/null; then
         skip "build with clang: clang is not installed"
-    elif build clang all -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Release -DCLEAT_TESTS=OFF; then
+    elif build clang all -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Release -DCLEAT_TESTS=OFF -DCLEAT_WERROR=ON; then
         pass
     fi
 }

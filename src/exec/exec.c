@@ -78,8 +78,8 @@ static cleat_status fail_copy(cleat_exec *exec, cl_int code, const char *what, c
 
 cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
                               cleat_error *error) {
-    cl_mem slab;
-    int64_t offset;
+    cl_mem slab = NULL;
+    int64_t offset = 0;
     cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
     if (status) return status;
     cl_int code = clEnqueueWriteBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset,
@@ -89,8 +89,8 @@ cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor
 
 cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,
                              cleat_error *error) {
-    cl_mem slab;
-    int64_t offset;
+    cl_mem slab = NULL;
+    int64_t offset = 0;
     cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
     if (status) return status;
     cl_int code = clEnqueueReadBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset,

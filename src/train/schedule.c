@@ -79,7 +79,7 @@ double cleat_schedule_rate(const cleat_schedule *schedule, int64_t step) {
 
 cleat_status cleat_learning_rate(const cleat_profile *profile, int64_t steps_per_epoch, int64_t step, double *rate,
                                  cleat_error *error) {
-    cleat_schedule schedule;
+    cleat_schedule schedule = {0};
     if (step < 0)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "optimizer steps count from 0: there is no step %lld",
                           (long long)step);
