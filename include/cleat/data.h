@@ -9,6 +9,7 @@
 
 #include "cleat/core.h"
 #include "cleat/graph.h"
+#include "cleat/text.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,7 +47,12 @@ CLEAT_API const char *cleat_dataset_id(const cleat_dataset *dataset, size_t samp
 /* The length that chooses the bucket: what cleat_dataset_fill writes, already cut to the dataset's largest
  * length. */
 CLEAT_API int64_t cleat_dataset_length(const cleat_dataset *dataset, size_t sample);
+/* What it adds to a loss that is a mean over items: its length, or of a tagged text its words. */
+CLEAT_API int64_t cleat_dataset_items(const cleat_dataset *dataset, size_t sample);
 CLEAT_API cleat_split cleat_dataset_split(const cleat_dataset *dataset, size_t sample);
+/* Writes what the training part taught the dataset (a vocabulary, labels, means) as files into `folder`, which is there:
+ * opened with that folder later, other data are read in the same way. A dataset that learns nothing writes nothing. */
+CLEAT_API cleat_status cleat_dataset_save(const cleat_dataset *dataset, const char *folder, cleat_error *error);
 /* The samples of one split in file order. `*samples` [*count] is the caller's (cleat_samples_free); NULL when
  * there is none. */
 CLEAT_API cleat_status cleat_dataset_samples(const cleat_dataset *dataset, cleat_split split, uint32_t **samples,
@@ -92,7 +98,7 @@ typedef struct cleat_batch {
 typedef struct cleat_window {
     size_t first, batches; /* micro-batches first .. first + batches - 1 of the pass */
     int64_t samples;
-    int64_t items; /* cleat_dataset_length summed over the samples: before any random cut of a draw */
+    int64_t items; /* cleat_dataset_items summed over the samples: before any random cut of a draw */
 } cleat_window;
 
 /* All micro-batches of one pass, in order. */
@@ -284,6 +290,221 @@ CLEAT_API cleat_rna_make cleat_rna_make_defaults(void);
 /* Writes sequences.csv, labels.csv and pdb/ into `folder` (made if needed). The same options give the same
  * bytes. */
 CLEAT_API cleat_status cleat_data_make_rna(const char *folder, const cleat_rna_make *options, cleat_error *error);
+
+/* --- time series ---------------------------------------------------------------------------------------------- */
+
+/* Windows of a CSV file with a time column and number columns, one row a step, oldest first.
+ *
+ * A sample is a moment: its LAST KNOWN ROW. Letters: T lookback, H horizon, F features, C = F x frames channels,
+ * K targets. Fields, in this order, all standardised (value - mean) / deviation of their column:
+ *   x       f32 [T, C]  look-back: the features of the file's own frame, then those of each further frame
+ *   target  f32 [H, K]  the H rows behind the last known one
+ *   last    f32 [K]     targets at the last known row: the persistence forecast
+ *   season  f32 [H, K]  the latest known value a whole number of seasons earlier: the seasonal persistence forecast
+ * cleat_dataset_length is T for every sample; the id is the ISO time of the last known row.
+ *
+ * Frames: a step of a frame of m file steps is the mean of m rows. They are counted back from the last known row, so
+ * step j covers the m rows that end (T-1-j) m rows before it, and every interval is complete: nothing behind the last
+ * known row is ever read. Coarse frames share mean and deviation with the file's own.
+ *
+ * Splits are in order of time: training, then validation, then test rows; rows behind them are not used. A sample is
+ * of the split in which all its targets lie. Look-back may reach over the border into the split before, as is usual for
+ * these data. Means and (biased) deviations are those of the training rows only; a column that is constant there has
+ * deviation 1. */
+
+/* What is done about rows that do not follow each other by one step. */
+typedef enum cleat_series_gaps {
+    CLEAT_GAPS_ERROR, /* refused */
+    CLEAT_GAPS_FILL,  /* the missing rows repeat the row before them */
+    CLEAT_GAPS_SKIP,  /* windows across a gap are left out */
+    CLEAT_GAPS_ROWS   /* rows are consecutive steps whatever their times: business days */
+} cleat_series_gaps;
+
+/* What is done about cells that are empty or say nan, na, n/a, null or none. */
+typedef enum cleat_series_missing {
+    CLEAT_MISSING_ERROR, /* refused */
+    CLEAT_MISSING_FILL,  /* the column's value of the row before */
+    CLEAT_MISSING_SKIP   /* windows that touch such a row are left out; means are those of the other rows */
+} cleat_series_missing;
+
+/* What x and target are differences from. Networks that see levels they were not trained on do better so. */
+typedef enum cleat_series_anchor {
+    CLEAT_SERIES_ANCHOR_NONE,
+    CLEAT_SERIES_ANCHOR_LAST,  /* both from the last known row */
+    CLEAT_SERIES_ANCHOR_SEASON /* x from the last known row, target from `season` */
+} cleat_series_anchor;
+
+enum { CLEAT_SERIES_FRAMES = 8 };
+
+typedef struct cleat_series_options {
+    const char *file;                    /* name within `path` where that is a folder; NULL or "": its only *.csv */
+    const char *time_column;             /* NULL or "": the first column */
+    const char *features;                /* names between commas; NULL or "": all columns but the time */
+    const char *targets;                 /* names between commas; NULL or "": all features */
+    int64_t frames[CLEAT_SERIES_FRAMES]; /* seconds a step of each frame beside the file's own; multiples of the step */
+    size_t n_frames;
+    int64_t step;                            /* seconds between rows; 0: as between the first two rows, or with
+                                            * CLEAT_GAPS_ROWS the least there is */
+    int64_t lookback, horizon;               /* T of each frame's steps, H rows */
+    int64_t stride;                          /* rows from one training window to the next */
+    int64_t eval_stride;                     /* rows from one validation or test window to the next */
+    int64_t season;                          /* rows; 0: no season, `season` repeats `last` */
+    double val_fraction, test_fraction;      /* of the rows, at their end */
+    int64_t train_rows, val_rows, test_rows; /* any above 0: these rows instead of the fractions */
+    cleat_series_anchor anchor;
+    cleat_series_gaps gaps;
+    cleat_series_missing missing;
+    int64_t longest_fill; /* rows, or cells of a column, that may be filled one after the other; more is an error */
+    const char *learnt;   /* folder of an earlier cleat_dataset_save: columns, means, deviations, step and frames are
+                           * those of its series.csv, bit by bit; NULL or "": learnt from the training rows */
+    bool forecast;        /* for prediction, needs `learnt`: every window up to the last row, whether its targets are
+                           * known or not (unknown ones are 0); all samples are of CLEAT_SPLIT_TEST */
+} cleat_series_options;
+
+/* lookback 96, horizon 24, strides 1, season 0, no anchor, val_fraction 0.1, test_fraction 0.1, longest_fill 24; gaps
+ * and missing cells are errors. */
+CLEAT_API cleat_series_options cleat_series_defaults(void);
+
+/* Reads `path`, a CSV file (RFC 4180, UTF-8) or a folder with one. Times are YYYY-MM-DD, YYYY-MM-DD HH:MM[:SS] (or with
+ * a T), the same with Z or +hh:mm, or Unix seconds; all rows of one kind. `options` NULL: the defaults. Memory: 4 bytes
+ * a used cell and frame, 9 bytes a row, 24 bytes a sample; the file is read in parts. CLEAT_ERR_FORMAT with file:line,
+ * cause and remedy for malformed input, CLEAT_ERR_ARGUMENT for options that make no sense or do not suit the file. What
+ * is filled or left out is counted and logged as a warning. */
+CLEAT_API cleat_status cleat_series_open(const char *path, const cleat_series_options *options, cleat_dataset **dataset,
+                                         cleat_error *error);
+/* Sizes and counts of a series. All 0 for a dataset of another kind. */
+typedef struct cleat_series_info {
+    int64_t lookback, horizon, season, step;     /* T, H; rows; seconds */
+    int64_t features, frames, channels, targets; /* F, the file's own included, C, K */
+    int64_t rows;                                /* filled ones included */
+    int64_t split_rows[CLEAT_SPLITS], windows[CLEAT_SPLITS];
+    int64_t gaps;        /* places where rows do not follow by one step (not counted with CLEAT_GAPS_ROWS) */
+    int64_t filled_rows; /* made up */
+    int64_t missing;     /* cells without a value in the file, of used columns */
+    int64_t left_out;    /* windows that touch a gap or a missing cell */
+} cleat_series_info;
+CLEAT_API cleat_series_info cleat_series_describe(const cleat_dataset *dataset);
+
+/* Borrowed names; NULL behind the last one, and for a dataset of another kind. */
+CLEAT_API const char *cleat_series_feature(const cleat_dataset *dataset, size_t feature);
+CLEAT_API const char *cleat_series_target(const cleat_dataset *dataset, size_t target);
+/* Of target k, in the units of the file: value = standardised x deviation + mean. 0 behind the last one. */
+CLEAT_API double cleat_series_mean(const cleat_dataset *dataset, size_t target);
+CLEAT_API double cleat_series_deviation(const cleat_dataset *dataset, size_t target);
+/* Seconds a step of frame f, 0 being the file's own. 0 behind the last one. */
+CLEAT_API int64_t cleat_series_frame(const cleat_dataset *dataset, size_t frame);
+/* The time of row `ahead` rows behind the sample's last known one (0: that one; 1 .. H: its targets) in Unix seconds.
+ * Rows behind the end of the file are a step apart. */
+CLEAT_API int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead);
+/* Rows of the sample's `target` that the file holds: H, or fewer at the end of a forecast. */
+CLEAT_API int64_t cleat_series_known(const cleat_dataset *dataset, size_t sample);
+/* "2016-07-01T00:00:00", in `text`, which is returned. In UTC where the file gave offsets or Unix seconds, else as in
+ * the file. Times outside the years 1 to 9999 come out as their limits. */
+enum { CLEAT_TIME_TEXT = 20 };
+CLEAT_API const char *cleat_time_text(int64_t seconds, char text[CLEAT_TIME_TEXT]);
+
+/* --- texts and tagged words ----------------------------------------------------------------------------------- */
+
+/* Fields of a dataset of texts, in this order:
+ *   tokens   i32 [L]  ids of the tokenizer's pieces, [CLS] ... [SEP]; padded with -1, which is no id: cleat_embedding
+ *                     turns it into a row of zeros
+ *   lengths  i32 []   tokens in this sample; 0 in an empty slot
+ * and of classes:
+ *   label    i32 []   the class, or CLEAT_TEXT_NO_LABEL
+ * or of tags:
+ *   labels   i32 [L]  the tag at the first sub-word of each word, CLEAT_TEXT_NO_LABEL everywhere else
+ * cleat_dataset_length is the tokens, at most max_length; cleat_dataset_items of tags the words that have a tag. Of a
+ * longer text the first max_length - 1 tokens are kept, and [SEP].
+ *
+ * Tags are O = 0, and for the entity type number t (from 0) B-type = 1 + 2 t and I-type = 2 + 2 t. Words are encoded one by
+ * one; a word that has no piece (only control characters) is [UNK], so that every word has a first sub-word. */
+typedef enum cleat_text_task { CLEAT_TEXT_CLASSES, CLEAT_TEXT_TAGS } cleat_text_task;
+enum { CLEAT_TEXT_NO_LABEL = -1, CLEAT_TEXT_MOST_LABELS = 4096 };
+
+/* What is done about a text without anything but blanks. */
+typedef enum cleat_text_empty {
+    CLEAT_TEXT_EMPTY_ERROR, /* refused */
+    CLEAT_TEXT_EMPTY_SKIP,  /* left out and counted */
+    CLEAT_TEXT_EMPTY_KEEP   /* [CLS] [SEP] */
+} cleat_text_empty;
+
+/* A text that is NULL is as good as "". */
+typedef struct cleat_text_options {
+    cleat_text_task task;
+    const char *text_column, *label_column; /* of tables */
+    const char *id_column;                  /* of tables; "": the id is the row's number, from 1, below the header */
+    const char *train_file, *val_file, *test_file; /* names in the folder; "": found by name, see cleat_text_open */
+    const char *vocabulary;                        /* a vocab.txt, or "": made from the texts of the training part */
+    int64_t vocabulary_size;                       /* pieces of one that is made */
+    int64_t max_length;                            /* tokens of a sample, at least 3 */
+    bool lowercase;
+    const char *labels; /* in order, between blanks: classes, or entity types; "": the training part's, sorted */
+    double val_fraction, test_fraction; /* shares of the texts in a file whose folder (or that itself) names no file of
+                                         * this part; a hash chooses, so equal texts are in one part */
+    uint64_t split_seed;
+    bool labelled; /* false: for prediction; classes and tags of the files are not looked at */
+    cleat_text_empty empty;
+    bool replace_invalid; /* bytes that are not UTF-8 become U+FFFD; false: they are refused */
+    bool repair_tags;     /* I-x that goes on with nothing becomes B-x; false: it is refused */
+    const char *learnt;   /* folder with the vocab.txt and labels.txt of cleat_text_save, which then take the place of
+                           * `vocabulary` and `labels`; "": learnt from the training part */
+    int workers;          /* threads that encode; 0: the calling one */
+    const char *cpus;     /* where they may run, a list ("0-7"); "" or "any": all allowed */
+    bool cache;           /* encoded texts are kept in the cache folder for the next time */
+} cleat_text_options;
+
+/* Classes; columns "text" and "label"; vocabulary_size 8000, max_length 128, lowercase, val_fraction 0.1, labelled; empty
+ * texts, bytes that are not UTF-8 and tags out of order are refused; workers 0, no cache. */
+CLEAT_API cleat_text_options cleat_text_defaults(void);
+
+/* Reads texts from `path`:
+ * - classes: a table with a header, .csv (RFC 4180) or .tsv (fields between tabs, no quotes), columns found by name;
+ * - tags: CoNLL, a word and its tag a line, an empty line (or one of blanks) after each sentence. Columns are separated
+ *   by tabs, or in a line without a tab by blanks: the first is the word, the last the tag. Lines of -DOCSTART- are
+ *   skipped. An id is the number of a sentence in its file, from 1;
+ * - or a folder with a file for each part. Those without a name in the options are found: train.csv|tsv, val|valid|
+ *   validation|dev.csv|tsv, test.csv|tsv; of tags the file whose name contains train, dev or val, test. A test table
+ *   found so that has no column for the label is left out.
+ * Malformed input is CLEAT_ERR_FORMAT with file:line, cause and remedy; so is a label the training part does not have. What
+ * is repaired, cut or left out is counted and logged. */
+CLEAT_API cleat_status cleat_text_open(const char *path, const cleat_text_options *options, cleat_dataset **dataset,
+                                       cleat_error *error);
+/* Writes vocab.txt and labels.txt (a label a line, in order) into `folder`, which is there. */
+CLEAT_API cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, cleat_error *error);
+
+/* What follows is 0, NULL or CLEAT_TEXT_NO_LABEL for a dataset of another kind; texts are borrowed. */
+
+CLEAT_API const cleat_tokenizer *cleat_text_tokenizer(const cleat_dataset *dataset);
+/* Classes, or tags: O, B-x, I-x, ... */
+CLEAT_API size_t cleat_text_labels_count(const cleat_dataset *dataset);
+CLEAT_API const char *cleat_text_label_name(const cleat_dataset *dataset, size_t label);
+/* Samples (of tags: words) of the training part with this label. */
+CLEAT_API int64_t cleat_text_label_samples(const cleat_dataset *dataset, size_t label);
+
+/* The text as it stands in the file; of tags the first word. */
+CLEAT_API const char *cleat_text_sample(const cleat_dataset *dataset, size_t sample);
+/* Of classes. */
+CLEAT_API int32_t cleat_text_label(const cleat_dataset *dataset, size_t sample);
+/* The words of a sentence, those that are cut off included; of classes 1, the text. */
+CLEAT_API size_t cleat_text_words(const cleat_dataset *dataset, size_t sample);
+CLEAT_API const char *cleat_text_word(const cleat_dataset *dataset, size_t sample, size_t word);
+/* Where a word's first sub-word is among the tokens, or -1 where it is cut off. */
+CLEAT_API int32_t cleat_text_word_position(const cleat_dataset *dataset, size_t sample, size_t word);
+CLEAT_API int32_t cleat_text_word_label(const cleat_dataset *dataset, size_t sample, size_t word);
+
+/* What a reader found, for the lines a run prints at its start. */
+typedef struct cleat_text_summary {
+    size_t samples[CLEAT_SPLITS];
+    size_t words;     /* of tags */
+    size_t tokens;    /* [CLS] and [SEP] included */
+    size_t unknown;   /* [UNK] among them */
+    size_t cut;       /* samples longer than max_length */
+    size_t cut_words; /* words they lose, of tags */
+    size_t skipped;   /* empty texts left out */
+    size_t replaced;  /* bytes that were not UTF-8 */
+    size_t repaired;  /* tags */
+} cleat_text_summary;
+CLEAT_API cleat_text_summary cleat_text_summarise(const cleat_dataset *dataset);
 
 #ifdef __cplusplus
 }

@@ -29,17 +29,17 @@ CLEAT_API const char *cleat_model_name(const cleat_model *model);
 CLEAT_API int cleat_model_terms(const cleat_model *model);
 CLEAT_API const char *cleat_model_term(const cleat_model *model, int term);
 
-/* Figures of an evaluation, besides the loss terms. */
-CLEAT_API int cleat_model_metrics(const cleat_model *model);
-CLEAT_API const char *cleat_model_metric(const cleat_model *model, int metric);
-CLEAT_API bool cleat_model_metric_rises(const cleat_model *model, int metric); /* higher is better */
-
-/* Opens the data the model learns from (with what the profile adds to them), is evaluated on, or predicts for. */
-CLEAT_API cleat_status cleat_model_open_data(const cleat_model *model, const char *path, cleat_mode mode,
+/* Opens the data the model learns from (with what the profile adds to them), is evaluated on, or predicts for. The model
+ * takes from them what its graphs depend on: sizes of a vocabulary, numbers of classes or columns. `learnt`: the folder
+ * where cleat_dataset_save kept what the data it was trained on taught (a checkpoint); NULL: the training part of these
+ * data teaches it. */
+CLEAT_API cleat_status cleat_model_open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
                                              cleat_dataset **dataset, cleat_error *error);
+/* The length of every sample, where the profile says it; 0: samples differ. */
+CLEAT_API int64_t cleat_model_fixed_length(const cleat_model *model);
 
 /* What a built graph offers. Inputs carry the names of the dataset's fields, and besides
- *   scale  f32 [K, B]  the weight of each sample in each loss term (cleat_model_scale)
+ *   scale  f32         the weights of samples in the loss terms (cleat_model_scale), in a shape of the family's choice
  *   rng    u32 [4]     dropout: seed low, seed high, optimizer step, samples of the window before this micro-batch
  *   seed   f32 [1]     the gradient that arrives at the loss: 1 */
 typedef struct cleat_model_graph {
@@ -56,19 +56,43 @@ CLEAT_API void cleat_model_build(const cleat_model *model, cleat_graph *graph, c
 /* A batch on the host: what the loader filled. */
 typedef struct cleat_host_batch {
     int64_t batch, length;     /* B, L */
-    const void *const *fields; /* by the dataset's field index, each [B, shape...] */
+    const void *const *fields; /* by the dataset's field index, each [B, shape...]; NULL: not an input of the graph */
+    const cleat_dataset *dataset;
+    const uint32_t *samples; /* [count] of the dataset; slots from there on are empty */
+    int64_t count;
 } cleat_host_batch;
 
-/* Writes scale [K, B], the weight of each sample of a micro-batch in the loss of its window: a mean over the window's
- * samples, or over its items, as the family will. Divided by what the whole window holds, the losses and the gradients
+/* Writes the graph's input `scale`, the weight of each sample (or item) of a micro-batch in the loss of its window: a
+ * mean over the window's samples, or over its items, as the family will. Divided by what the whole window holds, the losses and the gradients
  * of its micro-batches add up to those of one large batch. */
 CLEAT_API void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window,
                                  float *scale);
 
-/* Adds the metrics of a batch: output [B, ...] f32 as the graph wrote it. sums [metrics] and counts [metrics]
- * are running totals; a metric's value is sum / count. */
+enum { CLEAT_FIGURES = 48 };
+
+/* Named numbers: loss terms and metrics. */
+typedef struct cleat_figure {
+    char name[48];
+    double value;
+} cleat_figure;
+
+typedef struct cleat_figures {
+    size_t count;
+    cleat_figure items[CLEAT_FIGURES];
+} cleat_figures;
+
+/* The value of a figure; NaN where there is none of that name. */
+CLEAT_API double cleat_figures_get(const cleat_figures *figures, const char *name);
+/* Appends a figure; one more than CLEAT_FIGURES is dropped. */
+CLEAT_API void cleat_figures_add(cleat_figures *figures, const char *name, double value);
+
+/* Metrics of an evaluation, besides the loss terms. `totals` [cleat_model_totals] are the running sums they are made of,
+ * zero at first. Adds those of a batch: output [B, ...] f32 as the graph wrote it. */
+CLEAT_API size_t cleat_model_totals(const cleat_model *model);
 CLEAT_API cleat_status cleat_model_measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                                           double *sums, double *counts, cleat_error *error);
+                                           double *totals, cleat_error *error);
+/* Appends the metrics that the totals give; NaN where there was nothing to measure. */
+CLEAT_API void cleat_model_figures(const cleat_model *model, const double *totals, cleat_figures *figures);
 
 /* Collects predictions and writes them into a folder. */
 typedef struct cleat_prediction {

@@ -21,7 +21,18 @@ enum { CLEAT_AUTO = -1, CLEAT_NONE = 0 };
 
 enum { CLEAT_PROFILE_TEXT = 1024, CLEAT_PROFILE_LIST = 16 };
 
-typedef enum cleat_model_type { CLEAT_MODEL_RNA_TRANSFORMER } cleat_model_type;
+typedef enum cleat_model_type {
+    CLEAT_MODEL_RNA_TRANSFORMER,
+    CLEAT_MODEL_TEXT_CLASSIFIER,
+    CLEAT_MODEL_TEXT_TAGGER,
+    CLEAT_MODEL_SERIES_LSTM,
+    CLEAT_MODEL_SERIES_TRANSFORMER,
+    CLEAT_MODEL_SERIES_DENSE,
+} cleat_model_type;
+typedef enum cleat_pooling { CLEAT_POOLING_MEAN, CLEAT_POOLING_FIRST } cleat_pooling;
+/* What a forecast is the difference from. */
+typedef enum cleat_anchor { CLEAT_ANCHOR_NONE, CLEAT_ANCHOR_LAST, CLEAT_ANCHOR_SEASON } cleat_anchor;
+typedef enum cleat_weighting { CLEAT_WEIGHTING_NONE, CLEAT_WEIGHTING_BALANCED } cleat_weighting;
 typedef enum cleat_rna_head { CLEAT_RNA_HEAD_FRAMES, CLEAT_RNA_HEAD_ABSOLUTE } cleat_rna_head;
 typedef enum cleat_position_kind { CLEAT_POSITIONS_START, CLEAT_POSITIONS_BOTH_ENDS } cleat_position_kind;
 typedef enum cleat_lr_scaling {
@@ -55,13 +66,16 @@ typedef struct cleat_int_list {
     int64_t values[CLEAT_PROFILE_LIST];
 } cleat_int_list;
 
+/* Fields that the model's type gives no meaning hold their defaults. */
 typedef struct cleat_profile {
     struct {
         int type; /* cleat_model_type */
         int64_t d_model, heads, layers, d_ff;
+        int64_t hidden; /* width of an LSTM's or a dense network's layers */
         double dropout;
         int head;      /* cleat_rna_head */
         int positions; /* cleat_position_kind */
+        int pooling;   /* cleat_pooling */
     } model;
     struct {
         char path[CLEAT_PROFILE_TEXT];
@@ -72,9 +86,33 @@ typedef struct cleat_profile {
         int64_t generated;      /* molecules made here that are added to the training samples; CLEAT_NONE: no */
         double mutation, crop;  /* part of the training samples changed so */
         int64_t min_length;     /* max_length may be lowered to it where memory is short; CLEAT_NONE: it may not */
+        double test_fraction;
+        /* texts */
+        char train_file[256], val_file[256], test_file[256];
+        char text_column[128], label_column[128], id_column[128];
+        char labels[CLEAT_PROFILE_TEXT], vocabulary[CLEAT_PROFILE_TEXT];
+        int64_t vocabulary_size;
+        bool lowercase;
+        int empty_texts;  /* 0 error, 1 skip, 2 keep */
+        int invalid_utf8; /* 0 error, 1 replace */
+        int bad_tags;     /* 0 error, 1 repair */
+        bool cache;
+        /* series */
+        char time_column[128], features[CLEAT_PROFILE_TEXT], targets[CLEAT_PROFILE_TEXT];
+        cleat_int_list frames; /* minutes; count CLEAT_NONE: only the file's own */
+        int64_t lookback, horizon;
+        int64_t stride, eval_stride;             /* steps between windows: training; validation and test */
+        int anchor;                              /* cleat_anchor */
+        int64_t season;                          /* steps, or CLEAT_NONE */
+        int64_t train_rows, val_rows, test_rows; /* or CLEAT_NONE */
+        int gaps;                                /* cleat_series_gaps */
+        int missing;                             /* cleat_series_missing */
     } data;
-    struct { /* weights of the terms */
+    struct {
+        /* weights of the terms */
         double pair_distance, lddt, frame, handedness, bond_length, bond_angle, clash, base_pair, coordinate;
+        double label_smoothing;
+        int class_weights; /* cleat_weighting */
     } loss;
     struct {
         int64_t epochs;
@@ -158,6 +196,10 @@ CLEAT_API void cleat_profile_hash(const cleat_profile *profile, char text[33]);
  * returns how many. */
 CLEAT_API size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile *now, char *text,
                                            size_t size);
+
+/* Writes the name of the i-th setting that decides what the model's parameters are, as "section.key", to `name`; false
+ * behind the last one. */
+CLEAT_API bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i, char *name, size_t size);
 
 /* Samples an optimizer step: effective_batch_size, or where that is auto batch_size x
  * gradient_accumulation_steps, or 8 where batch_size is auto too. It does not depend on the card. */

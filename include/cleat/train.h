@@ -4,27 +4,14 @@
 
 #include "cleat/device.h"
 #include "cleat/graph.h"
+#include "cleat/models.h"
 #include "cleat/profile.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { CLEAT_FIGURES = 48, CLEAT_PATH = 1280 };
-
-/* Named numbers: loss terms and metrics. */
-typedef struct cleat_figure {
-    char name[48];
-    double value;
-} cleat_figure;
-
-typedef struct cleat_figures {
-    size_t count;
-    cleat_figure items[CLEAT_FIGURES];
-} cleat_figures;
-
-/* The value of a figure; NaN where there is none of that name. */
-CLEAT_API double cleat_figures_get(const cleat_figures *figures, const char *name);
+enum { CLEAT_PATH = 1280 };
 
 typedef struct cleat_train_options {
     const char *out; /* the run's folder; NULL: profile->run.out, and where that is empty runs/MODEL-DATE-TIME */
@@ -36,6 +23,22 @@ typedef struct cleat_train_options {
     bool terminal; /* draw a bar */
     int width;     /* columns of the terminal */
 } cleat_train_options;
+
+/* Where the time until the first optimizer step went: seconds that add up to cleat_train_report.seconds_first_step. */
+typedef struct cleat_start_figures {
+    double data;   /* reading the dataset */
+    double device; /* finding and opening the device */
+    double plan;   /* lengths, micro-batches and the memory plan (with the device's speeds where it needs them), and
+                      allocating what is planned */
+    double setup;  /* loader, parameters or the checkpoint to resume, log */
+    double
+        kernels; /* waiting for programs that were not compiled yet: they are compiled while everything else goes on */
+    double step; /* the rest of the step */
+    int64_t programs; /* that all graphs need, of which at the end of the step ... */
+    int64_t
+        built; /* ... so many were made from source (where the driver did not have them in a cache of its own) ... */
+    int64_t loaded; /* ... and so many came from cleat's cache of binaries */
+} cleat_start_figures;
 
 /* Device memory, bytes. */
 typedef struct cleat_memory_figures {
@@ -52,6 +55,7 @@ typedef struct cleat_train_report {
     double best_metric;
     double seconds;            /* of this process, from the call on */
     double seconds_first_step; /* from the call until the first optimizer step was done on the device */
+    cleat_start_figures start; /* its parts */
     cleat_memory_figures memory;
     cleat_figures last, best; /* the last evaluation, and the best one of this process */
     bool stopped_early;

@@ -48,6 +48,8 @@ static const cleat_key keys[] = {
     {AT(card, local_memory), BYTES(16 * KiB, 64 * MiB, REQUIRED), .help = "Of a work-group."},
     {AT(card, max_work_group), INT(1, 65536, REQUIRED), .help = "Work-items of the largest work-group."},
     {AT(card, compute_units), INT(1, 65536, REQUIRED), .help = "As the OpenCL driver counts them."},
+    {AT(card, sub_group), INT(0, 64, "0"),
+     .help = "The fewest work-items that run together, where kernels may choose (Intel); 0: they may not."},
     {AT(card, unified_memory), BOOL(REQUIRED), .help = "Host and device share memory, whose size is the host's."},
     {AT(card, half_extension), BOOL(REQUIRED), .help = "The driver lists cl_khr_fp16."},
     {AT(card, double_extension), BOOL(REQUIRED), .help = "The driver lists cl_khr_fp64."},
@@ -69,6 +71,8 @@ static const cleat_key keys[] = {
     SOURCE(local_memory),
     SOURCE(max_work_group),
     SOURCE(compute_units),
+    {AT(source, sub_group), STRING(source.sub_group, 8, "only Intel's driver lets kernels choose"),
+     .help = "Data sheet, report, or why the estimate is so."},
     SOURCE(extensions),
     SOURCE(f32_tflops),
     SOURCE(f16_tflops),
@@ -81,4 +85,4 @@ static const cleat_key keys[] = {
     {.section = NULL, .name = NULL},
 };
 
-const cleat_schema cleat_card_schema = {"card file", sections, keys};
+const cleat_schema cleat_card_schema = {.noun = "card file", .sections = sections, .keys = keys};

@@ -100,7 +100,7 @@ static void cut_window(cleat_batches *made, const cleat_dataset *dataset, const 
     uint32_t pieces = (uint32_t)((whole->count + most - 1) / most), first = 0;
     cleat_window *window = &made->windows[made->window_count];
     *window = (cleat_window){.first = made->count, .batches = pieces, .samples = whole->count};
-    for (uint32_t i = 0; i < whole->count; ++i) window->items += cleat_dataset_length(dataset, whole->samples[i]);
+    for (uint32_t i = 0; i < whole->count; ++i) window->items += cleat_dataset_items(dataset, whole->samples[i]);
     for (uint32_t i = 0; i < pieces; ++i) {
         uint32_t count = whole->count / pieces + (i < whole->count % pieces);
         made->items[made->count++] = (cleat_batch){.bucket = whole->bucket,

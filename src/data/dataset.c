@@ -26,6 +26,15 @@ int64_t cleat_dataset_length(const cleat_dataset *dataset, size_t sample) {
     return sample < dataset->count ? dataset->type->length(dataset, sample) : 0;
 }
 
+int64_t cleat_dataset_items(const cleat_dataset *dataset, size_t sample) {
+    if (!dataset->type->items) return cleat_dataset_length(dataset, sample);
+    return sample < dataset->count ? dataset->type->items(dataset, sample) : 0;
+}
+
+cleat_status cleat_dataset_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+    return dataset->type->save ? dataset->type->save(dataset, folder, error) : CLEAT_OK;
+}
+
 cleat_split cleat_dataset_split(const cleat_dataset *dataset, size_t sample) {
     return sample < dataset->count ? dataset->type->split(dataset, sample) : CLEAT_SPLITS;
 }

@@ -16,6 +16,10 @@ typedef struct cleat_dataset_class {
      * some may be NULL. Called by several threads at once. */
     cleat_status (*fill)(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
                          void *const *slots, cleat_error *error);
+    /* Items a sample adds to a loss that is a mean over items; NULL: its length. */
+    int64_t (*items)(const cleat_dataset *dataset, size_t sample);
+    /* Writes what the training part taught (a vocabulary, means) as files into the folder; NULL: nothing did. */
+    cleat_status (*save)(const cleat_dataset *dataset, const char *folder, cleat_error *error);
     void (*destroy)(cleat_dataset *dataset);
 } cleat_dataset_class;
 

@@ -10,17 +10,6 @@
 /* Kaggle's files mark a missing coordinate with -1e18; nothing in a molecule lies beyond a millionth of that. */
 static const double MISSING_BELOW = -1e6, LARGEST_COORDINATE = 1e6;
 
-static cleat_status need_column(const cleat_csv *csv, const char *name, int *column, cleat_error *error) {
-    *column = cleat_csv_column(csv, name);
-    if (*column >= 0) return CLEAT_OK;
-    char first[CLEAT_SHOWN];
-    return cleat_fail(
-        error, CLEAT_ERR_FORMAT,
-        "%s:1: no column '%s' among the %zu of the header (the first is '%s'); rename it, or add the header "
-        "line",
-        csv->source.path, name, csv->count, cleat_show(csv->fields[0], strlen(csv->fields[0]), first));
-}
-
 static cleat_status parse_count(const cleat_csv *csv, const char *what, const char *text, size_t *value,
                                 cleat_error *error) {
     double number;
@@ -94,8 +83,8 @@ cleat_status cleat_rna_read_sequences(const char *path, cleat_rna_set *set, clea
     sequence_columns columns;
     cleat_status status = cleat_csv_open(path, &csv, error);
     if (status != CLEAT_OK) return status;
-    status = need_column(&csv, "target_id", &columns.id, error);
-    if (status == CLEAT_OK) status = need_column(&csv, "sequence", &columns.sequence, error);
+    status = cleat_csv_need_column(&csv, "target_id", &columns.id, error);
+    if (status == CLEAT_OK) status = cleat_csv_need_column(&csv, "sequence", &columns.sequence, error);
     columns.length = cleat_csv_column(&csv, "length");
     columns.split = cleat_csv_column(&csv, "split");
     for (bool more = true; status == CLEAT_OK && more;) {
@@ -217,12 +206,12 @@ static cleat_status add_label(const cleat_csv *csv, const label_columns *columns
 }
 
 static cleat_status find_label_columns(const cleat_csv *csv, label_columns *columns, cleat_error *error) {
-    cleat_status status = need_column(csv, "ID", &columns->id, error);
-    if (status == CLEAT_OK) status = need_column(csv, "resname", &columns->resname, error);
-    if (status == CLEAT_OK) status = need_column(csv, "resid", &columns->resid, error);
-    if (status == CLEAT_OK) status = need_column(csv, "x_1", &columns->x, error);
-    if (status == CLEAT_OK) status = need_column(csv, "y_1", &columns->y, error);
-    if (status == CLEAT_OK) status = need_column(csv, "z_1", &columns->z, error);
+    cleat_status status = cleat_csv_need_column(csv, "ID", &columns->id, error);
+    if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "resname", &columns->resname, error);
+    if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "resid", &columns->resid, error);
+    if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "x_1", &columns->x, error);
+    if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "y_1", &columns->y, error);
+    if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "z_1", &columns->z, error);
     if (status == CLEAT_OK && cleat_csv_column(csv, "x_2") >= 0)
         cleat_log(CLEAT_LOG_WARNING, "%s: more than one conformation a chain: only x_1, y_1, z_1 are used",
                   csv->source.path);

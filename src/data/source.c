@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static size_t line_of(const char *data, const char *at) {
-    size_t line = 1;
-    for (const char *p = data; p < at; ++p) line += *p == '\n';
+static size_t line_of(const cleat_source *source, const char *at) {
+    size_t line = 1 + source->lines_before;
+    for (const char *p = source->data; p < at; ++p) line += *p == '\n';
     return line;
 }
 
@@ -32,12 +32,29 @@ static cleat_status check_utf8(const cleat_source *source, cleat_error *error) {
         size_t length = utf8_length(p, end);
         if (!length)
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s:%zu: byte 0x%02x is not UTF-8; save the file as UTF-8 (a damaged copy? compare its "
-                              "checksum)",
-                              source->path, line_of(source->data, (const char *)p), (unsigned)*p);
+                              "%s:%zu: byte 0x%02x at offset %zu of the file is not UTF-8; save the file as UTF-8 (a "
+                              "damaged copy? compare its checksum)",
+                              source->path, line_of(source, (const char *)p), (unsigned)*p,
+                              source->bytes_before + (size_t)((const char *)p - source->data));
         p += length;
     }
     return CLEAT_OK;
+}
+
+cleat_status cleat_source_check(cleat_source *source, bool utf8, cleat_error *error) {
+    const char *path = source->path;
+    bool start = source->bytes_before == 0;
+    size_t size = (size_t)(source->end - source->at);
+    const char *zero = memchr(source->at, 0, size);
+    if (start && size >= 2 && memcmp(source->at, "\x1F\x8B", 2) == 0)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is compressed (gzip); unpack it: gunzip %s", path,
+                          path);
+    if (start && size >= 3 && memcmp(source->at, "\xEF\xBB\xBF", 3) == 0) source->at += 3;
+    if (start && source->at == source->end) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is empty", path);
+    if (zero)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a zero byte: this is no text file", path,
+                          line_of(source, zero));
+    return utf8 ? check_utf8(source, error) : CLEAT_OK;
 }
 
 cleat_status cleat_source_read(const char *path, bool utf8, cleat_source *source, cleat_error *error) {
@@ -46,23 +63,43 @@ cleat_status cleat_source_read(const char *path, bool utf8, cleat_source *source
     cleat_status status = cleat_file_read(path, &data, &size, error);
     if (status != CLEAT_OK) return status;
     cleat_source opened = {.path = path, .data = data, .at = data, .end = data + size};
-    if (size >= 3 && memcmp(data, "\xEF\xBB\xBF", 3) == 0) opened.at += 3;
-    const char *zero = memchr(data, 0, size);
-    if (opened.at == opened.end)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is empty", path);
-    else if (size >= 2 && memcmp(data, "\x1F\x8B", 2) == 0)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is compressed (gzip); unpack it: gunzip %s", path,
-                            path);
-    else if (zero)
-        status =
-            cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a zero byte: this is no text file", path, line_of(data, zero));
-    else if (utf8)
-        status = check_utf8(&opened, error);
+    status = cleat_source_check(&opened, utf8, error);
     if (status != CLEAT_OK) {
         cleat_free(data);
         return status;
     }
     *source = opened;
+    return CLEAT_OK;
+}
+
+static size_t count_invalid(const cleat_source *source) {
+    const unsigned char *end = (const unsigned char *)source->end;
+    size_t invalid = 0;
+    for (const unsigned char *p = (const unsigned char *)source->at; p < end;) {
+        size_t length = utf8_length(p, end);
+        invalid += !length;
+        p += length ? length : 1;
+    }
+    return invalid;
+}
+
+cleat_status cleat_source_mend_utf8(cleat_source *source, size_t *replaced, cleat_error *error) {
+    static const char REPLACEMENT[] = "\xEF\xBF\xBD"; /* U+FFFD */
+    size_t invalid = count_invalid(source), kept = (size_t)(source->end - source->at);
+    *replaced = invalid;
+    if (!invalid) return CLEAT_OK;
+    char *mended = cleat_alloc(kept + 2 * invalid + 1, 1), *write = mended;
+    if (!mended) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory to mend its UTF-8", source->path);
+    for (const char *p = source->at; p < source->end;) {
+        size_t length = utf8_length((const unsigned char *)p, (const unsigned char *)source->end);
+        size_t size = length ? length : strlen(REPLACEMENT);
+        memcpy(write, length ? p : REPLACEMENT, size);
+        write += size;
+        p += length ? length : 1;
+    }
+    cleat_free(source->data);
+    source->data = source->at = mended;
+    source->end = write;
     return CLEAT_OK;
 }
 

@@ -9,11 +9,16 @@ typedef struct cleat_source {
     const char *path; /* borrowed */
     char *data;       /* the allocation */
     char *at, *end;
+    size_t bytes_before, lines_before; /* of the file, where `data` is a later part of it */
 } cleat_source;
 
 /* Reads a file and refuses what is no text: an empty file, a compressed one, zero bytes, and (with `utf8`)
  * bytes that are not UTF-8. A byte order mark is skipped. Errors name the line. */
 cleat_status cleat_source_read(const char *path, bool utf8, cleat_source *source, cleat_error *error);
+/* Puts U+FFFD in the place of every byte that is no part of a UTF-8 character; *replaced counts them. */
+cleat_status cleat_source_mend_utf8(cleat_source *source, size_t *replaced, cleat_error *error);
+/* The same checks, and the byte order mark, for a source that its reader has filled. */
+cleat_status cleat_source_check(cleat_source *source, bool utf8, cleat_error *error);
 void cleat_source_close(cleat_source *source);
 
 /* Copies `text` [length] so that it can stand in a message: unprintable bytes become '?', long text ends in

@@ -16,21 +16,22 @@ const char *cleat_peak_part_name(int part) {
 /* --- lengths -------------------------------------------------------------------------------------------------- */
 
 /* One window of each length the profile names, or of its longest. */
-static void lengths_without_data(const cleat_profile *profile, cleat_lengths *lengths) {
+static void lengths_without_data(const cleat_profile *profile, const cleat_model *model, cleat_lengths *lengths) {
     const cleat_int_list *given = &profile->data.buckets;
+    int64_t fixed = cleat_model_fixed_length(model), longest = fixed > 0 ? fixed : profile->data.max_length;
     *lengths = (cleat_lengths){.count = given->count > 0 ? (size_t)given->count : 1};
     for (size_t i = 0; i < lengths->count; ++i) {
-        lengths->lengths[i] = given->count > 0 ? given->values[i] : profile->data.max_length;
+        lengths->lengths[i] = given->count > 0 ? given->values[i] : longest;
         lengths->samples[i] = cleat_profile_effective_batch(profile);
     }
 }
 
-static cleat_status lengths_of_data(const cleat_profile *profile, const cleat_model *model, cleat_lengths *lengths,
+static cleat_status lengths_of_data(const cleat_profile *profile, cleat_model *model, cleat_lengths *lengths,
                                     cleat_error *error) {
     cleat_dataset *dataset = NULL;
     uint32_t *samples = NULL;
     size_t count = 0;
-    cleat_status status = cleat_model_open_data(model, profile->data.path, CLEAT_MODE_TRAIN, &dataset, error);
+    cleat_status status = cleat_model_open_data(model, profile->data.path, CLEAT_MODE_TRAIN, NULL, &dataset, error);
     if (status == CLEAT_OK) status = cleat_dataset_samples(dataset, CLEAT_SPLIT_TRAIN, &samples, &count, error);
     if (status == CLEAT_OK && profile->data.limit > 0 && (size_t)profile->data.limit < count)
         count = (size_t)profile->data.limit;
@@ -40,11 +41,11 @@ static cleat_status lengths_of_data(const cleat_profile *profile, const cleat_mo
     return status;
 }
 
-cleat_status cleat_fit_lengths(const cleat_profile *profile, const cleat_model *model, cleat_lengths *lengths,
+cleat_status cleat_fit_lengths(const cleat_profile *profile, cleat_model *model, cleat_lengths *lengths,
                                bool *data_known, cleat_error *error) {
     *data_known = access(profile->data.path, F_OK) == 0;
     if (*data_known) return lengths_of_data(profile, model, lengths, error);
-    lengths_without_data(profile, lengths);
+    lengths_without_data(profile, model, lengths);
     return CLEAT_OK;
 }
 

@@ -26,7 +26,7 @@ cleat_fit_request cleat_fit_request_for(const cleat_profile *profile, const clea
                                         const cleat_rates *rates);
 
 /* The lengths of the data a profile names, or where they are not there one full window of the longest length. */
-cleat_status cleat_fit_lengths(const cleat_profile *profile, const cleat_model *model, cleat_lengths *lengths,
+cleat_status cleat_fit_lengths(const cleat_profile *profile, cleat_model *model, cleat_lengths *lengths,
                                bool *data_known, cleat_error *error);
 
 /* Bytes that may be used: run.max_memory_usage of what is free, or of all where nobody tells what is free. */

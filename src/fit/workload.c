@@ -18,6 +18,7 @@ static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mo
     if (status != CLEAT_OK) return status;
     cleat_graph_set_recompute(out->graph, mode == CLEAT_MODE_TRAIN ? work->recompute : 0);
     cleat_model_build(work->model, out->graph, mode, batch, length, &out->built);
+    cleat_graph_fuse(out->graph);
     return cleat_graph_status(out->graph, error);
 }
 

@@ -8,7 +8,8 @@
 #include <string.h>
 
 cleat_status cleat_record_open(const cleat_schema *schema, void *fields, cleat_record *record, cleat_error *error) {
-    cleat_record opened = {schema, fields, cleat_alloc(cleat_schema_size(schema), sizeof(char *))};
+    cleat_record opened = {
+        .schema = schema, .fields = fields, .places = cleat_alloc(cleat_schema_size(schema), sizeof(char *))};
     cleat_status status = CLEAT_OK;
     if (!opened.places) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory making a %s", schema->noun);
     for (const cleat_key *key = schema->keys; key->name && status == CLEAT_OK; ++key)
@@ -74,9 +75,11 @@ static void add_assignment(const cleat_key *key, const cleat_record *record, cle
 
 void cleat_record_dump(const cleat_record *record, cleat_text *text) {
     for (const cleat_section *section = record->schema->sections; section->name; ++section) {
-        cleat_text_add(text, "\n[%s] ; %s\n", section->name, section->help);
+        bool begun = false;
         for (const cleat_key *key = record->schema->keys; key->name; ++key) {
-            if (strcmp(key->section, section->name) != 0) continue;
+            if (strcmp(key->section, section->name) != 0 || !cleat_key_applies(key, record->kind)) continue;
+            if (!begun) cleat_text_add(text, "\n[%s] ; %s\n", section->name, section->help);
+            begun = true;
             cleat_text_add(text, "# %s\n", key->help);
             add_assignment(key, record, text);
         }

@@ -9,6 +9,7 @@
 typedef struct cleat_record {
     const cleat_schema *schema;
     void *fields;  /* the struct */
+    int kind;      /* of the schema's kinds; 0 where it has none */
     char **places; /* one a key: "profiles/rna.ini:3: heads = 8", NULL for a default; NULL: none was kept */
 } cleat_record;
 
@@ -24,7 +25,8 @@ cleat_status cleat_record_assign(const cleat_record *record, const cleat_key *ke
  * for closing only (read.c). */
 cleat_status cleat_record_read_text(const cleat_record *record, const char *name, const char *text, size_t size,
                                     cleat_error *error);
-/* Appends an INI text with comments, every key with its value: reading it gives the same record. */
+/* Appends an INI text with comments, every key that has a meaning in a record of this kind with its value: reading it
+ * gives the same record. */
 void cleat_record_dump(const cleat_record *record, cleat_text *text);
 
 /* --- values that are wrong together --------------------------------------------------------------------------- */

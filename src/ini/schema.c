@@ -15,20 +15,39 @@ const cleat_key *cleat_schema_find(const cleat_schema *schema, const char *secti
     return NULL;
 }
 
-static void add_key(const cleat_key *key, cleat_text *text) {
+bool cleat_key_applies(const cleat_key *key, int kind) {
+    return key->kinds == 0 || (key->kinds >> kind & 1u);
+}
+
+/* " Only where model.type is a, b." */
+static void add_kinds(const cleat_schema *schema, const cleat_key *key, cleat_text *text) {
+    const char *before = " is ";
+    if (key->kinds == 0) return;
+    cleat_text_add(text, "\n      Only where %s", schema->kind_key);
+    for (int k = 0; schema->kinds[k]; ++k) {
+        if (!cleat_key_applies(key, k)) continue;
+        cleat_text_add(text, "%s%s", before, schema->kinds[k]);
+        before = ", ";
+    }
+    cleat_text_add(text, ".");
+}
+
+static void add_key(const cleat_schema *schema, const cleat_key *key, cleat_text *text) {
     if (key->initial)
         cleat_text_add(text, "  %s = %s\n", key->name, key->initial);
     else
         cleat_text_add(text, "  %s (must be given)\n", key->name);
     cleat_text_add(text, "      %s\n      Takes ", key->help);
     cleat_value_allowed(key, text);
-    cleat_text_add(text, ".\n");
+    cleat_text_add(text, ".");
+    add_kinds(schema, key, text);
+    cleat_text_add(text, "\n");
 }
 
 void cleat_schema_help(const cleat_schema *schema, cleat_text *text) {
     for (const cleat_section *section = schema->sections; section->name; ++section) {
         cleat_text_add(text, "\n[%s] ; %s\n", section->name, section->help);
         for (const cleat_key *key = schema->keys; key->name; ++key)
-            if (strcmp(key->section, section->name) == 0) add_key(key, text);
+            if (strcmp(key->section, section->name) == 0) add_key(schema, key, text);
     }
 }

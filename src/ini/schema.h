@@ -30,7 +30,9 @@ typedef struct cleat_key {
     const char *const *choices; /* ends in NULL */
     size_t room;                /* of a string's field */
     bool unordered;             /* a list need not ascend */
-    bool computes;              /* it decides which bits a run computes */
+    bool computes;              /* it decides which bits a run computes ... */
+    bool shapes;                /* ... and what the parameters are */
+    uint32_t kinds;             /* bit k is set: the key has a meaning in records of kind k; 0: in all */
     const char *help;           /* one sentence */
 } cleat_key;
 
@@ -42,10 +44,14 @@ typedef struct cleat_schema {
     const char *noun;              /* what messages call such a file: "profile" */
     const cleat_section *sections; /* ends in a NULL name; at most CLEAT_INI_SECTIONS */
     const cleat_key *keys;         /* grouped by section, in order; ends in a NULL name */
+    const char *kind_key;          /* the key that says of which kind a record is, "model.type"; NULL: all are alike */
+    const char *const *kinds;      /* names of the kinds; ends in NULL */
 } cleat_schema;
 
 size_t cleat_schema_size(const cleat_schema *schema);                                                  /* keys */
 const cleat_key *cleat_schema_find(const cleat_schema *schema, const char *section, const char *name); /* or NULL */
+/* Whether the key has a meaning in records of kind `kind`. */
+bool cleat_key_applies(const cleat_key *key, int kind);
 /* Appends every section and key with default, meaning, and what is allowed. */
 void cleat_schema_help(const cleat_schema *schema, cleat_text *text);
 

@@ -67,18 +67,19 @@ typedef struct model_row {
     const char *name, *what;
     cleat_status (*open)(const void *row, cleat_bench_job *job, cleat_error *error);
     const char *config;
-    int64_t batch, length, vocabulary;
+    int64_t batch, length;
 } model_row;
 
 static cleat_status open_reference(const void *spec, cleat_bench_job *job, cleat_error *error) {
     const model_row *row = spec;
-    cleat_made_batch batch;
+    cleat_reference batch;
     trajectory_job *own = own_trajectory(job, error);
     if (!own) return CLEAT_ERR_MEMORY;
-    cleat_status status = cleat_made_batch_create(row->batch, row->length, row->vocabulary, &batch, error);
+    cleat_status status = cleat_model_from_reference(row->config, NULL, &own->run.model, error);
+    if (status == CLEAT_OK) status = cleat_reference_make(own->run.model, row->batch, row->length, &batch, error);
     if (status != CLEAT_OK) return status;
-    status = cleat_trajectory_prepare(&own->run, row->config, &batch.reference, error);
-    cleat_made_batch_free(&batch);
+    status = cleat_trajectory_prepare(&own->run, &batch, error);
+    cleat_reference_free(&batch);
     if (status != CLEAT_OK) return status;
     own->run.profile->train.learning_rate = 1e-4;
     own->run.profile->train.weight_decay = 0.01;
@@ -88,8 +89,8 @@ static cleat_status open_reference(const void *spec, cleat_bench_job *job, cleat
 }
 
 static const model_row rows[] = {
-    {"W1_B2L512", RNA_WHAT, open_reference, RNA_CONFIG, 2, 512, 5},
-    {"W1_B1L1200", RNA_WHAT, open_reference, RNA_CONFIG, 1, 1200, 5},
+    {"W1_B2L512", RNA_WHAT, open_reference, RNA_CONFIG, 2, 512},
+    {"W1_B1L1200", RNA_WHAT, open_reference, RNA_CONFIG, 1, 1200},
     {.name = "W4",
      .what = "dense classifier 64-512-512-256-2 with ReLU, batch 512; cross entropy",
      .open = cleat_bench_open_dense},
@@ -106,9 +107,6 @@ bool cleat_bench_model(size_t i, cleat_bench_entry *entry) {
 }
 
 /* --- a profile ------------------------------------------------------------------------------------------------ */
-
-/* Tokens are drawn from so many: no vocabulary has fewer. */
-enum { TOKENS = 4 };
 
 /* A full window of the longest length, in the micro-batches that fit the device. */
 static cleat_status fit_session(trajectory_job *own, cleat_error *error) {
@@ -128,11 +126,11 @@ static cleat_status fit_session(trajectory_job *own, cleat_error *error) {
 
 static cleat_status start(cleat_trajectory *run, cleat_error *error) {
     const cleat_bucket *bucket = &run->session->work->buckets[0];
-    cleat_made_batch batch;
-    cleat_status status = cleat_made_batch_create(bucket->batch, bucket->length, TOKENS, &batch, error);
+    cleat_reference batch;
+    cleat_status status = cleat_reference_make(run->model, bucket->batch, bucket->length, &batch, error);
     if (status != CLEAT_OK) return status;
-    status = cleat_trajectory_start(run, &batch.reference, error);
-    cleat_made_batch_free(&batch);
+    status = cleat_trajectory_start(run, &batch, error);
+    cleat_reference_free(&batch);
     if (status == CLEAT_OK) cleat_trajectory_weigh_evenly(run);
     return status;
 }

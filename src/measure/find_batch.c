@@ -10,9 +10,6 @@
 enum { LEAST_STEPS = 3 };
 static const double DEFAULT_SECONDS = 2, FIRST_TRY_SECONDS = 900, LEAST_TRY_SECONDS = 60;
 
-/* Tokens are drawn from so many: no vocabulary has fewer. */
-enum { TOKENS = 4 };
-
 typedef struct batch_finder {
     const cleat_profile *profile;
     cleat_model *model;
@@ -87,12 +84,12 @@ static cleat_status plan(const batch_finder *finder, const cleat_device *device,
 
 static cleat_status time_steps(const batch_finder *finder, cleat_trajectory *run, cleat_batch_point *point,
                                cleat_error *error) {
-    cleat_made_batch made;
+    cleat_reference made;
     cleat_step_times times;
-    cleat_status status = cleat_made_batch_create(point->batch, finder->lengths.lengths[0], TOKENS, &made, error);
+    cleat_status status = cleat_reference_make(finder->model, point->batch, finder->lengths.lengths[0], &made, error);
     if (status != CLEAT_OK) return status;
-    status = cleat_trajectory_start(run, &made.reference, error);
-    cleat_made_batch_free(&made);
+    status = cleat_trajectory_start(run, &made, error);
+    cleat_reference_free(&made);
     if (status != CLEAT_OK) return status;
     cleat_trajectory_weigh_evenly(run);
     status = cleat_time_steps(run, finder->seconds, LEAST_STEPS, &times, error);

@@ -1,38 +1,13 @@
-/* A made-up batch, training steps, and the clock around what is run again and again. */
+/* Training steps, and the clock around what is run again and again. */
 #include "measure/steps.h"
 
 #include "core/clock.h"
 #include "core/memory.h"
-#include "core/philox.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { WARM_UPS = 2, MOST_TIMINGS = 2000, MOST_OF_A_BURST = 4096 };
-
-cleat_status cleat_made_batch_create(int64_t batch, int64_t length, int64_t vocabulary, cleat_made_batch *made,
-                                     cleat_error *error) {
-    int64_t rows = batch * length;
-    cleat_made_batch b = {.tokens = cleat_alloc((size_t)rows, sizeof *b.tokens),
-                          .target = cleat_alloc((size_t)rows * 3, sizeof *b.target)};
-    if (!b.tokens || !b.target) {
-        cleat_made_batch_free(&b);
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a batch of %lld x %lld", (long long)batch,
-                          (long long)length);
-    }
-    cleat_random random = cleat_random_stream(1, 0, 0);
-    for (int64_t i = 0; i < rows; ++i) b.tokens[i] = cleat_random_below(&random, (uint32_t)vocabulary);
-    for (int64_t i = 0; i < rows * 3; ++i) b.target[i] = (float)(10 * cleat_random_normal(&random));
-    b.reference = (cleat_reference){.batch = batch, .length = length, .input = b.tokens, .target = b.target};
-    *made = b;
-    return CLEAT_OK;
-}
-
-void cleat_made_batch_free(cleat_made_batch *made) {
-    cleat_free(made->tokens);
-    cleat_free(made->target);
-    *made = (cleat_made_batch){.tokens = NULL};
-}
 
 /* --- the clock ------------------------------------------------------------------------------------------------ */
 

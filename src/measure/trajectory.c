@@ -33,37 +33,25 @@ cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_re
     return status;
 }
 
-cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const char *config,
-                                      const cleat_reference *reference, cleat_error *error) {
+cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_reference *reference,
+                                      cleat_error *error) {
     cleat_bucket bucket = {.length = reference->length, .window = reference->batch, .batch = reference->batch};
-    cleat_status status = cleat_model_from_reference(config, &trajectory->model, error);
-    if (status == CLEAT_OK) status = cleat_profile_create(&trajectory->profile, error);
+    cleat_status status = cleat_profile_create(&trajectory->profile, error);
     if (status == CLEAT_OK)
         status = cleat_session_create(trajectory->device, trajectory->profile, trajectory->model, CLEAT_FOR_TRAINING,
                                       &bucket, 1, 0, &trajectory->session, error);
     return status == CLEAT_OK ? cleat_trajectory_start(trajectory, reference, error) : status;
 }
 
-cleat_status cleat_trajectory_open(const char *device, const char *config, const cleat_reference *reference,
-                                   cleat_trajectory *trajectory, cleat_error *error) {
-    cleat_trajectory made = {0};
-    cleat_status status = cleat_device_open(device, &made.device, error);
-    if (status == CLEAT_OK) status = cleat_trajectory_prepare(&made, config, reference, error);
-    if (status != CLEAT_OK) {
-        cleat_trajectory_close(&made);
-        return status;
-    }
-    *trajectory = made;
-    return CLEAT_OK;
-}
-
 void cleat_trajectory_weigh_evenly(cleat_trajectory *trajectory) {
     const cleat_workload *work = trajectory->session->work;
     const cleat_bucket *bucket = &work->buckets[0];
+    const cleat_tensor *tensor = cleat_graph_find(work->train[0].graph, "scale");
     char *bytes = cleat_staging_data(trajectory->batch);
-    float *scale = (float *)(void *)(bytes + work->train[0].scale_offset); /* [K, B] */
-    int64_t count = cleat_model_terms(trajectory->model) * bucket->batch;
-    for (int64_t i = 0; i < count; ++i) scale[i] = 1.0f / (float)bucket->window;
+    float *scale = (float *)(void *)(bytes + work->train[0].scale_offset); /* some [.., B, ..] */
+    int64_t items =
+        tensor->shape[tensor->rank - 1] == bucket->batch ? 1 : cleat_tensor_elements(tensor) / bucket->batch;
+    for (int64_t i = 0; i < cleat_tensor_elements(tensor); ++i) scale[i] = 1.0f / (float)(bucket->window * items);
 }
 
 void cleat_trajectory_close(cleat_trajectory *trajectory) {

@@ -14,13 +14,10 @@ typedef struct cleat_trajectory {
     int64_t step;
 } cleat_trajectory;
 
-/* `config`: JSON as in reference trajectories. The batch is written once from `reference`. Parameters are
- * drawn from seed 1. */
-cleat_status cleat_trajectory_open(const char *device, const char *config, const cleat_reference *reference,
-                                   cleat_trajectory *trajectory, cleat_error *error);
-/* The same for a trajectory whose device is there. On failure it is good for closing. */
-cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const char *config,
-                                      const cleat_reference *reference, cleat_error *error);
+/* For a trajectory whose device and model are there: the session, and the batch, written once from `reference`; parameters
+ * are drawn from seed 1. On failure it is good for closing. */
+cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_reference *reference,
+                                      cleat_error *error);
 /* The second half of it: draws the parameters and writes the batch, for a trajectory whose device, profile, model
  * and session (one bucket, of the reference's batch and length) are there. On failure it is good for closing. */
 cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_reference *reference, cleat_error *error);

@@ -37,36 +37,61 @@ static cleat_status add(verifier *v, const char *name, double deviation, double 
 
 /* --- reading the file ----------------------------------------------------------------------------------------- */
 
-static cleat_status expect_shape(const cleat_st_tensor *tensor, const char *name, cleat_error *error) {
-    if (tensor && tensor->rank >= 1) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory has no array '%s'", name);
+static cleat_status take_array(const cleat_safetensors *file, const char *name, cleat_reference_array *array,
+                               cleat_error *error) {
+    const cleat_st_tensor *tensor = cleat_safetensors_find(file, name);
+    if (!tensor || tensor->rank < 1 || tensor->rank > CLEAT_MAX_RANK ||
+        (tensor->dtype != CLEAT_ST_I64 && tensor->dtype != CLEAT_ST_F32))
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory has no array '%s' of I64 or F32", name);
+    *array =
+        (cleat_reference_array){.data = tensor->data, .integers = tensor->dtype == CLEAT_ST_I64, .rank = tensor->rank};
+    memcpy(array->shape, tensor->shape, (size_t)tensor->rank * sizeof *array->shape);
+    return CLEAT_OK;
 }
 
 static cleat_status find_reference(const cleat_safetensors *file, cleat_reference *reference, cleat_error *error) {
-    const cleat_st_tensor *input = cleat_safetensors_find(file, "input");
-    const cleat_st_tensor *target = cleat_safetensors_find(file, "target");
+    cleat_reference_array input, target;
     const cleat_st_tensor *lengths = cleat_safetensors_find(file, "lengths");
-    cleat_status status = expect_shape(input, "input", error);
-    if (status == CLEAT_OK) status = expect_shape(target, "target", error);
+    cleat_status status = take_array(file, "input", &input, error);
+    if (status == CLEAT_OK) status = take_array(file, "target", &target, error);
     if (status != CLEAT_OK) return status;
-    if (input->rank != 2 || input->dtype != CLEAT_ST_I64 || target->rank != 3 || target->dtype != CLEAT_ST_F32 ||
-        target->shape[0] != input->shape[0] || target->shape[1] != input->shape[1] || target->shape[2] != 3)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "the trajectory's input must be I64 [B, L] and its target F32 [B, L, 3]");
-    if (lengths && (lengths->rank != 1 || lengths->dtype != CLEAT_ST_I64 || lengths->shape[0] != input->shape[0]))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's lengths must be I64 [%lld]",
-                          (long long)input->shape[0]);
+    int64_t batch = input.shape[0], length = input.integers || input.rank > 2 ? input.shape[1] : 1;
+    if (lengths && (lengths->rank != 1 || lengths->dtype != CLEAT_ST_I64 || lengths->shape[0] != batch))
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's lengths must be I64 [%lld]", (long long)batch);
     for (int64_t b = 0; lengths && b < lengths->shape[0]; ++b) {
-        int64_t length = ((const int64_t *)lengths->data)[b];
-        if (length < 1 || length > input->shape[1])
+        int64_t own = ((const int64_t *)lengths->data)[b];
+        if (own < 1 || own > length)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's length %lld is %lld; it may be 1 to %lld",
-                              (long long)b, (long long)length, (long long)input->shape[1]);
+                              (long long)b, (long long)own, (long long)length);
     }
-    *reference = (cleat_reference){.batch = input->shape[0],
-                                   .length = input->shape[1],
-                                   .input = input->data,
-                                   .target = target->data,
-                                   .lengths = lengths ? lengths->data : NULL};
+    *reference = (cleat_reference){
+        .batch = batch, .length = length, .input = input, .target = target, .lengths = lengths ? lengths->data : NULL};
+    return CLEAT_OK;
+}
+
+static int64_t extent_of(void *user, const char *name, int axis) {
+    char path[CLEAT_NAME + 16];
+    snprintf(path, sizeof path, "param/%s", name);
+    const cleat_st_tensor *tensor = cleat_safetensors_find(user, path);
+    return tensor && axis < tensor->rank ? tensor->shape[axis] : 0;
+}
+
+/* A graph reads as many values as its own shapes say. */
+static cleat_status check_arrays(const cleat_model *model, const cleat_reference *reference, cleat_error *error) {
+    cleat_reference wanted = {.batch = reference->batch, .length = reference->length};
+    model->type->reference_arrays(model, &wanted);
+    const struct {
+        const char *name;
+        const cleat_reference_array *is, *wanted;
+    } pairs[] = {{"input", &reference->input, &wanted.input}, {"target", &reference->target, &wanted.target}};
+    for (int i = 0; i < 2; ++i) {
+        const cleat_reference_array *is = pairs[i].is, *want = pairs[i].wanted;
+        bool same = is->integers == want->integers && is->rank == want->rank;
+        for (int k = 0; same && k < is->rank; ++k) same = is->shape[k] == want->shape[k];
+        if (!same)
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's %s has not the type and shape its config says",
+                              pairs[i].name);
+    }
     return CLEAT_OK;
 }
 
@@ -127,10 +152,11 @@ static cleat_status compare_output(verifier *v, cleat_error *error) {
     if (status == CLEAT_OK) {
         const cleat_st_tensor *lengths = cleat_safetensors_find(v->file, "lengths");
         double largest = 0, worst = 0;
-        int64_t length = output->shape[1], width = elements / (output->shape[0] * length);
+        int64_t length = output->rank > 2 ? output->shape[1] : 1, width = elements / (output->shape[0] * length);
         for (int64_t i = 0; i < elements; ++i) {
             int64_t row = i / width, b = row / length;
-            if (lengths && row % length >= ((const int64_t *)lengths->data)[b]) continue; /* padding: nobody reads it */
+            if (lengths && length > 1 && row % length >= ((const int64_t *)lengths->data)[b])
+                continue; /* padding: nobody reads it */
             double reference = ((const float *)expected->data)[i], difference = fabs((double)values[i] - reference);
             if (fabs(reference) > largest) largest = fabs(reference);
             worst = larger(worst, difference);
@@ -230,7 +256,11 @@ static cleat_status verify(verifier *v, const char *device, cleat_error *error) 
         return cleat_fail(error, CLEAT_ERR_FORMAT, "the file has no 'config': it is not a reference trajectory");
     cleat_status status = find_reference(v->file, &reference, error);
     if (status == CLEAT_OK) status = cleat_safetensors_expect(v->file, "loss", CLEAT_ST_F32, 1, &steps, &curve, error);
-    if (status == CLEAT_OK) status = cleat_trajectory_open(device, config, &reference, &v->run, error);
+    if (status == CLEAT_OK) status = cleat_device_open(device, &v->run.device, error);
+    const cleat_reference_config parameters = {.extent = extent_of, .user = v->file};
+    if (status == CLEAT_OK) status = cleat_model_from_reference(config, &parameters, &v->run.model, error);
+    if (status == CLEAT_OK) status = check_arrays(v->run.model, &reference, error);
+    if (status == CLEAT_OK) status = cleat_trajectory_prepare(&v->run, &reference, error);
     if (status == CLEAT_OK) status = read_optimizer(v->file, v->run.profile, error);
     if (status != CLEAT_OK) return status;
     v->flat_elements = cleat_session_flat(v->run.session);

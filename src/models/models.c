@@ -3,13 +3,22 @@
 
 #include "core/memory.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
 /* By cleat_model_type. */
-static const cleat_model_class *const families[] = {&cleat_rna_transformer};
+static const cleat_model_class *const families[] = {[CLEAT_MODEL_RNA_TRANSFORMER] = &cleat_rna_transformer,
+                                                    [CLEAT_MODEL_TEXT_CLASSIFIER] = &cleat_text_classifier,
+                                                    [CLEAT_MODEL_TEXT_TAGGER] = &cleat_text_tagger,
+                                                    [CLEAT_MODEL_SERIES_LSTM] = &cleat_series_lstm,
+                                                    [CLEAT_MODEL_SERIES_TRANSFORMER] = &cleat_series_transformer,
+                                                    [CLEAT_MODEL_SERIES_DENSE] = &cleat_series_dense};
+enum { FAMILIES = sizeof families / sizeof families[0] };
 
 cleat_status cleat_model_create(const cleat_profile *profile, cleat_model **model, cleat_error *error) {
     size_t type = (size_t)profile->model.type;
-    if (type >= sizeof families / sizeof families[0])
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "model type %zu does not exist", type);
+    if (type >= FAMILIES) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "model type %zu does not exist", type);
     cleat_model *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a model");
     made->type = families[type];
@@ -19,35 +28,37 @@ cleat_status cleat_model_create(const cleat_profile *profile, cleat_model **mode
     return CLEAT_OK;
 }
 
-cleat_status cleat_model_from_reference(const char *config, cleat_model **model, cleat_error *error) {
+cleat_status cleat_model_from_reference(const char *json, const cleat_reference_config *parameters, cleat_model **model,
+                                        cleat_error *error) {
+    cleat_reference_config config = {.json = NULL};
     cleat_profile *defaults = NULL;
-    cleat_model *made = NULL;
-    cleat_status status;
-    cJSON *json = cJSON_Parse(config);
-    if (!json) return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's config is not JSON: %.200s", config);
+    cleat_status status = CLEAT_OK;
+    bool known = false;
+    if (parameters) config = *parameters;
+    cJSON *parsed = cJSON_Parse(json);
+    if (!parsed) return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's config is not JSON: %.200s", json);
+    config.json = parsed;
     status = cleat_profile_create(&defaults, error);
-    if (status == CLEAT_OK) status = cleat_model_create(defaults, &made, error);
-    if (status == CLEAT_OK) {
-        status = CLEAT_ERR_NOT_SUPPORTED;
-        for (size_t i = 0; i < sizeof families / sizeof families[0] && status != CLEAT_OK; ++i)
-            if (families[i]->from_reference(json, made)) {
-                made->type = families[i];
-                status = CLEAT_OK;
-            }
-        if (status != CLEAT_OK)
-            cleat_fail(error, status, "no model family of this version knows the trajectory's config %.300s", config);
+    for (int i = 0; i < FAMILIES && status == CLEAT_OK && !known; ++i) {
+        cleat_model *made = NULL;
+        defaults->model.type = i;
+        status = cleat_model_create(defaults, &made, error);
+        known = status == CLEAT_OK && families[i]->from_reference(&config, made);
+        if (known)
+            *model = made;
+        else
+            cleat_model_destroy(made);
     }
+    if (status == CLEAT_OK && !known)
+        status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                            "no model family of this version knows the trajectory's config %.300s", json);
     cleat_profile_destroy(defaults);
-    cJSON_Delete(json);
-    if (status != CLEAT_OK) {
-        cleat_model_destroy(made);
-        return status;
-    }
-    *model = made;
-    return CLEAT_OK;
+    cJSON_Delete(parsed);
+    return status;
 }
 
 void cleat_model_destroy(cleat_model *model) {
+    if (model) cleat_free(model->own);
     cleat_free(model);
 }
 
@@ -63,21 +74,13 @@ const char *cleat_model_term(const cleat_model *model, int term) {
     return model->type->terms[term];
 }
 
-int cleat_model_metrics(const cleat_model *model) {
-    return model->type->n_metrics;
+cleat_status cleat_model_open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
+                                   cleat_dataset **dataset, cleat_error *error) {
+    return model->type->open_data(model, path, mode, learnt, dataset, error);
 }
 
-const char *cleat_model_metric(const cleat_model *model, int metric) {
-    return model->type->metrics[metric].name;
-}
-
-bool cleat_model_metric_rises(const cleat_model *model, int metric) {
-    return model->type->metrics[metric].rises;
-}
-
-cleat_status cleat_model_open_data(const cleat_model *model, const char *path, cleat_mode mode, cleat_dataset **dataset,
-                                   cleat_error *error) {
-    return model->type->open_data(model, path, mode, dataset, error);
+int64_t cleat_model_fixed_length(const cleat_model *model) {
+    return model->type->fixed_length ? model->type->fixed_length(model) : 0;
 }
 
 void cleat_model_build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
@@ -90,9 +93,30 @@ void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch, 
     model->type->scale(model, batch, window, scale);
 }
 
+size_t cleat_model_totals(const cleat_model *model) {
+    return model->type->totals(model);
+}
+
 cleat_status cleat_model_measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                                 double *sums, double *counts, cleat_error *error) {
-    return model->type->measure(model, batch, output, sums, counts, error);
+                                 double *totals, cleat_error *error) {
+    return model->type->measure(model, batch, output, totals, error);
+}
+
+void cleat_model_figures(const cleat_model *model, const double *totals, cleat_figures *figures) {
+    model->type->figures(model, totals, figures);
+}
+
+double cleat_figures_get(const cleat_figures *figures, const char *name) {
+    for (size_t i = 0; i < figures->count; ++i)
+        if (strcmp(figures->items[i].name, name) == 0) return figures->items[i].value;
+    return NAN;
+}
+
+void cleat_figures_add(cleat_figures *figures, const char *name, double value) {
+    if (figures->count == CLEAT_FIGURES) return;
+    cleat_figure *figure = &figures->items[figures->count++];
+    snprintf(figure->name, sizeof figure->name, "%s", name);
+    figure->value = value;
 }
 
 cleat_status cleat_model_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,

@@ -142,7 +142,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
         rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
         seed = cleat_input(graph, "seed", CLEAT_F32, 1, &one);
     }
-    int64_t vocabulary = model->vocabulary ? model->vocabulary : CLEAT_RNA_TOKENS;
+    int64_t vocabulary = model->sizes.vocabulary ? model->sizes.vocabulary : CLEAT_RNA_TOKENS;
     cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, vocabulary, &shape); /* [B, L, D] */
     x = cleat_positions(graph, x, profile->model.positions == CLEAT_POSITIONS_BOTH_ENDS ? truth.lengths : NULL);
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
@@ -159,8 +159,9 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
 
 /* --- data and metrics ----------------------------------------------------------------------------------------- */
 
-static cleat_status open_data(const cleat_model *model, const char *path, cleat_mode mode, cleat_dataset **dataset,
-                              cleat_error *error) {
+static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
+                              cleat_dataset **dataset, cleat_error *error) {
+    (void)learnt;
     cleat_rna_options options = cleat_rna_defaults();
     options.max_length = model->profile.data.max_length;
     options.val_fraction = model->profile.data.val_fraction;
@@ -172,20 +173,30 @@ static cleat_status open_data(const cleat_model *model, const char *path, cleat_
 }
 
 enum { PAIR_MAE, PAIR_MAE_LOCAL, LDDT, RMSD, TM, N_METRICS };
-static const cleat_metric_info metrics[N_METRICS] = {
-    {"pair_mae", false}, {"pair_mae_local", false}, {"lddt", true}, {"rmsd", false}, {"tm", true}};
+static const char *const metrics[N_METRICS] = {"pair_mae", "pair_mae_local", "lddt", "rmsd", "tm"};
+
+/* Totals: the sum of each metric over chains, then the number of chains that have it. */
+static size_t count_totals(const cleat_model *model) {
+    (void)model;
+    return 2 * N_METRICS;
+}
+
+static void figures(const cleat_model *model, const double *totals, cleat_figures *found) {
+    (void)model;
+    for (int i = 0; i < N_METRICS; ++i) cleat_figures_add(found, metrics[i], totals[i] / totals[N_METRICS + i]);
+}
 
 /* Too few neighbours make the figure of a shorter chain meaningless. */
 enum { LDDT_SHORTEST = 20 };
 
-static void add(double *sums, double *counts, int metric, double value, bool counted) {
+static void add(double *totals, int metric, double value, bool counted) {
     if (!counted) return;
-    sums[metric] += value;
-    counts[metric] += 1;
+    totals[metric] += value;
+    totals[N_METRICS + metric] += 1;
 }
 
-static cleat_status measure(const cleat_model *model, const cleat_host_batch *batch, const float *output, double *sums,
-                            double *counts, cleat_error *error) {
+static cleat_status measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                            double *totals, cleat_error *error) {
     (void)model;
     const int32_t *lengths = batch->fields[LENGTHS];
     const float *coords = batch->fields[COORDS], *mask = batch->fields[MASK];
@@ -197,11 +208,11 @@ static cleat_status measure(const cleat_model *model, const cleat_host_batch *ba
         cleat_status status =
             cleat_rna_measure(output + 3 * first, coords + 3 * first, mask + first, lengths[b], &f, error);
         if (status != CLEAT_OK) return status;
-        add(sums, counts, PAIR_MAE, f.pair_mae, f.has_pairs);
-        add(sums, counts, PAIR_MAE_LOCAL, f.pair_mae_local, f.has_local_pairs);
-        add(sums, counts, LDDT, f.lddt, lengths[b] >= LDDT_SHORTEST);
-        add(sums, counts, RMSD, f.rmsd, true);
-        add(sums, counts, TM, f.tm, true);
+        add(totals, PAIR_MAE, f.pair_mae, f.has_pairs);
+        add(totals, PAIR_MAE_LOCAL, f.pair_mae_local, f.has_local_pairs);
+        add(totals, LDDT, f.lddt, lengths[b] >= LDDT_SHORTEST);
+        add(totals, RMSD, f.rmsd, true);
+        add(totals, TM, f.tm, true);
     }
     return CLEAT_OK;
 }
@@ -238,32 +249,26 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 
 /* --- reference trajectories ----------------------------------------------------------------------------------- */
 
-static int64_t config_int(const cJSON *config, const char *name) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(config, name);
-    return cJSON_IsNumber(item) ? (int64_t)item->valuedouble : 0;
-}
-
 /* "mean over valid coordinates of squared error + mean over valid neighbours of (sqrt(|c[i+1]-c[i]|^2 + 1e-6)
  * - 5.9)^2" */
-static bool from_reference(const cJSON *config, cleat_model *model) {
-    const cJSON *loss = cJSON_GetObjectItemCaseSensitive(config, "loss");
-    if (!cJSON_IsString(loss) || !strstr(loss->valuestring, "valid coordinates") ||
-        !strstr(loss->valuestring, "valid neighbours"))
+static bool from_reference(const cleat_reference_config *config, cleat_model *model) {
+    if (!cleat_reference_loss_says(config, "valid coordinates") ||
+        !cleat_reference_loss_says(config, "valid neighbours"))
         return false;
     cleat_profile *p = &model->profile;
-    p->model.d_model = config_int(config, "d_model");
-    p->model.heads = config_int(config, "heads");
-    p->model.layers = config_int(config, "layers");
-    p->model.d_ff = config_int(config, "d_ff");
+    p->model.d_model = cleat_reference_size(config, "d_model", NULL, 0);
+    p->model.heads = cleat_reference_size(config, "heads", NULL, 0);
+    p->model.layers = cleat_reference_size(config, "layers", NULL, 0);
+    p->model.d_ff = cleat_reference_size(config, "d_ff", NULL, 0);
     p->model.dropout = 0;
     p->model.head = CLEAT_RNA_HEAD_ABSOLUTE;
     p->model.positions = CLEAT_POSITIONS_START;
     memset(&p->loss, 0, sizeof p->loss);
     p->loss.coordinate = p->loss.bond_length = 1;
-    model->vocabulary = config_int(config, "vocab");
+    model->sizes.vocabulary = cleat_reference_size(config, "vocab", NULL, 0);
     model->reference_loss = true;
     return p->model.d_model > 0 && p->model.heads > 0 && p->model.layers > 0 && p->model.d_ff > 0 &&
-           model->vocabulary > 0;
+           model->sizes.vocabulary > 0;
 }
 
 /* The trajectory's means run over the whole batch; ours over each chain first: a chain weighs as many items
@@ -282,16 +287,24 @@ static void reference_scale(const cleat_reference *r, float *values) {
     }
 }
 
+/* input i64 [B, L], target f32 [B, L, 3] */
+static void reference_arrays(const cleat_model *model, cleat_reference *r) {
+    int64_t vocabulary = model->sizes.vocabulary ? model->sizes.vocabulary : CLEAT_RNA_TOKENS;
+    r->input =
+        (cleat_reference_array){.integers = true, .below = vocabulary, .rank = 2, .shape = {r->batch, r->length}};
+    r->target = (cleat_reference_array){.rank = 3, .shape = {r->batch, r->length, 3}};
+}
+
 static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name, void *values) {
     (void)model;
     int32_t *ints = values;
     float *floats = values;
     int64_t rows = r->batch * r->length;
     if (strcmp(name, "tokens") == 0)
-        for (int64_t i = 0; i < rows; ++i) ints[i] = (int32_t)((const int64_t *)r->input)[i];
+        for (int64_t i = 0; i < rows; ++i) ints[i] = (int32_t)((const int64_t *)r->input.data)[i];
     if (strcmp(name, "lengths") == 0)
         for (int64_t b = 0; b < r->batch; ++b) ints[b] = (int32_t)(r->lengths ? r->lengths[b] : r->length);
-    if (strcmp(name, "coords") == 0) memcpy(floats, r->target, (size_t)rows * 3 * sizeof *floats);
+    if (strcmp(name, "coords") == 0) memcpy(floats, r->target.data, (size_t)rows * 3 * sizeof *floats);
     if (strcmp(name, "mask") == 0)
         for (int64_t i = 0; i < rows; ++i)
             floats[i] = i % r->length < (r->lengths ? r->lengths[i / r->length] : r->length) ? 1.0f : 0.0f;
@@ -303,12 +316,13 @@ static void reference_input(const cleat_model *model, const cleat_reference *r, 
 const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
                                                  .terms = terms,
                                                  .n_terms = N_TERMS,
-                                                 .metrics = metrics,
-                                                 .n_metrics = N_METRICS,
                                                  .open_data = open_data,
                                                  .build = build,
                                                  .scale = scale,
+                                                 .totals = count_totals,
                                                  .measure = measure,
+                                                 .figures = figures,
                                                  .write = write,
                                                  .from_reference = from_reference,
+                                                 .reference_arrays = reference_arrays,
                                                  .reference_input = reference_input};

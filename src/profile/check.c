@@ -9,20 +9,33 @@ enum { DEFAULT_EFFECTIVE_BATCH = 8 };
 /* --- metrics a model has -------------------------------------------------------------------------------------- */
 
 typedef struct metric {
-    cleat_model_type model;
+    uint32_t models; /* that have it: bits of cleat_model_type */
     const char *name;
     bool ascends; /* larger is better */
 } metric;
 
+#define KIND(NAME) (1u << CLEAT_MODEL_##NAME)
+#define SERIES (KIND(SERIES_LSTM) | KIND(SERIES_TRANSFORMER) | KIND(SERIES_DENSE))
 static const metric metrics[] = {
-    {CLEAT_MODEL_RNA_TRANSFORMER, "loss", false},     {CLEAT_MODEL_RNA_TRANSFORMER, "rmsd", false},
-    {CLEAT_MODEL_RNA_TRANSFORMER, "lddt", true},      {CLEAT_MODEL_RNA_TRANSFORMER, "tm", true},
-    {CLEAT_MODEL_RNA_TRANSFORMER, "pair_mae", false}, {CLEAT_MODEL_RNA_TRANSFORMER, "pair_mae_local", false},
+    {~0u, "loss", false},
+    {KIND(RNA_TRANSFORMER), "rmsd", false},
+    {KIND(RNA_TRANSFORMER), "lddt", true},
+    {KIND(RNA_TRANSFORMER), "tm", true},
+    {KIND(RNA_TRANSFORMER), "pair_mae", false},
+    {KIND(RNA_TRANSFORMER), "pair_mae_local", false},
+    {KIND(TEXT_CLASSIFIER) | KIND(TEXT_TAGGER), "accuracy", true},
+    {KIND(TEXT_CLASSIFIER), "macro_f1", true},
+    {KIND(TEXT_CLASSIFIER), "macro_recall", true},
+    {KIND(TEXT_TAGGER), "entity_f1", true},
+    {KIND(TEXT_TAGGER), "entity_precision", true},
+    {KIND(TEXT_TAGGER), "entity_recall", true},
+    {SERIES, "mse", false},
+    {SERIES, "mae", false},
 };
 
 static const metric *find_metric(const cleat_profile *profile) {
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; ++i)
-        if ((int)metrics[i].model == profile->model.type && strcmp(metrics[i].name, profile->run.metric) == 0)
+        if ((metrics[i].models >> profile->model.type & 1u) && strcmp(metrics[i].name, profile->run.metric) == 0)
             return &metrics[i];
     return NULL;
 }
@@ -34,7 +47,18 @@ bool cleat_profile_metric_ascends(const cleat_profile *profile) {
 
 /* --- sections ------------------------------------------------------------------------------------------------- */
 
+/* A setting that this model has no use for was meant for something. */
+static cleat_status check_meaning(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
+    for (const cleat_key *key = cleat_keys; key->name; ++key)
+        if (record->places && record->places[key - cleat_keys] && !cleat_key_applies(key, p->model.type))
+            return cleat_record_refuse(record, error, key->section, key->name,
+                                       "has no meaning where model.type is %s: leave it out",
+                                       cleat_profile_schema.kinds[p->model.type]);
+    return CLEAT_OK;
+}
+
 static cleat_status check_model(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
+    if (!cleat_key_applies(cleat_key_find("model", "heads"), p->model.type)) return CLEAT_OK;
     int64_t width = p->model.d_model, heads = p->model.heads;
     if (width % heads == 0) return CLEAT_OK;
     int64_t below = width - width % heads;
@@ -50,6 +74,9 @@ static cleat_status check_data(const cleat_profile *p, const cleat_record *recor
         return cleat_record_refuse(record, error, "data", "path",
                                    "say where the data are: a file or folder, here or with --set "
                                    "data.path=...");
+    if (p->data.val_fraction + p->data.test_fraction >= 1)
+        return cleat_record_contradict(record, error, (cleat_key_name){"data", "val_fraction"},
+                                       (cleat_key_name){"data", "test_fraction"}, "nothing is left to train on");
     if (buckets->count > 0 && buckets->values[buckets->count - 1] < p->data.max_length)
         return cleat_record_contradict(
             record, error, (cleat_key_name){"data", "buckets"}, (cleat_key_name){"data", "max_length"},
@@ -58,11 +85,22 @@ static cleat_status check_data(const cleat_profile *p, const cleat_record *recor
     return CLEAT_OK;
 }
 
+/* Borders of a series: all by rows, or all by fractions. */
+static cleat_status check_rows(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
+    bool train = p->data.train_rows != CLEAT_NONE, val = p->data.val_rows != CLEAT_NONE;
+    if (train == val && (train || p->data.test_rows == CLEAT_NONE)) return CLEAT_OK;
+    return cleat_record_contradict(record, error, (cleat_key_name){"data", train ? "train_rows" : "val_rows"},
+                                   (cleat_key_name){"data", train ? "val_rows" : "train_rows"},
+                                   "give train_rows and val_rows (and test_rows), or none of them");
+}
+
 static cleat_status check_loss(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     const cleat_key *first = NULL;
+    if (p->model.type != CLEAT_MODEL_RNA_TRANSFORMER) return CLEAT_OK;
     for (const cleat_key *key = cleat_keys; key->name; ++key) {
         double weight;
-        if (strcmp(key->section, "loss") != 0) continue;
+        if (strcmp(key->section, "loss") != 0 || key->type != CLEAT_KEY_FLOAT) continue;
+        if (!cleat_key_applies(key, p->model.type)) continue;
         if (!first) first = key;
         memcpy(&weight, (const char *)p + key->offset, sizeof weight);
         if (weight > 0) return CLEAT_OK;
@@ -161,7 +199,7 @@ static cleat_status check_run(const cleat_profile *p, const cleat_record *record
         size_t count = 0;
         cleat_text all = {0};
         for (size_t i = 0; i < sizeof metrics / sizeof *metrics; ++i)
-            if ((int)metrics[i].model == p->model.type) {
+            if (metrics[i].models >> p->model.type & 1u) {
                 cleat_text_add(&all, "%s%s", count ? ", " : "", metrics[i].name);
                 names[count++] = metrics[i].name;
             }
@@ -181,8 +219,9 @@ static cleat_status check_run(const cleat_profile *p, const cleat_record *record
 
 cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *error) {
     typedef cleat_status (*check)(const cleat_profile *profile, const cleat_record *record, cleat_error *error);
-    static const check checks[] = {check_model,          check_data,    check_min_length, check_loss,      check_batch,
-                                   check_bucket_batches, check_scaling, check_schedule,   check_precision, check_run};
+    static const check checks[] = {check_meaning,    check_model,    check_data,      check_rows,
+                                   check_min_length, check_loss,     check_batch,     check_bucket_batches,
+                                   check_scaling,    check_schedule, check_precision, check_run};
     cleat_record record = cleat_profile_record(profile);
     for (size_t i = 0; i < sizeof checks / sizeof *checks; ++i) {
         cleat_status status = checks[i](profile, &record, error);

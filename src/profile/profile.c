@@ -8,7 +8,10 @@
 #include <string.h>
 
 cleat_record cleat_profile_record(const cleat_profile *profile) {
-    return (cleat_record){&cleat_profile_schema, (cleat_profile *)profile, profile->origins};
+    return (cleat_record){.schema = &cleat_profile_schema,
+                          .fields = (cleat_profile *)profile,
+                          .kind = profile->model.type,
+                          .places = profile->origins};
 }
 
 cleat_status cleat_profile_create(cleat_profile **profile, cleat_error *error) {
@@ -82,6 +85,15 @@ cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, c
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "profiles have no key %.100s", name);
 }
 
+bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i, char *name, size_t size) {
+    for (const cleat_key *key = cleat_keys; key->name; ++key) {
+        if (!key->shapes || !cleat_key_applies(key, profile->model.type) || i-- > 0) continue;
+        snprintf(name, size, "%s.%s", key->section, key->name);
+        return true;
+    }
+    return false;
+}
+
 /* --- texts ---------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_profile_dump(const cleat_profile *profile, char **text, cleat_error *error) {
@@ -113,7 +125,7 @@ cleat_status cleat_profile_help(char **text, cleat_error *error) {
 void cleat_profile_hash(const cleat_profile *profile, char text[33]) {
     cleat_text all = {0};
     for (const cleat_key *key = cleat_keys; key->name; ++key) {
-        if (!key->computes) continue;
+        if (!key->computes || !cleat_key_applies(key, profile->model.type)) continue;
         cleat_text_add(&all, "%s.%s=", key->section, key->name);
         cleat_value_print(key, profile, &all);
         cleat_text_add(&all, "\n");
@@ -133,7 +145,7 @@ size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile 
     size_t count = 0, used = 0;
     if (size) *text = 0;
     for (const cleat_key *key = cleat_keys; key->name; ++key) {
-        if (!key->computes) continue;
+        if (!key->computes || !cleat_key_applies(key, now->model.type)) continue;
         cleat_text before = {0}, after = {0};
         cleat_value_print(key, then, &before);
         cleat_value_print(key, now, &after);

@@ -4,7 +4,8 @@
 #define RECORD cleat_profile
 #include "ini/rows.h"
 
-static const char *const model_types[] = {"rna_transformer", NULL};
+static const char *const model_types[] = {"rna_transformer",    "text_classifier", "text_tagger", "series_lstm",
+                                          "series_transformer", "series_dense",    NULL};
 static const char *const rna_heads[] = {"frames", "absolute", NULL};
 static const char *const position_kinds[] = {"start", "both_ends", NULL};
 static const char *const lr_scalings[] = {"none", "linear", "sqrt", NULL};
@@ -12,11 +13,31 @@ static const char *const schedules[] = {"constant", "cosine", "step", NULL};
 static const char *const precisions[] = {"auto", "f32", "f16", "bf16", NULL};
 static const char *const checkpointings[] = {"auto", "false", "true", NULL};
 static const char *const budget_policies[] = {"fit", "stop", NULL};
+static const char *const poolings[] = {"mean", "first", NULL};
+static const char *const empty_texts[] = {"error", "skip", "keep", NULL};
+static const char *const encodings[] = {"error", "replace", NULL};
+static const char *const tag_policies[] = {"error", "repair", NULL};
+static const char *const weightings[] = {"none", "balanced", NULL};
+static const char *const gap_policies[] = {"error", "fill", "skip", "rows", NULL};
+static const char *const anchors[] = {"none", "last", "season", NULL};
+static const char *const cell_policies[] = {"error", "fill", "skip", NULL};
+
+/* The models a key has a meaning for. */
+#define RNA (1u << CLEAT_MODEL_RNA_TRANSFORMER)
+#define CLASSIFIER (1u << CLEAT_MODEL_TEXT_CLASSIFIER)
+#define TAGGER (1u << CLEAT_MODEL_TEXT_TAGGER)
+#define TEXT (CLASSIFIER | TAGGER)
+#define LSTM (1u << CLEAT_MODEL_SERIES_LSTM)
+#define SERIES_TRANSFORMER (1u << CLEAT_MODEL_SERIES_TRANSFORMER)
+#define DENSE (1u << CLEAT_MODEL_SERIES_DENSE)
+#define SERIES (LSTM | SERIES_TRANSFORMER | DENSE)
+#define TRANSFORMERS (RNA | TEXT | SERIES_TRANSFORMER)
+#define ONLY(MODELS) .kinds = (MODELS)
 
 const cleat_section cleat_sections[] = {
     {"model", "what is trained"},
     {"data", "what it is trained on"},
-    {"loss", "weight of each term"},
+    {"loss", "what is made small"},
     {"train", "how it is trained"},
     {"loader", "how batches are prepared"},
     {"run", "where it runs, what it writes, when it stops"},
@@ -26,40 +47,107 @@ const cleat_section cleat_sections[] = {
 #define OR_AUTO .word = "auto", .word_value = CLEAT_AUTO
 #define OR_NONE .word = "none", .word_value = CLEAT_NONE
 #define COMPUTES .computes = true
+#define SHAPES .computes = true, .shapes = true
 
 /* Weights of the loss terms differ in nothing but name and default. */
 #define WEIGHT(NAME, INITIAL, HELP)                                                                                    \
-    { AT(loss, NAME), FLOAT(0, 1e6, INITIAL), COMPUTES, .help = HELP }
+    { AT(loss, NAME), FLOAT(0, 1e6, INITIAL), COMPUTES, ONLY(RNA), .help = HELP }
 
 enum { DAY = 24 * 60 * 60 };
 
 const cleat_key cleat_keys[] = {
-    {AT(model, type), CHOICE(model_types, "rna_transformer"), COMPUTES, .help = "Kind of model."},
-    {AT(model, d_model), INT(8, 16384, "256"), COMPUTES, .help = "Width: features of a residue."},
-    {AT(model, heads), INT(1, 256, "8"), COMPUTES, .help = "Attention heads; d_model is a multiple of it."},
-    {AT(model, layers), INT(1, 256, "5"), COMPUTES, .help = "Transformer blocks."},
-    {AT(model, d_ff), INT(8, 65536, "1024"), COMPUTES, .help = "Width of the feed-forward layers."},
+    {AT(model, type), CHOICE(model_types, "rna_transformer"), SHAPES, .help = "Kind of model."},
+    {AT(model, d_model), INT(8, 16384, "256"), SHAPES, ONLY(TRANSFORMERS), .help = "Width: features of a position."},
+    {AT(model, heads), INT(1, 256, "8"), SHAPES, ONLY(TRANSFORMERS),
+     .help = "Attention heads; d_model is a multiple of it."},
+    {AT(model, layers), INT(1, 256, "5"), SHAPES, .help = "Transformer blocks, LSTM layers, or hidden dense layers."},
+    {AT(model, d_ff), INT(8, 65536, "1024"), SHAPES, ONLY(TRANSFORMERS), .help = "Width of the feed-forward layers."},
+    {AT(model, hidden), INT(1, 16384, "128"), SHAPES, ONLY(LSTM | DENSE), .help = "Width of a layer."},
     {AT(model, dropout), FLOAT(0, 0.95, "0.1"), COMPUTES, .help = "Part of the activations dropped in training."},
-    {AT(model, head), CHOICE(rna_heads, "frames"), COMPUTES,
+    {AT(model, head), CHOICE(rna_heads, "frames"), SHAPES, ONLY(RNA),
      .help = "Output: steps and turns from residue to residue, or coordinates as they are."},
-    {AT(model, positions), CHOICE(position_kinds, "both_ends"), COMPUTES,
+    {AT(model, positions), CHOICE(position_kinds, "both_ends"), SHAPES, ONLY(RNA),
      .help = "Sinusoidal positions counted from the first residue, or half of the columns from the last."},
+    {AT(model, pooling), CHOICE(poolings, "mean"), SHAPES, ONLY(CLASSIFIER),
+     .help = "What of a text its class is told from: the mean of its tokens, or the first one."},
 
     {AT(data, path), STRING(data.path, 0, ""),
      .help = "File or folder of the data; relative to the current directory."},
-    {AT(data, max_length), INT(1, 65536, "1200"), COMPUTES,
-     .help = "Of a longer sequence training takes a random stretch, evaluation the first so many."},
+    {AT(data, max_length), INT(1, 65536, "1200"), COMPUTES, ONLY(RNA | TEXT),
+     .help = "Of a longer sequence training takes a random stretch (RNA), evaluation the first so many; of a longer "
+             "text both take the first so many tokens."},
     {AT(data, val_fraction), FLOAT(0, 0.9, "0.1"), COMPUTES,
-     .help = "Part held out for validation where the data name no split."},
-    {AT(data, buckets), LIST(1, 65536, "auto"), OR_AUTO, COMPUTES, .help = "Lengths that sequences are padded to."},
+     .help = "Part held out for validation where the data name no split; of a series the part before the test part."},
+    {AT(data, test_fraction), FLOAT(0, 0.9, "0"), COMPUTES, ONLY(TEXT | SERIES),
+     .help = "Part held out for a test where the data name no split; of a series its end."},
+    {AT(data, buckets), LIST(1, 65536, "auto"), OR_AUTO, COMPUTES, ONLY(RNA | TEXT),
+     .help = "Lengths that sequences are padded to."},
     {AT(data, limit), INT(1, 1e9, "none"), OR_NONE, COMPUTES, .help = "Train on the first so many samples only."},
-    {AT(data, generated), INT(1, 99999, "none"), OR_NONE, COMPUTES,
+    {AT(data, generated), INT(1, 99999, "none"), OR_NONE, COMPUTES, ONLY(RNA),
      .help = "Training: so many generated hairpins and duplexes are added to the data."},
-    {AT(data, mutation), FLOAT(0, 1, "0"), COMPUTES,
+    {AT(data, mutation), FLOAT(0, 1, "0"), COMPUTES, ONLY(RNA),
      .help = "Training: part of the chains whose letters are varied; pairs stay pairs."},
-    {AT(data, min_length), INT(1, 65536, "none"), OR_NONE,
+    {AT(data, min_length), INT(1, 65536, "none"), OR_NONE, ONLY(RNA | TEXT),
      .help = "Where not even one sample fits the device, max_length may be lowered to this."},
-    {AT(data, crop), FLOAT(0, 1, "0"), COMPUTES, .help = "Training: part of the chains cut to a random stretch."},
+    {AT(data, crop), FLOAT(0, 1, "0"), COMPUTES, ONLY(RNA),
+     .help = "Training: part of the chains cut to a random stretch."},
+
+    {AT(data, train_file), STRING(data.train_file, 0, ""), COMPUTES, ONLY(TEXT),
+     .help = "File of data.path to train on; empty: the one whose name says train."},
+    {AT(data, val_file), STRING(data.val_file, 0, ""), COMPUTES, ONLY(TEXT),
+     .help = "File to validate on; empty: the one whose name says val or dev, or part of the training file."},
+    {AT(data, test_file), STRING(data.test_file, 0, ""), COMPUTES, ONLY(TEXT),
+     .help = "File to test on; empty: the one whose name says test, if any."},
+    {AT(data, text_column), STRING(data.text_column, 1, "text"), COMPUTES, ONLY(CLASSIFIER),
+     .help = "Column of the texts."},
+    {AT(data, label_column), STRING(data.label_column, 1, "label"), COMPUTES, ONLY(CLASSIFIER),
+     .help = "Column of the classes."},
+    {AT(data, id_column), STRING(data.id_column, 0, ""), ONLY(CLASSIFIER),
+     .help = "Column that names a row in predictions; empty: its number."},
+    {AT(data, labels), STRING(data.labels, 0, ""), COMPUTES, ONLY(TEXT),
+     .help = "Classes, or kinds of entities, in order, separated by blanks; empty: those of the training part."},
+    {AT(data, vocabulary), STRING(data.vocabulary, 0, ""), COMPUTES, ONLY(TEXT),
+     .help = "A vocab.txt as BERT has it; empty: learnt from the training texts."},
+    {AT(data, vocabulary_size), INT(64, 1e6, "8000"), COMPUTES, ONLY(TEXT), .help = "Pieces of a learnt vocabulary."},
+    {AT(data, lowercase), BOOL("true"), COMPUTES, ONLY(TEXT), .help = "Letters lose their case and their accents."},
+    {AT(data, empty_texts), CHOICE(empty_texts, "error"), COMPUTES, ONLY(TEXT),
+     .help = "A row without a text is an error, left out, or a sample of its own."},
+    {AT(data, invalid_utf8), CHOICE(encodings, "error"), COMPUTES, ONLY(TEXT),
+     .help = "Bytes that are no UTF-8 are an error, or left out."},
+    {AT(data, bad_tags), CHOICE(tag_policies, "error"), COMPUTES, ONLY(TAGGER),
+     .help = "An entity that begins with I- is an error, or taken as B-."},
+    {AT(data, cache), BOOL("true"), ONLY(TEXT), .help = "Keep encoded texts in the cache folder."},
+
+    {AT(data, time_column), STRING(data.time_column, 0, ""), COMPUTES, ONLY(SERIES),
+     .help = "Column of the times; empty: the first one."},
+    {AT(data, features), STRING(data.features, 0, ""), COMPUTES, ONLY(SERIES),
+     .help = "Columns the model sees, separated by commas; empty: all but the time."},
+    {AT(data, targets), STRING(data.targets, 0, ""), COMPUTES, ONLY(SERIES),
+     .help = "Columns it forecasts, separated by commas; empty: the features."},
+    {AT(data, frames), LIST(1, 525600, "none"), OR_NONE, COMPUTES, ONLY(SERIES),
+     .help = "Further time frames, in minutes, that the file is averaged to, seen beside its own."},
+    {AT(data, lookback), INT(1, 65536, "96"), SHAPES, ONLY(SERIES), .help = "Steps of each frame that the model sees."},
+    {AT(data, horizon), INT(1, 65536, "24"), SHAPES, ONLY(SERIES), .help = "Steps it forecasts."},
+    {AT(data, stride), INT(1, 65536, "1"), COMPUTES, ONLY(SERIES),
+     .help = "Steps from one training window to the next."},
+    {AT(data, eval_stride), INT(1, 65536, "1"), COMPUTES, ONLY(SERIES),
+     .help = "Steps from one validation or test window to the next."},
+    {AT(data, anchor), CHOICE(anchors, "none"), SHAPES, ONLY(SERIES),
+     .help = "Look-back and forecast as differences from the last known values, the forecast also from those a season "
+             "earlier."},
+    {AT(data, season), INT(1, 65536, "none"), OR_NONE, ONLY(SERIES),
+     .help = "Steps of a season, for the forecast of its last value."},
+    {AT(data, train_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES, ONLY(SERIES),
+     .help = "First rows, to train on; none: by val_fraction and test_fraction."},
+    {AT(data, val_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES, ONLY(SERIES),
+     .help = "Rows after them, to validate on."},
+    {AT(data, test_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES, ONLY(SERIES),
+     .help = "Rows after those, to test on."},
+    {AT(data, gaps), CHOICE(gap_policies, "error"), COMPUTES, ONLY(SERIES),
+     .help = "Steps missing in the file are an error, filled with the last values, left out, or none: rows follow each "
+             "other."},
+    {AT(data, missing), CHOICE(cell_policies, "error"), COMPUTES, ONLY(SERIES),
+     .help = "Empty cells are an error, the last value, or left out with the windows that touch them."},
 
     WEIGHT(pair_distance, "1", "Distances of all pairs of residues."),
     WEIGHT(lddt, "1", "Local distance difference: smooth form of the metric lddt."),
@@ -70,6 +158,10 @@ const cleat_key cleat_keys[] = {
     WEIGHT(clash, "1", "Residues closer than atoms allow."),
     WEIGHT(base_pair, "1", "C1' distance of Watson-Crick pairs."),
     WEIGHT(coordinate, "0", "Squared error of coordinates as they stand (head = absolute)."),
+    {AT(loss, label_smoothing), FLOAT(0, 0.9, "0"), COMPUTES, ONLY(TEXT),
+     .help = "Part of the truth that is shared among all classes."},
+    {AT(loss, class_weights), CHOICE(weightings, "none"), COMPUTES, ONLY(TEXT),
+     .help = "balanced: a class weighs the more the rarer it is."},
 
     {AT(train, epochs), INT(1, 1e6, "40"), COMPUTES, .help = "Passes over the data."},
     {AT(train, batch_size), INT(1, 65536, "auto"), OR_AUTO,
@@ -132,7 +224,8 @@ const cleat_key cleat_keys[] = {
     {.section = NULL, .name = NULL},
 };
 
-const cleat_schema cleat_profile_schema = {"profile", cleat_sections, cleat_keys};
+const cleat_schema cleat_profile_schema = {
+    .noun = "profile", .sections = cleat_sections, .keys = cleat_keys, .kind_key = "model.type", .kinds = model_types};
 
 _Static_assert((int)CLEAT_PROFILE_TEXT <= (int)CLEAT_INI_TEXT, "a profile's texts are texts of an INI record");
 _Static_assert(sizeof(cleat_int_list) == (1 + CLEAT_INI_LIST) * sizeof(int64_t), "a profile's lists are its lists");

@@ -145,7 +145,12 @@ cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *erro
         int64_t offset = feed->offsets[loaded.batch->bucket][f];
         fed->fields[f] = offset < 0 ? NULL : (const char *)fed->bytes + offset;
     }
-    fed->host = (cleat_host_batch){.batch = bucket->batch, .length = bucket->length, .fields = fed->fields};
+    fed->host = (cleat_host_batch){.batch = bucket->batch,
+                                   .length = bucket->length,
+                                   .fields = fed->fields,
+                                   .dataset = feed->dataset,
+                                   .samples = loaded.batch->samples,
+                                   .count = loaded.batch->count};
     return CLEAT_OK;
 }
 

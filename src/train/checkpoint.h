@@ -3,6 +3,7 @@
  *     RUN/ckpt-E005-S000123/model.safetensors    parameters
  *                           optim.safetensors    moments, and what else a step needs
  *                           state.json           where training stands; size and hash of the other two files
+ *                           ...                  what the data taught (cleat_dataset_save)
  *     RUN/last, RUN/best                         text files: the name of a checkpoint folder
  *
  * Written under a temporary name, synced, renamed; then `last` and `best` are replaced. A process killed at
@@ -11,7 +12,7 @@
 #ifndef CLEAT_SRC_CHECKPOINT_H
 #define CLEAT_SRC_CHECKPOINT_H
 
-#include "cleat/core.h"
+#include "cleat/data.h"
 #include "train/safetensors.h"
 
 enum { CLEAT_CHECKPOINT_SUMS = 32, CLEAT_CHECKPOINT_PATH = 1280 };
@@ -57,6 +58,7 @@ typedef struct cleat_checkpoint_content {
     size_t optim_count;
     const cleat_st_metadata *settings; /* [settings_count] of the model: must be equal for it to be loaded */
     size_t settings_count;
+    const cleat_dataset *dataset; /* what it learnt is kept too (cleat_dataset_save); NULL: nothing */
 } cleat_checkpoint_content;
 
 /* Writes a checkpoint into the run folder `run` (made if needed) and points `last` at it, and `best` too if

@@ -144,6 +144,7 @@ static cleat_status write_content(const char *folder, const cleat_checkpoint_con
                                &files[0], error);
     if (status == CLEAT_OK)
         status = write_tensors(folder, content->optim, content->optim_count, NULL, 0, &files[1], error);
+    if (status == CLEAT_OK && content->dataset) status = cleat_dataset_save(content->dataset, folder, error);
     if (status == CLEAT_OK) status = write_state(folder, content->state, files, error);
     if (status == CLEAT_OK) status = cleat_folder_sync(folder, error);
     return status;

@@ -9,33 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-double cleat_figures_get(const cleat_figures *figures, const char *name) {
-    for (size_t i = 0; i < figures->count; ++i)
-        if (strcmp(figures->items[i].name, name) == 0) return figures->items[i].value;
-    return NAN;
-}
-
-static void add_figure(cleat_figures *figures, const char *name, double value) {
-    if (figures->count == CLEAT_FIGURES) return;
-    cleat_figure *figure = &figures->items[figures->count++];
-    snprintf(figure->name, sizeof figure->name, "%s", name);
-    figure->value = value;
-}
-
-enum { MOST_METRICS = 32 };
-
-typedef struct totals {
-    double sums[MOST_METRICS], counts[MOST_METRICS];
-} totals;
-
 static cleat_status measure_batch(cleat_session *session, cleat_feed *feed, const cleat_fed *fed,
-                                  const cleat_window *all, float *output, totals *sums, cleat_error *error) {
+                                  const cleat_window *all, float *output, double *totals, cleat_error *error) {
     const cleat_work_graph *graph = &session->work->evaluate[fed->batch->bucket];
     cleat_session_prepare(session, graph, fed->bytes, &fed->host, all, NULL);
     cleat_status status = cleat_feed_run(feed, graph, fed, error);
     if (status == CLEAT_OK) status = cleat_exec_read(session->exec, graph->index, graph->built.output, output, error);
-    if (status == CLEAT_OK)
-        status = cleat_model_measure(session->model, &fed->host, output, sums->sums, sums->counts, error);
+    if (status == CLEAT_OK) status = cleat_model_measure(session->model, &fed->host, output, totals, error);
     cleat_feed_release(feed, fed);
     return status;
 }
@@ -50,7 +30,7 @@ static cleat_window whole_pass(const cleat_batches *batches) {
     return all;
 }
 
-static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches, totals *sums,
+static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches, double *totals,
                              cleat_error *error) {
     cleat_window all = whole_pass(batches);
     int64_t most = 0;
@@ -64,7 +44,7 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
     for (cleat_fed fed; status == CLEAT_OK;) {
         status = cleat_feed_next(feed, &fed, error);
         if (status != CLEAT_OK || !fed.batch) break;
-        status = measure_batch(session, feed, &fed, &all, output, sums, error);
+        status = measure_batch(session, feed, &fed, &all, output, totals, error);
     }
     cleat_free(output);
     return status;
@@ -80,27 +60,28 @@ static cleat_status take_terms(cleat_session *session, float *terms, cleat_error
 
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
                                     const uint32_t *samples, size_t count, cleat_figures *figures, cleat_error *error) {
-    int n_terms = cleat_model_terms(session->model), n_metrics = cleat_model_metrics(session->model);
+    int n_terms = cleat_model_terms(session->model);
     float terms[CLEAT_FIGURES] = {0};
-    totals all = {{0}, {0}};
-    if (n_metrics > MOST_METRICS || n_terms + 1 > CLEAT_FIGURES)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a model with too many metrics or loss terms");
+    if (n_terms + 1 > CLEAT_FIGURES) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a model with too many loss terms");
+    double *totals = cleat_alloc(cleat_model_totals(session->model), sizeof *totals);
+    if (!totals) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics");
     cleat_batches *batches = NULL;
     cleat_status status = cleat_batches_create(dataset, samples, count, session->work->buckets,
                                                session->work->n_buckets, NULL, &batches, error);
     if (status == CLEAT_OK) status = take_terms(session, NULL, error);
-    if (status == CLEAT_OK) status = run_pass(session, feed, batches, &all, error);
+    if (status == CLEAT_OK) status = run_pass(session, feed, batches, totals, error);
     if (status == CLEAT_OK) status = take_terms(session, terms, error);
     cleat_feed_stop(feed);
     cleat_batches_destroy(batches);
-    if (status != CLEAT_OK) return status;
-    cleat_figures found = {0};
-    add_figure(&found, "loss", terms[n_terms]);
-    for (int i = 0; i < n_terms; ++i) add_figure(&found, cleat_model_term(session->model, i), terms[i]);
-    for (int i = 0; i < n_metrics; ++i)
-        add_figure(&found, cleat_model_metric(session->model, i), all.sums[i] / all.counts[i]);
-    *figures = found;
-    return CLEAT_OK;
+    if (status == CLEAT_OK) {
+        cleat_figures found = {0};
+        cleat_figures_add(&found, "loss", terms[n_terms]);
+        for (int i = 0; i < n_terms; ++i) cleat_figures_add(&found, cleat_model_term(session->model, i), terms[i]);
+        cleat_model_figures(session->model, totals, &found);
+        *figures = found;
+    }
+    cleat_free(totals);
+    return status;
 }
 
 /* Of the training samples those the profile trains on. */

@@ -8,14 +8,15 @@
 #include <string.h>
 
 cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *settings, cleat_error *error) {
-    static const char *const keys[] = {"model.type", "model.d_model", "model.heads",    "model.layers",
-                                       "model.d_ff", "model.head",    "model.positions"};
-    settings->count = sizeof keys / sizeof keys[0];
-    for (size_t i = 0; i < settings->count; ++i) {
-        cleat_status status = cleat_profile_get(profile, keys[i], settings->texts[i], sizeof settings->texts[i], error);
+    size_t i = 0;
+    for (; i < CLEAT_SETTINGS && cleat_profile_shaping_key(profile, i, settings->keys[i], sizeof settings->keys[i]);
+         ++i) {
+        cleat_status status =
+            cleat_profile_get(profile, settings->keys[i], settings->texts[i], sizeof settings->texts[i], error);
         if (status != CLEAT_OK) return status;
-        settings->items[i] = (cleat_st_metadata){.key = keys[i], .value = settings->texts[i]};
+        settings->items[i] = (cleat_st_metadata){.key = settings->keys[i], .value = settings->texts[i]};
     }
+    settings->count = i;
     return CLEAT_OK;
 }
 
@@ -73,7 +74,7 @@ cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint,
     if (status == CLEAT_OK)
         status = cleat_model_open_data(made.model, data,
                                        purpose == CLEAT_FOR_PREDICTION ? CLEAT_MODE_PREDICT : CLEAT_MODE_EVALUATE,
-                                       &made.dataset, error);
+                                       saved->folder, &made.dataset, error);
     if (status == CLEAT_OK) status = choose_lengths(profile, made.dataset, &lengths, error);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &made.device, error);
     if (status == CLEAT_OK) {

@@ -20,10 +20,10 @@ cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint,
 void cleat_restored_close(cleat_restored *restored);
 
 /* The settings a checkpoint's parameters depend on; `settings` [CLEAT_SETTINGS], texts in `texts`. */
-enum { CLEAT_SETTINGS = 8 };
+enum { CLEAT_SETTINGS = 16 };
 typedef struct cleat_settings {
     cleat_st_metadata items[CLEAT_SETTINGS];
-    char texts[CLEAT_SETTINGS][64];
+    char keys[CLEAT_SETTINGS][64], texts[CLEAT_SETTINGS][64];
     size_t count;
 } cleat_settings;
 cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *settings, cleat_error *error);

@@ -99,7 +99,8 @@ cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *
                                             .optim = copy.optim,
                                             .optim_count = copy.optim_count,
                                             .settings = settings.items,
-                                            .settings_count = settings.count};
+                                            .settings_count = settings.count,
+                                            .dataset = trainer->dataset};
         status =
             cleat_checkpoint_save(trainer->folder, &content, best, trainer->profile->run.keep_checkpoints, NULL, error);
         trainer->last_checkpoint = cleat_seconds();

@@ -14,6 +14,7 @@
 typedef struct shelf {
     struct {
         int64_t room, spare;
+        int64_t boards; /* of the kind open */
         char label[16];
     } shelf;
     struct {
@@ -29,10 +30,13 @@ static const cleat_key keys[] = {
     {AT(shelf, room), BYTES(1, 1 << 30, REQUIRED), .help = "How much it holds."},
     {AT(shelf, spare), BYTES(0, 1 << 30, "4 KiB"), .word = "none", .word_value = 0, .help = "Kept free."},
     {AT(shelf, label), STRING(shelf.label, 1, "plain"), .help = "What stands on it."},
+    {AT(shelf, boards), INT(1, 9, "2"), .kinds = 1u << 1, .help = "How many it has."},
     {AT(books, count), INT(1, 99, REQUIRED), .help = "How many there are."},
     {.name = NULL},
 };
-static const cleat_schema schema = {"shelf file", sections, keys};
+static const char *const kinds[] = {"closed", "open", NULL};
+static const cleat_schema schema = {
+    .noun = "shelf file", .sections = sections, .keys = keys, .kind_key = "shelf.kind", .kinds = kinds};
 
 static void expect_contains(const char *text, const char *part) {
     if (!strstr(text, part)) fail_msg("\"%s\" does not contain \"%s\"", text, part);
@@ -148,7 +152,25 @@ static void the_help_tells_what_must_be_given(void **state) {
     cleat_schema_help(&schema, &help);
     expect_contains(help.data, "  room (must be given)\n      How much it holds.\n      Takes a size such as");
     expect_contains(help.data, "  spare = 4 KiB\n");
+    expect_contains(help.data, "from 1 to 9.\n      Only where shelf.kind is open.\n");
     cleat_text_free(&help);
+}
+
+static void keys_of_another_kind_are_not_dumped(void **state) {
+    shelf fields = {{0}, {0}};
+    (void)state;
+    for (int kind = 0; kind < 2; ++kind) {
+        cleat_text dump = {0};
+        cleat_record record;
+        assert_int_equal(cleat_record_open(&schema, &fields, &record, NULL), CLEAT_OK);
+        assert_int_equal(fields.shelf.boards, 2);
+        record.kind = kind;
+        cleat_record_dump(&record, &dump);
+        assert_int_equal(strstr(dump.data, "boards = 2") != NULL, kind == 1);
+        expect_contains(dump.data, "[books]");
+        cleat_text_free(&dump);
+        cleat_record_close(&record);
+    }
 }
 
 int main(void) {
@@ -158,6 +180,7 @@ int main(void) {
         cmocka_unit_test(missing_keys_are_named),
         cmocka_unit_test(texts_add_up),
         cmocka_unit_test(the_help_tells_what_must_be_given),
+        cmocka_unit_test(keys_of_another_kind_are_not_dumped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

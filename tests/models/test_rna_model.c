@@ -100,11 +100,16 @@ static void terms_and_metrics_have_names(void **state) {
     assert_string_equal(cleat_model_name(model), "rna_transformer");
     for (int i = 0; i < cleat_model_terms(model); ++i) assert_true(strlen(cleat_model_term(model, i)) > 0);
     static const char *const names[] = {"pair_mae", "pair_mae_local", "lddt", "rmsd", "tm"};
-    assert_int_equal(cleat_model_metrics(model), 5);
-    for (int i = 0; i < 5; ++i) {
-        assert_string_equal(cleat_model_metric(model, i), names[i]);
-        assert_int_equal(cleat_model_metric_rises(model, i), i == 2 || i == 4);
+    double totals[10] = {6, 4, 1, 2, 0.5, 3, 2, 0, 1, 1}; /* no chain has an lDDT */
+    cleat_figures figures = {0};
+    assert_int_equal(cleat_model_totals(model), 10);
+    cleat_model_figures(model, totals, &figures);
+    assert_int_equal(figures.count, 5);
+    for (size_t i = 0; i < 5; ++i) {
+        assert_string_equal(figures.items[i].name, names[i]);
+        if (i != 2) assert_true(figures.items[i].value == (i == 4 ? 0.5 : 2));
     }
+    assert_true(isnan(cleat_figures_get(&figures, "lddt")));
     cleat_model_destroy(model);
 }
 
@@ -339,14 +344,14 @@ static void assert_learns(cleat_device *device, cleat_model *model, double mae_w
         if (!isfinite(last)) fail_msg("loss %g at step %d", (double)last, t);
     }
     float output[B * L * 3];
-    double sums[5] = {0}, counts[5] = {0};
+    double totals[10] = {0}, *counts = totals + 5;
     assert_int_equal(cleat_exec_read(l.exec, 0, l.built.output, output, NULL), CLEAT_OK);
-    assert_int_equal(cleat_model_measure(model, &b.host, output, sums, counts, NULL), CLEAT_OK);
-    print_message("loss %.4g -> %.4g, rmsd %.3f, pair_mae %.3f\n", (double)first, (double)last, sums[3] / counts[3],
-                  sums[0] / counts[0]);
+    assert_int_equal(cleat_model_measure(model, &b.host, output, totals, NULL), CLEAT_OK);
+    print_message("loss %.4g -> %.4g, rmsd %.3f, pair_mae %.3f\n", (double)first, (double)last, totals[3] / counts[3],
+                  totals[0] / counts[0]);
     assert_true(last < 0.2f * first);
     assert_true(counts[3] == B && counts[2] == 0); /* chains of less than 20 have no lDDT */
-    assert_true(sums[0] / counts[0] < mae_wanted);
+    assert_true(totals[0] / counts[0] < mae_wanted);
     learner_close(&l);
 }
 

@@ -270,6 +270,11 @@ static const message contradictions[] = {
     {"[run]\nmetric = lddr\n", {"'lddt'", "rmsd"}},
     {"[run]\nearly_stopping_patience = 3\nevaluate_every_epochs = none\n", {"needs evaluations"}},
     {"[data]\nbuckets = 64, 128\n", {"test.ini:2", "data.max_length = 1200", "1200"}},
+    {"[data]\nlookback = 8\n", {"test.ini:2: lookback = 8", "no meaning", "rna_transformer"}},
+    {"[model]\ntype = series_lstm\nheads = 4\n", {"test.ini:3: heads = 4", "no meaning", "series_lstm"}},
+    {"[model]\ntype = text_tagger\n[data]\nval_fraction = 0.6\ntest_fraction = 0.5\n", {"train on"}},
+    {"[model]\ntype = series_dense\n[data]\ntrain_rows = 60\n", {"val_rows"}},
+    {"[model]\ntype = text_classifier\n[run]\nmetric = entity_f1\n", {"macro_f1"}},
 };
 
 static void contradictions_name_both_lines(void **state) {
@@ -294,7 +299,7 @@ static void all_weights_zero_are_refused(void **state) {
     assert_int_equal(cleat_profile_check(profile, &error), CLEAT_OK);
     for (const cleat_key *key = cleat_keys; key->name; ++key) {
         char assignment[128];
-        if (strcmp(key->section, "loss") != 0) continue;
+        if (strcmp(key->section, "loss") != 0 || !cleat_key_applies(key, profile->model.type)) continue;
         snprintf(assignment, sizeof assignment, "loss.%s=0", key->name);
         assert_int_equal(cleat_profile_set(profile, assignment, &error), CLEAT_OK);
     }

@@ -115,7 +115,7 @@ static cleat_status save(int64_t step, bool best, int64_t keep, cleat_error *err
     content_arrays arrays;
     cleat_train_state state = {.epoch = step / 10, .step = step, .seed = 7};
     fill(&arrays, step);
-    const cleat_checkpoint_content content = {&state, arrays.model, 2, arrays.optim, 1, settings, 2};
+    const cleat_checkpoint_content content = {&state, arrays.model, 2, arrays.optim, 1, settings, 2, NULL};
     return cleat_checkpoint_save(run, &content, best, keep, NULL, error);
 }
 
@@ -217,7 +217,7 @@ static void every_bit_of_the_state_comes_back(void **test) {
     assert_int_equal(cleat_train_state_add(&state, "nan", NAN, NULL), CLEAT_OK);
     assert_int_equal(cleat_train_state_add(&state, "inf", -INFINITY, NULL), CLEAT_OK);
     fill(&arrays, 123);
-    const cleat_checkpoint_content content = {&state, arrays.model, 2, arrays.optim, 1, settings, 2};
+    const cleat_checkpoint_content content = {&state, arrays.model, 2, arrays.optim, 1, settings, 2, NULL};
     if (cleat_checkpoint_save(run, &content, true, 3, folder, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_non_null(strstr(folder, "/runs/a/ckpt-E005-S000123"));
     if (cleat_checkpoint_open(folder, &checkpoint, &error) != CLEAT_OK) fail_msg("%s", error.text);

@@ -1,0 +1,128 @@
+/* Rows of texts and words in an arena, their parts, and the names of their labels. */
+#include "data/text_set.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *cleat_text_option(const char *text) {
+    return text ? text : "";
+}
+
+cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set, cleat_source *source,
+                               cleat_error *error) {
+    bool mend = set->options->replace_invalid;
+    size_t replaced = 0;
+    cleat_status status = cleat_source_read(file->path, !mend, source, error);
+    if (status != CLEAT_OK || !mend) return status;
+    status = cleat_source_mend_utf8(source, &replaced, error);
+    if (status != CLEAT_OK) cleat_source_close(source);
+    set->summary.replaced += replaced;
+    return status;
+}
+
+/* --- rows ----------------------------------------------------------------------------------------------------- */
+
+/* Copies `text` behind the set's bytes. */
+static cleat_status keep(cleat_text_set *set, const char *text, size_t size, size_t *start, cleat_error *error) {
+    size_t at = set->bytes.size;
+    cleat_text_add_bytes(&set->bytes, text, size);
+    cleat_text_add_bytes(&set->bytes, "", 1);
+    if (set->bytes.failed) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu bytes of text", at + size + 1);
+    *start = at;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_text_begin_row(cleat_text_set *set, const char *id, size_t number, cleat_error *error) {
+    char numbered[24];
+    cleat_status status = cleat_grow(&set->rows, set->n_rows, &set->rows_capacity, sizeof *set->rows, error);
+    if (status != CLEAT_OK) return status;
+    cleat_text_row row = {.first = set->n_units};
+    if (!id) snprintf(numbered, sizeof numbered, "%zu", number);
+    const char *kept = id ? id : numbered;
+    status = keep(set, kept, strlen(kept), &row.id, error);
+    if (status == CLEAT_OK) set->rows[set->n_rows++] = row;
+    return status;
+}
+
+cleat_status cleat_text_add_unit(cleat_text_set *set, const char *text, size_t size, int32_t label,
+                                 cleat_error *error) {
+    cleat_text_unit unit = {.size = size, .label = label, .position = -1};
+    cleat_status status = cleat_grow(&set->units, set->n_units, &set->units_capacity, sizeof *set->units, error);
+    if (status == CLEAT_OK) status = keep(set, text, size, &unit.start, error);
+    if (status != CLEAT_OK) return status;
+    set->units[set->n_units++] = unit;
+    ++set->rows[set->n_rows - 1].units;
+    return CLEAT_OK;
+}
+
+/* A number in [0, 1) that depends on these bytes and the seed alone. */
+static double place_of(uint64_t seed, const char *bytes, size_t size) {
+    char text[33], key[64];
+    cleat_hash_text(bytes, size, text);
+    int length = snprintf(key, sizeof key, "%llu/%s", (unsigned long long)seed, text);
+    cleat_hash_text(key, (size_t)length, text);
+    text[12] = 0;
+    return (double)strtoull(text, NULL, 16) / (double)(1ull << 48);
+}
+
+static cleat_split split_of(const cleat_text_set *set, const cleat_text_file *file, const cleat_text_row *row) {
+    if (!row->units || !(file->val_fraction + file->test_fraction > 0)) return file->split;
+    size_t start = set->units[row->first].start;
+    double place = place_of(set->options->split_seed, set->bytes.data + start, set->bytes.size - start);
+    if (place < file->test_fraction) return CLEAT_SPLIT_TEST;
+    return place < file->test_fraction + file->val_fraction ? CLEAT_SPLIT_VAL : file->split;
+}
+
+void cleat_text_end_row(cleat_text_set *set, const cleat_text_file *file) {
+    cleat_text_row *row = &set->rows[set->n_rows - 1];
+    row->split = split_of(set, file, row);
+    for (size_t i = row->first; i < row->first + row->units && row->split == CLEAT_SPLIT_TRAIN; ++i) {
+        int32_t label = set->units[i].label;
+        bool tags = set->options->task == CLEAT_TEXT_TAGS;
+        if (label == CLEAT_TEXT_NO_LABEL || (tags && label == 0)) continue;
+        set->names[tags ? (label - 1) / 2 : label].trained = true;
+    }
+}
+
+/* --- names ---------------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_text_name_id(cleat_text_set *set, const char *name, const char *path, size_t line, int32_t *id,
+                                cleat_error *error) {
+    uint32_t known;
+    if (cleat_names_find(&set->index, name, &known)) {
+        *id = (int32_t)known;
+        return CLEAT_OK;
+    }
+    if (set->n_names >= CLEAT_TEXT_MOST_LABELS)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: more than %d different labels; is data.label_column the right column?", path, line,
+                          CLEAT_TEXT_MOST_LABELS);
+    cleat_status status = cleat_grow(&set->names, set->n_names, &set->names_capacity, sizeof *set->names, error);
+    if (status == CLEAT_OK) status = cleat_names_add(&set->index, name, (uint32_t)set->n_names, error);
+    if (status != CLEAT_OK) return status;
+    char *copy = cleat_strdup(name);
+    if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the label %.40s", name);
+    *id = (int32_t)set->n_names;
+    set->names[set->n_names++] = (cleat_text_name){.name = copy, .path = path, .line = line};
+    return CLEAT_OK;
+}
+
+void cleat_text_forget_names(cleat_text_set *set) {
+    for (size_t i = 0; i < set->n_names; ++i) cleat_free(set->names[i].name);
+    cleat_free(set->names);
+    set->names = NULL;
+    set->n_names = set->names_capacity = 0;
+    cleat_names_free(&set->index);
+}
+
+void cleat_text_set_free(cleat_text_set *set) {
+    cleat_text_forget_names(set);
+    cleat_free(set->units);
+    cleat_free(set->rows);
+    cleat_text_free(&set->bytes);
+    *set = (cleat_text_set){0};
+}

@@ -1,0 +1,24 @@
+/* What models with a loss of one term have in common. */
+#include "cleat/ops.h"
+#include "models/model.h"
+
+cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, int rank, const int64_t *scale) {
+    const int64_t four = 4, one = 1;
+    cleat_model_inputs inputs = {NULL, NULL, NULL};
+    if (mode == CLEAT_MODE_PREDICT) return inputs;
+    inputs.scale = cleat_input(graph, "scale", CLEAT_F32, rank, scale);
+    inputs.rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
+    inputs.seed = cleat_input(graph, "seed", CLEAT_F32, 1, &one);
+    return inputs;
+}
+
+void cleat_model_close(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,
+                       cleat_model_graph *built) {
+    const int64_t two = 2; /* the term, and the loss */
+    built->loss = loss;
+    built->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &two);
+    if (!loss) return;
+    for (int i = 0; i < 2; ++i) cleat_record(graph, loss, built->terms, i);
+    cleat_keep(graph, loss);
+    if (mode == CLEAT_MODE_TRAIN) cleat_backward(graph, loss, inputs->seed);
+}

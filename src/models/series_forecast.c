@@ -1,0 +1,104 @@
+/* Persistence, seasonal persistence, anchors; forecasts as a CSV file. */
+#include "models/series_forecast.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/text.h"
+
+#include <string.h>
+
+/* Fields of the dataset, by index. */
+enum { X, TARGET, LAST, SEASON, N_FIELDS };
+
+cleat_status cleat_forecast_create(int64_t values, cleat_forecast *forecast, cleat_error *error) {
+    float *all = cleat_alloc(3 * (size_t)values, sizeof *all);
+    if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for forecasts of %lld values", (long long)values);
+    *forecast = (cleat_forecast){.last = all, .season = all + values, .anchor = all + 2 * values};
+    return CLEAT_OK;
+}
+
+void cleat_forecast_free(cleat_forecast *forecast) {
+    cleat_free(forecast->last);
+    *forecast = (cleat_forecast){0};
+}
+
+cleat_status cleat_forecast_fill(const cleat_dataset *dataset, size_t sample, int64_t horizon, int64_t columns,
+                                 cleat_series_anchor kind, cleat_forecast *forecast, cleat_error *error) {
+    void *slots[N_FIELDS] = {[LAST] = forecast->last, [SEASON] = forecast->season};
+    size_t bytes = (size_t)(horizon * columns) * sizeof(float);
+    cleat_status status =
+        cleat_dataset_fill(dataset, sample, cleat_dataset_length(dataset, sample), NULL, slots, error);
+    if (status != CLEAT_OK) return status;
+    for (int64_t i = columns; i < horizon * columns; ++i) forecast->last[i] = forecast->last[i - columns];
+    switch (kind) {
+    case CLEAT_SERIES_ANCHOR_NONE:
+        memset(forecast->anchor, 0, bytes);
+        break;
+    case CLEAT_SERIES_ANCHOR_LAST:
+        memcpy(forecast->anchor, forecast->last, bytes);
+        break;
+    case CLEAT_SERIES_ANCHOR_SEASON:
+        memcpy(forecast->anchor, forecast->season, bytes);
+        break;
+    }
+    return CLEAT_OK;
+}
+
+/* --- the file ------------------------------------------------------------------------------------------------- */
+
+/* RFC 4180 */
+static void add_field(cleat_text *text, const char *field) {
+    if (!strpbrk(field, ",\"\r\n")) {
+        cleat_text_add(text, ",%s", field);
+        return;
+    }
+    cleat_text_add(text, ",\"");
+    for (; *field; ++field) cleat_text_add(text, *field == '"' ? "\"\"" : "%c", *field);
+    cleat_text_add(text, "\"");
+}
+
+static void add_rows(const cleat_prediction *prediction, const cleat_series_info *info, const float *anchor,
+                     cleat_text *text) {
+    const cleat_dataset *dataset = prediction->dataset;
+    char made[CLEAT_TIME_TEXT], time[CLEAT_TIME_TEXT];
+    cleat_time_text(cleat_series_time(dataset, prediction->sample, 0), made);
+    for (int64_t h = 0; h < info->horizon; ++h) {
+        cleat_time_text(cleat_series_time(dataset, prediction->sample, h + 1), time);
+        cleat_text_add(text, "%s,%s,%lld", made, time, (long long)(h + 1));
+        for (int64_t k = 0; k < info->targets; ++k) {
+            int64_t i = h * info->targets + k;
+            double value = (double)prediction->output[i] + (double)anchor[i];
+            cleat_text_add(text, ",%.9g",
+                           value * cleat_series_deviation(dataset, (size_t)k) + cleat_series_mean(dataset, (size_t)k));
+        }
+        cleat_text_add(text, "\n");
+    }
+}
+
+cleat_status cleat_series_write(const char *path, cleat_series_anchor kind, const cleat_prediction *predictions,
+                                size_t count, cleat_error *error) {
+    cleat_series_info info = count ? cleat_series_describe(predictions[0].dataset) : (cleat_series_info){0};
+    cleat_forecast known = {0};
+    cleat_text text = {0};
+    char *taken;
+    cleat_text_add(&text, "made_at,time,step");
+    for (size_t k = 0; count && cleat_series_target(predictions[0].dataset, k); ++k)
+        add_field(&text, cleat_series_target(predictions[0].dataset, k));
+    cleat_text_add(&text, "\n");
+    cleat_status status = cleat_forecast_create(info.horizon * info.targets, &known, error);
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+        status = cleat_forecast_fill(predictions[i].dataset, predictions[i].sample, info.horizon, info.targets, kind,
+                                     &known, error);
+        if (status == CLEAT_OK) add_rows(&predictions[i], &info, known.anchor, &text);
+    }
+    cleat_forecast_free(&known);
+    if (status != CLEAT_OK) {
+        cleat_text_free(&text);
+        return status;
+    }
+    status = cleat_text_take(&text, &taken, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_file_write(path, taken, strlen(taken), error);
+    cleat_free(taken);
+    return status;
+}

@@ -1,0 +1,431 @@
+/* S5: texts to classes, words to entity tags. A pre-norm transformer encoder over WordPiece tokens; the class is told from
+ * the mean of a text's tokens or from its first one, a tag from the first piece of its word. Loss: cross entropy, a mean
+ * over the texts, or over the words, of a window; with balanced class weights w[c] = N / (C n[c]), whose mean over the
+ * training part is 1. */
+#include "cleat/ops.h"
+#include "core/memory.h"
+#include "models/model.h"
+#include "models/text_metrics.h"
+#include "models/text_write.h"
+#include "nn/transformer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const terms[] = {"cross_entropy"};
+
+/* Fields of the dataset, by index. */
+enum { TOKENS, LENGTHS, LABELS };
+
+enum { MOST_ENCODERS = 16 };
+
+static bool is_tagger(const cleat_model *model) {
+    return model->type == &cleat_text_tagger;
+}
+
+/* --- data ----------------------------------------------------------------------------------------------------- */
+
+/* model->own: the weights of the classes, f32 [classes]. A class the training part lacks weighs nothing. */
+static cleat_status weigh_classes(cleat_model *model, const cleat_dataset *dataset, cleat_error *error) {
+    int64_t classes = model->sizes.classes;
+    float *weights = cleat_alloc((size_t)classes, sizeof *weights);
+    double all = 0, present = 0;
+    if (!weights)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the weights of %lld classes", (long long)classes);
+    for (int64_t c = 0; c < classes; ++c) {
+        int64_t samples = cleat_text_label_samples(dataset, (size_t)c);
+        all += (double)samples;
+        present += samples > 0;
+    }
+    bool balanced = model->profile.loss.class_weights == CLEAT_WEIGHTING_BALANCED && all > 0;
+    for (int64_t c = 0; c < classes; ++c) {
+        double samples = (double)cleat_text_label_samples(dataset, (size_t)c);
+        weights[c] = !balanced ? 1.0f : samples > 0 ? (float)(all / (present * samples)) : 0.0f;
+    }
+    cleat_free(model->own);
+    model->own = weights;
+    return CLEAT_OK;
+}
+
+static int online_cpus(void) {
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    return cpus < 1 ? 1 : cpus > MOST_ENCODERS ? MOST_ENCODERS : (int)cpus;
+}
+
+static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
+                              cleat_dataset **dataset, cleat_error *error) {
+    const cleat_profile *p = &model->profile;
+    cleat_text_options options = cleat_text_defaults();
+    options.task = is_tagger(model) ? CLEAT_TEXT_TAGS : CLEAT_TEXT_CLASSES;
+    options.text_column = p->data.text_column;
+    options.label_column = p->data.label_column;
+    options.id_column = p->data.id_column;
+    options.train_file = p->data.train_file;
+    options.val_file = p->data.val_file;
+    options.test_file = p->data.test_file;
+    options.vocabulary = p->data.vocabulary;
+    options.vocabulary_size = p->data.vocabulary_size;
+    options.max_length = p->data.max_length;
+    options.lowercase = p->data.lowercase;
+    options.labels = p->data.labels;
+    options.val_fraction = p->data.val_fraction;
+    options.test_fraction = p->data.test_fraction;
+    options.labelled = mode != CLEAT_MODE_PREDICT;
+    options.empty = (cleat_text_empty)p->data.empty_texts;
+    options.replace_invalid = p->data.invalid_utf8 != 0;
+    options.repair_tags = p->data.bad_tags != 0;
+    options.learnt = learnt ? learnt : "";
+    options.cache = p->data.cache;
+    options.workers = p->loader.num_workers == CLEAT_AUTO ? online_cpus() : (int)p->loader.num_workers;
+    cleat_dataset *opened = NULL;
+    cleat_status status = cleat_text_open(path, &options, &opened, error);
+    if (status != CLEAT_OK) return status;
+    model->sizes.vocabulary = (int64_t)cleat_tokenizer_size(cleat_text_tokenizer(opened));
+    model->sizes.classes = (int64_t)cleat_text_labels_count(opened);
+    status = weigh_classes(model, opened, error);
+    if (status != CLEAT_OK) {
+        cleat_dataset_destroy(opened);
+        return status;
+    }
+    *dataset = opened;
+    return CLEAT_OK;
+}
+
+/* Sizes of a profile whose data are not there: what they would be at most, or usually are. */
+enum { USUAL_CLASSES = 3 };
+
+static cleat_model_sizes sizes_of(const cleat_model *model) {
+    cleat_model_sizes sizes = model->sizes;
+    if (sizes.vocabulary == 0) sizes.vocabulary = model->profile.data.vocabulary_size;
+    if (sizes.classes == 0) sizes.classes = USUAL_CLASSES;
+    return sizes;
+}
+
+/* --- the graph ------------------------------------------------------------------------------------------------ */
+
+static cleat_tensor *build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
+    if (!is_tagger(model)) /* [B, L, D] -> [B, D] */
+        x = model->profile.model.pooling == CLEAT_POOLING_MEAN ? cleat_mean_pool(graph, x, lengths)
+                                                               : cleat_take_row(graph, x, lengths, CLEAT_ROW_FIRST);
+    return cleat_nn_linear(graph, "head", x, sizes_of(model).classes, NULL); /* [B, C] or [B, L, C] */
+}
+
+static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
+                  cleat_model_graph *built) {
+    const cleat_profile *p = &model->profile;
+    const int64_t row[2] = {batch, length};
+    const int rank = is_tagger(model) ? 2 : 1; /* of labels and of their weights */
+    cleat_transformer shape = {.d_model = p->model.d_model,
+                               .heads = p->model.heads,
+                               .layers = p->model.layers,
+                               .d_ff = p->model.d_ff,
+                               .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f,
+                               .storage = CLEAT_F32};
+    cleat_tensor *labels = NULL;
+    cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
+    cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch);
+    if (mode != CLEAT_MODE_PREDICT)
+        labels = cleat_input(graph, is_tagger(model) ? "labels" : "label", CLEAT_I32, rank, row);
+    cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, rank, row);
+    cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, sizes_of(model).vocabulary, &shape); /* [B, L, D] */
+    x = cleat_positions(graph, x, NULL);
+    if (shape.dropout > 0) x = cleat_dropout(graph, x, inputs.rng, shape.dropout);
+    x = cleat_nn_encoder(graph, x, lengths, inputs.rng, &shape);
+    cleat_tensor *logits = build_head(model, graph, x, lengths);
+    cleat_keep(graph, logits);
+    *built = (cleat_model_graph){.output = logits};
+    if (mode == CLEAT_MODE_PREDICT) return;
+    cleat_tensor *loss = cleat_cross_entropy(graph, logits, labels, inputs.scale, (float)p->loss.label_smoothing);
+    cleat_model_close(graph, mode, &inputs, loss, built);
+}
+
+/* scale [B] or [B, L]: the weight of each label over what the window holds. */
+static void scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window, float *values) {
+    const int32_t *labels = batch->fields[LABELS];
+    const float *weights = model->own;
+    int64_t each = is_tagger(model) ? batch->length : 1, whole = is_tagger(model) ? window->items : window->samples;
+    for (int64_t i = 0; i < batch->batch * each; ++i)
+        values[i] = labels[i] >= 0 ? weights[labels[i]] / (float)whole : 0.0f;
+}
+
+/* --- metrics -------------------------------------------------------------------------------------------------- */
+
+static int32_t most_likely(const float *logits, int64_t classes) {
+    int32_t best = 0;
+    for (int32_t c = 1; c < classes; ++c)
+        if (logits[c] > logits[best]) best = c;
+    return best;
+}
+
+/* Totals of classes: the confusion matrix. */
+static size_t count_confusion(const cleat_model *model) {
+    return (size_t)(model->sizes.classes * model->sizes.classes);
+}
+
+static cleat_status measure_classes(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                    double *totals, cleat_error *error) {
+    const int32_t *labels = batch->fields[LABELS];
+    int64_t classes = model->sizes.classes;
+    (void)error;
+    for (int64_t b = 0; b < batch->count; ++b)
+        if (labels[b] >= 0) totals[labels[b] * classes + most_likely(output + b * classes, classes)] += 1;
+    return CLEAT_OK;
+}
+
+static void class_figures(const cleat_model *model, const double *totals, cleat_figures *found) {
+    size_t classes = (size_t)model->sizes.classes;
+    int64_t *counts = cleat_alloc(classes * classes, sizeof *counts);
+    cleat_class_figures figures = {.accuracy = NAN, .macro_f1 = NAN, .macro_recall = NAN};
+    for (size_t i = 0; counts && i < classes * classes; ++i) counts[i] = (int64_t)totals[i];
+    if (counts) figures = cleat_confusion_figures(counts, classes, NULL);
+    cleat_figures_add(found, "accuracy", figures.accuracy);
+    cleat_figures_add(found, "macro_f1", figures.macro_f1);
+    cleat_figures_add(found, "macro_recall", figures.macro_recall);
+    cleat_free(counts);
+}
+
+/* Totals of tags: words and right ones, then of each entity type truth, predicted, right. */
+static size_t count_types(const cleat_model *model) {
+    return (size_t)(model->sizes.classes - 1) / 2;
+}
+static size_t count_tag_totals(const cleat_model *model) {
+    return 2 + 3 * count_types(model);
+}
+
+static void add_entities(const cleat_entity_count *types, size_t n, const cleat_tag_count *tags, double *totals) {
+    totals[0] += (double)tags->words;
+    totals[1] += (double)tags->right;
+    for (size_t t = 0; t < n; ++t) {
+        totals[2 + 3 * t] += (double)types[t].truth;
+        totals[3 + 3 * t] += (double)types[t].predicted;
+        totals[4 + 3 * t] += (double)types[t].right;
+    }
+}
+
+/* The tag of each of a sentence's words; of those that are cut off, O. */
+static void tags_of(const cleat_model *model, const cleat_dataset *dataset, size_t sample, const float *logits,
+                    int32_t *tags) {
+    for (size_t w = 0; w < cleat_text_words(dataset, sample); ++w) {
+        int32_t at = cleat_text_word_position(dataset, sample, w);
+        tags[w] = at < 0 ? 0 : most_likely(logits + at * model->sizes.classes, model->sizes.classes);
+    }
+}
+
+static size_t most_words(const cleat_host_batch *batch) {
+    size_t most = 0;
+    for (int64_t b = 0; b < batch->count; ++b) {
+        size_t words = cleat_text_words(batch->dataset, batch->samples[b]);
+        if (words > most) most = words;
+    }
+    return most;
+}
+
+static cleat_status measure_tags(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                 double *totals, cleat_error *error) {
+    size_t n = count_types(model), most = most_words(batch);
+    cleat_tag_count tags = {0, 0};
+    cleat_entity_count *types = cleat_alloc(n, sizeof *types);
+    int32_t *truth = cleat_alloc(most, sizeof *truth), *found = cleat_alloc(most, sizeof *found);
+    cleat_status status = CLEAT_OK;
+    if (!types || !truth || !found) {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the tags of %zu words", most);
+        goto done;
+    }
+    for (int64_t b = 0; b < batch->count; ++b) {
+        size_t sample = batch->samples[b], words = cleat_text_words(batch->dataset, sample);
+        if (words == 0 || cleat_text_word_label(batch->dataset, sample, 0) < 0) continue;
+        for (size_t w = 0; w < words; ++w) truth[w] = cleat_text_word_label(batch->dataset, sample, w);
+        tags_of(model, batch->dataset, sample, output + b * batch->length * model->sizes.classes, found);
+        cleat_entities_add(truth, found, words, types, &tags);
+    }
+    add_entities(types, n, &tags, totals);
+done:
+    cleat_free(found);
+    cleat_free(truth);
+    cleat_free(types);
+    return status;
+}
+
+static void tag_figures(const cleat_model *model, const double *totals, cleat_figures *found) {
+    cleat_entity_count all = {0, 0, 0};
+    for (size_t t = 0; t < count_types(model); ++t) {
+        all.truth += (int64_t)totals[2 + 3 * t];
+        all.predicted += (int64_t)totals[3 + 3 * t];
+        all.right += (int64_t)totals[4 + 3 * t];
+    }
+    cleat_score score = cleat_entity_score(&all);
+    cleat_figures_add(found, "accuracy", totals[1] / totals[0]);
+    cleat_figures_add(found, "entity_precision", score.precision);
+    cleat_figures_add(found, "entity_recall", score.recall);
+    cleat_figures_add(found, "entity_f1", score.f1);
+}
+
+/* --- predictions ---------------------------------------------------------------------------------------------- */
+
+static void softmax(const float *logits, int64_t classes, float *probabilities) {
+    double sum = 0;
+    float most = logits[most_likely(logits, classes)];
+    for (int64_t c = 0; c < classes; ++c) sum += exp((double)(logits[c] - most));
+    for (int64_t c = 0; c < classes; ++c) probabilities[c] = (float)(exp((double)(logits[c] - most)) / sum);
+}
+
+static const char **label_names(const cleat_model *model, const cleat_dataset *dataset) {
+    const char **names = cleat_alloc((size_t)model->sizes.classes, sizeof *names);
+    for (int64_t c = 0; names && c < model->sizes.classes; ++c) names[c] = cleat_text_label_name(dataset, (size_t)c);
+    return names;
+}
+
+/* FOLDER/predictions.csv */
+static cleat_status write_classes(const cleat_model *model, const cleat_prediction *predictions, size_t count,
+                                  const char *folder, cleat_error *error) {
+    char path[CLEAT_PROFILE_TEXT + 64];
+    int64_t classes = model->sizes.classes;
+    cleat_status status = CLEAT_OK;
+    const char **names = count ? label_names(model, predictions[0].dataset) : NULL;
+    float *probabilities = cleat_alloc(count * (size_t)classes, sizeof *probabilities);
+    cleat_text_prediction *rows = cleat_alloc(count, sizeof *rows);
+    if ((count && !names) || !probabilities || !rows) {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu predictions", count);
+        goto done;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        softmax(predictions[i].output, classes, probabilities + i * (size_t)classes);
+        rows[i] = (cleat_text_prediction){.id = cleat_dataset_id(predictions[i].dataset, predictions[i].sample),
+                                          .label = most_likely(predictions[i].output, classes),
+                                          .probabilities = probabilities + i * (size_t)classes};
+    }
+    snprintf(path, sizeof path, "%.1000s/predictions.csv", folder);
+    status = cleat_text_write_classes(path, names, (size_t)classes, rows, count, error);
+done:
+    cleat_free(rows);
+    cleat_free(probabilities);
+    cleat_free(names);
+    return status;
+}
+
+/* FOLDER/predictions.conll */
+static cleat_status write_tags(const cleat_model *model, const cleat_prediction *predictions, size_t count,
+                               const char *folder, cleat_error *error) {
+    char path[CLEAT_PROFILE_TEXT + 64];
+    size_t all = 0, at = 0;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < count; ++i) all += cleat_text_words(predictions[i].dataset, predictions[i].sample);
+    const char **names = count ? label_names(model, predictions[0].dataset) : NULL;
+    const char **words = cleat_alloc(all, sizeof *words);
+    int32_t *tags = cleat_alloc(all, sizeof *tags);
+    cleat_tagged_sentence *sentences = cleat_alloc(count, sizeof *sentences);
+    if ((count && !names) || !words || !tags || !sentences) {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu words", all);
+        goto done;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        const cleat_prediction *p = &predictions[i];
+        size_t n = cleat_text_words(p->dataset, p->sample);
+        for (size_t w = 0; w < n; ++w) words[at + w] = cleat_text_word(p->dataset, p->sample, w);
+        tags_of(model, p->dataset, p->sample, p->output, tags + at);
+        sentences[i] = (cleat_tagged_sentence){.words = words + at, .labels = tags + at, .count = n};
+        at += n;
+    }
+    snprintf(path, sizeof path, "%.1000s/predictions.conll", folder);
+    status = cleat_text_write_tags(path, names, (size_t)model->sizes.classes, sentences, count, error);
+done:
+    cleat_free(sentences);
+    cleat_free(tags);
+    cleat_free(words);
+    cleat_free(names);
+    return status;
+}
+
+/* --- reference trajectories ----------------------------------------------------------------------------------- */
+
+/* "cross entropy of 3 classes, mean pooling over valid positions", or "cross entropy of 7 tags, mean over valid positions
+ * of the batch" */
+static bool take_reference(const cleat_reference_config *config, cleat_model *model) {
+    cleat_profile *p = &model->profile;
+    const cJSON *loss = cJSON_GetObjectItemCaseSensitive(config->json, "loss");
+    long long classes = 0;
+    if (!cJSON_IsString(loss) || sscanf(loss->valuestring, "cross entropy of %lld", &classes) != 1) return false;
+    p->model.d_model = cleat_reference_size(config, "d_model", "emb.weight", 1);
+    p->model.heads = cleat_reference_size(config, "heads", NULL, 0);
+    p->model.layers = cleat_reference_size(config, "layers", NULL, 0);
+    p->model.d_ff = cleat_reference_size(config, "d_ff", "blocks.0.f1.weight", 0);
+    p->model.dropout = 0;
+    p->model.pooling = CLEAT_POOLING_MEAN;
+    model->sizes.vocabulary = cleat_reference_size(config, "vocab", "emb.weight", 0);
+    model->sizes.classes = classes;
+    return p->model.d_model > 0 && p->model.heads > 0 && p->model.layers > 0 && p->model.d_ff > 0 &&
+           model->sizes.vocabulary > 0 && classes > 0;
+}
+
+static bool classifier_from_reference(const cleat_reference_config *config, cleat_model *model) {
+    return cleat_reference_loss_says(config, "classes") && cleat_reference_loss_says(config, "mean pooling") &&
+           take_reference(config, model);
+}
+
+static bool tagger_from_reference(const cleat_reference_config *config, cleat_model *model) {
+    return cleat_reference_loss_says(config, "tags") && cleat_reference_loss_says(config, "valid positions") &&
+           take_reference(config, model);
+}
+
+/* input i64 [B, L], target i64 [B] or [B, L] */
+static void reference_arrays(const cleat_model *model, cleat_reference *r) {
+    cleat_model_sizes sizes = sizes_of(model);
+    r->input =
+        (cleat_reference_array){.integers = true, .below = sizes.vocabulary, .rank = 2, .shape = {r->batch, r->length}};
+    r->target = (cleat_reference_array){
+        .integers = true, .below = sizes.classes, .rank = is_tagger(model) ? 2 : 1, .shape = {r->batch, r->length}};
+}
+
+static int64_t reference_length(const cleat_reference *r, int64_t b) {
+    return r->lengths ? r->lengths[b] : r->length;
+}
+
+static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name, void *values) {
+    int32_t *ints = values;
+    float *floats = values;
+    int64_t rows = r->batch * r->length, valid = 0;
+    for (int64_t b = 0; b < r->batch; ++b) valid += reference_length(r, b);
+    if (strcmp(name, "tokens") == 0)
+        for (int64_t i = 0; i < rows; ++i) ints[i] = (int32_t)((const int64_t *)r->input.data)[i];
+    if (strcmp(name, "lengths") == 0)
+        for (int64_t b = 0; b < r->batch; ++b) ints[b] = (int32_t)reference_length(r, b);
+    if (strcmp(name, "label") == 0)
+        for (int64_t b = 0; b < r->batch; ++b) ints[b] = (int32_t)((const int64_t *)r->target.data)[b];
+    if (strcmp(name, "labels") == 0)
+        for (int64_t i = 0; i < rows; ++i)
+            ints[i] = i % r->length < reference_length(r, i / r->length) ? (int32_t)((const int64_t *)r->target.data)[i]
+                                                                         : CLEAT_TEXT_NO_LABEL;
+    if (strcmp(name, "scale") == 0)
+        for (int64_t i = 0; i < (is_tagger(model) ? rows : r->batch); ++i)
+            floats[i] = 1.0f / (float)(is_tagger(model) ? valid : r->batch);
+}
+
+const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
+                                                 .terms = terms,
+                                                 .n_terms = 1,
+                                                 .open_data = open_data,
+                                                 .build = build,
+                                                 .scale = scale,
+                                                 .totals = count_confusion,
+                                                 .measure = measure_classes,
+                                                 .figures = class_figures,
+                                                 .write = write_classes,
+                                                 .from_reference = classifier_from_reference,
+                                                 .reference_arrays = reference_arrays,
+                                                 .reference_input = reference_input};
+
+const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
+                                             .terms = terms,
+                                             .n_terms = 1,
+                                             .open_data = open_data,
+                                             .build = build,
+                                             .scale = scale,
+                                             .totals = count_tag_totals,
+                                             .measure = measure_tags,
+                                             .figures = tag_figures,
+                                             .write = write_tags,
+                                             .from_reference = tagger_from_reference,
+                                             .reference_arrays = reference_arrays,
+                                             .reference_input = reference_input};

@@ -1,0 +1,110 @@
+/* Predictions as CSV and as CoNLL. The whole text is made in memory, then written at once. */
+#include "models/text_write.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/text.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Writes the text, or says what is wrong with it; frees it either way. */
+static cleat_status finish(const char *path, cleat_text *text, cleat_error *error) {
+    char *data = NULL;
+    size_t size = text->size;
+    cleat_status status = cleat_text_take(text, &data, error);
+    if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
+    cleat_free(data);
+    return status;
+}
+
+static cleat_status check_label(int32_t label, size_t labels, size_t row, cleat_error *error) {
+    if (label >= 0 && (size_t)label < labels) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "prediction %zu: no label %d among %zu", row, label, labels);
+}
+
+/* --- classes -------------------------------------------------------------------------------------------------- */
+
+static void add_field(cleat_text *text, const char *field) {
+    if (!strpbrk(field, ",\"\r\n")) {
+        cleat_text_add_bytes(text, field, strlen(field));
+        return;
+    }
+    cleat_text_add_bytes(text, "\"", 1);
+    for (const char *c = field; *c; ++c) {
+        if (*c == '"') cleat_text_add_bytes(text, "\"", 1);
+        cleat_text_add_bytes(text, c, 1);
+    }
+    cleat_text_add_bytes(text, "\"", 1);
+}
+
+/* Six decimals, whatever the locale. */
+static void add_probability(cleat_text *text, float probability) {
+    long millionths = lround((double)probability * 1e6);
+    cleat_text_add(text, ",%ld.%06ld", millionths / 1000000, millionths % 1000000);
+}
+
+static cleat_status add_prediction(cleat_text *text, const cleat_text_prediction *prediction, size_t row,
+                                   const char *const *names, size_t classes, cleat_error *error) {
+    cleat_status status = check_label(prediction->label, classes, row, error);
+    if (status != CLEAT_OK) return status;
+    for (size_t i = 0; i < classes; ++i)
+        if (!(prediction->probabilities[i] >= 0 && prediction->probabilities[i] <= 1.001f))
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "prediction %zu: %g is no probability (class %s)", row,
+                              (double)prediction->probabilities[i], names[i]);
+    add_field(text, prediction->id);
+    cleat_text_add_bytes(text, ",", 1);
+    add_field(text, names[prediction->label]);
+    add_probability(text, prediction->probabilities[prediction->label]);
+    for (size_t i = 0; i < classes; ++i) add_probability(text, prediction->probabilities[i]);
+    cleat_text_add_bytes(text, "\n", 1);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_text_write_classes(const char *path, const char *const *names, size_t classes,
+                                      const cleat_text_prediction *predictions, size_t count, cleat_error *error) {
+    cleat_text text = {0};
+    cleat_status status = CLEAT_OK;
+    cleat_text_add(&text, "id,label,probability");
+    for (size_t i = 0; i < classes; ++i) {
+        cleat_text_add_bytes(&text, ",", 1);
+        add_field(&text, names[i]);
+    }
+    cleat_text_add_bytes(&text, "\n", 1);
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
+        status = add_prediction(&text, &predictions[i], i, names, classes, error);
+    if (status == CLEAT_OK) return finish(path, &text, error);
+    cleat_text_free(&text);
+    return status;
+}
+
+/* --- tags ----------------------------------------------------------------------------------------------------- */
+
+static cleat_status add_sentence(cleat_text *text, const cleat_tagged_sentence *sentence, size_t row,
+                                 const char *const *names, size_t labels, cleat_error *error) {
+    for (size_t i = 0; i < sentence->count; ++i) {
+        const char *word = sentence->words[i];
+        cleat_status status = check_label(sentence->labels[i], labels, row, error);
+        if (status != CLEAT_OK) return status;
+        if (!*word || strpbrk(word, "\t\r\n"))
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "sentence %zu: word %zu is empty or holds a tab or a line break; a CoNLL file cannot say "
+                              "that",
+                              row, i);
+        cleat_text_add_bytes(text, word, strlen(word));
+        cleat_text_add(text, "\t%s\n", names[sentence->labels[i]]);
+    }
+    cleat_text_add_bytes(text, "\n", 1);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_text_write_tags(const char *path, const char *const *names, size_t labels,
+                                   const cleat_tagged_sentence *sentences, size_t count, cleat_error *error) {
+    cleat_text text = {0};
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
+        status = add_sentence(&text, &sentences[i], i, names, labels, error);
+    if (status == CLEAT_OK) return finish(path, &text, error);
+    cleat_text_free(&text);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* Predictions for texts and for words, as files. Written completely or not at all. */
+#ifndef CLEAT_SRC_TEXT_WRITE_H
+#define CLEAT_SRC_TEXT_WRITE_H
+
+#include "cleat/core.h"
+
+typedef struct cleat_text_prediction {
+    const char *id;
+    int32_t label;              /* 0 .. classes - 1 */
+    const float *probabilities; /* [classes] */
+} cleat_text_prediction;
+
+/* id,label,probability, and a column with the probability of every class, called by its name: RFC 4180, a line feed
+ * after each row. names [classes]. */
+cleat_status cleat_text_write_classes(const char *path, const char *const *names, size_t classes,
+                                      const cleat_text_prediction *predictions, size_t count, cleat_error *error);
+
+typedef struct cleat_tagged_sentence {
+    const char *const *words; /* [count] */
+    const int32_t *labels;    /* [count], 0 .. labels - 1 */
+    size_t count;
+} cleat_tagged_sentence;
+
+/* word, tab, tag; an empty line after every sentence. names [labels]. A word that is empty or holds a tab or a line
+ * break cannot be written: CLEAT_ERR_ARGUMENT. */
+cleat_status cleat_text_write_tags(const char *path, const char *const *names, size_t labels,
+                                   const cleat_tagged_sentence *sentences, size_t count, cleat_error *error);
+
+#endif

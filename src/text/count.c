@@ -1,0 +1,167 @@
+/* Words counted on threads, each in a table of its own; sums do not depend on who counted what. */
+#include "text/count.h"
+
+#include "core/memory.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { TEXTS_AT_ONCE = 64, FEWEST_SLOTS = 4096 };
+
+/* --- a table -------------------------------------------------------------------------------------------------- */
+
+static size_t hash(const char *bytes, size_t size) {
+    uint64_t h = 14695981039346656037u; /* FNV-1a (Fowler, Noll, Vo) */
+    for (size_t i = 0; i < size; ++i) h = (h ^ (unsigned char)bytes[i]) * 1099511628211u;
+    return (size_t)(h ^ (h >> 32));
+}
+
+/* The slot of a word, or the free one where it belongs. */
+static uint32_t *slot_of(const cleat_word_counts *counts, const char *bytes, size_t size) {
+    size_t mask = counts->n_slots - 1, at = hash(bytes, size) & mask;
+    for (;; at = (at + 1) & mask) {
+        if (!counts->slots[at]) return &counts->slots[at];
+        const cleat_counted *word = &counts->words[counts->slots[at] - 1];
+        if (word->size == size && memcmp(counts->text + word->start, bytes, size) == 0) return &counts->slots[at];
+    }
+}
+
+static cleat_status enlarge(cleat_word_counts *counts, cleat_error *error) {
+    size_t n_slots = counts->n_slots ? counts->n_slots * 2 : FEWEST_SLOTS;
+    uint32_t *slots = cleat_alloc(n_slots, sizeof *slots);
+    if (!slots) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu different words", counts->count);
+    cleat_free(counts->slots);
+    counts->slots = slots;
+    counts->n_slots = n_slots;
+    for (size_t i = 0; i < counts->count; ++i)
+        *slot_of(counts, counts->text + counts->words[i].start, counts->words[i].size) = (uint32_t)i + 1;
+    return CLEAT_OK;
+}
+
+static cleat_status reserve_text(cleat_word_counts *counts, size_t more, cleat_error *error) {
+    if (counts->text_size + more <= counts->text_capacity) return CLEAT_OK;
+    size_t capacity = counts->text_capacity * 2 + CLEAT_WORD_BYTES;
+    if (capacity >= UINT32_MAX)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "the corpus has more than 2 GiB of different words; take a part");
+    char *text = cleat_alloc(capacity, 1);
+    if (!text) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu different words", counts->count);
+    if (counts->text_size) memcpy(text, counts->text, counts->text_size);
+    cleat_free(counts->text);
+    counts->text = text;
+    counts->text_capacity = capacity;
+    return CLEAT_OK;
+}
+
+static cleat_status add(cleat_word_counts *counts, const char *bytes, size_t size, uint64_t count, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    if (counts->count * 2 >= counts->n_slots) status = enlarge(counts, error);
+    if (status != CLEAT_OK) return status;
+    uint32_t *slot = slot_of(counts, bytes, size);
+    if (*slot) {
+        counts->words[*slot - 1].count += count;
+        return CLEAT_OK;
+    }
+    status = reserve_text(counts, size, error);
+    if (status == CLEAT_OK)
+        status = cleat_grow(&counts->words, counts->count, &counts->capacity, sizeof *counts->words, error);
+    if (status != CLEAT_OK) return status;
+    memcpy(counts->text + counts->text_size, bytes, size);
+    counts->words[counts->count] = (cleat_counted){(uint32_t)counts->text_size, (uint32_t)size, count};
+    counts->text_size += size;
+    *slot = (uint32_t)++counts->count;
+    return CLEAT_OK;
+}
+
+void cleat_word_counts_free(cleat_word_counts *counts) {
+    cleat_free(counts->text);
+    cleat_free(counts->words);
+    cleat_free(counts->slots);
+    *counts = (cleat_word_counts){0};
+}
+
+/* --- threads -------------------------------------------------------------------------------------------------- */
+
+typedef struct corpus {
+    const cleat_text_view *texts; /* [n] */
+    size_t n;
+    const cleat_word_rules *rules;
+    atomic_size_t next; /* the first text nobody has claimed */
+} corpus;
+
+typedef struct counter {
+    corpus *corpus;
+    pthread_t thread;
+    cleat_word_counts counts;
+    cleat_status status;
+    cleat_error error;
+} counter;
+
+static void count_word(void *user, const cleat_word *word) {
+    counter *c = user;
+    if (c->status != CLEAT_OK || word->special >= 0 || word->characters > CLEAT_WORD_CHARACTERS) return;
+    c->status = add(&c->counts, word->bytes, word->size, 1, &c->error);
+}
+
+static void *count_texts(void *argument) {
+    counter *c = argument;
+    const corpus *all = c->corpus;
+    while (c->status == CLEAT_OK) {
+        size_t first = atomic_fetch_add(&c->corpus->next, TEXTS_AT_ONCE);
+        for (size_t i = first; i < all->n && i < first + TEXTS_AT_ONCE && c->status == CLEAT_OK; ++i) {
+            cleat_status status =
+                cleat_words_split(all->texts[i].data, all->texts[i].size, all->rules, count_word, c, &c->error);
+            if (c->status == CLEAT_OK) c->status = status;
+        }
+        if (first >= all->n) break;
+    }
+    return NULL;
+}
+
+static cleat_status start_and_join(counter *counters, int workers, cleat_error *error) {
+    int started = 0, code = 0;
+    if (workers == 0) count_texts(&counters[0]);
+    while (started < workers && code == 0) {
+        code = pthread_create(&counters[started].thread, NULL, count_texts, &counters[started]);
+        if (code == 0) ++started;
+    }
+    for (int i = 0; i < started; ++i) pthread_join(counters[i].thread, NULL);
+    if (code == 0) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_MEMORY,
+                      "the system starts no more than %d of %d threads (error %d); ask for fewer", started, workers,
+                      code);
+}
+
+/* Adds what `from` counted to `counts`. */
+static cleat_status merge(cleat_word_counts *counts, const counter *from, cleat_error *error) {
+    if (from->status != CLEAT_OK) return cleat_fail(error, from->status, "%s", from->error.text);
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < from->counts.count && status == CLEAT_OK; ++i) {
+        const cleat_counted *word = &from->counts.words[i];
+        status = add(counts, from->counts.text + word->start, word->size, word->count, error);
+    }
+    return status;
+}
+
+cleat_status cleat_words_count(const cleat_text_view *texts, size_t n, const cleat_word_rules *rules, int workers,
+                               cleat_word_counts *counts, cleat_error *error) {
+    corpus all = {.texts = texts, .n = n, .rules = rules};
+    size_t n_counters = workers > 0 ? (size_t)workers : 1;
+    cleat_word_counts sum = {0};
+    counter *counters = cleat_alloc(n_counters, sizeof *counters);
+    if (!counters) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %d threads", workers);
+    for (size_t i = 0; i < n_counters; ++i) counters[i].corpus = &all;
+    cleat_status status = start_and_join(counters, workers, error);
+    for (size_t i = 0; i < n_counters && status == CLEAT_OK; ++i) {
+        status = merge(&sum, &counters[i], error);
+        cleat_word_counts_free(&counters[i].counts);
+    }
+    for (size_t i = 0; i < n_counters; ++i) cleat_word_counts_free(&counters[i].counts);
+    cleat_free(counters);
+    if (status == CLEAT_OK)
+        *counts = sum;
+    else
+        cleat_word_counts_free(&sum);
+    return status;
+}

@@ -1,0 +1,687 @@
+/* Series files: what is read, what is refused with which words, and what each policy does about gaps and cells
+ * without a value. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleat/data.h"
+#include "core/memory.h"
+#include "data/csv_stream.h"
+#include "data/series.h"
+#include "files.h"
+
+/* Two rows of look-back, one ahead; the training part is everything. */
+static cleat_series_options tiny_options(void) {
+    cleat_series_options options = cleat_series_defaults();
+    options.lookback = 2;
+    options.horizon = 1;
+    options.val_fraction = options.test_fraction = 0;
+    options.longest_fill = 2;
+    return options;
+}
+
+static cleat_status open_text(const char *text, const cleat_series_options *options, cleat_dataset **dataset,
+                              cleat_error *error) {
+    const char *path = test_path("in.csv");
+    test_write_text(path, text);
+    return cleat_series_open(path, options, dataset, error);
+}
+
+static cleat_dataset *must_open(const char *text, const cleat_series_options *options) {
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    if (open_text(text, options, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    return dataset;
+}
+
+/* --- times ---------------------------------------------------------------------------------------------------- */
+
+static void parses_times(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t seconds;
+        cleat_time_kind kind;
+    } good[] = {
+        {"1970-01-01", 0, CLEAT_TIME_LOCAL},
+        {"2000-02-29", 951782400, CLEAT_TIME_LOCAL},
+        {"2016-07-01 00:00:00", 1467331200, CLEAT_TIME_LOCAL},
+        {" 2016-07-01 01:30 ", 1467336600, CLEAT_TIME_LOCAL},
+        {"2016-07-01T00:00:01.000", 1467331201, CLEAT_TIME_LOCAL},
+        {"2016-07-01T00:00:00Z", 1467331200, CLEAT_TIME_ZONED},
+        {"2016-07-01 02:00:00+02:00", 1467331200, CLEAT_TIME_ZONED},
+        {"2016-06-30T19:00:00 -0500", 1467331200, CLEAT_TIME_ZONED},
+        {"2016-07-01T05:30+05:30", 1467331200, CLEAT_TIME_ZONED},
+        {"1969-12-31 23:59:59", -1, CLEAT_TIME_LOCAL},
+        {"0001-01-01", -62135596800, CLEAT_TIME_LOCAL},
+        {"9999-12-31 23:59:59", 253402300799, CLEAT_TIME_LOCAL},
+        {"1467331200", 1467331200, CLEAT_TIME_UNIX},
+        {"-3600", -3600, CLEAT_TIME_UNIX},
+        {"1467331200.0", 1467331200, CLEAT_TIME_UNIX},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; ++i) {
+        int64_t seconds = 77;
+        cleat_time_kind kind = CLEAT_TIME_LOCAL;
+        const char *wrong = cleat_time_parse(good[i].text, true, &seconds, &kind);
+        if (wrong || seconds != good[i].seconds || kind != good[i].kind)
+            fail_msg("'%s': %s, %lld, kind %d", good[i].text, wrong ? wrong : "ok", (long long)seconds, kind);
+    }
+    static const struct {
+        const char *text, *what;
+    } bad[] = {
+        {"", "is empty"},
+        {"01/07/2016", "day or the month"},
+        {"2016/07/01", "YYYY-MM-DD"},
+        {"01.07.2016 12:00", "day or the month"},
+        {"1-7-2016", "day or the month"},
+        {"2016-7-1", "YYYY-MM-DD"},
+        {"2016-13-01", "names a day"},
+        {"2016-00-10", "names a day"},
+        {"2015-02-29", "names a day"},
+        {"1900-02-29", "names a day"},
+        {"2016-07-01 24:00", "time of day"},
+        {"2016-07-01 23:60", "time of day"},
+        {"2016-07-01 23:59:60", "time of day"},
+        {"2016-07-01T", "is no time"},
+        {"2016-07-01 1:00", "is no time"},
+        {"2016-07-01 01:00:00 PM", "is no time"},
+        {"2016-07-01 01:00:00+2", "is no time"},
+        {"2016-07-01 01:00:00+02:0", "is no time"},
+        {"2016-07-01 01:00:00.5", "fractions"},
+        {"2016-07-01 01:00:00.", "is no time"},
+        {"1467331200.5", "fractions"},
+        {"1467331200000", "milliseconds"},
+        {"20160701", "may be a date"},
+        {"Jul 1 2016", "is no time"},
+        {"12345x", "is no time"},
+        {"-", "is no time"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
+        int64_t seconds = 77;
+        cleat_time_kind kind;
+        const char *wrong = cleat_time_parse(bad[i].text, true, &seconds, &kind);
+        if (!wrong || !strstr(wrong, bad[i].what)) fail_msg("'%s': %s", bad[i].text, wrong ? wrong : "accepted");
+        assert_int_equal(seconds, 77);
+    }
+    int64_t seconds;
+    cleat_time_kind kind;
+    assert_null(cleat_time_parse("20160701", false, &seconds, &kind)); /* a later row: the first has told */
+}
+
+/* Every day of eight centuries, and some seconds, there and back. */
+static void times_come_back(void **state) {
+    (void)state;
+    char text[CLEAT_TIME_TEXT], day_before[CLEAT_TIME_TEXT] = "";
+    for (int64_t day = -150000; day < 150000; ++day) {
+        int64_t time = day * 86400 + (day * 7919 % 86400 + 86400) % 86400, seconds = 0;
+        cleat_time_kind kind;
+        cleat_time_text(time, text);
+        assert_null(cleat_time_parse(text, true, &seconds, &kind));
+        assert_int_equal(seconds, time);
+        assert_true(strcmp(day_before, text) < 0);
+        strcpy(day_before, text);
+    }
+    assert_string_equal(cleat_time_text(INT64_MIN, text), "0001-01-01T00:00:00");
+    assert_string_equal(cleat_time_text(INT64_MAX, text), "9999-12-31T23:59:59");
+}
+
+/* --- refusals ------------------------------------------------------------------------------------------------- */
+
+#define HEAD "t,a,b\n"
+#define R1 "2020-01-01,1,2\n"
+#define R2 "2020-01-02,3,4\n"
+#define R3 "2020-01-03,5,6\n"
+
+static void refuses_bad_files(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *where, *what, *mend;
+    } rows[] = {
+        {"", ":1:", "empty", ""},
+        {HEAD, ":1:", "0 rows", "needs more"},
+        {HEAD R1, ":2:", "1 rows", "needs more"},
+        {R1 R2 R3, ":1:", "begins with the time '2020-01-01'", "add a header"},
+        {"t;a;b\n2020-01-01;1;2\n", ":1:", "semicolons", "commas"},
+        {"t\n2020-01-01\n", ":1:", "no column beside the time", ""},
+        {"t,a,a\n2020-01-01,1,2\n", ":1:", "both called 'a'", "rename"},
+        {"t,a,\n2020-01-01,1,2\n", ":1:", "column 3 has no name", "name the features"},
+        {HEAD R2 R1, ":3:", "time goes backwards, from 2020-01-02T00:00:00 to 2020-01-01", "sort the rows"},
+        {HEAD R1 R1, ":3:", "2020-01-01T00:00:00 is there twice", "remove one"},
+        {HEAD R1 R2 "2020-01-04,5,6\n", ":4:", "172800 s behind the one of 2020-01-02", "complete the file"},
+        {HEAD R1 R2 "2020-01-02T12:00:00,5,6\n", ":4:", "43200 s behind", "choose what is done about gaps"},
+        {HEAD R1 "2020-01-02T00:00:00Z,3,4\n", ":3:", "with Z or an offset, the first row has a time without",
+         "one way"},
+        {HEAD R1 "1577923200,3,4\n", ":3:", "is Unix seconds", "one way"},
+        {HEAD "01/02/2020,1,2\n" R2, ":2:", "'01/02/2020' does not say whether the day", "write YYYY-MM-DD"},
+        {HEAD R1 ",3,4\n", ":3:", "the time '' is empty", "needs its time"},
+        {HEAD R1 "2020-01-02,,4\n" R3, ":3:", "'a' has no value", "fill or skip"},
+        {HEAD R1 "2020-01-02,3,NaN\n" R3, ":3:", "'b' has no value", "fill or skip"},
+        {HEAD R1 "2020-01-02,3,two\n" R3, ":3:", "'b' is 'two', not a finite number", "leave the column out"},
+        {HEAD R1 "2020-01-02,3,inf\n" R3, ":3:", "'b' is 'inf', not a finite number", ""},
+        {HEAD R1 "2020-01-02,3,\"4,5\"\n" R3, ":3:", "'b' is '4,5', not a finite", "with a point"},
+        {HEAD R1 "2020-01-02,3,1e38\n" R3, ":3:", "'b' is 1e+38, too large", "unit"},
+        {HEAD R1 "2020-01-02,3\n" R3, ":3:", "2 fields where the header has 3", "cut short"},
+        {HEAD R1 "2020-01-02,3,4,5\n" R3, ":3:", "4 fields", "comma"},
+        {HEAD R1 "2020-01-02,\"3,4\n" R3, ":3:", "never ends", "closing"},
+        {HEAD R1 "2020-01-02,\"3\"x,4\n" R3, ":3:", "after the closing quote", "two"},
+        {HEAD R1 "2020-01-02,3\"x,4\n" R3, ":3:", "not quoted", "quotes"},
+        {HEAD R1 "2020-01-02,3,\xFF\n" R3, ":3:", "not UTF-8", "save"},
+        {"\x1F\x8B\x08", ":1:", "compressed", "gunzip"},
+    };
+    cleat_series_options options = tiny_options();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_dataset *dataset = NULL;
+        cleat_error error = {0};
+        cleat_status status = open_text(rows[i].text, &options, &dataset, &error);
+        assert_null(dataset);
+        if (status != CLEAT_ERR_FORMAT || !strstr(error.text, "in.csv") || !strstr(error.text, rows[i].where) ||
+            !strstr(error.text, rows[i].what) || !strstr(error.text, rows[i].mend))
+            fail_msg("row %zu: %d '%s'", i, status, error.text);
+    }
+}
+
+typedef struct refused_options {
+    void (*set)(cleat_series_options *options);
+    cleat_status status;
+    const char *what;
+} refused_options;
+
+static void set_unknown_feature(cleat_series_options *o) {
+    o->features = "alpha,betta";
+}
+static void set_unknown_target(cleat_series_options *o) {
+    o->targets = "gama";
+}
+static void set_unknown_time(cleat_series_options *o) {
+    o->time_column = "times";
+}
+static void set_twice(cleat_series_options *o) {
+    o->features = "alpha,alpha";
+}
+static void set_empty_name(cleat_series_options *o) {
+    o->features = "alpha,,beta";
+}
+static void set_time_as_feature(cleat_series_options *o) {
+    o->features = "alpha,time";
+}
+static void set_lookback(cleat_series_options *o) {
+    o->lookback = 0;
+}
+static void set_huge_lookback(cleat_series_options *o) {
+    o->lookback = 1 << 21;
+}
+static void set_long_lookback(cleat_series_options *o) {
+    o->lookback = 9;
+}
+static void set_stride(cleat_series_options *o) {
+    o->stride = -1;
+}
+static void set_fractions(cleat_series_options *o) {
+    o->val_fraction = 0.7;
+    o->test_fraction = 0.4;
+}
+static void set_nan_fraction(cleat_series_options *o) {
+    o->val_fraction = NAN;
+}
+static void set_rows(cleat_series_options *o) {
+    o->train_rows = 6;
+    o->test_rows = 5;
+}
+static void set_no_window_in_val(cleat_series_options *o) {
+    o->train_rows = 6;
+    o->val_rows = 2;
+    o->horizon = 3;
+}
+static void set_no_training(cleat_series_options *o) {
+    o->val_rows = 8;
+}
+static void set_no_training_left(cleat_series_options *o) {
+    o->val_fraction = o->test_fraction = 0.5;
+}
+static void set_season(cleat_series_options *o) {
+    o->season = 50;
+}
+static void set_frame(cleat_series_options *o) {
+    o->n_frames = 1;
+    o->frames[0] = 90;
+}
+static void set_same_frame(cleat_series_options *o) {
+    o->n_frames = 1;
+    o->frames[0] = 60;
+}
+static void set_frames_twice(cleat_series_options *o) {
+    o->n_frames = 2;
+    o->frames[0] = o->frames[1] = 120;
+}
+static void set_long_frame(cleat_series_options *o) {
+    o->n_frames = 1;
+    o->frames[0] = INT64_C(60) << 50;
+}
+static void set_many_frames(cleat_series_options *o) {
+    o->n_frames = 9;
+}
+static void set_forecast(cleat_series_options *o) {
+    o->forecast = true;
+}
+static void set_policy(cleat_series_options *o) {
+    o->gaps = (cleat_series_gaps)7;
+}
+static void set_no_such_anchor(cleat_series_options *o) {
+    o->anchor = (cleat_series_anchor)3;
+}
+static void set_other_step(cleat_series_options *o) {
+    o->step = 30;
+}
+static void set_learnt_nowhere(cleat_series_options *o) {
+    o->learnt = "/nowhere/at/all";
+}
+
+static void refuses_bad_options(void **state) {
+    (void)state;
+    static const refused_options rows[] = {
+        {set_unknown_feature, CLEAT_ERR_FORMAT, "did you mean 'beta'?"},
+        {set_unknown_target, CLEAT_ERR_FORMAT, "no column 'gama'; did you mean 'gamma'"},
+        {set_unknown_time, CLEAT_ERR_FORMAT, "did you mean 'time'"},
+        {set_twice, CLEAT_ERR_ARGUMENT, "names 'alpha' twice"},
+        {set_empty_name, CLEAT_ERR_ARGUMENT, "empty name between its commas"},
+        {set_time_as_feature, CLEAT_ERR_ARGUMENT, "'time' is the time column"},
+        {set_lookback, CLEAT_ERR_ARGUMENT, "lookback is 0"},
+        {set_huge_lookback, CLEAT_ERR_ARGUMENT, "lookback 2097152"},
+        {set_long_lookback, CLEAT_ERR_ARGUMENT, "no window fits the train part, rows 1 to 9"},
+        {set_stride, CLEAT_ERR_ARGUMENT, "stride is -1"},
+        {set_fractions, CLEAT_ERR_ARGUMENT, "val_fraction 0.7"},
+        {set_nan_fraction, CLEAT_ERR_ARGUMENT, "val_fraction"},
+        {set_rows, CLEAT_ERR_ARGUMENT, "test part should be rows 7 to 11, and the file has 9"},
+        {set_no_window_in_val, CLEAT_ERR_ARGUMENT, "no window fits the val part, rows 7 to 8: one takes 3 rows"},
+        {set_no_training, CLEAT_ERR_ARGUMENT, "no rows are left to train on"},
+        {set_no_training_left, CLEAT_ERR_ARGUMENT, "the train part, rows 1 to 1:"},
+        {set_season, CLEAT_ERR_ARGUMENT, "50 rows of look-back"},
+        {set_frame, CLEAT_ERR_ARGUMENT, "90 s is no multiple"},
+        {set_same_frame, CLEAT_ERR_ARGUMENT, "60 s is no multiple"},
+        {set_frames_twice, CLEAT_ERR_ARGUMENT, "120 s is listed twice"},
+        {set_long_frame, CLEAT_ERR_ARGUMENT, "the file has 9; leave that frame out"},
+        {set_many_frames, CLEAT_ERR_ARGUMENT, "9 frames; at most 8"},
+        {set_forecast, CLEAT_ERR_ARGUMENT, "needs what training has learnt"},
+        {set_policy, CLEAT_ERR_ARGUMENT, "no such policy"},
+        {set_no_such_anchor, CLEAT_ERR_ARGUMENT, "no such anchor"},
+        {set_other_step, CLEAT_ERR_FORMAT,
+         "60 s behind the one of 1970-01-01T00:00:00, the step is 30 s (as the settings"},
+        {set_learnt_nowhere, CLEAT_ERR_NOT_FOUND, "/nowhere/at/all/series.csv"},
+    };
+    char text[1024] = "time,alpha,beta,gamma\n";
+    for (int r = 0; r < 9; ++r) sprintf(text + strlen(text), "%d,%d,%d,%d\n", 60 * r, r % 3, r % 4, r % 5);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_series_options options = tiny_options();
+        cleat_dataset *dataset = NULL;
+        cleat_error error = {0};
+        rows[i].set(&options);
+        cleat_status status = open_text(text, &options, &dataset, &error);
+        assert_null(dataset);
+        if (status != rows[i].status || !strstr(error.text, rows[i].what))
+            fail_msg("row %zu: %d '%s'", i, status, error.text);
+    }
+}
+
+static void finds_the_file_of_a_folder(void **state) {
+    (void)state;
+    cleat_series_options options = tiny_options();
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    char folder[512], file[600];
+    snprintf(folder, sizeof folder, "%s", test_folder("some"));
+    assert_int_equal(cleat_series_open(test_path("absent"), &options, &dataset, &error), CLEAT_ERR_NOT_FOUND);
+    assert_int_equal(cleat_series_open(folder, &options, &dataset, &error), CLEAT_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "no *.csv"));
+    snprintf(file, sizeof file, "%s/b.csv", folder);
+    test_write_text(file, HEAD R1 R2 R3);
+    assert_int_equal(cleat_series_open(folder, &options, &dataset, &error), CLEAT_OK);
+    cleat_dataset_destroy(dataset);
+    dataset = NULL;
+    snprintf(file, sizeof file, "%s/a.csv", folder);
+    test_write_text(file, HEAD R1 R2 R3 "2020-01-04,7,8\n");
+    assert_int_equal(cleat_series_open(folder, &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "a.csv, b.csv"));
+    options.file = "a.csv";
+    assert_int_equal(cleat_series_open(folder, &options, &dataset, &error), CLEAT_OK);
+    assert_int_equal(cleat_series_describe(dataset).rows, 4);
+    cleat_dataset_destroy(dataset);
+    options.file = "c.csv";
+    assert_int_equal(cleat_series_open(folder, &options, &dataset, NULL), CLEAT_ERR_NOT_FOUND);
+}
+
+/* --- what is fine --------------------------------------------------------------------------------------------- */
+
+static void reads_other_line_ends_and_quotes(void **state) {
+    (void)state;
+    cleat_series_options options = tiny_options();
+    options.features = "price";
+    static const char *const texts[] = {
+        "when,price\n2020-01-01,1\n2020-01-02,-37.63\n2020-01-03,3\n",
+        "\xEF\xBB\xBFwhen,price\r\n2020-01-01,1\r\n2020-01-02,-37.63\r\n2020-01-03,3",
+        "\"when\",\"price\",note\n2020-01-01,\"1\",\"a\n\"\"b\"\"\"\n\n\"2020-01-02\", -3763e-2 ,\n2020-01-03,3,x\n",
+        "note,price,when\n,1.0,1577836800\n,-37.630,1577923200\n,+3,1578009600\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
+        options.time_column = i == 3 ? "when" : NULL;
+        cleat_dataset *dataset = must_open(texts[i], &options);
+        assert_int_equal(cleat_dataset_count(dataset), 1);
+        assert_string_equal(cleat_dataset_id(dataset, 0), "2020-01-02T00:00:00");
+        double mean = (1 - 37.63 + 3) / 3;
+        assert_true(fabs(cleat_series_mean(dataset, 0) - mean) < 1e-6);
+        float last;
+        void *slots[4] = {NULL, NULL, &last, NULL};
+        cleat_error error;
+        assert_int_equal(cleat_dataset_fill(dataset, 0, 2, NULL, slots, &error), CLEAT_OK);
+        assert_true(fabs(last * cleat_series_deviation(dataset, 0) + mean + 37.63) < 1e-5);
+        cleat_dataset_destroy(dataset);
+    }
+}
+
+/* The last known rows of all samples, as text. */
+static const char *samples_of(const cleat_dataset *dataset, char text[512]) {
+    text[0] = 0;
+    for (size_t i = 0; i < cleat_dataset_count(dataset); ++i)
+        sprintf(text + strlen(text), "%lld ", (long long)cleat_series_time(dataset, i, 0));
+    return text;
+}
+
+/* The only column of the last known row, in the file's units. */
+static double last_value(const cleat_dataset *dataset, size_t sample) {
+    float last;
+    void *slots[4] = {NULL, NULL, &last, NULL};
+    cleat_error error;
+    assert_int_equal(cleat_dataset_fill(dataset, sample, 2, NULL, slots, &error), CLEAT_OK);
+    return last * cleat_series_deviation(dataset, 0) + cleat_series_mean(dataset, 0);
+}
+
+static void gaps_are_filled_skipped_or_ignored(void **state) {
+    (void)state;
+    static const char text[] = "t,v\n0,1\n10,2\n20,3\n50,6\n60,7\n70,8\n";
+    char seen[512];
+    cleat_series_options options = tiny_options();
+    options.gaps = CLEAT_GAPS_FILL;
+    cleat_dataset *dataset = must_open(text, &options);
+    cleat_series_info info = cleat_series_describe(dataset);
+    assert_true(info.rows == 8 && info.filled_rows == 2 && info.gaps == 1 && info.left_out == 0);
+    assert_string_equal(samples_of(dataset, seen), "10 20 30 40 50 60 ");
+    static const double values[] = {2, 3, 3, 3, 6, 7};
+    for (size_t i = 0; i < 6; ++i) assert_true(fabs(last_value(dataset, i) - values[i]) < 1e-5);
+    cleat_dataset_destroy(dataset);
+
+    options.gaps = CLEAT_GAPS_SKIP;
+    dataset = must_open(text, &options);
+    info = cleat_series_describe(dataset);
+    assert_true(info.rows == 6 && info.filled_rows == 0 && info.gaps == 1 && info.left_out == 2);
+    assert_string_equal(samples_of(dataset, seen), "10 60 ");
+    cleat_dataset_destroy(dataset);
+
+    options.gaps = CLEAT_GAPS_ROWS;
+    dataset = must_open(text, &options);
+    info = cleat_series_describe(dataset);
+    assert_true(info.rows == 6 && info.gaps == 0 && info.step == 10);
+    assert_string_equal(samples_of(dataset, seen), "10 20 50 60 ");
+    assert_int_equal(cleat_series_time(dataset, 1, 1), 50);
+    cleat_dataset_destroy(dataset);
+
+    cleat_error error = {0};
+    dataset = NULL;
+    options.gaps = CLEAT_GAPS_FILL;
+    options.longest_fill = 1;
+    assert_int_equal(open_text(text, &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "in.csv:5: 2 rows are missing behind 1970-01-01T00:00:20, more than the 1"));
+    assert_int_equal(open_text("t,v\n0,1\n10,2\n25,3\n35,4\n", &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "in.csv:4: this row is 15 s behind the one before, no multiple"));
+    options.gaps = CLEAT_GAPS_SKIP;
+    options.lookback = 4;
+    assert_int_equal(open_text(text, &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "(2 windows touch gaps"));
+}
+
+static void missing_cells_are_filled_or_skipped(void **state) {
+    (void)state;
+    static const char text[] = "t,v\n0,1\n10,2\n20,\n30, NA \n40,5\n50,6\n60,nan\n70,8\n80,9\n90,10\n";
+    char seen[512];
+    cleat_series_options options = tiny_options();
+    options.missing = CLEAT_MISSING_FILL;
+    cleat_dataset *dataset = must_open(text, &options);
+    assert_int_equal(cleat_series_describe(dataset).missing, 3);
+    assert_string_equal(samples_of(dataset, seen), "10 20 30 40 50 60 70 80 ");
+    static const double values[] = {2, 2, 2, 5, 6, 6, 8, 9};
+    for (size_t i = 0; i < 8; ++i) assert_true(fabs(last_value(dataset, i) - values[i]) < 1e-5);
+    cleat_dataset_destroy(dataset);
+
+    options.missing = CLEAT_MISSING_SKIP;
+    dataset = must_open(text, &options);
+    cleat_series_info info = cleat_series_describe(dataset);
+    assert_true(info.missing == 3 && info.left_out == 7);
+    assert_string_equal(samples_of(dataset, seen), "80 ");
+    assert_true(fabs(cleat_series_mean(dataset, 0) - 41.0 / 7) < 1e-6); /* of the cells that are there */
+    cleat_dataset_destroy(dataset);
+
+    cleat_error error = {0};
+    dataset = NULL;
+    options.missing = CLEAT_MISSING_FILL;
+    options.longest_fill = 1;
+    assert_int_equal(open_text(text, &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "in.csv:5: 'v' has had no value for more than the 1 rows"));
+    assert_int_equal(open_text("t,v\n0,\n10,2\n20,3\n", &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "in.csv:2: 'v' has no value, and no row before"));
+    options.missing = CLEAT_MISSING_SKIP;
+    assert_int_equal(open_text("t,v,w\n0,,1\n10,,2\n20,,3\n", &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
+}
+
+static void refuses_edited_learnt_files(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *what;
+    } rows[] = {
+        {"kind,name,mean\n", "no column 'deviation'"},
+        {"kind,name,mean,deviation\n", "step, features or targets are missing"},
+        {"kind,name,mean,deviation\nstep,10,,\nfeature,v,0,1\n", "missing"},
+        {"kind,name,mean,deviation\nstep,0,,\n", ":2: the step"},
+        {"kind,name,mean,deviation\nstep,10,,\nfeature,v,0,0\n", ":3: mean and deviation"},
+        {"kind,name,mean,deviation\nstep,10,,\nfeature,v,x,1\n", ":3: mean and deviation"},
+        {"kind,name,mean,deviation\nstep,10,,\nfeature,v,0,1\nfeature,v,0,1\n", ":4: a column without a name, or"},
+        {"kind,name,mean,deviation\nstep,10,,\ntarget,v,0,1\nfeature,v,0,1\n", ":4: a feature behind"},
+        {"kind,name,mean,deviation\ncolumn,v,0,1\n", ":2: kind must be"},
+        {"kind,name,mean,deviation\nframe,1.5,,\n", ":2: frames are whole"},
+    };
+    cleat_series_options options = tiny_options();
+    char folder[512], file[600];
+    snprintf(folder, sizeof folder, "%s", test_folder("edited"));
+    snprintf(file, sizeof file, "%s/series.csv", folder);
+    options.learnt = folder;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_dataset *dataset = NULL;
+        cleat_error error = {0};
+        test_write_text(file, rows[i].text);
+        cleat_status status = open_text("t,v\n0,1\n10,2\n20,3\n", &options, &dataset, &error);
+        assert_null(dataset);
+        if (status != CLEAT_ERR_FORMAT || !strstr(error.text, "series.csv") || !strstr(error.text, rows[i].what))
+            fail_msg("row %zu: %d '%s'", i, status, error.text);
+    }
+    /* A name with everything that CSV must quote comes back. */
+    cleat_dataset *first = must_open("t,\"a \"\"b\"\",\nc\"\n0,1\n10,2\n20,4\n", &(cleat_series_options){
+                                                                                     .lookback = 2,
+                                                                                     .horizon = 1,
+                                                                                     .stride = 1,
+                                                                                     .eval_stride = 1,
+                                                                                 });
+    cleat_error error = {0};
+    assert_int_equal(cleat_dataset_save(first, folder, &error), CLEAT_OK);
+    cleat_dataset *second = must_open("t,\"a \"\"b\"\",\nc\"\n0,5\n10,6\n20,7\n", &options);
+    assert_string_equal(cleat_series_feature(second, 0), "a \"b\",\nc");
+    assert_true(cleat_series_mean(second, 0) == cleat_series_mean(first, 0));
+    cleat_dataset_destroy(first);
+    cleat_dataset_destroy(second);
+    /* Data of another step than was learnt. */
+    second = NULL;
+    assert_int_equal(open_text("t,\"a \"\"b\"\",\nc\"\n0,5\n20,6\n40,7\n", &options, &second, &error),
+                     CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "the step is 10 s (as learnt in training)"));
+}
+
+/* --- large files, cuts and failures --------------------------------------------------------------------------- */
+
+/* 30000 rows (more than two parts), quoted line ends wherever parts may end, and a fault near the end. */
+static void large_files_are_read_in_parts(void **state) {
+    (void)state;
+    enum { ROWS = 30000 };
+    static char text[ROWS * 40];
+    size_t used = (size_t)sprintf(text, "t,note,v\n");
+    for (int r = 0; r < ROWS; ++r)
+        used += (size_t)sprintf(text + used, r % 3 ? "%d,\"x\n\"\"%d\"\"\n\",%d\n" : "%d,%d,%d\n", r, r, r % 1000);
+    assert_true(used > 600000);
+    const char *path = test_path("large.csv");
+    test_write(path, text, used);
+    cleat_csv_stream stream;
+    cleat_error error = {0};
+    bool more = true;
+    assert_int_equal(cleat_csv_stream_open(path, &stream, &error), CLEAT_OK);
+    size_t line = 2;
+    for (int r = 0; r < ROWS; ++r) {
+        assert_int_equal(cleat_csv_stream_next(&stream, &more, &error), CLEAT_OK);
+        assert_true(more);
+        assert_int_equal(atoi(stream.csv.fields[0]), r);
+        assert_int_equal(atoi(stream.csv.fields[2]), r % 1000);
+        assert_int_equal(stream.csv.line, line);
+        line += r % 3 ? 3 : 1;
+        assert_true(stream.room == 256 * 1024);
+    }
+    assert_true(cleat_csv_stream_share(&stream) == 1);
+    assert_int_equal(cleat_csv_stream_next(&stream, &more, &error), CLEAT_OK);
+    assert_false(more);
+    cleat_csv_stream_close(&stream);
+
+    cleat_series_options options = tiny_options();
+    options.features = "v";
+    options.stride = 1000;
+    cleat_dataset *dataset = NULL;
+    assert_int_equal(cleat_series_open(path, &options, &dataset, &error), CLEAT_OK);
+    assert_int_equal(cleat_series_describe(dataset).rows, ROWS);
+    assert_true(fabs(cleat_series_mean(dataset, 0) - 499.5) < 1e-9);
+    cleat_dataset_destroy(dataset);
+
+    char where[64];
+    snprintf(where, sizeof where, "large.csv:%zu:", line - 3);
+    text[used - 3] = 'x'; /* a digit of the last value */
+    test_write(path, text, used);
+    assert_int_equal(cleat_series_open(path, &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, where));
+    snprintf(where, sizeof where, "large.csv:%zu:", line - 1);
+    text[used - 3] = '\xFF';
+    test_write(path, text, used);
+    assert_int_equal(cleat_series_open(path, &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "not UTF-8"));
+    assert_non_null(strstr(error.text, where));
+}
+
+/* A record longer than a part is read; one that never ends is refused before it eats the memory. */
+static void long_records_end_or_are_refused(void **state) {
+    (void)state;
+    enum { LONG = 700 * 1024, ENDLESS = 40 * 1024 * 1024 };
+    char *text = malloc(ENDLESS + 64);
+    assert_non_null(text);
+    const char *path = test_path("long.csv");
+    int used = sprintf(text, "t,note\n1,\"");
+    memset(text + used, '\n', LONG);
+    int size = used + LONG + sprintf(text + used + LONG, "\"\n2,x\n");
+    test_write(path, text, (size_t)size);
+    cleat_csv_stream stream;
+    cleat_error error = {0};
+    bool more = true;
+    assert_int_equal(cleat_csv_stream_open(path, &stream, &error), CLEAT_OK);
+    assert_int_equal(cleat_csv_stream_next(&stream, &more, &error), CLEAT_OK);
+    assert_int_equal(strlen(stream.csv.fields[1]), LONG);
+    assert_int_equal(cleat_csv_stream_next(&stream, &more, &error), CLEAT_OK);
+    assert_int_equal(stream.csv.line, 2 + LONG + 1);
+    cleat_csv_stream_close(&stream);
+
+    memset(text + used, '\n', (size_t)(ENDLESS - used));
+    test_write(path, text, ENDLESS);
+    assert_int_equal(cleat_csv_stream_open(path, &stream, &error), CLEAT_OK);
+    assert_int_equal(cleat_csv_stream_next(&stream, &more, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "long.csv:2:"));
+    assert_non_null(strstr(error.text, "closing quote"));
+    cleat_csv_stream_close(&stream);
+    free(text);
+}
+
+static void survives_cuts_and_flips(void **state) {
+    (void)state;
+    static const char good[] = "t,a,\"b\"\n2020-01-01 00:00,1.5,-2e1\n2020-01-01 01:00,\"2\",3\n2020-01-01 02:00,4,5\n"
+                               "2020-01-01 03:00,6,7\n";
+    char text[sizeof good];
+    cleat_series_options options = tiny_options();
+    size_t opened = 0, refused = 0;
+    for (size_t cut = 0; cut + 1 < sizeof good; ++cut)
+        for (int flip = 0; flip < 3; ++flip) {
+            cleat_dataset *dataset = NULL;
+            cleat_error error = {0};
+            memcpy(text, good, sizeof text);
+            text[cut] = flip == 0 ? 0 : (char)(text[cut] ^ (flip == 1 ? 0x80 : 0x02));
+            cleat_status status = open_text(text, &options, &dataset, &error);
+            assert_true(status == CLEAT_OK ? dataset != NULL : strlen(error.text) > 20);
+            opened += status == CLEAT_OK;
+            refused += status != CLEAT_OK;
+            cleat_dataset_destroy(dataset);
+        }
+    assert_true(opened > 10 && refused > 100);
+}
+
+static void survives_failing_allocations(void **state) {
+    (void)state;
+    char text[4096] = "t,a,b,c\n", kept[512];
+    for (int r = 0; r < 60; ++r) sprintf(text + strlen(text), "%d,%d,%d,%d\n", 60 * r, r % 3, r % 4, r % 5);
+    snprintf(kept, sizeof kept, "%s", test_folder("kept"));
+    for (int learnt = 0; learnt < 2; ++learnt) {
+        cleat_series_options options = tiny_options();
+        options.features = "a,b";
+        options.targets = "c,a";
+        options.n_frames = 1;
+        options.frames[0] = 120;
+        options.learnt = learnt ? kept : NULL;
+        cleat_status status = CLEAT_ERR_MEMORY;
+        long n = 1;
+        for (; status == CLEAT_ERR_MEMORY; ++n) {
+            cleat_dataset *dataset = NULL;
+            cleat_error error = {0};
+            test_write_text(test_path("failing.csv"), text);
+            cleat_fail_allocation(n);
+            status = cleat_series_open(test_path("failing.csv"), &options, &dataset, &error);
+            cleat_status saved = status == CLEAT_OK ? cleat_dataset_save(dataset, kept, &error) : status;
+            cleat_fail_allocation(0);
+            if (status == CLEAT_OK) status = saved;
+            if (status != CLEAT_OK) assert_int_equal(status, CLEAT_ERR_MEMORY);
+            if (status != CLEAT_OK) assert_true(strlen(error.text) > 0);
+            cleat_dataset_destroy(dataset);
+        }
+        assert_int_equal(status, CLEAT_OK);
+        assert_true(n > 20);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parses_times),
+        cmocka_unit_test(times_come_back),
+        cmocka_unit_test(refuses_bad_files),
+        cmocka_unit_test(refuses_bad_options),
+        cmocka_unit_test(finds_the_file_of_a_folder),
+        cmocka_unit_test(reads_other_line_ends_and_quotes),
+        cmocka_unit_test(gaps_are_filled_skipped_or_ignored),
+        cmocka_unit_test(missing_cells_are_filled_or_skipped),
+        cmocka_unit_test(refuses_edited_learnt_files),
+        cmocka_unit_test(large_files_are_read_in_parts),
+        cmocka_unit_test(long_records_end_or_are_refused),
+        cmocka_unit_test(survives_cuts_and_flips),
+        cmocka_unit_test(survives_failing_allocations),
+    };
+    return cmocka_run_group_tests(tests, NULL, test_remove_all);
+}

@@ -1,0 +1,194 @@
+/* Figures of classification and tagging: cases counted by hand, and every pair of short tag sequences against spans
+ * found another way. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "models/text_metrics.h"
+
+static void assert_near(double got, double wanted) {
+    if (!(fabs(got - wanted) < 1e-12)) fail_msg("%.15g, not %.15g", got, wanted);
+}
+
+/* --- classes -------------------------------------------------------------------------------------------------- */
+
+static void counts_classes(void **state) {
+    (void)state;
+    static const int32_t truth[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2}, predicted[] = {0, 0, 0, 1, 1, 1, 2, 2, 0, 2};
+    int64_t counts[9] = {0};
+    cleat_score each[3];
+    for (size_t i = 0; i < 10; ++i) cleat_confusion_add(counts, 3, truth[i], predicted[i]);
+    static const int64_t wanted[9] = {3, 1, 0, 0, 2, 2, 1, 0, 1};
+    assert_memory_equal(counts, wanted, sizeof wanted);
+    cleat_class_figures all = cleat_confusion_figures(counts, 3, each);
+    assert_int_equal(all.samples, 10);
+    assert_near(all.accuracy, 0.6);
+    assert_near(all.macro_recall, (0.75 + 0.5 + 0.5) / 3);
+    assert_near(all.macro_f1, (0.75 + 4.0 / 7 + 0.4) / 3);
+    assert_int_equal(each[1].truth, 4);
+    assert_int_equal(each[1].predicted, 3);
+    assert_int_equal(each[1].right, 2);
+    assert_near(each[1].precision, 2.0 / 3);
+    assert_near(each[1].recall, 0.5);
+    assert_near(each[1].f1, 4.0 / 7);
+    assert_near(each[2].precision, 1.0 / 3);
+}
+
+/* A class that never occurs counts nowhere; one that is only predicted counts as an F1 of 0. */
+static void leaves_absent_classes_out(void **state) {
+    (void)state;
+    int64_t counts[16] = {0};
+    cleat_class_figures none = cleat_confusion_figures(counts, 4, NULL);
+    assert_near(none.accuracy + none.macro_f1 + none.macro_recall, 0);
+    cleat_confusion_add(counts, 4, 0, 0);
+    cleat_confusion_add(counts, 4, 1, 1);
+    cleat_confusion_add(counts, 4, 1, 3);
+    cleat_class_figures all = cleat_confusion_figures(counts, 4, NULL);
+    assert_near(all.accuracy, 2.0 / 3);
+    assert_near(all.macro_recall, (1 + 0.5) / 2);
+    assert_near(all.macro_f1, (1 + 2.0 / 3 + 0) / 3);
+}
+
+/* --- tags ----------------------------------------------------------------------------------------------------- */
+
+enum { TYPES = 2, LONGEST = 4, TAGS = 1 + 2 * TYPES };
+
+/* "O", "Bx", "Ix", "By", "Iy" with blanks between. */
+static size_t read_tags(const char *text, int32_t *tags) {
+    size_t count = 0;
+    for (; *text; ++text) {
+        if (*text == ' ') continue;
+        tags[count] = 0;
+        if (*text != 'O') {
+            tags[count] = (*text == 'B' ? 1 : 2) + (text[1] == 'y' ? 2 : 0);
+            ++text;
+        }
+        ++count;
+    }
+    return count;
+}
+
+static void counts_entities(void **state) {
+    (void)state;
+    static const struct {
+        const char *truth, *predicted;
+        cleat_entity_count x, y;
+        int64_t right_tags;
+    } rows[] = {
+        {"", "", {0, 0, 0}, {0, 0, 0}, 0},
+        {"O O", "O O", {0, 0, 0}, {0, 0, 0}, 2},
+        {"Bx Ix O By", "Bx Ix O By", {1, 1, 1}, {1, 1, 1}, 4},
+        {"Bx Ix O", "Bx O O", {1, 1, 0}, {0, 0, 0}, 2},   /* too short */
+        {"Bx O O", "Bx Ix O", {1, 1, 0}, {0, 0, 0}, 2},   /* too long */
+        {"Bx Ix", "By Iy", {1, 0, 0}, {0, 1, 0}, 0},      /* another type */
+        {"O Bx", "O Ix", {1, 1, 1}, {0, 0, 0}, 1},        /* I after O starts one */
+        {"Bx Ix", "Ix Ix", {1, 1, 1}, {0, 0, 0}, 1},      /* and at the sentence's start */
+        {"Bx By", "Bx Iy", {1, 1, 1}, {1, 1, 1}, 1},      /* and after another type */
+        {"Bx Bx", "Bx Ix", {2, 1, 0}, {0, 0, 0}, 1},      /* one for two */
+        {"Bx Bx Ix", "Bx Bx O", {2, 2, 1}, {0, 0, 0}, 2}, /* the first is right */
+        {"Bx Ix Iy Iy", "Bx Ix By Iy", {1, 1, 1}, {1, 1, 1}, 3},
+        {"Bx Ix Ix", "Ix By Ix", {1, 2, 0}, {0, 1, 0}, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        int32_t truth[8], predicted[8];
+        cleat_entity_count types[TYPES] = {0};
+        cleat_tag_count tags = {0};
+        size_t words = read_tags(rows[i].truth, truth);
+        assert_int_equal(read_tags(rows[i].predicted, predicted), words);
+        cleat_entities_add(truth, predicted, words, types, &tags);
+        if (memcmp(&types[0], &rows[i].x, sizeof *types) != 0 || memcmp(&types[1], &rows[i].y, sizeof *types) != 0)
+            fail_msg("row %zu: x %d %d %d, y %d %d %d", i, (int)types[0].truth, (int)types[0].predicted,
+                     (int)types[0].right, (int)types[1].truth, (int)types[1].predicted, (int)types[1].right);
+        assert_int_equal(tags.words, words);
+        assert_int_equal(tags.right, rows[i].right_tags);
+    }
+}
+
+static void scores_entities(void **state) {
+    (void)state;
+    int32_t truth[8], predicted[8];
+    cleat_entity_count types[TYPES] = {0};
+    cleat_tag_count tags = {0};
+    cleat_score none = cleat_entities_score(types, TYPES);
+    assert_near(none.precision + none.recall + none.f1, 0);
+    size_t words = read_tags("Bx O By Iy O Bx", truth);
+    read_tags("Bx O By O O O", predicted);
+    cleat_entities_add(truth, predicted, words, types, &tags);
+    words = read_tags("Bx", truth);
+    read_tags("By", predicted);
+    cleat_entities_add(truth, predicted, words, types, &tags);
+    cleat_score x = cleat_entity_score(&types[0]), y = cleat_entity_score(&types[1]);
+    assert_near(x.precision, 1);
+    assert_near(x.recall, 1.0 / 3);
+    assert_near(x.f1, 0.5);
+    assert_near(y.f1, 0);
+    cleat_score all = cleat_entities_score(types, TYPES);
+    assert_int_equal(all.truth, 4);
+    assert_int_equal(all.predicted, 3);
+    assert_near(all.precision, 1.0 / 3);
+    assert_near(all.recall, 0.25);
+    assert_near(all.f1, 2.0 / 7);
+    assert_int_equal(tags.words, 7);
+    assert_int_equal(tags.right, 4);
+}
+
+typedef struct span {
+    size_t first, last;
+    int type;
+} span;
+
+/* The entities of a sentence: each tag either goes on with the last span or not. */
+static size_t find_spans(const int32_t *tags, size_t words, span *spans) {
+    size_t count = 0;
+    for (size_t i = 0; i < words; ++i) {
+        if (tags[i] == 0) continue;
+        int type = tags[i] <= 2 ? 0 : 1;
+        bool inside = tags[i] == 2 || tags[i] == 4;
+        span *open = count && spans[count - 1].last + 1 == i ? &spans[count - 1] : NULL;
+        if (inside && open && open->type == type)
+            open->last = i;
+        else
+            spans[count++] = (span){i, i, type};
+    }
+    return count;
+}
+
+static void agrees_with_spans(void **state) {
+    (void)state;
+    size_t sequences = 1;
+    for (int i = 0; i < LONGEST; ++i) sequences *= TAGS;
+    for (size_t a = 0; a < sequences; ++a)
+        for (size_t b = 0; b < sequences; ++b) {
+            int32_t truth[LONGEST], predicted[LONGEST];
+            span there[LONGEST], said[LONGEST];
+            cleat_entity_count types[TYPES] = {0}, wanted[TYPES] = {0};
+            cleat_tag_count tags = {0};
+            for (size_t i = 0, x = a, y = b; i < LONGEST; ++i, x /= TAGS, y /= TAGS) {
+                truth[i] = (int32_t)(x % TAGS);
+                predicted[i] = (int32_t)(y % TAGS);
+            }
+            size_t n = find_spans(truth, LONGEST, there), m = find_spans(predicted, LONGEST, said);
+            for (size_t i = 0; i < n; ++i) ++wanted[there[i].type].truth;
+            for (size_t j = 0; j < m; ++j) ++wanted[said[j].type].predicted;
+            for (size_t i = 0; i < n; ++i)
+                for (size_t j = 0; j < m; ++j)
+                    wanted[there[i].type].right += there[i].first == said[j].first && there[i].last == said[j].last &&
+                                                   there[i].type == said[j].type;
+            cleat_entities_add(truth, predicted, LONGEST, types, &tags);
+            if (memcmp(types, wanted, sizeof types) != 0) fail_msg("sequences %zu and %zu", a, b);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_classes),    cmocka_unit_test(leaves_absent_classes_out),
+        cmocka_unit_test(counts_entities),   cmocka_unit_test(scores_entities),
+        cmocka_unit_test(agrees_with_spans),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

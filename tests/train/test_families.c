@@ -1,0 +1,330 @@
+/* Families beside RNA, from files to metrics: they learn what can be learnt, evaluate to the same figures again, and predict
+ * for other files, without the training data, from what the checkpoint keeps. */
+#include "tiny.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/philox.h"
+#include "core/text.h"
+
+/* --- data ----------------------------------------------------------------------------------------------------- */
+
+static void write_text(const tiny *t, const char *name, cleat_text *text) {
+    char path[TINY_PATH], *taken;
+    size_t size = text->size;
+    assert_int_equal(cleat_text_take(text, &taken, NULL), CLEAT_OK);
+    tiny_write(tiny_path(t, name, path), taken, size);
+    cleat_free(taken);
+}
+
+static const char *const fillers[] = {"the", "day", "was", "so", "we", "went", "home", "and", "then", "it"};
+static const char *const classes[] = {"good", "bad", "plain"};
+static const char *const hints[3][3] = {
+    {"lovely", "great", "happy"}, {"awful", "sad", "angry"}, {"table", "paper", "road"}};
+
+static const char *pick(cleat_random *random, const char *const *words, uint32_t count) {
+    return words[cleat_random_below(random, count)];
+}
+
+/* A hint among fillers tells the class. */
+static void make_texts(const tiny *t, const char *name, int rows, uint32_t stream) {
+    cleat_random random = cleat_random_stream(5, stream, 0);
+    cleat_text text = {0};
+    cleat_text_add(&text, "name,words,kind\n");
+    for (int i = 0; i < rows; ++i) {
+        uint32_t kind = cleat_random_below(&random, 3), words = 2 + cleat_random_below(&random, 9);
+        uint32_t at = cleat_random_below(&random, words);
+        cleat_text_add(&text, "row%d,\"", i);
+        for (uint32_t w = 0; w < words; ++w)
+            cleat_text_add(&text, "%s ", w == at ? pick(&random, hints[kind], 3) : pick(&random, fillers, 10));
+        cleat_text_add(&text, ", \"\"really\"\"\",%s\n", classes[kind]);
+    }
+    write_text(t, name, &text);
+}
+
+static const char *const people[] = {"anna", "boris", "chen", "dora"};
+static const char *const places[] = {"london", "paris", "oslo", "lima"};
+
+/* A person may be two words long; the words themselves tell the tags. */
+static void make_tags(const tiny *t, const char *name, int sentences, uint32_t stream) {
+    cleat_random random = cleat_random_stream(6, stream, 0);
+    cleat_text text = {0};
+    for (int i = 0; i < sentences; ++i) {
+        uint32_t words = 3 + cleat_random_below(&random, 8);
+        for (uint32_t w = 0; w < words; ++w) {
+            uint32_t kind = cleat_random_below(&random, 6);
+            if (kind == 0) {
+                cleat_text_add(&text, "%s\tB-person\n", pick(&random, people, 4));
+                if (cleat_random_below(&random, 2)) cleat_text_add(&text, "smith\tI-person\n");
+            } else if (kind == 1) {
+                cleat_text_add(&text, "%s\tB-place\n", pick(&random, places, 4));
+            }
+            cleat_text_add(&text, "%s\tO\n", pick(&random, fillers, 10));
+        }
+        cleat_text_add(&text, "\n");
+    }
+    write_text(t, name, &text);
+}
+
+/* Two waves of an hour's steps, one a quarter of a period behind the other, a little noise. */
+static void make_waves(const tiny *t, const char *name, int rows) {
+    cleat_random random = cleat_random_stream(7, 0, 0);
+    cleat_text text = {0};
+    cleat_text_add(&text, "when,a,b\n");
+    for (int i = 0; i < rows; ++i)
+        cleat_text_add(&text, "2024-%02d-%02d %02d:00:00,%.4f,%.4f\n", 1 + i / 24 / 28, 1 + i / 24 % 28, i % 24,
+                       10 + 3 * sin(i * 2 * M_PI / 12) + 0.1 * cleat_random_normal(&random),
+                       -5 + 2 * cos(i * 2 * M_PI / 12) + 0.1 * cleat_random_normal(&random));
+    write_text(t, name, &text);
+}
+
+static int setup(void **state) {
+    if (tiny_setup(state) != 0) return -1;
+    const tiny *t = *state;
+    char path[TINY_PATH];
+    static const char *const folders[] = {"texts", "tags"};
+    for (int i = 0; i < 2; ++i)
+        if (cleat_folder_make(tiny_path(t, folders[i], path), NULL) != CLEAT_OK) return -1;
+    make_texts(t, "texts/train.csv", 300, 0);
+    make_texts(t, "texts/val.csv", 60, 1);
+    make_texts(t, "other.csv", 7, 2);
+    make_tags(t, "tags/my.train.conll", 150, 0);
+    make_tags(t, "tags/my.dev.conll", 40, 1);
+    make_tags(t, "other.conll", 3, 2);
+    make_waves(t, "waves.csv", 28 * 24);
+    return 0;
+}
+
+/* --- a family ------------------------------------------------------------------------------------------------- */
+
+typedef struct family {
+    const char *name, *data;
+    const char *settings[24];
+    const char *other, *predictions; /* data to predict for, and the file that is written */
+} family;
+
+#define TRANSFORMER "model.d_model=16", "model.heads=2", "model.layers=1", "model.d_ff=32", "model.dropout=0.05"
+#define TEXT_TRAIN "train.epochs=8", "train.learning_rate=1e-2", "train.effective_batch_size=16"
+#define WAVES                                                                                                          \
+    "data.time_column=when", "data.lookback=24", "data.horizon=6", "data.season=12", "data.frames=120",                \
+        "data.test_fraction=0.1", "train.epochs=8", "train.learning_rate=1e-2", "train.effective_batch_size=32",       \
+        "run.metric=mse"
+
+static const family rows[] = {
+    {"text_classifier",
+     "texts",
+     {TRANSFORMER, TEXT_TRAIN, "data.text_column=words", "data.label_column=kind", "data.id_column=name",
+      "data.vocabulary_size=200", "data.max_length=32", "run.metric=macro_f1", "loss.class_weights=balanced"},
+     "other.csv",
+     "predictions.csv"},
+    {"text_tagger",
+     "tags",
+     {TRANSFORMER, TEXT_TRAIN, "data.vocabulary_size=120", "data.max_length=48", "run.metric=entity_f1"},
+     "other.conll",
+     "predictions.conll"},
+    {"series_lstm",
+     "waves.csv",
+     {"model.hidden=16", "model.layers=2", "model.dropout=0", WAVES},
+     "waves.csv",
+     "predictions.csv"},
+    {"series_transformer", "waves.csv", {TRANSFORMER, "data.anchor=last", WAVES}, "waves.csv", "predictions.csv"},
+    {"series_dense",
+     "waves.csv",
+     {"model.hidden=32", "model.layers=1", "data.anchor=season", WAVES},
+     "waves.csv",
+     "predictions.csv"},
+};
+enum { FAMILIES = sizeof rows / sizeof rows[0] };
+
+static void set(cleat_profile *profile, const char *assignment) {
+    cleat_error error;
+    if (cleat_profile_set(profile, assignment, &error) != CLEAT_OK) fail_msg("%s", error.text);
+}
+
+static cleat_profile *profile_of(const tiny *t, const family *f) {
+    const char *device = getenv("CLEAT_TEST_DEVICE");
+    cleat_profile *profile;
+    cleat_error error;
+    char assignment[TINY_PATH + 32], path[TINY_PATH];
+    assert_int_equal(cleat_profile_create(&profile, NULL), CLEAT_OK);
+    snprintf(assignment, sizeof assignment, "model.type=%s", f->name);
+    set(profile, assignment);
+    snprintf(assignment, sizeof assignment, "data.path=%s", tiny_path(t, f->data, path));
+    set(profile, assignment);
+    snprintf(assignment, sizeof assignment, "run.device=%s", device ? device : "auto");
+    set(profile, assignment);
+    set(profile, "loader.num_workers=1");
+    for (int i = 0; f->settings[i]; ++i) set(profile, f->settings[i]);
+    if (cleat_profile_check(profile, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    return profile;
+}
+
+static cleat_train_report train(const tiny *t, cleat_profile *profile, const char *run, bool resume, bool stop) {
+    char path[TINY_PATH];
+    const volatile int stopped = stop;
+    cleat_train_report report;
+    cleat_error error;
+    const cleat_train_options options = {.out = tiny_path(t, run, path), .resume = resume, .stop = &stopped};
+    cleat_status status = cleat_train(profile, &options, &report, &error);
+    if (status != (stop ? CLEAT_ERR_INTERRUPTED : CLEAT_OK)) fail_msg("%s: %s", run, error.text);
+    return report;
+}
+
+static double figure(const cleat_figures *figures, const char *name) {
+    double value = cleat_figures_get(figures, name);
+    if (isnan(value)) fail_msg("there is no figure %s", name);
+    return value;
+}
+
+static void assert_has_learnt(const family *f, const cleat_figures *best) {
+    for (size_t i = 0; i < best->count; ++i) print_message("%s %.4f  ", best->items[i].name, best->items[i].value);
+    print_message("\n");
+    if (strcmp(f->name, "text_classifier") == 0)
+        assert_true(figure(best, "accuracy") > 0.9 && figure(best, "macro_f1") > 0.9);
+    else if (strcmp(f->name, "text_tagger") == 0)
+        assert_true(figure(best, "entity_f1") > 0.9 && figure(best, "accuracy") > 0.9);
+    else
+        assert_true(figure(best, "mse") < 0.2 * figure(best, "persistence_mse") && figure(best, "mae") > 0 &&
+                    figure(best, "seasonal_mse") < 0.1 && figure(best, "mse_step_6") > 0);
+}
+
+static void assert_same_figures(const cleat_profile *profile, const char *run, const cleat_figures *best) {
+    cleat_figures again;
+    cleat_error error;
+    if (cleat_evaluate(profile, run, "val", &again, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_int_equal(again.count, best->count);
+    for (size_t i = 0; i < best->count; ++i)
+        assert_true(fabs(again.items[i].value - best->items[i].value) <= 1e-5 * fabs(best->items[i].value));
+}
+
+static size_t lines_of(const char *path) {
+    size_t size, lines = 0;
+    char *text = tiny_read(path, &size);
+    for (size_t i = 0; i < size; ++i) lines += text[i] == '\n';
+    cleat_free(text);
+    return lines;
+}
+
+/* The training data are out of the way meanwhile. */
+static void assert_predicts(const tiny *t, const family *f, const cleat_profile *profile, const char *run) {
+    char other[TINY_PATH], out[TINY_PATH], data[TINY_PATH], away[TINY_PATH + 8], path[TINY_PATH + 64];
+    size_t count = 0;
+    cleat_error error;
+    bool same = strcmp(f->other, f->data) == 0;
+    tiny_path(t, f->other, other);
+    tiny_path(t, f->data, data);
+    tiny_path(t, f->name, out);
+    snprintf(away, sizeof away, "%s.away", data);
+    if (!same) assert_int_equal(rename(data, away), 0);
+    cleat_status status = cleat_predict(profile, run, other, out, &count, &error);
+    if (!same) assert_int_equal(rename(away, data), 0);
+    if (status != CLEAT_OK) fail_msg("%s", error.text);
+    snprintf(path, sizeof path, "%s/%s", out, f->predictions);
+    if (strcmp(f->name, "text_classifier") == 0)
+        assert_int_equal(lines_of(path), 1 + 7);
+    else if (strcmp(f->name, "text_tagger") == 0)
+        assert_int_equal(lines_of(path), lines_of(other)); /* words and ends of sentences */
+    else
+        assert_int_equal(lines_of(path), 1 + 6 * count);
+}
+
+static void one_family(void **state, const family *f) {
+    const tiny *t = *state;
+    char run[TINY_PATH], name[64];
+    cleat_profile *profile = profile_of(t, f);
+    snprintf(name, sizeof name, "run-%s", f->name);
+    cleat_train_report report = train(t, profile, name, false, false);
+    assert_has_learnt(f, &report.best);
+    assert_same_figures(profile, tiny_path(t, name, run), &report.best);
+    assert_predicts(t, f, profile, run);
+    cleat_profile_destroy(profile);
+}
+
+static void the_classifier_learns(void **state) {
+    one_family(state, &rows[0]);
+}
+static void the_tagger_learns(void **state) {
+    one_family(state, &rows[1]);
+}
+static void the_lstm_learns(void **state) {
+    one_family(state, &rows[2]);
+}
+static void the_series_transformer_learns(void **state) {
+    one_family(state, &rows[3]);
+}
+static void the_dense_network_learns(void **state) {
+    one_family(state, &rows[4]);
+}
+
+/* Also what the data taught is that of the first process. */
+static void resumed_runs_have_the_same_bits(void **state) {
+    const tiny *t = *state;
+    for (int i = 0; i < FAMILIES; ++i) {
+        cleat_profile *profile = profile_of(t, &rows[i]);
+        char whole[64], parts[64];
+        set(profile, "train.epochs=2");
+        snprintf(whole, sizeof whole, "whole-%d", i);
+        snprintf(parts, sizeof parts, "parts-%d", i);
+        train(t, profile, whole, false, false);
+        train(t, profile, parts, false, true);
+        train(t, profile, parts, true, false);
+        tiny_assert_same_run(t, whole, parts);
+        cleat_profile_destroy(profile);
+    }
+}
+
+/* Micro-batches change rounding only: words of a window, not of a micro-batch, divide the loss. */
+static void micro_batches_add_up(void **state) {
+    const tiny *t = *state;
+    for (int i = 0; i < FAMILIES; ++i) {
+        cleat_profile *profile = profile_of(t, &rows[i]);
+        char whole[64], cut[64];
+        set(profile, "train.epochs=1");
+        set(profile, "train.learning_rate=1e-3");
+        snprintf(whole, sizeof whole, "one-%d", i);
+        snprintf(cut, sizeof cut, "cut-%d", i);
+        train(t, profile, whole, false, false);
+        set(profile, "train.batch_size=5");
+        train(t, profile, cut, false, false);
+        double distance = tiny_distance(t, whole, cut);
+        print_message("%s: %.2g\n", rows[i].name, distance);
+        assert_true(distance > 0 && distance < 1e-3); /* rounding, which AdamW makes larger where gradients are tiny */
+        cleat_profile_destroy(profile);
+    }
+}
+
+static void data_of_another_kind_are_refused(void **state) {
+    const tiny *t = *state;
+    char path[TINY_PATH];
+    cleat_profile *profile = profile_of(t, &rows[2]);
+    cleat_train_report report;
+    cleat_error error;
+    const cleat_train_options options = {.out = tiny_path(t, "refused", path)};
+    set(profile, "data.targets=c");
+    assert_int_not_equal(cleat_train(profile, &options, &report, &error), CLEAT_OK);
+    assert_non_null(strstr(error.text, "waves.csv"));
+    assert_non_null(strstr(error.text, "'c'"));
+    cleat_profile_destroy(profile);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_classifier_learns),    cmocka_unit_test(the_tagger_learns),
+        cmocka_unit_test(the_lstm_learns),          cmocka_unit_test(the_series_transformer_learns),
+        cmocka_unit_test(the_dense_network_learns), cmocka_unit_test(resumed_runs_have_the_same_bits),
+        cmocka_unit_test(micro_batches_add_up),     cmocka_unit_test(data_of_another_kind_are_refused),
+    };
+    tiny_require_device();
+    return cmocka_run_group_tests(tests, setup, tiny_teardown);
+}
