@@ -3,7 +3,9 @@
 
 /* Local memory: at most 29 KiB. Twice as many rows need fewer loads but more registers than Intel's GPUs have. */
 #define ROWS 32
-#if DH <= 64
+#if DH <= 64 && defined(SUB_GROUP) && DH % 4 != 0 /* 32, and Intel's compiler keeps sums in memory (ocloc 22.43, pvc) */
+#define COLS 16
+#elif DH <= 64
 #define COLS 32
 #else
 #define COLS 16
@@ -11,7 +13,7 @@
 #include "attention_gpu.clh"
 
 /* A work-group is a tile of queries: (b * heads + h) * tiles + tile. */
-__attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
+MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                       TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(T, y), TENSOR(float, lse),
                       const int heads, const int lq, const int lk, const float scale) {

@@ -19,7 +19,7 @@
 
 /* x T [rows, WIDTH], labels i32, scale f32 [rows]; statistics f32 [2, rows]: the largest logit, and 1 / sum of
  * exp(x - largest); losses f32 [rows]: scale * loss */
-__kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int, labels), TENSOR(const float, scale),
+WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int, labels), TENSOR(const float, scale),
                                  TENSOR(float, statistics), TENSOR(float, losses), const int rows,
                                  const float smoothing) {
     GROUP_SCRATCH(scratch_a);
@@ -61,7 +61,7 @@ __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int, labels), 
 }
 
 /* dx may be x or the addend. */
-__kernel void cross_entropy_grad(TENSOR(const T, x), TENSOR(const int, labels), TENSOR(const float, scale),
+WIDE_ROWS __kernel void cross_entropy_grad(TENSOR(const T, x), TENSOR(const int, labels), TENSOR(const float, scale),
                                  TENSOR(const float, statistics), TENSOR(const float, dloss), TENSOR(const T, addend),
                                  TENSOR(T, dx), const int rows, const float smoothing) {
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;

@@ -11,7 +11,7 @@ __kernel void gelu_forward(TENSOR(const T, x), TENSOR(T, y), const ulong n) {
 }
 
 /* dx = addend + dy gelu'(x) */
-__kernel void gelu_backward(TENSOR(const T, x), TENSOR(const T, dy), TENSOR(const T, addend), TENSOR(T, dx),
+__kernel void gelu_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, addend), TENSOR(T, dx),
                             const ulong n) {
     FOR_VECTORS(s, n) {
         floatv before = HAS(addend) ? LOADV(AT(addend), s.at) : (floatv)(0.0f);

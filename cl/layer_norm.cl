@@ -6,7 +6,7 @@
 #include "rows.clh"
 
 /* x, y T [rows, WIDTH]; gamma, beta f32 [WIDTH]; mean, rstd f32 [rows] */
-__kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma), TENSOR(const float, beta),
+WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma), TENSOR(const float, beta),
                                  TENSOR(T, y), TENSOR(float, mean), TENSOR(float, rstd), const int rows,
                                  const float eps) {
     GROUP_SCRATCH(scratch_a);
@@ -48,7 +48,7 @@ __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma),
 /* dx = addend + rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma, xhat = (x - mean) rstd; dx may be NULL.
  * partial f32 [groups * ROWS_AT_ONCE, 2, WIDTH]: sums of dy xhat and of dy over the rows each item has seen.
  * */
-__kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const float, mean),
+WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const float, mean),
                                   TENSOR(const float, rstd), TENSOR(const float, gamma), TENSOR(const T, addend),
                                   TENSOR(T, dx), TENSOR(float, partial), const int rows) {
     GROUP_SCRATCH(scratch_a);

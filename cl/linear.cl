@@ -7,20 +7,22 @@
  *   dW        C = dW [N, K]       A = dy^T (stored [rows, N])  B = x              and db = row sums of A
  *
  * bias, addend, sums may be absent. C may take addend's bytes: each element is read and written by one work-item. Where the k range is
- * split over groups, each writes its own part of `partial` [splits, M, N] and linear_reduce adds them up in order. */
+ * split over groups, each writes its own part of `partial` [splits, M, N] and linear_reduce adds them up in order. An activation that
+ * comes next, or its gradient, is done in the store of C (epilogue.clh, with `saved` [M, N]). */
 #include "common.clh"
+#include "epilogue.clh"
 
 /* C[m, n .. n + VEC), of which `cols` exist, from its sum. */
-static inline void write_row(floatv sum, __global const float *bias, __global const T *addend, __global T *c, long at,
-                             int n, int cols) {
+static inline void write_row(floatv sum, __global const float *bias, __global const T *addend, __global T *saved,
+                             __global T *c, long at, int n, int cols) {
     if (cols >= VEC) {
         if (bias) sum += LOADFV(bias, n);
         if (addend) sum += LOADV(addend, at);
-        STOREV(sum, c, at);
+        STOREV(finish(sum, saved, at, VEC), c, at);
     } else {
         if (bias) sum += LOADFN(bias, n, cols);
         if (addend) sum += LOADN(addend, at, cols);
-        STOREN(sum, c, at, cols);
+        STOREN(finish(sum, saved, at, cols), c, at, cols);
     }
 }
 static inline void write_partial(floatv sum, __global float *partial, long at, int cols) {
@@ -37,18 +39,18 @@ static inline void write_partial(floatv sum, __global float *partial, long at, i
 
 /* Where the sum goes: to the split's part of the workspace, or to C. */
 static inline void write_sum(floatv sum, __global float *part, __global const float *bias, __global const T *addend,
-                             __global T *c, long at, int n, int cols) {
+                             __global T *saved, __global T *c, long at, int n, int cols) {
     if (part)
         write_partial(sum, part, at, cols);
     else
-        write_row(sum, bias, addend, c, at, n, cols);
+        write_row(sum, bias, addend, saved, c, at, n, cols);
 }
 
 /* Work-item (split, row block, column block), column blocks innermost: neighbours read the same rows of A. */
 __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
-                           TENSOR(T, c), TENSOR(const float, sums_addend), TENSOR(float, sums), TENSOR(float, partial),
-                           const int M, const int N, const int K, const int block_rows, const int block_panels,
-                           const int split_depth) {
+                           TENSOR(T, saved), TENSOR(T, c), TENSOR(const float, sums_addend), TENSOR(float, sums),
+                           TENSOR(float, partial), const int M, const int N, const int K, const int block_rows,
+                           const int block_panels, const int split_depth) {
     const int width = block_panels * TILE_COLS;
     const int across = (N + width - 1) / width, down = (M + block_rows - 1) / block_rows;
     const int group = get_group_id(0), split = group / (across * down);
@@ -79,6 +81,8 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
 #endif
         for (int p = 0; p * TILE_COLS < cols; ++p) {
             const int n = n0 + p * TILE_COLS, here = min(TILE_COLS, N - n);
+            const bool more = (p + 1) * TILE_COLS < cols;
+            const int next_n = more ? n + TILE_COLS : n0, next_k = more ? k0 : k0 + CHUNK;
             panel_load(AT(b) + (TRANS_B ? n * ldb + k0 : k0 * ldb + n), ldb, depth, here, panel);
             for (int r = 0; r < rows; r += TILE_ROWS) {
                 row_pointer row[TILE_ROWS];
@@ -91,6 +95,11 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
 #else
                 for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(a_part, lda, r, i, rows);
 #endif
+                panel_soon(AT(b) + (TRANS_B ? next_n * ldb + next_k : next_k * ldb + next_n), ldb,
+                           min(CHUNK, k_end - next_k), min(TILE_COLS, N - next_n), r / TILE_ROWS,
+                           (rows + TILE_ROWS - 1) / TILE_ROWS);
+                if (last && HAS(addend)) tile_soon(AT(addend) + at, N);
+                if (last && EPILOGUE && HAS(saved)) tile_soon(AT(saved) + at, N);
                 tile_begin(first ? 0 : kept, sum);
                 tile_multiply(row, ROW_STEP(lda), panel, depth, sum);
                 if (!last) {
@@ -100,14 +109,14 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
                     for (int i = 0; i < TILE_ROWS; ++i) {
 #pragma unroll
                         for (int v = 0; v < TILE_VECS; ++v)
-                            write_sum(sum[i][v], part, OR_NULL(bias), OR_NULL(addend), AT(c),
+                            write_sum(sum[i][v], part, OR_NULL(bias), OR_NULL(addend), OR_NULL(saved), AT(c),
                                       at + (long)i * N + v * VEC, n + v * VEC, VEC);
                     }
                 } else {
                     tile_keep(sum, kept);
                     for (int i = 0; i < min(TILE_ROWS, rows - r); ++i)
                         for (int v = 0; v * VEC < here; ++v)
-                            write_sum(kept[i * TILE_VECS + v], part, OR_NULL(bias), OR_NULL(addend), AT(c),
+                            write_sum(kept[i * TILE_VECS + v], part, OR_NULL(bias), OR_NULL(addend), OR_NULL(saved), AT(c),
                                       at + (long)i * N + v * VEC, n + v * VEC, here - v * VEC);
                 }
             }
@@ -171,17 +180,17 @@ __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const
 #include "gemm_groups.clh"
 
 /* Group (split, tile row, tile column), columns innermost. */
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
-linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend), TENSOR(T, c),
-              TENSOR(const float, sums_addend), TENSOR(float, sums), TENSOR(float, partial), const int M, const int N,
+MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
+linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
+              TENSOR(T, saved), TENSOR(T, c), TENSOR(const float, sums_addend), TENSOR(float, sums), TENSOR(float, partial), const int M, const int N,
               const int K, const int split_depth) {
-    __local float4 a_step[TILE_K * PITCH(TILE_M)], b_step[TILE_K * PITCH(TILE_N)];
+    __local float4 a_steps[2 * STEP(TILE_M)], b_steps[2 * STEP(TILE_N)];
     const int across = (N + TILE_N - 1) / TILE_N, down = (M + TILE_M - 1) / TILE_M;
     const int group = get_group_id(0), split = group / (across * down), lid = get_local_id(0);
     const int m0 = group / across % down * TILE_M, n0 = group % across * TILE_N;
     const int k_first = split * split_depth, k_end = min(K, k_first + split_depth);
     const long lda = TRANS_A ? M : K, ldb = TRANS_B ? K : N;
-    const bool sums_here = HAS(sums) && n0 == 0;
+    const bool sums_here = TRANS_A && HAS(sums) && n0 == 0;
 
     float4 a_quad[QUADS_AN_ITEM(TILE_M)], b_quad[QUADS_AN_ITEM(TILE_N)];
     float4 sum[ITEM_M][ITEM_N / 4];
@@ -196,12 +205,16 @@ linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
 
     step_fetch(AT(a), lda, !TRANS_A, TILE_M, m0, M, k_first, k_end, a_quad);
     step_fetch(AT(b), ldb, TRANS_B, TILE_N, n0, N, k_first, k_end, b_quad);
-    for (int k0 = k_first; k0 < k_end; k0 += TILE_K) {
-        step_place(a_quad, !TRANS_A, TILE_M, a_step);
-        step_place(b_quad, TRANS_B, TILE_N, b_step);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        step_fetch(AT(a), lda, !TRANS_A, TILE_M, m0, M, k0 + TILE_K, k_end, a_quad);
-        step_fetch(AT(b), ldb, TRANS_B, TILE_N, n0, N, k0 + TILE_K, k_end, b_quad);
+    step_place(a_quad, !TRANS_A, TILE_M, a_steps);
+    step_place(b_quad, TRANS_B, TILE_N, b_steps);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k0 = k_first, now = 0; k0 < k_end; k0 += TILE_K, now = 1 - now) {
+        const bool more = k0 + TILE_K < k_end;
+        __local const float4 *a_step = a_steps + now * STEP(TILE_M), *b_step = b_steps + now * STEP(TILE_N);
+        if (more) {
+            step_fetch(AT(a), lda, !TRANS_A, TILE_M, m0, M, k0 + TILE_K, k_end, a_quad);
+            step_fetch(AT(b), ldb, TRANS_B, TILE_N, n0, N, k0 + TILE_K, k_end, b_quad);
+        }
         step_multiply(a_step, b_step, sum);
         if (sums_here) {
 #pragma unroll
@@ -210,7 +223,11 @@ linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
                     if (lid + i * WG < TILE_M)
                         row_sum[i] += ((__local const float *)a_step)[k * PITCH(TILE_M) * 4 + lid + i * WG];
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        if (more) {
+            step_place(a_quad, !TRANS_A, TILE_M, a_steps + (1 - now) * STEP(TILE_M));
+            step_place(b_quad, TRANS_B, TILE_N, b_steps + (1 - now) * STEP(TILE_N));
+        }
+        barrier(CLK_LOCAL_MEM_FENCE); /* this step is used up, the next is there */
     }
 
 #pragma unroll
@@ -223,7 +240,7 @@ linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
             if (HAS(partial))
                 write_partial(sum[i][j], AT(partial) + (long)split * M * N, at, N - n);
             else
-                write_row(sum[i][j], OR_NULL(bias), OR_NULL(addend), AT(c), at, n, N - n);
+                write_row(sum[i][j], OR_NULL(bias), OR_NULL(addend), OR_NULL(saved), AT(c), at, n, N - n);
         }
     }
     if (sums_here) {
@@ -238,20 +255,21 @@ linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
 
 #endif /* --- any shape --------------------------------------------------------------------------------------------- */
 
-/* C = addend + the parts, n elements each. */
-__kernel void linear_reduce(TENSOR(const float, partial), TENSOR(const T, addend), TENSOR(T, c), const ulong n,
-                            const int splits) {
+/* C = addend + the parts, n elements each, or the epilogue of that. */
+__kernel void linear_reduce(TENSOR(const float, partial), TENSOR(const T, addend), TENSOR(T, saved), TENSOR(T, c),
+                            const ulong n, const int splits) {
     FOR_VECTORS(s, n) {
         floatv sum = HAS(addend) ? LOADV(AT(addend), s.at) : (floatv)(0.0f);
         for (int i = 0; i < splits; ++i) sum += LOADFV(AT(partial) + i * n, s.at);
-        STOREV(sum, AT(c), s.at);
+        STOREV(finish(sum, OR_NULL(saved), s.at, VEC), AT(c), s.at);
     }
-    if (OWNS_TAIL(n))
-        for (ulong at = TAIL_AT(n); at < n; ++at) {
-            float sum = HAS(addend) ? LOAD(AT(addend), at) : 0.0f;
-            for (int i = 0; i < splits; ++i) sum += (AT(partial) + i * n)[at];
-            STORE(sum, AT(c), at);
-        }
+    if (OWNS_TAIL(n)) {
+        const ulong at = TAIL_AT(n);
+        const int rest = (int)(n - at);
+        floatv sum = HAS(addend) ? LOADN(AT(addend), at, rest) : (floatv)(0.0f);
+        for (int i = 0; i < splits; ++i) sum += LOADFN(AT(partial) + i * n, at, rest);
+        STOREN(finish(sum, OR_NULL(saved), at, rest), AT(c), at, rest);
+    }
 }
 
 /* C = bias + addend: what a product that can only add to C starts from. */
@@ -261,7 +279,7 @@ __kernel void linear_prepare(TENSOR(const float, bias), TENSOR(const T, addend),
     for (long i = get_global_id(0); i < M * vectors; i += get_global_size(0)) {
         const long m = i / vectors;
         const int n = i % vectors * VEC;
-        write_row((floatv)(0.0f), OR_NULL(bias), OR_NULL(addend), AT(c), m * N + n, n, N - n);
+        write_row((floatv)(0.0f), OR_NULL(bias), OR_NULL(addend), 0, AT(c), m * N + n, n, N - n);
     }
 }
 
@@ -286,14 +304,12 @@ __kernel void linear_sums(TENSOR(const T, x), TENSOR(const float, addend), TENSO
 
 /* The plain form: an element a work-item. Element (m, k) of A is a[m * a_m + k * a_k], (k, n) of B b[n * b_n + k * b_k]. */
 __kernel void linear_plain(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
-                           TENSOR(T, c), const long M, const int N, const int K, const long a_m, const long a_k,
+                           TENSOR(T, saved), TENSOR(T, c), const long M, const int N, const int K, const long a_m, const long a_k,
                            const long b_n, const long b_k) {
     for (long at = get_global_id(0); at < M * N; at += get_global_size(0)) {
         const long m = at / N, n = at % N;
         float sum = 0.0f;
         for (int k = 0; k < K; ++k) sum += LOAD(AT(a), m * a_m + k * a_k) * LOAD(AT(b), n * b_n + k * b_k);
-        if (HAS(bias)) sum += AT(bias)[n];
-        if (HAS(addend)) sum += LOAD(AT(addend), at);
-        STORE(sum, AT(c), at);
+        write_row((floatv)(sum), OR_NULL(bias), OR_NULL(addend), OR_NULL(saved), AT(c), at, n, 1);
     }
 }

@@ -5,7 +5,7 @@
 #include "rows.clh"
 
 /* x T, target f32 [rows, WIDTH], scale f32 [rows]; losses f32 [rows]: scale * loss */
-__kernel void mse_loss_rows(TENSOR(const T, x), TENSOR(const float, target), TENSOR(const float, scale),
+WIDE_ROWS __kernel void mse_loss_rows(TENSOR(const T, x), TENSOR(const float, target), TENSOR(const float, scale),
                             TENSOR(float, losses), const int rows) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
@@ -25,7 +25,7 @@ __kernel void mse_loss_rows(TENSOR(const T, x), TENSOR(const float, target), TEN
 }
 
 /* dx may be x or the addend. */
-__kernel void mse_loss_grad(TENSOR(const T, x), TENSOR(const float, target), TENSOR(const float, scale),
+WIDE_ROWS __kernel void mse_loss_grad(TENSOR(const T, x), TENSOR(const float, target), TENSOR(const float, scale),
                             TENSOR(const float, dloss), TENSOR(const T, addend), TENSOR(T, dx), const int rows) {
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
     FOR_ROWS(rows) {

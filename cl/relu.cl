@@ -1,10 +1,5 @@
-/* y = max(x, 0) and its gradient, which needs y only; y may be x, dx may be any of its inputs. What is not below or at 0
- * passes: NaN too. */
-#include "common.clh"
-
-static inline floatv relu_of(floatv x) {
-    return x <= (floatv)(0.0f) ? (floatv)(0.0f) : x;
-}
+/* y = max(x, 0) and its gradient, which needs y only; y may be x, dx may be any of its inputs. */
+#include "relu.clh"
 
 __kernel void relu_forward(TENSOR(const T, x), TENSOR(T, y), const ulong n) {
     FOR_VECTORS(s, n) STOREV(relu_of(LOADV(AT(x), s.at)), AT(y), s.at);
@@ -15,20 +10,18 @@ __kernel void relu_forward(TENSOR(const T, x), TENSOR(T, y), const ulong n) {
     }
 }
 
-/* dx = addend + dy where y > 0. A choice, no product: dy may be infinite. */
+/* dx = addend + dy where y > 0 */
 __kernel void relu_backward(TENSOR(const T, dy), TENSOR(const T, y), TENSOR(const T, addend), TENSOR(T, dx),
                             const ulong n) {
     floatv zero = (floatv)(0.0f);
     FOR_VECTORS(s, n) {
         floatv before = HAS(addend) ? LOADV(AT(addend), s.at) : zero;
-        floatv d = LOADV(AT(y), s.at) <= zero ? zero : LOADV(AT(dy), s.at);
-        STOREV(before + d, AT(dx), s.at);
+        STOREV(before + relu_pass(LOADV(AT(dy), s.at), LOADV(AT(y), s.at)), AT(dx), s.at);
     }
     if (OWNS_TAIL(n)) {
         ulong i = TAIL_AT(n);
         int rest = (int)(n - i);
         floatv before = HAS(addend) ? LOADN(AT(addend), i, rest) : zero;
-        floatv d = LOADN(AT(y), i, rest) <= zero ? zero : LOADN(AT(dy), i, rest);
-        STOREN(before + d, AT(dx), i, rest);
+        STOREN(before + relu_pass(LOADN(AT(dy), i, rest), LOADN(AT(y), i, rest)), AT(dx), i, rest);
     }
 }

@@ -14,7 +14,7 @@
 #define KEPT (PARTS <= MOST_KEPT)
 
 /* x, y T [rows, WIDTH] */
-__kernel void softmax_forward(TENSOR(const T, x), TENSOR(T, y), const int rows) {
+WIDE_ROWS __kernel void softmax_forward(TENSOR(const T, x), TENSOR(T, y), const int rows) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
@@ -50,7 +50,7 @@ __kernel void softmax_forward(TENSOR(const T, x), TENSOR(T, y), const int rows) 
 }
 
 /* dx = addend + y (dy - sum of y dy) */
-__kernel void softmax_backward(TENSOR(const T, dy), TENSOR(const T, y), TENSOR(const T, addend), TENSOR(T, dx),
+WIDE_ROWS __kernel void softmax_backward(TENSOR(const T, dy), TENSOR(const T, y), TENSOR(const T, addend), TENSOR(T, dx),
                                const int rows) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);

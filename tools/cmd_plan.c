@@ -45,6 +45,7 @@ static cleat_status plan_present(const cleat_profile *profile, int64_t batch, pl
             planned->differences[0] = 0;
     }
     cleat_choices *choices = cleat_choices_load(device);
+    cleat_choices_describe(choices, planned->kernels);
     status = cleat_rates_measure(device, &rates, error);
     if (status == CLEAT_OK)
         status = cleat_fit_describe(profile, facts, &rates, choices, batch, &planned->report, error);

@@ -27,13 +27,17 @@ static int terminal_width(void) {
 }
 
 static void print_json(const cleat_train_report *report) {
+    const cleat_start_figures *s = &report->start;
     printf("{\"folder\": ");
     cli_print_json_string(report->folder);
-    printf(", \"epochs\": %lld, \"steps\": %lld, \"best_step\": %lld, \"seconds\": %.3f, "
-           "\"seconds_first_step\": %.3f, "
-           "\"stopped_early\": %s, \"last\": ",
-           (long long)report->epochs, (long long)report->steps, (long long)report->best_step, report->seconds,
-           report->seconds_first_step, report->stopped_early ? "true" : "false");
+    printf(
+        ", \"epochs\": %lld, \"steps\": %lld, \"best_step\": %lld, \"seconds\": %.3f, "
+        "\"seconds_first_step\": %.3f, \"start\": {\"data\": %.6f, \"device\": %.6f, \"plan\": %.6f, \"setup\": %.6f, "
+        "\"kernels\": %.6f, \"step\": %.6f, \"programs\": %lld, \"built\": %lld, \"loaded\": %lld}, "
+        "\"stopped_early\": %s, \"last\": ",
+        (long long)report->epochs, (long long)report->steps, (long long)report->best_step, report->seconds,
+        report->seconds_first_step, s->data, s->device, s->plan, s->setup, s->kernels, s->step, (long long)s->programs,
+        (long long)s->built, (long long)s->loaded, report->stopped_early ? "true" : "false");
     cli_print_json_figures(&report->last);
     printf(", \"best\": ");
     cli_print_json_figures(&report->best);

@@ -1,7 +1,18 @@
-/* cleat tune: which kernels are the fastest on this device for what a profile runs. */
+/* cleat tune: which kernels are the fastest on this device for what profiles run. */
 #include "cli.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct tune_command {
+    const char *device, *ship;
+    double seconds;
+    bool json;
+    cli_list assignments, profiles;
+} tune_command;
 
 /* --- text ----------------------------------------------------------------------------------------------------- */
 
@@ -48,6 +59,8 @@ static void print_summary(const cleat_tune_report *report) {
            (long long)report->length, cli_duration(report->default_seconds, text[0]),
            cli_duration(report->tuned_seconds, text[1]), percent(report->default_seconds, report->tuned_seconds),
            cleat_bytes_text(report->default_bytes, text[2]), cleat_bytes_text(report->tuned_bytes, text[3]));
+    printf("until now: %s\n", report->before);
+    if (report->clblast[0]) printf("CLBlast's parameters: %s\n", report->clblast);
     if (report->path[0]) printf("%zu choices kept in %s\n", report->choices, report->path);
     printf("took %s\n", cli_duration(report->seconds, text[0]));
 }
@@ -89,6 +102,10 @@ static void print_json(const cleat_tune_report *report) {
     cli_print_json_string(report->device);
     printf(", \"file\": ");
     cli_print_json_string(report->path);
+    printf(", \"before\": ");
+    cli_print_json_string(report->before);
+    printf(", \"clblast\": ");
+    cli_print_json_string(report->clblast);
     printf(", \"choices\": %zu, \"single\": %zu, \"changed\": %zu, \"length\": %lld, \"micro_batches\": %lld, "
            "\"default_seconds\": %.6g, \"tuned_seconds\": %.6g, \"default_bytes\": %lld, \"tuned_bytes\": %lld, "
            "\"seconds\": %.3f, \"nodes\": [",
@@ -104,23 +121,71 @@ static void print_json(const cleat_tune_report *report) {
 
 /* --- the command ---------------------------------------------------------------------------------------------- */
 
-static int tune(const cleat_profile *profile, double seconds, bool json) {
+static int tune(const tune_command *asked, const char *path) {
     cleat_tune_report report;
     cleat_error error = {0};
-    cleat_tune_options options = {.seconds = seconds, .node = json ? NULL : print_node};
-    cleat_status status = cleat_tune(profile, &options, &report, &error);
-    if (json)
+    cleat_profile *profile = NULL;
+    cleat_tune_options options = {
+        .seconds = asked->seconds, .clblast = true, .ship = asked->ship, .node = asked->json ? NULL : print_node};
+    cleat_status status = cli_profile(path, &asked->assignments, asked->device, &profile, &error);
+    if (status != CLEAT_OK) return cli_finish(status, &error);
+    status = cleat_tune(profile, &options, &report, &error);
+    if (asked->json)
         print_json(&report);
     else if (status == CLEAT_OK)
         print_summary(&report);
     cleat_tune_free(&report);
+    cleat_profile_destroy(profile);
     return cli_finish(status, &error);
 }
 
-static int run(const cli_command *command, int argc, char **argv) {
-    return cli_run_with_profile(command, argc, argv, 0.2, "time for each kernel of each kind of node, about (0.2)",
-                                tune);
+/* In a process of its own: the tuner forks before it uses OpenCL, which a second profile would find used. */
+static int tune_apart(const tune_command *asked, const char *path) {
+    int code = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        code = tune(asked, path);
+        fflush(stdout);
+        _exit(code);
+    }
+    if (child < 0) {
+        fprintf(stderr, "cleat: no process for %s: %s\n", path, strerror(errno));
+        return EXIT_DEVICE;
+    }
+    while (waitpid(child, &code, 0) < 0 && errno == EINTR) continue;
+    if (WIFEXITED(code)) return WEXITSTATUS(code);
+    fprintf(stderr, "cleat: tuning %s was ended by signal %d\n", path, WTERMSIG(code));
+    return EXIT_DEVICE;
 }
 
-const cli_command cli_tune = {"tune", "PROFILE [--device SEL] [--seconds S] [--json] [--set section.key=value ...]",
-                              "measures which kernels are the fastest here for a profile, and keeps the answer", run};
+static int tune_all(const tune_command *asked) {
+    if (asked->profiles.count == 1) return tune(asked, asked->profiles.items[0]);
+    int exit_code = 0;
+    for (size_t i = 0; i < asked->profiles.count && exit_code == 0; ++i) {
+        if (!asked->json) printf("%s== %s\n\n", i ? "\n" : "", asked->profiles.items[i]);
+        exit_code = tune_apart(asked, asked->profiles.items[i]);
+    }
+    return exit_code;
+}
+
+static int run(const cli_command *command, int argc, char **argv) {
+    tune_command asked = {.seconds = 0.2};
+    const cli_option options[] = {
+        {"--device", CLI_TEXT, &asked.device, "SEL", "as for train"},
+        {"--seconds", CLI_NUMBER, &asked.seconds, "S", "time for each kernel of each kind of node, about (0.2)"},
+        {"--ship", CLI_TEXT, &asked.ship, "FILE",
+         "writes the answers there too: profiles/devices/NAME.tuned is built in"},
+        {"--set", CLI_REPEATED, &asked.assignments, "SECTION.KEY=VALUE", "overrides the profiles; may be repeated"},
+        {"--json", CLI_FLAG, &asked.json, NULL, "one JSON object a profile"},
+        {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    int exit_code;
+    if (!cli_parse(command, options, argc, argv, &asked.profiles, &exit_code)) return exit_code;
+    if (asked.profiles.count == 0) return cli_usage(command, "a profile is expected, or several");
+    if (!(asked.seconds > 0)) return cli_usage(command, "--seconds %g: more than 0 is expected", asked.seconds);
+    return tune_all(&asked);
+}
+
+const cli_command cli_tune = {
+    "tune", "PROFILE ... [--device SEL] [--seconds S] [--ship FILE] [--json] [--set section.key=value ...]",
+    "measures which kernels are the fastest here for profiles, and keeps the answers", run};

@@ -37,9 +37,10 @@ typedef struct plan_rates {
 plan_rates plan_find_rates(const cleat_profile *profile, int64_t steps_per_epoch);
 
 typedef struct plan_card {
-    char name[32];          /* of the card file; "" where no card file describes the device */
-    bool present;           /* a device of this machine, not a card file */
-    char differences[1024]; /* driver against card file; "" where there are none */
+    char name[32];                    /* of the card file; "" where no card file describes the device */
+    bool present;                     /* a device of this machine, not a card file */
+    char differences[1024];           /* driver against card file; "" where there are none */
+    char kernels[CLEAT_CHOICES_TEXT]; /* what is known of a present device's fastest ones; "" for a card file */
     cleat_fit_report report;
 } plan_card;
 

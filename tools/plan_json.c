@@ -188,6 +188,7 @@ static cJSON *make_card(const plan_result *plan, const plan_card *card) {
     add_text(object, "card", card->name);
     cJSON_AddBoolToObject(object, "present", card->present);
     add_text(object, "card_differences", card->differences);
+    add_text(object, "kernels", card->kernels);
     add_device(object, &report->facts);
     add_known_count(object, "batch_asked", plan->batch, 0);
     cJSON_AddBoolToObject(object, "fits", report->fits);

@@ -120,6 +120,10 @@ static void print_head(const plan_result *plan) {
         label("driver against file");
         print_wrapped(22, 22, card->differences);
     }
+    if (*card->kernels) {
+        label("kernels");
+        print_wrapped(22, 22, card->kernels);
+    }
     print_lengths_planned(plan);
 }
 

@@ -18,8 +18,9 @@ export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd)
 card_targets=nv:sm_75,nv:sm_80,nv:sm_90,amd:gfx906,amd:gfx90a,amd:gfx1030,amd:gfx1100,intel:skl,intel:tgllp,intel:dg1,intel:acm-g10,intel:pvc
 cpu_targets=pocl,oclgrind,spirv
-hot='^(linear_groups|attention_gpu_|layer_norm_|gelu_|adamw_)'
+hot='^(linear_groups|linear_reduce|attention_gpu_|lstm_|layer_norm_|softmax_|cross_entropy_|mse_loss_|gelu_|relu_|dropout_|adamw_)'
 most_local=32768 most_group=256
+intel16='^intel:(pvc|xe-hpc|bmg|lnl|xe2)' # registers of 16 floats, others' have 8: programs of the shapes intel16 and intel8
 
 die() { echo "vendor_check: $*" >&2; exit 2; }
 
@@ -138,6 +139,7 @@ bad=0 skipped=0
 # compile SHAPE TARGETS: all programs of a shape; results in SHAPE.tsv
 compile() {
   local shape=$1 list=$2 files code=0
+  [ -n "$list" ] || return 0
   mapfile -t files < <(cd "$work/programs/$shape" && for f in *.cl; do [[ ${f%.cl} != $only ]] || echo "$f"; done)
   [ ${#files[@]} -gt 0 ] || { echo "vendor_check: no program of the $shape shape matches '$only'"; return; }
   echo "== ${#files[@]} programs of the $shape shape: $list"
@@ -146,12 +148,16 @@ compile() {
   case $code in 0) ;; 3) skipped=1;; *) bad=1;; esac
 }
 
+# Those of the wanted targets that match a pattern; those of stdin that do not
+targets_of() { tr , '\n' <<<"$targets" | grep -E "$1" | paste -sd, || true; }
+drop_targets() { tr , '\n' | grep -vE "$1" | paste -sd, || true; }
+
 # Only kernels that are launched from a program count; the others in its file are compiled too, and must compile.
 report() {
-  [ -f "$work/gpu.tsv" ] || return 0
+  [ -s "$work/cards.tsv" ] || return 0
   awk -F'\t' -v hot="$hot" -v most_group=$most_group -v no_spill=$no_spill '
-    FILENAME == ARGV[1] { if ($1 == "gpu") { launched[$3 ".cl", $4] = 1; if ($5 > most_group) { print "FAIL: " $4 " is launched with " $5 " work-items"; bad = 1 } } next }
-    FNR == 1 || $4 != "OK" || !(($2, $1) in launched) { next }
+    FILENAME == ARGV[1] { if ($1 != "cpu") { launched[$3 ".cl", $4] = 1; if ($5 > most_group) { print "FAIL: " $4 " is launched with " $5 " work-items"; bad = 1 } } next }
+    $4 != "OK" || !(($2, $1) in launched) { next }
     { if (!($3 in column)) { column[$3] = ++columns; title[columns] = $3 }
       row = $2 ":" $1; sub(/\.cl:/, ":", row)
       value = $5 "/" $6 ($7 == 1 ? "!" : "") "/" $8
@@ -169,15 +175,18 @@ report() {
       close("sort")
       if (no_spill && spills) { print "FAIL: " spills " kernels spill"; bad = 1 }
       exit bad
-    }' "$work/programs/programs.tsv" "$work/gpu.tsv" || bad=1
+    }' "$work/programs/programs.tsv" "$work/cards.tsv" || bad=1
 }
 
 # One function: the shell has read all of it before the long wait, so that the file may be edited meanwhile.
 finish() {
-  compile gpu "$targets"
+  compile gpu "$(targets_of '^(nv|amd):')"
+  compile intel8 "$(targets_of '^intel:' | drop_targets "$intel16")"
+  compile intel16 "$(targets_of "$intel16")"
+  { cat "$work"/gpu.tsv "$work"/intel8.tsv "$work"/intel16.tsv 2>/dev/null || true; } >"$work/cards.tsv"
   compile cpu "$cpu_targets"
   report
-  [ ! -f "$work/gpu.tsv" ] || cp "$work/gpu.tsv" "$keep/gpu.tsv"
+  cp "$work/cards.tsv" "$keep/cards.tsv"
   [ ! -f "$work/cpu.tsv" ] || cp "$work/cpu.tsv" "$keep/cpu.tsv"
   cp "$work/programs/programs.tsv" "$keep/programs.tsv"
   [ $bad = 0 ] || { echo "vendor_check: FAILED"; exit 1; }

@@ -442,7 +442,9 @@ typedef struct cleat_text_options {
     double val_fraction, test_fraction; /* shares of the texts in a file whose folder (or that itself) names no file of
                                          * this part; a hash chooses, so equal texts are in one part */
     uint64_t split_seed;
-    bool labelled; /* false: for prediction; classes and tags of the files are not looked at */
+    double word_dropout; /* training: chance of each token to be [UNK] (Iyyer et al., "Deep unordered composition rivals
+                          * syntactic methods for text classification", ACL 2015, drop them) */
+    bool labelled;       /* false: for prediction; classes and tags of the files are not looked at */
     cleat_text_empty empty;
     bool replace_invalid; /* bytes that are not UTF-8 become U+FFFD; false: they are refused */
     bool repair_tags;     /* I-x that goes on with nothing becomes B-x; false: it is refused */

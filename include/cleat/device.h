@@ -37,6 +37,8 @@ typedef struct cleat_device_facts {
     int64_t local_memory;   /* bytes a work-group may use; cleat's kernels stay within 32 KiB */
     int32_t max_work_group;
     int32_t compute_units;
+    int32_t
+        sub_group; /* work-items that run together where the driver lets a kernel choose, the fewest: Intel's GPUs; else 0 */
     bool unified_memory; /* host and device share memory */
     bool half_extension; /* cl_khr_fp16 is listed; half STORAGE works everywhere without it */
     bool double_extension;

@@ -11,15 +11,29 @@ extern "C" {
 
 typedef struct cleat_exec cleat_exec;
 
-/* Allocates exactly cleat_plan_bytes(plan) on the device, compiles the kernels of all graphs (in parallel,
- * binaries cached) and zeroes every persistent buffer. `plan` and `device` must outlive it. On failure
- * nothing stays allocated. */
+/* Allocates exactly cleat_plan_bytes(plan) on the device, zeroes every persistent buffer, and starts compiling the kernels
+ * of all graphs (in the background and in parallel, binaries cached): one that does not compile fails the first run that
+ * needs it, or cleat_exec_build. `plan` and `device` must outlive it. On failure nothing stays allocated. */
 CLEAT_API cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cleat_exec **exec,
                                          cleat_error *error);
 CLEAT_API void cleat_exec_destroy(cleat_exec *exec);
 
-/* Enqueues all nodes of graph `graph` (an index into the plan's graphs) in order. Waits for nothing. The
- * first run of a graph creates its kernels and sets their arguments. */
+/* Waits until the kernels of all graphs are compiled: before something is measured. CLEAT_ERR_BUILD, with the compiler's
+ * log, where one does not compile. */
+CLEAT_API cleat_status cleat_exec_build(cleat_exec *exec, cleat_error *error);
+
+/* Programs: kernel files compiled with certain options. */
+typedef struct cleat_build_figures {
+    int64_t programs;      /* that the plan's graphs need */
+    int64_t built;         /* so far, from source; the driver may have taken them from a cache of its own */
+    int64_t loaded;        /* so far, from cleat's cache of binaries */
+    double waited_seconds; /* that runs stood waiting for them so far */
+} cleat_build_figures;
+
+CLEAT_API cleat_build_figures cleat_exec_build_figures(const cleat_exec *exec);
+
+/* Enqueues all nodes of graph `graph` (an index into the plan's graphs) in order. Waits for nothing, but for kernels that
+ * are still being compiled: the first run of a graph creates its kernels and sets their arguments. */
 CLEAT_API cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *error);
 /* Enqueues only the nodes [first, last) by index: for tests, benchmarks and profiling. */
 CLEAT_API cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last,

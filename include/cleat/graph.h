@@ -90,6 +90,12 @@ CLEAT_API void cleat_want_grad(cleat_graph *graph, cleat_tensor *input);
  * Borrowed. */
 CLEAT_API cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_tensor *tensor);
 
+/* Merges nodes of a finished graph (after cleat_backward, before a plan) where one kernel can do the work of two: an activation after a
+ * linear layer, forward and backward. An activation that nobody else reads and that is not kept (cleat_keep) is then never written: its
+ * gradient, likewise, becomes NULL. Results are the same, but for the rounding to f16 or bf16 that falls away between the two. Without
+ * this call a graph computes each node by itself. */
+CLEAT_API void cleat_graph_fuse(cleat_graph *graph);
+
 CLEAT_API cleat_tensor *cleat_graph_find(const cleat_graph *graph, const char *name);
 CLEAT_API size_t cleat_graph_nodes(const cleat_graph *graph);
 
@@ -128,6 +134,10 @@ CLEAT_API cleat_status cleat_plan_create(cleat_graph *const *graphs, size_t coun
                                          cleat_plan **plan, cleat_error *error);
 CLEAT_API void cleat_plan_destroy(cleat_plan *plan);
 CLEAT_API void cleat_choices_destroy(cleat_choices *choices);
+/* Which answers a table of tuned choices has, and where they are from: "61 choices tuned here on 2026-11-20 and 40 choices
+ * shipped for pocl_cpu, measured on 2026-11-02"; NULL: "the defaults". Written to `text`, which is returned. */
+enum { CLEAT_CHOICES_TEXT = 288 };
+CLEAT_API const char *cleat_choices_describe(const cleat_choices *choices, char text[CLEAT_CHOICES_TEXT]);
 /* Bytes that cleat_exec_create will allocate: all of them, and of one category. */
 CLEAT_API int64_t cleat_plan_bytes(const cleat_plan *plan);
 CLEAT_API int64_t cleat_plan_category_bytes(const cleat_plan *plan, cleat_category category);

@@ -172,6 +172,8 @@ typedef struct cleat_tune_report {
     cleat_tune_node *nodes;                /* [count], kinds of nodes with a choice */
     size_t single;                         /* kinds for which one variant only serves: nothing to measure */
     size_t choices;                        /* in the file, with those of earlier calls */
+    char before[CLEAT_CHOICES_TEXT];       /* what runs used until now: cleat_choices_describe */
+    char clblast[256];                     /* what came of CLBlast's parameters; "": they were not looked at */
     int64_t length, micro_batches;         /* an optimizer step of the longest bucket: ... */
     double default_seconds, tuned_seconds; /* ... of its nodes with a choice; all others take what they took */
     int64_t default_bytes, tuned_bytes;    /* of the plan */
@@ -179,7 +181,12 @@ typedef struct cleat_tune_report {
 } cleat_tune_report;
 
 typedef struct cleat_tune_options {
-    double seconds;                                        /* a candidate, about; 0: 0.2 s */
+    double seconds; /* a candidate, about; 0: 0.2 s */
+    /* Looks for parameters of CLBlast's own first, where it is a candidate for the profile's products: 300 x `seconds` at
+     * most. In a process of its own: the calling process must then not have used OpenCL and must have one thread only
+     * (fork). */
+    bool clblast;
+    const char *ship;                                      /* a file that gets the table too; NULL: none */
     void (*node)(void *user, const cleat_tune_node *node); /* after each contest; may be NULL */
     void *user;
 } cleat_tune_options;
@@ -187,6 +194,7 @@ typedef struct cleat_tune_options {
 /* Measures which kernel variants are the fastest on the profile's device for the graphs it runs (micro-batches as they are
  * fitted), and keeps the winners in the cache folder ($CLEAT_CACHE_DIR), with those of earlier calls: later runs and
  * plans on this device use them. A variant must win 3 % over the default to replace it. `options` NULL: the defaults.
+ * options->ship: the table is also written as a file that may come with the program (profiles/devices/NAME.tuned).
  * `report` (free with cleat_tune_free) is filled as far as it came. */
 CLEAT_API cleat_status cleat_tune(const cleat_profile *profile, const cleat_tune_options *options,
                                   cleat_tune_report *report, cleat_error *error);

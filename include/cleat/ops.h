@@ -16,6 +16,9 @@ extern "C" {
 /* x as another storage type. [...] -> [...] */
 CLEAT_API cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype);
 
+/* The same elements in the same order under another shape [rank]; costs nothing, shares x's memory. [...] -> [shape] */
+CLEAT_API cleat_tensor *cleat_reshape(cleat_graph *graph, cleat_tensor *x, int rank, const int64_t *shape);
+
 /* y = a + b, same shape and dtype. */
 CLEAT_API cleat_tensor *cleat_add(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b);
 
@@ -55,6 +58,24 @@ CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);
  * NULL: keys at lengths[b] and later are hidden; outputs of rows at lengths[b] and later are 0 and pass no
  * gradient. D/H <= 128 -> T [B, L, D]. */
 CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads);
+
+/* One layer of long short-term memory over whole sequences (Hochreiter & Schmidhuber 1997, with forget gates), as PyTorch's
+ * nn.LSTM with batch_first: gates i, f, o = sigmoid, g = tanh of x[t] weight_ih^T + bias_ih + h[t-1] weight_hh^T +
+ * bias_hh, in the order i, f, g, o; c[t] = f c[t-1] + i g; h[t] = o tanh(c[t]); h and c are zero before the first step.
+ * x T [B, L, I], weight_ih T [4H, I], weight_hh T [4H, H], biases f32 [4H], H <= 16384 -> h T [B, L, H]. Keeps 5H elements
+ * a step for backward (the gates, where x weight_ih^T was, and c). */
+CLEAT_API cleat_tensor *cleat_lstm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight_ih,
+                                   cleat_tensor *weight_hh, cleat_tensor *bias_ih, cleat_tensor *bias_hh);
+
+/* The mean of each sample's rows: of the first lengths[b], or of all where lengths is NULL. A sample without rows gives
+ * zeros and gets no gradient. x T [B, L, D], lengths i32 [B] -> T [B, D] */
+CLEAT_API cleat_tensor *cleat_mean_pool(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths);
+
+typedef enum cleat_row { CLEAT_ROW_FIRST, CLEAT_ROW_LAST } cleat_row;
+
+/* Each sample's first row, or its last: row lengths[b] - 1, or L - 1 where lengths is NULL. A sample without rows gives
+ * zeros and gets no gradient. x T [B, L, D], lengths i32 [B] -> T [B, D] */
+CLEAT_API cleat_tensor *cleat_take_row(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_row which);
 
 /* Zeroes each element with probability `rate` and scales the rest by 1 / (1 - rate). The mask is
  * Philox4x32-10 keyed by rng[0..1] (seed) at counter ((element + rng[3] S) / 4, stream of this node, rng[2] (step));

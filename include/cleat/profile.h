@@ -93,9 +93,10 @@ typedef struct cleat_profile {
         char labels[CLEAT_PROFILE_TEXT], vocabulary[CLEAT_PROFILE_TEXT];
         int64_t vocabulary_size;
         bool lowercase;
-        int empty_texts;  /* 0 error, 1 skip, 2 keep */
-        int invalid_utf8; /* 0 error, 1 replace */
-        int bad_tags;     /* 0 error, 1 repair */
+        double word_dropout; /* part of the training tokens that become unknown */
+        int empty_texts;     /* 0 error, 1 skip, 2 keep */
+        int invalid_utf8;    /* 0 error, 1 replace */
+        int bad_tags;        /* 0 error, 1 repair */
         bool cache;
         /* series */
         char time_column[128], features[CLEAT_PROFILE_TEXT], targets[CLEAT_PROFILE_TEXT];

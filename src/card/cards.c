@@ -95,8 +95,8 @@ static bool contains(const char *name, const char *part, size_t size) {
     return false;
 }
 
-static bool named(const cleat_card *card, const char *device) {
-    const char *part = card->match;
+bool cleat_name_matches(const char *match, const char *device) {
+    const char *part = match;
     if (!*part) return true;
     for (;;) {
         size_t size = strcspn(part, "|"), blank = strspn(part, " "), used = size;
@@ -120,7 +120,7 @@ bool cleat_card_match(const cleat_device_facts *facts, cleat_card *card) {
         cleat_card known;
         if (read_embedded(file, &known, NULL) != CLEAT_OK) continue;
         if (known.facts.vendor != facts->vendor || known.facts.kind != facts->kind) continue;
-        if (!named(&known, facts->name)) continue;
+        if (!cleat_name_matches(known.match, facts->name)) continue;
         /* Memory that is shared with the host has the host's size, which says nothing of the card. */
         double apart = known.facts.unified_memory ? 0 : distance(known.facts.memory_total, facts->memory_total);
         if (found ? apart >= nearest : apart > memory_tolerance) continue;

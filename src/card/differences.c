@@ -60,6 +60,7 @@ size_t cleat_card_differences(const cleat_card *card, const cleat_device_facts *
     compare_bytes(&all, "local memory", facts->local_memory, file->local_memory);
     compare_count(&all, "largest work-group", facts->max_work_group, file->max_work_group);
     compare_count(&all, "compute units", facts->compute_units, file->compute_units);
+    compare_count(&all, "smallest sub-group", facts->sub_group, file->sub_group);
     compare_truth(&all, "unified memory", facts->unified_memory, file->unified_memory);
     compare_truth(&all, "cl_khr_fp16", facts->half_extension, file->half_extension);
     compare_truth(&all, "cl_khr_fp64", facts->double_extension, file->double_extension);

@@ -47,6 +47,9 @@ typedef struct cleat_card_vendor {
 extern const cleat_card_vendor cleat_card_vendors[];
 extern const cleat_device_kind cleat_card_kinds[];
 
+/* Whether one of the parts of `match` ("Tesla T4|NVIDIA T4") stands in a device's name as whole words; "" matches all. */
+bool cleat_name_matches(const char *match, const char *device);
+
 /* Reads a card from the INI text of the file `place`. CLEAT_ERR_PROFILE names the line. */
 cleat_status cleat_card_read(const char *name, const char *place, const char *text, size_t size, cleat_card *card,
                              cleat_error *error);

@@ -38,6 +38,12 @@ static cleat_status check_match(const cleat_card_file *file, const cleat_record 
 
 /* --- the card --------------------------------------------------------------------------------------------------- */
 
+/* Intel's Gen9 to Xe-HPG, as in all cards and laptops: registers of 32 bytes hold a float of 8 work-items. (Data centre cards: 16.) */
+static int32_t sub_group_of(cleat_vendor vendor) {
+    enum { INTEL_SUB_GROUP = 8 };
+    return vendor == CLEAT_VENDOR_INTEL ? INTEL_SUB_GROUP : 0;
+}
+
 static void set_facts(const cleat_card_file *file, const char *name, cleat_device_facts *facts) {
     const cleat_card_vendor *vendor = &cleat_card_vendors[file->card.vendor];
     *facts = (cleat_device_facts){
@@ -50,6 +56,7 @@ static void set_facts(const cleat_card_file *file, const char *name, cleat_devic
         .local_memory = file->card.local_memory,
         .max_work_group = (int32_t)file->card.max_work_group,
         .compute_units = (int32_t)file->card.compute_units,
+        .sub_group = sub_group_of(vendor->vendor),
         .unified_memory = file->card.unified_memory,
         .half_extension = file->card.half_extension,
         .double_extension = file->card.double_extension,

@@ -4,6 +4,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "core/philox.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,9 +18,12 @@ typedef struct text_dataset {
     cleat_text_labels labels;
     int64_t *trained; /* [labels.count] units of the training part */
     cleat_tokenizer *tokenizer;
+    double word_dropout;
 } text_dataset;
 
 enum { TOKENS, LENGTHS, LABEL };
+
+static const uint64_t DROP_SEED = 0x64726F70u; /* "drop": a family of random streams of its own */
 
 static const cleat_field class_fields[] = {
     [TOKENS] = {.name = "tokens", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
@@ -53,16 +57,24 @@ static cleat_split text_split(const cleat_dataset *dataset, size_t sample) {
     return texts_of(dataset)->set.rows[sample].split;
 }
 
+/* All but [CLS] and [SEP] may become unknown. */
+static void drop_words(const text_dataset *texts, size_t sample, const cleat_draw *draw, int64_t n, int32_t *tokens) {
+    cleat_random random = cleat_random_stream(draw->seed ^ DROP_SEED, draw->epoch, (uint32_t)sample);
+    int32_t unknown = cleat_tokenizer_unk(texts->tokenizer);
+    for (int64_t i = 1; i < n - 1; ++i)
+        if (cleat_random_uniform(&random) < texts->word_dropout) tokens[i] = unknown;
+}
+
 static cleat_status text_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
                               void *const *slots, cleat_error *error) {
     (void)length;
-    (void)draw;
     (void)error;
     const text_dataset *texts = texts_of(dataset);
     const cleat_text_row *row = &texts->set.rows[sample];
     int64_t n = text_length(dataset, sample);
     int32_t *tokens = slots[TOKENS], *lengths = slots[LENGTHS], *labels = slots[LABEL];
     if (tokens) memcpy(tokens, texts->tokens.ids + texts->tokens.starts[sample], (size_t)n * sizeof *tokens);
+    if (tokens && draw && texts->word_dropout > 0) drop_words(texts, sample, draw, n, tokens);
     if (lengths) *lengths = (int32_t)n;
     if (labels && texts->task == CLEAT_TEXT_CLASSES) *labels = texts->set.units[row->first].label;
     if (labels && texts->task == CLEAT_TEXT_TAGS)
@@ -136,6 +148,9 @@ static cleat_status check_options(const cleat_text_options *options, cleat_error
     bool learnt = *cleat_text_option(options->learnt);
     if (options->task != CLEAT_TEXT_CLASSES && options->task != CLEAT_TEXT_TAGS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "task %d: must be classes or tags", (int)options->task);
+    if (!(options->word_dropout >= 0 && options->word_dropout < 1))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.word_dropout = %g: must be 0 to below 1",
+                          options->word_dropout);
     if (options->max_length < 3 || options->max_length > INT32_MAX)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.max_length = %lld: must be 3 to 2147483647",
                           (long long)options->max_length);
@@ -252,6 +267,7 @@ cleat_status cleat_text_open(const char *path, const cleat_text_options *options
     text_dataset *texts = cleat_alloc(1, sizeof *texts);
     if (!texts) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
     texts->task = options->task;
+    texts->word_dropout = options->word_dropout;
     texts->base.type = options->task == CLEAT_TEXT_TAGS ? &tag_class : &class_class;
     texts->set.options = options;
     status = read_dataset(path, texts, error);

@@ -3,6 +3,7 @@
 
 #include <clblast_c.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The names of CLBlast's own codes; the others are OpenCL's. */
 static const char *clblast_name(CLBlastStatusCode code) {
@@ -31,6 +32,10 @@ static const char *clblast_name(CLBlastStatusCode code) {
         return "CLBlastInsufficientMemoryC";
     case CLBlastInsufficientMemoryTemp:
         return "CLBlastInsufficientMemoryTemp";
+    case CLBlastMissingOverrideParameter:
+        return "CLBlastMissingOverrideParameter";
+    case CLBlastInvalidOverrideKernel:
+        return "CLBlastInvalidOverrideKernel";
     case CLBlastInvalidLocalMemUsage:
         return "CLBlastInvalidLocalMemUsage";
     case CLBlastDatabaseError:
@@ -82,4 +87,38 @@ cleat_status cleat_clblast_sgemm(cleat_device *device, const cleat_clblast_produ
         1.0f, p->a, (size_t)p->a_offset, lda(p), p->b, (size_t)p->b_offset, ldb(p), p->beta, p->c, (size_t)p->c_offset,
         (size_t)p->n, &device->compute, NULL, p->workspace);
     return code == CLBlastSuccess ? CLEAT_OK : fail_product(code, p, error);
+}
+
+/* --- parameters ----------------------------------------------------------------------------------------------- */
+
+/* Those of one kernel, which begin at `first`; returns where the next one's begin, or -1. */
+static int override_kernel(const cleat_device *device, const cleat_clblast_parameters *parameters, int first,
+                           cleat_error *error) {
+    const char *kernel = cleat_clblast_kernels[first], *names[CLEAT_CLBLAST_COUNT];
+    size_t values[CLEAT_CLBLAST_COUNT];
+    int count = 0;
+    for (int i = first; i < CLEAT_CLBLAST_COUNT && strcmp(cleat_clblast_kernels[i], kernel) == 0; ++i) {
+        names[count] = cleat_clblast_names[i];
+        values[count++] = (size_t)parameters->values[i];
+    }
+    CLBlastStatusCode code =
+        CLBlastOverrideParameters(device->id, kernel, CLBlastPrecisionSingle, (size_t)count, names, values);
+    if (code == CLBlastSuccess) return first + count;
+    const char *name = clblast_name(code);
+    cleat_fail(error, CLEAT_ERR_DEVICE, "CLBlast does not take parameters for its kernel %s: %s (%d)", kernel,
+               name ? name : cleat_cl_name((cl_int)code), (int)code);
+    return -1;
+}
+
+cleat_status cleat_clblast_override(cleat_device *device, const cleat_clblast_parameters *parameters,
+                                    cleat_error *error) {
+    const char *reason = cleat_clblast_refuse(parameters, &device->facts);
+    if (reason)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "CLBlast's parameters do not suit '%s': %s", device->facts.name,
+                          reason);
+    for (int next = 0; next < CLEAT_CLBLAST_COUNT;)
+        if ((next = override_kernel(device, parameters, next, error)) < 0) return CLEAT_ERR_DEVICE;
+    device->clblast = *parameters;
+    device->clblast_tuned = true;
+    return CLEAT_OK;
 }

@@ -48,6 +48,21 @@ static bool has_extension(cl_device_id id, const char *word) {
     return found;
 }
 
+/* cl_intel_required_subgroup_size; CL/cl_ext.h of 1.2 does not know it. */
+enum { DEVICE_SUB_GROUP_SIZES_INTEL = 0x4108 };
+
+/* The fewest work-items that a kernel may ask to run together, 0 where it may not. Oclgrind and plain SPIR compilers name Intel's
+ * extensions without having them, and on a CPU a group is one work-item. */
+static int32_t read_sub_group(cl_device_id id, const cleat_device_facts *facts) {
+    size_t sizes[16] = {0}, bytes = 0, least = 0;
+    if (facts->vendor != CLEAT_VENDOR_INTEL || facts->kind != CLEAT_DEVICE_GPU) return 0;
+    if (!has_extension(id, "cl_intel_required_subgroup_size")) return 0;
+    if (clGetDeviceInfo(id, DEVICE_SUB_GROUP_SIZES_INTEL, sizeof sizes, sizes, &bytes) != CL_SUCCESS) return 0;
+    for (size_t i = 0; i < bytes / sizeof *sizes; ++i)
+        if (sizes[i] > 0 && (least == 0 || sizes[i] < least)) least = sizes[i];
+    return (int32_t)least;
+}
+
 static cleat_vendor vendor_of(const cleat_device_facts *facts) {
     static const struct {
         const char *word;
@@ -125,6 +140,7 @@ cleat_status cleat_read_facts(cl_platform_id platform, cl_device_id id, cleat_de
     read.local_memory = (int64_t)read_ulong(id, CL_DEVICE_LOCAL_MEM_SIZE);
     read.max_work_group = (int32_t)read_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
     read.compute_units = (int32_t)read_uint(id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    read.sub_group = read_sub_group(id, &read);
     read.unified_memory = read_uint(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     read.half_extension = has_extension(id, "cl_khr_fp16");
     read.double_extension = has_extension(id, "cl_khr_fp64");

@@ -1,27 +1,15 @@
-/* Building programs, several at once. */
+/* Building one program: from its saved binary, else from source. */
 #include "core/memory.h"
 #include "device/probe.h"
 #include "device/programs.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { MAX_THREADS = 16, OPTIONS = 512 };
+enum { OPTIONS = 512 };
 
 /* No fast-math: the tests for values that are not finite must work. */
 #define COMMON_OPTIONS "-cl-std=CL1.2"
-
-typedef struct build {
-    cleat_device *device;
-    const cleat_program_key *keys;
-    size_t count;
-    cl_program *programs; /* [count] */
-    cleat_error *errors;  /* [count] */
-    atomic_size_t next;
-} build;
 
 /* What the compiler said, without the warnings before the first error where not all of it fits an error text. */
 static char *read_build_log(cl_device_id id, cl_program program) {
@@ -63,76 +51,20 @@ static cleat_status build_source(cleat_device *device, const char *source, const
     return CLEAT_OK;
 }
 
-static cleat_status build_one(cleat_device *device, const cleat_program_key *key, cl_program *program,
-                              cleat_error *error) {
+cleat_status cleat_program_build(cleat_device *device, const cleat_program_key *key, cl_program *program, bool *loaded,
+                                 cleat_error *error) {
     char options[OPTIONS], *source = NULL;
     if ((size_t)snprintf(options, sizeof options, COMMON_OPTIONS " %s", key->options) >= sizeof options)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "build options of %s are too long: %s", key->file, key->options);
     cleat_status status = cleat_kernel_source(key->file, &source, error);
     if (status) return status;
     cl_program built = cleat_binary_load(device, source, options);
+    *loaded = built != NULL;
     if (!built) {
         status = build_source(device, source, options, key, &built, error);
         if (!status) cleat_binary_save(device, source, options, built);
     }
     cleat_free(source);
     if (!status) *program = built;
-    return status;
-}
-
-static void *build_some(void *user) {
-    build *work = user;
-    for (size_t i = atomic_fetch_add(&work->next, 1); i < work->count; i = atomic_fetch_add(&work->next, 1)) {
-        work->errors[i].status = CLEAT_OK;
-        build_one(work->device, &work->keys[i], &work->programs[i], &work->errors[i]);
-    }
-    return NULL;
-}
-
-/* The calling thread works too; a thread that cannot be started is done without. */
-static void build_on_threads(build *work) {
-    pthread_t threads[MAX_THREADS];
-    size_t started = 0;
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t wanted = cpus > 1 ? (size_t)cpus : 1;
-    if (wanted > MAX_THREADS) wanted = MAX_THREADS;
-    if (wanted > work->count) wanted = work->count;
-    if (work->device->quirks & CLEAT_QUIRK_ONE_BUILD_THREAD) wanted = 1;
-    while (started + 1 < wanted && pthread_create(&threads[started], NULL, build_some, work) == 0) ++started;
-    build_some(work);
-    for (size_t i = 0; i < started; ++i) pthread_join(threads[i], NULL);
-}
-
-static cleat_status first_failure(const build *work, cleat_error *error) {
-    for (size_t i = 0; i < work->count; ++i) {
-        if (work->errors[i].status == CLEAT_OK) continue;
-        if (error) *error = work->errors[i];
-        return work->errors[i].status;
-    }
-    return CLEAT_OK;
-}
-
-cleat_status cleat_programs_build(cleat_device *device, const cleat_program_key *keys, size_t count,
-                                  cl_program *programs, cleat_error *error) {
-    if (count == 0) return CLEAT_OK;
-    build work = {.device = device, .keys = keys, .count = count};
-    work.programs = cleat_alloc(count, sizeof *work.programs);
-    work.errors = cleat_alloc(count, sizeof *work.errors);
-    cleat_status status = CLEAT_OK;
-    if (!work.programs || !work.errors) {
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu programs", count);
-        goto done;
-    }
-    build_on_threads(&work);
-    status = first_failure(&work, error);
-    for (size_t i = 0; i < count; ++i) {
-        if (!status)
-            programs[i] = work.programs[i];
-        else if (work.programs[i])
-            clReleaseProgram(work.programs[i]);
-    }
-done:
-    cleat_free(work.errors);
-    cleat_free(work.programs);
     return status;
 }

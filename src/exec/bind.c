@@ -65,9 +65,28 @@ cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error) {
         cleat_status status = describe_graph(exec, &exec->graphs[i], error);
         if (status) return status;
     }
-    exec->programs = cleat_alloc(exec->program_count, sizeof *exec->programs);
-    if (!exec->programs) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu programs", exec->program_count);
-    return cleat_programs_build(exec->device, exec->keys, exec->program_count, exec->programs, error);
+    return cleat_programs_start(exec->device, exec->keys, exec->program_count, &exec->programs, error);
+}
+
+/* Where the program is not built yet, the device works on what is enqueued meanwhile. */
+static cleat_status get_program(cleat_exec *exec, size_t index, cl_program *program, cleat_error *error) {
+    if (!cleat_programs_is_ready(exec->programs, index)) clFlush(exec->device->compute);
+    return cleat_programs_get(exec->programs, index, program, error);
+}
+
+cleat_status cleat_exec_build(cleat_exec *exec, cleat_error *error) {
+    cl_program program;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < exec->program_count && !status; ++i) status = get_program(exec, i, &program, error);
+    return status;
+}
+
+cleat_build_figures cleat_exec_build_figures(const cleat_exec *exec) {
+    cleat_program_figures figures = cleat_programs_count(exec->programs);
+    return (cleat_build_figures){.programs = (int64_t)figures.count,
+                                 .built = (int64_t)figures.built,
+                                 .loaded = (int64_t)figures.loaded,
+                                 .waited_seconds = figures.waited};
 }
 
 /* --- arguments --- */
@@ -140,10 +159,13 @@ static cleat_status check_argument_count(cl_kernel kernel, const cleat_launch *l
 static cleat_status create_kernel(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
     const cleat_launch *launch = &bound->binder.launches[i];
     cl_int code = CL_SUCCESS;
-    cl_kernel kernel = clCreateKernel(exec->programs[bound->program[i]], launch->kernel, &code);
+    cl_program program = NULL;
+    cleat_status status = get_program(exec, bound->program[i], &program, error);
+    if (status) return status;
+    cl_kernel kernel = clCreateKernel(program, launch->kernel, &code);
     if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "creating it from %s", launch->file);
     bound->kernels[i] = kernel;
-    cleat_status status = check_argument_count(kernel, launch, error);
+    status = check_argument_count(kernel, launch, error);
     return status ? status : set_arguments(exec, bound, launch, kernel, error);
 }
 
@@ -217,7 +239,7 @@ static void release_product(cleat_clblast_product *product) {
 
 /* --- graphs --- */
 
-static cleat_status bind_launch(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
+cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
     const cleat_launch *launch = &bound->binder.launches[i];
     if (launch->kind == CLEAT_LAUNCH_SGEMM) {
         if (bound->products[i].a) return CLEAT_OK;
@@ -232,16 +254,6 @@ static cleat_status bind_launch(cleat_exec *exec, cleat_bound *bound, size_t i, 
     if (bound->kernels[i]) clReleaseKernel(bound->kernels[i]);
     bound->kernels[i] = NULL;
     return cleat_fail_in(error, status, "kernel '%s' of %s", launch->kernel, launch->node->name);
-}
-
-cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound *bound, cleat_error *error) {
-    if (bound->bound) return CLEAT_OK;
-    for (size_t i = 0; i < bound->binder.count; ++i) {
-        cleat_status status = bind_launch(exec, bound, i, error);
-        if (status) return status;
-    }
-    bound->bound = true;
-    return CLEAT_OK;
 }
 
 static void unbind_graph(cleat_bound *bound) {
@@ -259,10 +271,8 @@ static void unbind_graph(cleat_bound *bound) {
 }
 
 void cleat_exec_unbind(cleat_exec *exec) {
+    cleat_programs_destroy(exec->programs); /* first: builds under way read the launches' texts */
     for (size_t i = 0; exec->graphs && i < exec->plan->layout_count; ++i) unbind_graph(&exec->graphs[i]);
-    for (size_t i = 0; exec->programs && i < exec->program_count; ++i)
-        if (exec->programs[i]) clReleaseProgram(exec->programs[i]);
     cleat_free(exec->graphs);
-    cleat_free(exec->programs);
     cleat_free(exec->keys);
 }

@@ -29,9 +29,9 @@ cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cle
     if (!created) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an exec");
     created->device = device;
     created->plan = plan;
-    cleat_status status = create_slabs(created, error);
+    cleat_status status = cleat_exec_describe(created, error);
+    if (!status) status = create_slabs(created, error);
     if (!status) cleat_exec_find_slots(created);
-    if (!status) status = cleat_exec_describe(created, error);
     if (status) {
         cleat_exec_destroy(created);
         return status;

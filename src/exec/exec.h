@@ -23,11 +23,10 @@ typedef struct cleat_bound {
     cleat_binder binder;
     size_t *first;                   /* [nodes + 1]: node i has launches first[i] .. first[i + 1] - 1 */
     size_t *program;                 /* [launches]: index into exec->programs */
-    cl_kernel *kernels;              /* [launches], NULL before the graph's first run and for sgemm */
+    cl_kernel *kernels;              /* [launches], NULL before its first run and for sgemm */
     cleat_clblast_product *products; /* [launches]: for sgemm, of sub-buffers that are released with it */
     cl_event *events;                /* [launches]: its last run, NULL where none */
-    bool bound;
-    cleat_slot *pending; /* holds the inputs of the next run; NULL where nothing was uploaded */
+    cleat_slot *pending;             /* holds the inputs of the next run; NULL where nothing was uploaded */
 } cleat_bound;
 
 struct cleat_exec {
@@ -35,7 +34,7 @@ struct cleat_exec {
     const cleat_plan *plan;
     cl_mem *slabs; /* [plan->slab_count], NULL for slabs of no bytes */
     cleat_program_key *keys;
-    cl_program *programs; /* [program_count] */
+    cleat_programs *programs; /* of keys [program_count] */
     size_t program_count, program_capacity;
     cleat_bound *graphs; /* [plan->layout_count] */
     cleat_slot slots[CLEAT_SLOTS];
@@ -51,10 +50,10 @@ cleat_status cleat_exec_check_graph(const cleat_exec *exec, size_t graph, cleat_
 /* run.c: the failure of a kernel since the last call, by name; CLEAT_OK where none failed. For after everything enqueued has ended. */
 cleat_status cleat_exec_take_failure(cleat_exec *exec, cleat_error *error);
 
-/* bind.c: describes the launches of all graphs and builds their programs; creates one graph's kernels;
+/* bind.c: describes the launches of all graphs and starts building their programs; gives a launch its kernel, once;
  * releases what both made. */
 cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error);
-cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound *bound, cleat_error *error);
+cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound *bound, size_t launch, cleat_error *error);
 void cleat_exec_unbind(cleat_exec *exec);
 
 /* staging.c: the slots among the plan's slabs; enqueues the copy of a waiting upload into the graph's inputs. */

@@ -24,8 +24,10 @@ static void drop_event(cleat_exec *exec, cleat_bound *bound, size_t i) {
 
 static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
     const cleat_launch *launch = &bound->binder.launches[i];
+    cleat_status status = cleat_exec_bind(exec, bound, i, error);
+    if (status) return status;
     if (launch->kind == CLEAT_LAUNCH_SGEMM) {
-        cleat_status status = cleat_clblast_sgemm(exec->device, &bound->products[i], error);
+        status = cleat_clblast_sgemm(exec->device, &bound->products[i], error);
         return status ? cleat_fail_in(error, status, "%s", launch->node->name) : CLEAT_OK;
     }
     drop_event(exec, bound, i);
@@ -46,8 +48,7 @@ cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, 
     if (first > last || last > nodes)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "nodes %zu to %zu of graph '%s', which has %zu", first, last,
                           bound->layout->graph->name, nodes);
-    status = cleat_exec_bind(exec, bound, error);
-    if (!status) status = cleat_exec_take_upload(exec, bound, error);
+    status = cleat_exec_take_upload(exec, bound, error);
     for (size_t i = bound->first[first]; i < bound->first[last] && !status; ++i)
         status = run_launch(exec, bound, i, error);
     clFlush(exec->device->compute); /* an upload may wait for what was enqueued here */

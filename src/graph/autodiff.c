@@ -33,6 +33,10 @@ void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_te
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "differentiated twice");
         return;
     }
+    if (graph->fused) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "differentiated after cleat_graph_fuse, which comes last");
+        return;
+    }
     graph->forward_nodes = graph->node_count;
     graph->gradients = cleat_alloc(graph->tensor_count, sizeof *graph->gradients);
     if (!graph->gradients) {

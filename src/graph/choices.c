@@ -6,6 +6,7 @@
 #include "core/text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- keys ----------------------------------------------------------------------------------------------------- */
@@ -99,13 +100,60 @@ cleat_status cleat_choices_set(cleat_choices *choices, const char *key, const ch
         ++choices->count;
     }
     snprintf(choices->items[at].variant, CLEAT_NAME, "%s", variant);
+    choices->items[at].shipped = false;
     return CLEAT_OK;
 }
 
-const char *cleat_choices_get(const cleat_choices *choices, const char *key) {
+static const cleat_choice *get(const cleat_choices *choices, const char *key) {
     bool there = false;
     size_t at = choices && choices->count > 0 ? find(choices, key, &there) : 0;
-    return there ? choices->items[at].variant : NULL;
+    return there ? &choices->items[at] : NULL;
+}
+
+const char *cleat_choices_get(const cleat_choices *choices, const char *key) {
+    const cleat_choice *choice = get(choices, key);
+    return choice ? choice->variant : NULL;
+}
+
+cleat_status cleat_choices_add_shipped(cleat_choices *choices, const char *file, const cleat_choices *shipped,
+                                       cleat_error *error) {
+    bool tuned_here =
+        choices->count > 0; /* then CLBlast was measured with the parameters that are there, or with none */
+    for (size_t i = 0; i < shipped->count; ++i) {
+        bool there;
+        if (get(choices, shipped->items[i].key)) continue;
+        cleat_status status = cleat_choices_set(choices, shipped->items[i].key, shipped->items[i].variant, error);
+        if (status != CLEAT_OK) return status;
+        choices->items[find(choices, shipped->items[i].key, &there)].shipped = true;
+    }
+    if (shipped->has_clblast && !tuned_here) {
+        choices->has_clblast = choices->clblast_shipped = true;
+        choices->clblast = shipped->clblast;
+    }
+    snprintf(choices->shipped_file, sizeof choices->shipped_file, "%s", file);
+    snprintf(choices->shipped_date, sizeof choices->shipped_date, "%s", shipped->date);
+    return CLEAT_OK;
+}
+
+static size_t count_shipped(const cleat_choices *choices) {
+    size_t count = 0;
+    for (size_t i = 0; i < choices->count; ++i) count += choices->items[i].shipped;
+    return count;
+}
+
+const char *cleat_choices_describe(const cleat_choices *choices, char text[CLEAT_CHOICES_TEXT]) {
+    size_t shipped = choices ? count_shipped(choices) : 0, own = choices ? choices->count - shipped : 0;
+    char here[64] = "", came[160] = "";
+    if (own > 0) snprintf(here, sizeof here, "%zu choices tuned here on %s", own, choices->date);
+    if (shipped > 0)
+        snprintf(came, sizeof came, "%zu choices shipped for %s, measured on %s", shipped, choices->shipped_file,
+                 choices->shipped_date);
+    snprintf(text, CLEAT_CHOICES_TEXT, "%s%s%s%s", own + shipped > 0 ? here : "the defaults",
+             own > 0 && shipped > 0 ? " and " : "", came,
+             choices && choices->has_clblast ? (choices->clblast_shipped ? ", with shipped parameters for CLBlast"
+                                                                         : ", with parameters tuned here for CLBlast")
+                                             : "");
+    return text;
 }
 
 /* --- choosing ------------------------------------------------------------------------------------------------- */
@@ -114,12 +162,12 @@ bool cleat_op_has_choice(const cleat_op *op) {
     return op->variants && op->variants[0].name && op->variants[1].name;
 }
 
-/* The name that is listed for the node, or NULL. */
-static const char *listed_for(const cleat_choices *choices, const cleat_node *node) {
+/* What is listed for the node, or NULL. */
+static const cleat_choice *listed_for(const cleat_choices *choices, const cleat_node *node) {
     char key[CLEAT_CHOICE_KEY];
     if (!choices || choices->count == 0 || !cleat_op_has_choice(node->op)) return NULL;
     cleat_choice_key(node, key);
-    return cleat_choices_get(choices, key);
+    return get(choices, key);
 }
 
 /* The op's variant of that name, where it serves the node. */
@@ -135,25 +183,36 @@ static const cleat_variant *serving(const cleat_node *node, const cleat_device_f
 }
 
 const cleat_variant *cleat_choose_listed(void *user, const cleat_node *node, const cleat_device_facts *facts) {
-    const char *name = listed_for(user, node), *reason;
-    const cleat_variant *variant = name ? serving(node, facts, name, &reason) : NULL;
+    const cleat_choices *choices = user;
+    const cleat_choice *listed = listed_for(choices, node);
+    const char *reason;
+    const cleat_variant *variant = listed ? serving(node, facts, listed->variant, &reason) : NULL;
+    if (!listed) return cleat_choose_first(NULL, node, facts);
+    const char *origin = listed->shipped ? "shipped, measured on" : "tuned here on";
+    const char *date = listed->shipped ? choices->shipped_date : choices->date;
     if (variant) {
-        cleat_log(CLEAT_LOG_DISPATCH, "%s: variant %s was measured to be the fastest", node->name, name);
+        cleat_log(CLEAT_LOG_DISPATCH, "%s: variant %s was measured to be the fastest (%s %s)", node->name,
+                  variant->name, origin, date);
         return variant;
     }
-    if (name) cleat_log(CLEAT_LOG_DISPATCH, "%s: the tuned variant %s: %s", node->name, name, reason);
+    cleat_log(CLEAT_LOG_DISPATCH, "%s: variant %s (%s %s): %s", node->name, listed->variant, origin, date, reason);
     return cleat_choose_first(NULL, node, facts);
 }
 
 static void judge_node(const cleat_choices *choices, const cleat_node *node, const cleat_device_facts *facts,
                        cleat_choices_use *use) {
-    const char *name = listed_for(choices, node), *reason;
+    const cleat_choice *listed = listed_for(choices, node);
+    const char *reason;
     if (!cleat_op_has_choice(node->op)) return;
     ++use->nodes;
-    if (!name) return;
+    if (!listed) return;
     ++use->listed;
-    if (serving(node, facts, name, &reason)) return;
-    if (use->gone++ == 0) snprintf(use->example, sizeof use->example, "%s: %s", node->op->name, name);
+    if (serving(node, facts, listed->variant, &reason)) return;
+    if (listed->shipped) {
+        ++use->shipped_gone;
+        return;
+    }
+    if (use->gone++ == 0) snprintf(use->example, sizeof use->example, "%s: %s", node->op->name, listed->variant);
 }
 
 cleat_choices_use cleat_choices_judge(const cleat_choices *choices, const cleat_plan *plan) {
@@ -166,6 +225,14 @@ cleat_choices_use cleat_choices_judge(const cleat_choices *choices, const cleat_
 
 /* --- text ----------------------------------------------------------------------------------------------------- */
 
+static void print_clblast(const cleat_choices *choices, cleat_text *text) {
+    if (!choices->has_clblast) return;
+    cleat_text_add(text, "[clblast]\n");
+    for (int i = 0; i < CLEAT_CLBLAST_COUNT; ++i)
+        cleat_text_add(text, "%s = %d\n", cleat_clblast_names[i], (int)choices->clblast.values[i]);
+    cleat_text_add(text, "\n");
+}
+
 static void print_lines(const cleat_choices *choices, cleat_text *text) {
     for (size_t i = 0; i < choices->count; ++i)
         cleat_text_add(text, "%s = %s\n", choices->items[i].key, choices->items[i].variant);
@@ -173,11 +240,17 @@ static void print_lines(const cleat_choices *choices, cleat_text *text) {
 
 cleat_status cleat_choices_print(const cleat_choices *choices, char **text, cleat_error *error) {
     cleat_text made = {0};
-    cleat_text_add(&made,
-                   "; The kernels that `cleat tune` measured to be the fastest of a device. A line that is taken out, "
-                   "or the whole file,\n; brings the default back.\n[tuned]\ndevice = %s\nkernels = %s\ndate = "
-                   "%s\n\n[choices]\n",
-                   choices->device, choices->kernels, choices->date);
+    cleat_text_add(
+        &made,
+        "; The kernels that `cleat tune` measured to be the fastest of a device. A line of [choices] that is "
+        "taken out, all of\n; [clblast], or the whole file, brings the default back.\n[tuned]\ndevice = "
+        "%s\nkernels = %s\ndate = %s\n",
+        choices->device, choices->kernels, choices->date);
+    if (choices->match[0]) cleat_text_add(&made, "match = %s\n", choices->match);
+    if (choices->shape[0]) cleat_text_add(&made, "shape = %s\n", choices->shape);
+    cleat_text_add(&made, "\n");
+    print_clblast(choices, &made);
+    cleat_text_add(&made, "[choices]\n");
     print_lines(choices, &made);
     return cleat_text_take(&made, text, error);
 }
@@ -186,6 +259,7 @@ cleat_status cleat_choices_hash(const cleat_choices *choices, char hash[9], clea
     cleat_text lines = {0};
     char *text = NULL, whole[33];
     cleat_text_add(&lines, "choices\n");
+    print_clblast(choices, &lines);
     print_lines(choices, &lines);
     cleat_status status = cleat_text_take(&lines, &text, error);
     if (status != CLEAT_OK) return status;
@@ -196,13 +270,17 @@ cleat_status cleat_choices_hash(const cleat_choices *choices, char hash[9], clea
 }
 
 void cleat_choices_log(const cleat_choices *choices, const cleat_plan *plan) {
-    char hash[9] = "";
+    char hash[9] = "", text[CLEAT_CHOICES_TEXT];
     if (!choices) return;
     cleat_choices_use use = cleat_choices_judge(choices, plan);
     if (cleat_choices_hash(choices, hash, NULL) != CLEAT_OK) hash[0] = 0;
-    cleat_log(CLEAT_LOG_INFO, "kernels: %zu choices tuned on %s (%s) know %zu of the %zu nodes that have a choice%s",
-              choices->count, choices->date, hash, use.listed, use.nodes,
+    cleat_log(use.listed > 0 ? CLEAT_LOG_INFO : CLEAT_LOG_DEBUG,
+              "kernels: %s (%s): they know %zu of the %zu nodes that have a choice%s",
+              cleat_choices_describe(choices, text), hash, use.listed, use.nodes,
               use.listed < use.nodes ? "; `cleat tune` finds the others" : "");
+    if (use.shipped_gone > 0)
+        cleat_log(CLEAT_LOG_DEBUG, "kernels: %zu nodes have a shipped choice whose variant is gone or refuses them",
+                  use.shipped_gone);
     if (use.gone > 0)
         cleat_log(CLEAT_LOG_WARNING,
                   "kernels: %zu nodes are tuned to a variant that is gone or refuses them (%s): the default serves; "
@@ -216,8 +294,10 @@ void cleat_choices_log(const cleat_choices *choices, const cleat_plan *plan) {
 typedef struct reader {
     const char *place;
     int number; /* of the line */
-    bool in_choices, in_header;
+    bool in_choices, in_header, in_clblast;
     cleat_choices *choices;
+    bool given[CLEAT_CLBLAST_COUNT]; /* which of CLBlast's parameters */
+    int clblast_line;                /* of [clblast] */
 } reader;
 
 static cleat_status fail_line(const reader *r, const char *line, const char *what, cleat_error *error) {
@@ -239,7 +319,9 @@ static cleat_status read_header(const reader *r, const char *line, const char *n
         size_t size;
     } fields[] = {{"device", r->choices->device, sizeof r->choices->device},
                   {"kernels", r->choices->kernels, sizeof r->choices->kernels},
-                  {"date", r->choices->date, sizeof r->choices->date}};
+                  {"date", r->choices->date, sizeof r->choices->date},
+                  {"match", r->choices->match, sizeof r->choices->match},
+                  {"shape", r->choices->shape, sizeof r->choices->shape}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; ++i) {
         if (strcmp(name, fields[i].name) != 0) continue;
         if (fields[i].field[0]) return fail_line(r, line, "is given twice", error);
@@ -247,7 +329,7 @@ static cleat_status read_header(const reader *r, const char *line, const char *n
         memcpy(fields[i].field, value, strlen(value) + 1);
         return CLEAT_OK;
     }
-    return fail_line(r, line, "[tuned] has device, kernels and date", error);
+    return fail_line(r, line, "[tuned] has device, kernels, date, match and shape", error);
 }
 
 static cleat_status read_choice(const reader *r, const char *line, const char *key, const char *variant,
@@ -258,21 +340,56 @@ static cleat_status read_choice(const reader *r, const char *line, const char *k
     return cleat_choices_set(r->choices, key, variant, error);
 }
 
+static cleat_status read_parameter(reader *r, const char *line, const char *name, const char *value,
+                                   cleat_error *error) {
+    int i = 0;
+    char *end;
+    while (i < CLEAT_CLBLAST_COUNT && strcmp(name, cleat_clblast_names[i]) != 0) ++i;
+    if (i == CLEAT_CLBLAST_COUNT) return fail_line(r, line, "CLBlast's products have no such parameter", error);
+    if (r->given[i]) return fail_line(r, line, "is given twice", error);
+    long number = strtol(value, &end, 10);
+    if (end == value || *end || number < 0 || number > CLEAT_CLBLAST_SIZE_MAX)
+        return fail_line(r, line, "a whole number up to 1048576 is expected", error);
+    r->given[i] = true;
+    r->choices->clblast.values[i] = (int32_t)number;
+    return CLEAT_OK;
+}
+
+/* Its parameters go together: all of them, or none. */
+static cleat_status check_clblast(const reader *r, cleat_error *error) {
+    if (r->clblast_line == 0) return CLEAT_OK;
+    for (int i = 0; i < CLEAT_CLBLAST_COUNT; ++i)
+        if (!r->given[i])
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%d: [clblast] lacks %s: give all, or take the section out",
+                              r->place, r->clblast_line, cleat_clblast_names[i]);
+    const char *reason = cleat_clblast_refuse(&r->choices->clblast, NULL);
+    if (reason)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%d: [clblast] cannot run: %s", r->place, r->clblast_line,
+                          reason);
+    r->choices->has_clblast = true;
+    return CLEAT_OK;
+}
+
+static cleat_status read_section(reader *r, const char *line, cleat_error *error) {
+    r->in_header = strcmp(line, "[tuned]") == 0;
+    r->in_choices = strcmp(line, "[choices]") == 0;
+    r->in_clblast = strcmp(line, "[clblast]") == 0;
+    if (r->in_clblast) r->clblast_line = r->number;
+    return r->in_header || r->in_choices || r->in_clblast ? CLEAT_OK : fail_line(r, line, "no such section", error);
+}
+
 static cleat_status read_line(reader *r, char *text, cleat_error *error) {
     char *line = trim(text), *equals = strstr(line, " = ");
     ++r->number;
     if (!*line || *line == ';' || *line == '#') return CLEAT_OK;
-    if (*line == '[') {
-        r->in_header = strcmp(line, "[tuned]") == 0;
-        r->in_choices = strcmp(line, "[choices]") == 0;
-        return r->in_header || r->in_choices ? CLEAT_OK : fail_line(r, line, "no such section", error);
-    }
-    if (!equals || !(r->in_header || r->in_choices))
-        return fail_line(r, line, "'name = value' within [tuned] or [choices] is expected", error);
+    if (*line == '[') return read_section(r, line, error);
+    if (!equals || !(r->in_header || r->in_choices || r->in_clblast))
+        return fail_line(r, line, "'name = value' within [tuned], [clblast] or [choices] is expected", error);
     *equals = 0;
     const char *name = trim(line), *value = trim(equals + 3);
     if (!*name || !*value) return fail_line(r, line, "'name = value' is expected", error);
-    return r->in_header ? read_header(r, line, name, value, error) : read_choice(r, line, name, value, error);
+    if (r->in_header) return read_header(r, line, name, value, error);
+    return r->in_clblast ? read_parameter(r, line, name, value, error) : read_choice(r, line, name, value, error);
 }
 
 static cleat_status read_lines(reader *r, char *text, const char *end, cleat_error *error) {
@@ -284,6 +401,7 @@ static cleat_status read_lines(reader *r, char *text, const char *end, cleat_err
         status = read_line(r, text, error);
         text = next;
     }
+    if (status == CLEAT_OK) status = check_clblast(r, error);
     if (status != CLEAT_OK) return status;
     if (r->choices->device[0] && r->choices->kernels[0] && r->choices->date[0]) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: [tuned] must give device, kernels and date", r->place);

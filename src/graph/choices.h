@@ -1,5 +1,5 @@
 /* Measured choices: which variant computes a node fastest on a device, as a table that is data like any other. A plan
- * made with a table is as pure as one without. Who measures, and where tables are kept: train/tune.h.
+ * made with a table is as pure as one without. Who measures: measure/tune.h; where tables are kept: session/tuned.h.
  *
  * The key of a node says all that a table may tell nodes apart by: the operation, and type and shape of every input
  * and output, "-" for one that is not there (a bias, an addend):
@@ -14,6 +14,7 @@
 #ifndef CLEAT_SRC_CHOICES_H
 #define CLEAT_SRC_CHOICES_H
 
+#include "core/clblast_parameters.h"
 #include "graph/plan.h"
 
 /* Bytes of the longest key: 14 tensors of 5 extents. */
@@ -22,6 +23,7 @@ enum { CLEAT_CHOICE_KEY = 2048 };
 typedef struct cleat_choice {
     char *key;
     char variant[CLEAT_NAME];
+    bool shipped; /* the answer came with the program */
 } cleat_choice;
 
 struct cleat_choices {
@@ -29,8 +31,15 @@ struct cleat_choices {
     char device[640];
     char kernels[64];
     char date[16];       /* of the last change: "2026-11-20" */
+    char match[256];     /* for files that are shipped: parts of names of devices, separated by "|", ... */
+    char shape[32];      /* ... and the shape kernels were built in: "cpu, groups of 1, 16 lanes" */
     cleat_choice *items; /* [count] rising by key */
     size_t count, capacity;
+    bool has_clblast; /* CLBlast is to compute with ... */
+    bool clblast_shipped;
+    cleat_clblast_parameters clblast; /* ... these parameters instead of those it comes with */
+    /* Where shipped answers are among them: the name of their file, and when they were measured. */
+    char shipped_file[64], shipped_date[16];
 };
 
 void cleat_choice_key(const cleat_node *node, char key[CLEAT_CHOICE_KEY]);
@@ -38,6 +47,9 @@ void cleat_choice_key(const cleat_node *node, char key[CLEAT_CHOICE_KEY]);
 cleat_status cleat_choices_create(cleat_choices **choices, cleat_error *error);
 /* The node's variant from now on; replaces an earlier one. */
 cleat_status cleat_choices_set(cleat_choices *choices, const char *key, const char *variant, cleat_error *error);
+/* Adds what a table that came with the program as `file` knows and `choices` does not. */
+cleat_status cleat_choices_add_shipped(cleat_choices *choices, const char *file, const cleat_choices *shipped,
+                                       cleat_error *error);
 /* The variant listed for `key`, or NULL. `choices` may be NULL. */
 const char *cleat_choices_get(const cleat_choices *choices, const char *key);
 /* Whether the op has anything to choose between. */
@@ -52,14 +64,17 @@ typedef struct cleat_choices_use {
     size_t nodes;                 /* that have a choice */
     size_t listed;                /* whose key the table has ... */
     size_t gone;                  /* ... and whose listed variant the op has not, or it refuses: the default serves */
+    size_t shipped_gone;          /* the same of shipped answers, which outlive their kernels */
     char example[2 * CLEAT_NAME]; /* of `gone`: "linear: turbo" */
 } cleat_choices_use;
 cleat_choices_use cleat_choices_judge(const cleat_choices *choices, const cleat_plan *plan);
-/* Says which choices a plan was made with, by their hash, and what became of them. `choices` NULL: says nothing. */
+/* Says which choices a plan was made with, by their hash, and what became of them. `choices` NULL: says nothing; where
+ * they know none of the plan's nodes, that is for debugging only. */
 void cleat_choices_log(const cleat_choices *choices, const cleat_plan *plan);
 
-/* The table as text, and back. Reading is strict: a line that is not understood is CLEAT_ERR_FORMAT with `place` (the
- * file's name) and the line. */
+/* The table as text, and back: sections [tuned], [clblast] where it has parameters for CLBlast, and [choices]. Where an
+ * answer came from is not part of it. Reading is strict: a line that is not understood, or parameters with which CLBlast
+ * cannot run, are CLEAT_ERR_FORMAT with `place` (the file's name) and the line. */
 cleat_status cleat_choices_print(const cleat_choices *choices, char **text, cleat_error *error);
 cleat_status cleat_choices_read(const char *place, const char *text, size_t size, cleat_choices **choices,
                                 cleat_error *error);

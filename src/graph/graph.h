@@ -88,6 +88,10 @@ struct cleat_op {
     /* Bytes of results that a composition of plain operations would store for backward, and that this op's
      * kernels never write (a fused attention: the probabilities). NULL: none. */
     int64_t (*fused_bytes)(const cleat_node *node);
+    /* For fuse.c. `reader` reads out[0] of `node`, nothing else that comes after node, and writes one tensor. Where node's kernels can do
+     * reader's work before they store, makes `node` (op, attributes, inputs, outputs) the node that does both and returns true: out[0] is
+     * then reader's output, and what was out[0] another one, or none where `alone` says that nobody else wants it. NULL: never. */
+    bool (*absorb)(cleat_node *node, const cleat_node *reader, bool alone);
 };
 
 struct cleat_store {
@@ -109,6 +113,7 @@ struct cleat_graph {
     cleat_tensor **gradients; /* [tensor_count at cleat_backward], gradient of tensors[i] */
     size_t gradient_count;
     size_t forward_nodes; /* nodes before cleat_backward; node_count without a backward part */
+    bool fused;           /* by cleat_graph_fuse: too late for cleat_backward */
     int recompute;        /* segments in a group that is computed again; 0: none is (recompute.h) */
     size_t *marks;        /* [mark_count] rising: index of the node before which a segment begins or the last ends */
     size_t mark_count, mark_capacity;

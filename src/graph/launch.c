@@ -1,6 +1,7 @@
 /* Launch descriptions: what variants' bind functions write. */
 #include "graph/launch.h"
 
+#include "core/clblast_parameters.h"
 #include "core/memory.h"
 
 #include <stdio.h>
@@ -56,6 +57,7 @@ void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const cha
                0, false);
     add_option(binder, "WG", binder->facts->work_group, true);
     add_option(binder, "VEC", binder->facts->lanes, true);
+    if (binder->facts->sub_group > 0) add_option(binder, "SUB_GROUP", binder->facts->sub_group, true);
 }
 
 void cleat_launch_define(cleat_binder *binder, const char *name, int64_t value) {
@@ -125,10 +127,11 @@ void cleat_launch_sgemm(cleat_binder *binder, const cleat_node *node, const clea
 }
 
 /* CLBlast's large products run over copies of A, B and C that are padded to whole tiles: MWG x NWG elements of C, KWG *
- * KREG deep. Its tuner tries tiles of up to 128 x 128 x 32, and its database holds no larger ones. Which of the three it
- * copies depends on the kernel it has chosen and on what is stored transposed; its small products copy none. */
+ * KREG deep. Its tuner tries tiles of up to 128 x 128 x 32, its database holds no larger ones, and cleat gives it none.
+ * Which of the three it copies depends on the kernel it has chosen and on what is stored transposed; its small products
+ * copy none. */
 int64_t cleat_sgemm_workspace(int64_t m, int64_t n, int64_t k) {
-    enum { TILE = 128, DEPTH = 32, FLOAT_BYTES = 4 };
+    enum { TILE = CLEAT_CLBLAST_TILE, DEPTH = CLEAT_CLBLAST_DEPTH, FLOAT_BYTES = 4 };
     m = (m + TILE - 1) / TILE * TILE;
     n = (n + TILE - 1) / TILE * TILE;
     k = (k + DEPTH - 1) / DEPTH * DEPTH;

@@ -61,7 +61,7 @@ void cleat_binder_init(cleat_binder *binder, const cleat_device_facts *facts);
 void cleat_binder_clear(cleat_binder *binder);
 
 /* Starts a launch of `kernel` from cl/`file`, built for storage type `storage` (f32, f16, bf16: the type T of
- * common.clh) in the device's shape (-DWG, -DVEC from the facts). The functions below add to the launch begun
+ * common.clh) in the device's shape (-DWG, -DVEC, -DSUB_GROUP from the facts). The functions below add to the launch begun
  * last. */
 void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
                          cleat_dtype storage);

@@ -63,9 +63,6 @@ void cleat_bench_graph_destroy(cleat_bench_graph *made);
 /* Those numbers, for `values` [elements of tensor]; f16 and bf16 are left as they are. */
 void cleat_bench_fill(const cleat_tensor *tensor, void *values);
 
-/* W4 (bench_dense.c), as a cleat_bench_entry opens it. */
-cleat_status cleat_bench_open_dense(const void *spec, cleat_bench_job *job, cleat_error *error);
-
 /* --- comparisons (bench_compare.c) --- */
 
 /* What a command told. */

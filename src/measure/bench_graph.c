@@ -56,7 +56,7 @@ static cleat_status fill_all(cleat_bench_graph *made, cleat_error *error) {
     return status == CLEAT_OK ? fill_list(made, store->grads, store->count, error) : status;
 }
 
-static cleat_status plan(cleat_bench_graph *made, const cleat_device *device, cleat_error *error) {
+static cleat_status plan(cleat_bench_graph *made, cleat_device *device, cleat_error *error) {
     cleat_choices *tuned = cleat_choices_load(device);
     cleat_status status = cleat_plan_create_with(&made->graph, 1, cleat_device_get_facts(device), cleat_choose_listed,
                                                  tuned, &made->plan, error);
@@ -68,6 +68,7 @@ cleat_status cleat_bench_graph_open(cleat_bench_graph *made, cleat_bench_job *jo
     cleat_status status = cleat_graph_status(made->graph, error);
     if (status == CLEAT_OK) status = plan(made, job->device, error);
     if (status == CLEAT_OK) status = cleat_exec_create(job->device, made->plan, &made->exec, error);
+    if (status == CLEAT_OK) status = cleat_exec_build(made->exec, error);
     if (status == CLEAT_OK) status = fill_all(made, error);
     if (status != CLEAT_OK) return status;
     job->exec = made->exec;

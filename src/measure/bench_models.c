@@ -65,7 +65,6 @@ static void describe(const trajectory_job *own, cleat_bench_job *job) {
 
 typedef struct model_row {
     const char *name, *what;
-    cleat_status (*open)(const void *row, cleat_bench_job *job, cleat_error *error);
     const char *config;
     int64_t batch, length;
 } model_row;
@@ -89,17 +88,27 @@ static cleat_status open_reference(const void *spec, cleat_bench_job *job, cleat
 }
 
 static const model_row rows[] = {
-    {"W1_B2L512", RNA_WHAT, open_reference, RNA_CONFIG, 2, 512},
-    {"W1_B1L1200", RNA_WHAT, open_reference, RNA_CONFIG, 1, 1200},
-    {.name = "W4",
-     .what = "dense classifier 64-512-512-256-2 with ReLU, batch 512; cross entropy",
-     .open = cleat_bench_open_dense},
+    {"W1_B2L512", RNA_WHAT, RNA_CONFIG, 2, 512},
+    {"W1_B1L1200", RNA_WHAT, RNA_CONFIG, 1, 1200},
+    {"W2", "text classifier: vocabulary 8000, 4 layers, d 128, 4 heads, ff 512, length 128, batch 32; cross entropy",
+     "{\"vocab\": 8000, \"d_model\": 128, \"heads\": 4, \"layers\": 4, \"d_ff\": 512, "
+     "\"loss\": \"cross entropy of 3 classes, mean pooling over valid positions\"}",
+     32, 128},
+    {"W3", "LSTM: 16 inputs, hidden 128, 2 layers, 64 steps, batch 256; MSE of the last step's output",
+     "{\"inputs\": 16, \"hidden\": 128, \"layers\": 2, \"T\": 64, \"loss\": \"mse of the last step's output\"}", 256,
+     64},
+    {"W4", "dense classifier 64-512-512-256-2 with ReLU, batch 512; cross entropy",
+     "{\"widths\": [64, 512, 512, 256, 2], \"loss\": \"cross entropy\"}", 512, 1},
+    {"W6_temporal", "temporal transformer: 400 patches, 6 steps of 16 inputs, 3 layers, d 64, 4 heads, ff 256; MSE",
+     "{\"patches\": 400, \"T\": 6, \"inputs\": 16, \"d_model\": 64, \"heads\": 4, \"layers\": 3, \"d_ff\": 256, "
+     "\"loss\": \"mse of the last step's output\"}",
+     400, 6},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 bool cleat_bench_model(size_t i, cleat_bench_entry *entry) {
     if (i >= ROWS) return false;
-    *entry = (cleat_bench_entry){.info.kind = CLEAT_BENCH_MODEL, .open = rows[i].open, .spec = &rows[i]};
+    *entry = (cleat_bench_entry){.info.kind = CLEAT_BENCH_MODEL, .open = open_reference, .spec = &rows[i]};
     snprintf(entry->info.name, sizeof entry->info.name, "%s", rows[i].name);
     snprintf(entry->info.peer, sizeof entry->info.peer, "%s", rows[i].name);
     snprintf(entry->info.what, sizeof entry->info.what, "%s", rows[i].what);

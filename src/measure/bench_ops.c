@@ -89,6 +89,16 @@ static cleat_tensor *build_embedding(cleat_graph *graph, const op_row *row) {
     return cleat_embedding(graph, tokens, make_weight(graph, row, "table", 2, row->size + 2), CLEAT_F32);
 }
 
+/* size: batch, length, inputs, hidden units */
+static cleat_tensor *build_lstm(cleat_graph *graph, const op_row *row) {
+    const int64_t inputs = row->size[2], hidden = row->size[3], bias = 4 * hidden;
+    cleat_tensor *x = make_x(graph, row, 3, row->size);
+    cleat_tensor *w_ih = make_weight(graph, row, "w_ih", 2, (int64_t[]){4 * hidden, inputs});
+    cleat_tensor *w_hh = make_weight(graph, row, "w_hh", 2, (int64_t[]){4 * hidden, hidden});
+    cleat_tensor *b_ih = make_weight(graph, row, "b_ih", 1, &bias), *b_hh = make_weight(graph, row, "b_hh", 1, &bias);
+    return cleat_lstm(graph, x, w_ih, w_hh, b_ih, b_hh);
+}
+
 /* Persistent tensors: they lie there once, where inputs would have places for uploads beside them. */
 static cleat_tensor *build_copy(cleat_graph *graph, const op_row *row) {
     cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 1, row->size);
@@ -122,6 +132,7 @@ static const op_subject dropout = {"dropout, rate 0.1", build_dropout};
 static const op_subject embedding = {"rows of a table, vocabulary x width, for 32 x 128 tokens", build_embedding};
 static const op_subject grad_norm = {"norm of the whole gradient", build_grad_norm};
 static const op_subject adamw = {"AdamW step over all parameters", build_adamw};
+static const op_subject lstm = {"layer of long short-term memory, batch 256, 64 steps, 128 units", build_lstm};
 /* As many bytes as a copy of 2^26 elements. */
 static const op_subject copy = {"z = x + y: three streams of 179 MB (no operation only copies)", build_copy};
 
@@ -163,6 +174,7 @@ static const op_row rows[] = {
     BOTH_AND_FORWARD("gelu_8192x512", "gelu_fwdbwd", "", gelu, 8192, 512),
     BOTH_AND_FORWARD("dropout_8192x512", "", "", dropout, 8192, 512),
     BOTH_AND_FORWARD("embedding_8000x128", "", "", embedding, 32, 128, 8000, 128),
+    BOTH_AND_FORWARD("lstm_256x64x128", "", "", lstm, 256, 64, 128, 128),
     {"grad_norm_4m", "", &grad_norm, FORWARD, {4000000}},
     {"adamw_4m", "adamw_4m", &adamw, FORWARD, {4000000}},
     {"copy", "copy", &copy, FORWARD, {44739240}},

@@ -1,5 +1,4 @@
 /* The variants of a node against each other: one graph each of the same node, all on the same states, in one plan. */
-#include "cleat/exec.h"
 #include "core/clock.h"
 #include "core/memory.h"
 #include "core/philox.h"
@@ -17,43 +16,25 @@ static const double BURST = 0.004;  /* seconds: long enough that its ends do not
 static const double STEADY = 0.995; /* a fastest run that gets no better than by this has settled */
 enum { WARM_UPS = 5, MOST_RUNS = 4096, LEAST_ROUNDS = 4, SETTLED_ROUNDS = 3 };
 
-typedef struct runner {
-    size_t candidate;
-    int runs;       /* a burst */
-    double fastest; /* seconds a run */
-    bool running;   /* still in the contest */
-} runner;
-
-/* Everything on the device. */
-typedef struct arena {
-    const cleat_contest *contest;
-    cleat_store *store;
-    size_t count;
-    runner runners[CLEAT_TUNE_CANDIDATES];      /* [count] */
-    cleat_graph *graphs[CLEAT_TUNE_CANDIDATES]; /* [count] */
-    cleat_plan *plan;
-    cleat_exec *exec;
-} arena;
-
 /* --- opening -------------------------------------------------------------------------------------------------- */
 
-static void arena_close(arena *a) {
+void cleat_arena_close(cleat_arena *a) {
     cleat_exec_destroy(a->exec);
     cleat_plan_destroy(a->plan);
     for (size_t i = 0; i < a->count; ++i) cleat_graph_destroy(a->graphs[i]);
     cleat_store_destroy(a->store);
-    *a = (arena){0};
+    *a = (cleat_arena){0};
 }
 
 static const cleat_variant *choose(void *user, const cleat_node *node, const cleat_device_facts *facts) {
-    const arena *a = user;
+    const cleat_arena *a = user;
     (void)facts;
     for (size_t i = 0; i < a->count; ++i)
         if (a->graphs[i] == node->graph) return a->contest->variants[a->runners[i].candidate];
     return NULL;
 }
 
-static cleat_status build(arena *a, cleat_error *error) {
+static cleat_status build(cleat_arena *a, cleat_error *error) {
     cleat_status status = cleat_store_create(&a->store, error);
     for (size_t i = 0; i < a->count && status == CLEAT_OK; ++i) {
         const char *name = a->contest->variants[a->runners[i].candidate]->name;
@@ -80,7 +61,7 @@ static void fill_floats(cleat_dtype dtype, int64_t elements, void *values) {
     }
 }
 
-static cleat_status fill(arena *a, int input, cleat_error *error) {
+static cleat_status fill(cleat_arena *a, int input, cleat_error *error) {
     const cleat_tensor *original = a->contest->node->in[input], *state = a->graphs[0]->nodes[0]->in[input];
     if (!state) return CLEAT_OK;
     void *values = cleat_alloc((size_t)cleat_tensor_bytes(state), 1);
@@ -92,10 +73,17 @@ static cleat_status fill(arena *a, int input, cleat_error *error) {
     return status;
 }
 
-static cleat_status arena_open(const cleat_contest *contest, const bool *out, arena *opened, cleat_error *error) {
-    arena a = {.contest = contest};
+cleat_status cleat_arena_fill(cleat_arena *a, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (int i = 0; i < a->contest->node->n_in && status == CLEAT_OK; ++i) status = fill(a, i, error);
+    return status;
+}
+
+cleat_status cleat_arena_open(const cleat_contest *contest, const bool *out, cleat_arena *opened, cleat_error *error) {
+    cleat_arena a = {.contest = contest};
     for (size_t i = 0; i < contest->count; ++i)
-        if (!out[i]) a.runners[a.count++] = (runner){.candidate = i, .runs = 1, .fastest = INFINITY, .running = true};
+        if (!out[i])
+            a.runners[a.count++] = (cleat_runner){.candidate = i, .runs = 1, .fastest = INFINITY, .running = true};
     cleat_status status = build(&a, error);
     if (status == CLEAT_OK)
         status = cleat_plan_create_with(a.graphs, a.count, cleat_device_get_facts(contest->device), choose, &a, &a.plan,
@@ -104,18 +92,19 @@ static cleat_status arena_open(const cleat_contest *contest, const bool *out, ar
         status = cleat_fail(error, CLEAT_ERR_FIT, "needs %lld bytes, %lld may be used",
                             (long long)cleat_plan_bytes(a.plan), (long long)contest->limit);
     if (status == CLEAT_OK) status = cleat_exec_create(contest->device, a.plan, &a.exec, error);
-    for (int i = 0; i < contest->node->n_in && status == CLEAT_OK; ++i) status = fill(&a, i, error);
+    if (status == CLEAT_OK) status = cleat_exec_build(a.exec, error);
+    if (status == CLEAT_OK) status = cleat_arena_fill(&a, error);
     if (status == CLEAT_OK)
         *opened = a;
     else
-        arena_close(&a);
+        cleat_arena_close(&a);
     return status;
 }
 
 /* --- the clock ------------------------------------------------------------------------------------------------ */
 
-static cleat_status burst(arena *a, size_t i, cleat_error *error) {
-    runner *r = &a->runners[i];
+cleat_status cleat_arena_burst(cleat_arena *a, size_t i, cleat_error *error) {
+    cleat_runner *r = &a->runners[i];
     cleat_status status = CLEAT_OK;
     double start = cleat_seconds();
     for (int k = 0; k < r->runs && status == CLEAT_OK; ++k) status = cleat_exec_run(a->exec, i, error);
@@ -125,14 +114,14 @@ static cleat_status burst(arena *a, size_t i, cleat_error *error) {
     return status;
 }
 
-static double fastest_of(const arena *a) {
+static double fastest_of(const cleat_arena *a) {
     double fastest = INFINITY;
     for (size_t i = 0; i < a->count; ++i) fastest = fmin(fastest, a->runners[i].fastest);
     return fastest;
 }
 
 /* Returns how many stay. */
-static size_t drop_slow(arena *a, double factor) {
+static size_t drop_slow(cleat_arena *a, double factor) {
     size_t left = 0;
     double fastest = fastest_of(a);
     for (size_t i = 0; i < a->count; ++i) {
@@ -142,36 +131,34 @@ static size_t drop_slow(arena *a, double factor) {
     return left;
 }
 
-/* The first run creates kernels (and may compile). The fastest of the next few says how many make a burst. */
-static cleat_status warm_up(arena *a, cleat_error *error) {
-    cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < a->count && status == CLEAT_OK; ++i) {
-        runner *r = &a->runners[i];
-        status = burst(a, i, error);
-        r->fastest = INFINITY;
-        double end = cleat_seconds() + BURST;
-        for (int k = 0; k < WARM_UPS && status == CLEAT_OK && (k == 0 || cleat_seconds() < end); ++k)
-            status = burst(a, i, error);
-        r->runs = (int)fmin(fmax(ceil(BURST / r->fastest), 1), MOST_RUNS);
-    }
+cleat_status cleat_arena_warm_up(cleat_arena *a, size_t i, cleat_error *error) {
+    cleat_runner *r = &a->runners[i];
+    r->runs = 1;
+    cleat_status status = cleat_arena_burst(a, i, error);
+    r->fastest = INFINITY;
+    double end = cleat_seconds() + BURST;
+    for (int k = 0; k < WARM_UPS && status == CLEAT_OK && (k == 0 || cleat_seconds() < end); ++k)
+        status = cleat_arena_burst(a, i, error);
+    r->runs = (int)fmin(fmax(ceil(BURST / r->fastest), 1), MOST_RUNS);
     return status;
 }
 
 /* A burst of each that is left; *better: some got notably faster. */
-static cleat_status take_turns(arena *a, bool *better, cleat_error *error) {
+static cleat_status take_turns(cleat_arena *a, bool *better, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     *better = false;
     for (size_t i = 0; i < a->count && status == CLEAT_OK; ++i) {
         if (!a->runners[i].running) continue;
         double before = a->runners[i].fastest;
-        status = burst(a, i, error);
+        status = cleat_arena_burst(a, i, error);
         *better = *better || a->runners[i].fastest < STEADY * before;
     }
     return status;
 }
 
-static cleat_status race(arena *a, cleat_error *error) {
-    cleat_status status = warm_up(a, error);
+static cleat_status race(cleat_arena *a, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < a->count && status == CLEAT_OK; ++i) status = cleat_arena_warm_up(a, i, error);
     if (status != CLEAT_OK) return status;
     size_t left = drop_slow(a, HOPELESS);
     double end = cleat_seconds() + a->contest->seconds * (double)left;
@@ -192,13 +179,13 @@ static cleat_status race(arena *a, cleat_error *error) {
 static cleat_status try_each(const cleat_contest *contest, bool *out, cleat_tune_node *result, cleat_error *error) {
     for (size_t i = 0; i < contest->count; ++i) {
         bool others[CLEAT_TUNE_CANDIDATES];
-        arena a = {0};
+        cleat_arena a = {0};
         cleat_error failure = {0};
         if (out[i]) continue;
         for (size_t k = 0; k < contest->count; ++k) others[k] = k != i;
-        cleat_status status = arena_open(contest, others, &a, &failure);
-        if (status == CLEAT_OK) status = burst(&a, 0, &failure);
-        arena_close(&a);
+        cleat_status status = cleat_arena_open(contest, others, &a, &failure);
+        if (status == CLEAT_OK) status = cleat_arena_burst(&a, 0, &failure);
+        cleat_arena_close(&a);
         if (status == CLEAT_OK) continue;
         if (i == 0) {
             if (error) *error = failure;
@@ -211,12 +198,12 @@ static cleat_status try_each(const cleat_contest *contest, bool *out, cleat_tune
 }
 
 static cleat_status run(const cleat_contest *contest, const bool *out, cleat_tune_node *result, cleat_error *error) {
-    arena a = {0};
-    cleat_status status = arena_open(contest, out, &a, error);
+    cleat_arena a = {0};
+    cleat_status status = cleat_arena_open(contest, out, &a, error);
     if (status == CLEAT_OK) status = race(&a, error);
     for (size_t i = 0; i < a.count && status == CLEAT_OK; ++i)
         result->candidates[a.runners[i].candidate].seconds = a.runners[i].fastest;
-    arena_close(&a);
+    cleat_arena_close(&a);
     return status;
 }
 

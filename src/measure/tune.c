@@ -1,15 +1,11 @@
-/* The kernel tuner: which nodes a profile runs on a device, a contest for each kind of them, the winners on disk.
- *
- * CLBlast has parameters of its own (CLBlastOverrideParameters) and a tuner for them. It counts as one variant here, with
- * the parameters it knows for the device. */
-#include "measure/tune.h"
+/* The kernel tuner: which nodes a profile runs on a device, a contest for each kind of them, the winners on disk. CLBlast
+ * counts as one variant here; its own parameters are looked for before (tune_clblast.c). */
+#include "measure/tuner.h"
 #include "session/tuned.h"
 
 #include "core/clock.h"
 #include "core/memory.h"
 #include "graph/graph.h"
-#include "measure/steps.h"
-#include "session/session.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,38 +15,7 @@
 static const double DEFAULT_SECONDS = 0.2;
 static const double WORTH = 0.97; /* of the default's time: less is noise */
 static const double BY_FAR = 8;   /* times slower than the winner */
-enum { LOST_OFTEN = 2, MOST_ROUNDS = 3, TOKENS = 4, RIVALS = 64 };
-
-/* Nodes of one key in a planned workload. */
-typedef struct kind {
-    cleat_tune_node about;
-    const cleat_node *node; /* one of them */
-    int64_t bytes;          /* of its tensors */
-} kind;
-
-/* A variant that keeps losing by far, from small shapes to large ones. */
-typedef struct rival {
-    const cleat_op *op;
-    const cleat_variant *variant;
-    int lost;
-} rival;
-
-typedef struct tuner {
-    const cleat_profile *profile;
-    const cleat_tune_options *options;
-    cleat_tune_report *report;
-    size_t capacity; /* of report->nodes */
-    cleat_model *model;
-    cleat_device *device;
-    cleat_lengths lengths;
-    cleat_choices *table; /* what will be in the file */
-    cleat_choices *seen;  /* keys of the kinds that were looked at */
-    cleat_workload *work; /* planned with `table` */
-    size_t rival_count;
-    rival rivals[RIVALS];
-    cleat_made_batch made; /* of the node in contest */
-    int64_t batch, length; /* of its bucket */
-} tuner;
+enum { LOST_OFTEN = 2, MOST_ROUNDS = 3, RIVALS = 64 };
 
 /* --- judging -------------------------------------------------------------------------------------------------- */
 
@@ -95,19 +60,14 @@ static int64_t bytes_of(const cleat_node *node) {
     return bytes;
 }
 
-typedef struct kinds {
-    kind *items;
-    size_t count, capacity;
-} kinds;
-
-static void kinds_clear(kinds *k) {
+void cleat_kinds_clear(cleat_kinds *k) {
     for (size_t i = 0; i < k->count; ++i) cleat_free(k->items[i].about.key);
     cleat_free(k->items);
-    *k = (kinds){0};
+    *k = (cleat_kinds){0};
 }
 
-static cleat_status add_kind(tuner *t, kinds *k, const cleat_node *node, const char *key, const cleat_bucket *bucket,
-                             int64_t uses, cleat_error *error) {
+static cleat_status add_kind(cleat_tuner *t, cleat_kinds *k, const cleat_node *node, const char *key,
+                             const cleat_bucket *bucket, int64_t uses, cleat_error *error) {
     const cleat_variant *found[CLEAT_TUNE_CANDIDATES];
     if (cleat_choices_get(t->seen, key)) return CLEAT_OK;
     size_t count = find_candidates(node, cleat_device_get_facts(t->device), found);
@@ -116,7 +76,7 @@ static cleat_status add_kind(tuner *t, kinds *k, const cleat_node *node, const c
     if (status == CLEAT_OK && count >= 2)
         status = cleat_grow(&k->items, k->count, &k->capacity, sizeof *k->items, error);
     if (status != CLEAT_OK || count < 2) return status;
-    kind made = {.node = node, .bytes = bytes_of(node)};
+    cleat_kind made = {.node = node, .bytes = bytes_of(node)};
     made.about = (cleat_tune_node){
         .key = cleat_strdup(key), .length = bucket->length, .batch = bucket->batch, .uses = uses, .count = count};
     if (!made.about.key) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a kind of node");
@@ -126,8 +86,8 @@ static cleat_status add_kind(tuner *t, kinds *k, const cleat_node *node, const c
 }
 
 /* `uses`: an optimizer step runs each node of the graph so often. */
-static cleat_status add_graph(tuner *t, kinds *k, const cleat_graph *graph, const cleat_bucket *bucket, int64_t uses,
-                              cleat_error *error) {
+static cleat_status add_graph(cleat_tuner *t, cleat_kinds *k, const cleat_graph *graph, const cleat_bucket *bucket,
+                              int64_t uses, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; graph && i < graph->node_count && status == CLEAT_OK; ++i) {
         char key[CLEAT_CHOICE_KEY];
@@ -145,14 +105,14 @@ static cleat_status add_graph(tuner *t, kinds *k, const cleat_graph *graph, cons
 
 /* By operation, small shapes first: see skip_losers. */
 static int by_operation(const void *a, const void *b) {
-    const kind *x = a, *y = b;
+    const cleat_kind *x = a, *y = b;
     int order = strcmp(x->node->op->name, y->node->op->name);
     if (order == 0) order = (x->bytes > y->bytes) - (x->bytes < y->bytes);
     return order ? order : strcmp(x->about.key, y->about.key);
 }
 
-/* The kinds of nodes that were not looked at before; long buckets first. */
-static cleat_status find_kinds(tuner *t, kinds *k, cleat_error *error) {
+/* Long buckets first. */
+cleat_status cleat_tuner_find_kinds(cleat_tuner *t, cleat_kinds *k, cleat_error *error) {
     const cleat_workload *work = t->work;
     cleat_status status = CLEAT_OK;
     for (size_t b = work->n_buckets; b-- > 0 && status == CLEAT_OK;) {
@@ -169,29 +129,29 @@ static cleat_status find_kinds(tuner *t, kinds *k, cleat_error *error) {
 
 /* Inputs of the graphs hold what a step's hold: tokens, lengths, coordinates of a made-up batch. */
 static void write_input(void *user, const cleat_tensor *tensor, void *values) {
-    tuner *t = user;
+    cleat_tuner *t = user;
     const cleat_tensor *root = tensor->base ? tensor->base : tensor;
     if (root->role != CLEAT_ROLE_INPUT) return;
-    if (t->made.reference.batch != t->batch || t->made.reference.length != t->length) {
-        cleat_made_batch_free(&t->made);
-        if (cleat_made_batch_create(t->batch, t->length, TOKENS, &t->made, NULL) != CLEAT_OK) return;
+    if (t->made.batch != t->batch || t->made.length != t->length) {
+        cleat_reference_free(&t->made);
+        if (cleat_reference_make(t->model, t->batch, t->length, &t->made, NULL) != CLEAT_OK) return;
     }
-    cleat_model_reference_input(t->model, &t->made.reference, root->name, values);
+    cleat_model_reference_input(t->model, &t->made, root->name, values);
 }
 
-static rival *find_rival(tuner *t, const cleat_op *op, const cleat_variant *variant) {
+static cleat_rival *find_rival(cleat_tuner *t, const cleat_op *op, const cleat_variant *variant) {
     for (size_t i = 0; i < t->rival_count; ++i)
         if (t->rivals[i].op == op && t->rivals[i].variant == variant) return &t->rivals[i];
-    if (t->rival_count == RIVALS) return NULL;
-    t->rivals[t->rival_count] = (rival){.op = op, .variant = variant};
+    if (t->rival_count == CLEAT_TUNE_RIVALS) return NULL;
+    t->rivals[t->rival_count] = (cleat_rival){.op = op, .variant = variant};
     return &t->rivals[t->rival_count++];
 }
 
 /* A plain kernel can take minutes where a good one takes a second: what was slower by far at smaller shapes of the same
  * operation is not run at larger ones. */
-static void skip_losers(tuner *t, cleat_contest *contest, cleat_tune_node *about) {
+static void skip_losers(cleat_tuner *t, cleat_contest *contest, cleat_tune_node *about) {
     for (size_t i = 1; i < contest->count; ++i) {
-        const rival *r = find_rival(t, contest->node->op, contest->variants[i]);
+        const cleat_rival *r = find_rival(t, contest->node->op, contest->variants[i]);
         contest->out[i] = r && r->lost >= LOST_OFTEN;
         if (!contest->out[i]) continue;
         snprintf(about->candidates[i].error, sizeof about->candidates[i].error,
@@ -199,16 +159,16 @@ static void skip_losers(tuner *t, cleat_contest *contest, cleat_tune_node *about
     }
 }
 
-static void note_losers(tuner *t, const cleat_contest *contest, const cleat_tune_node *about) {
+static void note_losers(cleat_tuner *t, const cleat_contest *contest, const cleat_tune_node *about) {
     double fastest = about->candidates[about->chosen].seconds;
     for (size_t i = 1; i < contest->count; ++i) {
-        rival *r = find_rival(t, contest->node->op, contest->variants[i]);
+        cleat_rival *r = find_rival(t, contest->node->op, contest->variants[i]);
         if (!r || !(about->candidates[i].seconds > 0)) continue;
         r->lost = about->candidates[i].seconds > BY_FAR * fastest ? r->lost + 1 : 0;
     }
 }
 
-static cleat_status measure(tuner *t, kind *k, cleat_error *error) {
+cleat_contest cleat_tuner_contest(cleat_tuner *t, const cleat_kind *k) {
     const cleat_device_facts *facts = cleat_device_get_facts(t->device);
     cleat_contest contest = {.device = t->device,
                              .node = k->node,
@@ -219,6 +179,11 @@ static cleat_status measure(tuner *t, kind *k, cleat_error *error) {
     contest.count = find_candidates(k->node, facts, contest.variants);
     t->batch = k->about.batch;
     t->length = k->about.length;
+    return contest;
+}
+
+static cleat_status measure(cleat_tuner *t, cleat_kind *k, cleat_error *error) {
+    cleat_contest contest = cleat_tuner_contest(t, k);
     skip_losers(t, &contest, &k->about);
     cleat_error failure = {0};
     cleat_status status = cleat_contest_run(&contest, &k->about, &failure);
@@ -252,7 +217,7 @@ static void log_kind(const cleat_tune_node *about) {
 }
 
 /* The kind goes to the report. */
-static cleat_status report_kind(tuner *t, kind *k, cleat_error *error) {
+static cleat_status report_kind(cleat_tuner *t, cleat_kind *k, cleat_error *error) {
     cleat_tune_report *report = t->report;
     cleat_status status = cleat_grow(&report->nodes, report->count, &t->capacity, sizeof *report->nodes, error);
     if (status != CLEAT_OK) return status;
@@ -266,7 +231,7 @@ static cleat_status report_kind(tuner *t, kind *k, cleat_error *error) {
 /* --- rounds --------------------------------------------------------------------------------------------------- */
 
 /* The workload as a run with these choices would have it. */
-static cleat_status fit(const tuner *t, const cleat_choices *choices, cleat_workload **work, cleat_error *error) {
+static cleat_status fit(const cleat_tuner *t, const cleat_choices *choices, cleat_workload **work, cleat_error *error) {
     cleat_fitted fitted = {0};
     cleat_fit_request request = cleat_fit_request_for(t->profile, t->model, CLEAT_FOR_TRAINING, &t->lengths,
                                                       cleat_device_get_facts(t->device), NULL);
@@ -276,22 +241,26 @@ static cleat_status fit(const tuner *t, const cleat_choices *choices, cleat_work
     return status;
 }
 
+cleat_status cleat_tuner_fit(cleat_tuner *t, cleat_error *error) {
+    cleat_workload_destroy(t->work);
+    t->work = NULL;
+    return fit(t, t->table, &t->work, error);
+}
+
 /* Other kernels may need another workspace, so that other micro-batches fit: then there are new shapes. */
-static cleat_status tune_rounds(tuner *t, cleat_error *error) {
+static cleat_status tune_rounds(cleat_tuner *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     bool more = true;
     for (int round = 0; round < MOST_ROUNDS && more && status == CLEAT_OK; ++round) {
-        kinds found = {0};
-        cleat_workload_destroy(t->work);
-        t->work = NULL;
-        status = fit(t, t->table, &t->work, error);
-        if (status == CLEAT_OK) status = find_kinds(t, &found, error);
+        cleat_kinds found = {0};
+        status = cleat_tuner_fit(t, error);
+        if (status == CLEAT_OK) status = cleat_tuner_find_kinds(t, &found, error);
         for (size_t i = 0; i < found.count && status == CLEAT_OK; ++i) {
             status = measure(t, &found.items[i], error);
             if (status == CLEAT_OK) status = report_kind(t, &found.items[i], error);
         }
         more = found.count > 0;
-        kinds_clear(&found);
+        cleat_kinds_clear(&found);
     }
     return status;
 }
@@ -304,7 +273,7 @@ static const cleat_tune_node *find_node(const cleat_tune_report *report, const c
     return NULL;
 }
 
-static void sum_step(const tuner *t) {
+static void sum_step(const cleat_tuner *t) {
     cleat_tune_report *report = t->report;
     const cleat_workload *work = t->work;
     const cleat_graph *graph = work->train[work->n_buckets - 1].graph;
@@ -323,7 +292,7 @@ static void sum_step(const tuner *t) {
     }
 }
 
-static cleat_status compare_plans(tuner *t, cleat_error *error) {
+static cleat_status compare_plans(cleat_tuner *t, cleat_error *error) {
     cleat_workload *tuned = NULL, *plain = NULL;
     cleat_status status = fit(t, t->table, &tuned, error);
     if (status == CLEAT_OK) status = fit(t, NULL, &plain, error);
@@ -339,31 +308,36 @@ static cleat_status compare_plans(tuner *t, cleat_error *error) {
 /* --- the call ------------------------------------------------------------------------------------------------- */
 
 /* A table of today with what was chosen before. */
-static cleat_status open_table(tuner *t, cleat_error *error) {
+static cleat_status open_table(cleat_tuner *t, cleat_error *error) {
     cleat_status status = cleat_tuned_create(t->device, &t->table, error);
     if (status != CLEAT_OK) return status;
     cleat_choices *before = cleat_tuned_read(t->device);
     for (size_t i = 0; before && i < before->count && status == CLEAT_OK; ++i)
         status = cleat_choices_set(t->table, before->items[i].key, before->items[i].variant, error);
+    if (before && before->has_clblast) {
+        t->table->has_clblast = true;
+        t->table->clblast = before->clblast;
+    }
     cleat_choices_destroy(before);
     return status;
 }
 
-static cleat_status tuner_open(tuner *t, cleat_error *error) {
+cleat_status cleat_tuner_open(cleat_tuner *t, cleat_error *error) {
     bool data_known;
     cleat_status status = cleat_model_create(t->profile, &t->model, error);
     if (status == CLEAT_OK) status = cleat_fit_lengths(t->profile, t->model, &t->lengths, &data_known, error);
     if (status == CLEAT_OK) status = cleat_device_open(t->profile->run.device, &t->device, error);
     if (status == CLEAT_OK) status = open_table(t, error);
     if (status == CLEAT_OK) status = cleat_choices_create(&t->seen, error);
-    if (status == CLEAT_OK)
-        snprintf(t->report->device, sizeof t->report->device, "%s", cleat_device_get_facts(t->device)->name);
-    return status;
+    if (status != CLEAT_OK) return status;
+    snprintf(t->report->device, sizeof t->report->device, "%s", cleat_device_get_facts(t->device)->name);
+    cleat_tuned_apply(t->device, t->table);
+    return CLEAT_OK;
 }
 
-static void tuner_close(tuner *t) {
+void cleat_tuner_close(cleat_tuner *t) {
     cleat_workload_destroy(t->work);
-    cleat_made_batch_free(&t->made);
+    cleat_reference_free(&t->made);
     cleat_choices_destroy(t->seen);
     cleat_choices_destroy(t->table);
     cleat_device_close(t->device);
@@ -371,34 +345,61 @@ static void tuner_close(tuner *t) {
 }
 
 /* What was found so far is kept, whatever ended the search. */
-static cleat_status keep(const tuner *t, cleat_status status, cleat_error *error) {
+static cleat_status keep(const cleat_tuner *t, cleat_status status, cleat_error *error) {
     cleat_error failure = {0};
     char path[CLEAT_PATH];
-    if (!t->table || t->table->count == 0) return status;
+    if (!t->table || (t->table->count == 0 && !t->table->has_clblast)) return status;
     cleat_status written = cleat_tuned_path(t->device, path, sizeof path, &failure);
-    if (written == CLEAT_OK) written = cleat_tuned_write(t->device, t->table, &failure);
+    if (written == CLEAT_OK) written = cleat_tuned_write(t->device, t->table, NULL, &failure);
     if (written == CLEAT_OK) {
         t->report->choices = t->table->count;
         snprintf(t->report->path, sizeof t->report->path, "%s", path);
-    } else if (status == CLEAT_OK) {
-        if (error) *error = failure;
-        return cleat_fail_in(error, written, "keeping the choices");
+        if (t->options->ship) written = cleat_tuned_write(t->device, t->table, t->options->ship, &failure);
     }
-    return status;
+    if (written == CLEAT_OK || status != CLEAT_OK) return status;
+    if (error) *error = failure;
+    return cleat_fail_in(error, written, "keeping the choices");
+}
+
+/* What runs used until now. */
+static void say_before(const cleat_tuner *t) {
+    char text[CLEAT_CHOICES_TEXT];
+    cleat_choices *before = cleat_tuned_known(t->device);
+    snprintf(t->report->before, sizeof t->report->before, "%s", cleat_choices_describe(before, text));
+    cleat_choices_destroy(before);
+}
+
+/* CLBlast's parameters first: the contests are run with them. */
+static void take_parameters(const cleat_tuner *t, const cleat_clblast_answer *answer) {
+    snprintf(t->report->clblast, sizeof t->report->clblast, "%s", answer->why);
+    if (!answer->found) return;
+    t->table->has_clblast = true;
+    t->table->clblast = answer->parameters;
+}
+
+static cleat_status open_with(cleat_tuner *t, const cleat_clblast_answer *answer, cleat_error *error) {
+    cleat_status status = cleat_tuner_open(t, error);
+    if (status != CLEAT_OK) return status;
+    say_before(t);
+    take_parameters(t, answer);
+    cleat_tuned_apply(t->device, t->table);
+    return CLEAT_OK;
 }
 
 cleat_status cleat_tune(const cleat_profile *profile, const cleat_tune_options *options, cleat_tune_report *report,
                         cleat_error *error) {
     const cleat_tune_options defaults = {0};
+    cleat_clblast_answer answer = {0};
     double start = cleat_seconds();
     *report = (cleat_tune_report){0};
-    tuner t = {.profile = profile, .options = options ? options : &defaults, .report = report};
-    cleat_status status = tuner_open(&t, error);
+    cleat_tuner t = {.profile = profile, .options = options ? options : &defaults, .report = report};
+    if (t.options->clblast) answer = cleat_tune_clblast(profile, t.options);
+    cleat_status status = open_with(&t, &answer, error);
     if (status == CLEAT_OK) status = tune_rounds(&t, error);
     if (status == CLEAT_OK) sum_step(&t);
     if (status == CLEAT_OK) status = compare_plans(&t, error);
     status = keep(&t, status, error);
-    tuner_close(&t);
+    cleat_tuner_close(&t);
     report->seconds = cleat_seconds() - start;
     return status;
 }

@@ -3,6 +3,7 @@
 #ifndef CLEAT_SRC_TUNE_H
 #define CLEAT_SRC_TUNE_H
 
+#include "cleat/exec.h"
 #include "cleat/measure.h"
 #include "graph/choices.h"
 
@@ -25,6 +26,34 @@ typedef struct cleat_contest {
 /* Chooses by the candidates' seconds: the default, unless another is faster by more than what a measurement repeated on
  * another day may differ by. Writes chosen and why. */
 void cleat_tune_judge(cleat_tune_node *node);
+
+/* The candidates of a contest on the device, ready to run. */
+typedef struct cleat_runner {
+    size_t candidate;
+    int runs;       /* a burst */
+    double fastest; /* seconds a run */
+    bool running;   /* still in the contest */
+} cleat_runner;
+
+typedef struct cleat_arena {
+    const cleat_contest *contest;
+    cleat_store *store;
+    size_t count;
+    cleat_runner runners[CLEAT_TUNE_CANDIDATES]; /* [count] */
+    cleat_graph *graphs[CLEAT_TUNE_CANDIDATES];  /* [count]: the node alone */
+    cleat_plan *plan;
+    cleat_exec *exec;
+} cleat_arena;
+
+/* Those that are not `out`, on the same states, which are filled; borrows `contest`. CLEAT_ERR_FIT: more than the limit. */
+cleat_status cleat_arena_open(const cleat_contest *contest, const bool *out, cleat_arena *arena, cleat_error *error);
+void cleat_arena_close(cleat_arena *arena);
+/* The same values again in all inputs: a node may change them in place. */
+cleat_status cleat_arena_fill(cleat_arena *arena, cleat_error *error);
+/* Runs a burst of the i-th and notes it where it is the fastest. */
+cleat_status cleat_arena_burst(cleat_arena *arena, size_t i, cleat_error *error);
+/* After a run that creates what is missing (and may compile): what the next few say makes a burst. */
+cleat_status cleat_arena_warm_up(cleat_arena *arena, size_t i, cleat_error *error);
 
 /* Runs the variants by turns on the same tensors, and leaves the fastest run of each in result->candidates [count]:
  * whatever else the machine does can only make a run longer, and turns make it hit all alike. Those that are hopeless

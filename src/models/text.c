@@ -27,13 +27,17 @@ static bool is_tagger(const cleat_model *model) {
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
-/* model->own: the weights of the classes, f32 [classes]. A class the training part lacks weighs nothing. */
-static cleat_status weigh_classes(cleat_model *model, const cleat_dataset *dataset, cleat_error *error) {
+/* model->own: what there is to know about each class [classes]. */
+typedef struct text_class {
+    float weight; /* in the loss; a class the training part lacks weighs nothing */
+    char name[40];
+} text_class;
+
+static cleat_status know_classes(cleat_model *model, const cleat_dataset *dataset, cleat_error *error) {
     int64_t classes = model->sizes.classes;
-    float *weights = cleat_alloc((size_t)classes, sizeof *weights);
+    text_class *known = cleat_alloc((size_t)classes, sizeof *known);
     double all = 0, present = 0;
-    if (!weights)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the weights of %lld classes", (long long)classes);
+    if (!known) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
     for (int64_t c = 0; c < classes; ++c) {
         int64_t samples = cleat_text_label_samples(dataset, (size_t)c);
         all += (double)samples;
@@ -42,10 +46,11 @@ static cleat_status weigh_classes(cleat_model *model, const cleat_dataset *datas
     bool balanced = model->profile.loss.class_weights == CLEAT_WEIGHTING_BALANCED && all > 0;
     for (int64_t c = 0; c < classes; ++c) {
         double samples = (double)cleat_text_label_samples(dataset, (size_t)c);
-        weights[c] = !balanced ? 1.0f : samples > 0 ? (float)(all / (present * samples)) : 0.0f;
+        known[c].weight = !balanced ? 1.0f : samples > 0 ? (float)(all / (present * samples)) : 0.0f;
+        snprintf(known[c].name, sizeof known[c].name, "%s", cleat_text_label_name(dataset, (size_t)c));
     }
     cleat_free(model->own);
-    model->own = weights;
+    model->own = known;
     return CLEAT_OK;
 }
 
@@ -69,6 +74,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.vocabulary_size = p->data.vocabulary_size;
     options.max_length = p->data.max_length;
     options.lowercase = p->data.lowercase;
+    options.word_dropout = p->data.word_dropout;
     options.labels = p->data.labels;
     options.val_fraction = p->data.val_fraction;
     options.test_fraction = p->data.test_fraction;
@@ -84,7 +90,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     if (status != CLEAT_OK) return status;
     model->sizes.vocabulary = (int64_t)cleat_tokenizer_size(cleat_text_tokenizer(opened));
     model->sizes.classes = (int64_t)cleat_text_labels_count(opened);
-    status = weigh_classes(model, opened, error);
+    status = know_classes(model, opened, error);
     if (status != CLEAT_OK) {
         cleat_dataset_destroy(opened);
         return status;
@@ -144,10 +150,10 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
 /* scale [B] or [B, L]: the weight of each label over what the window holds. */
 static void scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window, float *values) {
     const int32_t *labels = batch->fields[LABELS];
-    const float *weights = model->own;
+    const text_class *known = model->own;
     int64_t each = is_tagger(model) ? batch->length : 1, whole = is_tagger(model) ? window->items : window->samples;
     for (int64_t i = 0; i < batch->batch * each; ++i)
-        values[i] = labels[i] >= 0 ? weights[labels[i]] / (float)whole : 0.0f;
+        values[i] = labels[i] >= 0 ? known[labels[i]].weight / (float)whole : 0.0f;
 }
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */
@@ -174,8 +180,13 @@ static cleat_status measure_classes(const cleat_model *model, const cleat_host_b
     return CLEAT_OK;
 }
 
+/* So many classes have their confusions among the figures, so many kinds of entities their own. */
+enum { SHOWN_CLASSES = 5, SHOWN_TYPES = 12 };
+
 static void class_figures(const cleat_model *model, const double *totals, cleat_figures *found) {
     size_t classes = (size_t)model->sizes.classes;
+    const text_class *known = model->own;
+    char name[48];
     int64_t *counts = cleat_alloc(classes * classes, sizeof *counts);
     cleat_class_figures figures = {.accuracy = NAN, .macro_f1 = NAN, .macro_recall = NAN};
     for (size_t i = 0; counts && i < classes * classes; ++i) counts[i] = (int64_t)totals[i];
@@ -183,6 +194,10 @@ static void class_figures(const cleat_model *model, const double *totals, cleat_
     cleat_figures_add(found, "accuracy", figures.accuracy);
     cleat_figures_add(found, "macro_f1", figures.macro_f1);
     cleat_figures_add(found, "macro_recall", figures.macro_recall);
+    for (size_t i = 0; i < classes * classes && classes <= SHOWN_CLASSES; ++i) {
+        snprintf(name, sizeof name, "%.18s_as_%.18s", known[i / classes].name, known[i % classes].name);
+        cleat_figures_add(found, name, totals[i]);
+    }
     cleat_free(counts);
 }
 
@@ -248,18 +263,32 @@ done:
     return status;
 }
 
+static cleat_entity_count entities_of(const double *totals, size_t type) {
+    return (cleat_entity_count){.truth = (int64_t)totals[2 + 3 * type],
+                                .predicted = (int64_t)totals[3 + 3 * type],
+                                .right = (int64_t)totals[4 + 3 * type]};
+}
+
 static void tag_figures(const cleat_model *model, const double *totals, cleat_figures *found) {
+    const text_class *known = model->own;
     cleat_entity_count all = {0, 0, 0};
+    char name[48];
     for (size_t t = 0; t < count_types(model); ++t) {
-        all.truth += (int64_t)totals[2 + 3 * t];
-        all.predicted += (int64_t)totals[3 + 3 * t];
-        all.right += (int64_t)totals[4 + 3 * t];
+        cleat_entity_count one = entities_of(totals, t);
+        all.truth += one.truth;
+        all.predicted += one.predicted;
+        all.right += one.right;
     }
     cleat_score score = cleat_entity_score(&all);
     cleat_figures_add(found, "accuracy", totals[1] / totals[0]);
     cleat_figures_add(found, "entity_precision", score.precision);
     cleat_figures_add(found, "entity_recall", score.recall);
     cleat_figures_add(found, "entity_f1", score.f1);
+    for (size_t t = 0; t < count_types(model) && t < SHOWN_TYPES; ++t) {
+        cleat_entity_count one = entities_of(totals, t);
+        snprintf(name, sizeof name, "f1_%s", known[1 + 2 * t].name + strlen("B-"));
+        cleat_figures_add(found, name, cleat_entity_score(&one).f1);
+    }
 }
 
 /* --- predictions ---------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* y = a + b, and the sum of two gradients that arrive at one tensor. */
 #include "cleat/ops.h"
+#include "ops/absorbed.h"
 #include "ops/shared.h"
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -49,12 +50,12 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_pass_grad(graph, node->in[1], dout[0]);
 }
 
-static const cleat_op add = {
+const cleat_op cleat_add_op = {
     .name = "add", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .share = 3};
 
 cleat_tensor *cleat_add(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b) {
     if (!a || !b) return NULL;
     cleat_tensor *in[] = {a, b};
-    cleat_node *node = cleat_emit(graph, &add, NULL, 0, in, 2);
+    cleat_node *node = cleat_emit(graph, &cleat_add_op, NULL, 0, in, 2);
     return node ? node->out[0] : NULL;
 }

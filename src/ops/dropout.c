@@ -1,5 +1,6 @@
 /* Dropout with a mask that is drawn again in backward instead of stored. */
 #include "cleat/ops.h"
+#include "ops/absorbed.h"
 #include "ops/shared.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, 100);
 }
 
-/* in = {x or dy, rng, addend (backward)}, out = {y or dx} */
+/* in = {x or dy, rng, addend where there is one}, out = {y or dx} */
 static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                          cleat_error *error) {
     (void)error;
@@ -61,8 +62,25 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads(graph, &dropout_grad, node->attr, sizeof(dropout_attr), in, 2, &node->in[0], 1);
 }
 
-static const cleat_op dropout = {
-    .name = "dropout", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .share = 1};
+static const cleat_op dropout_add = {.name = "dropout_add", .cost = cost, .variants = variants, .share = 5};
+
+/* A residual connection. */
+static bool absorb(cleat_node *node, const cleat_node *reader, bool alone) {
+    if (reader->op != &cleat_add_op || !alone) return false;
+    node->op = &dropout_add;
+    node->in[2] = reader->in[0] == node->out[0] ? reader->in[1] : reader->in[0];
+    node->n_in = 3;
+    node->out[0] = reader->out[0];
+    return true;
+}
+
+static const cleat_op dropout = {.name = "dropout",
+                                 .infer = infer,
+                                 .backward = backward,
+                                 .cost = cost,
+                                 .variants = variants,
+                                 .share = 1,
+                                 .absorb = absorb};
 
 cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate) {
     if (!x || rate == 0.0f) return x;

@@ -1,5 +1,6 @@
 /* GELU with the error function. */
 #include "cleat/ops.h"
+#include "ops/absorbed.h"
 #include "ops/shared.h"
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -10,22 +11,26 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 40);
+    return cleat_elementwise_cost(node, CLEAT_GELU_FLOPS);
 }
 
 static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 70);
+    return cleat_elementwise_cost(node, CLEAT_GELU_GRAD_FLOPS);
+}
+
+void cleat_launch_gelu(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x, const cleat_tensor *y) {
+    cleat_launch_elements(binder, node, "gelu.cl", "gelu_forward", (const cleat_tensor *[]){x, y}, 2);
+}
+
+void cleat_launch_gelu_grad(cleat_binder *binder, const cleat_node *node, const cleat_tensor *dy, const cleat_tensor *x,
+                            const cleat_tensor *addend, const cleat_tensor *dx) {
+    cleat_launch_elements(binder, node, "gelu.cl", "gelu_backward", (const cleat_tensor *[]){dy, x, addend, dx}, 4);
 }
 
 static cleat_status bind_forward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                  cleat_error *error) {
     (void)facts, (void)error;
-    int64_t elements = cleat_tensor_elements(node->out[0]);
-    cleat_launch_kernel(binder, node, "gelu.cl", "gelu_forward", node->out[0]->dtype);
-    cleat_launch_tensor(binder, node->in[0]);
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i64(binder, elements);
-    cleat_launch_elementwise(binder, elements);
+    cleat_launch_gelu(binder, node, node->in[0], node->out[0]);
     return CLEAT_OK;
 }
 
@@ -33,37 +38,30 @@ static cleat_status bind_forward(const cleat_node *node, const cleat_device_fact
 static cleat_status bind_backward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                   cleat_error *error) {
     (void)facts, (void)error;
-    int64_t elements = cleat_tensor_elements(node->out[0]);
-    cleat_launch_kernel(binder, node, "gelu.cl", "gelu_backward", node->out[0]->dtype);
-    cleat_launch_tensor(binder, node->in[1]);
-    cleat_launch_tensor(binder, node->in[0]);
-    cleat_launch_tensor(binder, cleat_addend(node, 2, 0));
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i64(binder, elements);
-    cleat_launch_elementwise(binder, elements);
+    cleat_launch_gelu_grad(binder, node, node->in[0], node->in[1], cleat_addend(node, 2, 0), node->out[0]);
     return CLEAT_OK;
 }
 
 static const cleat_variant forward_variants[] = {{.name = "elements", .bind = bind_forward}, {0}};
 static const cleat_variant backward_variants[] = {{.name = "elements", .bind = bind_backward}, {0}};
 
-static const cleat_op gelu_grad = {.name = "gelu_grad",
-                                   .infer = cleat_infer_same_as_dout,
-                                   .cost = cost_grad,
-                                   .variants = backward_variants,
-                                   .share = 7};
+const cleat_op cleat_gelu_grad_op = {.name = "gelu_grad",
+                                     .infer = cleat_infer_same_as_dout,
+                                     .cost = cost_grad,
+                                     .variants = backward_variants,
+                                     .share = 7};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_wants_grad(node->in[0])) return;
     cleat_tensor *in[] = {dout[0], node->in[0]};
-    cleat_emit_grads(graph, &gelu_grad, NULL, 0, in, 2, &node->in[0], 1);
+    cleat_emit_grads(graph, &cleat_gelu_grad_op, NULL, 0, in, 2, &node->in[0], 1);
 }
 
-static const cleat_op gelu = {
+const cleat_op cleat_gelu_op = {
     .name = "gelu", .infer = infer, .backward = backward, .cost = cost, .variants = forward_variants, .share = 1};
 
 cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x) {
     if (!x) return NULL;
-    cleat_node *node = cleat_emit(graph, &gelu, NULL, 0, &x, 1);
+    cleat_node *node = cleat_emit(graph, &cleat_gelu_op, NULL, 0, &x, 1);
     return node ? node->out[0] : NULL;
 }

@@ -2,6 +2,7 @@
 #include "ops/linear.h"
 
 #include "cleat/ops.h"
+#include "ops/absorbed.h"
 #include "ops/shared.h"
 
 /* --- the ops as products -------------------------------------------------------------------------------------- */
@@ -10,9 +11,10 @@ typedef enum linear_kind { FORWARD, DX, DW, DB } linear_kind;
 
 typedef struct linear_attr {
     linear_kind kind;
+    cleat_epilogue epilogue;
 } linear_attr;
 
-/* in = {x, weight, bias, residual}, out = {y} */
+/* in = {x, weight, bias, residual}, out = {y}; with an epilogue {f(y), y}, the second may be absent */
 static cleat_product forward_product(const cleat_node *node) {
     const cleat_tensor *x = node->in[0], *weight = node->in[1];
     return (cleat_product){.a = x,
@@ -21,18 +23,20 @@ static cleat_product forward_product(const cleat_node *node) {
                            .bias = node->in[2],
                            .addend = node->in[3],
                            .c = node->out[0],
+                           .saved = node->n_out > 1 ? node->out[1] : NULL,
                            .m = cleat_rows(x),
                            .n = weight->shape[0],
                            .k = weight->shape[1]};
 }
 
-/* in = {dy, weight, addend}, out = {dx} */
+/* in = {dy, weight, addend}, out = {dx}; with an epilogue in[3] is what the slope is computed of */
 static cleat_product dx_product(const cleat_node *node) {
     const cleat_tensor *dy = node->in[0], *weight = node->in[1];
     return (cleat_product){.a = dy,
                            .b = weight,
                            .addend = node->in[2],
                            .c = node->out[0],
+                           .saved = node->n_in > 3 ? node->in[3] : NULL,
                            .m = cleat_rows(dy),
                            .n = weight->shape[1],
                            .k = weight->shape[0]};
@@ -64,9 +68,8 @@ static cleat_product db_product(const cleat_node *node) {
                            .k = cleat_rows(dy)};
 }
 
-cleat_product cleat_linear_product(const cleat_node *node) {
-    const linear_attr *attr = (const linear_attr *)node->attr;
-    switch (attr->kind) {
+static cleat_product bare_product(const cleat_node *node, linear_kind kind) {
+    switch (kind) {
     case FORWARD:
         return forward_product(node);
     case DX:
@@ -79,15 +82,35 @@ cleat_product cleat_linear_product(const cleat_node *node) {
     return db_product(node);
 }
 
+cleat_product cleat_linear_product(const cleat_node *node) {
+    const linear_attr *attr = (const linear_attr *)node->attr;
+    cleat_product product = bare_product(node, attr->kind);
+    product.epilogue = attr->epilogue;
+    return product;
+}
+
 static double bytes_of(const cleat_tensor *tensor) {
     return tensor ? (double)cleat_tensor_bytes(tensor) : 0;
+}
+
+static double flops_of(cleat_epilogue epilogue) {
+    switch (epilogue) {
+    case CLEAT_EPILOGUE_NONE:
+        return 0;
+    case CLEAT_EPILOGUE_GELU:
+        return CLEAT_GELU_FLOPS;
+    case CLEAT_EPILOGUE_GELU_GRAD:
+        return CLEAT_GELU_GRAD_FLOPS;
+    default:
+        return CLEAT_RELU_FLOPS;
+    }
 }
 
 static cleat_cost cost(const cleat_node *node) {
     cleat_product p = cleat_linear_product(node);
     double bytes = bytes_of(p.a) + bytes_of(p.b) + bytes_of(p.bias) + bytes_of(p.addend) + bytes_of(p.c) +
-                   bytes_of(p.sums_addend) + bytes_of(p.sums);
-    double flops = 2.0 * (double)p.m * (double)p.n * (double)p.k;
+                   bytes_of(p.saved) + bytes_of(p.sums_addend) + bytes_of(p.sums);
+    double flops = (double)p.m * (double)p.n * (2.0 * (double)p.k + flops_of(p.epilogue));
     if (p.sums) flops += (double)p.m * (double)p.k;
     return (cleat_cost){.flops = flops, .bytes = bytes};
 }
@@ -109,24 +132,47 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_infer_fail(node, error, "dy %s does not fit the gradient %s", dy, gradient);
 }
 
-/* dW and dx may take the bytes of their addend. */
+/* dW and dx may take the bytes of their addend. dx may not take those of in[3]: CLBlast writes the sum before the slope is
+ * computed. */
 static const cleat_op linear_dw = {
     .name = "linear_dw", .infer = infer_grad, .cost = cost, .variants = cleat_linear_variants, .share = 1u << 2};
-static const cleat_op linear_dx = {
-    .name = "linear_dx", .infer = infer_grad, .cost = cost, .variants = cleat_linear_variants, .share = 1u << 2};
+static const cleat_op linear_dx_relu = {
+    .name = "linear_dx_relu", .cost = cost, .variants = cleat_linear_variants, .share = 1u << 2};
+static const cleat_op linear_dx_gelu = {
+    .name = "linear_dx_gelu", .cost = cost, .variants = cleat_linear_variants, .share = 1u << 2};
+
+/* dx = (addend + dy W) f': reader's inputs are the sum, what the slope is computed of, and an addend of its own, for which
+ * there is no place. */
+static bool absorb_slope(cleat_node *node, const cleat_node *reader, bool alone) {
+    bool relu = reader->op == &cleat_relu_grad_op, gelu = reader->op == &cleat_gelu_grad_op;
+    if (!(relu || gelu) || !alone || reader->in[0] != node->out[0] || cleat_addend(reader, 2, 0)) return false;
+    node->op = relu ? &linear_dx_relu : &linear_dx_gelu;
+    ((linear_attr *)node->attr)->epilogue = relu ? CLEAT_EPILOGUE_RELU_GRAD : CLEAT_EPILOGUE_GELU_GRAD;
+    node->in[3] = reader->in[1];
+    node->n_in = 4;
+    node->out[0] = reader->out[0];
+    return true;
+}
+
+static const cleat_op linear_dx = {.name = "linear_dx",
+                                   .infer = infer_grad,
+                                   .cost = cost,
+                                   .variants = cleat_linear_variants,
+                                   .share = 1u << 2,
+                                   .absorb = absorb_slope};
 static const cleat_op linear_db = {
     .name = "linear_db", .infer = infer_grad, .cost = cost, .variants = cleat_linear_sums_variants, .share = 1u << 1};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *dy = dout[0], *x = node->in[0], *weight = node->in[1], *bias = node->in[2];
     if (cleat_wants_grad(weight))
-        cleat_emit_grads(graph, &linear_dw, &(linear_attr){DW}, sizeof(linear_attr), (cleat_tensor *[]){dy, x}, 2,
-                         (cleat_tensor *[]){weight, bias}, 2);
+        cleat_emit_grads(graph, &linear_dw, &(linear_attr){.kind = DW}, sizeof(linear_attr), (cleat_tensor *[]){dy, x},
+                         2, (cleat_tensor *[]){weight, bias}, 2);
     else if (cleat_wants_grad(bias))
-        cleat_emit_grads(graph, &linear_db, &(linear_attr){DB}, sizeof(linear_attr), &dy, 1, &bias, 1);
+        cleat_emit_grads(graph, &linear_db, &(linear_attr){.kind = DB}, sizeof(linear_attr), &dy, 1, &bias, 1);
     if (cleat_wants_grad(x))
-        cleat_emit_grads(graph, &linear_dx, &(linear_attr){DX}, sizeof(linear_attr), (cleat_tensor *[]){dy, weight}, 2,
-                         &x, 1);
+        cleat_emit_grads(graph, &linear_dx, &(linear_attr){.kind = DX}, sizeof(linear_attr),
+                         (cleat_tensor *[]){dy, weight}, 2, &x, 1);
     cleat_pass_grad(graph, node->in[3], dy);
 }
 
@@ -156,17 +202,33 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 /* y may take the residual's bytes. */
+static const cleat_op linear_relu = {
+    .name = "linear_relu", .cost = cost, .variants = cleat_linear_variants, .share = 1u << 3};
+static const cleat_op linear_gelu = {
+    .name = "linear_gelu", .cost = cost, .variants = cleat_linear_variants, .share = 1u << 3};
+
+static bool absorb_activation(cleat_node *node, const cleat_node *reader, bool alone) {
+    bool relu = reader->op == &cleat_relu_op, gelu = reader->op == &cleat_gelu_op;
+    if (!(relu || gelu)) return false;
+    node->op = relu ? &linear_relu : &linear_gelu;
+    ((linear_attr *)node->attr)->epilogue = relu ? CLEAT_EPILOGUE_RELU : CLEAT_EPILOGUE_GELU;
+    if (!alone) node->out[node->n_out++] = node->out[0];
+    node->out[0] = reader->out[0];
+    return true;
+}
+
 static const cleat_op linear = {.name = "linear",
                                 .infer = infer,
                                 .backward = backward,
                                 .cost = cost,
                                 .variants = cleat_linear_variants,
-                                .share = 1u << 3};
+                                .share = 1u << 3,
+                                .absorb = absorb_activation};
 
 cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            cleat_tensor *residual) {
     if (!x || !weight) return NULL;
     cleat_tensor *in[] = {x, weight, bias, residual};
-    cleat_node *node = cleat_emit(graph, &linear, &(linear_attr){FORWARD}, sizeof(linear_attr), in, 4);
+    cleat_node *node = cleat_emit(graph, &linear, &(linear_attr){.kind = FORWARD}, sizeof(linear_attr), in, 4);
     return node ? node->out[0] : NULL;
 }

@@ -4,13 +4,23 @@
 
 #include "graph/launch.h"
 
-/* C[m, n] = addend + bias[n] + sum over k of A[m, k] B[k, n], and sums[m] = sums_addend[m] + sum over k of
- * A[m, k]. A is stored [k, m] where trans_a is set, B [n, k] where trans_b is. All but `a` may be NULL; sums
- * come with trans_a only. */
+/* What becomes of a sum before it is stored: EPILOGUE of cl/linear.cl. */
+typedef enum cleat_epilogue {
+    CLEAT_EPILOGUE_NONE,
+    CLEAT_EPILOGUE_RELU, /* C = f(sum); saved, where there is one: the sum */
+    CLEAT_EPILOGUE_GELU,
+    CLEAT_EPILOGUE_RELU_GRAD, /* C = sum f'; saved: what f' is computed of, relu's result */
+    CLEAT_EPILOGUE_GELU_GRAD, /* ... gelu's argument */
+} cleat_epilogue;
+
+/* C[m, n] = addend + bias[n] + sum over k of A[m, k] B[k, n], or the epilogue of that, and sums[m] = sums_addend[m] + sum over
+ * k of A[m, k]. A is stored [k, m] where trans_a is set, B [n, k] where trans_b is. All but `a` may be NULL; sums
+ * come with trans_a only, an epilogue with trans_a never. */
 typedef struct cleat_product {
-    const cleat_tensor *a, *b, *bias, *addend, *c, *sums_addend, *sums;
+    const cleat_tensor *a, *b, *bias, *addend, *c, *saved, *sums_addend, *sums;
     int64_t m, n, k;
     bool trans_a, trans_b;
+    cleat_epilogue epilogue;
 } cleat_product;
 
 /* The product a node of one of the linear ops stands for. */

@@ -2,6 +2,8 @@
  * columns, and a plain one. Kernels: cl/linear.cl. */
 #include "ops/linear.h"
 
+#include "ops/absorbed.h"
+
 enum {
     FLOAT_BYTES = 4,
     SPLIT_DEPTH_MIN = 512, /* a part of a split k range is not shorter */
@@ -44,16 +46,29 @@ static int64_t split_bytes(const cleat_product *p, split s) {
     return s.count > 1 ? s.count * (p->m * p->n + (p->sums ? p->m : 0)) * FLOAT_BYTES : 0;
 }
 
-static void launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset,
-                          const cleat_tensor *addend, const cleat_tensor *out, int64_t count) {
+/* Begins a launch of linear.cl that stores C. */
+static void launch_product(cleat_binder *binder, const cleat_node *node, const cleat_product *p, const char *kernel) {
+    cleat_launch_kernel(binder, node, "linear.cl", kernel, p->c->dtype);
+    if (p->epilogue) cleat_launch_define(binder, "EPILOGUE", p->epilogue);
+}
+
+/* The rest of a reduction whose kernel is launched. */
+static void launch_parts(cleat_binder *binder, int64_t workspace_offset, const cleat_tensor *addend,
+                         const cleat_tensor *saved, const cleat_tensor *out, int64_t count) {
     int64_t elements = cleat_tensor_elements(out);
-    cleat_launch_kernel(binder, node, "linear.cl", "linear_reduce", out->dtype);
     cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
     cleat_launch_tensor(binder, addend);
+    cleat_launch_tensor(binder, saved);
     cleat_launch_tensor(binder, out);
     cleat_launch_i64(binder, elements);
     cleat_launch_i32(binder, (int32_t)count);
     cleat_launch_items(binder, divide_up(elements, binder->facts->lanes));
+}
+
+static void launch_reduce_sums(cleat_binder *binder, const cleat_node *node, const cleat_product *p,
+                               int64_t workspace_offset, int64_t count) {
+    cleat_launch_kernel(binder, node, "linear.cl", "linear_reduce", CLEAT_F32);
+    launch_parts(binder, workspace_offset, p->sums_addend, NULL, p->sums, count);
 }
 
 /* The tensors of linear_lanes and linear_groups: results go to C and sums, or to the workspace where k is
@@ -64,6 +79,7 @@ static void launch_operands(cleat_binder *binder, const cleat_product *p, split 
     cleat_launch_tensor(binder, p->b);
     cleat_launch_tensor(binder, p->bias);
     cleat_launch_tensor(binder, whole ? p->addend : NULL);
+    cleat_launch_tensor(binder, p->saved);
     cleat_launch_tensor(binder, p->c);
     cleat_launch_tensor(binder, whole ? p->sums_addend : NULL);
     if (whole || !p->sums)
@@ -81,8 +97,9 @@ static void launch_operands(cleat_binder *binder, const cleat_product *p, split 
 
 static void launch_reduces(cleat_binder *binder, const cleat_node *node, const cleat_product *p, split s) {
     if (s.count == 1) return;
-    launch_reduce(binder, node, 0, p->addend, p->c, s.count);
-    if (p->sums) launch_reduce(binder, node, s.count * p->m * p->n * FLOAT_BYTES, p->sums_addend, p->sums, s.count);
+    launch_product(binder, node, p, "linear_reduce");
+    launch_parts(binder, 0, p->addend, p->saved, p->c, s.count);
+    if (p->sums) launch_reduce_sums(binder, node, p, s.count * p->m * p->n * FLOAT_BYTES, s.count);
 }
 
 /* --- sums alone ----------------------------------------------------------------------------------------------- */
@@ -107,7 +124,7 @@ static void launch_sums(cleat_binder *binder, const cleat_node *node, const clea
     cleat_launch_i32(binder, (int32_t)p->m);
     cleat_launch_i32(binder, (int32_t)s.depth);
     cleat_launch_items(binder, s.count * divide_up(p->m, binder->facts->lanes));
-    if (s.count > 1) launch_reduce(binder, node, workspace_offset, p->sums_addend, p->sums, s.count);
+    if (s.count > 1) launch_reduce_sums(binder, node, p, workspace_offset, s.count);
 }
 
 static int64_t sums_workspace(const cleat_node *node, const cleat_device_facts *facts) {
@@ -142,13 +159,19 @@ static split split_rows(const cleat_product *p) {
     return (split){depth, divide_up(rows, depth)};
 }
 
+/* Where the sum goes before the epilogue. */
+static const cleat_tensor *sum_of(const cleat_product *p) {
+    bool keeps_sum = p->epilogue == CLEAT_EPILOGUE_RELU || p->epilogue == CLEAT_EPILOGUE_GELU;
+    return keeps_sum && p->saved ? p->saved : p->c;
+}
+
 /* Piece `i` of the product. `workspace` holds for every piece: the last one is the smallest. */
 static cleat_sgemm piece(const cleat_product *p, int64_t i) {
     split s = split_rows(p);
     int64_t begin = i * s.depth, rows = least(s.depth, (p->trans_a ? p->k : p->m) - begin);
     cleat_sgemm g = {.a = p->a,
                      .b = p->b,
-                     .c = p->c,
+                     .c = sum_of(p),
                      .m = p->m,
                      .n = p->n,
                      .k = p->k,
@@ -191,6 +214,26 @@ static const char *refuse_clblast(const cleat_node *node, const cleat_device_fac
     return NULL;
 }
 
+/* The activation or its gradient as its own op has it, from the sum that lies in C or in `saved`. */
+static void launch_epilogue(cleat_binder *binder, const cleat_node *node, const cleat_product *p) {
+    switch (p->epilogue) {
+    case CLEAT_EPILOGUE_NONE:
+        return;
+    case CLEAT_EPILOGUE_RELU:
+        cleat_launch_relu(binder, node, sum_of(p), p->c);
+        return;
+    case CLEAT_EPILOGUE_GELU:
+        cleat_launch_gelu(binder, node, sum_of(p), p->c);
+        return;
+    case CLEAT_EPILOGUE_RELU_GRAD:
+        cleat_launch_relu_grad(binder, node, p->c, p->saved, NULL, p->c);
+        return;
+    case CLEAT_EPILOGUE_GELU_GRAD:
+        cleat_launch_gelu_grad(binder, node, p->c, p->saved, NULL, p->c);
+        return;
+    }
+}
+
 /* C starts as bias + addend, which may lie in C's bytes already, and the product adds to it. */
 static cleat_status bind_clblast(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                  cleat_error *error) {
@@ -200,7 +243,7 @@ static cleat_status bind_clblast(const cleat_node *node, const cleat_device_fact
         cleat_launch_kernel(binder, node, "linear.cl", "linear_prepare", p.c->dtype);
         cleat_launch_tensor(binder, p.bias);
         cleat_launch_tensor(binder, p.addend);
-        cleat_launch_tensor(binder, p.c);
+        cleat_launch_tensor(binder, sum_of(&p));
         cleat_launch_i64(binder, p.m);
         cleat_launch_i32(binder, (int32_t)p.n);
         cleat_launch_items(binder, p.m * divide_up(p.n, facts->lanes));
@@ -209,47 +252,126 @@ static cleat_status bind_clblast(const cleat_node *node, const cleat_device_fact
         cleat_sgemm sgemm = piece(&p, i);
         cleat_launch_sgemm(binder, node, &sgemm);
     }
+    launch_epilogue(binder, node, &p);
     if (p.sums) launch_sums(binder, node, &p, 0);
     return CLEAT_OK;
 }
 
 /* --- groups: register tiles over local memory ----------------------------------------------------------------- */
 
-typedef struct groups_shape {
+typedef struct groups_tile {
     int64_t item_m, item_n, items_n; /* ITEM_M, ITEM_N, ITEMS_N of gemm_groups.clh */
+    int64_t rows, columns;           /* of C */
+    double speed;                    /* of the inner loop, beside the large tile's */
+} groups_tile;
+
+/* A large tile makes 64 multiply-adds of 4 quads of local memory, a medium one 32 of 3, a small one 16 of 2; tall and wide ones are small
+ * tiles for a C of few columns or rows. Speeds are estimates: cleat tune measures. */
+typedef enum tile_kind { LARGE, MEDIUM, SMALL, TALL, WIDE, TILE_KINDS } tile_kind;
+
+static groups_tile tile_of(tile_kind kind, const cleat_device_facts *facts) {
+    enum { EDGE_ITEMS = 4 }; /* work-items along the short side of a tall or wide tile */
+    int64_t work_group = facts->work_group, square = work_group >= 128 ? 16 : 8;
+    groups_tile t[TILE_KINDS] = {
+        [LARGE] = {.item_m = 8, .item_n = 8, .items_n = square, .speed = 1},
+        [MEDIUM] = {.item_m = 8, .item_n = 4, .items_n = square, .speed = 0.85},
+        [SMALL] = {.item_m = 4, .item_n = 4, .items_n = square, .speed = 0.7},
+        [TALL] = {.item_m = 4, .item_n = 4, .items_n = EDGE_ITEMS, .speed = 0.6},
+        [WIDE] = {.item_m = 4, .item_n = 4, .items_n = work_group / EDGE_ITEMS, .speed = 0.6},
+    };
+    t[kind].rows = work_group / t[kind].items_n * t[kind].item_m;
+    t[kind].columns = t[kind].items_n * t[kind].item_n;
+    return t[kind];
+}
+
+/* Intel's compiler keeps the sums of a work-item in memory where they are many: more than 16 unless it is told to run few work-items
+ * together; with half storage more than 32 even then, and more than 16 with an epilogue (ocloc 22.43). */
+static const char *refuse_tile(const cleat_product *p, tile_kind kind, const cleat_device_facts *facts) {
+    if (facts->vendor != CLEAT_VENDOR_INTEL || kind >= SMALL) return NULL;
+    if (facts->sub_group == 0) return "the driver does not let kernels choose how many work-items run together";
+    if (p->c->dtype == CLEAT_F32 || (kind == MEDIUM && !p->epilogue)) return NULL;
+    return "storing halves takes registers that the sums need";
+}
+
+/* Groups that run side by side as fast as one alone. Intel counts its vector engines, each with 8 threads of so many work-items as run
+ * together; others count what a group fits. */
+static int64_t groups_at_once(const cleat_device_facts *facts) {
+    enum { ENGINE_THREADS = 8 };
+    if (facts->vendor != CLEAT_VENDOR_INTEL) return units(facts);
+    int64_t together = facts->sub_group > 0 ? facts->sub_group : 16;
+    int64_t groups = units(facts) * ENGINE_THREADS * together / facts->work_group;
+    return groups > 0 ? groups : 1;
+}
+
+typedef struct groups_shape {
+    tile_kind kind;
     int64_t tiles;
     split k;
 } groups_shape;
 
-static int64_t count_tiles(const cleat_product *p, const groups_shape *s, int64_t work_group) {
-    return divide_up(p->m, work_group / s->items_n * s->item_m) * divide_up(p->n, s->items_n * s->item_n);
+/* How long a shape takes, in multiply-adds of a unit: rounds of groups, each with its way to the first step and from the last; and where
+ * k is split the parts, which go to memory and back, and the kernel that adds them up. */
+static double groups_time(const cleat_product *p, const groups_shape *s, const cleat_device_facts *facts) {
+    const double ends = 32 /* of depth */, part = 100 /* an element */, launch = 5e5;
+    groups_tile t = tile_of(s->kind, facts);
+    int64_t at_once = groups_at_once(facts);
+    double rounds = (double)divide_up(s->tiles * s->k.count, at_once);
+    double time = rounds * (double)(t.rows * t.columns) * ((double)s->k.depth + ends) / t.speed;
+    if (s->k.count > 1) time += launch + part * (double)(s->k.count * p->m * p->n) / (double)at_once;
+    return time;
+}
+
+/* The fastest shape with this tile: k in one piece, or in as many as pay. */
+static groups_shape shape_tile(const cleat_product *p, tile_kind kind, const cleat_device_facts *facts) {
+    enum { STEP = 16, DEPTH_MIN = 256 }; /* a multiple of TILE_K; of a part */
+    groups_tile t = tile_of(kind, facts);
+    groups_shape best = {.kind = kind, .tiles = divide_up(p->m, t.rows) * divide_up(p->n, t.columns), .k = {p->k, 1}};
+    int64_t most = p->bias ? 1 : least(p->k / DEPTH_MIN, SPLITS_MAX);
+    for (int64_t count = 2; count <= most; ++count) {
+        groups_shape next = best;
+        next.k.depth = round_up(divide_up(p->k, count), STEP);
+        next.k.count = divide_up(p->k, next.k.depth);
+        if (groups_time(p, &next, facts) < groups_time(p, &best, facts)) best = next;
+    }
+    return best;
 }
 
 static groups_shape shape_groups(const cleat_product *p, const cleat_device_facts *facts) {
-    enum { STEP = 16, EDGE = 16 }; /* TILE_K; the short side of the tall and the wide tile */
-    int64_t work_group = facts->work_group, square = work_group >= 128 ? 16 : 8, wanted = 2 * units(facts);
-    groups_shape s = {4, 4, square, 0, {0, 0}};
-    if (p->n <= EDGE)
-        s.items_n = EDGE / 4;
-    else if (p->m <= EDGE)
-        s.items_n = work_group / (EDGE / 4);
-    else if (facts->vendor != CLEAT_VENDOR_INTEL) { /* whose compiler keeps the sums of an 8 x 8 tile in memory */
-        groups_shape large = {8, 8, square, 0, {0, 0}};
-        int64_t tiles = count_tiles(p, &large, work_group);
-        if (tiles * split_k(p, tiles, wanted, STEP).count >= units(facts)) s = large;
+    groups_shape best = shape_tile(p, SMALL, facts);
+    for (tile_kind kind = 0; kind < TILE_KINDS; ++kind) {
+        groups_shape next = shape_tile(p, kind, facts);
+        if (!refuse_tile(p, kind, facts) && groups_time(p, &next, facts) < groups_time(p, &best, facts)) best = next;
     }
-    s.tiles = count_tiles(p, &s, work_group);
-    s.k = split_k(p, s.tiles, wanted, STEP);
-    return s;
+    return best;
+}
+
+/* Rows of A and B as stored are whole quads, and so is each part of k. */
+static bool whole_quads(const cleat_product *p) {
+    return (p->trans_a ? p->m : p->k) % 4 == 0 && (p->trans_b ? p->k : p->n) % 4 == 0;
 }
 
 static const char *refuse_groups(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { LOCAL_BYTES = 20 * 1024 };
+    enum { LOCAL_BYTES = 18 * 1024 };
     (void)node;
     if (facts->work_group < 32 || facts->work_group > 256) return "needs work-groups of 32 to 256";
     if (facts->lanes != 4) return "needs 4 lanes a work-item";
-    if (facts->local_memory < LOCAL_BYTES) return "needs 20 KiB of local memory";
+    if (facts->local_memory < LOCAL_BYTES) return "needs 18 KiB of local memory";
     return NULL;
+}
+
+static void launch_groups(cleat_binder *binder, const cleat_node *node, const cleat_product *p, groups_shape s) {
+    groups_tile t = tile_of(s.kind, binder->facts);
+    launch_product(binder, node, p, "linear_groups");
+    cleat_launch_define(binder, "TRANS_A", p->trans_a);
+    cleat_launch_define(binder, "TRANS_B", p->trans_b);
+    cleat_launch_define(binder, "ITEM_M", t.item_m);
+    cleat_launch_define(binder, "ITEM_N", t.item_n);
+    cleat_launch_define(binder, "ITEMS_N", t.items_n);
+    cleat_launch_define(binder, "QUADS", whole_quads(p));
+    launch_operands(binder, p, s.k);
+    cleat_launch_i32(binder, (int32_t)s.k.depth);
+    cleat_launch_groups(binder, s.tiles * s.k.count);
+    launch_reduces(binder, node, p, s.k);
 }
 
 static int64_t groups_workspace(const cleat_node *node, const cleat_device_facts *facts) {
@@ -261,19 +383,44 @@ static cleat_status bind_groups(const cleat_node *node, const cleat_device_facts
                                 cleat_error *error) {
     (void)error;
     cleat_product p = cleat_linear_product(node);
-    groups_shape s = shape_groups(&p, facts);
-    cleat_launch_kernel(binder, node, "linear.cl", "linear_groups", p.c->dtype);
-    cleat_launch_define(binder, "TRANS_A", p.trans_a);
-    cleat_launch_define(binder, "TRANS_B", p.trans_b);
-    cleat_launch_define(binder, "ITEM_M", s.item_m);
-    cleat_launch_define(binder, "ITEM_N", s.item_n);
-    cleat_launch_define(binder, "ITEMS_N", s.items_n);
-    launch_operands(binder, &p, s.k);
-    cleat_launch_i32(binder, (int32_t)s.k.depth);
-    cleat_launch_groups(binder, s.tiles * s.k.count);
-    launch_reduces(binder, node, &p, s.k);
+    launch_groups(binder, node, &p, shape_groups(&p, facts));
     return CLEAT_OK;
 }
+
+/* The same with one tile, for the tuner. */
+static const char *refuse_kind(const cleat_node *node, tile_kind kind, const cleat_device_facts *facts) {
+    const char *why = refuse_groups(node, facts);
+    if (why) return why;
+    cleat_product p = cleat_linear_product(node);
+    groups_tile t = tile_of(kind, facts);
+    if (2 * p.m <= t.rows || 2 * p.n <= t.columns) return "most of such a tile would be empty";
+    return shape_groups(&p, facts).kind == kind ? "the same as groups" : refuse_tile(&p, kind, facts);
+}
+static int64_t kind_workspace(const cleat_node *node, tile_kind kind, const cleat_device_facts *facts) {
+    cleat_product p = cleat_linear_product(node);
+    return split_bytes(&p, shape_tile(&p, kind, facts).k);
+}
+static cleat_status bind_kind(const cleat_node *node, tile_kind kind, cleat_binder *binder) {
+    cleat_product p = cleat_linear_product(node);
+    launch_groups(binder, node, &p, shape_tile(&p, kind, binder->facts));
+    return CLEAT_OK;
+}
+
+#define TILE_VARIANT(name, kind)                                                                                       \
+    static const char *refuse_##name(const cleat_node *node, const cleat_device_facts *facts) {                        \
+        return refuse_kind(node, kind, facts);                                                                         \
+    }                                                                                                                  \
+    static int64_t name##_workspace(const cleat_node *node, const cleat_device_facts *facts) {                         \
+        return kind_workspace(node, kind, facts);                                                                      \
+    }                                                                                                                  \
+    static cleat_status bind_##name(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,     \
+                                    cleat_error *error) {                                                              \
+        (void)facts, (void)error;                                                                                      \
+        return bind_kind(node, kind, binder);                                                                          \
+    }
+TILE_VARIANT(large, LARGE)
+TILE_VARIANT(medium, MEDIUM)
+TILE_VARIANT(small, SMALL)
 
 /* --- lanes: register tiles of one work-item ------------------------------------------------------------------- */
 
@@ -287,6 +434,12 @@ typedef struct lanes_shape {
 
 static int64_t count_items(const cleat_product *p, const lanes_shape *s, int64_t lanes) {
     return divide_up(p->m, s->rows) * divide_up(p->n, s->panels * s->tile_vecs * lanes);
+}
+
+/* 24 sums in 6 rows read less a multiply-add than 16 in 8; vectors of 16 lanes come with 32 registers, narrower ones with 16. Not where
+ * so wide a panel has columns to spare. */
+static bool takes_wide_tile(const cleat_product *p, int64_t lanes) {
+    return lanes >= 16 && p->m > 4 && round_up(p->n, 4 * lanes) == round_up(p->n, 2 * lanes);
 }
 
 /* Blocks as large as the caches like, equal, and smaller where that gives every unit its work-items. A
@@ -303,13 +456,15 @@ static lanes_shape shape_lanes(const cleat_product *p, const cleat_device_facts 
                      .chunk = copies ? 128 : 1024,
                      .rows_max = copies ? 256 : 512,
                      .panels_max = copies ? 8 : 1};
-    s.rows = round_up(divide_up(p->m, divide_up(p->m, s.rows_max)), 16);
+    if (!copies && takes_wide_tile(p, lanes)) s.tile_rows = 6, s.tile_vecs = 4, s.rows_max = 480;
+    int64_t step = copies ? 16 : s.tile_rows; /* copied rows lie in strips */
+    s.rows = round_up(divide_up(p->m, divide_up(p->m, s.rows_max)), step);
     s.panels = s.panels_max;
     while (count_items(p, &s, lanes) < wanted && (s.rows > ROWS_MIN || s.panels > 1)) {
         if (s.panels > 1 && (s.rows <= ROWS_MIN || s.panels * s.tile_vecs * lanes >= s.rows))
             s.panels /= 2;
         else
-            s.rows = round_up(s.rows / 2, 16);
+            s.rows = round_up(s.rows / 2, step);
     }
     s.items = count_items(p, &s, lanes);
     s.k = split_k(p, s.items, wanted, least(s.chunk, SPLIT_STEP));
@@ -331,7 +486,7 @@ static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts 
     (void)error;
     cleat_product p = cleat_linear_product(node);
     lanes_shape s = shape_lanes(&p, facts);
-    cleat_launch_kernel(binder, node, "linear.cl", "linear_lanes", p.c->dtype);
+    launch_product(binder, node, &p, "linear_lanes");
     cleat_launch_define(binder, "TRANS_A", p.trans_a);
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
     cleat_launch_define(binder, "TILE_ROWS", s.tile_rows);
@@ -339,6 +494,7 @@ static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts 
     cleat_launch_define(binder, "CHUNK", s.chunk);
     cleat_launch_define(binder, "BLOCK_ROWS", s.rows_max);
     cleat_launch_define(binder, "BLOCK_PANELS", s.panels_max);
+    if (facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
     launch_operands(binder, &p, s.k);
     cleat_launch_i32(binder, (int32_t)s.rows);
     cleat_launch_i32(binder, (int32_t)s.panels);
@@ -354,6 +510,7 @@ static const char *refuse_narrow(const cleat_node *node, const cleat_device_fact
     cleat_product p = cleat_linear_product(node);
     if (facts->work_group != 1) return "for devices whose work-groups are one work-item";
     if (p.trans_a || !p.trans_b) return "both operands must be stored along k";
+    if (p.epilogue) return "it stores single numbers, and an epilogue wants vectors";
     return p.n <= NARROW_COLUMNS ? NULL : "for 16 columns and fewer";
 }
 
@@ -381,11 +538,12 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
                                cleat_error *error) {
     (void)facts, (void)error;
     cleat_product p = cleat_linear_product(node);
-    cleat_launch_kernel(binder, node, "linear.cl", "linear_plain", p.c->dtype);
+    launch_product(binder, node, &p, "linear_plain");
     cleat_launch_tensor(binder, p.a);
     cleat_launch_tensor(binder, p.b);
     cleat_launch_tensor(binder, p.bias);
     cleat_launch_tensor(binder, p.addend);
+    cleat_launch_tensor(binder, p.saved);
     cleat_launch_tensor(binder, p.c);
     cleat_launch_i64(binder, p.m);
     cleat_launch_i32(binder, (int32_t)p.n);
@@ -402,6 +560,9 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
 const cleat_variant cleat_linear_variants[] = {
     {.name = "clblast", .refuse = refuse_clblast, .workspace = clblast_workspace, .bind = bind_clblast},
     {.name = "groups", .refuse = refuse_groups, .workspace = groups_workspace, .bind = bind_groups},
+    {.name = "groups_large", .refuse = refuse_large, .workspace = large_workspace, .bind = bind_large},
+    {.name = "groups_medium", .refuse = refuse_medium, .workspace = medium_workspace, .bind = bind_medium},
+    {.name = "groups_small", .refuse = refuse_small, .workspace = small_workspace, .bind = bind_small},
     {.name = "narrow", .refuse = refuse_narrow, .bind = bind_narrow},
     {.name = "lanes", .refuse = refuse_lanes, .workspace = lanes_workspace, .bind = bind_lanes},
     {.name = "plain", .bind = bind_plain},

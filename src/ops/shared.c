@@ -18,6 +18,15 @@ void cleat_launch_elementwise(cleat_binder *binder, int64_t elements) {
     cleat_launch_items(binder, (elements + lanes - 1) / lanes);
 }
 
+void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
+                           const cleat_tensor *const *tensors, int count) {
+    const cleat_tensor *result = tensors[count - 1];
+    cleat_launch_kernel(binder, node, file, kernel, result->dtype);
+    for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
+    cleat_launch_i64(binder, cleat_tensor_elements(result));
+    cleat_launch_elementwise(binder, cleat_tensor_elements(result));
+}
+
 cleat_status cleat_infer_same_as_dout(cleat_node *node, cleat_error *error) {
     const cleat_tensor *dout = node->in[0], *dx = node->out[0];
     if (!dx || (cleat_same_shape(dout, dx) && dout->dtype == dx->dtype)) return CLEAT_OK;

@@ -7,6 +7,11 @@
 /* Bytes of all inputs and outputs, each once, and `flops_per_element` for each element of out[0]. */
 cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element);
 
+/* An elementwise kernel whose arguments are tensors [count] of one shape, entries may be NULL, the last one written, and their
+ * number of elements. */
+void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
+                           const cleat_tensor *const *tensors, int count);
+
 /* Ends the launch of an elementwise kernel (FOR_VECTORS of common.clh) over `elements`. */
 void cleat_launch_elementwise(cleat_binder *binder, int64_t elements);
 

@@ -110,6 +110,8 @@ const cleat_key cleat_keys[] = {
      .help = "A vocab.txt as BERT has it; empty: learnt from the training texts."},
     {AT(data, vocabulary_size), INT(64, 1e6, "8000"), COMPUTES, ONLY(TEXT), .help = "Pieces of a learnt vocabulary."},
     {AT(data, lowercase), BOOL("true"), COMPUTES, ONLY(TEXT), .help = "Letters lose their case and their accents."},
+    {AT(data, word_dropout), FLOAT(0, 0.9, "0"), COMPUTES, ONLY(TEXT),
+     .help = "Training: part of the tokens that become unknown, so that the others must tell."},
     {AT(data, empty_texts), CHOICE(empty_texts, "error"), COMPUTES, ONLY(TEXT),
      .help = "A row without a text is an error, left out, or a sample of its own."},
     {AT(data, invalid_utf8), CHOICE(encodings, "error"), COMPUTES, ONLY(TEXT),

@@ -135,6 +135,7 @@ static cleat_status trial_create(cleat_device *device, const subject *what, tria
         trial_destroy(&t);
     }
     if (status == CLEAT_OK) status = cleat_exec_create(device, t.plan, &t.exec, error);
+    if (status == CLEAT_OK) status = cleat_exec_build(t.exec, error);
     if (status == CLEAT_OK) status = trial_fill(&t, error);
     if (status != CLEAT_OK) {
         trial_destroy(&t);

@@ -1,5 +1,7 @@
-/* The file of tuned choices: named by the device, good for the kernels it was measured with. */
+/* Tuned choices: the file in the cache folder, named by the device and good for the kernels it was measured with; and
+ * files that came with the program, good for devices like the one they were measured on. */
 #include "session/tuned.h"
+#include "card/file.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/text.h"
@@ -17,6 +19,11 @@ enum { HASH = 33, PATH = 1024 };
 static void describe_device(const cleat_device_facts *facts, char *text, size_t size) {
     snprintf(text, size, "%s, %s, driver %s, %d units, groups of %d, %d lanes", facts->name, facts->platform,
              facts->driver, (int)facts->compute_units, (int)facts->work_group, (int)facts->lanes);
+}
+
+static void describe_shape(const cleat_device_facts *facts, char *text, size_t size) {
+    snprintf(text, size, "%s, groups of %d, %d lanes", cleat_device_kind_text(facts->kind), (int)facts->work_group,
+             (int)facts->lanes);
 }
 
 /* All kernels together: a table that was measured with others is not used. Of the C code that launches them only the
@@ -61,16 +68,14 @@ static bool is_current(const char *path, const cleat_device *device, const cleat
         return false;
     }
     if (hash_kernels(hash, NULL) == CLEAT_OK && strcmp(hash, choices->kernels) == 0) return true;
-    cleat_log(
-        CLEAT_LOG_INFO,
-        "kernels: the %zu choices tuned on %s are of other kernels than these, the default ones serve; `cleat tune` "
-        "finds them again",
-        choices->count, choices->date);
+    cleat_log(CLEAT_LOG_INFO,
+              "kernels: the %zu choices tuned here on %s are of other kernels than these and are not used; `cleat "
+              "tune` finds "
+              "them again",
+              choices->count, choices->date);
     return false;
 }
 
-/* Cards that are known may one day bring their choices with their card file (profiles/devices/NAME.ini), measured on such
- * a card: where the cache has no file, this is the place to ask the card for its table. */
 cleat_choices *cleat_tuned_read(const cleat_device *device) {
     char path[PATH + 64], *text = NULL;
     size_t size = 0;
@@ -90,10 +95,78 @@ cleat_choices *cleat_tuned_read(const cleat_device *device) {
     return NULL;
 }
 
-cleat_choices *cleat_choices_load(const cleat_device *device) {
+/* --- shipped -------------------------------------------------------------------------------------------------- */
+
+static bool is_meant(const cleat_choices *choices, const cleat_device_facts *facts) {
+    char shape[sizeof choices->shape];
+    describe_shape(facts, shape, sizeof shape);
+    return choices->match[0] && strcmp(choices->shape, shape) == 0 && cleat_name_matches(choices->match, facts->name);
+}
+
+static cleat_status read_shipped(const cleat_embedded *file, cleat_choices **choices, cleat_error *error) {
+    char place[128];
+    snprintf(place, sizeof place, "profiles/devices/%s.tuned", file->name);
+    cleat_status status = cleat_choices_read(place, file->text, strlen(file->text), choices, error);
+    if (status != CLEAT_OK || ((*choices)->match[0] && (*choices)->shape[0])) return status;
+    cleat_choices_destroy(*choices);
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s: [tuned] must give match and shape, as `cleat tune PROFILE --ship FILE` writes them", place);
+}
+
+/* The first file that is meant for the device; NULL where none is. */
+static cleat_choices *find_shipped(const cleat_device *device, const char **name) {
+    for (const cleat_embedded *file = cleat_embedded_tuned; file->name; ++file) {
+        cleat_choices *choices = NULL;
+        cleat_error error = {0};
+        if (read_shipped(file, &choices, &error) != CLEAT_OK) {
+            cleat_log(CLEAT_LOG_WARNING, "kernels: the shipped choices are not used: %s", error.text);
+            continue;
+        }
+        *name = file->name;
+        if (is_meant(choices, cleat_device_get_facts(device))) return choices;
+        cleat_choices_destroy(choices);
+    }
+    return NULL;
+}
+
+/* Adds shipped answers to the table of this device; makes one where there is none. */
+static cleat_status add_shipped(const cleat_device *device, cleat_choices **choices, cleat_error *error) {
+    const char *name = NULL;
+    cleat_choices *shipped = find_shipped(device, &name);
+    cleat_status status = CLEAT_OK;
+    if (!shipped) return CLEAT_OK;
+    if (!*choices) status = cleat_choices_create(choices, error);
+    if (status == CLEAT_OK) status = cleat_choices_add_shipped(*choices, name, shipped, error);
+    cleat_choices_destroy(shipped);
+    return status;
+}
+
+/* --- what runs use -------------------------------------------------------------------------------------------- */
+
+void cleat_tuned_apply(cleat_device *device, const cleat_choices *choices) {
+    cleat_error error = {0};
+    if (!choices || !choices->has_clblast) return;
+    if (cleat_clblast_override(device, &choices->clblast, &error) == CLEAT_OK)
+        cleat_log(CLEAT_LOG_DISPATCH, "CLBlast: %s parameters of %s", choices->clblast_shipped ? "shipped" : "tuned",
+                  choices->clblast_shipped ? choices->shipped_date : choices->date);
+    else
+        cleat_log(CLEAT_LOG_WARNING, "kernels: the tuned parameters for CLBlast are not used: %s", error.text);
+}
+
+cleat_choices *cleat_tuned_known(const cleat_device *device) {
     const char *mode = getenv("CLEAT_TUNED");
+    cleat_error error = {0};
     if (mode && strcmp(mode, "never") == 0) return NULL;
-    return cleat_tuned_read(device);
+    cleat_choices *choices = cleat_tuned_read(device);
+    if (add_shipped(device, &choices, &error) != CLEAT_OK)
+        cleat_log(CLEAT_LOG_WARNING, "kernels: the shipped choices are not used: %s", error.text);
+    return choices;
+}
+
+cleat_choices *cleat_choices_load(cleat_device *device) {
+    cleat_choices *choices = cleat_tuned_known(device);
+    cleat_tuned_apply(device, choices);
+    return choices;
 }
 
 /* --- writing -------------------------------------------------------------------------------------------------- */
@@ -104,7 +177,10 @@ cleat_status cleat_tuned_create(const cleat_device *device, cleat_choices **choi
     time_t now = time(NULL);
     cleat_status status = cleat_choices_create(&made, error);
     if (status != CLEAT_OK) return status;
-    describe_device(cleat_device_get_facts(device), made->device, sizeof made->device);
+    const cleat_device_facts *facts = cleat_device_get_facts(device);
+    describe_device(facts, made->device, sizeof made->device);
+    describe_shape(facts, made->shape, sizeof made->shape);
+    snprintf(made->match, sizeof made->match, "%s", facts->name);
     strftime(made->date, sizeof made->date, "%Y-%m-%d", localtime_r(&now, &local));
     status = hash_kernels(made->kernels, error);
     if (status == CLEAT_OK)
@@ -114,14 +190,21 @@ cleat_status cleat_tuned_create(const cleat_device *device, cleat_choices **choi
     return status;
 }
 
-cleat_status cleat_tuned_write(const cleat_device *device, const cleat_choices *choices, cleat_error *error) {
-    char path[PATH + 64], folder[PATH + 64], *text = NULL;
-    cleat_status status = cleat_tuned_path(device, path, sizeof path, error);
-    if (status != CLEAT_OK) return status;
-    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
-    status = cleat_folder_make(folder, error);
-    if (status == CLEAT_OK) status = cleat_choices_print(choices, &text, error);
+static cleat_status write_to(const char *path, const cleat_choices *choices, cleat_error *error) {
+    char *text = NULL;
+    cleat_status status = cleat_choices_print(choices, &text, error);
     if (status == CLEAT_OK) status = cleat_file_write(path, text, strlen(text), error);
     cleat_free(text);
     return status;
+}
+
+cleat_status cleat_tuned_write(const cleat_device *device, const cleat_choices *choices, const char *path,
+                               cleat_error *error) {
+    char own[PATH + 64], folder[PATH + 64];
+    if (path) return write_to(path, choices, error);
+    cleat_status status = cleat_tuned_path(device, own, sizeof own, error);
+    if (status != CLEAT_OK) return status;
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(own, '/') - own), own);
+    status = cleat_folder_make(folder, error);
+    return status == CLEAT_OK ? write_to(own, choices, error) : status;
 }

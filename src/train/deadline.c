@@ -72,9 +72,7 @@ cleat_status cleat_deadline_queued(cleat_trainer *trainer, const cleat_batches *
     cleat_status status = cleat_exec_finish(trainer->session->exec, error);
     if (status != CLEAT_OK) return status;
     cleat_deadline_synced(trainer);
-    if (trainer->report->seconds_first_step == 0)
-        trainer->report->seconds_first_step = cleat_seconds() - trainer->started;
-    return CLEAT_OK;
+    return trainer->report->seconds_first_step == 0 ? cleat_start_done(trainer, error) : CLEAT_OK;
 }
 
 /* --- the plan ------------------------------------------------------------------------------------------------- */
@@ -86,13 +84,6 @@ static const char *duration(double seconds, char text[24]) {
     else
         cleat_duration_text(seconds, text);
     return text;
-}
-
-static void say(cleat_trainer *trainer, const char *text) {
-    if (trainer->options->print)
-        cleat_progress_line(&trainer->progress, text);
-    else
-        cleat_log(CLEAT_LOG_INFO, "%s", text);
 }
 
 static cleat_forecast forecast(const cleat_trainer *trainer) {
@@ -124,7 +115,7 @@ static void say_forecast(cleat_trainer *trainer, const cleat_forecast *made) {
                  "; a budget of %s holds %lld such run%s, %.0f %% kept in reserve",
                  duration(trainer->budget.seconds, budget), (long long)made->runs, made->runs == 1 ? "" : "s",
                  100 * reserve);
-    say(trainer, text);
+    cleat_trainer_say(trainer, text);
 }
 
 static void say_shortage(cleat_trainer *trainer, const cleat_forecast *made, int64_t epochs) {
@@ -137,7 +128,7 @@ static void say_shortage(cleat_trainer *trainer, const cleat_forecast *made, int
     else
         snprintf(text + used, sizeof text - (size_t)used,
                  "the schedule stays as it is and the run stops in time; --resume with a larger --time-budget goes on");
-    say(trainer, text);
+    cleat_trainer_say(trainer, text);
 }
 
 cleat_status cleat_deadline_plan(cleat_trainer *trainer, cleat_error *error) {

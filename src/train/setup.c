@@ -45,7 +45,8 @@ static cleat_status open_checkpoint(cleat_trainer *trainer, cleat_error *error) 
 static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->profile;
     cleat_status status =
-        cleat_model_open_data(trainer->model, profile->data.path, CLEAT_MODE_TRAIN, &trainer->dataset, error);
+        cleat_model_open_data(trainer->model, profile->data.path, CLEAT_MODE_TRAIN,
+                              trainer->checkpoint ? trainer->checkpoint->folder : NULL, &trainer->dataset, error);
     if (status == CLEAT_OK)
         status =
             cleat_dataset_samples(trainer->dataset, CLEAT_SPLIT_TRAIN, &trainer->train, &trainer->train_count, error);
@@ -77,8 +78,10 @@ static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     cleat_lengths lengths;
     cleat_status status =
         cleat_lengths_choose(profile, trainer->dataset, trainer->train, trainer->train_count, &lengths, error);
+    cleat_start_lap(trainer, &trainer->report->start.plan);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &trainer->device, error);
     if (status != CLEAT_OK) return status;
+    cleat_start_lap(trainer, &trainer->report->start.device);
     if (trainer->opened) trainer->opened(trainer->opened_user, trainer->device);
     cleat_fit_request request = cleat_fit_request_for(profile, trainer->model, CLEAT_FOR_TRAINING, &lengths,
                                                       cleat_device_get_facts(trainer->device), NULL);
@@ -90,6 +93,7 @@ static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     status = cleat_session_fit(trainer->device, &request, &trainer->session, error);
     cleat_profile_destroy(earlier);
     if (status == CLEAT_OK) cleat_session_log_plan(trainer->session);
+    cleat_start_lap(trainer, &trainer->report->start.plan);
     return status;
 }
 
@@ -161,7 +165,9 @@ cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = choose_folder(trainer, error);
     if (status == CLEAT_OK) status = open_checkpoint(trainer, error);
     if (status == CLEAT_OK) status = cleat_model_create(trainer->profile, &trainer->model, error);
+    cleat_start_lap(trainer, &trainer->report->start.setup);
     if (status == CLEAT_OK) status = open_data(trainer, error);
+    cleat_start_lap(trainer, &trainer->report->start.data);
     if (status == CLEAT_OK) status = open_session(trainer, error);
     if (status == CLEAT_OK) resolve(trainer);
     if (status == CLEAT_OK) status = cleat_feed_open(trainer->session, trainer->dataset, &trainer->feed, error);
@@ -173,6 +179,7 @@ cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
     if (status == CLEAT_OK) status = start_or_resume(trainer, error);
     if (status == CLEAT_OK) status = open_log(trainer, error);
     if (status != CLEAT_OK) return status;
+    cleat_start_lap(trainer, &trainer->report->start.setup);
     cleat_deadline_open(trainer);
     trainer->last_checkpoint = cleat_seconds();
     cleat_progress_start(&trainer->progress, trainer->options->print, trainer->options->user,

@@ -12,6 +12,13 @@ static bool stop_asked(const cleat_trainer *trainer) {
     return trainer->options->stop && *trainer->options->stop;
 }
 
+void cleat_trainer_say(cleat_trainer *trainer, const char *text) {
+    if (trainer->options->print)
+        cleat_progress_line(&trainer->progress, text);
+    else
+        cleat_log(CLEAT_LOG_INFO, "%s", text);
+}
+
 static void show_progress(cleat_trainer *trainer, double loss) {
     char text[160];
     double epoch = (double)trainer->state.step / (double)trainer->steps_per_epoch;
@@ -330,6 +337,7 @@ cleat_status cleat_train_watched(const cleat_profile *profile, const cleat_train
                                .opened = opened,
                                .opened_user = user,
                                .started = cleat_seconds()};
+    trainer->lap = trainer->started;
     do {
         failure = (cleat_error){0};
         status = open_and_run(trainer, &failure);

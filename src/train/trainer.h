@@ -49,6 +49,7 @@ typedef struct cleat_trainer {
     cleat_progress progress;
     bool is_savable; /* the device's parameters and moments are those of `state`: they can be saved */
     double started;  /* seconds: the call */
+    double lap;      /* seconds: the end of the last part of the start that was told (start.c) */
     double last_checkpoint;
     double resumed_time; /* time_used of earlier processes */
     bool resumed_once;   /* it is known: the trainer has been opened once */
@@ -61,10 +62,18 @@ typedef struct cleat_trainer {
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error);
 void cleat_trainer_close(cleat_trainer *trainer);
 
+/* The start, part by part (start.c). Adds the time since the last part to *part, of trainer->report->start. */
+void cleat_start_lap(cleat_trainer *trainer, double *part);
+/* The device has done the first step: completes the figures, says and logs them. */
+cleat_status cleat_start_done(cleat_trainer *trainer, cleat_error *error);
+
 /* After CLEAT_ERR_DEVICE_MEMORY or CLEAT_ERR_FIT in `error`: keeps what was computed, closes the trainer, and leaves it ready to
  * be opened again with less: smaller micro-batches, recomputed activations, or shorter sequences where the profile
  * allows that. False, with the error completed and nothing closed, where nothing less is left (ladder.c). */
 bool cleat_trainer_step_down(cleat_trainer *trainer, cleat_error *error);
+
+/* A line for the user, above the progress bar; in the log where no progress is shown. */
+void cleat_trainer_say(cleat_trainer *trainer, const char *text);
 
 /* cleat_train; `opened` (may be NULL) sees each device that is opened, for tests. */
 cleat_status cleat_train_watched(const cleat_profile *profile, const cleat_train_options *options,

@@ -36,6 +36,8 @@ test_tuning() {
     says out "kinds of nodes with a choice"
     says out "an optimizer step at length"
     says out "choices kept in $CLEAT_CACHE_DIR/tuned/"
+    says out "until now: "
+    says out "CLBlast's parameters: not looked for"
     says err "tune linear f32["
     exits 0 grep -q '^linear f32.* -> .* = ' "$(file_of_choices)"
     exits 0 "$cleat" tune "$profile" "${tiny[@]}" --seconds 0.001 --json
@@ -49,15 +51,35 @@ test_use() {
     exits 0 "$cleat" data make rna --out "$scratch/data" --count 12
     exits 0 "$cleat" tune "$profile" "${tiny[@]}" --seconds 0.001
     exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=1 --out "$scratch/run"
-    says err "choices tuned on 20"
+    says err "choices tuned here on 20"
     exits 0 env CLEAT_TUNED=never "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=1 --out "$scratch/never"
     silent "choices tuned"
+    exits 0 "$cleat" plan "$profile" "${tiny[@]}"
+    says out "choices tuned here on 20"
+    exits 0 "$cleat" plan "$profile" "${tiny[@]}" --json
+    json kernels
+    exits 0 "$cleat" --log dispatch plan "$profile" "${tiny[@]}"
+    says err "was measured to be the fastest (tuned here on 20"
     echo nonsense >>"$(file_of_choices)"
     exits 0 "$cleat" plan "$profile" "${tiny[@]}"
     says err "the tuned choices are not used"
     exits 0 "$cleat" tune "$profile" "${tiny[@]}" --seconds 0.001
     exits 0 "$cleat" plan "$profile" "${tiny[@]}"
     silent "not used"
+}
+
+test_several() {
+    local other=$scratch/other.ini
+    cp "$profile" "$other"
+    exits 0 "$cleat" tune "$profile" "$other" "${tiny[@]}" --seconds 0.001 --ship "$scratch/card.tuned"
+    says out "== $profile"
+    says out "== $other"
+    says out "until now: "
+    exits 0 cmp "$scratch/card.tuned" "$(file_of_choices)"
+    exits 0 grep -q '^match = ' "$scratch/card.tuned"
+    exits 1 "$cleat" tune "$scratch/missing.ini" "$profile" "${tiny[@]}"
+    exits 1 "$cleat" tune "$profile" "${tiny[@]}" --seconds 0.001 --ship "$scratch/no/such/folder/card.tuned"
+    says err "keeping the choices"
 }
 
 test_refusals() {
@@ -76,5 +98,6 @@ require_device
 export CLEAT_CACHE_DIR=$scratch/cache
 test_tuning
 test_use
+test_several
 test_refusals
 finish

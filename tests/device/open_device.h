@@ -12,4 +12,7 @@ void make_folder(char *path, size_t size);
 void remove_folder(const char *path);
 void put_file(const char *folder, const char *name, const char *text);
 
+/* The program of `key` by way of the queue; the caller releases it. */
+cleat_status build_program(cleat_device *device, const cleat_program_key *key, cl_program *program, cleat_error *error);
+
 #endif

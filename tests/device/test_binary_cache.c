@@ -194,7 +194,7 @@ static void test_programs_build_falls_back(void **state) {
     setenv("CLEAT_KERNEL_DIR", kernels, 1);
     for (int round = 0; round < 4; ++round) {
         cl_program program = NULL;
-        if (cleat_programs_build(device, &key, 1, &program, &error)) fail_msg("%s", error.text);
+        if (build_program(device, &key, &program, &error)) fail_msg("%s", error.text);
         assert_int_equal(value_from(program), 6);
         clReleaseProgram(program);
         char *source = NULL, name[512];

@@ -251,12 +251,36 @@ static void test_too_small_a_workspace(void **state) {
     rig_close(&r);
 }
 
+/* 64 x 64 tiles of copies for everything, 32 x 32 for the direct kernel. Runs last: CLBlast keeps them. */
+static void test_parameters(void **state) {
+    cleat_clblast_parameters set = {
+        {0, 1, 16, 2, 8, 8, 64, 8, 8, 64, 1, 1, 0, 0, 4, 4, 2, 8, 8, 8, 8, 1, 1, 4, 4, 32, 1}};
+    const shape s = {false, true, 100, 70, 50, 1.0f, 0};
+    cleat_error error;
+    (void)state;
+    assert_false(device->clblast_tuned);
+    set.values[CLEAT_CLBLAST_VWM] = 3;
+    assert_int_equal(cleat_clblast_override(device, &set, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "1, 2, 4 or 8"));
+    assert_false(device->clblast_tuned);
+    set.values[CLEAT_CLBLAST_VWM] = 4;
+    if (cleat_clblast_override(device, &set, &error)) fail_msg("%s", error.text);
+    assert_true(device->clblast_tuned);
+    assert_memory_equal(&device->clblast, &set, sizeof set);
+    /* CLBlast computes with them: copies of A [128, 64], B [128, 64] and C [128, 128], but those that need no padding */
+    assert_int_equal(workspace_of(&s), (128 * 64 + 128 * 64 + 128 * 128) * (int64_t)sizeof(float));
+    assert_true(check_one(s));
+    set.values[CLEAT_CLBLAST_XGEMM_MIN_INDIRECT_SIZE] = 1000;
+    if (cleat_clblast_override(device, &set, &error)) fail_msg("%s", error.text);
+    assert_int_equal(workspace_of(&s), 0);
+    assert_false(check_one(s));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_products),
-        cmocka_unit_test(test_large_products_stay_in_the_workspace),
-        cmocka_unit_test(test_errors_by_name),
-        cmocka_unit_test(test_too_small_a_workspace),
+        cmocka_unit_test(test_small_products), cmocka_unit_test(test_large_products_stay_in_the_workspace),
+        cmocka_unit_test(test_errors_by_name), cmocka_unit_test(test_too_small_a_workspace),
+        cmocka_unit_test(test_parameters),
     };
     device = open_device();
     int failures = cmocka_run_group_tests(tests, NULL, NULL);

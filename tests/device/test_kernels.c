@@ -108,22 +108,35 @@ static void test_empty_file(void **state) {
 
 /* --- builds --- */
 
+static cleat_programs *start(const cleat_program_key *keys, size_t count) {
+    cleat_programs *programs = NULL;
+    cleat_error error;
+    if (cleat_programs_start(device, keys, count, &programs, &error)) fail_msg("%s", error.text);
+    return programs;
+}
+
 static void test_build_log_is_shown(void **state) {
-    const cleat_program_key keys[] = {{"good.cl", "-DN=1"}, {"bad.cl", "-DN=7"}};
-    cl_program programs[2] = {NULL, NULL};
+    const cleat_program_key keys[] = {{"bad.cl", "-DN=7"}, {"good.cl", "-DN=1"}};
+    cl_program program = NULL;
     cleat_error error;
     (void)state;
     put_file(folder, "good.cl", "__kernel void good(__global int *x) { x[0] = N; }\n");
     put_file(folder, "bad.cl", "\n\n__kernel void bad(__global int *x) { x[0] = nobody_knows_me; }\n");
-    assert_int_equal(cleat_programs_build(device, keys, 2, programs, &error), CLEAT_ERR_BUILD);
-    assert_true(programs[0] == NULL && programs[1] == NULL);
+    cleat_programs *programs = start(keys, 2);
+    assert_int_equal(cleat_programs_get(programs, 0, &program, &error), CLEAT_ERR_BUILD);
+    assert_null(program);
     const char *words[] = {"bad.cl", "-DN=7", "nobody_knows_me", "CL_BUILD_PROGRAM_FAILURE"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i)
         if (!strstr(error.text, words[i])) fail_msg("'%s' is not in: %s", words[i], error.text);
     if (cleat_device_get_facts(device)->vendor == CLEAT_VENDOR_POCL) /* Oclgrind ignores #line */
         assert_non_null(strstr(error.text, "bad.cl:3"));
     assert_int_equal(error.cl_code, CL_BUILD_PROGRAM_FAILURE);
-    assert_int_equal(cleat_programs_build(device, keys, 2, programs, NULL), CLEAT_ERR_BUILD);
+    assert_int_equal(cleat_programs_get(programs, 0, &program, NULL), CLEAT_ERR_BUILD);
+    assert_int_equal(cleat_programs_get(programs, 1, &program, &error), CLEAT_OK); /* the other is as good as before */
+    cleat_program_figures figures = cleat_programs_count(programs);
+    assert_int_equal(figures.count, 2);
+    assert_int_equal(figures.built + figures.loaded, 1);
+    cleat_programs_destroy(programs);
 }
 
 static void test_long_log_keeps_the_error(void **state) {
@@ -136,31 +149,61 @@ static void test_long_log_keeps_the_error(void **state) {
     for (int i = 0; i < 60; ++i) strcat(source, "x[0] = 1 / 0;\n");
     strcat(source, "x[0] = nobody_knows_me; }\n");
     put_file(folder, "bad.cl", source);
-    assert_int_equal(cleat_programs_build(device, &key, 1, &program, &error), CLEAT_ERR_BUILD);
+    assert_int_equal(build_program(device, &key, &program, &error), CLEAT_ERR_BUILD);
     if (!strstr(error.text, "nobody_knows_me")) fail_msg("%s", error.text);
 }
 
+enum { MANY = 6 };
+
+static char many_options[MANY][32];
+
+static void make_many(cleat_program_key keys[MANY]) {
+    put_file(folder, "good.cl", "__kernel void good(__global int *x) { x[0] = N; }\n");
+    for (int i = 0; i < MANY; ++i) {
+        snprintf(many_options[i], sizeof many_options[i], "-DN=%d", i);
+        keys[i] = (cleat_program_key){"good.cl", many_options[i]};
+    }
+}
+
+/* Asked for from the last to the first, so that the caller builds some itself and waits for others. */
 static void test_many_programs(void **state) {
-    enum { COUNT = 6 };
-    cleat_program_key keys[COUNT];
-    char options[COUNT][32];
-    cl_program programs[COUNT];
+    cleat_program_key keys[MANY];
     cleat_error error;
     (void)state;
-    put_file(folder, "good.cl", "__kernel void good(__global int *x) { x[0] = N; }\n");
-    for (int i = 0; i < COUNT; ++i) {
-        snprintf(options[i], sizeof options[i], "-DN=%d", i);
-        keys[i] = (cleat_program_key){"good.cl", options[i]};
-    }
-    if (cleat_programs_build(device, keys, COUNT, programs, &error)) fail_msg("%s", error.text);
-    for (int i = 0; i < COUNT; ++i) {
+    make_many(keys);
+    cleat_programs *programs = start(keys, MANY);
+    for (size_t i = MANY; i-- > 0;) {
         cl_int code = CL_SUCCESS;
-        cl_kernel kernel = clCreateKernel(programs[i], "good", &code);
+        cl_program program = NULL, again = NULL;
+        if (cleat_programs_get(programs, i, &program, &error)) fail_msg("%s", error.text);
+        assert_true(cleat_programs_is_ready(programs, i));
+        assert_int_equal(cleat_programs_get(programs, i, &again, &error), CLEAT_OK);
+        assert_ptr_equal(program, again);
+        cl_kernel kernel = clCreateKernel(program, "good", &code);
         assert_int_equal(code, CL_SUCCESS);
         clReleaseKernel(kernel);
-        clReleaseProgram(programs[i]);
     }
-    assert_int_equal(cleat_programs_build(device, keys, 0, programs, &error), CLEAT_OK);
+    cleat_program_figures figures = cleat_programs_count(programs);
+    assert_int_equal(figures.built + figures.loaded, MANY);
+    assert_true(figures.waited > 0);
+    cleat_programs_destroy(programs);
+}
+
+/* Whatever state the builds are in. */
+static void test_destroyed_at_any_time(void **state) {
+    cleat_program_key keys[MANY];
+    cl_program program = NULL;
+    cleat_error error;
+    (void)state;
+    make_many(keys);
+    cleat_programs_destroy(NULL);
+    cleat_programs_destroy(start(keys, 0));
+    cleat_programs_destroy(start(keys, MANY));
+    for (size_t i = 0; i < MANY; ++i) {
+        cleat_programs *programs = start(keys, MANY);
+        if (cleat_programs_get(programs, i, &program, &error)) fail_msg("%s", error.text);
+        cleat_programs_destroy(programs);
+    }
 }
 
 static void test_no_host_memory(void **state) {
@@ -170,7 +213,7 @@ static void test_no_host_memory(void **state) {
     put_file(folder, "good.cl", "__kernel void good(__global int *x) { x[0] = 1; }\n");
     for (long n = 1; !program; ++n) {
         cleat_fail_allocation(n);
-        cleat_status status = cleat_programs_build(device, &key, 1, &program, NULL);
+        cleat_status status = build_program(device, &key, &program, NULL);
         assert_true(status == CLEAT_OK || status == CLEAT_ERR_MEMORY);
         assert_true((status == CLEAT_OK) == (program != NULL));
     }
@@ -190,6 +233,7 @@ int main(void) {
         FOLDER_TEST(test_build_log_is_shown),
         FOLDER_TEST(test_long_log_keeps_the_error),
         FOLDER_TEST(test_many_programs),
+        FOLDER_TEST(test_destroyed_at_any_time),
         FOLDER_TEST(test_no_host_memory),
     };
     device = open_device();

@@ -172,18 +172,6 @@ static void test_tensor_of_another_graph(void **state) {
 
 /* --- what fails --- */
 
-static void expect_create_fails(tiny_fault fault, cleat_status status, const char *word) {
-    cleat_exec *exec = NULL;
-    cleat_error error;
-    rig r;
-    rig_open_with(&r, fault);
-    assert_int_equal(cleat_exec_create(device, r.plan, &exec, &error), status);
-    assert_null(exec);
-    if (!strstr(error.text, word)) fail_msg("'%s' is not in: %s", word, error.text);
-    assert_int_equal(cleat_device_allocated(device), 0);
-    rig_close(&r);
-}
-
 static void expect_run_fails(tiny_fault fault, cleat_status status, const char *word, const char *other) {
     cleat_error error;
     rig r;
@@ -201,8 +189,34 @@ static void expect_run_fails(tiny_fault fault, cleat_status status, const char *
 
 static void test_build_failures(void **state) {
     (void)state;
-    expect_create_fails(TINY_MISSING_FILE, CLEAT_ERR_NOT_FOUND, "no_such_file.cl");
-    expect_create_fails(TINY_BROKEN_SOURCE, CLEAT_ERR_BUILD, "this_name_is_not_declared");
+    expect_run_fails(TINY_MISSING_FILE, CLEAT_ERR_NOT_FOUND, "tiny_affine", "no_such_file.cl");
+    expect_run_fails(TINY_BROKEN_SOURCE, CLEAT_ERR_BUILD, "tiny_affine", "this_name_is_not_declared");
+}
+
+/* All programs can be waited for: then a run waits for none. */
+static void test_built_before_a_run(void **state) {
+    cleat_error error;
+    rig r;
+    (void)state;
+    rig_open(&r);
+    cleat_exec *exec = create(&r);
+    ok(cleat_exec_build(exec, &error), &error);
+    cleat_build_figures before = cleat_exec_build_figures(exec);
+    assert_true(before.programs > 0 && before.waited_seconds > 0);
+    assert_int_equal(before.built + before.loaded, before.programs);
+    ok(cleat_exec_run(exec, 0, &error), &error);
+    ok(cleat_exec_finish(exec, &error), &error);
+    cleat_build_figures after = cleat_exec_build_figures(exec);
+    assert_int_equal(after.built, before.built);
+    cleat_exec_destroy(exec);
+    rig_close(&r);
+    rig_open_with(&r, TINY_BROKEN_SOURCE);
+    exec = create(&r);
+    assert_int_equal(cleat_exec_build(exec, &error), CLEAT_ERR_BUILD);
+    assert_non_null(strstr(error.text, "this_name_is_not_declared"));
+    cleat_exec_destroy(exec);
+    assert_int_equal(cleat_device_allocated(device), 0);
+    rig_close(&r);
 }
 
 static void test_kernels_that_fail_are_named(void **state) {
@@ -270,7 +284,12 @@ static void test_no_host_memory(void **state) {
     for (long n = 1;; ++n) {
         cleat_fail_allocation(n);
         cleat_status status = cleat_exec_create(device, r.plan, &exec, &error);
-        if (status == CLEAT_OK) break;
+        if (status == CLEAT_OK) {
+            status = cleat_exec_build(exec, &error);
+            if (status == CLEAT_OK) break;
+            cleat_exec_destroy(exec);
+            exec = NULL;
+        }
         assert_int_equal(status, CLEAT_ERR_MEMORY);
         assert_null(exec);
         assert_int_equal(cleat_device_allocated(device), 0);
@@ -291,6 +310,7 @@ int main(void) {
         cmocka_unit_test(test_some_nodes),
         cmocka_unit_test(test_tensor_of_another_graph),
         cmocka_unit_test(test_build_failures),
+        cmocka_unit_test(test_built_before_a_run),
         cmocka_unit_test(test_kernels_that_fail_are_named),
         cmocka_unit_test(test_failure_during_a_run_is_named_once),
         cmocka_unit_test(test_no_device_memory),

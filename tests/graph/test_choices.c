@@ -274,6 +274,8 @@ static void text_brings_the_table_back(void **state) {
     char hash[3][9];
     set(choices, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "lanes");
     set(choices, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]", "one pass");
+    snprintf(choices->match, sizeof choices->match, "Fake 9000|Fake 9000 Ti");
+    snprintf(choices->shape, sizeof choices->shape, "GPU, groups of 256, 4 lanes");
     char *text = print(choices);
     if (cleat_choices_read("FILE", text, strlen(text), &read, &error) != CLEAT_OK) fail_msg("%s", error.text);
     char *again = print(read);
@@ -282,6 +284,8 @@ static void text_brings_the_table_back(void **state) {
     assert_string_equal(read->device, choices->device);
     assert_string_equal(read->kernels, choices->kernels);
     assert_string_equal(read->date, choices->date);
+    assert_string_equal(read->match, choices->match);
+    assert_string_equal(read->shape, choices->shape);
     assert_string_equal(cleat_choices_get(read, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]"), "one pass");
     assert_int_equal(cleat_choices_hash(choices, hash[0], NULL), CLEAT_OK);
     read->date[0] = '3'; /* the hash stands for the choices only */
@@ -312,6 +316,123 @@ static void blanks_and_comments_do_not_count(void **state) {
     cleat_choices_destroy(read);
 }
 
+/* Sound ones: 64 x 64 tiles of 8 x 8 work-items, and a direct kernel of 32 x 32. */
+static const cleat_clblast_parameters sound = {
+    {0, 1, 16, 2, 8, 8, 64, 8, 8, 64, 1, 1, 0, 0, 4, 4, 2, 8, 8, 8, 8, 1, 1, 4, 4, 32, 704}};
+
+static void clblasts_parameters_are_kept(void **state) {
+    (void)state;
+    cleat_choices *choices = example(), *read = NULL;
+    cleat_error error = {0};
+    char hash[2][9];
+    assert_int_equal(cleat_choices_hash(choices, hash[0], NULL), CLEAT_OK);
+    choices->has_clblast = true;
+    choices->clblast = sound;
+    char *text = print(choices);
+    assert_int_equal(cleat_choices_hash(choices, hash[1], NULL), CLEAT_OK);
+    assert_string_not_equal(hash[0], hash[1]);
+    if (cleat_choices_read("FILE", text, strlen(text), &read, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_true(read->has_clblast);
+    assert_memory_equal(&read->clblast, &sound, sizeof sound);
+    assert_int_equal(read->count, choices->count);
+    cleat_choices_destroy(read);
+    cleat_free(text);
+
+    choices->clblast.values[CLEAT_CLBLAST_MWG] = 48; /* readable, but CLBlast cannot run with it */
+    text = print(choices);
+    read = NULL;
+    assert_int_equal(cleat_choices_read("FILE", text, strlen(text), &read, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "MWG and NWG must divide 128"));
+    assert_null(read);
+    cleat_free(text);
+    cleat_choices_destroy(choices);
+}
+
+/* Each rule is broken by one value; what a device has not is refused for that device only. */
+static void unsound_parameters_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        cleat_clblast_parameter which;
+        int32_t value;
+        const char *says;
+    } rows[] = {
+        {CLEAT_CLBLAST_GEMMK, 1, "GEMMK must be 0"},
+        {CLEAT_CLBLAST_KREG, 4, "KWG * KREG must divide 32"},
+        {CLEAT_CLBLAST_KWG, 64, "KWG * KREG must divide 32"},
+        {CLEAT_CLBLAST_KWI, 3, "KWI must divide"},
+        {CLEAT_CLBLAST_MWG, 256, "must divide 128"},
+        {CLEAT_CLBLAST_NWG, 0, "out of range"},
+        {CLEAT_CLBLAST_MDIMC, 64, "MDIMC * VWM"},
+        {CLEAT_CLBLAST_NDIMC, 64, "NDIMC * VWN"},
+        {CLEAT_CLBLAST_MDIMA, 64, "MDIMA * VWM"},
+        {CLEAT_CLBLAST_NDIMB, 64, "NDIMB * VWN"},
+        {CLEAT_CLBLAST_MDIMA, 2, "MDIMC * NDIMC / MDIMA"},
+        {CLEAT_CLBLAST_NDIMB, 2, "MDIMC * NDIMC / NDIMB"},
+        {CLEAT_CLBLAST_SA, 2, "are 0 or 1"},
+        {CLEAT_CLBLAST_PADB, -1, "are 0 or 1"},
+        {CLEAT_CLBLAST_VWM, 3, "1, 2, 4 or 8"},
+        {CLEAT_CLBLAST_VWND, 16, "1, 2, 4 or 8"},
+        {CLEAT_CLBLAST_KWID, 5, "KWID must divide"},
+        {CLEAT_CLBLAST_MDIMCD, 16, "MDIMCD * VWMD"},
+        {CLEAT_CLBLAST_NDIMCD, 16, "NDIMCD * VWND"},
+        {CLEAT_CLBLAST_MDIMAD, 16, "MDIMAD * VWMD"},
+        {CLEAT_CLBLAST_NDIMBD, 16, "NDIMBD * VWND"},
+        {CLEAT_CLBLAST_MDIMAD, 1, "MDIMCD * NDIMCD / MDIMAD"},
+        {CLEAT_CLBLAST_NDIMBD, 1, "MDIMCD * NDIMCD / NDIMBD"},
+        {CLEAT_CLBLAST_XGEMM_MIN_INDIRECT_SIZE, 0, "out of range"},
+    };
+    cleat_device_facts device = {.max_work_group = 64, .local_memory = 8448};
+    assert_null(cleat_clblast_refuse(&sound, NULL));
+    assert_null(cleat_clblast_refuse(&sound, &device)); /* 4 x 32 x (33 + 33) bytes, and 4 x 16 x (64 + 64) */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_clblast_parameters broken = sound;
+        broken.values[rows[i].which] = rows[i].value;
+        const char *reason = cleat_clblast_refuse(&broken, NULL);
+        if (!reason || !strstr(reason, rows[i].says))
+            fail_msg("%s = %d: '%s'", cleat_clblast_names[rows[i].which], (int)rows[i].value, reason ? reason : "");
+    }
+    --device.local_memory;
+    assert_non_null(strstr(cleat_clblast_refuse(&sound, &device), "local memory"));
+    ++device.local_memory;
+    --device.max_work_group;
+    assert_non_null(strstr(cleat_clblast_refuse(&sound, &device), "work-groups"));
+}
+
+/* --- shipped -------------------------------------------------------------------------------------------------- */
+
+static void shipped_answers_fill_gaps(void **state) {
+    (void)state;
+    cleat_choices *own = table(), *shipped = table(), *empty = table();
+    char text[CLEAT_CHOICES_TEXT];
+    set(own, "a -> x", "mine");
+    set(shipped, "a -> x", "theirs");
+    set(shipped, "b -> x", "theirs");
+    shipped->has_clblast = true;
+    shipped->clblast = sound;
+    snprintf(shipped->date, sizeof shipped->date, "2026-10-01");
+    assert_int_equal(cleat_choices_add_shipped(own, "t4", shipped, NULL), CLEAT_OK);
+    assert_int_equal(own->count, 2);
+    assert_string_equal(cleat_choices_get(own, "a -> x"), "mine");
+    assert_string_equal(cleat_choices_get(own, "b -> x"), "theirs");
+    assert_true(!own->items[0].shipped && own->items[1].shipped);
+    assert_false(own->has_clblast); /* what was tuned here was tuned with CLBlast as it is */
+    cleat_choices_describe(own, text);
+    assert_non_null(strstr(text, "1 choices tuned here on "));
+    assert_non_null(strstr(text, " and 1 choices shipped for t4, measured on 2026-10-01"));
+    set(own, "b -> x", "mine now");
+    assert_null(strstr(cleat_choices_describe(own, text), "shipped"));
+
+    assert_int_equal(cleat_choices_add_shipped(empty, "t4", shipped, NULL), CLEAT_OK);
+    assert_true(empty->has_clblast && empty->clblast_shipped);
+    assert_memory_equal(&empty->clblast, &sound, sizeof sound);
+    assert_string_equal(cleat_choices_describe(empty, text),
+                        "2 choices shipped for t4, measured on 2026-10-01, with shipped parameters for CLBlast");
+    assert_string_equal(cleat_choices_describe(NULL, text), "the defaults");
+    cleat_choices_destroy(own);
+    cleat_choices_destroy(shipped);
+    cleat_choices_destroy(empty);
+}
+
 #define HEAD "[tuned]\ndevice = d\nkernels = k\ndate = t\n[choices]\n"
 
 static void damaged_text_is_refused(void **state) {
@@ -332,6 +453,12 @@ static void damaged_text_is_refused(void **state) {
         {HEAD "add -> x = \n", "FILE:6"},
         {HEAD "add -> x = 0123456789012345678901234567890123456789012345678901234567890123456789\n", "FILE:6"},
         {HEAD "add -> x = a\nadd -> x = b\n", "FILE:7: is chosen twice"},
+        {HEAD "[clblast]\nMWG = 64\n", "FILE:6: [clblast] lacks GEMMK"},
+        {HEAD "[clblast]\nMWG = 64\nMWG = 64\n", "FILE:8: is given twice"},
+        {HEAD "[clblast]\nMWG = many\n", "FILE:7: a whole number"},
+        {HEAD "[clblast]\nMWG = 64 \nNWG = -1\n", "FILE:8: a whole number"},
+        {HEAD "[clblast]\nMWG = 64x\n", "FILE:7: a whole number"},
+        {HEAD "[clblast]\nFISH = 1\n", "FILE:7: CLBlast's products have no such parameter"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         cleat_choices *read = NULL;
@@ -444,6 +571,9 @@ int main(void) {
         cmocka_unit_test(plans_with_choices_are_sound),
         cmocka_unit_test(text_brings_the_table_back),
         cmocka_unit_test(blanks_and_comments_do_not_count),
+        cmocka_unit_test(clblasts_parameters_are_kept),
+        cmocka_unit_test(unsound_parameters_are_refused),
+        cmocka_unit_test(shipped_answers_fill_gaps),
         cmocka_unit_test(damaged_text_is_refused),
         cmocka_unit_test(any_bytes_may_come),
         cmocka_unit_test(memory_may_end_anywhere),

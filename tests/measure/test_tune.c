@@ -17,7 +17,7 @@
 #include "device/device.h"
 #include "graph/launch.h"
 #include "graph/plan_check.h"
-#include "measure/tune.h"
+#include "measure/tuner.h"
 #include "models/model.h"
 #include "session/session.h"
 #include "session/tuned.h"
@@ -25,11 +25,22 @@
 
 static char folder[64]; /* the program's own cache; each test begins without tuned choices */
 
+/* What is shipped, in place of the library's own files; each test begins with files for nobody. */
+static char shipped_text[2][4096];
+const cleat_embedded cleat_embedded_tuned[] = {{"first", shipped_text[0]}, {"second", shipped_text[1]}, {0}};
+
+static void ship_nothing(void) {
+    for (int i = 0; i < 2; ++i)
+        snprintf(shipped_text[i], sizeof shipped_text[i],
+                 "[tuned]\ndevice = d\nkernels = k\ndate = t\nmatch = nobody\nshape = none\n");
+}
+
 static int setup(void **state) {
     (void)state;
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s/tuned'", folder);
     unsetenv("CLEAT_TUNED");
+    ship_nothing();
     setenv("CLEAT_CACHE_DIR", folder, 1);
     return system(command);
 }
@@ -214,7 +225,7 @@ static const char *path_of(const cleat_device *device, char path[TINY_PATH]) {
 
 static void write_table(const cleat_device *device, const cleat_choices *choices) {
     cleat_error error = {0};
-    must(cleat_tuned_write(device, choices, &error), &error);
+    must(cleat_tuned_write(device, choices, NULL, &error), &error);
 }
 
 static cleat_choices *new_table(const cleat_device *device) {
@@ -227,6 +238,7 @@ static cleat_choices *new_table(const cleat_device *device) {
 
 typedef struct heard {
     int warnings, infos;
+    char text[512]; /* of the last one */
 } heard;
 
 static void listen(void *user, cleat_log_level level, const char *text) {
@@ -234,10 +246,11 @@ static void listen(void *user, cleat_log_level level, const char *text) {
     if (strncmp(text, "kernels:", 8) != 0) return;
     h->warnings += level == CLEAT_LOG_WARNING;
     h->infos += level == CLEAT_LOG_INFO;
+    snprintf(h->text, sizeof h->text, "%.511s", text);
 }
 
 /* How many choices are loaded (-1: none are), and whether that was said. */
-static int load(const cleat_device *device, heard *h) {
+static int load(cleat_device *device, heard *h) {
     *h = (heard){0};
     cleat_set_log(listen, h, CLEAT_LOG_INFO);
     cleat_choices *choices = cleat_choices_load(device);
@@ -295,6 +308,141 @@ static void a_bad_file_is_not_used(void **state) {
     cleat_device_close(device);
 }
 
+/* --- shipped -------------------------------------------------------------------------------------------------- */
+
+/* The table as the i-th file that came with the program; written by the tuner's own hand. */
+static void ship(const cleat_device *device, const cleat_choices *choices, int i) {
+    char path[TINY_PATH], *text = NULL;
+    size_t size = 0;
+    cleat_error error = {0};
+    snprintf(path, sizeof path, "%s/shipped.tuned", folder);
+    must(cleat_tuned_write(device, choices, path, &error), &error);
+    must(cleat_file_read(path, &text, &size, &error), &error);
+    assert_true(size < sizeof shipped_text[i]);
+    memcpy(shipped_text[i], text, size + 1);
+    cleat_free(text);
+}
+
+static void shipped_choices_stand_behind_tuned_ones(void **state) {
+    (void)state;
+    heard h;
+    cleat_error error = {0};
+    cleat_device *device = device_open();
+    cleat_choices *choices = new_table(device); /* add f32[2] is "elements" */
+    must(cleat_choices_set(choices, "add f32[3] f32[3] -> f32[3]", "shipped", &error), &error);
+    must(cleat_choices_set(choices, "add f32[2] f32[2] -> f32[2]", "shipped", &error), &error);
+    choices->kernels[0] ^= 1; /* of other kernels: a shipped answer outlives them */
+    ship(device, choices, 0);
+    cleat_choices_destroy(choices);
+    assert_int_equal(load(device, &h), 2);
+    assert_int_equal(h.warnings + h.infos, 0);
+
+    choices = new_table(device);
+    write_table(device, choices);
+    cleat_choices_destroy(choices);
+    choices = cleat_choices_load(device);
+    assert_int_equal(choices->count, 2);
+    assert_string_equal(cleat_choices_get(choices, "add f32[2] f32[2] -> f32[2]"), "elements");
+    assert_string_equal(cleat_choices_get(choices, "add f32[3] f32[3] -> f32[3]"), "shipped");
+    assert_string_equal(choices->shipped_file, "first");
+    choices->kernels[0] ^= 1; /* what was tuned here with other kernels says nothing any more */
+    write_table(device, choices);
+    cleat_choices_destroy(choices);
+    choices = cleat_choices_load(device);
+    assert_string_equal(cleat_choices_get(choices, "add f32[2] f32[2] -> f32[2]"), "shipped");
+    cleat_choices_destroy(choices);
+
+    setenv("CLEAT_TUNED", "never", 1);
+    assert_int_equal(load(device, &h), -1);
+    unsetenv("CLEAT_TUNED");
+    setenv("CLEAT_CACHE_DIR", "/proc/no/such/folder", 1);
+    assert_int_equal(load(device, &h), 2); /* without a cache too */
+    cleat_device_close(device);
+}
+
+static void shipped_choices_are_for_their_device(void **state) {
+    (void)state;
+    heard h;
+    cleat_device *device = device_open();
+    const char *name = cleat_device_get_facts(device)->name;
+    cleat_choices *choices = new_table(device);
+    snprintf(choices->match, sizeof choices->match, "Toaster 9000");
+    ship(device, choices, 0);
+    assert_int_equal(load(device, &h), -1);
+    assert_int_equal(h.warnings + h.infos, 0);
+    snprintf(choices->match, sizeof choices->match, "Toaster 9000|%s", name);
+    ship(device, choices, 1);
+    assert_int_equal(load(device, &h), 1); /* the second one is meant */
+    snprintf(choices->shape, sizeof choices->shape, "CPU, groups of 7, 3 lanes");
+    ship(device, choices, 1);
+    assert_int_equal(load(device, &h), -1);
+    cleat_choices_destroy(choices);
+    cleat_device_close(device);
+}
+
+static void bad_shipped_files_are_passed_over(void **state) {
+    (void)state;
+    heard h;
+    cleat_device *device = device_open();
+    cleat_choices *choices = new_table(device);
+    snprintf(shipped_text[0], sizeof shipped_text[0], "[tuned]\nnonsense\n");
+    ship(device, choices, 1);
+    assert_int_equal(load(device, &h), 1);
+    assert_int_equal(h.warnings, 1);
+    assert_non_null(strstr(h.text, "profiles/devices/first.tuned:2"));
+    choices->match[0] = 0;
+    ship(device, choices, 0);
+    assert_int_equal(load(device, &h), 1);
+    assert_int_equal(h.warnings, 1);
+    assert_non_null(strstr(h.text, "must give match and shape"));
+    cleat_choices_destroy(choices);
+    cleat_device_close(device);
+}
+
+/* --- CLBlast -------------------------------------------------------------------------------------------------- */
+
+/* All sets can run on any card, in work-groups of 256 and 32 KiB of local memory, and each only once. */
+static void clblasts_sets_are_sound(void **state) {
+    (void)state;
+    const cleat_device_facts smallest = {.max_work_group = 256, .local_memory = 32768};
+    size_t large = cleat_clblast_xgemm_sets(), direct = cleat_clblast_direct_sets();
+    for (size_t i = 0; i < large * direct; ++i) {
+        cleat_clblast_parameters set = cleat_clblast_set(i / direct, i % direct, 512);
+        const char *reason = cleat_clblast_refuse(&set, &smallest);
+        if (reason) fail_msg("sets %zu and %zu: %s", i / direct, i % direct, reason);
+        assert_int_equal(set.values[CLEAT_CLBLAST_XGEMM_MIN_INDIRECT_SIZE], 512);
+        for (size_t k = 0; k < i; ++k) {
+            cleat_clblast_parameters other = cleat_clblast_set(k / direct, k % direct, 512);
+            assert_memory_not_equal(&set, &other, sizeof set);
+        }
+    }
+}
+
+static void clblasts_parameters_are_applied(void **state) {
+    (void)state;
+    heard h;
+    cleat_device *device = device_open();
+    cleat_choices *choices = new_table(device);
+    choices->has_clblast = true;
+    choices->clblast = cleat_clblast_set(1, 0, 64);
+    write_table(device, choices);
+    assert_false(device->clblast_tuned);
+    assert_int_equal(load(device, &h), 1);
+    assert_true(device->clblast_tuned);
+    assert_memory_equal(&device->clblast, &choices->clblast, sizeof device->clblast);
+    assert_int_equal(h.warnings, 0);
+
+    cleat_device *other = device_open(); /* one that cannot run them goes without, and says so */
+    other->facts.local_memory = 1000;
+    assert_int_equal(load(other, &h), 1);
+    assert_false(other->clblast_tuned);
+    assert_int_equal(h.warnings, 1);
+    assert_non_null(strstr(h.text, "local memory"));
+    cleat_choices_destroy(choices);
+    cleat_device_close(other);
+    cleat_device_close(device);
+}
+
 /* --- a profile ------------------------------------------------------------------------------------------------ */
 
 typedef struct bench {
@@ -346,8 +494,10 @@ static void assert_sound(const cleat_tune_report *report) {
 }
 
 static cleat_tune_report tune(const cleat_profile *profile) {
+    char path[TINY_PATH];
     cleat_tune_report report;
-    cleat_tune_options options = {.seconds = 0.002};
+    snprintf(path, sizeof path, "%s/told.tuned", folder);
+    cleat_tune_options options = {.seconds = 0.002, .ship = path};
     cleat_error error = {0};
     must(cleat_tune(profile, &options, &report, &error), &error);
     return report;
@@ -370,6 +520,16 @@ static void tuning_is_kept_and_used(void **state) {
         assert_string_equal(cleat_choices_get(choices, node->key), node->candidates[node->chosen].variant);
     }
     assert_int_equal(measured, choices->count);
+    assert_string_equal(report.before, "the defaults");
+
+    char told[TINY_PATH], *text[2] = {NULL};
+    size_t size = 0;
+    snprintf(told, sizeof told, "%s/told.tuned", folder);
+    assert_int_equal(cleat_file_read(path, &text[0], &size, NULL), CLEAT_OK);
+    assert_int_equal(cleat_file_read(told, &text[1], &size, NULL), CLEAT_OK);
+    assert_string_equal(text[0], text[1]);
+    cleat_free(text[0]);
+    cleat_free(text[1]);
     cleat_session *session = session_of(&b);
     assert_int_equal(cleat_plan_bytes(session->work->plan), report.tuned_bytes);
     assert_int_equal(cleat_choices_judge(choices, session->work->plan).gone, 0);
@@ -382,6 +542,7 @@ static void tuning_is_kept_and_used(void **state) {
     cleat_profile *wider = tiny_profile(*state, SET("model.d_model=32"));
     report = tune(wider);
     assert_true(report.choices > before);
+    assert_non_null(strstr(report.before, "choices tuned here on 20"));
     cleat_tune_free(&report);
     cleat_profile_destroy(wider);
     bench_close(&b);
@@ -561,7 +722,8 @@ static void errors_are_themselves(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest pure[] = {cmocka_unit_test(the_default_needs_to_be_beaten)};
+    const struct CMUnitTest pure[] = {cmocka_unit_test(the_default_needs_to_be_beaten),
+                                      cmocka_unit_test(clblasts_sets_are_sound)};
     int failed = cmocka_run_group_tests(pure, NULL, NULL);
     tiny_require_device();
     const struct CMUnitTest alone[] = {
@@ -571,6 +733,10 @@ int main(void) {
         cmocka_unit_test_setup(memory_is_respected, setup),
         cmocka_unit_test_setup(a_file_is_kept_and_found, setup),
         cmocka_unit_test_setup(a_bad_file_is_not_used, setup),
+        cmocka_unit_test_setup(shipped_choices_stand_behind_tuned_ones, setup),
+        cmocka_unit_test_setup(shipped_choices_are_for_their_device, setup),
+        cmocka_unit_test_setup(bad_shipped_files_are_passed_over, setup),
+        cmocka_unit_test_setup(clblasts_parameters_are_applied, setup),
     };
     const struct CMUnitTest profiles[] = {
         cmocka_unit_test_setup(tuning_is_kept_and_used, setup),

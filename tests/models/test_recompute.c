@@ -99,6 +99,7 @@ static void session_open(session *s, cleat_device *device, const cleat_model *mo
     must(cleat_graph_create(s->store, "train", &s->graph, &error), &error);
     cleat_graph_set_recompute(s->graph, recompute);
     cleat_model_build(model, s->graph, CLEAT_MODE_TRAIN, B, L, &s->built);
+    cleat_graph_fuse(s->graph);
     must(cleat_graph_status(s->graph, &error), &error);
     must(cleat_plan_create(&s->graph, 1, cleat_device_get_facts(device), &s->plan, &error), &error);
     must(cleat_plan_check(s->plan, &error), &error);

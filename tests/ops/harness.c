@@ -397,6 +397,7 @@ static bool build_case(op_case *c) {
         return complain(c, "%s", error.text);
     c->test->build(c);
     if (cleat_graph_status(c->graph, &error) == CLEAT_OK && !c->test->no_backward) differentiate(c);
+    cleat_graph_fuse(c->graph);
     if (cleat_graph_status(c->graph, &error) != CLEAT_OK) return complain(c, "%s", error.text);
     return true;
 }

@@ -7,24 +7,29 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* dims: rows, width, rate in per cent, samples of the window in earlier micro-batches. A row is a sample. */
+/* dims: rows, width, rate in per cent, samples of the window in earlier micro-batches, whether a residual is added (in the
+ * same kernel). A row is a sample. */
 static const uint32_t seed_and_step[3] = {12345, 678, 9};
 
 static double rate_of(const op_case *c) {
     return (double)c->dims[2] / 100;
 }
 
-/* The stream of the mask is the place of the dropout node in the graph. A chained case has an add before it;
- * a plain one gets one too. */
-enum { STREAM = 1 };
+/* The stream of the mask is the place of the dropout node in the graph. A chained case has an add before it for each input;
+ * a plain one gets as many. */
+static uint32_t stream_of(const op_case *c) {
+    return c->dims[4] ? 2 : 1;
+}
 
 static void build(op_case *c) {
     const int64_t shape[] = {c->dims[0], c->dims[1]};
     cleat_tensor *unused = c->chained ? NULL : cleat_input(c->graph, "unused", CLEAT_F32, 1, (int64_t[]){1});
-    cleat_add(c->graph, unused, unused);
+    for (uint32_t i = 0; i < stream_of(c); ++i) cleat_add(c->graph, unused, unused);
     cleat_tensor *x = op_input(c, "x", c->storage, 2, shape, -2, 2);
     cleat_tensor *rng = op_constant(c, "rng", CLEAT_U32, 1, (int64_t[]){4}, 0, 1);
-    op_output(c, cleat_dropout(c->graph, x, rng, (float)rate_of(c)));
+    cleat_tensor *residual = c->dims[4] ? op_input(c, "residual", c->storage, 2, shape, -2, 2) : NULL;
+    cleat_tensor *y = cleat_dropout(c->graph, x, rng, (float)rate_of(c));
+    op_output(c, residual ? cleat_add(c->graph, residual, y) : y);
 }
 
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
@@ -33,25 +38,29 @@ static void fill(const op_case *c, int tensor, double *values, int64_t count) {
 
 static double factor(const op_case *c, int64_t i) {
     uint64_t at = (uint64_t)(i + c->dims[3] * ((c->dims[1] + 3) / 4 * 4)) / 4;
-    uint32_t counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), STREAM, seed_and_step[2]}, words[4];
+    uint32_t counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), stream_of(c), seed_and_step[2]}, words[4];
     cleat_philox(counter, seed_and_step, words);
     float rate = (float)rate_of(c);
     return words[i % 4] >= (uint32_t)floor((double)rate * 0x1p32) ? 1.0 / (1.0 - (double)rate) : 0;
 }
 
 static void reference(const op_case *c, const double *const *in, double *const *out) {
-    for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i) out[0][i] = in[0][i] * factor(c, i);
+    for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i)
+        out[0][i] = (c->dims[4] ? in[2][i] : 0) + in[0][i] * factor(c, i);
 }
 
 static void gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
     (void)in;
-    for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i) din[0][i] += dout[0][i] * factor(c, i);
+    for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i) {
+        din[0][i] += dout[0][i] * factor(c, i);
+        if (c->dims[4]) din[2][i] += dout[0][i];
+    }
 }
 
 /* One product with a rounded factor of at most 10, one sum. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor, (void)is_gradient;
-    return (compare_tolerance){.scale = 2 / (1 - rate_of(c)), .length = 1, .f32_units = 2};
+    return (compare_tolerance){.scale = 2 + 2 / (1 - rate_of(c)), .length = 1, .f32_units = 2};
 }
 
 /* The last two: counters beyond 32 bits, and some that pass from one word to the next within a vector. */
@@ -63,7 +72,8 @@ static const op_row rows[] = {{1, 1, 50},
                               {3, 17, 10, 11},
                               {2, 64, 50, 1},
                               {3, 68, 50, 4294967295},
-                              {40, 4, 50, 4294967289}};
+                              {40, 4, 50, 4294967289},
+                              {3, 37, 30, 0, 1}};
 
 static const op_test test = {.op = "dropout",
                              .rows = rows,

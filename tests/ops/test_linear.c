@@ -82,7 +82,7 @@ static const op_row rows[] = {
 /* f32 alone: gradients of parameters accumulate in place; many rows. */
 static const op_row param_rows[] = {
     {1, 33, 34, 35, 1, 1, WEIGHT_PARAM},
-    {1, 1100, 9, 40, 1, 1, WEIGHT_PARAM},
+    {1, 1100, 8, 40, 1, 1, WEIGHT_PARAM}, /* k is split, and all in whole quads */
     {1, 5, 6, 7, 1, 1, WEIGHT_PARAM},
     {2, 9, 20, 33, 0, 0, WEIGHT_PARAM},
     {3, 5500, 33, 65, 1, 0}, /* more rows than CLBlast gets at once; no sum to add to */

@@ -4,8 +4,8 @@
  *
  *   list_programs FOLDER [profiles]
  *
- * FOLDER gets gpu/NAME.cl and cpu/NAME.cl, and programs.tsv: shape, file of cl/, program, kernel, local size, for
- * each kernel that is launched from each. "profiles": only what the models of profiles/ ask for, without
+ * FOLDER gets SHAPE/NAME.cl, SHAPE gpu, intel8, intel16 (Intel's cards, by the fewest work-items that run together) or cpu,
+ * and programs.tsv: shape, file of cl/, program, kernel, local size, for each kernel that is launched from each. "profiles": only what the models of profiles/ ask for, without
  * the sweep over other widths and head sizes. All variants that serve a node count, not only the first.
  * tools/vendor_check.sh runs it. */
 #include "cleat/models.h"
@@ -14,6 +14,7 @@
 #include "device/programs.h"
 #include "graph/graph.h"
 #include "graph/launch.h"
+#include "nn/lstm.h"
 #include "nn/transformer.h"
 
 #include <stdio.h>
@@ -35,6 +36,11 @@ static const shape shapes[] = {
     .local_memory = 32768, .max_work_group = 256, .pci_bus = -1
     {"gpu", {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .lanes = 4, .compute_units = 16}},
     {"gpu", {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .lanes = 4, .compute_units = 132}},
+#define INTEL COMMON, .kind = CLEAT_DEVICE_GPU, .vendor = CLEAT_VENDOR_INTEL, .work_group = 256, .lanes = 4
+    {"intel8", {INTEL, .sub_group = 8, .compute_units = 96}},
+    {"intel8", {INTEL, .sub_group = 8, .compute_units = 512}},
+    {"intel16", {INTEL, .sub_group = 16, .compute_units = 448}},
+    {"intel16", {INTEL, .sub_group = 16, .compute_units = 1024}},
     {"cpu", {COMMON, .kind = CLEAT_DEVICE_CPU, .work_group = 1, .lanes = 16, .compute_units = 2}},
     {"cpu", {COMMON, .kind = CLEAT_DEVICE_CPU, .work_group = 1, .lanes = 16, .compute_units = 64}},
 };
@@ -66,6 +72,7 @@ static void name_program(const cleat_launch *launch, char name[NAME]) {
     snprintf(options, sizeof options, "%s", launch->options);
     for (char *save, *word = strtok_r(options, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         if (strncmp(word, "-DWG=", 5) == 0 || strncmp(word, "-DVEC=", 6) == 0) continue;
+        if (strncmp(word, "-DSUB_GROUP=", 12) == 0) continue;
         const char *from = strncmp(word, "-DSTORAGE_", 10) == 0 ? word + 10 : word + 2;
         name[used++] = '-';
         for (; *from && used + 2 < NAME; ++from)
@@ -163,6 +170,7 @@ static void list_profile(listing *list, const char *path, const char *assignment
             cleat_model_graph built;
             must(cleat_graph_create(store, path, &graph, &error), path, &error);
             cleat_model_build(model, graph, mode, batches[b][0], batches[b][1], &built);
+            cleat_graph_fuse(graph);
             list_graph(list, graph);
             cleat_graph_destroy(graph);
         }
@@ -215,6 +223,7 @@ static void build_encoder(cleat_graph *graph, sizes s, cleat_dtype storage, bool
     x = cleat_rigid_chain(graph, cleat_nn_linear_zero(graph, "head", x, 6), lengths, &frames);
     cleat_tensor *loss = structure_losses(graph, x, frames, batch, length, lengths);
     cleat_backward(graph, loss, cleat_input(graph, "seed", CLEAT_F32, 1, &one));
+    cleat_graph_fuse(graph);
 }
 
 static void list_encoder(listing *list, sizes s, cleat_dtype storage) {
@@ -232,16 +241,67 @@ static void list_encoder(listing *list, sizes s, cleat_dtype storage) {
         }
 }
 
+/* --- ops that no model of profiles/ has --- */
+
+static void list_row_ops(listing *list, int64_t width, cleat_dtype storage) {
+    int64_t rows = 48, matrix[2] = {rows, width}, one = 1;
+    cleat_store *store = NULL;
+    cleat_graph *graph = NULL;
+    cleat_error error = {0};
+    must(cleat_store_create(&store, &error), "store", &error);
+    must(cleat_graph_create(store, "rows", &graph, &error), "graph", &error);
+    cleat_init zero = {.kind = CLEAT_INIT_ZERO};
+    cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 2, matrix, zero), storage);
+    cleat_tensor *y = cleat_relu(graph, cleat_softmax(graph, x));
+    cleat_tensor *scale = cleat_input(graph, "scale", CLEAT_F32, 1, &rows);
+    cleat_tensor *terms[] = {
+        cleat_mse_loss(graph, y, cleat_input(graph, "target", CLEAT_F32, 2, matrix), scale),
+        cleat_cross_entropy(graph, x, cleat_input(graph, "labels", CLEAT_I32, 1, &rows), scale, 0.1f)};
+    cleat_backward(graph, cleat_sum(graph, terms, 2), cleat_input(graph, "seed", CLEAT_F32, 1, &one));
+    list_graph(list, graph);
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+}
+
+/* --- layers of long short-term memory --- */
+
+/* Every row of a sample is pooled in its own way, so that all ways are there. */
+static void build_lstm(cleat_graph *graph, int64_t hidden, cleat_dtype storage) {
+    const int64_t x_shape[3] = {64, 48, 16}, scale_shape[1] = {64}, one = 1;
+    cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, x_shape);
+    cleat_tensor *h = cleat_nn_lstm(graph, "rnn", 0, cleat_input(graph, "x", storage, 3, x_shape), hidden);
+    cleat_tensor *y =
+        cleat_add(graph, cleat_mean_pool(graph, h, lengths), cleat_take_row(graph, h, lengths, CLEAT_ROW_FIRST));
+    y = cleat_add(graph, y, cleat_take_row(graph, h, lengths, CLEAT_ROW_LAST));
+    cleat_tensor *target = cleat_input(graph, "target", CLEAT_F32, 2, (int64_t[]){x_shape[0], hidden});
+    cleat_tensor *loss = cleat_mse_loss(graph, y, target, cleat_input(graph, "scale", CLEAT_F32, 1, scale_shape));
+    cleat_backward(graph, loss, cleat_input(graph, "seed", CLEAT_F32, 1, &one));
+}
+
+static void list_lstm(listing *list, int64_t hidden, cleat_dtype storage) {
+    cleat_store *store = NULL;
+    cleat_graph *graph = NULL;
+    cleat_error error = {0};
+    must(cleat_store_create(&store, &error), "store", &error);
+    must(cleat_graph_create(store, "lstm", &graph, &error), "graph", &error);
+    build_lstm(graph, hidden, storage);
+    list_graph(list, graph);
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+}
+
 int main(int argc, char **argv) {
     static const sizes models[] = {{256, 8, 1024, 5}, {96, 6, 384, 5}}; /* rna.ini, rna_small.ini */
     static const sizes sweep[] = {{64, 8, 256, 30}, {34, 2, 17, 8}, {192, 3, 768, 30}, {768, 6, 3072, 30}};
+    static const int64_t widths[] = {10, 1000, 4001};
+    static const int64_t hidden[] = {24, 67, 128, 512};
     static listing list;
     char path[NAME];
     if (argc < 2) stop("usage: list_programs FOLDER [profiles]", NULL);
     list.folder = argv[1];
     mkdir(list.folder, 0777);
-    for (int i = 0; i < 2; ++i) {
-        snprintf(path, sizeof path, "%s/%s", list.folder, i ? "cpu" : "gpu");
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
+        snprintf(path, sizeof path, "%s/%s", list.folder, shapes[i].name);
         mkdir(path, 0777);
     }
     snprintf(path, sizeof path, "%s/programs.tsv", list.folder);
@@ -255,6 +315,8 @@ int main(int argc, char **argv) {
     for (cleat_dtype storage = CLEAT_F32; storage <= CLEAT_BF16; ++storage) {
         for (size_t i = 0; i < sizeof models / sizeof *models; ++i) list_encoder(&list, models[i], storage);
         for (size_t i = 0; all && i < sizeof sweep / sizeof *sweep; ++i) list_encoder(&list, sweep[i], storage);
+        for (size_t i = 0; all && i < sizeof hidden / sizeof *hidden; ++i) list_lstm(&list, hidden[i], storage);
+        for (size_t i = 0; all && i < sizeof widths / sizeof *widths; ++i) list_row_ops(&list, widths[i], storage);
     }
     if (fclose(list.table)) stop("programs.tsv", NULL);
     for (size_t i = 0; i < list.seen_count; ++i) free(list.seen[i]);

@@ -1,0 +1,59 @@
+/* One row for every sample: y[b, :] = scale * sum of the rows [begin, end) of x[b], and its gradient. What they are depends on MODE and on
+ * n, the sample's length (all L rows where there are no lengths):
+ *
+ *   0   the mean of the n rows       1   the first of them       2   the last of them
+ *
+ * A sample without rows gives zeros and gets no gradient. */
+#include "common.clh"
+#include "rows.clh"
+
+#ifndef MODE
+#define MODE 0
+#endif
+
+typedef struct pooled {
+    int begin, end;
+    float scale;
+} pooled;
+
+static inline pooled pooled_rows(__global const int *lengths, int b, int length) {
+    const int n = lengths ? clamp(lengths[b], 0, length) : length;
+    pooled p = {MODE == 2 ? max(n - 1, 0) : 0, MODE == 1 ? min(n, 1) : n, MODE == 0 && n > 0 ? 1.0f / n : 1.0f};
+    return p;
+}
+#define LENGTHS (HAS(lengths) ? AT(lengths) : 0)
+
+/* x T [batch, length, WIDTH], lengths i32 [batch] (may be NULL) -> y T [batch, WIDTH] */
+__kernel void pool_forward(TENSOR(const T, x), TENSOR(const int, lengths), TENSOR(T, y), const int batch,
+                           const int length) {
+    const int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
+    FOR_ROWS(batch) {
+        const int b = base + sub;
+        if (!OWNS(b, batch)) continue;
+        const pooled p = pooled_rows(LENGTHS, b, length);
+        __global const T *sample = AT(x) + (ulong)b * length * WIDTH;
+        for (int k = 0; k < PARTS; ++k) {
+            floatv sum = (floatv)(0.0f);
+            for (int l = p.begin; l < p.end; ++l) sum += row_load(sample + (ulong)l * WIDTH, COLUMN(k));
+            row_store(sum * p.scale, AT(y) + (ulong)b * WIDTH, COLUMN(k));
+        }
+    }
+}
+
+/* dx = addend + the row's share of dy */
+__kernel void pool_backward(TENSOR(const T, dy), TENSOR(const int, lengths), TENSOR(const T, addend), TENSOR(T, dx),
+                            const int batch, const int length) {
+    const int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS, rows = batch * length;
+    FOR_ROWS(rows) {
+        const int row = base + sub, b = row / length, l = row % length;
+        if (!OWNS(row, rows)) continue;
+        const pooled p = pooled_rows(LENGTHS, b, length);
+        const bool takes = l >= p.begin && l < p.end;
+        const ulong at = (ulong)row * WIDTH;
+        for (int k = 0; k < PARTS; ++k) {
+            floatv d = takes ? row_load(AT(dy) + (ulong)b * WIDTH, COLUMN(k)) * p.scale : (floatv)(0.0f);
+            if (HAS(addend)) d += row_load(AT(addend) + at, COLUMN(k));
+            row_store(d, AT(dx) + at, COLUMN(k));
+        }
+    }
+}

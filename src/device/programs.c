@@ -1,0 +1,131 @@
+/* Programs built behind the caller's back: whoever needs one waits for that one only. */
+#include "device/programs.h"
+#include "core/clock.h"
+#include "core/memory.h"
+#include "device/probe.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 16 };
+
+typedef enum build_state { NOBODYS, UNDER_WAY, DONE } build_state;
+
+typedef struct build {
+    build_state state;
+    cl_program program;
+    bool loaded;
+    cleat_error error;
+} build;
+
+struct cleat_programs {
+    cleat_device *device;
+    const cleat_program_key *keys; /* [count] */
+    build *builds;                 /* [count] */
+    size_t count;
+    double waited;
+    pthread_mutex_t lock; /* of the states and of `stop` */
+    pthread_cond_t done;
+    bool stop;
+    pthread_t threads[MAX_THREADS];
+    size_t thread_count;
+};
+
+/* Builds what the caller, who holds the lock, has just claimed. */
+static void build_claimed(cleat_programs *programs, size_t index) {
+    build *b = &programs->builds[index];
+    b->state = UNDER_WAY;
+    pthread_mutex_unlock(&programs->lock);
+    b->error.status = cleat_program_build(programs->device, &programs->keys[index], &b->program, &b->loaded, &b->error);
+    pthread_mutex_lock(&programs->lock);
+    b->state = DONE;
+    pthread_cond_broadcast(&programs->done);
+}
+
+static void *build_all(void *user) {
+    cleat_programs *programs = user;
+    pthread_mutex_lock(&programs->lock);
+    for (size_t i = 0; i < programs->count && !programs->stop; ++i)
+        if (programs->builds[i].state == NOBODYS) build_claimed(programs, i);
+    pthread_mutex_unlock(&programs->lock);
+    return NULL;
+}
+
+/* None is fine too: then each program is built by whoever needs it first. */
+static void start_threads(cleat_programs *programs) {
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t wanted = cpus > 1 ? (size_t)cpus : 1;
+    if (wanted > MAX_THREADS) wanted = MAX_THREADS;
+    if (wanted > programs->count) wanted = programs->count;
+    if (programs->device->quirks & CLEAT_QUIRK_ONE_BUILD_THREAD) wanted = 0;
+    while (programs->thread_count < wanted &&
+           pthread_create(&programs->threads[programs->thread_count], NULL, build_all, programs) == 0)
+        ++programs->thread_count;
+}
+
+cleat_status cleat_programs_start(cleat_device *device, const cleat_program_key *keys, size_t count,
+                                  cleat_programs **programs, cleat_error *error) {
+    cleat_programs *made = cleat_alloc(1, sizeof *made);
+    build *builds = cleat_alloc(count, sizeof *builds);
+    if (!made || !builds) {
+        cleat_free(builds);
+        cleat_free(made);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu programs", count);
+    }
+    made->device = device;
+    made->keys = keys;
+    made->builds = builds;
+    made->count = count;
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->done, NULL);
+    start_threads(made);
+    *programs = made;
+    return CLEAT_OK;
+}
+
+bool cleat_programs_is_ready(cleat_programs *programs, size_t index) {
+    pthread_mutex_lock(&programs->lock);
+    bool ready = programs->builds[index].state == DONE;
+    pthread_mutex_unlock(&programs->lock);
+    return ready;
+}
+
+cleat_status cleat_programs_get(cleat_programs *programs, size_t index, cl_program *program, cleat_error *error) {
+    build *b = &programs->builds[index];
+    double start = cleat_seconds();
+    pthread_mutex_lock(&programs->lock);
+    if (b->state == NOBODYS) build_claimed(programs, index);
+    while (b->state != DONE) pthread_cond_wait(&programs->done, &programs->lock);
+    programs->waited += cleat_seconds() - start;
+    pthread_mutex_unlock(&programs->lock);
+    if (b->error.status == CLEAT_OK)
+        *program = b->program;
+    else if (error)
+        *error = b->error;
+    return b->error.status;
+}
+
+cleat_program_figures cleat_programs_count(cleat_programs *programs) {
+    pthread_mutex_lock(&programs->lock);
+    cleat_program_figures figures = {.count = programs->count, .waited = programs->waited};
+    for (size_t i = 0; i < programs->count; ++i) {
+        const build *b = &programs->builds[i];
+        if (b->state == DONE && b->program) ++*(b->loaded ? &figures.loaded : &figures.built);
+    }
+    pthread_mutex_unlock(&programs->lock);
+    return figures;
+}
+
+void cleat_programs_destroy(cleat_programs *programs) {
+    if (!programs) return;
+    pthread_mutex_lock(&programs->lock);
+    programs->stop = true;
+    pthread_mutex_unlock(&programs->lock);
+    for (size_t i = 0; i < programs->thread_count; ++i) pthread_join(programs->threads[i], NULL);
+    for (size_t i = 0; i < programs->count; ++i)
+        if (programs->builds[i].program) clReleaseProgram(programs->builds[i].program);
+    pthread_cond_destroy(&programs->done);
+    pthread_mutex_destroy(&programs->lock);
+    cleat_free(programs->builds);
+    cleat_free(programs);
+}

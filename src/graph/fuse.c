@@ -1,0 +1,113 @@
+/* Fusion: a node does the work of the next in the store of its own result. Which nodes can is the ops' affair (cleat_op.absorb); here
+ * is when they may. */
+#include "graph/graph.h"
+
+#include "core/memory.h"
+#include "graph/lifetime.h"
+
+/* Who reads a tensor, or a reshape of it. */
+typedef struct readers {
+    int count;
+    int first; /* node index; valid where count > 0 */
+} readers;
+
+static void note_readers(const cleat_graph *graph, readers *of) {
+    for (size_t n = 0; n < graph->node_count; ++n) {
+        const cleat_node *node = graph->nodes[n];
+        for (int i = 0; i < node->n_in; ++i) {
+            const cleat_tensor *root = node->in[i] ? cleat_root(node->in[i]) : NULL;
+            if (!root || root->role != CLEAT_ROLE_ACTIVATION) continue;
+            readers *r = &of[root->index];
+            if (r->count++ == 0) r->first = (int)n;
+        }
+    }
+}
+
+/* --- when ----------------------------------------------------------------------------------------------------- */
+
+static bool is_own_activation(const cleat_node *node, const cleat_tensor *tensor) {
+    return tensor && tensor->role == CLEAT_ROLE_ACTIVATION && !tensor->base && tensor->producer == node;
+}
+
+/* Both belong to the forward part, to what is computed again, or to the gradients: no peak or segment moves. */
+static bool same_part(const cleat_graph *graph, const cleat_node *a, const cleat_node *b) {
+    bool forward_a = (size_t)a->index < graph->forward_nodes, forward_b = (size_t)b->index < graph->forward_nodes;
+    return !graph->gradients || (forward_a == forward_b && a->recomputed == b->recomputed);
+}
+
+/* Whether all that `reader` needs besides `result` is there when `node` runs, and stays as it is until `reader` does. */
+static bool can_move_up(const cleat_node *reader, const cleat_node *node, const cleat_tensor *result) {
+    int reads = 0;
+    for (int i = 0; i < reader->n_in; ++i) {
+        if (!reader->in[i]) continue;
+        if (reader->in[i] == result) {
+            ++reads;
+            continue;
+        }
+        const cleat_tensor *root = cleat_root(reader->in[i]);
+        if (root->role != CLEAT_ROLE_ACTIVATION && root->role != CLEAT_ROLE_INPUT) return false;
+        if (root == result || (root->producer && root->producer->index >= node->index)) return false;
+    }
+    return reads == 1;
+}
+
+static cleat_node *reader_of(const cleat_graph *graph, const cleat_node *node, const readers *of) {
+    const cleat_tensor *result = node->out[0];
+    if (!is_own_activation(node, result) || of[result->index].count == 0) return NULL;
+    cleat_node *reader = graph->nodes[of[result->index].first];
+    bool possible = reader && reader->n_out == 1 && is_own_activation(reader, reader->out[0]) &&
+                    same_part(graph, node, reader) && can_move_up(reader, node, result);
+    return possible ? reader : NULL;
+}
+
+/* --- how ------------------------------------------------------------------------------------------------------ */
+
+/* Nobody writes the tensor any more. */
+static void forget(cleat_graph *graph, cleat_tensor *tensor) {
+    tensor->producer = NULL;
+    for (size_t i = 0; i < graph->gradient_count; ++i)
+        if (graph->gradients[i] == tensor) graph->gradients[i] = NULL;
+}
+
+static void absorb(cleat_graph *graph, cleat_node *node, const readers *of) {
+    cleat_node *reader = reader_of(graph, node, of);
+    cleat_tensor *result = node->out[0];
+    if (!reader) return;
+    bool alone = of[result->index].count == 1 && !result->keep;
+    if (!node->op->absorb(node, reader, alone)) return;
+    reader->out[0]->producer = node;
+    if (alone) forget(graph, result);
+    graph->nodes[reader->index] = NULL;
+    cleat_free(reader);
+}
+
+/* Closes the gaps in the list of nodes. */
+static void close_gaps(cleat_graph *graph) {
+    size_t kept = 0, forward = 0, mark = 0, count = graph->node_count;
+    for (size_t n = 0; n <= count; ++n) {
+        while (mark < graph->mark_count && graph->marks[mark] == n) graph->marks[mark++] = kept;
+        if (n == graph->forward_nodes) forward = kept;
+        if (n == count || !graph->nodes[n]) continue;
+        graph->nodes[n]->index = (int)kept;
+        graph->nodes[kept++] = graph->nodes[n];
+    }
+    graph->forward_nodes = forward;
+    graph->node_count = kept;
+}
+
+void cleat_graph_fuse(cleat_graph *graph) {
+    if (graph->error.status != CLEAT_OK) return;
+    readers *of = cleat_alloc(graph->tensor_count, sizeof *of);
+    if (!of) {
+        cleat_graph_fail(graph, CLEAT_ERR_MEMORY, "no memory for the readers of %zu tensors", graph->tensor_count);
+        return;
+    }
+    note_readers(graph, of);
+    for (size_t n = 0; n < graph->node_count; ++n) {
+        cleat_node *node = graph->nodes[n];
+        if (node && node->op->absorb && node->n_out > 0) absorb(graph, node, of);
+    }
+    cleat_free(of);
+    close_gaps(graph);
+    graph->fused = true;
+}

@@ -1,0 +1,29 @@
+/* Between lstm.c (what the ops compute) and lstm_launch.c (how they run). */
+#ifndef CLEAT_SRC_OPS_LSTM_H
+#define CLEAT_SRC_OPS_LSTM_H
+
+#include "graph/launch.h"
+
+/* The recurrent part of a layer: in = {products, weight_hh}, out = {gates, h, cells}.
+ * Its gradient: in = {dh, gates, h, cells, weight_hh, addends of products, weight_hh}, out = {dproducts, dweight_hh}. */
+enum { CLEAT_LSTM_PRODUCTS, CLEAT_LSTM_WEIGHT, CLEAT_LSTM_IN };
+enum { CLEAT_LSTM_GATES, CLEAT_LSTM_H, CLEAT_LSTM_CELLS };
+enum {
+    CLEAT_LSTM_GRAD_DH,
+    CLEAT_LSTM_GRAD_GATES,
+    CLEAT_LSTM_GRAD_H,
+    CLEAT_LSTM_GRAD_CELLS,
+    CLEAT_LSTM_GRAD_WEIGHT,
+    CLEAT_LSTM_GRAD_IN
+};
+
+typedef struct cleat_lstm_size {
+    int64_t batch, length, hidden;
+} cleat_lstm_size;
+
+/* Of a node of either op. */
+cleat_lstm_size cleat_lstm_size_of(const cleat_node *node);
+
+extern const cleat_variant cleat_lstm_variants[], cleat_lstm_grad_variants[];
+
+#endif

@@ -1,0 +1,338 @@
+/* How the nodes of lstm.c run: a block of samples a work-item with wide vectors, a few samples a group, or plain. Each walks all steps in
+ * one launch. */
+#include "ops/lstm.h"
+
+enum { FLOAT_BYTES = 4 };
+
+static int64_t divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+static int64_t round_up(int64_t a, int64_t b) {
+    return divide_up(a, b) * b;
+}
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+static int64_t units_of(const cleat_device_facts *facts) {
+    return facts->compute_units > 0 ? facts->compute_units : 1;
+}
+
+static void begin(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel) {
+    cleat_launch_kernel(binder, node, file, kernel, node->in[0]->dtype);
+}
+
+static void add_sizes(cleat_binder *binder, const cleat_lstm_size *s) {
+    cleat_launch_i32(binder, (int32_t)s->batch);
+    cleat_launch_i32(binder, (int32_t)s->length);
+}
+
+/* gates, h, cells */
+static void add_outputs(cleat_binder *binder, const cleat_node *node) {
+    for (int i = 0; i < node->n_out; ++i) cleat_launch_tensor(binder, node->out[i]);
+}
+
+/* --- wide vectors --------------------------------------------------------------------------------------------- */
+
+/* The extents of lstm_lanes.cl, in vectors where nothing else is said, and who does what. */
+typedef struct lanes_shape {
+    int64_t units, columns; /* UNITS; PANELS * COLUMNS */
+    int64_t gate_rows;      /* GATE_ROWS */
+    int64_t row;            /* GATE_PITCH + 3 * UNIT_PITCH */
+    int64_t rows, items;    /* samples of a block; work-items */
+    int64_t vector;         /* bytes */
+} lanes_shape;
+
+static lanes_shape shape_lanes(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { TILE = 4, ROWS_MOST = 64 }; /* as in lstm_lanes.cl; beyond, a block's rows leave the second cache */
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    int64_t busy = 2 * units_of(facts);
+    lanes_shape s = {.units = divide_up(size.hidden, facts->lanes), .vector = facts->lanes * FLOAT_BYTES};
+    s.columns = s.units <= 4 ? s.units : least(round_up(s.units, 3), round_up(s.units, 4));
+    s.gate_rows = 4 * s.units * facts->lanes;
+    s.row = 4 * s.units + 1 + 3 * (s.columns / 2 * 2 + 1);
+    s.rows = least(round_up(divide_up(size.batch, busy), TILE), ROWS_MOST);
+    s.items = least(divide_up(size.batch, s.rows), 2 * busy);
+    return s;
+}
+
+/* The packed weight comes first in the workspace, then the work-items' scratch, then their parts of the weight's gradient. */
+static int64_t lanes_packed(const lanes_shape *s, bool forward) {
+    return s->gate_rows * (forward ? s->units : s->columns) * s->vector;
+}
+static int64_t lanes_scratch(const lanes_shape *s) {
+    return s->items * s->rows * s->row * s->vector;
+}
+
+static const char *refuse_lanes(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    return facts->work_group == 1 ? NULL : "for devices whose work-groups are one work-item";
+}
+
+static int64_t lanes_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    lanes_shape s = shape_lanes(node, facts);
+    return lanes_packed(&s, true) + lanes_scratch(&s);
+}
+
+static int64_t lanes_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    lanes_shape s = shape_lanes(node, facts);
+    int64_t parts = node->out[1] ? s.items * s.gate_rows * s.columns * s.vector : 0;
+    return lanes_packed(&s, false) + lanes_scratch(&s) + parts;
+}
+
+static void begin_lanes(cleat_binder *binder, const cleat_node *node, const char *kernel) {
+    begin(binder, node, "lstm_lanes.cl", kernel);
+    cleat_launch_define(binder, "WIDTH", cleat_lstm_size_of(node).hidden);
+}
+
+static void launch_lanes_pack(cleat_binder *binder, const cleat_node *node, const lanes_shape *s, bool forward) {
+    begin_lanes(binder, node, forward ? "lstm_lanes_pack_gates" : "lstm_lanes_pack_units");
+    cleat_launch_tensor(binder, node->in[forward ? CLEAT_LSTM_WEIGHT : CLEAT_LSTM_GRAD_WEIGHT]);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    cleat_launch_items(binder, lanes_packed(s, forward) / s->vector);
+}
+
+static void end_lanes(cleat_binder *binder, const cleat_node *node, const lanes_shape *s) {
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    add_sizes(binder, &size);
+    cleat_launch_i32(binder, (int32_t)s->rows);
+    cleat_launch_groups(binder, s->items);
+}
+
+static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)error;
+    lanes_shape s = shape_lanes(node, facts);
+    launch_lanes_pack(binder, node, &s, true);
+    begin_lanes(binder, node, "lstm_lanes_forward");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_PRODUCTS]);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    add_outputs(binder, node);
+    cleat_launch_workspace(binder, lanes_packed(&s, true), FLOAT_BYTES);
+    end_lanes(binder, node, &s);
+    return CLEAT_OK;
+}
+
+static void add_parts(cleat_binder *binder, const cleat_node *node, const lanes_shape *s) {
+    if (node->out[1])
+        cleat_launch_workspace(binder, lanes_packed(s, false) + lanes_scratch(s), FLOAT_BYTES);
+    else
+        cleat_launch_tensor(binder, NULL);
+}
+
+static cleat_status bind_grad_lanes(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                    cleat_error *error) {
+    (void)error;
+    lanes_shape s = shape_lanes(node, facts);
+    launch_lanes_pack(binder, node, &s, false);
+    begin_lanes(binder, node, "lstm_lanes_backward");
+    for (int i = 0; i < CLEAT_LSTM_GRAD_WEIGHT; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_workspace(binder, lanes_packed(&s, false), FLOAT_BYTES);
+    add_parts(binder, node, &s);
+    end_lanes(binder, node, &s);
+    if (!node->out[1]) return CLEAT_OK;
+    begin_lanes(binder, node, "lstm_lanes_weight");
+    add_parts(binder, node, &s);
+    cleat_launch_tensor(binder, cleat_addend(node, CLEAT_LSTM_GRAD_IN, 1));
+    cleat_launch_tensor(binder, node->out[1]);
+    cleat_launch_i32(binder, (int32_t)s.items);
+    cleat_launch_items(binder, 4 * cleat_lstm_size_of(node).hidden * s.units);
+    return CLEAT_OK;
+}
+
+/* --- where the products' gradients go when nobody wants them: the weight's gradient is made of them ------------ */
+
+static int64_t spare_bytes(const cleat_node *node) {
+    return node->out[0] ? 0 : round_up(cleat_tensor_bytes(node->in[CLEAT_LSTM_GRAD_GATES]), 256);
+}
+
+/* They come first in the workspace. */
+static void add_dproducts(cleat_binder *binder, const cleat_node *node) {
+    if (node->out[0])
+        cleat_launch_tensor(binder, node->out[0]);
+    else
+        cleat_launch_workspace(binder, 0, cleat_dtype_size(node->in[0]->dtype));
+}
+
+/* --- groups --------------------------------------------------------------------------------------------------- */
+
+typedef struct groups_shape {
+    int64_t lanes, blocks, samples; /* LANES, BLOCKS, SAMPLES of lstm_groups.cl */
+    int64_t packed;                 /* bytes */
+    int64_t tiles, splits, depth;   /* of the weight's gradient */
+} groups_shape;
+
+static groups_shape shape_groups(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { LANES_LEAST = 16, QUAD = 4, EDGE = 32, DEPTH_LEAST = 256, SPLITS_MOST = 64 };
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    int64_t steps = size.batch * size.length;
+    groups_shape s = {.lanes = LANES_LEAST};
+    while (s.lanes < size.hidden && s.lanes < facts->work_group) s.lanes *= 2;
+    s.blocks = divide_up(size.hidden, s.lanes);
+    s.samples = facts->work_group / s.lanes * QUAD;
+    s.packed = size.hidden * s.blocks * s.lanes * 4 * FLOAT_BYTES;
+    s.tiles = divide_up(4 * size.hidden, EDGE) * divide_up(size.hidden, EDGE);
+    s.splits = least(least(divide_up(8 * units_of(facts), s.tiles), divide_up(steps, DEPTH_LEAST)), SPLITS_MOST);
+    s.depth = round_up(divide_up(steps, s.splits), EDGE);
+    s.splits = divide_up(steps, s.depth);
+    return s;
+}
+
+static const char *refuse_groups(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { BLOCKS_MOST = 4, GROUP_MOST = 256, LOCAL_MOST = 32 * 1024 };
+    if (facts->work_group < 32 || facts->work_group > GROUP_MOST) return "needs work-groups of 32 to 256";
+    if (facts->lanes != 4) return "needs 4 lanes a work-item";
+    if (shape_groups(node, facts).blocks > BLOCKS_MOST) return "more units than 4 a work-item";
+    return facts->local_memory < LOCAL_MOST ? "needs 32 KiB of local memory" : NULL;
+}
+
+static int64_t groups_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    return shape_groups(node, facts).packed;
+}
+
+static int64_t groups_parts(const cleat_node *node, const groups_shape *s) {
+    int64_t hidden = cleat_lstm_size_of(node).hidden;
+    return node->out[1] ? s->splits * 4 * hidden * hidden * FLOAT_BYTES : 0;
+}
+
+/* Products' gradients, then the packed weight, whose bytes the parts of its gradient take later. */
+static int64_t groups_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    groups_shape s = shape_groups(node, facts);
+    int64_t parts = groups_parts(node, &s);
+    return spare_bytes(node) + (s.packed > parts ? s.packed : parts);
+}
+
+static void begin_groups(cleat_binder *binder, const cleat_node *node, const groups_shape *s, const char *kernel) {
+    begin(binder, node, "lstm_groups.cl", kernel);
+    cleat_launch_define(binder, "HIDDEN", cleat_lstm_size_of(node).hidden);
+    cleat_launch_define(binder, "LANES", s->lanes);
+}
+
+static void launch_groups_pack(cleat_binder *binder, const cleat_node *node, const groups_shape *s, bool forward) {
+    begin_groups(binder, node, s, "lstm_groups_pack");
+    cleat_launch_tensor(binder, node->in[forward ? CLEAT_LSTM_WEIGHT : CLEAT_LSTM_GRAD_WEIGHT]);
+    cleat_launch_workspace(binder, forward ? 0 : spare_bytes(node), FLOAT_BYTES);
+    cleat_launch_i32(binder, forward);
+    cleat_launch_items(binder, s->packed / FLOAT_BYTES);
+}
+
+static cleat_status bind_groups(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                cleat_error *error) {
+    (void)error;
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    groups_shape s = shape_groups(node, facts);
+    launch_groups_pack(binder, node, &s, true);
+    begin_groups(binder, node, &s, "lstm_groups_forward");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_PRODUCTS]);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    add_outputs(binder, node);
+    add_sizes(binder, &size);
+    cleat_launch_groups(binder, divide_up(size.batch, s.samples));
+    return CLEAT_OK;
+}
+
+static void launch_groups_weight(cleat_binder *binder, const cleat_node *node, const groups_shape *s) {
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    begin_groups(binder, node, s, "lstm_groups_weight");
+    add_dproducts(binder, node);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_H]);
+    cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
+    cleat_launch_i32(binder, (int32_t)(size.batch * size.length));
+    cleat_launch_i32(binder, (int32_t)size.length);
+    cleat_launch_i32(binder, (int32_t)s->depth);
+    cleat_launch_groups(binder, s->tiles * s->splits);
+    begin_groups(binder, node, s, "lstm_groups_total");
+    cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
+    cleat_launch_tensor(binder, cleat_addend(node, CLEAT_LSTM_GRAD_IN, 1));
+    cleat_launch_tensor(binder, node->out[1]);
+    cleat_launch_i64(binder, 4 * size.hidden * size.hidden);
+    cleat_launch_i32(binder, (int32_t)s->splits);
+    cleat_launch_items(binder, 4 * size.hidden * size.hidden);
+}
+
+static cleat_status bind_grad_groups(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                     cleat_error *error) {
+    (void)error;
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    groups_shape s = shape_groups(node, facts);
+    launch_groups_pack(binder, node, &s, false);
+    begin_groups(binder, node, &s, "lstm_groups_backward");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_DH]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_GATES]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_CELLS]);
+    cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
+    add_dproducts(binder, node);
+    add_sizes(binder, &size);
+    cleat_launch_groups(binder, divide_up(size.batch, s.samples));
+    if (node->out[1]) launch_groups_weight(binder, node, &s);
+    return CLEAT_OK;
+}
+
+/* --- plain ---------------------------------------------------------------------------------------------------- */
+
+enum { FORWARD_ROWS = 3, BACKWARD_ROWS = 6 }; /* rows of units a sample, in scratch */
+
+static int64_t plain_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    cleat_lstm_size s = cleat_lstm_size_of(node);
+    return s.batch * FORWARD_ROWS * s.hidden * FLOAT_BYTES;
+}
+
+static int64_t plain_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    cleat_lstm_size s = cleat_lstm_size_of(node);
+    return spare_bytes(node) + s.batch * BACKWARD_ROWS * s.hidden * FLOAT_BYTES;
+}
+
+static void end_plain(cleat_binder *binder, const cleat_lstm_size *s, int64_t items) {
+    add_sizes(binder, s);
+    cleat_launch_i32(binder, (int32_t)s->hidden);
+    cleat_launch_items(binder, items);
+}
+
+static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_lstm_size s = cleat_lstm_size_of(node);
+    begin(binder, node, "lstm.cl", "lstm_plain_forward");
+    for (int i = 0; i < CLEAT_LSTM_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
+    add_outputs(binder, node);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    end_plain(binder, &s, s.batch);
+    return CLEAT_OK;
+}
+
+static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                    cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_lstm_size s = cleat_lstm_size_of(node);
+    begin(binder, node, "lstm.cl", "lstm_plain_backward");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_DH]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_GATES]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_CELLS]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_WEIGHT]);
+    add_dproducts(binder, node);
+    cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
+    end_plain(binder, &s, s.batch);
+    if (!node->out[1]) return CLEAT_OK;
+    begin(binder, node, "lstm.cl", "lstm_plain_weight");
+    add_dproducts(binder, node);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_H]);
+    cleat_launch_tensor(binder, cleat_addend(node, CLEAT_LSTM_GRAD_IN, 1));
+    cleat_launch_tensor(binder, node->out[1]);
+    end_plain(binder, &s, 4 * s.hidden * s.hidden);
+    return CLEAT_OK;
+}
+
+const cleat_variant cleat_lstm_variants[] = {
+    {.name = "lanes", .refuse = refuse_lanes, .workspace = lanes_workspace, .bind = bind_lanes},
+    {.name = "groups", .refuse = refuse_groups, .workspace = groups_workspace, .bind = bind_groups},
+    {.name = "plain", .workspace = plain_workspace, .bind = bind_plain},
+    {0}};
+
+const cleat_variant cleat_lstm_grad_variants[] = {
+    {.name = "lanes", .refuse = refuse_lanes, .workspace = lanes_grad_workspace, .bind = bind_grad_lanes},
+    {.name = "groups", .refuse = refuse_groups, .workspace = groups_grad_workspace, .bind = bind_grad_groups},
+    {.name = "plain", .workspace = plain_grad_workspace, .bind = bind_grad_plain},
+    {0}};

@@ -1,0 +1,102 @@
+/* One row for every sample: the mean of its rows, the first or the last. */
+#include "cleat/ops.h"
+#include "ops/rows.h"
+#include "ops/shared.h"
+
+typedef enum pool_mode { MEAN, FIRST, LAST } pool_mode; /* MODE of cl/pool.cl */
+
+typedef struct pool_attr {
+    pool_mode mode;
+} pool_attr;
+
+/* in = {x, lengths} */
+enum { X, LENGTHS, FORWARD_IN };
+/* in = {dy, lengths, addend} */
+enum { DY, GRAD_IN = FORWARD_IN };
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[X];
+    if (!cleat_is_storage(x->dtype) || x->rank != 3 || cleat_rows(x) > CLEAT_MOST_ROWS) {
+        char text[96];
+        cleat_tensor_describe(x, text, sizeof text);
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [B, L, D] of at most 2^30 rows",
+                                text);
+    }
+    cleat_status status = CLEAT_OK;
+    if (node->in[LENGTHS]) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
+    const int64_t shape[] = {x->shape[0], x->shape[2]};
+    return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, 2, shape, error) : status;
+}
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *dx = node->out[0];
+    const int64_t shape[] = {dx->shape[0], dx->shape[2]};
+    return cleat_expect(node, DY, "the gradient that arrives", dx->dtype, 2, shape, error);
+}
+
+/* A row alone is read where one is taken. */
+static cleat_cost cost(const cleat_node *node) {
+    const cleat_tensor *x = node->in[X], *y = node->out[0];
+    bool all = ((const pool_attr *)node->attr)->mode == MEAN;
+    return (cleat_cost){.flops = (double)cleat_tensor_elements(all ? x : y),
+                        .bytes = (double)(cleat_tensor_bytes(all ? x : y) + cleat_tensor_bytes(y))};
+}
+
+static cleat_cost cost_grad(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 1);
+}
+
+/* x is the tensor [B, L, D], or its gradient. */
+static void launch(const cleat_node *node, cleat_binder *binder, const char *kernel, const cleat_tensor *x,
+                   int64_t rows) {
+    cleat_launch_row_kernel(binder, node, "pool.cl", kernel, x->dtype, x->shape[2]);
+    cleat_launch_define(binder, "MODE", ((const pool_attr *)node->attr)->mode);
+    for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_i32(binder, (int32_t)x->shape[0]);
+    cleat_launch_i32(binder, (int32_t)x->shape[1]);
+    cleat_launch_rows(binder, rows, x->shape[2]);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    launch(node, binder, "pool_forward", node->in[X], node->in[X]->shape[0]);
+    return CLEAT_OK;
+}
+
+static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)facts, (void)error;
+    launch(node, binder, "pool_backward", node->out[0], cleat_rows(node->out[0]));
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
+static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
+
+static const cleat_op pool_grad = {
+    .name = "pool_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .share = 1u << GRAD_IN};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (!cleat_wants_grad(node->in[X])) return;
+    cleat_tensor *in[] = {[DY] = dout[0], [LENGTHS] = node->in[LENGTHS]};
+    cleat_emit_grads(graph, &pool_grad, node->attr, sizeof(pool_attr), in, GRAD_IN, &node->in[X], 1);
+}
+
+static const cleat_op pool = {.name = "pool", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+
+static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, pool_mode mode) {
+    if (!x) return NULL;
+    cleat_tensor *in[] = {[X] = x, [LENGTHS] = lengths};
+    cleat_node *node = cleat_emit(graph, &pool, &(pool_attr){mode}, sizeof(pool_attr), in, FORWARD_IN);
+    return node ? node->out[0] : NULL;
+}
+
+cleat_tensor *cleat_mean_pool(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
+    return emit(graph, x, lengths, MEAN);
+}
+
+cleat_tensor *cleat_take_row(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_row which) {
+    return emit(graph, x, lengths, which == CLEAT_ROW_FIRST ? FIRST : LAST);
+}

@@ -1,0 +1,55 @@
+/* What the first optimizer step waited for. */
+#include "train/trainer.h"
+
+#include <stdio.h>
+
+void cleat_start_lap(cleat_trainer *trainer, double *part) {
+    double now = cleat_seconds();
+    *part += now - trainer->lap;
+    trainer->lap = now;
+}
+
+/* The host waits for programs while it enqueues the step: that much of it was not the step's. */
+static void take_figures(cleat_trainer *trainer) {
+    cleat_start_figures *start = &trainer->report->start;
+    cleat_build_figures build = cleat_exec_build_figures(trainer->session->exec);
+    cleat_start_lap(trainer, &start->step);
+    start->kernels += build.waited_seconds;
+    start->step -= build.waited_seconds;
+    start->programs = build.programs;
+    start->built = build.built;
+    start->loaded = build.loaded;
+    trainer->report->seconds_first_step = trainer->lap - trainer->started;
+}
+
+static void say_figures(cleat_trainer *trainer) {
+    const cleat_start_figures *start = &trainer->report->start;
+    char text[320];
+    snprintf(
+        text, sizeof text,
+        "first step after %.2f s: data %.2f, device %.2f, plan %.2f, setup %.2f, waiting for kernels %.2f, step %.2f; "
+        "%lld programs, %lld of them from saved binaries",
+        trainer->report->seconds_first_step, start->data, start->device, start->plan, start->setup, start->kernels,
+        start->step, (long long)start->programs, (long long)start->loaded);
+    cleat_trainer_say(trainer, text);
+}
+
+cleat_status cleat_start_done(cleat_trainer *trainer, cleat_error *error) {
+    const cleat_start_figures *start = &trainer->report->start;
+    take_figures(trainer);
+    say_figures(trainer);
+    const cleat_metric metrics[] = {
+        {"seconds", trainer->report->seconds_first_step},
+        {"data", start->data},
+        {"device", start->device},
+        {"plan", start->plan},
+        {"setup", start->setup},
+        {"kernels", start->kernels},
+        {"first_step", start->step},
+        {"programs", (double)start->programs},
+        {"built", (double)start->built},
+        {"loaded", (double)start->loaded},
+    };
+    return cleat_metrics_log_write(trainer->log, "start", trainer->state.epoch, trainer->state.step, metrics,
+                                   sizeof metrics / sizeof *metrics, error);
+}
