@@ -424,7 +424,8 @@ static void the_plan_bounds_what_runs(void **state) {
     const cleat_batch_point *eight = point_of(&small, 8);
     assert_false(eight->planned_fits || eight->ran);
     assert_true(eight->planned_bytes > eight->limit_bytes && eight->limit_bytes >= four);
-    assert_int_equal(eight->planned_bytes, point_of(&all, 8)->planned_bytes);
+    /* smaller largest buffers may be laid out a little otherwise */
+    assert_true(llabs(eight->planned_bytes - point_of(&all, 8)->planned_bytes) <= eight->planned_bytes / 50);
     assert_true(eight->error[0] != 0);
 
     /* and of which it is a little less */

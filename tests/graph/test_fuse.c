@@ -1,0 +1,210 @@
+/* Fusion of nodes: when a producer may take over its reader, and what the graph looks like afterwards. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "graph/plan.h"
+#include "graph/plan_check.h"
+#include "graph/recompute.h"
+
+enum { E = 64 }; /* elements of every tensor */
+
+typedef struct world {
+    cleat_store *store;
+    cleat_graph *graph;
+    cleat_tensor *x;
+} world;
+
+static world world_create(void) {
+    world w = {NULL, NULL, NULL};
+    assert_int_equal(cleat_store_create(&w.store, NULL), CLEAT_OK);
+    assert_int_equal(cleat_graph_create(w.store, "g", &w.graph, NULL), CLEAT_OK);
+    w.x = cleat_input(w.graph, "x", CLEAT_F32, 1, (int64_t[]){E});
+    return w;
+}
+
+static void world_destroy(world *w) {
+    cleat_graph_destroy(w->graph);
+    cleat_store_destroy(w->store);
+}
+
+/* --- operations that compute nothing: `product` absorbs `shape`, which may read something else too --- */
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    return cleat_set_output(node, 0, CLEAT_F32, 1, (int64_t[]){E}, error);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, struct cleat_binder *binder,
+                         cleat_error *error) {
+    (void)node, (void)facts, (void)binder, (void)error;
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "none", .bind = bind}, {0}};
+static const cleat_op both = {.name = "both", .infer = infer, .variants = variants};
+static const cleat_op shape = {.name = "shape", .infer = infer, .variants = variants};
+static const cleat_op other = {.name = "other", .infer = infer, .variants = variants};
+
+static bool absorb(cleat_node *node, const cleat_node *reader, bool alone) {
+    cleat_tensor *result = node->out[0];
+    if (reader->op != &shape) return false;
+    node->op = &both;
+    if (!alone) node->out[node->n_out++] = result;
+    node->out[0] = reader->out[0];
+    for (int i = 0; i < reader->n_in; ++i)
+        if (reader->in[i] != result) node->in[node->n_in++] = reader->in[i];
+    return true;
+}
+
+static const cleat_op product = {.name = "product", .infer = infer, .variants = variants, .absorb = absorb};
+
+static cleat_tensor *emit(world *w, const cleat_op *op, cleat_tensor *a, cleat_tensor *b) {
+    cleat_node *node = cleat_emit(w->graph, op, NULL, 0, (cleat_tensor *[]){a, b}, b ? 2 : 1);
+    assert_non_null(node);
+    return node->out[0];
+}
+
+static int count(const world *w, const cleat_op *op) {
+    int found = 0;
+    for (size_t i = 0; i < w->graph->node_count; ++i) {
+        assert_int_equal(w->graph->nodes[i]->index, i);
+        found += w->graph->nodes[i]->op == op;
+    }
+    return found;
+}
+
+static void expect_sound_plan(const world *w) {
+    cleat_device_facts facts = {.alignment = 256, .max_allocation = 1 << 20};
+    cleat_plan *plan = NULL;
+    cleat_error error = {0};
+    if (cleat_plan_create(&w->graph, 1, &facts, &plan, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_plan_check(plan, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    cleat_plan_destroy(plan);
+}
+
+/* --- when --- */
+
+static void only_reader_leaves_nothing_behind(void **state) {
+    (void)state;
+    world w = world_create();
+    cleat_tensor *u = emit(&w, &product, w.x, NULL), *y = emit(&w, &shape, u, NULL);
+    cleat_keep(w.graph, emit(&w, &other, y, NULL));
+    cleat_graph_fuse(w.graph);
+    assert_int_equal(w.graph->node_count, 2);
+    assert_int_equal(count(&w, &both), 1);
+    assert_ptr_equal(y->producer, w.graph->nodes[0]);
+    assert_null(u->producer);
+    expect_sound_plan(&w);
+    cleat_graph_fuse(w.graph);
+    assert_int_equal(w.graph->node_count, 2);
+    world_destroy(&w);
+}
+
+static void kept_or_read_results_stay(void **state) {
+    (void)state;
+    for (int keep = 0; keep < 2; ++keep) {
+        world w = world_create();
+        cleat_tensor *u = emit(&w, &product, w.x, NULL), *y = emit(&w, &shape, u, NULL);
+        cleat_keep(w.graph, y);
+        if (keep)
+            cleat_keep(w.graph, u);
+        else
+            cleat_keep(w.graph, emit(&w, &other, u, NULL));
+        cleat_graph_fuse(w.graph);
+        assert_int_equal(count(&w, &both), 1);
+        assert_int_equal(count(&w, &shape), 0);
+        assert_int_equal(w.graph->nodes[0]->n_out, 2);
+        assert_ptr_equal(u->producer, w.graph->nodes[0]);
+        expect_sound_plan(&w);
+        world_destroy(&w);
+    }
+}
+
+/* What the reader needs besides must be there when the producer runs. */
+static void late_inputs_forbid_it(void **state) {
+    (void)state;
+    for (int late = 0; late < 2; ++late) {
+        world w = world_create();
+        cleat_tensor *early = emit(&w, &other, w.x, NULL), *u = emit(&w, &product, w.x, NULL),
+                     *after = emit(&w, &other, w.x, NULL), *y = emit(&w, &shape, u, late ? after : early);
+        cleat_keep(w.graph, emit(&w, &other, y, after));
+        cleat_graph_fuse(w.graph);
+        assert_int_equal(count(&w, &both), late ? 0 : 1);
+        assert_int_equal(count(&w, &shape), late ? 1 : 0);
+        expect_sound_plan(&w);
+        world_destroy(&w);
+    }
+}
+
+static void other_readers_come_first(void **state) {
+    (void)state;
+    world w = world_create();
+    cleat_tensor *u = emit(&w, &product, w.x, NULL), *z = emit(&w, &other, u, NULL);
+    cleat_keep(w.graph, emit(&w, &shape, u, NULL));
+    cleat_keep(w.graph, z);
+    cleat_graph_fuse(w.graph);
+    assert_int_equal(count(&w, &both), 0);
+    expect_sound_plan(&w);
+    world_destroy(&w);
+}
+
+static void reading_twice_is_not_absorbed(void **state) {
+    (void)state;
+    world w = world_create();
+    cleat_tensor *u = emit(&w, &product, w.x, NULL);
+    cleat_keep(w.graph, emit(&w, &shape, u, u));
+    cleat_graph_fuse(w.graph);
+    assert_int_equal(count(&w, &both), 0);
+    world_destroy(&w);
+}
+
+/* --- the graph around it --- */
+
+static void marks_and_parts_move_along(void **state) {
+    (void)state;
+    world w = world_create();
+    cleat_segment(w.graph);
+    cleat_tensor *y = emit(&w, &shape, emit(&w, &product, w.x, NULL), NULL);
+    cleat_segment(w.graph);
+    y = emit(&w, &shape, emit(&w, &product, y, NULL), NULL);
+    cleat_segment(w.graph);
+    cleat_keep(w.graph, y);
+    cleat_backward_from(w.graph, &y, &w.x, 1);
+    assert_int_equal(w.graph->forward_nodes, 4);
+    cleat_graph_fuse(w.graph);
+    assert_int_equal(w.graph->node_count, 2);
+    assert_int_equal(w.graph->forward_nodes, 2);
+    for (size_t i = 0; i < 3; ++i) assert_int_equal(w.graph->marks[i], i);
+    assert_int_equal(cleat_graph_segments(w.graph), 2);
+    world_destroy(&w);
+}
+
+static void comes_last(void **state) {
+    (void)state;
+    world w = world_create();
+    cleat_error error = {0};
+    cleat_tensor *y = emit(&w, &shape, emit(&w, &product, w.x, NULL), NULL);
+    cleat_keep(w.graph, y);
+    cleat_graph_fuse(w.graph);
+    cleat_backward_from(w.graph, &y, &w.x, 1);
+    assert_int_equal(cleat_graph_status(w.graph, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "cleat_graph_fuse"));
+    world_destroy(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_reader_leaves_nothing_behind),
+        cmocka_unit_test(kept_or_read_results_stay),
+        cmocka_unit_test(late_inputs_forbid_it),
+        cmocka_unit_test(other_readers_come_first),
+        cmocka_unit_test(reading_twice_is_not_absorbed),
+        cmocka_unit_test(marks_and_parts_move_along),
+        cmocka_unit_test(comes_last),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
