@@ -20,12 +20,12 @@ __kernel void adamw_step(TENSOR(float, p), TENSOR(float, g), TENSOR(float, m), T
     }
     float lr = h[0], b1 = h[1], b2 = h[2], eps = h[3], keep = 1.0f - lr * h[4];
     float clip = h[5] > 0.0f ? fmin(1.0f, h[5] / (length + 1e-6f)) : 1.0f;
-    float step = lr / h[6], root = sqrt(h[7]);
+    float step = lr / h[6], scale = 1.0f / sqrt(h[7]);
     FOR_VECTORS(s, n) {
         floatv grad = LOADFV(AT(g), s.at) * clip;
         floatv first = b1 * LOADFV(AT(m), s.at) + (1.0f - b1) * grad;
         floatv second = b2 * LOADFV(AT(v), s.at) + (1.0f - b2) * grad * grad;
-        floatv denominator = sqrt(second) / root + eps;
+        floatv denominator = sqrt(second) * scale + eps;
         STOREFV(LOADFV(AT(p), s.at) * keep - step * first / denominator, AT(p), s.at);
         STOREFV(first, AT(m), s.at);
         STOREFV(second, AT(v), s.at);

@@ -91,9 +91,9 @@ CLEAT_API void cleat_want_grad(cleat_graph *graph, cleat_tensor *input);
 CLEAT_API cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_tensor *tensor);
 
 /* Merges nodes of a finished graph (after cleat_backward, before a plan) where one kernel can do the work of two: an activation after a
- * linear layer, forward and backward. An activation that nobody else reads and that is not kept (cleat_keep) is then never written: its
- * gradient, likewise, becomes NULL. Results are the same, but for the rounding to f16 or bf16 that falls away between the two. Without
- * this call a graph computes each node by itself. */
+ * linear layer, forward and backward; an addition after dropout. A result between the two that nobody else reads and that is not kept
+ * (cleat_keep) is then never written; where it was a gradient, cleat_gradient gives NULL. Results are the same but for the rounding of
+ * what is no longer stored in between. Without this call a graph computes each node by itself. */
 CLEAT_API void cleat_graph_fuse(cleat_graph *graph);
 
 CLEAT_API cleat_tensor *cleat_graph_find(const cleat_graph *graph, const char *name);

@@ -56,7 +56,7 @@ cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_t
     return cleat_embedding(graph, tokens, table, shape->storage);
 }
 
-/* x + branch: the addition rides on the branch's last GEMM unless dropout stands between. */
+/* x + branch: the addition rides on the branch's last GEMM, or on the dropout that stands between (cleat_graph_fuse). */
 static cleat_tensor *close_residual(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_tensor *inner,
                                     cleat_tensor *rng, const cleat_transformer *shape) {
     if (shape->dropout <= 0) return cleat_nn_linear(graph, prefix, inner, shape->d_model, x);

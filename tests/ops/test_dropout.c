@@ -142,6 +142,24 @@ static void test_mask(void **state) {
     cleat_store_destroy(store);
 }
 
+/* Row 9 of the table is computed by one node. */
+static void test_residual_is_fused(void **state) {
+    (void)state;
+    cleat_store *store;
+    cleat_graph *graph;
+    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 1, (int64_t[]){4});
+    cleat_tensor *rng = cleat_input(graph, "rng", CLEAT_U32, 1, (int64_t[]){4});
+    cleat_tensor *y = cleat_add(graph, x, cleat_dropout(graph, x, rng, 0.5f));
+    cleat_graph_fuse(graph);
+    assert_int_equal(cleat_graph_nodes(graph), 1);
+    assert_string_equal(graph->nodes[0]->op->name, "dropout_add");
+    assert_ptr_equal(graph->nodes[0]->out[0], y);
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+}
+
 static void test_rates(void **state) {
     (void)state;
     cleat_store *store;
@@ -159,6 +177,7 @@ static void test_rates(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest extra[] = {cmocka_unit_test(test_mask), cmocka_unit_test(test_rates)};
-    return op_main(&test, 1, extra, 2);
+    const struct CMUnitTest extra[] = {cmocka_unit_test(test_mask), cmocka_unit_test(test_residual_is_fused),
+                                       cmocka_unit_test(test_rates)};
+    return op_main(&test, 1, extra, 3);
 }
