@@ -55,9 +55,9 @@ typedef struct cleat_model_class {
     void (*figures)(const cleat_model *model, const double *totals, cleat_figures *figures);
     cleat_status (*write)(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error);
-    /* Reference trajectories and benchmarks. Whether `config` describes this family; if so sets the sizes and
-     * the loss of `model`, whose profile holds the defaults. */
-    bool (*from_reference)(const cleat_reference_config *config, cleat_model *model);
+    /* Reference trajectories and benchmarks. Where `config` describes this family, sets the sizes and the loss of `model`,
+     * whose profile holds the defaults; CLEAT_ERR_NOT_SUPPORTED, without a text, where it does not. */
+    cleat_status (*from_reference)(const cleat_reference_config *config, cleat_model *model, cleat_error *error);
     /* Says what arrays a trajectory of batches [B, L] has: type and shape of reference->input and target. */
     void (*reference_arrays)(const cleat_model *model, cleat_reference *reference);
     /* Writes the graph's input called `name` from the trajectory's arrays. */

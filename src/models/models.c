@@ -43,7 +43,9 @@ cleat_status cleat_model_from_reference(const char *json, const cleat_reference_
         cleat_model *made = NULL;
         defaults->model.type = i;
         status = cleat_model_create(defaults, &made, error);
-        known = status == CLEAT_OK && families[i]->from_reference(&config, made);
+        if (status == CLEAT_OK) status = families[i]->from_reference(&config, made, error);
+        known = status == CLEAT_OK;
+        if (status == CLEAT_ERR_NOT_SUPPORTED) status = CLEAT_OK;
         if (known)
             *model = made;
         else

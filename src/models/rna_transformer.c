@@ -251,10 +251,11 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 
 /* "mean over valid coordinates of squared error + mean over valid neighbours of (sqrt(|c[i+1]-c[i]|^2 + 1e-6)
  * - 5.9)^2" */
-static bool from_reference(const cleat_reference_config *config, cleat_model *model) {
+static cleat_status from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
+    (void)error;
     if (!cleat_reference_loss_says(config, "valid coordinates") ||
         !cleat_reference_loss_says(config, "valid neighbours"))
-        return false;
+        return CLEAT_ERR_NOT_SUPPORTED;
     cleat_profile *p = &model->profile;
     p->model.d_model = cleat_reference_size(config, "d_model", NULL, 0);
     p->model.heads = cleat_reference_size(config, "heads", NULL, 0);
@@ -267,8 +268,9 @@ static bool from_reference(const cleat_reference_config *config, cleat_model *mo
     p->loss.coordinate = p->loss.bond_length = 1;
     model->sizes.vocabulary = cleat_reference_size(config, "vocab", NULL, 0);
     model->reference_loss = true;
-    return p->model.d_model > 0 && p->model.heads > 0 && p->model.layers > 0 && p->model.d_ff > 0 &&
-           model->sizes.vocabulary > 0;
+    bool complete = p->model.d_model > 0 && p->model.heads > 0 && p->model.layers > 0 && p->model.d_ff > 0 &&
+                    model->sizes.vocabulary > 0;
+    return complete ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
 }
 
 /* The trajectory's means run over the whole batch; ours over each chain first: a chain weighs as many items

@@ -141,7 +141,7 @@ static cleat_tensor *build_dense(const cleat_model *model, cleat_graph *graph, c
 static cleat_tensor *build_network(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
                                    cleat_tensor *x, int64_t outputs, cleat_tensor *rng) {
     if (model->type == &cleat_series_dense) {
-        const int64_t flat[2] = {batch, cleat_tensor_elements(x) / batch};
+        const int64_t flat[2] = {batch, model->profile.data.lookback * sizes_of(model).inputs};
         return build_dense(model, graph, mode, cleat_reshape(graph, x, 2, flat), outputs, rng);
     }
     x = model->type == &cleat_series_lstm ? build_lstm(model, graph, mode, x, rng)
@@ -264,11 +264,12 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 /* --- reference trajectories ----------------------------------------------------------------------------------- */
 
 /* "mse of the last step's output", with "inputs" and "hidden" */
-static bool lstm_from_reference(const cleat_reference_config *config, cleat_model *model) {
+static cleat_status lstm_from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
+    (void)error;
     cleat_profile *p = &model->profile;
     if (!cleat_reference_loss_says(config, "mse of the last step") ||
         !cJSON_GetObjectItemCaseSensitive(config->json, "hidden"))
-        return false;
+        return CLEAT_ERR_NOT_SUPPORTED;
     p->model.hidden = cleat_reference_size(config, "hidden", NULL, 0);
     p->model.layers = cleat_reference_size(config, "layers", NULL, 0);
     p->model.dropout = 0;
@@ -276,17 +277,20 @@ static bool lstm_from_reference(const cleat_reference_config *config, cleat_mode
     p->data.horizon = 1;
     model->sizes.inputs = cleat_reference_size(config, "inputs", "rnn.weight_ih_l0", 1);
     model->sizes.outputs = config->extent ? cleat_reference_size(config, "outputs", "head.weight", 0) : 1;
-    return p->model.hidden > 0 && p->model.layers > 0 && p->data.lookback > 0 && model->sizes.inputs > 0 &&
-           model->sizes.outputs > 0;
+    bool complete = p->model.hidden > 0 && p->model.layers > 0 && p->data.lookback > 0 && model->sizes.inputs > 0 &&
+                    model->sizes.outputs > 0;
+    return complete ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
 }
 
 /* "mse of the last step's output", with "patches". Trajectories do not tell the number of heads: 4. */
-static bool transformer_from_reference(const cleat_reference_config *config, cleat_model *model) {
+static cleat_status transformer_from_reference(const cleat_reference_config *config, cleat_model *model,
+                                               cleat_error *error) {
+    (void)error;
     cleat_profile *p = &model->profile;
     char name[CLEAT_NAME];
     if (!cleat_reference_loss_says(config, "mse of the last step") ||
         !cJSON_GetObjectItemCaseSensitive(config->json, "patches"))
-        return false;
+        return CLEAT_ERR_NOT_SUPPORTED;
     p->model.d_model = cleat_reference_size(config, "d_model", "inp.weight", 0);
     p->model.d_ff = cleat_reference_size(config, "d_ff", "blocks.0.f1.weight", 0);
     p->model.heads = cleat_reference_size(config, "heads", NULL, 0);
@@ -301,23 +305,25 @@ static bool transformer_from_reference(const cleat_reference_config *config, cle
     p->data.horizon = 1;
     model->sizes.inputs = cleat_reference_size(config, "inputs", "inp.weight", 1);
     model->sizes.outputs = config->extent ? cleat_reference_size(config, "outputs", "head.weight", 0) : 1;
-    return p->model.d_model > 0 && p->model.d_ff > 0 && p->model.layers > 0 && p->data.lookback > 0 &&
-           p->model.d_model % p->model.heads == 0 && model->sizes.inputs > 0 && model->sizes.outputs > 0;
+    bool complete = p->model.d_model > 0 && p->model.d_ff > 0 && p->model.layers > 0 && p->data.lookback > 0 &&
+                    p->model.d_model % p->model.heads == 0 && model->sizes.inputs > 0 && model->sizes.outputs > 0;
+    return complete ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
 }
 
 /* "cross entropy", with "widths" from the input to the classes */
-static bool dense_from_reference(const cleat_reference_config *config, cleat_model *model) {
+static cleat_status dense_from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
     const cJSON *widths = cJSON_GetObjectItemCaseSensitive(config->json, "widths"), *width;
     dense_shape shape = {.layers = cJSON_GetArraySize(widths) - 2};
     int i = 0;
     if (!cJSON_IsArray(widths) || !cleat_reference_loss_says(config, "cross entropy") || shape.layers < 0 ||
         shape.layers > MOST_LAYERS)
-        return false;
+        return CLEAT_ERR_NOT_SUPPORTED;
     model->profile.model.dropout = 0;
     model->profile.data.lookback = model->profile.data.horizon = 1;
     model->sizes.outputs = 1;
     cJSON_ArrayForEach(width, widths) {
-        if (!cJSON_IsNumber(width) || width->valuedouble < 1 || width->valuedouble > INT32_MAX) return false;
+        if (!cJSON_IsNumber(width) || width->valuedouble < 1 || width->valuedouble > INT32_MAX)
+            return CLEAT_ERR_NOT_SUPPORTED;
         int64_t size = (int64_t)width->valuedouble;
         if (i == 0)
             model->sizes.inputs = size;
@@ -328,9 +334,9 @@ static bool dense_from_reference(const cleat_reference_config *config, cleat_mod
         ++i;
     }
     model->own = cleat_alloc(1, sizeof shape);
-    if (!model->own) return false;
+    if (!model->own) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the widths of a network");
     memcpy(model->own, &shape, sizeof shape);
-    return true;
+    return CLEAT_OK;
 }
 
 /* input f32 [B, T, C], or of a dense network [B, C]; target f32 [B, K], or the class i64 [B] */

@@ -388,14 +388,20 @@ static bool take_reference(const cleat_reference_config *config, cleat_model *mo
            model->sizes.vocabulary > 0 && classes > 0;
 }
 
-static bool classifier_from_reference(const cleat_reference_config *config, cleat_model *model) {
-    return cleat_reference_loss_says(config, "classes") && cleat_reference_loss_says(config, "mean pooling") &&
-           take_reference(config, model);
+static cleat_status classifier_from_reference(const cleat_reference_config *config, cleat_model *model,
+                                              cleat_error *error) {
+    (void)error;
+    bool known = cleat_reference_loss_says(config, "classes") && cleat_reference_loss_says(config, "mean pooling") &&
+                 take_reference(config, model);
+    return known ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
 }
 
-static bool tagger_from_reference(const cleat_reference_config *config, cleat_model *model) {
-    return cleat_reference_loss_says(config, "tags") && cleat_reference_loss_says(config, "valid positions") &&
-           take_reference(config, model);
+static cleat_status tagger_from_reference(const cleat_reference_config *config, cleat_model *model,
+                                          cleat_error *error) {
+    (void)error;
+    bool known = cleat_reference_loss_says(config, "tags") && cleat_reference_loss_says(config, "valid positions") &&
+                 take_reference(config, model);
+    return known ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
 }
 
 /* input i64 [B, L], target i64 [B] or [B, L] */
