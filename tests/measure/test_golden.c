@@ -283,10 +283,10 @@ static void cut_file_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(own_trajectories_are_repeated),  cmocka_unit_test(shared_trajectories_are_repeated),
-        cmocka_unit_test(one_wrong_value_is_found),    cmocka_unit_test(padding_is_not_compared),
-        cmocka_unit_test(missing_arrays_are_named),    cmocka_unit_test(impossible_arrays_are_refused),
-        cmocka_unit_test(unknown_metadata_is_refused), cmocka_unit_test(contradicting_sizes_are_refused),
+        cmocka_unit_test(own_trajectories_are_repeated), cmocka_unit_test(shared_trajectories_are_repeated),
+        cmocka_unit_test(one_wrong_value_is_found),      cmocka_unit_test(padding_is_not_compared),
+        cmocka_unit_test(missing_arrays_are_named),      cmocka_unit_test(impossible_arrays_are_refused),
+        cmocka_unit_test(unknown_metadata_is_refused),   cmocka_unit_test(contradicting_sizes_are_refused),
         cmocka_unit_test(cut_file_is_refused),
     };
     tiny_require_device();
