@@ -28,6 +28,19 @@ void cleat_text_add_bytes(cleat_text *text, const char *bytes, size_t size) {
     text->data[text->size] = 0;
 }
 
+void cleat_text_add_field(cleat_text *text, const char *field) {
+    if (!strpbrk(field, ",\"\r\n")) {
+        cleat_text_add_bytes(text, field, strlen(field));
+        return;
+    }
+    cleat_text_add_bytes(text, "\"", 1);
+    for (const char *c = field; *c; ++c) {
+        if (*c == '"') cleat_text_add_bytes(text, "\"", 1);
+        cleat_text_add_bytes(text, c, 1);
+    }
+    cleat_text_add_bytes(text, "\"", 1);
+}
+
 void cleat_text_add(cleat_text *text, const char *format, ...) {
     va_list arguments, again;
     va_start(arguments, format);

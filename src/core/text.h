@@ -12,6 +12,8 @@ typedef struct cleat_text {
 
 void cleat_text_add(cleat_text *text, const char *format, ...) CLEAT_PRINTF(2, 3);
 void cleat_text_add_bytes(cleat_text *text, const char *bytes, size_t size);
+/* Adds a field of a CSV file, in quotes where RFC 4180 asks for them. */
+void cleat_text_add_field(cleat_text *text, const char *field);
 void cleat_text_free(cleat_text *text);
 /* Hands the text to *out (cleat_free), or reports that memory ran out and frees it. */
 cleat_status cleat_text_take(cleat_text *text, char **out, cleat_error *error);

@@ -46,17 +46,6 @@ cleat_status cleat_forecast_fill(const cleat_dataset *dataset, size_t sample, in
 
 /* --- the file ------------------------------------------------------------------------------------------------- */
 
-/* RFC 4180 */
-static void add_field(cleat_text *text, const char *field) {
-    if (!strpbrk(field, ",\"\r\n")) {
-        cleat_text_add(text, ",%s", field);
-        return;
-    }
-    cleat_text_add(text, ",\"");
-    for (; *field; ++field) cleat_text_add(text, *field == '"' ? "\"\"" : "%c", *field);
-    cleat_text_add(text, "\"");
-}
-
 static void add_rows(const cleat_prediction *prediction, const cleat_series_info *info, const float *anchor,
                      cleat_text *text) {
     const cleat_dataset *dataset = prediction->dataset;
@@ -68,8 +57,10 @@ static void add_rows(const cleat_prediction *prediction, const cleat_series_info
         for (int64_t k = 0; k < info->targets; ++k) {
             int64_t i = h * info->targets + k;
             double value = (double)prediction->output[i] + (double)anchor[i];
-            cleat_text_add(text, ",%.9g",
-                           value * cleat_series_deviation(dataset, (size_t)k) + cleat_series_mean(dataset, (size_t)k));
+            char number[32];
+            cleat_number_print_digits(
+                value * cleat_series_deviation(dataset, (size_t)k) + cleat_series_mean(dataset, (size_t)k), 9, number);
+            cleat_text_add(text, ",%s", number);
         }
         cleat_text_add(text, "\n");
     }
@@ -82,8 +73,10 @@ cleat_status cleat_series_write(const char *path, cleat_series_anchor kind, cons
     cleat_text text = {0};
     char *taken;
     cleat_text_add(&text, "made_at,time,step");
-    for (size_t k = 0; count && cleat_series_target(predictions[0].dataset, k); ++k)
-        add_field(&text, cleat_series_target(predictions[0].dataset, k));
+    for (size_t k = 0; count && cleat_series_target(predictions[0].dataset, k); ++k) {
+        cleat_text_add(&text, ",");
+        cleat_text_add_field(&text, cleat_series_target(predictions[0].dataset, k));
+    }
     cleat_text_add(&text, "\n");
     cleat_status status = cleat_forecast_create(info.horizon * info.targets, &known, error);
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {

@@ -25,19 +25,6 @@ static cleat_status check_label(int32_t label, size_t labels, size_t row, cleat_
 
 /* --- classes -------------------------------------------------------------------------------------------------- */
 
-static void add_field(cleat_text *text, const char *field) {
-    if (!strpbrk(field, ",\"\r\n")) {
-        cleat_text_add_bytes(text, field, strlen(field));
-        return;
-    }
-    cleat_text_add_bytes(text, "\"", 1);
-    for (const char *c = field; *c; ++c) {
-        if (*c == '"') cleat_text_add_bytes(text, "\"", 1);
-        cleat_text_add_bytes(text, c, 1);
-    }
-    cleat_text_add_bytes(text, "\"", 1);
-}
-
 /* Six decimals, whatever the locale. */
 static void add_probability(cleat_text *text, float probability) {
     long millionths = lround((double)probability * 1e6);
@@ -52,9 +39,9 @@ static cleat_status add_prediction(cleat_text *text, const cleat_text_prediction
         if (!(prediction->probabilities[i] >= 0 && prediction->probabilities[i] <= 1.001f))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "prediction %zu: %g is no probability (class %s)", row,
                               (double)prediction->probabilities[i], names[i]);
-    add_field(text, prediction->id);
+    cleat_text_add_field(text, prediction->id);
     cleat_text_add_bytes(text, ",", 1);
-    add_field(text, names[prediction->label]);
+    cleat_text_add_field(text, names[prediction->label]);
     add_probability(text, prediction->probabilities[prediction->label]);
     for (size_t i = 0; i < classes; ++i) add_probability(text, prediction->probabilities[i]);
     cleat_text_add_bytes(text, "\n", 1);
@@ -68,7 +55,7 @@ cleat_status cleat_text_write_classes(const char *path, const char *const *names
     cleat_text_add(&text, "id,label,probability");
     for (size_t i = 0; i < classes; ++i) {
         cleat_text_add_bytes(&text, ",", 1);
-        add_field(&text, names[i]);
+        cleat_text_add_field(&text, names[i]);
     }
     cleat_text_add_bytes(&text, "\n", 1);
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
