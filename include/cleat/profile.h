@@ -30,8 +30,6 @@ typedef enum cleat_model_type {
     CLEAT_MODEL_SERIES_DENSE,
 } cleat_model_type;
 typedef enum cleat_pooling { CLEAT_POOLING_MEAN, CLEAT_POOLING_FIRST } cleat_pooling;
-/* What a forecast is the difference from. */
-typedef enum cleat_anchor { CLEAT_ANCHOR_NONE, CLEAT_ANCHOR_LAST, CLEAT_ANCHOR_SEASON } cleat_anchor;
 typedef enum cleat_weighting { CLEAT_WEIGHTING_NONE, CLEAT_WEIGHTING_BALANCED } cleat_weighting;
 typedef enum cleat_rna_head { CLEAT_RNA_HEAD_FRAMES, CLEAT_RNA_HEAD_ABSOLUTE } cleat_rna_head;
 typedef enum cleat_position_kind { CLEAT_POSITIONS_START, CLEAT_POSITIONS_BOTH_ENDS } cleat_position_kind;
@@ -103,7 +101,7 @@ typedef struct cleat_profile {
         cleat_int_list frames; /* minutes; count CLEAT_NONE: only the file's own */
         int64_t lookback, horizon;
         int64_t stride, eval_stride;             /* steps between windows: training; validation and test */
-        int anchor;                              /* cleat_anchor */
+        int anchor;                              /* cleat_series_anchor */
         int64_t season;                          /* steps, or CLEAT_NONE */
         int64_t train_rows, val_rows, test_rows; /* or CLEAT_NONE */
         int gaps;                                /* cleat_series_gaps */

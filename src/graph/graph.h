@@ -76,7 +76,7 @@ struct cleat_op {
      * (emitted by cleat_emit_grads) the outputs already have theirs, and infer only checks. */
     cleat_status (*infer)(cleat_node *node, cleat_error *error);
     /* Emits the nodes that compute the inputs' gradients from dout [n_out] (entries NULL where no gradient
-     * arrives; dout[0] of a called backward is never NULL). `node` lives for the call only; its tensors are
+     * arrives; one of them at least is not). `node` lives for the call only; its tensors are
      * those that hold the values by then (recompute.h). NULL when the op has no gradient. */
     void (*backward)(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout);
     cleat_cost (*cost)(const cleat_node *node);

@@ -17,11 +17,11 @@ static const char *const terms[] = {"squared_error"};
 
 enum { TARGET = 1 }; /* of the dataset's fields */
 
-/* Hidden layers of a dense network, by width, and what it ends in. */
+/* Hidden layers of a reference's dense network, by width, and what it ends in. */
 enum { MOST_LAYERS = 16 };
 typedef struct dense_shape {
     int64_t layers, hidden[MOST_LAYERS];
-    int64_t classes; /* of a reference trajectory with cross entropy; 0: squared error */
+    int64_t classes; /* of its cross entropy */
 } dense_shape;
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
@@ -113,28 +113,31 @@ static cleat_tensor *build_transformer(const cleat_model *model, cleat_graph *gr
     return cleat_take_row(graph, x, NULL, CLEAT_ROW_LAST); /* [B, D] */
 }
 
-static dense_shape dense_shape_of(const cleat_model *model) {
-    dense_shape shape = {.layers = model->profile.model.layers};
-    if (model->own) return *(const dense_shape *)model->own;
-    if (shape.layers > MOST_LAYERS) shape.layers = MOST_LAYERS;
-    for (int64_t i = 0; i < shape.layers; ++i) shape.hidden[i] = model->profile.model.hidden;
-    return shape;
+/* What a reference says, or NULL: the profile does. */
+static const dense_shape *reference_shape(const cleat_model *model) {
+    return model->type == &cleat_series_dense ? model->own : NULL;
+}
+
+static int64_t classes_of(const cleat_model *model) {
+    return reference_shape(model) ? reference_shape(model)->classes : 0;
 }
 
 /* Named as the layers of PyTorch's nn.Sequential, where each second one is the activation. x [B, C] */
 static cleat_tensor *build_dense(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
                                  int64_t outputs, cleat_tensor *rng) {
-    const dense_shape shape = dense_shape_of(model);
+    const dense_shape *given = reference_shape(model);
+    const int64_t layers = given ? given->layers : model->profile.model.layers;
     float rate = mode == CLEAT_MODE_TRAIN ? (float)model->profile.model.dropout : 0.0f;
     char prefix[16];
-    for (int64_t i = 0; i < shape.layers; ++i) {
+    for (int64_t i = 0; i < layers; ++i) {
+        const int64_t width = given ? given->hidden[i] : model->profile.model.hidden;
         cleat_segment(graph);
         snprintf(prefix, sizeof prefix, "%d", (int)(2 * i));
-        x = cleat_relu(graph, cleat_nn_linear(graph, prefix, x, shape.hidden[i], NULL)); /* [B, hidden] */
+        x = cleat_relu(graph, cleat_nn_linear(graph, prefix, x, width, NULL)); /* [B, hidden] */
         if (rate > 0) x = cleat_dropout(graph, x, rng, rate);
     }
     cleat_segment(graph);
-    snprintf(prefix, sizeof prefix, "%d", (int)(2 * shape.layers));
+    snprintf(prefix, sizeof prefix, "%d", (int)(2 * layers));
     return cleat_nn_linear(graph, prefix, x, outputs, NULL);
 }
 
@@ -154,7 +157,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                   cleat_model_graph *built) {
     const cleat_model_sizes sizes = sizes_of(model);
     const int64_t steps = model->profile.data.lookback, horizon = model->profile.data.horizon;
-    const int64_t classes = model->type == &cleat_series_dense ? dense_shape_of(model).classes : 0;
+    const int64_t classes = classes_of(model);
     const int64_t outputs = classes ? classes : horizon * sizes.outputs;
     const int64_t x_shape[3] = {batch, steps, sizes.inputs}, target_shape[3] = {batch, horizon, sizes.outputs};
     (void)length; /* all windows are of one length */
@@ -343,7 +346,7 @@ static cleat_status dense_from_reference(const cleat_reference_config *config, c
 static void reference_arrays(const cleat_model *model, cleat_reference *r) {
     const cleat_model_sizes sizes = sizes_of(model);
     const int64_t steps = model->profile.data.lookback, outputs = model->profile.data.horizon * sizes.outputs;
-    const int64_t classes = model->type == &cleat_series_dense ? dense_shape_of(model).classes : 0;
+    const int64_t classes = classes_of(model);
     r->input = (cleat_reference_array){.rank = 3, .shape = {r->batch, steps, sizes.inputs}};
     r->target = (cleat_reference_array){.rank = 2, .shape = {r->batch, outputs}};
     if (!classes) return;

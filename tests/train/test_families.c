@@ -318,12 +318,38 @@ static void data_of_another_kind_are_refused(void **state) {
     cleat_profile_destroy(profile);
 }
 
+static void a_dense_network_has_all_its_layers(void **state) {
+    cleat_profile *profile = profile_of(*state, &rows[4]);
+    cleat_model *model;
+    cleat_store *store;
+    cleat_graph *graph;
+    cleat_model_graph built;
+    cleat_error error;
+    set(profile, "model.layers=20");
+    assert_int_equal(cleat_model_create(profile, &model, NULL), CLEAT_OK);
+    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+    assert_int_equal(cleat_graph_create(store, "dense", &graph, NULL), CLEAT_OK);
+    cleat_model_build(model, graph, CLEAT_MODE_TRAIN, 2, 24, &built);
+    if (cleat_graph_status(graph, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_int_equal(cleat_store_count(store), 2 * 21);
+    assert_non_null(cleat_store_find(store, "40.weight"));
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+    cleat_model_destroy(model);
+    cleat_profile_destroy(profile);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_classifier_learns),    cmocka_unit_test(the_tagger_learns),
-        cmocka_unit_test(the_lstm_learns),          cmocka_unit_test(the_series_transformer_learns),
-        cmocka_unit_test(the_dense_network_learns), cmocka_unit_test(resumed_runs_have_the_same_bits),
-        cmocka_unit_test(micro_batches_add_up),     cmocka_unit_test(data_of_another_kind_are_refused),
+        cmocka_unit_test(the_classifier_learns),
+        cmocka_unit_test(the_tagger_learns),
+        cmocka_unit_test(the_lstm_learns),
+        cmocka_unit_test(the_series_transformer_learns),
+        cmocka_unit_test(the_dense_network_learns),
+        cmocka_unit_test(resumed_runs_have_the_same_bits),
+        cmocka_unit_test(micro_batches_add_up),
+        cmocka_unit_test(data_of_another_kind_are_refused),
+        cmocka_unit_test(a_dense_network_has_all_its_layers),
     };
     tiny_require_device();
     return cmocka_run_group_tests(tests, setup, tiny_teardown);
