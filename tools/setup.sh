@@ -5,7 +5,8 @@
 set -euo pipefail
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-c-headers pocl-opencl-icd libclblast-dev libhwloc-dev
-    libinih-dev libcmocka-dev libcjson-dev libutf8proc-dev libxxhash-dev)
+    libinih-dev libcmocka-dev libcjson-dev libutf8proc-dev libxxhash-dev libpng-dev
+    libjpeg-dev zlib1g-dev)
 test_packages=(clang oclgrind clang-format binutils diffutils)
 least_cmake=3.25
 
@@ -33,7 +34,7 @@ check_by_hand() {
         command -v "$tool" >/dev/null || fail "'$tool' is missing, and this is no Debian or Ubuntu (there is no dpkg-query and apt-get)" \
             "install what corresponds to: ${packages[*]}"
     done
-    for library in OpenCL hwloc inih libcjson libutf8proc cmocka; do
+    for library in OpenCL hwloc inih libcjson libutf8proc libpng libjpeg zlib cmocka; do
         pkg-config --exists "$library" || fail "library '$library' is missing (pkg-config does not find it)" \
             "this is no Debian or Ubuntu: install what corresponds to: ${packages[*]}"
     done

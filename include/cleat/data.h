@@ -403,6 +403,114 @@ CLEAT_API int64_t cleat_series_known(const cleat_dataset *dataset, size_t sample
 enum { CLEAT_TIME_TEXT = 20 };
 CLEAT_API const char *cleat_time_text(int64_t seconds, char text[CLEAT_TIME_TEXT]);
 
+/* --- pictures ------------------------------------------------------------------------------------------------- */
+
+/* Random changes of training samples; all zero (crop_min 1): none. */
+typedef struct cleat_augment {
+    double crop_min;                         /* a random part of so much of the area at least, 0.05 .. 1; its sides' ratio 3/4 .. 4/3 */
+    int64_t shift;                           /* moved by up to so many pixels of the sample, both ways */
+    bool flip, flip_vertical, turn;          /* left-right; up-down; by quarters of a circle */
+    double brightness, contrast, saturation; /* factors from [1 - x, 1 + x] */
+} cleat_augment;
+
+/* Pictures with a class, or with a mask. What both have in common. */
+typedef struct cleat_picture_options {
+    int64_t size;     /* S: samples are S x S */
+    int64_t channels; /* 1 grey, 3 colour, 0: colour where any training picture is */
+    cleat_augment augment;
+    double val_fraction, test_fraction; /* where the data name no such part: by a hash of the sample's name */
+    int64_t cache_bytes;                /* decoded pictures kept in memory at most */
+    const char *classes; /* classes in order, separated by blanks; NULL or "": from the data, sorted by name */
+    const char *learnt;  /* folder of an earlier cleat_dataset_save: channels, means, deviations, classes are its; NULL or
+                          * "": learnt from the training part */
+    bool predict;        /* for prediction, needs `learnt`: samples without a truth are taken too; all are CLEAT_SPLIT_TEST */
+} cleat_picture_options;
+
+/* size 224, channels 0, no augmentation, val 0.1, test 0, cache 256 MiB. */
+CLEAT_API cleat_picture_options cleat_picture_defaults(void);
+
+enum { CLEAT_NO_CLASS = -1 };
+
+/* Pictures with a class. Fields, in this order:
+ *   image  f32 [L, L, C]  (value - mean) / deviation of the channel, in the training part
+ *   label  i32 []         the class, or CLEAT_NO_CLASS; in an empty slot too
+ * cleat_dataset_length is S for every sample. `path` is one of
+ *   a folder of IDX files (also .gz), found by their names: train-images*, train-labels*, t10k-images*, t10k-labels* (or test-,
+ *     val-); rank 3 (grey) or 4 (channels last)
+ *   a folder with CIFAR-10 binary files: data_batch_*.bin and test_batch.bin, class names in batches.meta.txt where it is there
+ *   a folder of class folders of PNG and JPEG files, or of train/, val/, test/ folders with the class folders in each
+ *   for prediction also a single picture, or a folder of pictures
+ * t10k and test_batch are CLEAT_SPLIT_TEST where there is a validation part too or val_fraction > 0, else CLEAT_SPLIT_VAL. A
+ * class that validation or test data have and the training part has not is an error that names the folder. */
+CLEAT_API cleat_status cleat_images_open(const char *path, const cleat_picture_options *options,
+                                         cleat_dataset **dataset, cleat_error *error);
+
+/* Sizes and counts of pictures with classes or masks. All 0 for a dataset of another kind. */
+typedef struct cleat_picture_info {
+    int64_t size, channels, classes; /* S, C; classes 2 for masks */
+    int64_t samples[CLEAT_SPLITS];
+    double positive;      /* masks: part of the training part's known pixels that are 1 */
+    int64_t height, width; /* maps over time: of a frame, padded to whole patches; else S */
+    int64_t frames;        /* maps over time: T at most */
+} cleat_picture_info;
+CLEAT_API cleat_picture_info cleat_pictures_describe(const cleat_dataset *dataset);
+/* The name of a class, borrowed; NULL behind the last. */
+CLEAT_API const char *cleat_images_class(const cleat_dataset *dataset, size_t index);
+/* Training samples of a class; 0 behind the last. */
+CLEAT_API int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_t index);
+
+/* Pictures with a mask. `path` is a folder with images/ and masks/: NAME.png (or .jpg) and masks/NAME.png of the same size,
+ * grey, 0 background, anything else 1 (127.5 and more of 255); val.txt, test.txt name samples of those parts, one a line.
+ * Fields:
+ *   image  f32 [L, L, C]
+ *   mask   i32 [L, L]     0, 1, or -1 unknown (outside the picture, and in an empty slot) */
+CLEAT_API cleat_status cleat_masks_open(const char *path, const cleat_picture_options *options, cleat_dataset **dataset,
+                                        cleat_error *error);
+/* The size of a sample's picture in its file. */
+CLEAT_API cleat_status cleat_masks_file_size(const cleat_dataset *dataset, size_t sample, int64_t *height, int64_t *width,
+                                             cleat_error *error);
+
+typedef enum cleat_transform { CLEAT_TRANSFORM_NONE, CLEAT_TRANSFORM_LOG1P } cleat_transform;
+
+/* Maps over time: frames of several channels, and a mask to tell from them. */
+typedef struct cleat_maps_options {
+    const char *inputs;  /* ESRI grids: what stands before _YYYYMMDD.asc of each channel, separated by blanks; NULL or "":
+                          * all there are, by name */
+    const char *target;  /* ESRI grids: the one whose value above 0 is the truth; NULL or "": the first input */
+    int64_t lookback;    /* T: frames seen at most */
+    int64_t horizon;     /* days from the last frame to the truth's day; ESRI grids only */
+    int64_t patch;       /* p: frames are cut into patches of p x p; height and width are padded to a multiple of it */
+    cleat_transform transform; /* of the inputs, before they are standardised: log1p = sign(v) log(1 + |v|) */
+    bool flip, flip_vertical;  /* training: mirrored at random, frames and truth alike */
+    bool skip_missing;         /* a day without a file: left out (T is shorter), else an error */
+    double val_fraction, test_fraction; /* ESRI grids: of the days, at their end; NPY: by a hash of the name, where no val.txt or
+                                         * test.txt names them */
+    int64_t val_days, test_days;        /* ESRI grids: any above 0: so many days instead of the fractions */
+    const char *learnt;
+    bool predict; /* also days whose truth is not known yet; all are CLEAT_SPLIT_TEST */
+} cleat_maps_options;
+
+/* lookback 6, horizon 1, patch 4, log1p, no flips, val 0.2, test 0. */
+CLEAT_API cleat_maps_options cleat_maps_defaults(void);
+
+/* N = (H/p)(W/p) patches in reading order. Fields:
+ *   frames   f32 [N, L, p p C]  each patch's pixels (row, column, channel) of each frame, standardised; 0 where unknown
+ *   lengths  i32 [N]            frames of this sample, the same for every patch; 0 in an empty slot
+ *   mask     i32 [H, W]         0, 1, or -1 unknown
+ * cleat_dataset_length is the sample's frames, at most T. `path` is a folder of
+ *   ESRI ASCII grids NAME_YYYYMMDD.asc: a sample is a day whose truth is horizon days later. A cell that is NODATA in a frame is
+ *     0 after standardising, in the truth unknown. Headers (size, corner, cell size) must agree.
+ *   NPY stacks: NAME.npy [T, C, H, W] with NAME_mask.npy [H, W] (f4, f8, u1, i1, i2, i4, b1; C order; NaN is unknown) */
+CLEAT_API cleat_status cleat_maps_open(const char *path, const cleat_maps_options *options, cleat_dataset **dataset,
+                                       cleat_error *error);
+
+/* Writes [rows, columns] f32 as NPY (version 1.0, '<f4', C order), atomically. */
+CLEAT_API cleat_status cleat_npy_write(const char *path, const float *values, int64_t rows, int64_t columns,
+                                       cleat_error *error);
+/* Writes bytes as a grey PNG [H, W], atomically. */
+CLEAT_API cleat_status cleat_png_write(const char *path, const uint8_t *pixels, int64_t height, int64_t width,
+                                       cleat_error *error);
+
 /* --- texts and tagged words ----------------------------------------------------------------------------------- */
 
 /* Fields of a dataset of texts, in this order:

@@ -76,6 +76,10 @@ CLEAT_API cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int ra
 /* A small persistent tensor (not trained, zero at start) of the store, shared by all graphs that name it. */
 CLEAT_API cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
                                     const int64_t *shape);
+/* A persistent f32 tensor that training changes but no gradient does (running statistics), starting at `initial`
+ * everywhere; shared by all graphs that name it, and kept in checkpoints beside the parameters. */
+CLEAT_API cleat_tensor *cleat_buffer(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
+                                     float initial);
 /* Marks a tensor whose value the host reads after the run: its bytes are not reused within the graph. */
 CLEAT_API void cleat_keep(cleat_graph *graph, cleat_tensor *tensor);
 

@@ -1,7 +1,7 @@
 /* The operations: each appends its nodes to a graph and returns its output, owned by the graph.
  *
  * Letters: B batch, L length, D width, H heads, K fan_in, N fan_out, V vocabulary. `[..., D]` is any number
- * of leading extents. T is the storage type of activations (f32, f16, bf16); parameters, statistics and
+ * of leading extents. Pictures: H height, W width, C channels, which lie side by side (channels last). T is the storage type of activations (f32, f16, bf16); parameters, statistics and
  * losses are f32. Every op has a gradient unless it says otherwise. An op that gets a NULL required input
  * returns NULL: see cleat_graph_status. */
 #ifndef CLEAT_OPS_H
@@ -58,6 +58,10 @@ CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);
  * NULL: keys at lengths[b] and later are hidden; outputs of rows at lengths[b] and later are 0 and pass no
  * gradient. D/H <= 128 -> T [B, L, D]. */
 CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads);
+
+/* Multi-head attention of one sequence to another: softmax(Q K^T / sqrt(D/H)) V, computed block by block like
+ * cleat_attention. q T [B, L, D], kv T [B, S, 2D]: keys, values side by side, each [H, D/H]. D/H <= 128 -> T [B, L, D]. */
+CLEAT_API cleat_tensor *cleat_cross_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, int heads);
 
 /* One layer of long short-term memory over whole sequences (Hochreiter & Schmidhuber 1997, with forget gates), as PyTorch's
  * nn.LSTM with batch_first: gates i, f, o = sigmoid, g = tanh of x[t] weight_ih^T + bias_ih + h[t-1] weight_hh^T +
@@ -119,6 +123,71 @@ CLEAT_API void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor
  * [R, n + 1] (state). No gradient. */
 CLEAT_API void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *slot,
                             cleat_tensor *ring);
+
+/* --- pictures ------------------------------------------------------------------------------------------------- */
+
+/* Convolution (cross-correlation, as every framework has it) with zeros around the picture:
+ * y[b, p, q, n] = bias[n] + sum over r, s, c of x[b, p stride + r - padding, q stride + s - padding, c] weight[n, r, s, c];
+ * P = (H + 2 padding - R) / stride + 1, Q likewise. x T [B, H, W, C], weight T [N, R, S, C] (PyTorch's [N, C, R, S] with
+ * channels last), bias f32 [N] or NULL -> T [B, P, Q, N]. A matrix product whose left operand is gathered on the way: no
+ * tensor of patches exists. R, S <= 16, padding < R and < S. */
+CLEAT_API cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
+                                     int64_t stride, int64_t padding);
+
+/* Depth-wise convolution, stride 1, with zeros around, output of x's size: y[b, h, w, c] = bias[c] + sum over r, s of
+ * x[b, h + r - R/2, w + s - S/2, c] weight[r, s, c]. R and S odd. x T [B, H, W, C], weight T [R, S, C], bias f32 [C] or
+ * NULL -> T [B, H, W, C] */
+CLEAT_API cleat_tensor *cleat_depthwise(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias);
+
+/* The largest of each window of size x size, every `stride`; what lies outside the picture does not count. The gradient
+ * goes to the first largest in reading order; a NaN is the largest. P, Q as in cleat_conv2d. 2 padding <= size <= 16.
+ * x T [B, H, W, C] -> T [B, P, Q, C] */
+CLEAT_API cleat_tensor *cleat_max_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride,
+                                       int64_t padding);
+
+/* Bilinear interpolation between the centres of pixels (PyTorch's align_corners=False): output row p sees the input at
+ * (p + 0.5) H / P - 0.5, not below 0, between that row and the next, the last one repeated; columns likewise. Makes
+ * larger or smaller, without smoothing. x T [B, H, W, C] -> T [B, P, Q, C] */
+CLEAT_API cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_t height, int64_t width);
+
+/* Tensors side by side in the last extent. n <= 8 tensors T [..., C_i], all other extents equal -> T [..., sum of C_i] */
+CLEAT_API cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n);
+
+/* Patches to a picture: y[b, h patch + r, w patch + s, c] = x[b, h, w, (r patch + s) C + c].
+ * x T [B, H, W, patch patch C] -> T [B, H patch, W patch, C] */
+CLEAT_API cleat_tensor *cleat_unpatch(cleat_graph *graph, cleat_tensor *x, int64_t patch);
+
+/* Batch normalisation (Ioffe & Szegedy 2015) with the statistics of this batch: mean and biased variance of every
+ * channel over all rows of the first samples[0] samples (empty slots behind them do not count, and pass no gradient);
+ * y = (x - mean) / sqrt(var + eps) gamma + beta, then + residual, then max(., 0) where `relu`. x T [B, ..., C], residual
+ * T of the same shape or NULL, gamma, beta f32 [C], samples i32 [1] or NULL (all). *statistics (may be NULL) receives
+ * f32 [2, C]: mean, and the unbiased variance (biased where there is one row only), for cleat_batch_norm_track. -> T as x.
+ * Backward keeps x and, where relu, y. */
+CLEAT_API cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
+                                         cleat_tensor *samples, cleat_tensor *residual, bool relu, float eps,
+                                         cleat_tensor **statistics);
+/* running = (1 - momentum) running + momentum statistics. statistics, running (buffer) f32 [2, C]. No gradient. */
+CLEAT_API void cleat_batch_norm_track(cleat_graph *graph, cleat_tensor *statistics, cleat_tensor *running,
+                                      float momentum);
+/* Batch normalisation with known statistics, for evaluation: as cleat_batch_norm, with mean and variance of `running` f32
+ * [2, C]. No gradient. */
+CLEAT_API cleat_tensor *cleat_batch_norm_fixed(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma,
+                                               cleat_tensor *beta, cleat_tensor *running, cleat_tensor *residual,
+                                               bool relu, float eps);
+
+/* What a mask of two classes is judged by. */
+typedef struct cleat_mask_loss_spec {
+    float positive_weight; /* factor on the cross entropy of pixels that are 1; > 0 */
+    float focal_gamma;     /* focal loss (Lin et al. 2017): each pixel's cross entropy times (1 - p of the truth)^gamma; 0: off */
+    float dice_weight;     /* factor on the Dice loss (Milletari et al. 2016); 0: off */
+} cleat_mask_loss_spec;
+
+/* sum over b of scale[b] (mean over the sample's known pixels of the weighted binary cross entropy of sigmoid(logits)
+ * + dice_weight (1 - (2 sum p t + 1) / (sum p + sum t + 1))). Pixels with a mask outside {0, 1} are unknown: they count
+ * for nothing and get no gradient; a sample without known pixels gives 0. logits T [B, ...], mask i32 with as many
+ * elements, scale f32 [B] -> f32 [1], in a fixed order of summation. */
+CLEAT_API cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *mask,
+                                        cleat_tensor *scale, const cleat_mask_loss_spec *spec);
 
 /* --- C1' traces (RNA) ----------------------------------------------------------------------------------------- */
 

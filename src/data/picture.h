@@ -1,0 +1,25 @@
+/* A decoded picture, and the files it may come from. */
+#ifndef CLEAT_SRC_PICTURE_H
+#define CLEAT_SRC_PICTURE_H
+
+#include "cleat/core.h"
+
+/* 8 bits a channel, channels last, rows from the top. Freed by cleat_picture_free. */
+typedef struct cleat_picture {
+    int64_t height, width, channels; /* 1 grey, 3 red green blue; other numbers of planes: not from files */
+    uint8_t *pixels;                 /* [H, W, C] */
+} cleat_picture;
+
+/* Reads a PNG or JPEG file, told by its first bytes. PNG of every kind the format has: palettes, 1 to 16 bits (16 are
+ * rounded to 8), interlaced; transparency is laid over black. JPEG: grey and colour; CMYK is refused with the way to
+ * convert it. `channels`: 1 or 3 converts (grey = 0.299 R + 0.587 G + 0.114 B), 0 keeps what the file has.
+ * CLEAT_ERR_FORMAT names the file, the cause (truncated, not a picture, too large) and the mend; nothing of a truncated
+ * file is used. Thread-safe. */
+cleat_status cleat_picture_read(const char *path, int64_t channels, cleat_picture *picture, cleat_error *error);
+/* Size and channels (1 or 3) without decoding. */
+cleat_status cleat_picture_probe(const char *path, cleat_picture *picture, cleat_error *error);
+/* Writes an 8-bit PNG, atomically. channels 1 or 3. */
+cleat_status cleat_picture_write_png(const char *path, const cleat_picture *picture, cleat_error *error);
+void cleat_picture_free(cleat_picture *picture);
+
+#endif
