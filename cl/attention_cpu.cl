@@ -36,6 +36,9 @@
 #define BACKWARD_GROUPS (PITCH <= 32 ? 16 : PITCH <= 64 ? 8 : 4)
 /* Columns of a row that tiles compute: DH, and what the last tile needs. */
 #define DEPTH ((DH + TILE - 1) / TILE * TILE)
+/* Keys that sums over keys run through: multiply goes in steps of four, and of less than a tile the rest is waste. Weights
+ * of keys that are not there are 0. */
+#define IN_FOURS(keys) (((keys) + 3) / 4 * 4)
 
 /* --- register tiles ---------------------------------------------------------------------------------------------- */
 
@@ -275,17 +278,15 @@ static inline void attend(queries *g, const floatv *packed_k, const floatv *pack
     g->sum[0] = sum[0], g->sum[1] = sum[1];
     for (int d = 0; d < DEPTH; d += TILE) {
         tile c = load_tile(g->out + d * 2);
-        c = multiply(c, 2, weight, 2, (const float *)packed_v + d, 1, PITCH, (m + TILE - 1) / TILE * TILE);
+        c = multiply(c, 2, weight, 2, (const float *)packed_v + d, 1, PITCH, IN_FOURS(m));
         store_tile(g->out + d * 2, c);
     }
 }
 
 static inline void finish_queries(queries *g, __global T *y, int y_row, __global float *lse, int n) {
     floatv packed[QUERIES * ROW_VECTORS];
-    for (int d = 0; d < DH; ++d) {
-        g->out[d * 2] /= g->sum[0];
-        g->out[d * 2 + 1] /= g->sum[1];
-    }
+    const floatv share0 = 1.0f / g->sum[0], share1 = 1.0f / g->sum[1];
+    for (int d = 0; d < DH; ++d) g->out[d * 2] *= share0, g->out[d * 2 + 1] *= share1;
     rows_of(packed, g->out, 1.0f);
     unpack(y, 0, y_row, packed, n);
     const floatv logs[2] = {(g->top[0] + log2(g->sum[0])) * LN2, (g->top[1] + log2(g->sum[1])) * LN2};
@@ -393,7 +394,7 @@ static inline void differentiate(known *g, const floatv *packed_k, const floatv 
     }
     for (int d = 0; d < DEPTH; d += TILE) {
         tile c = load_tile(g->dquery + d * 2);
-        c = multiply(c, 2, dscore, 2, (const float *)packed_k + d, 1, PITCH, (m + TILE - 1) / TILE * TILE);
+        c = multiply(c, 2, dscore, 2, (const float *)packed_k + d, 1, PITCH, IN_FOURS(m));
         store_tile(g->dquery + d * 2, c);
     }
     for (int j = 0; j < m; j += TILE) {
@@ -407,7 +408,7 @@ static inline void differentiate(known *g, const floatv *packed_k, const floatv 
 #define SCRATCH_V(part) (SCRATCH_K(part) + (ulong)rows * PITCH)
 
 /* A work-item is a part of a head's queries: (b * heads + h) * parts + part. A part has part_queries of them, a multiple
- * of groups * QUERIES. Writes dQ, and the part's share of dK and dV to scratch, which is
+ * of groups * QUERIES. Writes dQ (where it is wanted), and the part's share of dK and dV to scratch, which is
  * f32 [B, heads, parts, 2, rows, PITCH], rows being lk in whole tiles. A part without queries leaves its scratch alone. */
 __kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                                      const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
@@ -437,14 +438,15 @@ __kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TEN
                 differentiate(group + g, packed_k, packed_v, SCRATCH_K(item) + j0 * PITCH, SCRATCH_V(item) + j0 * PITCH,
                               m, i0 == start && g == 0);
         }
-        for (int i = 0, g = 0; i < n; i += QUERIES, ++g) {
+        for (int i = 0, g = 0; i < n && HAS(dq); i += QUERIES, ++g) {
             floatv packed[QUERIES * ROW_VECTORS];
             rows_of(packed, group[g].dquery, scale);
             unpack(Q_AT(dq, b, i0 + i, h), HAS(addend) ? Q_AT(addend, b, i0 + i, h) : 0, q_row, packed,
                    min(QUERIES, n - i));
         }
     }
-    unpack_nothing(Q_AT(dq, b, filled, h), HAS(addend) ? Q_AT(addend, b, filled, h) : 0, q_row, end - filled);
+    if (HAS(dq))
+        unpack_nothing(Q_AT(dq, b, filled, h), HAS(addend) ? Q_AT(addend, b, filled, h) : 0, q_row, end - filled);
 }
 
 /* dK and dV = addend + the sum of the parts, in order, for key rows b * lk + j. */

@@ -12,39 +12,9 @@
 #include "common.clh"
 #include "epilogue.clh"
 
-/* C[m, n .. n + VEC), of which `cols` exist, from its sum. */
-static inline void write_row(floatv sum, __global const float *bias, __global const T *addend, __global T *saved,
-                             __global T *c, long at, int n, int cols) {
-    if (cols >= VEC) {
-        if (bias) sum += LOADFV(bias, n);
-        if (addend) sum += LOADV(addend, at);
-        STOREV(finish(sum, saved, at, VEC), c, at);
-    } else {
-        if (bias) sum += LOADFN(bias, n, cols);
-        if (addend) sum += LOADN(addend, at, cols);
-        STOREN(finish(sum, saved, at, cols), c, at, cols);
-    }
-}
-static inline void write_partial(floatv sum, __global float *partial, long at, int cols) {
-    if (cols >= VEC)
-        STOREFV(sum, partial, at);
-    else
-        STOREFN(sum, partial, at, cols);
-}
-#define OR_NULL(x) (HAS(x) ? AT(x) : 0)
-
 #if WG == 1 /* --- one work-item, wide vectors ----------------------------------------------------------------------- */
 
 #include "gemm_lanes.clh"
-
-/* Where the sum goes: to the split's part of the workspace, or to C. */
-static inline void write_sum(floatv sum, __global float *part, __global const float *bias, __global const T *addend,
-                             __global T *saved, __global T *c, long at, int n, int cols) {
-    if (part)
-        write_partial(sum, part, at, cols);
-    else
-        write_row(sum, bias, addend, saved, c, at, n, cols);
-}
 
 /* Work-item (split, row block, column block), column blocks innermost: neighbours read the same rows of A. */
 __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
@@ -179,6 +149,19 @@ __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const
 
 #include "gemm_groups.clh"
 
+struct operands {
+    __global const T *a, *b;
+    int m0, n0, M, N, K;
+    int k, k_end; /* the next step's first, and the end of this part */
+};
+
+static inline void fetch_next(struct operands *o, float4 a_quad[QUADS_AN_ITEM(TILE_M)],
+                              float4 b_quad[QUADS_AN_ITEM(TILE_N)]) {
+    step_fetch(o->a, TRANS_A ? o->M : o->K, !TRANS_A, TILE_M, o->m0, o->M, o->k, o->k_end, a_quad);
+    step_fetch(o->b, TRANS_B ? o->K : o->N, TRANS_B, TILE_N, o->n0, o->N, o->k, o->k_end, b_quad);
+    o->k += TILE_K;
+}
+
 /* Group (split, tile row, tile column), columns innermost. */
 MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
 linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
@@ -189,46 +172,12 @@ linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
     const int group = get_group_id(0), split = group / (across * down), lid = get_local_id(0);
     const int m0 = group / across % down * TILE_M, n0 = group % across * TILE_N;
     const int k_first = split * split_depth, k_end = min(K, k_first + split_depth);
-    const long lda = TRANS_A ? M : K, ldb = TRANS_B ? K : N;
     const bool sums_here = TRANS_A && HAS(sums) && n0 == 0;
 
-    float4 a_quad[QUADS_AN_ITEM(TILE_M)], b_quad[QUADS_AN_ITEM(TILE_N)];
     float4 sum[ITEM_M][ITEM_N / 4];
-    float row_sum[(TILE_M + WG - 1) / WG];
-#pragma unroll
-    for (int i = 0; i < ITEM_M; ++i) {
-#pragma unroll
-        for (int j = 0; j < ITEM_N / 4; ++j) sum[i][j] = (float4)(0.0f);
-    }
-#pragma unroll
-    for (int i = 0; i < (TILE_M + WG - 1) / WG; ++i) row_sum[i] = 0.0f;
-
-    step_fetch(AT(a), lda, !TRANS_A, TILE_M, m0, M, k_first, k_end, a_quad);
-    step_fetch(AT(b), ldb, TRANS_B, TILE_N, n0, N, k_first, k_end, b_quad);
-    step_place(a_quad, !TRANS_A, TILE_M, a_steps);
-    step_place(b_quad, TRANS_B, TILE_N, b_steps);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k0 = k_first, now = 0; k0 < k_end; k0 += TILE_K, now = 1 - now) {
-        const bool more = k0 + TILE_K < k_end;
-        __local const float4 *a_step = a_steps + now * STEP(TILE_M), *b_step = b_steps + now * STEP(TILE_N);
-        if (more) {
-            step_fetch(AT(a), lda, !TRANS_A, TILE_M, m0, M, k0 + TILE_K, k_end, a_quad);
-            step_fetch(AT(b), ldb, TRANS_B, TILE_N, n0, N, k0 + TILE_K, k_end, b_quad);
-        }
-        step_multiply(a_step, b_step, sum);
-        if (sums_here) {
-#pragma unroll
-            for (int i = 0; i < (TILE_M + WG - 1) / WG; ++i)
-                for (int k = 0; k < TILE_K; ++k)
-                    if (lid + i * WG < TILE_M)
-                        row_sum[i] += ((__local const float *)a_step)[k * PITCH(TILE_M) * 4 + lid + i * WG];
-        }
-        if (more) {
-            step_place(a_quad, !TRANS_A, TILE_M, a_steps + (1 - now) * STEP(TILE_M));
-            step_place(b_quad, TRANS_B, TILE_N, b_steps + (1 - now) * STEP(TILE_N));
-        }
-        barrier(CLK_LOCAL_MEM_FENCE); /* this step is used up, the next is there */
-    }
+    float line_sum[LINES_AN_ITEM];
+    struct operands operands = {AT(a), AT(b), m0, n0, M, N, K, k_first, k_end};
+    tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, a_steps, b_steps, sum, sums_here, line_sum);
 
 #pragma unroll
     for (int i = 0; i < ITEM_M; ++i) {
@@ -245,10 +194,10 @@ linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
     }
     if (sums_here) {
 #pragma unroll
-        for (int i = 0; i < (TILE_M + WG - 1) / WG; ++i) {
+        for (int i = 0; i < LINES_AN_ITEM; ++i) {
             const int r = lid + i * WG, m = m0 + r;
             if (r < TILE_M && m < M)
-                AT(sums)[(long)split * M + m] = (HAS(sums_addend) ? AT(sums_addend)[m] : 0.0f) + row_sum[i];
+                AT(sums)[(long)split * M + m] = (HAS(sums_addend) ? AT(sums_addend)[m] : 0.0f) + line_sum[i];
         }
     }
 }

@@ -30,9 +30,17 @@ int cli_usage(const cli_command *command, const char *format, ...) {
     return EXIT_USAGE;
 }
 
+/* Names may be spelled with underscores, as settings and many Python programs spell theirs. */
+static bool same_name(const char *option, const char *name, size_t length) {
+    if (strlen(option) != length) return false;
+    for (size_t i = 0; i < length; ++i)
+        if (option[i] != name[i] && !(option[i] == '-' && name[i] == '_')) return false;
+    return true;
+}
+
 static const cli_option *find_option(const cli_option *options, const char *name, size_t length) {
     for (; options->name; ++options)
-        if (strlen(options->name) == length && strncmp(options->name, name, length) == 0) return options;
+        if (same_name(options->name, name, length)) return options;
     return NULL;
 }
 

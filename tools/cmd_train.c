@@ -98,7 +98,7 @@ static int print_profile_help(void) {
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = NULL, *out = NULL, *time_budget = NULL;
+    const char *device = NULL, *out = NULL, *time_budget = NULL, *batch_size = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0};
     bool resume = false, json = false, help_profile = false;
     const cli_option options[] = {
@@ -106,6 +106,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--out", CLI_TEXT, &out, "DIR", "the run's folder"},
         {"--resume", CLI_FLAG, &resume, NULL, "go on from the folder's last checkpoint"},
         {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
+        {"--batch-size", CLI_TEXT, &batch_size, "N", "samples an optimizer step: train.effective_batch_size"},
         {"--time-budget", CLI_TEXT, &time_budget, "TIME", "of all processes of the run, e.g. 30h: run.time_budget"},
         {"--json", CLI_FLAG, &json, NULL, "the report as one JSON object"},
         {"--help-profile", CLI_FLAG, &help_profile, NULL, "every setting of a profile"},
@@ -114,11 +115,16 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (help_profile) return print_profile_help();
     if (words.count != 1) return cli_usage(command, "one profile is expected");
-    char budget[64];
-    if (time_budget && assignments.count == CLI_LIST) return cli_usage(command, "more than %d assignments", CLI_LIST);
-    if (time_budget) {
-        snprintf(budget, sizeof budget, "run.time_budget=%s", time_budget);
-        assignments.items[assignments.count++] = budget;
+    const struct {
+        const char *key, *value;
+    } shortcuts[] = {{"run.time_budget", time_budget}, {"train.effective_batch_size", batch_size}};
+    enum { SHORTCUTS = sizeof shortcuts / sizeof shortcuts[0] };
+    char texts[SHORTCUTS][96];
+    for (int i = 0; i < SHORTCUTS; ++i) {
+        if (!shortcuts[i].value) continue;
+        if (assignments.count == CLI_LIST) return cli_usage(command, "more than %d assignments", CLI_LIST);
+        snprintf(texts[i], sizeof texts[i], "%s=%s", shortcuts[i].key, shortcuts[i].value);
+        assignments.items[assignments.count++] = texts[i];
     }
     cleat_train_options train_options = {.out = out,
                                          .resume = resume,
@@ -130,6 +136,6 @@ static int run(const cli_command *command, int argc, char **argv) {
 }
 
 const cli_command cli_train = {"train",
-                               "PROFILE [--device SEL] [--out DIR] [--resume] [--time-budget TIME] "
+                               "PROFILE [--device SEL] [--out DIR] [--resume] [--batch-size N] [--time-budget TIME] "
                                "[--set section.key=value ...] [--json]",
                                "trains a model as a profile says", run};

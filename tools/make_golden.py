@@ -8,6 +8,9 @@ precision from starting values that single precision holds exactly.
     python3 tools/make_golden.py --family lstm tests/golden/lstm.safetensors --lengths
     python3 tools/make_golden.py --family dense tests/golden/dense.safetensors --lengths
     python3 tools/make_golden.py --family temporal tests/golden/temporal.safetensors --lengths
+    python3 tools/make_golden.py --family resnet tests/golden/resnet.safetensors --batch 4 --lengths
+    python3 tools/make_golden.py --family segformer tests/golden/segformer.safetensors --batch 2 --seed 10 --lengths
+    python3 tools/make_golden.py --family emberformer tests/golden/emberformer.safetensors --length 5 --lengths 5 2 4
     python3 tools/make_golden.py FILE --d-model 64 --heads 8 --length 130 --batch 2 --lengths 130 71
 
 Keys: input, target, lengths, output (before the first step), loss (before each step and after the last),
@@ -24,6 +27,12 @@ import torch.nn.functional as F
 
 STEPS, BOND, BOND_EPS, NORM_EPS = 10, 5.9, 1e-6, 1e-5
 CLASSES, INPUTS, HIDDEN, WIDTHS = 3, 5, 9, [13, 20, 11, 4]
+RESNET = {"channels": 6, "px": 13, "inputs": 3, "classes": 7}
+SEGFORMER = {"dims": [4, 6, 8, 10], "heads": [1, 3, 2, 2], "sr": [5, 2, 1, 1], "depth": 2, "decoder": 10, "px": 40,
+             "inputs": 3, "classes": 2}
+EMBERFORMER = {"dims": [4, 6, 8, 10], "spatial_heads": [1, 3, 2, 2], "sr": [3, 2, 1, 1], "depth": 1, "decoder": 10,
+               "classes": 1, "stem_stride": 2, "px": 20, "patch": 4, "features": 3, "inputs": 2, "positive_weight": 2.5,
+               "focal_gamma": 1.5, "dice": 0.7}
 LOSSES = {
     "rna": "mean over valid coordinates of squared error + mean over valid neighbours of "
            "(sqrt(|c[i+1]-c[i]|^2 + 1e-6) - 5.9)^2",
@@ -32,6 +41,9 @@ LOSSES = {
     "lstm": "mse of the last step's output",
     "temporal": "mse of the last step's output",
     "dense": "cross entropy",
+    "resnet": "cross entropy; batch norm in training mode",
+    "segformer": "per-pixel cross entropy",
+    "emberformer": "mask loss of the next frame",
 }
 ADAMW = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
 ADAMW_TEXT = "AdamW lr=1e-3 betas=(0.9,0.999) eps=1e-8 weight_decay=0.01"
@@ -54,9 +66,57 @@ def starting_parameters(args, draw):
         add(name + ".weight", fan_out, fan_in, scale=fan_in ** -0.5)
         add(name + ".bias", fan_out, scale=0.1)
 
-    def add_norm(name):
-        add(name + ".weight", d, scale=0.2, centre=1.0)
-        add(name + ".bias", d, scale=0.1)
+    def add_norm(name, width=d):
+        add(name + ".weight", width, scale=0.2, centre=1.0)
+        add(name + ".bias", width, scale=0.1)
+
+    def add_conv(name, fan_in, fan_out, kernel, bias=False):
+        add(name + ".weight", fan_out, fan_in, kernel, kernel, scale=(fan_in * kernel * kernel) ** -0.5)
+        if bias:
+            add(name + ".bias", fan_out, scale=0.1)
+
+    if args.family == "resnet":
+        width = RESNET["channels"]
+        add_conv("stem", RESNET["inputs"], width, 3)
+        add_norm("bn", width)
+        for block, fan_in, fan_out in ("b1.", width, width), ("b2.", width, 2 * width):
+            add_conv(block + "c1", fan_in, fan_out, 3)
+            add_norm(block + "b1", fan_out)
+            add_conv(block + "c2", fan_out, fan_out, 3)
+            add_norm(block + "b2", fan_out)
+            if fan_in != fan_out:
+                add_conv(block + "sc.0", fan_in, fan_out, 1)
+                add_norm(block + "sc.1", fan_out)
+        add_linear("fc", 2 * width, RESNET["classes"])
+        return parameters
+    if args.family in ("segformer", "emberformer"):
+        sizes, fan_in = SEGFORMER, SEGFORMER["inputs"]
+        if args.family == "emberformer":
+            sizes, fan_in = EMBERFORMER, EMBERFORMER["features"]
+        dims, decoder = sizes["dims"], sizes["decoder"]
+        for i, (fan_in, width, reduction) in enumerate(zip([fan_in] + dims, dims, sizes["sr"])):
+            add_conv(f"pe.{i}", fan_in, width, 3 if i else 7, bias=True)
+            for name in "pn", "on":
+                add_norm(f"{name}.{i}", width)
+            for j in range(sizes["depth"]):
+                block = f"st.{i}.{j}."
+                for name in "n1", "n2":
+                    add_norm(block + name, width)
+                add_linear(block + "att.q", width, width)
+                add_linear(block + "att.kv", width, 2 * width)
+                add_linear(block + "att.out", width, width)
+                if reduction > 1:
+                    add_conv(block + "att.red", width, width, reduction, bias=True)
+                    add_norm(block + "att.n", width)
+                add_linear(block + "f1", width, 4 * width)
+                add_conv(block + "dw", 1, 4 * width, 3, bias=True)
+                add_linear(block + "f2", 4 * width, width)
+            add_linear(f"dec.{i}", width, decoder)
+        add_conv("fuse", 4 * decoder, decoder, 1)
+        add_norm("bn", decoder)
+        add_conv("cls", decoder, sizes["classes"], 1, bias=True)
+    if args.family == "segformer":
+        return parameters
 
     if args.family == "lstm":
         for i in range(args.layers):
@@ -71,6 +131,8 @@ def starting_parameters(args, draw):
         return parameters
     if args.family == "temporal":
         add_linear("inp", INPUTS, d)
+    elif args.family == "emberformer":
+        add_linear("inp", EMBERFORMER["patch"] ** 2 * EMBERFORMER["inputs"], d)
     else:
         add("emb.weight", args.vocab, d, scale=1.0)
     for i in range(args.layers):
@@ -82,7 +144,8 @@ def starting_parameters(args, draw):
         add_linear(block + "f1", d, ff)
         add_linear(block + "f2", ff, d)
     add_norm("norm")
-    add_linear("head", d, {"rna": 3, "temporal": 1}.get(args.family, CLASSES))
+    outputs = {"rna": 3, "temporal": 1, "emberformer": EMBERFORMER["patch"] ** 2 * EMBERFORMER["features"]}
+    add_linear("head", d, outputs.get(args.family, CLASSES))
     return parameters
 
 
@@ -126,8 +189,98 @@ def lstm(p, args, x):
     return x[:, -1]
 
 
+def conv(p, name, x, stride=1, padding=0, groups=1):
+    return F.conv2d(x, p[name + ".weight"], p.get(name + ".bias"), stride, padding, groups=groups)
+
+
+def batch_norm(p, name, x):
+    """With the batch's own statistics."""
+    return F.batch_norm(x, None, None, p[name + ".weight"], p[name + ".bias"], training=True, eps=NORM_EPS)
+
+
+def resnet(p, x):
+    """Two basic blocks (He et al. 2016), the second with stride 2. x [B, C, H, W] -> [B, classes]"""
+    x = batch_norm(p, "bn", conv(p, "stem", x, 1, 1)).relu()
+    for block, stride in ("b1.", 1), ("b2.", 2):
+        y = batch_norm(p, block + "b1", conv(p, block + "c1", x, stride, 1)).relu()
+        y = batch_norm(p, block + "b2", conv(p, block + "c2", y, 1, 1))
+        if stride > 1:
+            x = batch_norm(p, block + "sc.1", conv(p, block + "sc.0", x, stride))
+        x = (x + y).relu()
+    return F.linear(x.mean((2, 3)), p["fc.weight"], p["fc.bias"])
+
+
+def flat(x):
+    """[B, D, H, W] -> [B, H W, D]"""
+    return x.flatten(2).transpose(1, 2)
+
+
+def mix_block(p, b, x, heads, reduction):
+    """Attention to a reduced map, and a perceptron with a depth-wise convolution (Xie et al. 2021). [B, D, H, W] -> same"""
+    B, D, H, W = x.shape
+    linear = lambda name, x: F.linear(x, p[b + name + ".weight"], p[b + name + ".bias"])
+    norm = lambda name, x: F.layer_norm(x, (D,), p[b + name + ".weight"], p[b + name + ".bias"], NORM_EPS)
+    picture = lambda x: x.transpose(1, 2).reshape(B, -1, H, W)
+    split = lambda x: x.reshape(B, -1, heads, D // heads).transpose(1, 2)
+    x = flat(x)
+    y = seen = norm("n1", x)
+    if reduction > 1:
+        seen = norm("att.n", flat(conv(p, b + "att.red", picture(y), reduction)))
+    k, v = linear("att.kv", seen).split(D, -1)
+    share = torch.einsum("bhqd,bhkd->bhqk", split(linear("att.q", y)), split(k)) / math.sqrt(D // heads)
+    y = torch.einsum("bhqk,bhkd->bhqd", share.softmax(-1), split(v))
+    x = x + linear("att.out", y.transpose(1, 2).reshape(B, H * W, D))
+    y = picture(linear("f1", norm("n2", x)))
+    return picture(x + linear("f2", F.gelu(flat(conv(p, b + "dw", y, 1, 1, groups=4 * D)))))
+
+
+def segformer(p, x, depth, heads, reductions, stem_stride=4):
+    """x [B, C, H, W] -> [B, classes, H, W]"""
+    resize = lambda x, size: F.interpolate(x, size=size, mode="bilinear", align_corners=False)
+    norm = lambda name, x: F.layer_norm(x.permute(0, 2, 3, 1), x.shape[1:2], p[name + ".weight"], p[name + ".bias"],
+                                        NORM_EPS).permute(0, 3, 1, 2)
+    size, maps = x.shape[2:], []
+    for i, (n, reduction) in enumerate(zip(heads, reductions)):
+        x = norm(f"pn.{i}", conv(p, f"pe.{i}", x, 2 if i else stem_stride, 1 if i else 3))
+        for j in range(depth):
+            x = mix_block(p, f"st.{i}.{j}.", x, n, reduction)
+        x = norm(f"on.{i}", x)
+        y = F.linear(x.permute(0, 2, 3, 1), p[f"dec.{i}.weight"], p[f"dec.{i}.bias"]).permute(0, 3, 1, 2)
+        maps.append(resize(y, maps[0].shape[2:]) if maps else y)
+    return resize(conv(p, "cls", batch_norm(p, "bn", conv(p, "fuse", torch.cat(maps, 1))).relu()), size)
+
+
+def emberformer(p, args, x, valid):
+    """Each patch's frames through a transformer over time, its last frame back to pixels, a SegFormer over those.
+    x [B, N, T, patch patch C], valid [B, T] -> [B, 1, H, W]"""
+    e = EMBERFORMER
+    (B, N, T, _), side, patch = x.shape, e["px"] // e["patch"], e["patch"]
+    y = F.linear(x.reshape(B * N, T, -1), p["inp.weight"], p["inp.bias"])
+    y = encoder(p, args, y, valid.repeat_interleave(N, 0))
+    last = valid.sum(1).repeat_interleave(N) - 1
+    y = F.linear(y[torch.arange(B * N), last], p["head.weight"], p["head.bias"])
+    y = y.reshape(B, side, side, patch, patch, e["features"]).permute(0, 5, 1, 3, 2, 4).reshape(B, -1, e["px"], e["px"])
+    return segformer(p, y, e["depth"], e["spatial_heads"], e["sr"], e["stem_stride"])
+
+
+def mask_loss(logits, target):
+    """Focal loss with a weight for ones, a mean over each sample's pixels, and Dice loss. logits [B, 1, H, W]"""
+    e, x, t = EMBERFORMER, logits.flatten(1), target.flatten(1).double()
+    p = x.sigmoid()
+    entropy = -e["positive_weight"] * t * F.logsigmoid(x) - (1 - t) * F.logsigmoid(-x)
+    focal = (entropy * (1 - (t * p + (1 - t) * (1 - p))) ** e["focal_gamma"]).mean(1)
+    dice = 1 - (2 * (p * t).sum(1) + 1) / (p.sum(1) + t.sum(1) + 1)
+    return (focal + e["dice"] * dice).mean()
+
+
 def forward(p, args, x, valid):
-    """x: tokens [B, L], or values [B, L, C] or [B, C]"""
+    """x: tokens [B, L], or values [B, L, C] or [B, C], or pictures [B, C, H, W], or patches over time [B, N, T, C]"""
+    if args.family == "resnet":
+        return resnet(p, x)
+    if args.family == "segformer":
+        return segformer(p, x, SEGFORMER["depth"], SEGFORMER["heads"], SEGFORMER["sr"])
+    if args.family == "emberformer":
+        return emberformer(p, args, x, valid)
     head = lambda x: F.linear(x, p["head.weight"], p["head.bias"])
     if args.family == "lstm":
         return head(lstm(p, args, x))
@@ -144,8 +297,10 @@ def forward(p, args, x, valid):
 
 
 def loss_of(output, target, valid, family):
-    if family in ("text", "dense"):
+    if family in ("text", "dense", "resnet", "segformer"):
         return F.cross_entropy(output, target)
+    if family == "emberformer":
+        return mask_loss(output, target)
     if family == "tagging":
         return F.cross_entropy(output[valid], target[valid])
     if family != "rna":
@@ -166,6 +321,14 @@ def batch_of(args, draw):
         return normal(B, WIDTHS[0]), whole(WIDTHS[-1], B)
     if args.family in ("lstm", "temporal"):
         return normal(B, L, INPUTS), normal(B, 1)
+    if args.family == "resnet":
+        return normal(B, RESNET["inputs"], RESNET["px"], RESNET["px"]), whole(RESNET["classes"], B)
+    if args.family == "segformer":
+        px = SEGFORMER["px"]
+        return normal(B, SEGFORMER["inputs"], px, px), whole(SEGFORMER["classes"], B, px, px)
+    if args.family == "emberformer":
+        px, patch = EMBERFORMER["px"], EMBERFORMER["patch"]
+        return normal(B, (px // patch) ** 2, L, patch ** 2 * EMBERFORMER["inputs"]), whole(2, B, px, px)
     tokens = whole(args.vocab, B, L)
     if args.family == "rna":
         return tokens, 10 * normal(B, L, 3)
@@ -174,6 +337,10 @@ def batch_of(args, draw):
 
 def config_of(args):
     sizes = {
+        "resnet": {**RESNET, "layout": "NCHW"},
+        "segformer": {**SEGFORMER, "layout": "NCHW"},
+        "emberformer": {**EMBERFORMER, "d_model": args.d_model, "heads": args.heads, "layers": args.layers, "d_ff": args.d_ff,
+                        "T": args.length},
         "lstm": {"inputs": INPUTS, "hidden": HIDDEN, "layers": args.layers, "T": args.length},
         "dense": {"widths": WIDTHS},
         "temporal": {"T": args.length, "patches": args.batch, "heads": args.heads},

@@ -420,7 +420,8 @@ typedef struct cleat_picture_options {
     cleat_augment augment;
     double val_fraction, test_fraction; /* where the data name no such part: by a hash of the sample's name */
     int64_t cache_bytes;                /* decoded pictures kept in memory at most */
-    const char *classes; /* classes in order, separated by blanks; NULL or "": from the data, sorted by name */
+    const char *classes; /* classes in order, separated by blanks; NULL or "": from the data, sorted by name (IDX and
+                          * CIFAR: in the order of their numbers) */
     const char *learnt;  /* folder of an earlier cleat_dataset_save: channels, means, deviations, classes are its; NULL or
                           * "": learnt from the training part */
     bool predict;        /* for prediction, needs `learnt`: samples without a truth are taken too; all are CLEAT_SPLIT_TEST */
@@ -441,7 +442,11 @@ enum { CLEAT_NO_CLASS = -1 };
  *   a folder of class folders of PNG and JPEG files, or of train/, val/, test/ folders with the class folders in each
  *   for prediction also a single picture, or a folder of pictures
  * t10k and test_batch are CLEAT_SPLIT_TEST where there is a validation part too or val_fraction > 0, else CLEAT_SPLIT_VAL. A
- * class that validation or test data have and the training part has not is an error that names the folder. */
+ * class that validation or test data have and the training part has not is an error that names the folder.
+ * Means and (biased) deviations are those of all training pixels in memory (IDX, CIFAR: they stay there as bytes), of files
+ * those of at most 2000 training pictures, spread evenly over the list. A picture that is not square is seen as its centred
+ * square. Files are checked by their heads when opened; one whose pixels turn out to be broken is an error of
+ * cleat_dataset_fill that names it. */
 CLEAT_API cleat_status cleat_images_open(const char *path, const cleat_picture_options *options,
                                          cleat_dataset **dataset, cleat_error *error);
 
@@ -451,7 +456,8 @@ typedef struct cleat_picture_info {
     int64_t samples[CLEAT_SPLITS];
     double positive;      /* masks: part of the training part's known pixels that are 1 */
     int64_t height, width; /* maps over time: of a frame, padded to whole patches; else S */
-    int64_t frames;        /* maps over time: T at most */
+    int64_t file_height, file_width; /* maps over time: of a frame in its file, without the padding; else S */
+    int64_t frames;                  /* maps over time: T at most */
 } cleat_picture_info;
 CLEAT_API cleat_picture_info cleat_pictures_describe(const cleat_dataset *dataset);
 /* The name of a class, borrowed; NULL behind the last. */
@@ -463,7 +469,12 @@ CLEAT_API int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_
  * grey, 0 background, anything else 1 (127.5 and more of 255); val.txt, test.txt name samples of those parts, one a line.
  * Fields:
  *   image  f32 [L, L, C]
- *   mask   i32 [L, L]     0, 1, or -1 unknown (outside the picture, and in an empty slot) */
+ *   mask   i32 [L, L]     0, 1, or -1 unknown (outside the picture, and in an empty slot)
+ * cleat_dataset_length is S for every sample; the id is NAME. The whole picture is scaled to S x S, also one that is not square,
+ * and the mask with it. A part without its .txt file gets its fraction by a hash of the names. Means, deviations and the share
+ * of 1 are those of at most 2000 training pictures, spread evenly over the list. A mask with greys above 0 but none from 128 on
+ * (0 and 1 of 255, say) is an error. For prediction `path` may also be a folder of pictures, or one picture; masks are not looked
+ * at then. */
 CLEAT_API cleat_status cleat_masks_open(const char *path, const cleat_picture_options *options, cleat_dataset **dataset,
                                         cleat_error *error);
 /* The size of a sample's picture in its file. */
@@ -498,11 +509,23 @@ CLEAT_API cleat_maps_options cleat_maps_defaults(void);
  *   lengths  i32 [N]            frames of this sample, the same for every patch; 0 in an empty slot
  *   mask     i32 [H, W]         0, 1, or -1 unknown
  * cleat_dataset_length is the sample's frames, at most T. `path` is a folder of
- *   ESRI ASCII grids NAME_YYYYMMDD.asc: a sample is a day whose truth is horizon days later. A cell that is NODATA in a frame is
+ *   ESRI ASCII grids NAME_YYYYMMDD.asc: a sample is a day whose truth is horizon days later; its id is
+ *     the truth's day, 2019-09-08, and its split that in which this day lies. A cell that is NODATA in a frame is
  *     0 after standardising, in the truth unknown. Headers (size, corner, cell size) must agree.
- *   NPY stacks: NAME.npy [T, C, H, W] with NAME_mask.npy [H, W] (f4, f8, u1, i1, i2, i4, b1; C order; NaN is unknown) */
+ *   NPY stacks: NAME.npy [T, C, H, W] with NAME_mask.npy [H, W] (f4, f8, u1, i1, i2, i4, b1; C order; NaN is unknown,
+ *     in a mask -1 too, and anything above 0 is 1); the last T frames are seen. Stacks of one size; a mask for each, but for
+ *     prediction. The id is NAME
+ * Memory: 4 bytes a cell and channel of all frames, 1 a cell of all truths; stacks of more than 1 GiB in all are read again for
+ * each sample. A sample without a known pixel in its truth is left out. CLEAT_ERR_FORMAT with the file (of grids
+ * file:line:column), cause and mend for malformed input. `options` NULL: the defaults. */
 CLEAT_API cleat_status cleat_maps_open(const char *path, const cleat_maps_options *options, cleat_dataset **dataset,
                                        cleat_error *error);
+
+/* The persistence forecast of a sample: what the truth was on the day of its last frame. mask [height, width] of the padded
+ * frames: 0, 1, or -1 unknown. CLEAT_ERR_NOT_SUPPORTED for NPY stacks, whose frames have no truth, and for a dataset of
+ * another kind. */
+CLEAT_API cleat_status cleat_maps_persistence(const cleat_dataset *dataset, size_t sample, int32_t *mask,
+                                              cleat_error *error);
 
 /* Writes [rows, columns] f32 as NPY (version 1.0, '<f4', C order), atomically. */
 CLEAT_API cleat_status cleat_npy_write(const char *path, const float *values, int64_t rows, int64_t columns,

@@ -11,8 +11,8 @@ extern "C" {
 
 typedef struct cleat_exec cleat_exec;
 
-/* Allocates exactly cleat_plan_bytes(plan) on the device, zeroes every persistent buffer, and starts compiling the kernels
- * of all graphs (in the background and in parallel, binaries cached): one that does not compile fails the first run that
+/* Allocates exactly cleat_plan_bytes(plan) on the device, zeroes everything persistent but for what cleat_buffer says, and
+ * starts compiling the kernels of all graphs (in the background and in parallel, binaries cached): one that does not compile fails the first run that
  * needs it, or cleat_exec_build. `plan` and `device` must outlive it. On failure nothing stays allocated. */
 CLEAT_API cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cleat_exec **exec,
                                          cleat_error *error);

@@ -77,9 +77,12 @@ CLEAT_API cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int ra
 CLEAT_API cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
                                     const int64_t *shape);
 /* A persistent f32 tensor that training changes but no gradient does (running statistics), starting at `initial`
- * everywhere; shared by all graphs that name it, and kept in checkpoints beside the parameters. */
+ * everywhere; shared by all graphs that name it, and kept in checkpoints beside the parameters: its name is no
+ * parameter's and no state's. */
 CLEAT_API cleat_tensor *cleat_buffer(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
                                      float initial);
+/* The buffer of cleat_batch_norm_track: f32 [2, channels], means that start at 0 and variances that start at 1. */
+CLEAT_API cleat_tensor *cleat_running_statistics(cleat_graph *graph, const char *name, int64_t channels);
 /* Marks a tensor whose value the host reads after the run: its bytes are not reused within the graph. */
 CLEAT_API void cleat_keep(cleat_graph *graph, cleat_tensor *tensor);
 

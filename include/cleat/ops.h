@@ -130,7 +130,7 @@ CLEAT_API void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tenso
  * y[b, p, q, n] = bias[n] + sum over r, s, c of x[b, p stride + r - padding, q stride + s - padding, c] weight[n, r, s, c];
  * P = (H + 2 padding - R) / stride + 1, Q likewise. x T [B, H, W, C], weight T [N, R, S, C] (PyTorch's [N, C, R, S] with
  * channels last), bias f32 [N] or NULL -> T [B, P, Q, N]. A matrix product whose left operand is gathered on the way: no
- * tensor of patches exists. R, S <= 16, padding < R and < S. */
+ * tensor of patches exists. R, S, stride <= 16, padding < R and < S. */
 CLEAT_API cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                                      int64_t stride, int64_t padding);
 

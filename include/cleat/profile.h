@@ -28,7 +28,13 @@ typedef enum cleat_model_type {
     CLEAT_MODEL_SERIES_LSTM,
     CLEAT_MODEL_SERIES_TRANSFORMER,
     CLEAT_MODEL_SERIES_DENSE,
+    CLEAT_MODEL_IMAGE_RESNET,
+    CLEAT_MODEL_MASK_SEGFORMER,
+    CLEAT_MODEL_EMBERFORMER,
 } cleat_model_type;
+typedef enum cleat_resnet_depth { CLEAT_RESNET_18, CLEAT_RESNET_34 } cleat_resnet_depth;
+typedef enum cleat_resnet_stem { CLEAT_STEM_LARGE, CLEAT_STEM_SMALL } cleat_resnet_stem;
+typedef enum cleat_backbone { CLEAT_BACKBONE_B0, CLEAT_BACKBONE_B1, CLEAT_BACKBONE_B2 } cleat_backbone;
 typedef enum cleat_pooling { CLEAT_POOLING_MEAN, CLEAT_POOLING_FIRST } cleat_pooling;
 typedef enum cleat_weighting { CLEAT_WEIGHTING_NONE, CLEAT_WEIGHTING_BALANCED } cleat_weighting;
 typedef enum cleat_rna_head { CLEAT_RNA_HEAD_FRAMES, CLEAT_RNA_HEAD_ABSOLUTE } cleat_rna_head;
@@ -74,6 +80,14 @@ typedef struct cleat_profile {
         int head;      /* cleat_rna_head */
         int positions; /* cleat_position_kind */
         int pooling;   /* cleat_pooling */
+        /* pictures */
+        int depth;           /* cleat_resnet_depth */
+        int stem;            /* cleat_resnet_stem */
+        int64_t width;       /* channels of a residual network's first stage */
+        int backbone;        /* cleat_backbone */
+        int64_t stem_stride; /* of a SegFormer's first patch embedding */
+        int64_t features;    /* channels that the temporal part hands to the spatial part */
+        double threshold;    /* a pixel is in the mask from this probability on */
     } model;
     struct {
         char path[CLEAT_PROFILE_TEXT];
@@ -106,12 +120,28 @@ typedef struct cleat_profile {
         int64_t train_rows, val_rows, test_rows; /* or CLEAT_NONE */
         int gaps;                                /* cleat_series_gaps */
         int missing;                             /* cleat_series_missing */
+        /* pictures */
+        int64_t image_size, channels; /* channels: 1, 3 or CLEAT_AUTO */
+        double crop_scale;            /* training: least part of the area that is seen */
+        int64_t shift;                /* training: moved by so many pixels */
+        bool flip, flip_vertical, turn;
+        double brightness, contrast, saturation;
+        int64_t cache_mb; /* MiB of decoded pictures kept */
+        /* maps over time */
+        char inputs[CLEAT_PROFILE_TEXT], target[128];
+        int64_t history, ahead; /* frames seen at most; days to the truth */
+        int64_t patch;
+        int transform;               /* cleat_transform */
+        int missing_days;            /* 0 error, 1 skip */
+        int64_t val_days, test_days; /* or CLEAT_NONE */
     } data;
     struct {
         /* weights of the terms */
         double pair_distance, lddt, frame, handedness, bond_length, bond_angle, clash, base_pair, coordinate;
         double label_smoothing;
-        int class_weights; /* cleat_weighting */
+        int class_weights;      /* cleat_weighting */
+        double positive_weight; /* of a mask's pixels; CLEAT_AUTO: by their share of the training part */
+        double focal_gamma, dice;
     } loss;
     struct {
         int64_t epochs;

@@ -18,6 +18,24 @@ static cleat_status create_slabs(cleat_exec *exec, cleat_error *error) {
     return CLEAT_OK;
 }
 
+/* Buffers that do not start at zero, each in two halves. */
+static cleat_status fill_buffers(cleat_exec *exec, cleat_error *error) {
+    const cleat_plan *plan = exec->plan;
+    for (size_t i = 0; i < plan->state_count; ++i) {
+        const cleat_tensor *state = plan->store->states[i];
+        const size_t bytes = (size_t)cleat_tensor_bytes(state), size = sizeof state->initial[0];
+        const size_t first = bytes / size / 2 * size, sizes[2] = {first, bytes - first};
+        size_t offset = (size_t)plan->states[i].offset;
+        for (int half = 0; half < 2; offset += sizes[half++]) {
+            if (state->initial[half] == 0.0f || sizes[half] == 0) continue;
+            cl_int code = clEnqueueFillBuffer(exec->device->compute, exec->slabs[plan->states[i].slab],
+                                              &state->initial[half], size, offset, sizes[half], 0, NULL, NULL);
+            if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "filling buffer '%s'", state->name);
+        }
+    }
+    return CLEAT_OK;
+}
+
 static void release_slabs(cleat_exec *exec) {
     for (size_t i = 0; exec->slabs && i < exec->plan->slab_count; ++i)
         cleat_buffer_release(exec->device, exec->slabs[i], exec->plan->slabs[i].bytes);
@@ -31,6 +49,7 @@ cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cle
     created->plan = plan;
     cleat_status status = cleat_exec_describe(created, error);
     if (!status) status = create_slabs(created, error);
+    if (!status) status = fill_buffers(created, error);
     if (!status) cleat_exec_find_slots(created);
     if (status) {
         cleat_exec_destroy(created);

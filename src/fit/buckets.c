@@ -3,9 +3,13 @@
 
 enum { AUTO_BUCKETS = 6, BUCKET_MULTIPLE = 8 };
 
-static cleat_status choose(const cleat_profile *profile, const cleat_dataset *dataset, cleat_lengths *chosen,
-                           cleat_error *error) {
+static cleat_status choose(const cleat_profile *profile, int64_t fixed, const cleat_dataset *dataset,
+                           cleat_lengths *chosen, cleat_error *error) {
     const cleat_int_list *given = &profile->data.buckets;
+    if (fixed > 0) {
+        chosen->lengths[chosen->count++] = fixed;
+        return CLEAT_OK;
+    }
     if (given->count == CLEAT_AUTO)
         return cleat_buckets_choose(dataset, NULL, 0, AUTO_BUCKETS, BUCKET_MULTIPLE, chosen->lengths, &chosen->count,
                                     error);
@@ -14,10 +18,11 @@ static cleat_status choose(const cleat_profile *profile, const cleat_dataset *da
     return CLEAT_OK;
 }
 
-cleat_status cleat_lengths_choose(const cleat_profile *profile, const cleat_dataset *dataset, const uint32_t *samples,
-                                  size_t n_samples, cleat_lengths *chosen, cleat_error *error) {
+cleat_status cleat_lengths_choose(const cleat_profile *profile, int64_t fixed, const cleat_dataset *dataset,
+                                  const uint32_t *samples, size_t n_samples, cleat_lengths *chosen,
+                                  cleat_error *error) {
     cleat_lengths made = {.count = 0};
-    cleat_status status = choose(profile, dataset, &made, error);
+    cleat_status status = choose(profile, fixed, dataset, &made, error);
     if (status != CLEAT_OK) return status;
     for (size_t i = 0; i < n_samples; ++i) {
         size_t bucket = 0;

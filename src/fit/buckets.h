@@ -12,9 +12,10 @@ typedef struct cleat_lengths {
     int64_t samples[CLEAT_BUCKETS]; /* how many samples fall into each */
 } cleat_lengths;
 
-/* The profile's lengths, or ones chosen for the whole dataset; counts `samples` [n_samples]. */
-cleat_status cleat_lengths_choose(const cleat_profile *profile, const cleat_dataset *dataset, const uint32_t *samples,
-                                  size_t n_samples, cleat_lengths *chosen, cleat_error *error);
+/* `fixed` alone where it is above 0 (cleat_model_fixed_length); else the profile's lengths, or ones chosen for the whole dataset;
+ * counts `samples` [n_samples]. */
+cleat_status cleat_lengths_choose(const cleat_profile *profile, int64_t fixed, const cleat_dataset *dataset,
+                                  const uint32_t *samples, size_t n_samples, cleat_lengths *chosen, cleat_error *error);
 
 /* The windows of an effective batch: of each bucket at most `effective` samples, spread evenly, so that 50 samples at
  * 48 a step are two windows of 25. They do not depend on a card. buckets [lengths->count], `batch` the whole window. */

@@ -35,7 +35,9 @@ static cleat_status lengths_of_data(const cleat_profile *profile, cleat_model *m
     if (status == CLEAT_OK) status = cleat_dataset_samples(dataset, CLEAT_SPLIT_TRAIN, &samples, &count, error);
     if (status == CLEAT_OK && profile->data.limit > 0 && (size_t)profile->data.limit < count)
         count = (size_t)profile->data.limit;
-    if (status == CLEAT_OK) status = cleat_lengths_choose(profile, dataset, samples, count, lengths, error);
+    if (status == CLEAT_OK)
+        status =
+            cleat_lengths_choose(profile, cleat_model_fixed_length(model), dataset, samples, count, lengths, error);
     cleat_samples_free(samples);
     cleat_dataset_destroy(dataset);
     return status;

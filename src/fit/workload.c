@@ -63,6 +63,7 @@ static void find_inputs(const cleat_workload *work, cleat_work_graph *graph) {
     graph->scale_offset = input_offset(work, graph, "scale");
     graph->rng_offset = input_offset(work, graph, "rng");
     graph->seed_offset = input_offset(work, graph, "seed");
+    graph->samples_offset = input_offset(work, graph, "samples");
 }
 
 static cleat_status plan_graphs(cleat_workload *work, const cleat_device_facts *facts, const cleat_choices *choices,

@@ -17,7 +17,7 @@ typedef struct cleat_work_graph {
     cleat_graph *graph; /* NULL: this purpose has no such graph */
     size_t index;       /* in the plan */
     cleat_model_graph built;
-    int64_t scale_offset, rng_offset, seed_offset; /* -1: not an input of this graph */
+    int64_t scale_offset, rng_offset, seed_offset, samples_offset; /* -1: not an input of this graph */
 } cleat_work_graph;
 
 typedef struct cleat_workload {

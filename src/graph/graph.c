@@ -119,6 +119,22 @@ cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_dtype dtyp
     return state;
 }
 
+static cleat_tensor *add_buffer(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
+                                const float initial[2]) {
+    cleat_tensor *buffer = NULL;
+    if (shape_is_possible(graph, name, rank, shape))
+        cleat_store_add_buffer(graph->store, name, rank, shape, initial, &buffer, &graph->error);
+    return buffer;
+}
+
+cleat_tensor *cleat_buffer(cleat_graph *graph, const char *name, int rank, const int64_t *shape, float initial) {
+    return add_buffer(graph, name, rank, shape, (const float[2]){initial, initial});
+}
+
+cleat_tensor *cleat_running_statistics(cleat_graph *graph, const char *name, int64_t channels) {
+    return add_buffer(graph, name, 2, (const int64_t[2]){2, channels}, (const float[2]){0.0f, 1.0f});
+}
+
 void cleat_keep(cleat_graph *graph, cleat_tensor *tensor) {
     (void)graph;
     if (tensor) (tensor->base ? tensor->base : tensor)->keep = true;

@@ -31,8 +31,10 @@ struct cleat_tensor {
     cleat_tensor *again;    /* the copy of this tensor that the backward part reads; NULL: the tensor itself */
     int64_t flat_offset;    /* parameter, gradient, moment: its first element in the flat buffer */
     cleat_init init;        /* parameter */
-    bool needs_grad;        /* depends on a parameter, or asked for */
-    bool keep;              /* the host reads it after the run */
+    bool is_buffer;   /* a state that checkpoints hold; flat_offset: its first element among the store's buffers */
+    float initial[2]; /* buffer: of its first and of its second half; both 0 for other states */
+    bool needs_grad;  /* depends on a parameter, or asked for */
+    bool keep;        /* the host reads it after the run */
 };
 
 enum { CLEAT_MAX_IN = 10, CLEAT_MAX_OUT = 4, CLEAT_ATTR_BYTES = 64 };
@@ -99,6 +101,9 @@ struct cleat_store {
     size_t count, capacity;
     cleat_tensor **states;
     size_t state_count, state_capacity;
+    cleat_tensor **buffers; /* [buffer_count] those of the states that are buffers, in the order of declaration */
+    size_t buffer_count, buffer_capacity;
+    int64_t buffer_elements;
     int64_t flat_elements; /* of each flat buffer, gaps for alignment included */
     cleat_tensor flat[4];  /* the whole flat buffers as tensors: parameters, gradients, moment 1, moment 2 */
 };

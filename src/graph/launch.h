@@ -5,7 +5,7 @@
 
 #include "graph/graph.h"
 
-enum { CLEAT_MAX_ARGS = 32, CLEAT_OPTIONS = 256 };
+enum { CLEAT_MAX_ARGS = 40, CLEAT_OPTIONS = 256 };
 
 typedef enum cleat_arg_kind { CLEAT_ARG_TENSOR, CLEAT_ARG_WORKSPACE, CLEAT_ARG_SCALAR } cleat_arg_kind;
 

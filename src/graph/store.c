@@ -1,4 +1,5 @@
-/* The store: parameters with their gradients and moments as flat buffers, and small persistent states. */
+/* The store: parameters with their gradients and moments as flat buffers, and small persistent states, some of which are
+ * buffers that checkpoints hold. */
 #include "graph/store.h"
 
 #include "core/memory.h"
@@ -35,6 +36,7 @@ void cleat_store_destroy(cleat_store *store) {
     }
     for (size_t i = 0; i < store->state_count; ++i) cleat_free(store->states[i]);
     cleat_free(store->states);
+    cleat_free(store->buffers);
     cleat_free(store);
 }
 
@@ -80,6 +82,9 @@ static cleat_status make_room(cleat_store *store, cleat_error *error) {
 
 cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, const int64_t *shape, cleat_init init,
                              cleat_tensor **param, cleat_error *error) {
+    for (size_t i = 0; i < store->buffer_count; ++i)
+        if (strcmp(store->buffers[i]->name, name) == 0)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "parameter '%s' has the name of a buffer", name);
     cleat_status status = make_room(store, error);
     if (status != CLEAT_OK) return status;
     cleat_tensor *made[4] = {NULL};
@@ -111,29 +116,81 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
     return CLEAT_OK;
 }
 
-cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
-                               cleat_tensor **state, cleat_error *error) {
-    cleat_tensor wanted = {.dtype = dtype, .rank = rank, .role = CLEAT_ROLE_STATE};
-    memcpy(wanted.shape, shape, (size_t)rank * sizeof *shape);
-    snprintf(wanted.name, CLEAT_NAME, "%s", name);
+/* The state called wanted->name, declared with what `wanted` says where it is not there yet; *state is NULL where another
+ * state has the name. */
+static cleat_status find_or_add_state(cleat_store *store, const cleat_tensor *wanted, cleat_tensor **state,
+                                      cleat_error *error) {
     for (size_t i = 0; i < store->state_count; ++i) {
         cleat_tensor *known = store->states[i];
-        if (strcmp(known->name, name) != 0) continue;
-        if (known->dtype != dtype || !cleat_same_shape(known, &wanted))
-            return cleat_fail(error, CLEAT_ERR_SHAPE, "state '%s' is used with two shapes or types", name);
-        *state = known;
+        if (strcmp(known->name, wanted->name) != 0) continue;
+        bool same = known->dtype == wanted->dtype && cleat_same_shape(known, wanted) &&
+                    known->is_buffer == wanted->is_buffer &&
+                    memcmp(known->initial, wanted->initial, sizeof known->initial) == 0;
+        *state = same ? known : NULL;
         return CLEAT_OK;
     }
     cleat_status status =
         cleat_grow(&store->states, store->state_count, &store->state_capacity, sizeof *store->states, error);
     if (status != CLEAT_OK) return status;
     cleat_tensor *made = cleat_alloc(1, sizeof *made);
-    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for state '%s'", name);
-    *made = wanted;
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for state '%s'", wanted->name);
+    *made = *wanted;
     made->index = (int)store->state_count;
     store->states[store->state_count++] = made;
     *state = made;
     return CLEAT_OK;
+}
+
+static cleat_tensor state_like(const char *name, cleat_dtype dtype, int rank, const int64_t *shape) {
+    cleat_tensor state = {.dtype = dtype, .rank = rank, .role = CLEAT_ROLE_STATE};
+    memcpy(state.shape, shape, (size_t)rank * sizeof *shape);
+    snprintf(state.name, CLEAT_NAME, "%s", name);
+    return state;
+}
+
+cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
+                               cleat_tensor **state, cleat_error *error) {
+    cleat_tensor wanted = state_like(name, dtype, rank, shape), *found = NULL;
+    cleat_status status = find_or_add_state(store, &wanted, &found, error);
+    if (status != CLEAT_OK) return status;
+    if (!found)
+        return cleat_fail(error, CLEAT_ERR_SHAPE,
+                          "state '%s' is used with two shapes or types, or is a buffer elsewhere", name);
+    *state = found;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_store_add_buffer(cleat_store *store, const char *name, int rank, const int64_t *shape,
+                                    const float initial[2], cleat_tensor **buffer, cleat_error *error) {
+    if (cleat_store_find(store, name))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "buffer '%s' has the name of a parameter", name);
+    cleat_tensor wanted = state_like(name, CLEAT_F32, rank, shape), *found = NULL;
+    wanted.is_buffer = true;
+    memcpy(wanted.initial, initial, sizeof wanted.initial);
+    wanted.flat_offset = store->buffer_elements;
+    cleat_status status =
+        cleat_grow(&store->buffers, store->buffer_count, &store->buffer_capacity, sizeof *store->buffers, error);
+    size_t states = store->state_count;
+    if (status == CLEAT_OK) status = find_or_add_state(store, &wanted, &found, error);
+    if (status != CLEAT_OK) return status;
+    if (!found)
+        return cleat_fail(error, CLEAT_ERR_SHAPE,
+                          "buffer '%s' is used with two shapes or starting values, or as a state", name);
+    if (store->state_count > states) {
+        store->buffers[store->buffer_count++] = found;
+        store->buffer_elements += cleat_tensor_elements(found);
+    }
+    *buffer = found;
+    return CLEAT_OK;
+}
+
+cleat_tensor *cleat_store_buffer(const cleat_store *store, size_t i) {
+    return i < store->buffer_count ? store->buffers[i] : NULL;
+}
+
+void cleat_buffer_initialise(const cleat_tensor *buffer, float *values) {
+    int64_t elements = cleat_tensor_elements(buffer);
+    for (int64_t i = 0; i < elements; ++i) values[i] = buffer->initial[i >= elements / 2];
 }
 
 /* FNV-1a: a stable stream number for a name. */

@@ -10,5 +10,14 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
 /* Finds or declares a state; another shape or type under the same name is an error. */
 cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
                                cleat_tensor **state, cleat_error *error);
+/* Finds or declares a buffer, whose halves start at initial[0] and initial[1]; another shape or start under the same name is an
+ * error, and so is the name of a parameter or of a state that is no buffer. */
+cleat_status cleat_store_add_buffer(cleat_store *store, const char *name, int rank, const int64_t *shape,
+                                    const float initial[2], cleat_tensor **buffer, cleat_error *error);
+
+/* The i-th buffer in the order of declaration; NULL behind the last. Borrowed. */
+cleat_tensor *cleat_store_buffer(const cleat_store *store, size_t i);
+/* Fills `values` [elements of buffer] with what the buffer starts from. */
+void cleat_buffer_initialise(const cleat_tensor *buffer, float *values);
 
 #endif

@@ -63,6 +63,10 @@ static void describe(const trajectory_job *own, cleat_bench_job *job) {
     "{\"vocab\": 5, \"d_model\": 256, \"heads\": 8, \"layers\": 5, \"d_ff\": 1024, \"loss\": \"" RNA_LOSS "\"}"
 #define RNA_WHAT "RNA transformer of 4 M parameters: 5 layers, d 256, 8 heads, ff 1024; MSE and a bond term"
 
+#define RESNET_CONFIG(PX, CLASSES)                                                                                     \
+    "{\"channels\": 64, \"blocks\": [2, 2, 2, 2], \"stem\": 7, \"inputs\": 3, \"px\": " PX ", \"classes\": " CLASSES   \
+    ", \"loss\": \"cross entropy; batch norm in training mode\"}"
+
 typedef struct model_row {
     const char *name, *what;
     const char *config;
@@ -103,6 +107,12 @@ static const model_row rows[] = {
      "{\"patches\": 400, \"T\": 6, \"inputs\": 16, \"d_model\": 64, \"heads\": 4, \"layers\": 3, \"d_ff\": 256, "
      "\"loss\": \"mse of the last step's output\"}",
      400, 6},
+    {"W5_64", "ResNet-18, 10 classes, 64 px, batch 16; cross entropy", RESNET_CONFIG("64", "10"), 16, 64},
+    {"W5_224", "ResNet-18, 1000 classes, 224 px, batch 4; cross entropy", RESNET_CONFIG("224", "1000"), 4, 224},
+    {"W6_segformer", "SegFormer-B0, 2 classes, 64 px, batch 8; cross entropy of every pixel",
+     "{\"dims\": [32, 64, 160, 256], \"heads\": [1, 2, 5, 8], \"sr\": [8, 4, 2, 1], \"depth\": 2, \"decoder\": 256, "
+     "\"classes\": 2, \"inputs\": 3, \"px\": 64, \"loss\": \"per-pixel cross entropy\"}",
+     8, 64},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 

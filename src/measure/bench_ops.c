@@ -19,7 +19,7 @@ typedef struct op_row {
     const char *name, *peer; /* peer "": none */
     const struct op_subject *subject;
     phase phase;
-    int64_t size[4];
+    int64_t size[6];
 } op_row;
 
 /* An operation: appends it and returns its output. */
@@ -51,10 +51,26 @@ static cleat_tensor *build_product(cleat_graph *graph, const op_row *row) {
     return cleat_linear(graph, x, make_weight(graph, row, "w", 2, (int64_t[]){n, k}), NULL, NULL); /* [m, n] */
 }
 
+/* size: batch, height = width, channels, features, rows = columns of the kernel, stride */
+static cleat_tensor *build_conv(cleat_graph *graph, const op_row *row) {
+    const int64_t shape[] = {row->size[0], row->size[1], row->size[1], row->size[2]};
+    const int64_t filters[] = {row->size[3], row->size[4], row->size[4], row->size[2]};
+    cleat_tensor *x = make_x(graph, row, 4, shape);
+    return cleat_conv2d(graph, x, make_weight(graph, row, "w", 4, filters), NULL, row->size[5], row->size[4] / 2);
+}
+
 /* size: batch, length, heads, width of a head */
 static cleat_tensor *build_attention(cleat_graph *graph, const op_row *row) {
     const int64_t shape[] = {row->size[0], row->size[1], 3 * row->size[2] * row->size[3]};
     return cleat_attention(graph, make_x(graph, row, 3, shape), NULL, (int)row->size[2]);
+}
+
+/* size: batch, queries, keys, width of the one head */
+static cleat_tensor *build_cross_attention(cleat_graph *graph, const op_row *row) {
+    const int64_t width = row->size[3];
+    cleat_tensor *kv = cleat_input(graph, "kv", CLEAT_F32, 3, (int64_t[]){row->size[0], row->size[2], 2 * width});
+    if (row->phase == BOTH) cleat_want_grad(graph, kv);
+    return cleat_cross_attention(graph, make_x(graph, row, 3, (int64_t[]){row->size[0], row->size[1], width}), kv, 1);
 }
 
 static cleat_tensor *build_layer_norm(cleat_graph *graph, const op_row *row) {
@@ -62,6 +78,22 @@ static cleat_tensor *build_layer_norm(cleat_graph *graph, const op_row *row) {
     cleat_tensor *gamma = make_weight(graph, row, "gamma", 1, &width);
     cleat_tensor *beta = make_weight(graph, row, "beta", 1, &width);
     return cleat_layer_norm(graph, make_x(graph, row, 2, row->size), gamma, beta, 1e-5f);
+}
+
+/* size: batch, height = width, channels, with a residual; relu */
+static cleat_tensor *build_batch_norm(cleat_graph *graph, const op_row *row) {
+    const int64_t shape[] = {row->size[0], row->size[1], row->size[1], row->size[2]}, *channels = &row->size[2];
+    cleat_tensor *gamma = make_weight(graph, row, "gamma", 1, channels);
+    cleat_tensor *beta = make_weight(graph, row, "beta", 1, channels);
+    cleat_tensor *residual = row->size[3] ? cleat_input(graph, "residual", CLEAT_F32, 4, shape) : NULL;
+    if (residual && row->phase == BOTH) cleat_want_grad(graph, residual);
+    return cleat_batch_norm(graph, make_x(graph, row, 4, shape), gamma, beta, NULL, residual, true, 1e-5f, NULL);
+}
+
+/* size: batch, height = width, channels, size, stride */
+static cleat_tensor *build_max_pool(cleat_graph *graph, const op_row *row) {
+    const int64_t shape[] = {row->size[0], row->size[1], row->size[1], row->size[2]};
+    return cleat_max_pool(graph, make_x(graph, row, 4, shape), row->size[3], row->size[4], (row->size[3] - 1) / 2);
 }
 
 static cleat_tensor *build_softmax(cleat_graph *graph, const op_row *row) {
@@ -123,8 +155,15 @@ static cleat_tensor *build_adamw(cleat_graph *graph, const op_row *row) {
 }
 
 static const op_subject product = {"y = x w^T as m x n x k: x [m, k], w [n, k]", build_product};
+static const op_subject conv = {"convolution of four pictures, a layer of ResNet-18 at 224 x 224", build_conv};
 static const op_subject attention = {"self-attention of batch 2, 8 heads", build_attention};
+static const op_subject cross_attention = {"attention of many rows to few, one head of width 32",
+                                           build_cross_attention};
 static const op_subject layer_norm = {"layer normalisation of rows x width", build_layer_norm};
+static const op_subject batch_norm = {"batch normalisation of four pictures with relu, as in ResNet-18 at 224 x 224",
+                                      build_batch_norm};
+static const op_subject max_pool = {"largest of windows of four pictures, as in ResNet-18 at 224 x 224",
+                                    build_max_pool};
 static const op_subject softmax = {"softmax of rows x width", build_softmax};
 static const op_subject cross_entropy = {"cross entropy of rows x classes", build_cross_entropy};
 static const op_subject gelu = {"GELU", build_gelu};
@@ -161,12 +200,23 @@ static const op_row rows[] = {
     PRODUCTS("1024x256x256", "", 1024, 256, 256),
     PRODUCTS("1024x1024x256", "", 1024, 1024, 256),
     PRODUCTS("1024x256x1024", "", 1024, 256, 1024),
+    BOTH_AND_FORWARD("conv_64", "", "", conv, 4, 56, 64, 64, 3, 1),
+    BOTH_AND_FORWARD("conv_128", "", "", conv, 4, 28, 128, 128, 3, 1),
+    BOTH_AND_FORWARD("conv_256", "", "", conv, 4, 14, 256, 256, 3, 1),
+    BOTH_AND_FORWARD("conv_512", "", "", conv, 4, 7, 512, 512, 3, 1),
+    BOTH_AND_FORWARD("conv_stem", "", "", conv, 4, 224, 3, 64, 7, 2),
     BOTH_AND_FORWARD("attention_L512_d32", "", "", attention, 2, 512, 8, 32),
     BOTH_AND_FORWARD("attention_L512_d64", "", "", attention, 2, 512, 8, 64),
     BOTH_AND_FORWARD("attention_L1200_d32", "attn_d32", "", attention, 2, 1200, 8, 32),
     BOTH_AND_FORWARD("attention_L1200_d64", "attn_d64", "", attention, 2, 1200, 8, 64),
+    BOTH_AND_FORWARD("attention_8x256x4_d32", "", "", cross_attention, 8, 256, 4, 32),
+    BOTH_AND_FORWARD("attention_8x4096x64_d32", "", "", cross_attention, 8, 4096, 64, 32),
     BOTH_AND_FORWARD("layer_norm_4096x256", "", "", layer_norm, 4096, 256),
     BOTH_AND_FORWARD("layer_norm_8192x512", "ln_fwdbwd", "ln_fwd", layer_norm, 8192, 512),
+    BOTH_AND_FORWARD("batch_norm_stem", "", "", batch_norm, 4, 112, 64, 0),
+    BOTH_AND_FORWARD("batch_norm_64", "", "", batch_norm, 4, 56, 64, 1),
+    BOTH_AND_FORWARD("batch_norm_512", "", "", batch_norm, 4, 7, 512, 1),
+    BOTH_AND_FORWARD("max_pool_stem", "", "", max_pool, 4, 112, 64, 3, 2),
     BOTH_AND_FORWARD("softmax_4096x256", "", "", softmax, 4096, 256),
     BOTH_AND_FORWARD("softmax_8192x512", "softmax_fwdbwd", "softmax_fwd", softmax, 8192, 512),
     BOTH_AND_FORWARD("cross_entropy_4096x1000", "", "", cross_entropy, 4096, 1000),

@@ -10,6 +10,7 @@ static void fill_batch(const cleat_trajectory *trajectory, const cleat_reference
     const cleat_work_graph *train = &session->work->train[0];
     const uint32_t rng[4] = {1, 0, 0, 0};
     const float seed = 1.0f;
+    const int32_t samples = (int32_t)session->work->buckets[0].batch;
     char *bytes = cleat_staging_data(trajectory->batch);
     for (size_t i = 0; i < train->graph->tensor_count; ++i) {
         const cleat_tensor *tensor = train->graph->tensors[i];
@@ -19,6 +20,7 @@ static void fill_batch(const cleat_trajectory *trajectory, const cleat_reference
     }
     if (train->rng_offset >= 0) memcpy(bytes + train->rng_offset, rng, sizeof rng);
     memcpy(bytes + train->seed_offset, &seed, sizeof seed);
+    if (train->samples_offset >= 0) memcpy(bytes + train->samples_offset, &samples, sizeof samples);
 }
 
 cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_reference *reference,

@@ -85,9 +85,13 @@ bool cleat_reference_loss_says(const cleat_reference_config *config, const char 
 /* What models with a loss of one term have in common. */
 typedef struct cleat_model_inputs {
     cleat_tensor *scale, *rng, *seed; /* all NULL when predicting */
+    cleat_tensor *samples;            /* NULL when predicting, and where the family does not add it */
 } cleat_model_inputs;
 /* Appends the runtime's inputs; scale of shape [rank]. */
 cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, int rank, const int64_t *scale);
+/* Appends the input `samples` i32 [1], for models in which samples of a batch mix (batch normalisation): empty slots must not
+ * count there. NULL when predicting. */
+cleat_tensor *cleat_model_add_samples(cleat_graph *graph, cleat_mode mode);
 /* Keeps and records `loss` as term 0 and as the whole, and in training mode appends its gradients. */
 void cleat_model_close(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,
                        cleat_model_graph *built);
@@ -103,6 +107,6 @@ void cleat_model_reference_input(const cleat_model *model, const cleat_reference
                                  void *values);
 
 extern const cleat_model_class cleat_rna_transformer, cleat_text_classifier, cleat_text_tagger, cleat_series_lstm,
-    cleat_series_transformer, cleat_series_dense;
+    cleat_series_transformer, cleat_series_dense, cleat_image_resnet, cleat_mask_segformer, cleat_emberformer;
 
 #endif

@@ -13,7 +13,10 @@ static const cleat_model_class *const families[] = {[CLEAT_MODEL_RNA_TRANSFORMER
                                                     [CLEAT_MODEL_TEXT_TAGGER] = &cleat_text_tagger,
                                                     [CLEAT_MODEL_SERIES_LSTM] = &cleat_series_lstm,
                                                     [CLEAT_MODEL_SERIES_TRANSFORMER] = &cleat_series_transformer,
-                                                    [CLEAT_MODEL_SERIES_DENSE] = &cleat_series_dense};
+                                                    [CLEAT_MODEL_SERIES_DENSE] = &cleat_series_dense,
+                                                    [CLEAT_MODEL_IMAGE_RESNET] = &cleat_image_resnet,
+                                                    [CLEAT_MODEL_MASK_SEGFORMER] = &cleat_mask_segformer,
+                                                    [CLEAT_MODEL_EMBERFORMER] = &cleat_emberformer};
 enum { FAMILIES = sizeof families / sizeof families[0] };
 
 cleat_status cleat_model_create(const cleat_profile *profile, cleat_model **model, cleat_error *error) {

@@ -4,12 +4,17 @@
 
 cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, int rank, const int64_t *scale) {
     const int64_t four = 4, one = 1;
-    cleat_model_inputs inputs = {NULL, NULL, NULL};
+    cleat_model_inputs inputs = {.scale = NULL};
     if (mode == CLEAT_MODE_PREDICT) return inputs;
     inputs.scale = cleat_input(graph, "scale", CLEAT_F32, rank, scale);
     inputs.rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
     inputs.seed = cleat_input(graph, "seed", CLEAT_F32, 1, &one);
     return inputs;
+}
+
+cleat_tensor *cleat_model_add_samples(cleat_graph *graph, cleat_mode mode) {
+    const int64_t one = 1;
+    return mode == CLEAT_MODE_PREDICT ? NULL : cleat_input(graph, "samples", CLEAT_I32, 1, &one);
 }
 
 void cleat_model_close(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,

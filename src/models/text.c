@@ -4,7 +4,7 @@
  * training part is 1. */
 #include "cleat/ops.h"
 #include "core/memory.h"
-#include "models/model.h"
+#include "models/classes.h"
 #include "models/text_metrics.h"
 #include "models/text_write.h"
 #include "nn/transformer.h"
@@ -27,28 +27,14 @@ static bool is_tagger(const cleat_model *model) {
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
-/* model->own: what there is to know about each class [classes]. */
-typedef struct text_class {
-    float weight; /* in the loss; a class the training part lacks weighs nothing */
-    char name[40];
-} text_class;
+/* model->own: cleat_class [classes] */
+static const cleat_class_source label_source = {.name = cleat_text_label_name, .samples = cleat_text_label_samples};
 
 static cleat_status know_classes(cleat_model *model, const cleat_dataset *dataset, cleat_error *error) {
     int64_t classes = model->sizes.classes;
-    text_class *known = cleat_alloc((size_t)classes, sizeof *known);
-    double all = 0, present = 0;
+    cleat_class *known = cleat_alloc((size_t)classes, sizeof *known);
     if (!known) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
-    for (int64_t c = 0; c < classes; ++c) {
-        int64_t samples = cleat_text_label_samples(dataset, (size_t)c);
-        all += (double)samples;
-        present += samples > 0;
-    }
-    bool balanced = model->profile.loss.class_weights == CLEAT_WEIGHTING_BALANCED && all > 0;
-    for (int64_t c = 0; c < classes; ++c) {
-        double samples = (double)cleat_text_label_samples(dataset, (size_t)c);
-        known[c].weight = !balanced ? 1.0f : samples > 0 ? (float)(all / (present * samples)) : 0.0f;
-        snprintf(known[c].name, sizeof known[c].name, "%s", cleat_text_label_name(dataset, (size_t)c));
-    }
+    cleat_classes_know(&label_source, dataset, model->profile.loss.class_weights, classes, known);
     cleat_free(model->own);
     model->own = known;
     return CLEAT_OK;
@@ -150,20 +136,13 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
 /* scale [B] or [B, L]: the weight of each label over what the window holds. */
 static void scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window, float *values) {
     const int32_t *labels = batch->fields[LABELS];
-    const text_class *known = model->own;
+    const cleat_class *known = model->own;
     int64_t each = is_tagger(model) ? batch->length : 1, whole = is_tagger(model) ? window->items : window->samples;
     for (int64_t i = 0; i < batch->batch * each; ++i)
         values[i] = labels[i] >= 0 ? known[labels[i]].weight / (float)whole : 0.0f;
 }
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */
-
-static int32_t most_likely(const float *logits, int64_t classes) {
-    int32_t best = 0;
-    for (int32_t c = 1; c < classes; ++c)
-        if (logits[c] > logits[best]) best = c;
-    return best;
-}
 
 /* Totals of classes: the confusion matrix. */
 static size_t count_confusion(const cleat_model *model) {
@@ -172,34 +151,16 @@ static size_t count_confusion(const cleat_model *model) {
 
 static cleat_status measure_classes(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                     double *totals, cleat_error *error) {
-    const int32_t *labels = batch->fields[LABELS];
-    int64_t classes = model->sizes.classes;
     (void)error;
-    for (int64_t b = 0; b < batch->count; ++b)
-        if (labels[b] >= 0) totals[labels[b] * classes + most_likely(output + b * classes, classes)] += 1;
+    cleat_classes_measure(batch->fields[LABELS], output, batch->count, model->sizes.classes, totals);
     return CLEAT_OK;
 }
 
-/* So many classes have their confusions among the figures, so many kinds of entities their own. */
-enum { SHOWN_CLASSES = 5, SHOWN_TYPES = 12 };
-
 static void class_figures(const cleat_model *model, const double *totals, cleat_figures *found) {
-    size_t classes = (size_t)model->sizes.classes;
-    const text_class *known = model->own;
-    char name[48];
-    int64_t *counts = cleat_alloc(classes * classes, sizeof *counts);
-    cleat_class_figures figures = {.accuracy = NAN, .macro_f1 = NAN, .macro_recall = NAN};
-    for (size_t i = 0; counts && i < classes * classes; ++i) counts[i] = (int64_t)totals[i];
-    if (counts) figures = cleat_confusion_figures(counts, classes, NULL);
-    cleat_figures_add(found, "accuracy", figures.accuracy);
-    cleat_figures_add(found, "macro_f1", figures.macro_f1);
-    cleat_figures_add(found, "macro_recall", figures.macro_recall);
-    for (size_t i = 0; i < classes * classes && classes <= SHOWN_CLASSES; ++i) {
-        snprintf(name, sizeof name, "%.18s_as_%.18s", known[i / classes].name, known[i % classes].name);
-        cleat_figures_add(found, name, totals[i]);
-    }
-    cleat_free(counts);
+    cleat_classes_figures(model->own, model->sizes.classes, totals, found);
 }
+
+enum { SHOWN_TYPES = 12 }; /* so many kinds of entities have figures of their own */
 
 /* Totals of tags: words and right ones, then of each entity type truth, predicted, right. */
 static size_t count_types(const cleat_model *model) {
@@ -224,7 +185,7 @@ static void tags_of(const cleat_model *model, const cleat_dataset *dataset, size
                     int32_t *tags) {
     for (size_t w = 0; w < cleat_text_words(dataset, sample); ++w) {
         int32_t at = cleat_text_word_position(dataset, sample, w);
-        tags[w] = at < 0 ? 0 : most_likely(logits + at * model->sizes.classes, model->sizes.classes);
+        tags[w] = at < 0 ? 0 : cleat_class_most_likely(logits + at * model->sizes.classes, model->sizes.classes);
     }
 }
 
@@ -270,7 +231,7 @@ static cleat_entity_count entities_of(const double *totals, size_t type) {
 }
 
 static void tag_figures(const cleat_model *model, const double *totals, cleat_figures *found) {
-    const text_class *known = model->own;
+    const cleat_class *known = model->own;
     cleat_entity_count all = {0, 0, 0};
     char name[48];
     for (size_t t = 0; t < count_types(model); ++t) {
@@ -293,45 +254,15 @@ static void tag_figures(const cleat_model *model, const double *totals, cleat_fi
 
 /* --- predictions ---------------------------------------------------------------------------------------------- */
 
-static void softmax(const float *logits, int64_t classes, float *probabilities) {
-    double sum = 0;
-    float most = logits[most_likely(logits, classes)];
-    for (int64_t c = 0; c < classes; ++c) sum += exp((double)(logits[c] - most));
-    for (int64_t c = 0; c < classes; ++c) probabilities[c] = (float)(exp((double)(logits[c] - most)) / sum);
-}
-
 static const char **label_names(const cleat_model *model, const cleat_dataset *dataset) {
     const char **names = cleat_alloc((size_t)model->sizes.classes, sizeof *names);
     for (int64_t c = 0; names && c < model->sizes.classes; ++c) names[c] = cleat_text_label_name(dataset, (size_t)c);
     return names;
 }
 
-/* FOLDER/predictions.csv */
 static cleat_status write_classes(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                                   const char *folder, cleat_error *error) {
-    char path[CLEAT_PROFILE_TEXT + 64];
-    int64_t classes = model->sizes.classes;
-    cleat_status status = CLEAT_OK;
-    const char **names = count ? label_names(model, predictions[0].dataset) : NULL;
-    float *probabilities = cleat_alloc(count * (size_t)classes, sizeof *probabilities);
-    cleat_text_prediction *rows = cleat_alloc(count, sizeof *rows);
-    if ((count && !names) || !probabilities || !rows) {
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu predictions", count);
-        goto done;
-    }
-    for (size_t i = 0; i < count; ++i) {
-        softmax(predictions[i].output, classes, probabilities + i * (size_t)classes);
-        rows[i] = (cleat_text_prediction){.id = cleat_dataset_id(predictions[i].dataset, predictions[i].sample),
-                                          .label = most_likely(predictions[i].output, classes),
-                                          .probabilities = probabilities + i * (size_t)classes};
-    }
-    snprintf(path, sizeof path, "%.1000s/predictions.csv", folder);
-    status = cleat_text_write_classes(path, names, (size_t)classes, rows, count, error);
-done:
-    cleat_free(rows);
-    cleat_free(probabilities);
-    cleat_free(names);
-    return status;
+    return cleat_classes_write(&label_source, model->sizes.classes, predictions, count, folder, error);
 }
 
 /* FOLDER/predictions.conll */

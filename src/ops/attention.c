@@ -1,5 +1,5 @@
-/* Multi-head self-attention and its gradient, without an L x L tensor. The kernels know queries, keys and values by
- * base, row length and count of rows, so that cross-attention needs no other kernels. */
+/* Multi-head attention and its gradient, of a sequence to itself or to another, without an L x S tensor. The kernels know
+ * queries, keys and values by base, row length and count of rows: self-attention passes them one tensor three times. */
 #include "cleat/ops.h"
 #include "ops/shared.h"
 
@@ -11,20 +11,33 @@ typedef struct attention_attr {
     int32_t heads;
 } attention_attr;
 
+/* Inputs of both ops. Forward has the first three, and writes {y T [B, L, D], lse f32 [B, H, L]}; the gradient writes
+ * {dq, dkv}. Self-attention has queries, keys and values [B, L, 3D] in place of the queries, and no KV. */
+enum { Q, KV, LENGTHS, Y, LSE, DY, ADDEND_Q, ADDEND_KV };
+
+/* Tensors that hold queries, keys and values, or something for each of them. */
+typedef struct operands {
+    const cleat_tensor *q, *kv; /* T [B, L, D], [B, S, 2D]; or [B, L, 3D] and NULL; the gradient's may be NULL */
+} operands;
+
 /* What both ops are about. */
 typedef struct problem {
-    const cleat_tensor *qkv, *lengths; /* T [B, L, 3D]; i32 [B] or NULL */
-    int64_t batch, length, width;      /* B, L, D */
-    int64_t heads, head;               /* H, D / H */
+    operands in;
+    const cleat_tensor *lengths;         /* i32 [B] or NULL */
+    bool self;                           /* in.q holds keys and values too */
+    int64_t batch, queries, keys, width; /* B, L, S, D */
+    int64_t heads, head;                 /* H, D / H */
 } problem;
 
 static problem problem_of(const cleat_node *node) {
-    const cleat_tensor *qkv = node->in[0];
-    int64_t heads = ((const attention_attr *)node->attr)->heads, width = qkv->shape[2] / 3;
-    return (problem){.qkv = qkv,
-                     .lengths = node->in[1],
-                     .batch = qkv->shape[0],
-                     .length = qkv->shape[1],
+    const cleat_tensor *q = node->in[Q], *kv = node->in[KV];
+    int64_t heads = ((const attention_attr *)node->attr)->heads, width = kv ? q->shape[2] : q->shape[2] / 3;
+    return (problem){.in = {q, kv},
+                     .lengths = node->in[LENGTHS],
+                     .self = !kv,
+                     .batch = q->shape[0],
+                     .queries = q->shape[1],
+                     .keys = kv ? kv->shape[1] : q->shape[1],
                      .width = width,
                      .heads = heads,
                      .head = heads > 0 ? width / heads : 0};
@@ -38,13 +51,28 @@ static int64_t round_up(int64_t n, int64_t unit) {
 
 static void begin(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel) {
     problem p = problem_of(node);
-    cleat_launch_kernel(binder, node, file, kernel, p.qkv->dtype);
+    cleat_launch_kernel(binder, node, file, kernel, p.in.q->dtype);
     cleat_launch_define(binder, "DH", p.head);
 }
 
-/* One of the three parts of qkv, or of a tensor of its shape (which may be NULL). */
-static void add_part(cleat_binder *binder, const cleat_tensor *tensor, int part, const problem *p) {
-    cleat_launch_tensor_at(binder, tensor, part * p->width);
+static void add_queries(cleat_binder *binder, operands x) {
+    cleat_launch_tensor(binder, x.q);
+}
+
+/* keys, values */
+static void add_keys(cleat_binder *binder, const problem *p, operands x) {
+    const cleat_tensor *tensor = p->self ? x.q : x.kv;
+    int64_t first = p->self ? p->width : 0;
+    cleat_launch_tensor_at(binder, tensor, first);
+    cleat_launch_tensor_at(binder, tensor, first + p->width);
+}
+
+/* Elements between rows. */
+static int32_t query_row(const problem *p) {
+    return (int32_t)((p->self ? 3 : 1) * p->width);
+}
+static int32_t key_row(const problem *p) {
+    return (int32_t)((p->self ? 3 : 2) * p->width);
 }
 
 /* lengths of the queries, lengths of the keys */
@@ -55,17 +83,18 @@ static void add_lengths(cleat_binder *binder, const problem *p) {
 
 /* q, k, v, q_row, kv_row, q_lengths, k_lengths */
 static void add_operands(cleat_binder *binder, const problem *p) {
-    for (int part = 0; part < 3; ++part) add_part(binder, p->qkv, part, p);
-    cleat_launch_i32(binder, (int32_t)(3 * p->width));
-    cleat_launch_i32(binder, (int32_t)(3 * p->width));
+    add_queries(binder, p->in);
+    add_keys(binder, p, p->in);
+    cleat_launch_i32(binder, query_row(p));
+    cleat_launch_i32(binder, key_row(p));
     add_lengths(binder, p);
 }
 
 /* heads, lq, lk, scale */
 static void add_sizes(cleat_binder *binder, const problem *p) {
     cleat_launch_i32(binder, (int32_t)p->heads);
-    cleat_launch_i32(binder, (int32_t)p->length);
-    cleat_launch_i32(binder, (int32_t)p->length);
+    cleat_launch_i32(binder, (int32_t)p->queries);
+    cleat_launch_i32(binder, (int32_t)p->keys);
     cleat_launch_f32(binder, (float)(1 / sqrt((double)p->head)));
 }
 
@@ -102,7 +131,7 @@ static int64_t busy_for(const cleat_device_facts *facts) {
 
 /* As many groups a block as the kernel serves, fewer where that leaves too few blocks; then blocks of like size. */
 static cpu_split split_for(const problem *p, const cleat_device_facts *facts, int64_t groups) {
-    int64_t all = ceil_div(p->length, 2 * (int64_t)facts->lanes), heads = p->batch * p->heads;
+    int64_t all = ceil_div(p->queries, 2 * (int64_t)facts->lanes), heads = p->batch * p->heads;
     while (groups > 1 && heads * ceil_div(all, groups) < busy_for(facts)) groups /= 2;
     int64_t blocks = ceil_div(all, groups);
     return (cpu_split){.groups = ceil_div(all, blocks), .blocks = blocks};
@@ -124,7 +153,7 @@ static cpu_parts parts_for(const problem *p, const cleat_device_facts *facts) {
     int64_t part_blocks = ceil_div(split.blocks, wanted);
     cpu_parts parts = {.queries = part_blocks * split.groups * 2 * (int64_t)facts->lanes,
                        .count = ceil_div(split.blocks, part_blocks),
-                       .rows = round_up(p->length, TILE_MOST)};
+                       .rows = round_up(p->keys, TILE_MOST)};
     parts.floats = 2 * parts.rows * pitch_of(p, facts);
     return parts;
 }
@@ -165,9 +194,9 @@ static const char *refuse_card(const cleat_node *node, const cleat_device_facts 
     return NULL;
 }
 
-static void launch_tiles(cleat_binder *binder, const problem *p, int64_t rows) {
+static void launch_tiles(cleat_binder *binder, int64_t groups) {
     size_t local = card_group(binder->facts);
-    size_t global = local * (size_t)(p->batch * p->heads * (round_up(p->length, rows) / rows));
+    size_t global = local * (size_t)groups;
     cleat_launch_range(binder, 1, &global, &local);
 }
 
@@ -175,12 +204,13 @@ static cleat_status bind_card(const cleat_node *node, const cleat_device_facts *
                               cleat_error *error) {
     (void)facts, (void)error;
     problem p = problem_of(node);
+    enum { ROWS = 32 }; /* of the kernel */
     begin(binder, node, "attention_gpu_forward.cl", "attention_gpu_forward");
     add_operands(binder, &p);
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_tensor(binder, node->out[1]);
     add_sizes(binder, &p);
-    launch_tiles(binder, &p, 32); /* ROWS of the kernel */
+    launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, ROWS));
     return CLEAT_OK;
 }
 
@@ -194,7 +224,7 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
     cleat_launch_tensor(binder, node->out[1]);
     cleat_launch_i32(binder, (int32_t)p.batch);
     add_sizes(binder, &p);
-    cleat_launch_items(binder, p.batch * p.heads * p.length);
+    cleat_launch_items(binder, p.batch * p.heads * p.queries);
     return CLEAT_OK;
 }
 
@@ -207,8 +237,21 @@ static const cleat_variant variants[] = {
 
 /* --- gradient ------------------------------------------------------------------------------------------------- */
 
-/* in = {qkv, lengths, y, lse, dy, addend}, out = {dqkv} */
-enum { QKV, LENGTHS, Y, LSE, DY, ADDEND };
+static operands addends_of(const cleat_node *node) {
+    return (operands){node->in[ADDEND_Q], node->in[ADDEND_KV]};
+}
+
+static operands gradients_of(const cleat_node *node) {
+    return (operands){node->out[0], node->out[1]};
+}
+
+static bool wants_queries(const cleat_node *node) {
+    return node->out[0];
+}
+
+static bool wants_keys(const cleat_node *node) {
+    return node->in[KV] ? node->out[1] : node->out[0];
+}
 
 static int64_t workspace_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     problem p = problem_of(node);
@@ -226,8 +269,8 @@ static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_fac
     cleat_launch_tensor(binder, node->in[Y]);
     cleat_launch_tensor(binder, node->in[LSE]);
     cleat_launch_tensor(binder, node->in[DY]);
-    add_part(binder, node->in[ADDEND], 0, &p);
-    add_part(binder, node->out[0], 0, &p);
+    add_queries(binder, addends_of(node));
+    add_queries(binder, gradients_of(node));
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_sizes(binder, &p);
     cleat_launch_i32(binder, (int32_t)parts.count);
@@ -235,23 +278,22 @@ static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_fac
     cleat_launch_i32(binder, (int32_t)split_backward(&p, facts).groups);
     cleat_launch_i32(binder, (int32_t)parts.rows);
     cleat_launch_groups(binder, p.batch * p.heads * parts.count);
+    if (!wants_keys(node)) return CLEAT_OK;
 
     begin(binder, node, "attention_cpu.cl", "attention_cpu_keys");
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_lengths(binder, &p);
-    add_part(binder, node->in[ADDEND], 1, &p);
-    add_part(binder, node->in[ADDEND], 2, &p);
-    add_part(binder, node->out[0], 1, &p);
-    add_part(binder, node->out[0], 2, &p);
-    cleat_launch_i32(binder, (int32_t)(3 * p.width));
+    add_keys(binder, &p, addends_of(node));
+    add_keys(binder, &p, gradients_of(node));
+    cleat_launch_i32(binder, key_row(&p));
     cleat_launch_i32(binder, (int32_t)p.batch);
     cleat_launch_i32(binder, (int32_t)p.heads);
-    cleat_launch_i32(binder, (int32_t)p.length);
-    cleat_launch_i32(binder, (int32_t)p.length);
+    cleat_launch_i32(binder, (int32_t)p.queries);
+    cleat_launch_i32(binder, (int32_t)p.keys);
     cleat_launch_i32(binder, (int32_t)parts.count);
     cleat_launch_i32(binder, (int32_t)parts.queries);
     cleat_launch_i32(binder, (int32_t)parts.rows);
-    cleat_launch_items(binder, p.batch * p.length);
+    cleat_launch_items(binder, p.batch * p.keys);
     return CLEAT_OK;
 }
 
@@ -259,7 +301,33 @@ static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_fac
 static int64_t workspace_delta(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
     problem p = problem_of(node);
-    return p.batch * p.heads * p.length * (int64_t)sizeof(float);
+    return p.batch * p.heads * p.queries * (int64_t)sizeof(float);
+}
+
+/* How the kernels of a card split dK and dV: groups of a tile of keys each; more than one, a part of the queries each,
+ * where tiles alone leave half of the card idle. */
+typedef struct card_parts {
+    int64_t rows;    /* of a tile: ROWS of the kernels */
+    int64_t tiles;   /* of all heads */
+    int64_t queries; /* of a part */
+    int64_t count;   /* of a tile */
+} card_parts;
+
+static card_parts card_parts_for(const problem *p, const cleat_device_facts *facts) {
+    enum { GROUPS_A_UNIT = 2, QUERIES_LEAST = 128 };
+    int64_t rows = p->head <= 64 ? 32 : 16, tiles = p->batch * p->heads * ceil_div(p->keys, rows);
+    int64_t idle = GROUPS_A_UNIT * (int64_t)facts->compute_units / tiles, most = ceil_div(p->queries, QUERIES_LEAST);
+    int64_t wanted = idle < most ? idle : most;
+    int64_t queries = wanted > 1 ? round_up(ceil_div(p->queries, wanted), rows) : p->queries;
+    return (card_parts){.rows = rows, .tiles = tiles, .queries = queries, .count = ceil_div(p->queries, queries)};
+}
+
+/* delta, and the shares of the parts: f32 [tiles, parts, 2, rows, D / H] */
+static int64_t workspace_card(const cleat_node *node, const cleat_device_facts *facts) {
+    problem p = problem_of(node);
+    card_parts parts = card_parts_for(&p, facts);
+    int64_t shares = parts.count > 1 ? parts.tiles * parts.count * 2 * parts.rows * p.head : 0;
+    return workspace_delta(node, facts) + shares * (int64_t)sizeof(float);
 }
 
 static void launch_delta(cleat_binder *binder, const cleat_node *node, const problem *p) {
@@ -270,34 +338,75 @@ static void launch_delta(cleat_binder *binder, const cleat_node *node, const pro
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, (int32_t)p->batch);
     cleat_launch_i32(binder, (int32_t)p->heads);
-    cleat_launch_i32(binder, (int32_t)p->length);
-    cleat_launch_items(binder, p->batch * p->length * p->heads);
+    cleat_launch_i32(binder, (int32_t)p->queries);
+    cleat_launch_items(binder, p->batch * p->queries * p->heads);
 }
 
-/* All arguments of the kernels of dQ (first part 0, one) and of dK and dV (first part 1, two) up to the sizes. */
+/* All arguments that the kernels of dQ and those of dK and dV begin with. */
 static void begin_grad(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
-                       const char *kernel, int part, int parts) {
+                       const char *kernel) {
     begin(binder, node, file, kernel);
     add_operands(binder, p);
     cleat_launch_tensor(binder, node->in[LSE]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_tensor(binder, node->in[DY]);
-    for (int i = 0; i < parts; ++i) add_part(binder, node->in[ADDEND], part + i, p);
-    for (int i = 0; i < parts; ++i) add_part(binder, node->out[0], part + i, p);
+}
+
+static void begin_dq(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
+                     const char *kernel) {
+    begin_grad(binder, node, p, file, kernel);
+    add_queries(binder, addends_of(node));
+    add_queries(binder, gradients_of(node));
+}
+
+static void begin_keys(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
+                       const char *kernel) {
+    begin_grad(binder, node, p, file, kernel);
+    add_keys(binder, p, addends_of(node));
+    add_keys(binder, p, gradients_of(node));
+}
+
+/* None where there is one part. */
+static void add_shares(cleat_binder *binder, const cleat_node *node, const card_parts *parts) {
+    if (parts->count > 1)
+        cleat_launch_workspace(binder, workspace_delta(node, binder->facts), sizeof(float));
+    else
+        cleat_launch_tensor(binder, NULL);
+}
+
+static void launch_sum_keys(cleat_binder *binder, const cleat_node *node, const problem *p, const card_parts *parts) {
+    begin(binder, node, "attention_gpu_backward.cl", "attention_gpu_sum_keys");
+    add_shares(binder, node, parts);
+    add_keys(binder, p, addends_of(node));
+    add_keys(binder, p, gradients_of(node));
+    cleat_launch_i32(binder, key_row(p));
+    cleat_launch_i32(binder, (int32_t)p->batch);
+    cleat_launch_i32(binder, (int32_t)p->heads);
+    cleat_launch_i32(binder, (int32_t)p->keys);
+    cleat_launch_i32(binder, (int32_t)parts->count);
+    cleat_launch_items(binder, p->batch * p->keys * p->width);
 }
 
 static cleat_status bind_grad_card(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                    cleat_error *error) {
-    (void)facts, (void)error;
+    (void)error;
     problem p = problem_of(node);
-    int64_t rows = p.head <= 64 ? 32 : 16; /* ROWS of the kernels */
+    card_parts parts = card_parts_for(&p, facts);
     launch_delta(binder, node, &p);
-    begin_grad(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_dq", 0, 1);
-    add_sizes(binder, &p);
-    launch_tiles(binder, &p, rows);
-    begin_grad(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_keys", 1, 2);
-    add_sizes(binder, &p);
-    launch_tiles(binder, &p, rows);
+    if (wants_queries(node)) {
+        begin_dq(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_dq");
+        add_sizes(binder, &p);
+        launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, parts.rows));
+    }
+    if (wants_keys(node)) {
+        begin_keys(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_keys");
+        add_sizes(binder, &p);
+        add_shares(binder, node, &parts);
+        cleat_launch_i32(binder, (int32_t)parts.count);
+        cleat_launch_i32(binder, (int32_t)parts.queries);
+        launch_tiles(binder, parts.tiles * parts.count);
+        if (parts.count > 1) launch_sum_keys(binder, node, &p, &parts);
+    }
     return CLEAT_OK;
 }
 
@@ -306,28 +415,32 @@ static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_f
     (void)facts, (void)error;
     problem p = problem_of(node);
     launch_delta(binder, node, &p);
-    begin_grad(binder, node, &p, "attention.cl", "attention_plain_dq", 0, 1);
-    cleat_launch_i32(binder, (int32_t)p.batch);
-    add_sizes(binder, &p);
-    cleat_launch_items(binder, p.batch * p.heads * p.length);
-    begin_grad(binder, node, &p, "attention.cl", "attention_plain_keys", 1, 2);
-    cleat_launch_i32(binder, (int32_t)p.batch);
-    add_sizes(binder, &p);
-    cleat_launch_items(binder, p.batch * p.heads * p.length);
+    if (wants_queries(node)) {
+        begin_dq(binder, node, &p, "attention.cl", "attention_plain_dq");
+        cleat_launch_i32(binder, (int32_t)p.batch);
+        add_sizes(binder, &p);
+        cleat_launch_items(binder, p.batch * p.heads * p.queries);
+    }
+    if (wants_keys(node)) {
+        begin_keys(binder, node, &p, "attention.cl", "attention_plain_keys");
+        cleat_launch_i32(binder, (int32_t)p.batch);
+        add_sizes(binder, &p);
+        cleat_launch_items(binder, p.batch * p.heads * p.keys);
+    }
     return CLEAT_OK;
 }
 
 static const cleat_variant grad_variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .workspace = workspace_cpu, .bind = bind_grad_cpu},
-    {.name = "gpu", .refuse = refuse_card, .workspace = workspace_delta, .bind = bind_grad_card},
+    {.name = "gpu", .refuse = refuse_card, .workspace = workspace_card, .bind = bind_grad_card},
     {.name = "plain", .workspace = workspace_delta, .bind = bind_grad_plain},
     {0},
 };
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     problem p = problem_of(node);
-    const int64_t shape[] = {p.batch, p.length, p.width};
-    return cleat_expect(node, DY, "dy", p.qkv->dtype, 3, shape, error);
+    const int64_t shape[] = {p.batch, p.queries, p.width};
+    return cleat_expect(node, DY, "dy", p.in.q->dtype, 3, shape, error);
 }
 
 /* Every pair of a query and a key costs so many multiply-adds an element of a head: 2 forward; 5 backward, one of
@@ -336,7 +449,7 @@ static cleat_cost cost_of(const cleat_node *node, int products) {
     enum { EXPONENTIAL = 40 };
     problem p = problem_of(node);
     cleat_cost cost = cleat_elementwise_cost(node, 0);
-    double pairs = (double)p.batch * (double)p.length * (double)p.length;
+    double pairs = (double)p.batch * (double)p.queries * (double)p.keys;
     cost.flops = pairs * (2.0 * products * (double)p.width + EXPONENTIAL * (double)p.heads);
     return cost;
 }
@@ -345,14 +458,19 @@ static cleat_cost cost_grad(const cleat_node *node) {
     return cost_of(node, 5);
 }
 
-static const cleat_op attention_grad = {
-    .name = "attention_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .share = 1u << ADDEND};
+static const cleat_op attention_grad = {.name = "attention_grad",
+                                        .infer = infer_grad,
+                                        .cost = cost_grad,
+                                        .variants = grad_variants,
+                                        .share = 1u << ADDEND_Q};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!dout[0] || !cleat_wants_grad(node->in[0])) return;
-    cleat_tensor *in[] = {
-        [QKV] = node->in[0], [LENGTHS] = node->in[1], [Y] = node->out[0], [LSE] = node->out[1], [DY] = dout[0]};
-    cleat_emit_grads(graph, &attention_grad, node->attr, sizeof(attention_attr), in, ADDEND, &node->in[0], 1);
+    cleat_tensor *const targets[] = {node->in[Q], node->in[KV]};
+    if (!dout[0] || !(cleat_wants_grad(targets[0]) || cleat_wants_grad(targets[1]))) return;
+    cleat_tensor *in[] = {[Q] = node->in[Q],  [KV] = node->in[KV],  [LENGTHS] = node->in[LENGTHS],
+                          [Y] = node->out[0], [LSE] = node->out[1], [DY] = dout[0]};
+    cleat_emit_grads(graph, &attention_grad, node->attr, sizeof(attention_attr), in, ADDEND_Q, targets,
+                     targets[1] ? 2 : 1);
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */
@@ -361,37 +479,65 @@ static cleat_cost cost(const cleat_node *node) {
     return cost_of(node, 2);
 }
 
-/* in = {qkv, lengths}, out = {y, lse f32 [B, H, L]} */
-static cleat_status infer(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *qkv = node->in[0], *lengths = node->in[1];
+/* Fails unless the queries can be cut into heads. */
+static cleat_status check_queries(const cleat_node *node, cleat_error *error) {
+    const cleat_tensor *q = node->in[Q];
+    const bool self = !node->in[KV];
+    const char *what = self ? "qkv" : "q";
     int64_t heads = ((const attention_attr *)node->attr)->heads;
     char text[96];
-    cleat_tensor_describe(qkv, text, sizeof text);
-    if (!cleat_is_storage(qkv->dtype) || qkv->rank != 3)
-        return cleat_infer_fail(node, error, "qkv is %s, it must be [B, L, 3D] of f32, f16 or bf16", text);
-    if (heads < 1 || qkv->shape[2] % (3 * heads) != 0)
-        return cleat_infer_fail(node, error, "qkv is %s: its last extent must be a multiple of 3 times %lld heads",
-                                text, (long long)heads);
-    problem p = problem_of(node);
-    if (p.head < 1 || p.head > HEAD_MOST)
-        return cleat_infer_fail(node, error, "qkv is %s with %lld heads: a head has %lld elements, 1 to %d are served",
-                                text, (long long)heads, (long long)p.head, HEAD_MOST);
-    if (p.batch * p.length > INT32_MAX / heads || p.length > INT32_MAX / (4 * HEAD_MOST))
-        return cleat_infer_fail(node, error, "qkv is %s with %lld heads: more than 2^31 rows", text, (long long)heads);
-    if (lengths) {
-        cleat_status status = cleat_expect(node, 1, "lengths", CLEAT_I32, 1, &p.batch, error);
-        if (status) return status;
-    }
-    const int64_t y_shape[] = {p.batch, p.length, p.width}, lse_shape[] = {p.batch, p.heads, p.length};
-    cleat_status status = cleat_set_output(node, 0, qkv->dtype, 3, y_shape, error);
-    if (status) return status;
-    return cleat_set_output(node, 1, CLEAT_F32, 3, lse_shape, error);
+    cleat_tensor_describe(q, text, sizeof text);
+    if (!cleat_is_storage(q->dtype) || q->rank != 3)
+        return cleat_infer_fail(node, error, "%s is %s, it must be [B, L, %s] of f32, f16 or bf16", what, text,
+                                self ? "3D" : "D");
+    if (heads < 1 || q->shape[2] % ((self ? 3 : 1) * heads) != 0)
+        return cleat_infer_fail(node, error, "%s is %s: its last extent must be a multiple of %s%lld heads", what, text,
+                                self ? "3 times " : "", (long long)heads);
+    int64_t head = q->shape[2] / ((self ? 3 : 1) * heads);
+    if (head < 1 || head > HEAD_MOST)
+        return cleat_infer_fail(node, error, "%s is %s with %lld heads: a head has %lld elements, 1 to %d are served",
+                                what, text, (long long)heads, (long long)head, HEAD_MOST);
+    return CLEAT_OK;
 }
 
-/* The probabilities: T [B, H, L, L]. */
+static cleat_status check_keys(const cleat_node *node, cleat_error *error) {
+    const cleat_tensor *q = node->in[Q], *kv = node->in[KV];
+    if (!kv) return CLEAT_OK;
+    if (kv->rank == 3 && kv->dtype == q->dtype && kv->shape[0] == q->shape[0] && kv->shape[2] == 2 * q->shape[2])
+        return CLEAT_OK;
+    char is[96], beside[96];
+    cleat_tensor_describe(kv, is, sizeof is);
+    cleat_tensor_describe(q, beside, sizeof beside);
+    return cleat_infer_fail(node, error, "kv is %s, it must be %s [%lld, S, %lld] beside q, which is %s", is,
+                            cleat_dtype_name(q->dtype), (long long)q->shape[0], (long long)(2 * q->shape[2]), beside);
+}
+
+/* Kernels count rows of heads, and elements of a sequence, in ints. */
+static cleat_status check_size(const cleat_node *node, cleat_error *error) {
+    problem p = problem_of(node);
+    int64_t longer = p.queries > p.keys ? p.queries : p.keys;
+    if (p.batch * longer <= INT32_MAX / p.heads && longer <= INT32_MAX / (4 * HEAD_MOST)) return CLEAT_OK;
+    return cleat_infer_fail(node, error, "%lld samples of %lld rows with %lld heads: more than 2^31 rows",
+                            (long long)p.batch, (long long)longer, (long long)p.heads);
+}
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    cleat_status status = check_queries(node, error);
+    if (status == CLEAT_OK) status = check_keys(node, error);
+    if (status == CLEAT_OK) status = check_size(node, error);
+    if (status != CLEAT_OK) return status;
+    problem p = problem_of(node);
+    const int64_t y_shape[] = {p.batch, p.queries, p.width}, lse_shape[] = {p.batch, p.heads, p.queries};
+    if (p.lengths) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, &p.batch, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, 0, p.in.q->dtype, 3, y_shape, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, 1, CLEAT_F32, 3, lse_shape, error);
+    return status;
+}
+
+/* The probabilities: T [B, H, L, S]. */
 static int64_t fused_bytes(const cleat_node *node) {
     problem p = problem_of(node);
-    return p.batch * p.heads * p.length * p.length * cleat_dtype_size(p.qkv->dtype);
+    return p.batch * p.heads * p.queries * p.keys * cleat_dtype_size(p.in.q->dtype);
 }
 
 static const cleat_op attention = {.name = "attention",
@@ -401,10 +547,17 @@ static const cleat_op attention = {.name = "attention",
                                    .variants = variants,
                                    .fused_bytes = fused_bytes};
 
-cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads) {
-    if (!qkv) return NULL;
-    cleat_tensor *in[] = {qkv, lengths};
+static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *lengths, int heads) {
+    cleat_tensor *in[] = {[Q] = q, [KV] = kv, [LENGTHS] = lengths};
     attention_attr attr = {.heads = heads};
-    cleat_node *node = cleat_emit(graph, &attention, &attr, sizeof attr, in, 2);
+    cleat_node *node = cleat_emit(graph, &attention, &attr, sizeof attr, in, 3);
     return node ? node->out[0] : NULL;
+}
+
+cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads) {
+    return qkv ? emit(graph, qkv, NULL, lengths, heads) : NULL;
+}
+
+cleat_tensor *cleat_cross_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, int heads) {
+    return q && kv ? emit(graph, q, kv, NULL, heads) : NULL;
 }

@@ -7,7 +7,7 @@
 typedef enum cleat_conv_kind {
     CLEAT_CONV_FORWARD, /* out = y: in = {x, weight} */
     CLEAT_CONV_DX,      /* out = dx: in = {dy, weight} */
-    CLEAT_CONV_DW,      /* out = dweight (f32): in = {dy, x} */
+    CLEAT_CONV_DW,      /* out = dweight (of dy's type): in = {dy, x} */
 } cleat_conv_kind;
 
 /* One of a convolution's three products, out = addend + bias + product; sums = sums_addend + the sums of dy over all
@@ -24,6 +24,8 @@ typedef struct cleat_conv {
 
 /* The product a node of one of the conv ops stands for. */
 cleat_conv cleat_conv_of(const cleat_node *node);
+
+extern const cleat_variant cleat_conv_variants[]; /* conv_launch.c */
 
 /* For cards (conv_groups.c): work-groups with local memory. A row of each op's list of variants. */
 const char *cleat_conv_groups_refuse(const cleat_node *node, const cleat_device_facts *facts);

@@ -163,13 +163,17 @@ static const cleat_op linear_dx = {.name = "linear_dx",
 static const cleat_op linear_db = {
     .name = "linear_db", .infer = infer_grad, .cost = cost, .variants = cleat_linear_sums_variants, .share = 1u << 1};
 
+void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bias) {
+    cleat_emit_grads(graph, &linear_db, &(linear_attr){.kind = DB}, sizeof(linear_attr), &dy, 1, &bias, 1);
+}
+
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *dy = dout[0], *x = node->in[0], *weight = node->in[1], *bias = node->in[2];
     if (cleat_wants_grad(weight))
         cleat_emit_grads(graph, &linear_dw, &(linear_attr){.kind = DW}, sizeof(linear_attr), (cleat_tensor *[]){dy, x},
                          2, (cleat_tensor *[]){weight, bias}, 2);
     else if (cleat_wants_grad(bias))
-        cleat_emit_grads(graph, &linear_db, &(linear_attr){.kind = DB}, sizeof(linear_attr), &dy, 1, &bias, 1);
+        cleat_emit_bias_grad(graph, dy, bias);
     if (cleat_wants_grad(x))
         cleat_emit_grads(graph, &linear_dx, &(linear_attr){.kind = DX}, sizeof(linear_attr),
                          (cleat_tensor *[]){dy, weight}, 2, &x, 1);

@@ -26,6 +26,14 @@ typedef struct cleat_product {
 /* The product a node of one of the linear ops stands for. */
 cleat_product cleat_linear_product(const cleat_node *node);
 
+/* Emits the gradient of a bias that was added to every row of what dy [..., N] is the gradient of. */
+void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bias);
+
+/* out = addend + the `count` parts that lie in the node's workspace from byte `workspace_offset` on, f32 [count, elements of out], added in
+ * order. addend may be NULL. */
+void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset,
+                         const cleat_tensor *addend, const cleat_tensor *out, int64_t count);
+
 extern const cleat_variant cleat_linear_variants[];      /* products with a C */
 extern const cleat_variant cleat_linear_sums_variants[]; /* the sums alone */
 

@@ -3,11 +3,11 @@
 #include "ops/linear.h"
 
 #include "ops/absorbed.h"
+#include "ops/tiles.h"
 
 enum {
     FLOAT_BYTES = 4,
-    SPLIT_DEPTH_MIN = 512, /* a part of a split k range is not shorter */
-    SPLITS_MAX = 64,
+    SPLIT_DEPTH_MIN = 512,   /* a part of a split k range is not shorter */
     NARROW_COLUMNS = 16,     /* so many columns and fewer go to the narrow kernel */
     NARROW_ROWS = 32,        /* rows a work-item of it */
     CLBLAST_EXTENT_MIN = 32, /* below, its padding costs more than it gains */
@@ -29,20 +29,15 @@ static int64_t units(const cleat_device_facts *facts) {
 
 /* --- splitting k ---------------------------------------------------------------------------------------------- */
 
-/* Where C has too few tiles to fill the device, groups share a tile and each sums a part of the k range. */
-typedef struct split {
-    int64_t depth, count;
-} split;
-
-static split split_k(const cleat_product *p, int64_t tiles, int64_t wanted, int64_t step) {
-    if (p->bias || tiles >= wanted || p->k < 2 * SPLIT_DEPTH_MIN) return (split){p->k, 1};
-    int64_t count = least(least(divide_up(wanted, tiles), p->k / SPLIT_DEPTH_MIN), SPLITS_MAX);
+static cleat_split split_k(const cleat_product *p, int64_t tiles, int64_t wanted, int64_t step) {
+    if (p->bias || tiles >= wanted || p->k < 2 * SPLIT_DEPTH_MIN) return (cleat_split){p->k, 1};
+    int64_t count = least(least(divide_up(wanted, tiles), p->k / SPLIT_DEPTH_MIN), CLEAT_SPLITS_MAX);
     int64_t depth = round_up(divide_up(p->k, count), step);
-    return (split){depth, divide_up(p->k, depth)};
+    return (cleat_split){depth, divide_up(p->k, depth)};
 }
 
 /* Workspace: the parts of C [count, m, n], then those of the sums [count, m], all f32. */
-static int64_t split_bytes(const cleat_product *p, split s) {
+static int64_t split_bytes(const cleat_product *p, cleat_split s) {
     return s.count > 1 ? s.count * (p->m * p->n + (p->sums ? p->m : 0)) * FLOAT_BYTES : 0;
 }
 
@@ -65,15 +60,15 @@ static void launch_parts(cleat_binder *binder, int64_t workspace_offset, const c
     cleat_launch_items(binder, divide_up(elements, binder->facts->lanes));
 }
 
-static void launch_reduce_sums(cleat_binder *binder, const cleat_node *node, const cleat_product *p,
-                               int64_t workspace_offset, int64_t count) {
-    cleat_launch_kernel(binder, node, "linear.cl", "linear_reduce", CLEAT_F32);
-    launch_parts(binder, workspace_offset, p->sums_addend, NULL, p->sums, count);
+void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset,
+                         const cleat_tensor *addend, const cleat_tensor *out, int64_t count) {
+    cleat_launch_kernel(binder, node, "linear.cl", "linear_reduce", out->dtype);
+    launch_parts(binder, workspace_offset, addend, NULL, out, count);
 }
 
 /* The tensors of linear_lanes and linear_groups: results go to C and sums, or to the workspace where k is
  * split. */
-static void launch_operands(cleat_binder *binder, const cleat_product *p, split s) {
+static void launch_operands(cleat_binder *binder, const cleat_product *p, cleat_split s) {
     bool whole = s.count == 1;
     cleat_launch_tensor(binder, p->a);
     cleat_launch_tensor(binder, p->b);
@@ -95,24 +90,25 @@ static void launch_operands(cleat_binder *binder, const cleat_product *p, split 
     cleat_launch_i32(binder, (int32_t)p->k);
 }
 
-static void launch_reduces(cleat_binder *binder, const cleat_node *node, const cleat_product *p, split s) {
+static void launch_reduces(cleat_binder *binder, const cleat_node *node, const cleat_product *p, cleat_split s) {
     if (s.count == 1) return;
     launch_product(binder, node, p, "linear_reduce");
     launch_parts(binder, 0, p->addend, p->saved, p->c, s.count);
-    if (p->sums) launch_reduce_sums(binder, node, p, s.count * p->m * p->n * FLOAT_BYTES, s.count);
+    if (p->sums)
+        cleat_launch_reduce(binder, node, s.count * p->m * p->n * FLOAT_BYTES, p->sums_addend, p->sums, s.count);
 }
 
 /* --- sums alone ----------------------------------------------------------------------------------------------- */
 
-static split split_sums(const cleat_product *p) {
-    int64_t depth = divide_up(p->k, least(SPLITS_MAX, divide_up(p->k, SPLITS_MAX)));
-    return (split){depth, divide_up(p->k, depth)};
+static cleat_split split_sums(const cleat_product *p) {
+    int64_t depth = divide_up(p->k, least(CLEAT_SPLITS_MAX, divide_up(p->k, CLEAT_SPLITS_MAX)));
+    return (cleat_split){depth, divide_up(p->k, depth)};
 }
 
 /* `workspace_offset` < 0: one launch, each column in one piece. */
 static void launch_sums(cleat_binder *binder, const cleat_node *node, const cleat_product *p,
                         int64_t workspace_offset) {
-    split s = workspace_offset < 0 ? (split){p->k, 1} : split_sums(p);
+    cleat_split s = workspace_offset < 0 ? (cleat_split){p->k, 1} : split_sums(p);
     cleat_launch_kernel(binder, node, "linear.cl", "linear_sums", p->a->dtype);
     cleat_launch_tensor(binder, p->a);
     cleat_launch_tensor(binder, s.count > 1 ? NULL : p->sums_addend);
@@ -124,7 +120,7 @@ static void launch_sums(cleat_binder *binder, const cleat_node *node, const clea
     cleat_launch_i32(binder, (int32_t)p->m);
     cleat_launch_i32(binder, (int32_t)s.depth);
     cleat_launch_items(binder, s.count * divide_up(p->m, binder->facts->lanes));
-    if (s.count > 1) launch_reduce_sums(binder, node, p, workspace_offset, s.count);
+    if (s.count > 1) cleat_launch_reduce(binder, node, workspace_offset, p->sums_addend, p->sums, s.count);
 }
 
 static int64_t sums_workspace(const cleat_node *node, const cleat_device_facts *facts) {
@@ -153,10 +149,10 @@ static cleat_status bind_sums_plain(const cleat_node *node, const cleat_device_f
 
 /* The rows of the batch, the m of A or the k of A transposed, go to CLBlast in equal pieces, so that its copies of them do not grow
  * with the batch. Pieces of whole tiles begin where a copy may be spared. */
-static split split_rows(const cleat_product *p) {
+static cleat_split split_rows(const cleat_product *p) {
     int64_t rows = p->trans_a ? p->k : p->m;
     int64_t depth = round_up(divide_up(rows, divide_up(rows, CLBLAST_ROWS)), 128);
-    return (split){depth, divide_up(rows, depth)};
+    return (cleat_split){depth, divide_up(rows, depth)};
 }
 
 /* Where the sum goes before the epilogue. */
@@ -167,7 +163,7 @@ static const cleat_tensor *sum_of(const cleat_product *p) {
 
 /* Piece `i` of the product. `workspace` holds for every piece: the last one is the smallest. */
 static cleat_sgemm piece(const cleat_product *p, int64_t i) {
-    split s = split_rows(p);
+    cleat_split s = split_rows(p);
     int64_t begin = i * s.depth, rows = least(s.depth, (p->trans_a ? p->k : p->m) - begin);
     cleat_sgemm g = {.a = p->a,
                      .b = p->b,
@@ -259,90 +255,19 @@ static cleat_status bind_clblast(const cleat_node *node, const cleat_device_fact
 
 /* --- groups: register tiles over local memory ----------------------------------------------------------------- */
 
-typedef struct groups_tile {
-    int64_t item_m, item_n, items_n; /* ITEM_M, ITEM_N, ITEMS_N of gemm_groups.clh */
-    int64_t rows, columns;           /* of C */
-    double speed;                    /* of the inner loop, beside the large tile's */
-} groups_tile;
-
-/* A large tile makes 64 multiply-adds of 4 quads of local memory, a medium one 32 of 3, a small one 16 of 2; tall and wide ones are small
- * tiles for a C of few columns or rows. Speeds are estimates: cleat tune measures. */
-typedef enum tile_kind { LARGE, MEDIUM, SMALL, TALL, WIDE, TILE_KINDS } tile_kind;
-
-static groups_tile tile_of(tile_kind kind, const cleat_device_facts *facts) {
-    enum { EDGE_ITEMS = 4 }; /* work-items along the short side of a tall or wide tile */
-    int64_t work_group = facts->work_group, square = work_group >= 128 ? 16 : 8;
-    groups_tile t[TILE_KINDS] = {
-        [LARGE] = {.item_m = 8, .item_n = 8, .items_n = square, .speed = 1},
-        [MEDIUM] = {.item_m = 8, .item_n = 4, .items_n = square, .speed = 0.85},
-        [SMALL] = {.item_m = 4, .item_n = 4, .items_n = square, .speed = 0.7},
-        [TALL] = {.item_m = 4, .item_n = 4, .items_n = EDGE_ITEMS, .speed = 0.6},
-        [WIDE] = {.item_m = 4, .item_n = 4, .items_n = work_group / EDGE_ITEMS, .speed = 0.6},
-    };
-    t[kind].rows = work_group / t[kind].items_n * t[kind].item_m;
-    t[kind].columns = t[kind].items_n * t[kind].item_n;
-    return t[kind];
+static cleat_tile_work tile_work(const cleat_product *p) {
+    return (cleat_tile_work){.products = 1,
+                             .m = p->m,
+                             .n = p->n,
+                             .k = p->k,
+                             .storage = p->c->dtype,
+                             .epilogue = p->epilogue != CLEAT_EPILOGUE_NONE,
+                             .whole = p->bias != NULL};
 }
 
-/* Intel's compiler keeps the sums of a work-item in memory where they are many: more than 16 unless it is told to run few work-items
- * together; with half storage more than 32 even then, and more than 16 with an epilogue (ocloc 22.43). */
-static const char *refuse_tile(const cleat_product *p, tile_kind kind, const cleat_device_facts *facts) {
-    if (facts->vendor != CLEAT_VENDOR_INTEL || kind >= SMALL) return NULL;
-    if (facts->sub_group == 0) return "the driver does not let kernels choose how many work-items run together";
-    if (p->c->dtype == CLEAT_F32 || (kind == MEDIUM && !p->epilogue)) return NULL;
-    return "storing halves takes registers that the sums need";
-}
-
-/* Groups that run side by side as fast as one alone. Intel counts its vector engines, each with 8 threads of so many work-items as run
- * together; others count what a group fits. */
-static int64_t groups_at_once(const cleat_device_facts *facts) {
-    enum { ENGINE_THREADS = 8 };
-    if (facts->vendor != CLEAT_VENDOR_INTEL) return units(facts);
-    int64_t together = facts->sub_group > 0 ? facts->sub_group : 16;
-    int64_t groups = units(facts) * ENGINE_THREADS * together / facts->work_group;
-    return groups > 0 ? groups : 1;
-}
-
-typedef struct groups_shape {
-    tile_kind kind;
-    int64_t tiles;
-    split k;
-} groups_shape;
-
-/* How long a shape takes, in multiply-adds of a unit: rounds of groups, each with its way to the first step and from the last; and where
- * k is split the parts, which go to memory and back, and the kernel that adds them up. */
-static double groups_time(const cleat_product *p, const groups_shape *s, const cleat_device_facts *facts) {
-    const double ends = 32 /* of depth */, part = 100 /* an element */, launch = 5e5;
-    groups_tile t = tile_of(s->kind, facts);
-    int64_t at_once = groups_at_once(facts);
-    double rounds = (double)divide_up(s->tiles * s->k.count, at_once);
-    double time = rounds * (double)(t.rows * t.columns) * ((double)s->k.depth + ends) / t.speed;
-    if (s->k.count > 1) time += launch + part * (double)(s->k.count * p->m * p->n) / (double)at_once;
-    return time;
-}
-
-/* The fastest shape with this tile: k in one piece, or in as many as pay. */
-static groups_shape shape_tile(const cleat_product *p, tile_kind kind, const cleat_device_facts *facts) {
-    enum { STEP = 16, DEPTH_MIN = 256 }; /* a multiple of TILE_K; of a part */
-    groups_tile t = tile_of(kind, facts);
-    groups_shape best = {.kind = kind, .tiles = divide_up(p->m, t.rows) * divide_up(p->n, t.columns), .k = {p->k, 1}};
-    int64_t most = p->bias ? 1 : least(p->k / DEPTH_MIN, SPLITS_MAX);
-    for (int64_t count = 2; count <= most; ++count) {
-        groups_shape next = best;
-        next.k.depth = round_up(divide_up(p->k, count), STEP);
-        next.k.count = divide_up(p->k, next.k.depth);
-        if (groups_time(p, &next, facts) < groups_time(p, &best, facts)) best = next;
-    }
-    return best;
-}
-
-static groups_shape shape_groups(const cleat_product *p, const cleat_device_facts *facts) {
-    groups_shape best = shape_tile(p, SMALL, facts);
-    for (tile_kind kind = 0; kind < TILE_KINDS; ++kind) {
-        groups_shape next = shape_tile(p, kind, facts);
-        if (!refuse_tile(p, kind, facts) && groups_time(p, &next, facts) < groups_time(p, &best, facts)) best = next;
-    }
-    return best;
+static cleat_tiling shape_groups(const cleat_product *p, const cleat_device_facts *facts) {
+    cleat_tile_work work = tile_work(p);
+    return cleat_tile_best(&work, facts);
 }
 
 /* Rows of A and B as stored are whole quads, and so is each part of k. */
@@ -351,22 +276,15 @@ static bool whole_quads(const cleat_product *p) {
 }
 
 static const char *refuse_groups(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { LOCAL_BYTES = 18 * 1024 };
     (void)node;
-    if (facts->work_group < 32 || facts->work_group > 256) return "needs work-groups of 32 to 256";
-    if (facts->lanes != 4) return "needs 4 lanes a work-item";
-    if (facts->local_memory < LOCAL_BYTES) return "needs 18 KiB of local memory";
-    return NULL;
+    return cleat_tiles_refuse(facts);
 }
 
-static void launch_groups(cleat_binder *binder, const cleat_node *node, const cleat_product *p, groups_shape s) {
-    groups_tile t = tile_of(s.kind, binder->facts);
+static void launch_groups(cleat_binder *binder, const cleat_node *node, const cleat_product *p, cleat_tiling s) {
     launch_product(binder, node, p, "linear_groups");
     cleat_launch_define(binder, "TRANS_A", p->trans_a);
     cleat_launch_define(binder, "TRANS_B", p->trans_b);
-    cleat_launch_define(binder, "ITEM_M", t.item_m);
-    cleat_launch_define(binder, "ITEM_N", t.item_n);
-    cleat_launch_define(binder, "ITEMS_N", t.items_n);
+    cleat_launch_tile(binder, s.kind);
     cleat_launch_define(binder, "QUADS", whole_quads(p));
     launch_operands(binder, p, s.k);
     cleat_launch_i32(binder, (int32_t)s.k.depth);
@@ -388,21 +306,24 @@ static cleat_status bind_groups(const cleat_node *node, const cleat_device_facts
 }
 
 /* The same with one tile, for the tuner. */
-static const char *refuse_kind(const cleat_node *node, tile_kind kind, const cleat_device_facts *facts) {
+static const char *refuse_kind(const cleat_node *node, cleat_tile_kind kind, const cleat_device_facts *facts) {
     const char *why = refuse_groups(node, facts);
     if (why) return why;
     cleat_product p = cleat_linear_product(node);
-    groups_tile t = tile_of(kind, facts);
+    cleat_tile_work work = tile_work(&p);
+    cleat_tile t = cleat_tile_of(kind, facts);
     if (2 * p.m <= t.rows || 2 * p.n <= t.columns) return "most of such a tile would be empty";
-    return shape_groups(&p, facts).kind == kind ? "the same as groups" : refuse_tile(&p, kind, facts);
+    return shape_groups(&p, facts).kind == kind ? "the same as groups" : cleat_tile_refuse(&work, kind, facts);
 }
-static int64_t kind_workspace(const cleat_node *node, tile_kind kind, const cleat_device_facts *facts) {
+static int64_t kind_workspace(const cleat_node *node, cleat_tile_kind kind, const cleat_device_facts *facts) {
     cleat_product p = cleat_linear_product(node);
-    return split_bytes(&p, shape_tile(&p, kind, facts).k);
+    cleat_tile_work work = tile_work(&p);
+    return split_bytes(&p, cleat_tile_with(&work, kind, facts).k);
 }
-static cleat_status bind_kind(const cleat_node *node, tile_kind kind, cleat_binder *binder) {
+static cleat_status bind_kind(const cleat_node *node, cleat_tile_kind kind, cleat_binder *binder) {
     cleat_product p = cleat_linear_product(node);
-    launch_groups(binder, node, &p, shape_tile(&p, kind, binder->facts));
+    cleat_tile_work work = tile_work(&p);
+    launch_groups(binder, node, &p, cleat_tile_with(&work, kind, binder->facts));
     return CLEAT_OK;
 }
 
@@ -418,9 +339,9 @@ static cleat_status bind_kind(const cleat_node *node, tile_kind kind, cleat_bind
         (void)facts, (void)error;                                                                                      \
         return bind_kind(node, kind, binder);                                                                          \
     }
-TILE_VARIANT(large, LARGE)
-TILE_VARIANT(medium, MEDIUM)
-TILE_VARIANT(small, SMALL)
+TILE_VARIANT(large, CLEAT_TILE_LARGE)
+TILE_VARIANT(medium, CLEAT_TILE_MEDIUM)
+TILE_VARIANT(small, CLEAT_TILE_SMALL)
 
 /* --- lanes: register tiles of one work-item ------------------------------------------------------------------- */
 
@@ -429,7 +350,7 @@ typedef struct lanes_shape {
     int64_t rows_max, panels_max;
     int64_t rows, panels; /* of a work-item */
     int64_t items;
-    split k;
+    cleat_split k;
 } lanes_shape;
 
 static int64_t count_items(const cleat_product *p, const lanes_shape *s, int64_t lanes) {

@@ -22,3 +22,7 @@ void cleat_launch_rows(cleat_binder *binder, int64_t rows, int64_t width) {
     int64_t at_once = cleat_rows_at_once(width, binder->facts);
     cleat_launch_items(binder, (rows + at_once - 1) / at_once * binder->facts->work_group);
 }
+
+void cleat_launch_runs(cleat_binder *binder, int64_t rows, int64_t width) {
+    cleat_launch_items(binder, rows * ((width + binder->facts->lanes - 1) / binder->facts->lanes));
+}

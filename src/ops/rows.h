@@ -16,5 +16,7 @@ void cleat_launch_row_kernel(cleat_binder *binder, const cleat_node *node, const
                              cleat_dtype storage, int64_t width);
 /* Ends a launch over `rows` rows: as many groups as keep the device busy. */
 void cleat_launch_rows(cleat_binder *binder, int64_t rows, int64_t width);
+/* Ends a launch of a kernel that knows the width at run time only (cl/runs.clh). */
+void cleat_launch_runs(cleat_binder *binder, int64_t rows, int64_t width);
 
 #endif

@@ -10,7 +10,8 @@ cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_eleme
         if (node->in[i]) bytes += (double)cleat_tensor_bytes(node->in[i]);
     for (int i = 0; i < node->n_out; ++i)
         if (node->out[i]) bytes += (double)cleat_tensor_bytes(node->out[i]);
-    return (cleat_cost){.flops = flops_per_element * (double)cleat_tensor_elements(node->out[0]), .bytes = bytes};
+    double elements = node->out[0] ? (double)cleat_tensor_elements(node->out[0]) : 0; /* an unwanted gradient */
+    return (cleat_cost){.flops = flops_per_element * elements, .bytes = bytes};
 }
 
 void cleat_launch_elementwise(cleat_binder *binder, int64_t elements) {

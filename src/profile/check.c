@@ -16,6 +16,7 @@ typedef struct metric {
 
 #define KIND(NAME) (1u << CLEAT_MODEL_##NAME)
 #define SERIES (KIND(SERIES_LSTM) | KIND(SERIES_TRANSFORMER) | KIND(SERIES_DENSE))
+#define MASKS (KIND(MASK_SEGFORMER) | KIND(EMBERFORMER))
 static const metric metrics[] = {
     {~0u, "loss", false},
     {KIND(RNA_TRANSFORMER), "rmsd", false},
@@ -29,6 +30,15 @@ static const metric metrics[] = {
     {KIND(TEXT_TAGGER), "entity_f1", true},
     {KIND(TEXT_TAGGER), "entity_precision", true},
     {KIND(TEXT_TAGGER), "entity_recall", true},
+    {KIND(IMAGE_RESNET), "accuracy", true},
+    {KIND(IMAGE_RESNET), "macro_f1", true},
+    {KIND(IMAGE_RESNET), "macro_recall", true},
+    {MASKS, "iou", true},
+    {MASKS, "f1", true},
+    {MASKS, "precision", true},
+    {MASKS, "recall", true},
+    {MASKS, "image_iou", true},
+    {MASKS, "best_f1", true},
     {SERIES, "mse", false},
     {SERIES, "mae", false},
 };

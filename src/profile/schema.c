@@ -4,8 +4,9 @@
 #define RECORD cleat_profile
 #include "ini/rows.h"
 
-static const char *const model_types[] = {"rna_transformer",    "text_classifier", "text_tagger", "series_lstm",
-                                          "series_transformer", "series_dense",    NULL};
+static const char *const model_types[] = {
+    "rna_transformer", "text_classifier", "text_tagger",    "series_lstm", "series_transformer",
+    "series_dense",    "image_resnet",    "mask_segformer", "emberformer", NULL};
 static const char *const rna_heads[] = {"frames", "absolute", NULL};
 static const char *const position_kinds[] = {"start", "both_ends", NULL};
 static const char *const lr_scalings[] = {"none", "linear", "sqrt", NULL};
@@ -20,6 +21,11 @@ static const char *const tag_policies[] = {"error", "repair", NULL};
 static const char *const weightings[] = {"none", "balanced", NULL};
 static const char *const gap_policies[] = {"error", "fill", "skip", "rows", NULL};
 static const char *const anchors[] = {"none", "last", "season", NULL};
+static const char *const depths[] = {"18", "34", NULL};
+static const char *const stems[] = {"large", "small", NULL};
+static const char *const backbones[] = {"b0", "b1", "b2", NULL};
+static const char *const transforms[] = {"none", "log1p", NULL};
+static const char *const day_policies[] = {"error", "skip", NULL};
 static const char *const cell_policies[] = {"error", "fill", "skip", NULL};
 
 /* The models a key has a meaning for. */
@@ -31,7 +37,12 @@ static const char *const cell_policies[] = {"error", "fill", "skip", NULL};
 #define SERIES_TRANSFORMER (1u << CLEAT_MODEL_SERIES_TRANSFORMER)
 #define DENSE (1u << CLEAT_MODEL_SERIES_DENSE)
 #define SERIES (LSTM | SERIES_TRANSFORMER | DENSE)
-#define TRANSFORMERS (RNA | TEXT | SERIES_TRANSFORMER)
+#define RESNET (1u << CLEAT_MODEL_IMAGE_RESNET)
+#define SEGFORMER (1u << CLEAT_MODEL_MASK_SEGFORMER)
+#define EMBERFORMER (1u << CLEAT_MODEL_EMBERFORMER)
+#define PICTURES (RESNET | SEGFORMER)
+#define MASKS (SEGFORMER | EMBERFORMER)
+#define TRANSFORMERS (RNA | TEXT | SERIES_TRANSFORMER | EMBERFORMER)
 #define ONLY(MODELS) .kinds = (MODELS)
 
 const cleat_section cleat_sections[] = {
@@ -60,7 +71,8 @@ const cleat_key cleat_keys[] = {
     {AT(model, d_model), INT(8, 16384, "256"), SHAPES, ONLY(TRANSFORMERS), .help = "Width: features of a position."},
     {AT(model, heads), INT(1, 256, "8"), SHAPES, ONLY(TRANSFORMERS),
      .help = "Attention heads; d_model is a multiple of it."},
-    {AT(model, layers), INT(1, 256, "5"), SHAPES, .help = "Transformer blocks, LSTM layers, or hidden dense layers."},
+    {AT(model, layers), INT(1, 256, "5"), SHAPES, ONLY(TRANSFORMERS | LSTM | DENSE),
+     .help = "Transformer blocks, LSTM layers, or hidden dense layers."},
     {AT(model, d_ff), INT(8, 65536, "1024"), SHAPES, ONLY(TRANSFORMERS), .help = "Width of the feed-forward layers."},
     {AT(model, hidden), INT(1, 16384, "128"), SHAPES, ONLY(LSTM | DENSE), .help = "Width of a layer."},
     {AT(model, dropout), FLOAT(0, 0.95, "0.1"), COMPUTES, .help = "Part of the activations dropped in training."},
@@ -70,6 +82,21 @@ const cleat_key cleat_keys[] = {
      .help = "Sinusoidal positions counted from the first residue, or half of the columns from the last."},
     {AT(model, pooling), CHOICE(poolings, "mean"), SHAPES, ONLY(CLASSIFIER),
      .help = "What of a text its class is told from: the mean of its tokens, or the first one."},
+    {AT(model, depth), CHOICE(depths, "18"), SHAPES, ONLY(RESNET),
+     .help = "Layers of the residual network: 2, 2, 2, 2 or 3, 4, 6, 3 blocks of two."},
+    {AT(model, width), INT(4, 1024, "64"), SHAPES, ONLY(RESNET),
+     .help = "Channels of its first stage; each of the three others has twice those of the one before."},
+    {AT(model, stem), CHOICE(stems, "large"), SHAPES, ONLY(RESNET),
+     .help = "What comes first: 7 x 7 with stride 2 and pooling, or 3 x 3 for small pictures."},
+    {AT(model, backbone), CHOICE(backbones, "b0"), SHAPES, ONLY(MASKS),
+     .help = "Size of the SegFormer: 3.7, 14 or 27 million parameters."},
+    {AT(model, stem_stride), INT(1, 4, "4"), SHAPES, ONLY(MASKS),
+     .help =
+         "Pixels from one patch of its first stage to the next: 4 as published; 1 or 2 see smaller things, and cost "
+         "16 and 4 times as much."},
+    {AT(model, features), INT(1, 256, "3"), SHAPES, ONLY(EMBERFORMER),
+     .help = "Numbers a pixel that the temporal part hands to the SegFormer."},
+    {AT(model, threshold), FLOAT(0, 1, "0.5"), ONLY(MASKS), .help = "A pixel is in the mask from this probability on."},
 
     {AT(data, path), STRING(data.path, 0, ""),
      .help = "File or folder of the data; relative to the current directory."},
@@ -78,7 +105,7 @@ const cleat_key cleat_keys[] = {
              "text both take the first so many tokens."},
     {AT(data, val_fraction), FLOAT(0, 0.9, "0.1"), COMPUTES,
      .help = "Part held out for validation where the data name no split; of a series the part before the test part."},
-    {AT(data, test_fraction), FLOAT(0, 0.9, "0"), COMPUTES, ONLY(TEXT | SERIES),
+    {AT(data, test_fraction), FLOAT(0, 0.9, "0"), COMPUTES, ONLY(TEXT | SERIES | PICTURES | EMBERFORMER),
      .help = "Part held out for a test where the data name no split; of a series its end."},
     {AT(data, buckets), LIST(1, 65536, "auto"), OR_AUTO, COMPUTES, ONLY(RNA | TEXT),
      .help = "Lengths that sequences are padded to."},
@@ -104,7 +131,7 @@ const cleat_key cleat_keys[] = {
      .help = "Column of the classes."},
     {AT(data, id_column), STRING(data.id_column, 0, ""), ONLY(CLASSIFIER),
      .help = "Column that names a row in predictions; empty: its number."},
-    {AT(data, labels), STRING(data.labels, 0, ""), COMPUTES, ONLY(TEXT),
+    {AT(data, labels), STRING(data.labels, 0, ""), COMPUTES, ONLY(TEXT | RESNET),
      .help = "Classes, or kinds of entities, in order, separated by blanks; empty: those of the training part."},
     {AT(data, vocabulary), STRING(data.vocabulary, 0, ""), COMPUTES, ONLY(TEXT),
      .help = "A vocab.txt as BERT has it; empty: learnt from the training texts."},
@@ -151,6 +178,42 @@ const cleat_key cleat_keys[] = {
     {AT(data, missing), CHOICE(cell_policies, "error"), COMPUTES, ONLY(SERIES),
      .help = "Empty cells are an error, the last value, or left out with the windows that touch them."},
 
+    {AT(data, image_size), INT(8, 8192, "224"), COMPUTES, ONLY(PICTURES | EMBERFORMER),
+     .help = "Pixels of a side: pictures are scaled to it; maps keep their own, and only plans without data use it."},
+    {AT(data, channels), INT(1, 3, "auto"), OR_AUTO, COMPUTES, ONLY(PICTURES),
+     .help = "1: grey, 3: colour; auto: colour where any training picture is."},
+    {AT(data, crop_scale), FLOAT(0.05, 1, "1"), COMPUTES, ONLY(PICTURES),
+     .help = "Training: a random part of each picture, of at least so much of its area."},
+    {AT(data, shift), INT(0, 512, "0"), COMPUTES, ONLY(PICTURES),
+     .help = "Training: moved by up to so many pixels both ways."},
+    {AT(data, flip), BOOL("false"), COMPUTES, ONLY(PICTURES | EMBERFORMER),
+     .help = "Training: left and right exchanged at random."},
+    {AT(data, flip_vertical), BOOL("false"), COMPUTES, ONLY(PICTURES | EMBERFORMER),
+     .help = "Training: top and bottom exchanged at random."},
+    {AT(data, turn), BOOL("false"), COMPUTES, ONLY(PICTURES), .help = "Training: turned by quarters at random."},
+    {AT(data, brightness), FLOAT(0, 1, "0"), COMPUTES, ONLY(PICTURES),
+     .help = "Training: colours times a random factor from 1 - x to 1 + x."},
+    {AT(data, contrast), FLOAT(0, 1, "0"), COMPUTES, ONLY(PICTURES), .help = "Training: the same of the contrast."},
+    {AT(data, saturation), FLOAT(0, 1, "0"), COMPUTES, ONLY(PICTURES), .help = "Training: the same of the saturation."},
+    {AT(data, cache_mb), INT(0, 1e7, "256"), ONLY(PICTURES), .help = "MiB of decoded pictures kept in memory at most."},
+    {AT(data, inputs), STRING(data.inputs, 0, ""), COMPUTES, ONLY(EMBERFORMER),
+     .help = "Grids that are seen, by what stands before _YYYYMMDD in their names, separated by blanks; empty: all."},
+    {AT(data, target), STRING(data.target, 0, ""), COMPUTES, ONLY(EMBERFORMER),
+     .help = "The grid that is forecast: where it is above 0; empty: the first input."},
+    {AT(data, history), INT(1, 4096, "6"), SHAPES, ONLY(EMBERFORMER), .help = "Frames that are seen at most."},
+    {AT(data, ahead), INT(1, 4096, "1"), COMPUTES, ONLY(EMBERFORMER),
+     .help = "Days from the last frame seen to the forecast."},
+    {AT(data, patch), INT(1, 64, "4"), SHAPES, ONLY(EMBERFORMER),
+     .help = "Pixels of a patch's side: each patch is a sequence over time."},
+    {AT(data, transform), CHOICE(transforms, "none"), COMPUTES, ONLY(EMBERFORMER),
+     .help = "log1p: inputs as sign(x) log(1 + |x|), for counts."},
+    {AT(data, missing_days), CHOICE(day_policies, "error"), COMPUTES, ONLY(EMBERFORMER),
+     .help = "A day without its files is an error, or a frame less."},
+    {AT(data, val_days), INT(1, 1e6, "none"), OR_NONE, COMPUTES, ONLY(EMBERFORMER),
+     .help = "Days to validate on, before those of the test; none: by val_fraction."},
+    {AT(data, test_days), INT(1, 1e6, "none"), OR_NONE, COMPUTES, ONLY(EMBERFORMER),
+     .help = "Last days, to test on; none: by test_fraction."},
+
     WEIGHT(pair_distance, "1", "Distances of all pairs of residues."),
     WEIGHT(lddt, "1", "Local distance difference: smooth form of the metric lddt."),
     WEIGHT(frame, "0.4", "Where each residue's frame sees the others; tells mirror images apart."),
@@ -160,10 +223,15 @@ const cleat_key cleat_keys[] = {
     WEIGHT(clash, "1", "Residues closer than atoms allow."),
     WEIGHT(base_pair, "1", "C1' distance of Watson-Crick pairs."),
     WEIGHT(coordinate, "0", "Squared error of coordinates as they stand (head = absolute)."),
-    {AT(loss, label_smoothing), FLOAT(0, 0.9, "0"), COMPUTES, ONLY(TEXT),
+    {AT(loss, label_smoothing), FLOAT(0, 0.9, "0"), COMPUTES, ONLY(TEXT | RESNET),
      .help = "Part of the truth that is shared among all classes."},
-    {AT(loss, class_weights), CHOICE(weightings, "none"), COMPUTES, ONLY(TEXT),
+    {AT(loss, class_weights), CHOICE(weightings, "none"), COMPUTES, ONLY(TEXT | RESNET),
      .help = "balanced: a class weighs the more the rarer it is."},
+    {AT(loss, positive_weight), FLOAT(1e-3, 1e6, "auto"), OR_AUTO, COMPUTES, ONLY(MASKS),
+     .help = "Factor on the cross entropy of pixels of the mask; auto: the root of how many times rarer they are."},
+    {AT(loss, focal_gamma), FLOAT(0, 10, "0"), COMPUTES, ONLY(MASKS),
+     .help = "Focal loss: cross entropy times (1 - probability of the truth)^gamma; 0: plain."},
+    {AT(loss, dice), FLOAT(0, 1e3, "1"), COMPUTES, ONLY(MASKS), .help = "Weight of the Dice loss beside it."},
 
     {AT(train, epochs), INT(1, 1e6, "40"), COMPUTES, .help = "Passes over the data."},
     {AT(train, batch_size), INT(1, 65536, "auto"), OR_AUTO,

@@ -3,7 +3,7 @@
 
 #include "cleat/card.h"
 #include "core/memory.h"
-#include "graph/graph.h"
+#include "graph/store.h"
 #include "session/tuned.h"
 
 #include <math.h>
@@ -117,14 +117,18 @@ cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *as
 }
 
 cleat_status cleat_session_initialise(cleat_session *session, uint64_t seed, cleat_error *error) {
-    int64_t elements = cleat_session_flat(session);
+    const cleat_store *store = session->work->store;
+    int64_t elements = cleat_session_values(session);
     float *values = cleat_alloc((size_t)elements, sizeof *values);
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld parameters", (long long)elements);
-    for (size_t i = 0; i < cleat_store_count(session->work->store); ++i) {
-        const cleat_tensor *param = cleat_store_param(session->work->store, i);
-        cleat_param_initialise(session->work->store, param, seed, values + param->flat_offset);
+    for (size_t i = 0; i < cleat_store_count(store); ++i) {
+        const cleat_tensor *param = cleat_store_param(store, i);
+        cleat_param_initialise(store, param, seed, values + param->flat_offset);
     }
-    cleat_status status = cleat_session_write_flat(session, 0, values, error);
+    const cleat_tensor *buffer;
+    for (size_t i = 0; (buffer = cleat_store_buffer(store, i)); ++i)
+        cleat_buffer_initialise(buffer, values + cleat_session_flat(session) + buffer->flat_offset);
+    cleat_status status = cleat_session_write_values(session, values, error);
     cleat_free(values);
     return status;
 }
@@ -159,6 +163,10 @@ void cleat_session_prepare(const cleat_session *session, const cleat_work_graph 
     if (graph->seed_offset >= 0) {
         float one = 1.0f;
         memcpy(bytes + graph->seed_offset, &one, sizeof one);
+    }
+    if (graph->samples_offset >= 0) {
+        int32_t samples = (int32_t)batch->count;
+        memcpy(bytes + graph->samples_offset, &samples, sizeof samples);
     }
 }
 
@@ -199,6 +207,28 @@ cleat_status cleat_session_read_flat(cleat_session *session, int which, float *v
 
 cleat_status cleat_session_write_flat(cleat_session *session, int which, const float *values, cleat_error *error) {
     return cleat_exec_write(session->exec, 0, flat_tensor(session, which), values, error);
+}
+
+int64_t cleat_session_values(const cleat_session *session) {
+    return cleat_session_flat(session) + session->work->store->buffer_elements;
+}
+
+cleat_status cleat_session_read_values(cleat_session *session, float *values, cleat_error *error) {
+    cleat_status status = cleat_session_read_flat(session, 0, values, error);
+    float *buffers = values + cleat_session_flat(session);
+    const cleat_tensor *buffer;
+    for (size_t i = 0; status == CLEAT_OK && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
+        status = cleat_exec_read(session->exec, 0, buffer, buffers + buffer->flat_offset, error);
+    return status;
+}
+
+cleat_status cleat_session_write_values(cleat_session *session, const float *values, cleat_error *error) {
+    cleat_status status = cleat_session_write_flat(session, 0, values, error);
+    const float *buffers = values + cleat_session_flat(session);
+    const cleat_tensor *buffer;
+    for (size_t i = 0; status == CLEAT_OK && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
+        status = cleat_exec_write(session->exec, 0, buffer, buffers + buffer->flat_offset, error);
+    return status;
 }
 
 /* Where the driver does not say what the card's file says. CPUs differ one and all. */

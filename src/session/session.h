@@ -42,7 +42,7 @@ cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *as
 /* What to plan with after a plan of `bytes` turned out to be too much. */
 int64_t cleat_session_less(int64_t bytes);
 
-/* Draws the starting parameters from `seed`. */
+/* Draws the starting parameters from `seed`; buffers get what they start from. */
 cleat_status cleat_session_initialise(cleat_session *session, uint64_t seed, cleat_error *error);
 
 /* Bytes that hold any batch of any bucket. */
@@ -69,6 +69,12 @@ void cleat_session_prepare_update(const cleat_session *session, void *staging, d
 int64_t cleat_session_flat(const cleat_session *session);
 cleat_status cleat_session_read_flat(cleat_session *session, int which, float *values, cleat_error *error);
 cleat_status cleat_session_write_flat(cleat_session *session, int which, const float *values, cleat_error *error);
+
+/* What a trained model is: the parameters as in their flat buffer, and behind them the buffers (cleat_buffer), in one array
+ * [cleat_session_values(session)]. */
+int64_t cleat_session_values(const cleat_session *session);
+cleat_status cleat_session_read_values(cleat_session *session, float *values, cleat_error *error);
+cleat_status cleat_session_write_values(cleat_session *session, const float *values, cleat_error *error);
 
 /* Logs the plan by category: the table a run prints at its start. */
 void cleat_session_log_plan(const cleat_session *session);

@@ -5,7 +5,7 @@
 
 cleat_status cleat_average_open(cleat_average *average, const cleat_session *session, double decay,
                                 cleat_error *error) {
-    *average = (cleat_average){.decay = decay, .elements = cleat_session_flat(session)};
+    *average = (cleat_average){.decay = decay, .elements = cleat_session_values(session)};
     if (decay <= 0) return CLEAT_OK;
     average->mean = cleat_alloc((size_t)average->elements, sizeof *average->mean);
     average->trained = cleat_alloc((size_t)average->elements, sizeof *average->trained);
@@ -22,7 +22,7 @@ void cleat_average_close(cleat_average *average) {
 
 cleat_status cleat_average_add(cleat_average *average, cleat_session *session, cleat_error *error) {
     if (!cleat_average_is_on(average)) return CLEAT_OK;
-    cleat_status status = cleat_session_read_flat(session, 0, average->trained, error);
+    cleat_status status = cleat_session_read_values(session, average->trained, error);
     if (status != CLEAT_OK) return status;
     double n = (double)average->epochs, early = (1 + n) / (10 + n);
     double keep = average->epochs == 0 ? 0 : average->decay < early ? average->decay : early;
@@ -34,11 +34,11 @@ cleat_status cleat_average_add(cleat_average *average, cleat_session *session, c
 
 cleat_status cleat_average_show(cleat_average *average, cleat_session *session, cleat_error *error) {
     if (!cleat_average_is_on(average) || average->epochs == 0) return CLEAT_OK;
-    cleat_status status = cleat_session_read_flat(session, 0, average->trained, error);
-    return status == CLEAT_OK ? cleat_session_write_flat(session, 0, average->mean, error) : status;
+    cleat_status status = cleat_session_read_values(session, average->trained, error);
+    return status == CLEAT_OK ? cleat_session_write_values(session, average->mean, error) : status;
 }
 
 cleat_status cleat_average_hide(cleat_average *average, cleat_session *session, cleat_error *error) {
     if (!cleat_average_is_on(average) || average->epochs == 0) return CLEAT_OK;
-    return cleat_session_write_flat(session, 0, average->trained, error);
+    return cleat_session_write_values(session, average->trained, error);
 }

@@ -1,14 +1,16 @@
 /* The running average of the parameters over epochs (Polyak & Juditsky 1992): what is evaluated and saved as the model, while training goes
- * on from the parameters as they are. It smooths out what the last batches happened to be. */
+ * on from the parameters as they are. It smooths out what the last batches happened to be. Buffers (running statistics) are averaged as
+ * parameters are: an averaged network is evaluated with the averaged statistics. */
 #ifndef CLEAT_SRC_AVERAGE_H
 #define CLEAT_SRC_AVERAGE_H
 
 #include "session/session.h"
 
 typedef struct cleat_average {
-    double decay;   /* 0: off */
-    float *mean;    /* [cleat_session_flat]; NULL when off */
-    float *trained; /* the parameters as they are, while the session holds the mean */
+    double decay; /* 0: off */
+    float *mean;  /* [cleat_session_values]; NULL when off */
+    float
+        *trained; /* [cleat_session_values] the parameters and buffers as they are, while the session holds the mean */
     int64_t elements;
     int64_t epochs; /* that went into the mean; 0: it is not defined yet */
 } cleat_average;

@@ -1,6 +1,6 @@
 /* Checkpoints: folders that are there completely or not at all.
  *
- *     RUN/ckpt-E005-S000123/model.safetensors    parameters
+ *     RUN/ckpt-E005-S000123/model.safetensors    parameters, and buffers (running statistics)
  *                           optim.safetensors    moments, and what else a step needs
  *                           state.json           where training stands; size and hash of the other two files
  *                           ...                  what the data taught (cleat_dataset_save)

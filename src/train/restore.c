@@ -2,7 +2,7 @@
 #include "train/restore.h"
 
 #include "core/memory.h"
-#include "graph/graph.h"
+#include "graph/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,43 +20,53 @@ cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *
     return CLEAT_OK;
 }
 
-cleat_status cleat_session_tensors(const cleat_session *session, float *flat, cleat_st_tensor **tensors,
-                                   cleat_error *error) {
-    size_t count = cleat_store_count(session->work->store);
-    cleat_st_tensor *made = cleat_alloc(count, sizeof *made);
-    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", count);
-    for (size_t i = 0; i < count; ++i) {
-        const cleat_tensor *param = cleat_store_param(session->work->store, i);
-        made[i] = (cleat_st_tensor){
-            .name = param->name, .dtype = CLEAT_ST_F32, .rank = param->rank, .data = flat + param->flat_offset};
-        memcpy(made[i].shape, param->shape, (size_t)param->rank * sizeof param->shape[0]);
+static cleat_st_tensor tensor_over(const cleat_tensor *tensor, float *values) {
+    cleat_st_tensor made = {.name = tensor->name, .dtype = CLEAT_ST_F32, .rank = tensor->rank, .data = values};
+    memcpy(made.shape, tensor->shape, (size_t)tensor->rank * sizeof tensor->shape[0]);
+    return made;
+}
+
+cleat_status cleat_session_tensors(const cleat_session *session, float *values, bool buffers, cleat_st_tensor **tensors,
+                                   size_t *count, cleat_error *error) {
+    const cleat_store *store = session->work->store;
+    size_t params = cleat_store_count(store), all = params + (buffers ? store->buffer_count : 0);
+    cleat_st_tensor *made = cleat_alloc(all, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", all);
+    for (size_t i = 0; i < params; ++i) {
+        const cleat_tensor *param = cleat_store_param(store, i);
+        made[i] = tensor_over(param, values + param->flat_offset);
+    }
+    for (size_t i = params; i < all; ++i) {
+        const cleat_tensor *buffer = cleat_store_buffer(store, i - params);
+        made[i] = tensor_over(buffer, values + cleat_session_flat(session) + buffer->flat_offset);
     }
     *tensors = made;
+    *count = all;
     return CLEAT_OK;
 }
 
-static cleat_status load_parameters(cleat_session *session, const cleat_checkpoint *checkpoint, cleat_error *error) {
+static cleat_status load_values(cleat_session *session, const cleat_checkpoint *checkpoint, cleat_error *error) {
     cleat_st_tensor *tensors = NULL;
-    cleat_status status = CLEAT_OK;
-    float *flat = cleat_alloc((size_t)cleat_session_flat(session), sizeof *flat);
-    if (!flat) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
-    status = cleat_session_tensors(session, flat, &tensors, error);
-    if (status == CLEAT_OK)
-        status = cleat_checkpoint_copy(checkpoint->model, tensors, cleat_store_count(session->work->store), error);
-    if (status == CLEAT_OK) status = cleat_session_write_flat(session, 0, flat, error);
+    size_t count = 0;
+    float *values = cleat_alloc((size_t)cleat_session_values(session), sizeof *values);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
+    cleat_status status = cleat_session_tensors(session, values, true, &tensors, &count, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->model, tensors, count, error);
+    if (status == CLEAT_OK) status = cleat_session_write_values(session, values, error);
     cleat_free(tensors);
-    cleat_free(flat);
+    cleat_free(values);
     return status;
 }
 
 /* All samples count: which of them are evaluated is not known here. */
-static cleat_status choose_lengths(const cleat_profile *profile, const cleat_dataset *dataset, cleat_lengths *lengths,
-                                   cleat_error *error) {
+static cleat_status choose_lengths(const cleat_profile *profile, const cleat_model *model, const cleat_dataset *dataset,
+                                   cleat_lengths *lengths, cleat_error *error) {
     size_t count = cleat_dataset_count(dataset);
     uint32_t *samples = cleat_alloc(count, sizeof *samples);
     if (!samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", count);
     for (size_t i = 0; i < count; ++i) samples[i] = (uint32_t)i;
-    cleat_status status = cleat_lengths_choose(profile, dataset, samples, count, lengths, error);
+    cleat_status status =
+        cleat_lengths_choose(profile, cleat_model_fixed_length(model), dataset, samples, count, lengths, error);
     cleat_free(samples);
     return status;
 }
@@ -75,14 +85,14 @@ cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint,
         status = cleat_model_open_data(made.model, data,
                                        purpose == CLEAT_FOR_PREDICTION ? CLEAT_MODE_PREDICT : CLEAT_MODE_EVALUATE,
                                        saved->folder, &made.dataset, error);
-    if (status == CLEAT_OK) status = choose_lengths(profile, made.dataset, &lengths, error);
+    if (status == CLEAT_OK) status = choose_lengths(profile, made.model, made.dataset, &lengths, error);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &made.device, error);
     if (status == CLEAT_OK) {
         cleat_fit_request request =
             cleat_fit_request_for(profile, made.model, purpose, &lengths, cleat_device_get_facts(made.device), NULL);
         status = cleat_session_fit(made.device, &request, &made.session, error);
     }
-    if (status == CLEAT_OK) status = load_parameters(made.session, saved, error);
+    if (status == CLEAT_OK) status = load_values(made.session, saved, error);
     cleat_checkpoint_close(saved);
     if (status != CLEAT_OK) {
         cleat_restored_close(&made);

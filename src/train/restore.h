@@ -1,4 +1,4 @@
-/* A trained model brought back: device, data, session, with a checkpoint's parameters. */
+/* A trained model brought back: device, data, session, with a checkpoint's parameters and buffers. */
 #ifndef CLEAT_SRC_RESTORE_H
 #define CLEAT_SRC_RESTORE_H
 
@@ -28,9 +28,9 @@ typedef struct cleat_settings {
 } cleat_settings;
 cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *settings, cleat_error *error);
 
-/* The session's parameters (which 0) or moments (1, 2) as checkpoint tensors over a flat host buffer. The
- * caller frees *tensors (cleat_free). */
-cleat_status cleat_session_tensors(const cleat_session *session, float *flat, cleat_st_tensor **tensors,
-                                   cleat_error *error);
+/* The session's parameters (or one of their moments) as checkpoint tensors over a host copy of the flat buffer; with `buffers` also
+ * the store's buffers, over [cleat_session_values]. The caller frees *tensors [*count] (cleat_free). */
+cleat_status cleat_session_tensors(const cleat_session *session, float *values, bool buffers, cleat_st_tensor **tensors,
+                                   size_t *count, cleat_error *error);
 
 #endif

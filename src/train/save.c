@@ -5,78 +5,86 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is saved: the model (parameters, or their average), both moments, and where an average is the model also the parameters as trained. */
+/* What is saved: the model (parameters and buffers, or their average), both moments, and where an average is the model also the parameters
+ * and buffers as trained. */
 enum { MODEL, MOMENT1, MOMENT2, TRAINED, COPIES };
 
 /* Host copies of them, and the tensors that describe them. */
 typedef struct snapshot {
     int copies; /* COPIES, or one less without an average */
-    float *flat[COPIES];
+    float *values[COPIES];
     cleat_st_tensor *tensors[COPIES];
+    size_t counts[COPIES];
     cleat_st_tensor *optim; /* all but the model, renamed */
     size_t optim_count;
     char (*names)[CLEAT_NAME + 16];
-    size_t count; /* parameters */
 } snapshot;
 
 static void snapshot_free(snapshot *copy) {
     for (int k = 0; k < COPIES; ++k) {
-        cleat_free(copy->flat[k]);
+        cleat_free(copy->values[k]);
         cleat_free(copy->tensors[k]);
     }
     cleat_free(copy->optim);
     cleat_free(copy->names);
 }
 
+static cleat_status make_copies(const cleat_session *session, snapshot *made, cleat_error *error) {
+    for (int k = 0; k < made->copies; ++k) {
+        bool buffers = k == MODEL || k == TRAINED;
+        int64_t elements = buffers ? cleat_session_values(session) : cleat_session_flat(session);
+        made->values[k] = cleat_alloc((size_t)elements, sizeof(float));
+        if (!made->values[k]) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
+        cleat_status status =
+            cleat_session_tensors(session, made->values[k], buffers, &made->tensors[k], &made->counts[k], error);
+        if (status != CLEAT_OK) return status;
+        if (k != MODEL) made->optim_count += made->counts[k];
+    }
+    return CLEAT_OK;
+}
+
 /* optim.safetensors holds NAME.moment1, NAME.moment2, and with an average NAME.trained. */
 static cleat_status snapshot_make(const cleat_trainer *trainer, snapshot *made, cleat_error *error) {
     static const char *const suffix[COPIES] = {"", ".moment1", ".moment2", ".trained"};
-    const cleat_session *session = trainer->session;
-    size_t count = cleat_store_count(session->work->store);
-    made->count = count;
     made->copies = cleat_average_is_on(&trainer->average) ? COPIES : COPIES - 1;
-    made->optim_count = (size_t)(made->copies - 1) * count;
+    cleat_status status = make_copies(trainer->session, made, error);
+    if (status != CLEAT_OK) return status;
     made->optim = cleat_alloc(made->optim_count, sizeof *made->optim);
     made->names = cleat_alloc(made->optim_count, sizeof *made->names);
     if (!made->optim || !made->names) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
-    for (int k = 0; k < made->copies; ++k) {
-        made->flat[k] = cleat_alloc((size_t)cleat_session_flat(session), sizeof(float));
-        if (!made->flat[k]) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
-        cleat_status status = cleat_session_tensors(session, made->flat[k], &made->tensors[k], error);
-        if (status != CLEAT_OK) return status;
-        for (size_t i = 0; k > 0 && i < count; ++i) {
-            size_t at = (size_t)(k - 1) * count + i;
+    size_t at = 0;
+    for (int k = MOMENT1; k < made->copies; ++k)
+        for (size_t i = 0; i < made->counts[k]; ++i, ++at) {
             snprintf(made->names[at], sizeof made->names[at], "%s%s", made->tensors[k][i].name, suffix[k]);
             made->optim[at] = made->tensors[k][i];
             made->optim[at].name = made->names[at];
         }
-    }
     return CLEAT_OK;
 }
 
 /* The copy that holds the parameters training goes on from. */
 static float *trained_copy(const snapshot *copy) {
-    return copy->flat[copy->copies == COPIES ? TRAINED : MODEL];
+    return copy->values[copy->copies == COPIES ? TRAINED : MODEL];
 }
 
 static cleat_status read_device(cleat_trainer *trainer, snapshot *copy, cleat_error *error) {
     cleat_session *session = trainer->session;
-    size_t bytes = (size_t)cleat_session_flat(session) * sizeof(float);
-    cleat_status status = cleat_session_read_flat(session, 0, trained_copy(copy), error);
-    if (status == CLEAT_OK) status = cleat_session_read_flat(session, 1, copy->flat[MOMENT1], error);
-    if (status == CLEAT_OK) status = cleat_session_read_flat(session, 2, copy->flat[MOMENT2], error);
+    size_t bytes = (size_t)cleat_session_values(session) * sizeof(float);
+    cleat_status status = cleat_session_read_values(session, trained_copy(copy), error);
+    if (status == CLEAT_OK) status = cleat_session_read_flat(session, 1, copy->values[MOMENT1], error);
+    if (status == CLEAT_OK) status = cleat_session_read_flat(session, 2, copy->values[MOMENT2], error);
     if (status == CLEAT_OK && copy->copies == COPIES)
-        memcpy(copy->flat[MODEL], trainer->average.epochs ? trainer->average.mean : copy->flat[TRAINED], bytes);
+        memcpy(copy->values[MODEL], trainer->average.epochs ? trainer->average.mean : copy->values[TRAINED], bytes);
     return status;
 }
 
 static cleat_status write_device(cleat_trainer *trainer, const snapshot *copy, cleat_error *error) {
     cleat_session *session = trainer->session;
-    cleat_status status = cleat_session_write_flat(session, 0, trained_copy(copy), error);
-    if (status == CLEAT_OK) status = cleat_session_write_flat(session, 1, copy->flat[MOMENT1], error);
-    if (status == CLEAT_OK) status = cleat_session_write_flat(session, 2, copy->flat[MOMENT2], error);
+    cleat_status status = cleat_session_write_values(session, trained_copy(copy), error);
+    if (status == CLEAT_OK) status = cleat_session_write_flat(session, 1, copy->values[MOMENT1], error);
+    if (status == CLEAT_OK) status = cleat_session_write_flat(session, 2, copy->values[MOMENT2], error);
     if (status == CLEAT_OK && copy->copies == COPIES)
-        memcpy(trainer->average.mean, copy->flat[MODEL], (size_t)cleat_session_flat(session) * sizeof(float));
+        memcpy(trainer->average.mean, copy->values[MODEL], (size_t)cleat_session_values(session) * sizeof(float));
     return status;
 }
 
@@ -95,7 +103,7 @@ cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *
         trainer->state.time_used = cleat_trainer_time_used(trainer) + cleat_budget_checkpoint_seconds(&trainer->budget);
         cleat_checkpoint_content content = {.state = &trainer->state,
                                             .model = copy.tensors[0],
-                                            .model_count = copy.count,
+                                            .model_count = copy.counts[0],
                                             .optim = copy.optim,
                                             .optim_count = copy.optim_count,
                                             .settings = settings.items,
@@ -136,7 +144,7 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
     snapshot copy = {0};
     cleat_status status = check_same_run(trainer, checkpoint, error);
     if (status == CLEAT_OK) status = snapshot_make(trainer, &copy, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->model, copy.tensors[0], copy.count, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->model, copy.tensors[0], copy.counts[0], error);
     if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->optim, copy.optim, copy.optim_count, error);
     if (status == CLEAT_OK) status = write_device(trainer, &copy, error);
     if (status == CLEAT_OK) {

@@ -76,8 +76,8 @@ static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->profile;
     cleat_profile *earlier = NULL;
     cleat_lengths lengths;
-    cleat_status status =
-        cleat_lengths_choose(profile, trainer->dataset, trainer->train, trainer->train_count, &lengths, error);
+    cleat_status status = cleat_lengths_choose(profile, cleat_model_fixed_length(trainer->model), trainer->dataset,
+                                               trainer->train, trainer->train_count, &lengths, error);
     cleat_start_lap(trainer, &trainer->report->start.plan);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &trainer->device, error);
     if (status != CLEAT_OK) return status;

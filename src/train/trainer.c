@@ -98,9 +98,11 @@ static cleat_status run_update(cleat_trainer *trainer, cleat_error *error) {
 }
 
 /* One optimizer step. Until its update is enqueued nothing of it counts: a window that fails half-way leaves the state as
- * it was. */
+ * it was, but for buffers, which move with every micro-batch: what they hold half-way is not to be saved. They also move in a
+ * step whose norm is not finite, which leaves the parameters as they were. */
 static cleat_status step_window(cleat_trainer *trainer, const cleat_window *window, cleat_error *error) {
     cleat_status status = CLEAT_OK;
+    if (cleat_session_values(trainer->session) > cleat_session_flat(trainer->session)) trainer->is_savable = false;
     for (size_t i = 0; i < window->batches && status == CLEAT_OK; ++i) status = run_micro_batch(trainer, window, error);
     if (status != CLEAT_OK) return status;
     trainer->is_savable = false; /* the update may have changed the parameters, or not yet */

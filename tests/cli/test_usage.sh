@@ -30,6 +30,8 @@ test_wrong_lines() {
     exits 2 "$cleat" train
     exits 2 "$cleat" train one.ini two.ini
     exits 2 "$cleat" train one.ini --out
+    exits 2 "$cleat" train one.ini --batch_size
+    says err "--batch-size needs a value"
     exits 2 "$cleat" eval one.ini
     says err "--checkpoint is missing"
     exits 2 "$cleat" predict one.ini --checkpoint x

@@ -20,7 +20,7 @@ static cleat_device *device;
 typedef struct rig {
     cleat_store *store;
     cleat_graph *graphs[2];
-    cleat_tensor *x[2], *bias, *y, *total;
+    cleat_tensor *x[2], *bias, *y, *total, *constant, *running;
     cleat_plan *plan;
 } rig;
 
@@ -35,7 +35,9 @@ static void rig_open_with(rig *r, tiny_fault fault) {
     r->bias = cleat_param(r->graphs[0], "bias", 1, &m, (cleat_init){CLEAT_INIT_ZERO, 0});
     r->y = tiny_affine(r->graphs[0], r->x[0], r->bias, 3, 0, fault);
     cleat_keep(r->graphs[0], r->y);
+    r->constant = cleat_buffer(r->graphs[0], "constant", 1, &(int64_t){5}, -0.25f);
     r->total = cleat_state(r->graphs[1], "total", CLEAT_F32, 1, &n);
+    r->running = cleat_running_statistics(r->graphs[1], "running", M);
     tiny_accumulate(r->graphs[1], tiny_affine(r->graphs[1], r->x[1], NULL, 2, 0, TINY_FINE), r->total);
     if (cleat_plan_create(r->graphs, 2, cleat_device_get_facts(device), &r->plan, &error)) fail_msg("%s", error.text);
 }
@@ -93,6 +95,21 @@ static void test_persistent_tensors_start_at_zero(void **state) {
     fill(values, M, 1);
     ok(cleat_exec_read(exec, 0, r.bias, values, &error), &error);
     for (int i = 0; i < M; ++i) assert_true(values[i] == 0);
+    cleat_exec_destroy(exec);
+    rig_close(&r);
+}
+
+static void test_buffers_start_as_declared(void **state) {
+    float values[2 * M];
+    cleat_error error;
+    rig r;
+    (void)state;
+    rig_open(&r);
+    cleat_exec *exec = create(&r);
+    ok(cleat_exec_read(exec, 1, r.constant, values, &error), &error);
+    for (int i = 0; i < 5; ++i) assert_true(values[i] == -0.25f);
+    ok(cleat_exec_read(exec, 0, r.running, values, &error), &error);
+    for (int i = 0; i < 2 * M; ++i) assert_true(values[i] == (i < M ? 0.0f : 1.0f));
     cleat_exec_destroy(exec);
     rig_close(&r);
 }
@@ -305,6 +322,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planned_is_allocated),
         cmocka_unit_test(test_persistent_tensors_start_at_zero),
+        cmocka_unit_test(test_buffers_start_as_declared),
         cmocka_unit_test(test_write_run_read),
         cmocka_unit_test(test_runs_accumulate),
         cmocka_unit_test(test_some_nodes),

@@ -14,6 +14,7 @@
 #include "core/philox.h"
 #include "fake_ops.h"
 #include "graph/plan.h"
+#include "graph/store.h"
 
 typedef struct world {
     cleat_store *store;
@@ -92,8 +93,9 @@ static void impossible_shapes_are_refused(void **state) {
         int64_t shape[2];
     } rows[] = {{0, {0}}, {CLEAT_MAX_RANK + 1, {1, 1}}, {1, {0}}, {2, {4, -1}}, {2, {INT64_MAX / 8, 9}}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
-        for (int kind = 0; kind < 3; ++kind) {
+        for (int kind = 0; kind < 4; ++kind) {
             world w = world_create("g");
+            if (kind == 3) assert_null(cleat_buffer(w.graph, "odd", rows[i].rank, rows[i].shape, 1));
             if (kind == 0) assert_null(cleat_input(w.graph, "odd", CLEAT_F32, rows[i].rank, rows[i].shape));
             if (kind == 1) assert_null(cleat_param(w.graph, "odd", rows[i].rank, rows[i].shape, zero));
             if (kind == 2) assert_null(cleat_state(w.graph, "odd", CLEAT_F32, rows[i].rank, rows[i].shape));
@@ -133,6 +135,53 @@ static void state_has_one_shape_and_type(void **state) {
     assert_null(cleat_state(w.graph, "ring", CLEAT_I32, 1, (int64_t[]){6}));
     assert_failed(w.graph, CLEAT_ERR_SHAPE, WORDS("ring"));
     world_destroy(&w);
+}
+
+static void buffer_is_shared_by_name(void **state) {
+    (void)state;
+    float values[6];
+    world w = world_create("one");
+    cleat_graph *other = NULL;
+    assert_int_equal(cleat_graph_create(w.store, "two", &other, NULL), CLEAT_OK);
+    cleat_state(w.graph, "terms", CLEAT_F32, 1, (int64_t[]){6});
+    cleat_tensor *odd = cleat_buffer(w.graph, "odd", 1, (int64_t[]){3}, 0.5f);
+    cleat_tensor *running = cleat_running_statistics(w.graph, "running", 3);
+    assert_ptr_equal(cleat_buffer(other, "odd", 1, (int64_t[]){3}, 0.5f), odd);
+    assert_ptr_equal(cleat_running_statistics(other, "running", 3), running);
+    assert_ptr_equal(cleat_store_buffer(w.store, 0), odd);
+    assert_ptr_equal(cleat_store_buffer(w.store, 1), running);
+    assert_null(cleat_store_buffer(w.store, 2));
+    assert_int_equal(running->flat_offset, 3);
+    assert_int_equal(cleat_store_count(w.store), 0);
+    assert_false(cleat_wants_grad(odd));
+    cleat_buffer_initialise(odd, values);
+    for (int i = 0; i < 3; ++i) assert_true(values[i] == 0.5f);
+    cleat_buffer_initialise(running, values);
+    for (int i = 0; i < 6; ++i) assert_true(values[i] == (float)(i / 3));
+    assert_int_equal(cleat_graph_status(other, NULL), CLEAT_OK);
+    cleat_graph_destroy(other);
+    world_destroy(&w);
+}
+
+/* Under one name there is one thing: checkpoints go by names. */
+static void buffer_has_a_name_of_its_own(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 6; ++kind) {
+        world w = world_create("g");
+        const int64_t shape[1] = {6}, other[1] = {7};
+        bool first = kind == 4 || kind == 5; /* the buffer is the second to come */
+        if (!first) cleat_buffer(w.graph, "seen", 1, shape, 1);
+        if (kind == 0) assert_null(cleat_buffer(w.graph, "seen", 1, other, 1));
+        if (kind == 1) assert_null(cleat_buffer(w.graph, "seen", 1, shape, 2));
+        if (kind == 2) assert_null(cleat_state(w.graph, "seen", CLEAT_F32, 1, shape));
+        if (kind == 3) assert_null(cleat_param(w.graph, "seen", 1, shape, zero));
+        if (kind == 4) cleat_state(w.graph, "seen", CLEAT_F32, 1, shape);
+        if (kind == 5) cleat_param(w.graph, "seen", 1, shape, zero);
+        if (first) assert_null(cleat_buffer(w.graph, "seen", 1, shape, 0));
+        cleat_status expected = kind == 3 || kind == 5 ? CLEAT_ERR_ARGUMENT : CLEAT_ERR_SHAPE;
+        assert_failed(w.graph, expected, WORDS("'seen'", "buffer"));
+        world_destroy(&w);
+    }
 }
 
 /* A parameter's starting values depend on seed and name, not on what else is declared. */
@@ -446,6 +495,7 @@ static cleat_status build_and_plan(cleat_error *error) {
     if (status == CLEAT_OK) {
         fake_transformer_build(graph, &shape);
         cleat_state(graph, "terms", CLEAT_F32, 1, (int64_t[]){4});
+        cleat_running_statistics(graph, "running", 4);
         status = cleat_graph_status(graph, error);
     }
     if (status == CLEAT_OK) status = cleat_plan_create(&graph, 1, &facts, &plan, error);
@@ -491,6 +541,8 @@ int main(void) {
         cmocka_unit_test(impossible_shapes_are_refused),
         cmocka_unit_test(parameter_is_shared_by_name),
         cmocka_unit_test(state_has_one_shape_and_type),
+        cmocka_unit_test(buffer_is_shared_by_name),
+        cmocka_unit_test(buffer_has_a_name_of_its_own),
         cmocka_unit_test(starting_values_depend_on_seed_and_name),
         cmocka_unit_test(fan_out_accumulates),
         cmocka_unit_test(residual_passes_the_gradient_through),

@@ -385,7 +385,7 @@ static void a_window_is_divided_by_its_own_samples(void **state) {
     const cleat_draw draw = {.seed = 9};
     assert_int_equal(cleat_rna_open(t.data, NULL, &dataset, NULL), CLEAT_OK);
     assert_int_equal(cleat_dataset_samples(dataset, CLEAT_SPLIT_TRAIN, &samples, &count, NULL), CLEAT_OK);
-    assert_int_equal(cleat_lengths_choose(profile, dataset, samples, count, &lengths, NULL), CLEAT_OK);
+    assert_int_equal(cleat_lengths_choose(profile, 0, dataset, samples, count, &lengths, NULL), CLEAT_OK);
     cleat_lengths_windows(&lengths, 6, buckets);
     assert_int_equal(cleat_batches_create(dataset, samples, count, buckets, lengths.count, &draw, &batches, NULL),
                      CLEAT_OK);

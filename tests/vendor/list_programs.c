@@ -22,7 +22,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NAME = 512, MOST_PROGRAMS = 4096 };
+enum { NAME = 512, MOST_PROGRAMS = 8192 };
 
 typedef struct shape {
     const char *name;
@@ -290,11 +290,73 @@ static void list_lstm(listing *list, int64_t hidden, cleat_dtype storage) {
     cleat_store_destroy(store);
 }
 
+/* --- pictures --- */
+
+static void build_pictures(cleat_graph *graph, int64_t channels, cleat_dtype storage) {
+    const int64_t picture[4] = {2, 19, 23, channels}, both[2] = {2, channels}, one = 1;
+    cleat_init zero = {.kind = CLEAT_INIT_ZERO};
+    cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, picture, zero), storage), *statistics = NULL;
+    cleat_tensor *gamma = cleat_param(graph, "gamma", 1, &channels, zero);
+    cleat_tensor *beta = cleat_param(graph, "beta", 1, &channels, zero);
+    cleat_tensor *running = cleat_state(graph, "running", CLEAT_F32, 2, both);
+    cleat_tensor *samples = cleat_input(graph, "samples", CLEAT_I32, 1, &one);
+    cleat_tensor *y = cleat_max_pool(graph, cleat_max_pool(graph, x, 3, 2, 1), 2, 2, 0);
+    y = cleat_batch_norm(graph, y, gamma, beta, samples, y, true, 1e-5f, &statistics);
+    cleat_batch_norm_track(graph, statistics, running, 0.1f);
+    cleat_batch_norm_fixed(graph, y, gamma, beta, running, NULL, true, 1e-5f);
+    cleat_tensor *target = cleat_input(graph, "target", CLEAT_F32, y ? y->rank : 1, y ? y->shape : &one);
+    const int64_t rows = y ? cleat_rows(y) : 1;
+    cleat_tensor *loss = cleat_mse_loss(graph, y, target, cleat_input(graph, "scale", CLEAT_F32, 1, &rows));
+    cleat_backward(graph, loss, cleat_input(graph, "seed", CLEAT_F32, 1, &one));
+}
+
+static void list_pictures(listing *list, int64_t channels, cleat_dtype storage) {
+    cleat_store *store = NULL;
+    cleat_graph *graph = NULL;
+    cleat_error error = {0};
+    must(cleat_store_create(&store, &error), "store", &error);
+    must(cleat_graph_create(store, "pictures", &graph, &error), "graph", &error);
+    build_pictures(graph, channels, storage);
+    list_graph(list, graph);
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+}
+
+/* --- masks --- */
+
+static void build_masks(cleat_graph *graph, int64_t channels, cleat_dtype storage) {
+    const int64_t picture[4] = {2, 5, 7, channels}, kernel[3] = {3, 3, channels}, masks[4] = {2, 9, 11, 2 * channels};
+    const int64_t batch = 2, one = 1;
+    const cleat_mask_loss_spec spec = {2, 2, 1};
+    cleat_init zero = {.kind = CLEAT_INIT_ZERO};
+    cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, picture, zero), storage);
+    cleat_tensor *weight = cleat_cast(graph, cleat_param(graph, "weight", 3, kernel, zero), storage);
+    cleat_tensor *y = cleat_depthwise(graph, x, weight, cleat_param(graph, "bias", 1, &channels, zero));
+    y = cleat_unpatch(graph, cleat_concat(graph, (cleat_tensor *[]){x, y}, 2), 1);
+    cleat_tensor *mask = cleat_input(graph, "mask", CLEAT_I32, 4, masks);
+    cleat_tensor *scale = cleat_input(graph, "scale", CLEAT_F32, 1, &batch);
+    cleat_tensor *loss = cleat_mask_loss(graph, cleat_resize(graph, y, masks[1], masks[2]), mask, scale, &spec);
+    cleat_backward(graph, loss, cleat_input(graph, "seed", CLEAT_F32, 1, &one));
+}
+
+static void list_masks(listing *list, int64_t channels, cleat_dtype storage) {
+    cleat_store *store = NULL;
+    cleat_graph *graph = NULL;
+    cleat_error error = {0};
+    must(cleat_store_create(&store, &error), "store", &error);
+    must(cleat_graph_create(store, "masks", &graph, &error), "graph", &error);
+    build_masks(graph, channels, storage);
+    list_graph(list, graph);
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+}
+
 int main(int argc, char **argv) {
     static const sizes models[] = {{256, 8, 1024, 5}, {96, 6, 384, 5}}; /* rna.ini, rna_small.ini */
     static const sizes sweep[] = {{64, 8, 256, 30}, {34, 2, 17, 8}, {192, 3, 768, 30}, {768, 6, 3072, 30}};
     static const int64_t widths[] = {10, 1000, 4001};
     static const int64_t hidden[] = {24, 67, 128, 512};
+    static const int64_t channels[] = {3, 64, 96};
     static listing list;
     char path[NAME];
     if (argc < 2) stop("usage: list_programs FOLDER [profiles]", NULL);
@@ -317,6 +379,9 @@ int main(int argc, char **argv) {
         for (size_t i = 0; all && i < sizeof sweep / sizeof *sweep; ++i) list_encoder(&list, sweep[i], storage);
         for (size_t i = 0; all && i < sizeof hidden / sizeof *hidden; ++i) list_lstm(&list, hidden[i], storage);
         for (size_t i = 0; all && i < sizeof widths / sizeof *widths; ++i) list_row_ops(&list, widths[i], storage);
+        for (size_t i = 0; all && i < sizeof channels / sizeof *channels; ++i)
+            list_pictures(&list, channels[i], storage);
+        for (size_t i = 0; all && i < 2; ++i) list_masks(&list, channels[i], storage);
     }
     if (fclose(list.table)) stop("programs.tsv", NULL);
     for (size_t i = 0; i < list.seen_count; ++i) free(list.seen[i]);

@@ -1,0 +1,284 @@
+/* Batch normalisation over all rows of x [rows, channels]: forward, backward.
+ *
+ * Forward: each group takes one part of the rows and writes the mean and the squared distances from it (batch_norm_part);
+ * these are joined, two and two, by the formula of Chan, Golub & LeVeque (1979) (batch_norm_join); a last pass normalises
+ * (batch_norm_apply). Backward likewise: sums of d and d xhat in parts (batch_norm_sum_part), the whole sums
+ * (batch_norm_sum_join), the gradient (batch_norm_grad_apply). d is dy where relu has let y pass, else 0.
+ *
+ * The first `samples[0] * sample_rows` rows count, all where there is no `samples`. Those behind are normalised too, but
+ * their dy is taken as 0. The statistics are mean and biased variance, f32 [2, channels]. */
+#include "relu.clh"
+#include "channels.clh"
+
+#define SAMPLES (HAS(samples) ? AT(samples) : 0)
+static inline int counted_rows(__global const int *samples, int rows, int sample_rows) {
+    return samples ? clamp(samples[0], 0, rows / sample_rows) * sample_rows : rows;
+}
+
+/* --- statistics --- */
+
+/* Of `count` values: their mean, and the sum of the squares of their distances from it. */
+static inline void join_moments(float *count, floatv *mean, floatv *squares, float more, floatv its_mean,
+                                floatv its_squares) {
+    float all = *count + more, share = more > 0.0f ? more / all : 0.0f;
+    floatv apart = its_mean - *mean;
+    *mean += apart * share;
+    *squares += its_squares + apart * apart * (*count * share);
+    *count = all;
+}
+
+/* The moments of all items that hold the same channels come to the first ROW_STEP of them: item < COLUMN_ITEMS. */
+#if WG == 1
+static inline void join_items(float *count, floatv *mean, floatv *squares, float *counts, floatv *means,
+                              floatv *all_squares) {
+}
+#else
+static inline void join_items(float *count, floatv *mean, floatv *squares, __local float *counts,
+                              __local floatv *means, __local floatv *all_squares) {
+    int item = get_local_id(0);
+    for (int n = WG / 2; n >= COLUMN_ITEMS; n /= 2) {
+        if (item < 2 * n) {
+            counts[item] = *count;
+            means[item] = *mean;
+            all_squares[item] = *squares;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < n) join_moments(count, mean, squares, counts[item + n], means[item + n], all_squares[item + n]);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+#endif
+
+/* partial f32 [parts, 2, channels]: mean and squared distances of each part.
+ *
+ * An item sums distances from the mean of what it has seen so far, which moves after every BLOCK rows: numbers far from 0
+ * do not cancel, and memory is read once. `base` is a value near the mean, so that `shift` keeps its digits. */
+#define BLOCK 16
+__kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TENSOR(float, partial), const int rows,
+                              const int sample_rows, const int channels, const int chunks) {
+    GROUP_SCRATCH(counts);
+    VECTOR_SCRATCH(means);
+    VECTOR_SCRATCH(all_squares);
+    const int first = own_channel(chunks);
+    const row_span own = own_rows(counted_rows(SAMPLES, rows, sample_rows), chunks);
+    floatv base[VECTORS], shift[VECTORS], squares[VECTORS];
+    FOR_VECTOR {
+        shift[v] = squares[v] = base[v] = (floatv)(0.0f);
+        if (own.at < own.end) base[v] = channels_load(AT(x) + (ulong)own.at * channels, CHANNEL(v), channels);
+    }
+    float count = 0.0f;
+    for (int begin = own.at; begin < own.end; begin += BLOCK * ROW_STEP) {
+        const int n = min(BLOCK, (own.end - begin + ROW_STEP - 1) / ROW_STEP);
+        __global const T *row = AT(x) + (ulong)begin * channels;
+        floatv sum[VECTORS], squared[VECTORS];
+        FOR_VECTOR sum[v] = squared[v] = (floatv)(0.0f);
+        for (int i = 0; i < n; ++i, row += (ulong)ROW_STEP * channels) FOR_VECTOR {
+                floatv d = channels_load(row, CHANNEL(v), channels) - base[v] - shift[v];
+                sum[v] += d;
+                squared[v] = fma(d, d, squared[v]);
+            }
+        count += (float)n;
+        const float share = 1.0f / count;
+        FOR_VECTOR {
+            squares[v] += squared[v] - sum[v] * sum[v] * share;
+            shift[v] = fma(sum[v], (floatv)(share), shift[v]);
+        }
+    }
+    __global float *mine = AT(partial) + (ulong)own_part(chunks) * (2 * channels);
+    FOR_VECTOR {
+        floatv mean = base[v] + shift[v];
+        join_items(&count, &mean, &squares[v], counts, means, all_squares);
+        if ((int)get_local_id(0) < COLUMN_ITEMS) {
+            channels_store_f32(mean, mine, CHANNEL(v), channels);
+            channels_store_f32(squares[v], mine + channels, CHANNEL(v), channels);
+        }
+    }
+}
+
+/* saved [2, channels]: mean, biased variance; statistics (may be NULL): mean, unbiased variance. */
+__kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const int, samples), TENSOR(float, saved),
+                              TENSOR(float, statistics), const int rows, const int sample_rows, const int channels,
+                              const int chunks, const int parts) {
+    GROUP_SCRATCH(counts);
+    VECTOR_SCRATCH(means);
+    VECTOR_SCRATCH(all_squares);
+    const int first = own_channel(chunks), counted = counted_rows(SAMPLES, rows, sample_rows);
+    FOR_VECTOR {
+        float count = 0.0f;
+        floatv mean = (floatv)(0.0f), squares = (floatv)(0.0f);
+        for (int p = (int)get_local_id(0) / COLUMN_ITEMS; p < parts; p += ROW_STEP) {
+            const row_span span = rows_of_part(counted, parts, p);
+            __global const float *its = AT(partial) + (ulong)p * (2 * channels);
+            join_moments(&count, &mean, &squares, (float)(span.end - span.at),
+                         channels_load_f32(its, CHANNEL(v), channels),
+                         channels_load_f32(its + channels, CHANNEL(v), channels));
+        }
+        join_items(&count, &mean, &squares, counts, means, all_squares);
+        if ((int)get_local_id(0) < COLUMN_ITEMS) {
+            channels_store_f32(mean, AT(saved), CHANNEL(v), channels);
+            channels_store_f32(squares / fmax(count, 1.0f), AT(saved) + channels, CHANNEL(v), channels);
+            if (HAS(statistics)) {
+                channels_store_f32(mean, AT(statistics), CHANNEL(v), channels);
+                channels_store_f32(squares / fmax(count - 1.0f, 1.0f), AT(statistics) + channels, CHANNEL(v), channels);
+            }
+        }
+    }
+}
+
+/* --- normalisation --- */
+
+/* y = (x - mean) / sqrt(variance + eps) gamma + beta + residual, then max(., 0) where `relu`. saved f32 [2, channels]: mean,
+ * variance; residual may be NULL. y may be x or residual. */
+__kernel void batch_norm_apply(TENSOR(const T, x), TENSOR(const float, saved), TENSOR(const float, gamma),
+                               TENSOR(const float, beta), TENSOR(const T, residual), TENSOR(T, y), const int rows,
+                               const int channels, const int chunks, const int relu, const float eps) {
+    const int first = own_channel(chunks);
+    const row_span own = own_rows(rows, chunks);
+    floatv mean[VECTORS], scale[VECTORS], bias[VECTORS];
+    FOR_VECTOR {
+        mean[v] = channels_load_f32(AT(saved), CHANNEL(v), channels);
+        scale[v] = channels_load_f32(AT(gamma), CHANNEL(v), channels) /
+                   sqrt(channels_load_f32(AT(saved) + channels, CHANNEL(v), channels) + eps);
+        bias[v] = channels_load_f32(AT(beta), CHANNEL(v), channels);
+    }
+    for (int row = own.at; row < own.end; row += ROW_STEP) {
+        const ulong at = (ulong)row * channels;
+        FOR_VECTOR {
+            floatv value = fma(channels_load(AT(x) + at, CHANNEL(v), channels) - mean[v], scale[v], bias[v]);
+            if (HAS(residual)) value += channels_load(AT(residual) + at, CHANNEL(v), channels);
+            channels_store(relu ? relu_of(value) : value, AT(y) + at, CHANNEL(v), channels);
+        }
+    }
+}
+
+/* running [2, channels] = (1 - momentum) running + momentum statistics */
+__kernel void batch_norm_follow(TENSOR(const float, statistics), TENSOR(float, running), const float momentum,
+                                const int n) {
+    for (int i = get_global_id(0); i < n; i += (int)get_global_size(0))
+        AT(running)[i] = fma(momentum, AT(statistics)[i] - AT(running)[i], AT(running)[i]);
+}
+
+/* --- gradients --- */
+
+#if WG == 1
+static inline floatv add_items(floatv sum, floatv *sums) {
+    return sum;
+}
+#else
+static inline floatv add_items(floatv sum, __local floatv *sums) {
+    int item = get_local_id(0);
+    sums[item] = sum;
+    for (int n = WG / 2; n >= COLUMN_ITEMS; n /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < n) sums[item] += sums[item + n];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sum = sums[item % COLUMN_ITEMS];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return sum;
+}
+#endif
+
+/* dresidual = addend + d (dresidual may be NULL); partial f32 [parts, 2, channels]: each part's sums of d and of d xhat.
+ * y NULL: without relu. */
+__kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, y),
+                                  TENSOR(const float, saved), TENSOR(const int, samples), TENSOR(const T, addend),
+                                  TENSOR(T, dresidual), TENSOR(float, partial), const int rows, const int sample_rows,
+                                  const int channels, const int chunks, const float eps) {
+    VECTOR_SCRATCH(sums);
+    const int first = own_channel(chunks), counted = counted_rows(SAMPLES, rows, sample_rows);
+    const row_span own = own_rows(rows, chunks);
+    floatv mean[VECTORS], sum[VECTORS], product[VECTORS];
+    FOR_VECTOR {
+        mean[v] = channels_load_f32(AT(saved), CHANNEL(v), channels);
+        sum[v] = product[v] = (floatv)(0.0f);
+    }
+    for (int row = own.at; row < own.end; row += ROW_STEP) {
+        const ulong at = (ulong)row * channels;
+        FOR_VECTOR {
+            floatv d = (floatv)(0.0f);
+            if (row < counted) {
+                d = channels_load(AT(dy) + at, CHANNEL(v), channels);
+                if (HAS(y)) d = relu_pass(d, channels_load(AT(y) + at, CHANNEL(v), channels));
+                sum[v] += d;
+                product[v] = fma(d, channels_load(AT(x) + at, CHANNEL(v), channels) - mean[v], product[v]);
+            }
+            if (HAS(dresidual)) {
+                if (HAS(addend)) d += channels_load(AT(addend) + at, CHANNEL(v), channels);
+                channels_store(d, AT(dresidual) + at, CHANNEL(v), channels);
+            }
+        }
+    }
+    __global float *mine = AT(partial) + (ulong)own_part(chunks) * (2 * channels);
+    FOR_VECTOR {
+        floatv rstd = 1.0f / sqrt(channels_load_f32(AT(saved) + channels, CHANNEL(v), channels) + eps);
+        sum[v] = add_items(sum[v], sums);
+        product[v] = add_items(product[v], sums) * rstd;
+        if ((int)get_local_id(0) < COLUMN_ITEMS) {
+            channels_store_f32(sum[v], mine, CHANNEL(v), channels);
+            channels_store_f32(product[v], mine + channels, CHANNEL(v), channels);
+        }
+    }
+}
+
+/* total [2, channels] = the sums of all parts; dbeta = addend + the first, dgamma = addend + the second (may be NULL). */
+__kernel void batch_norm_sum_join(TENSOR(const float, partial), TENSOR(float, total), TENSOR(const float, gamma_addend),
+                                  TENSOR(float, dgamma), TENSOR(const float, beta_addend), TENSOR(float, dbeta),
+                                  const int channels, const int chunks, const int parts) {
+    VECTOR_SCRATCH(sums);
+    const int first = own_channel(chunks);
+    FOR_VECTOR {
+        const int c = CHANNEL(v);
+        floatv sum = (floatv)(0.0f), product = (floatv)(0.0f);
+        for (int p = (int)get_local_id(0) / COLUMN_ITEMS; p < parts; p += ROW_STEP) {
+            __global const float *its = AT(partial) + (ulong)p * (2 * channels);
+            sum += channels_load_f32(its, c, channels);
+            product += channels_load_f32(its + channels, c, channels);
+        }
+        sum = add_items(sum, sums);
+        product = add_items(product, sums);
+        if ((int)get_local_id(0) < COLUMN_ITEMS) {
+            channels_store_f32(sum, AT(total), c, channels);
+            channels_store_f32(product, AT(total) + channels, c, channels);
+            if (HAS(beta_addend)) sum += channels_load_f32(AT(beta_addend), c, channels);
+            if (HAS(gamma_addend)) product += channels_load_f32(AT(gamma_addend), c, channels);
+            if (HAS(dbeta)) channels_store_f32(sum, AT(dbeta), c, channels);
+            if (HAS(dgamma)) channels_store_f32(product, AT(dgamma), c, channels);
+        }
+    }
+}
+
+/* dx = addend + gamma / sqrt(variance + eps) (d - mean of d - xhat mean of d xhat) in rows that count, addend in others.
+ * dx may be any of its inputs. */
+__kernel void batch_norm_grad_apply(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, y),
+                                    TENSOR(const float, saved), TENSOR(const float, gamma),
+                                    TENSOR(const float, total), TENSOR(const int, samples), TENSOR(const T, addend),
+                                    TENSOR(T, dx), const int rows, const int sample_rows, const int channels,
+                                    const int chunks, const float eps) {
+    const int first = own_channel(chunks), counted = counted_rows(SAMPLES, rows, sample_rows);
+    const row_span own = own_rows(rows, chunks);
+    const float share = 1.0f / (float)max(counted, 1);
+    floatv mean[VECTORS], scale[VECTORS], slope[VECTORS], middle[VECTORS];
+    FOR_VECTOR {
+        const int c = CHANNEL(v);
+        floatv rstd = 1.0f / sqrt(channels_load_f32(AT(saved) + channels, c, channels) + eps);
+        mean[v] = channels_load_f32(AT(saved), c, channels);
+        scale[v] = channels_load_f32(AT(gamma), c, channels) * rstd;
+        middle[v] = channels_load_f32(AT(total), c, channels) * share;
+        slope[v] = channels_load_f32(AT(total) + channels, c, channels) * share * rstd;
+    }
+    for (int row = own.at; row < own.end; row += ROW_STEP) {
+        const ulong at = (ulong)row * channels;
+        FOR_VECTOR {
+            const int c = CHANNEL(v);
+            floatv g = (floatv)(0.0f);
+            if (row < counted) {
+                floatv d = channels_load(AT(dy) + at, c, channels);
+                if (HAS(y)) d = relu_pass(d, channels_load(AT(y) + at, c, channels));
+                g = (d - middle[v] - (channels_load(AT(x) + at, c, channels) - mean[v]) * slope[v]) * scale[v];
+            }
+            if (HAS(addend)) g += channels_load(AT(addend) + at, c, channels);
+            channels_store(g, AT(dx) + at, c, channels);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+/* The largest of each window of x [samples, height, width, channels], and its gradient.
+ *
+ *   SIZE, STRIDE, PADDING   of the windows: the window of output pixel (p, q) begins at (p STRIDE - PADDING, q STRIDE - PADDING)
+ *
+ * Rows of cl/channels.clh are pixels. Forward notes which pixel of its sample each winner is; backward asks, for each input
+ * pixel, the windows that cover it whether it has won, in reading order: nothing is added by two items at once. */
+#include "common.clh"
+#include "channels.clh"
+
+#ifndef SIZE
+#define SIZE 3
+#endif
+#ifndef STRIDE
+#define STRIDE 2
+#endif
+#ifndef PADDING
+#define PADDING 1
+#endif
+
+typedef struct pixel {
+    int sample, h, w;
+} pixel;
+static inline pixel pixel_of(int row, int height, int width) {
+    int line = row / width;
+    pixel p = {line / height, line % height, row % width};
+    return p;
+}
+/* The pixel ROW_STEP further on: divisions are slow. */
+static inline void move_on(pixel *p, int height, int width) {
+    p->w += ROW_STEP;
+    while (p->w >= width) {
+        p->w -= width;
+        if (++p->h < height) continue;
+        p->h = 0;
+        ++p->sample;
+    }
+}
+
+/* y [samples, out_height, out_width, channels]; winner i32 as y (may be NULL): h * width + w. A value wins that is larger than
+ * all before it, or the first NaN. rows: output pixels. */
+__kernel void max_pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(int, winner), const int rows, const int height,
+                               const int width, const int out_height, const int out_width, const int channels,
+                               const int chunks) {
+    const int first = own_channel(chunks);
+    const row_span own = own_rows(rows, chunks);
+    pixel out = pixel_of(own.at, out_height, out_width);
+    for (int row = own.at; row < own.end; row += ROW_STEP, move_on(&out, out_height, out_width)) {
+        const int top = out.h * STRIDE - PADDING, left = out.w * STRIDE - PADDING;
+        const int h0 = max(top, 0), h1 = min(top + SIZE, height), w0 = max(left, 0), w1 = min(left + SIZE, width);
+        __global const T *sample = AT(x) + (ulong)out.sample * height * width * channels;
+        floatv most[VECTORS];
+        intv at[VECTORS];
+        FOR_VECTOR {
+            most[v] = (floatv)(-INFINITY);
+            at[v] = (intv)(h0 * width + w0);
+        }
+        for (int h = h0; h < h1; ++h)
+            for (int w = w0; w < w1; ++w) {
+                const int here = h * width + w;
+                FOR_VECTOR {
+                    floatv value = channels_load(sample + (ulong)here * channels, CHANNEL(v), channels);
+                    intv wins = (most[v] == most[v]) & !(value <= most[v]);
+                    most[v] = wins ? value : most[v];
+                    at[v] = wins ? (intv)(here) : at[v];
+                }
+            }
+        const ulong to = (ulong)row * channels;
+        FOR_VECTOR {
+            channels_store(most[v], AT(y) + to, CHANNEL(v), channels);
+            if (HAS(winner)) channels_store_i32(at[v], AT(winner) + to, CHANNEL(v), channels);
+        }
+    }
+}
+
+/* The first window that covers coordinate `at`; the last one is (at + PADDING) / STRIDE, or the last of all. */
+static inline int first_window(int at) {
+    int beyond = at + PADDING - SIZE + 1;
+    return beyond > 0 ? (beyond + STRIDE - 1) / STRIDE : 0;
+}
+
+/* dx = addend + the dy of all windows that the pixel has won. rows: input pixels. */
+__kernel void max_pool_backward(TENSOR(const T, dy), TENSOR(const int, winner), TENSOR(const T, addend), TENSOR(T, dx),
+                                const int rows, const int height, const int width, const int out_height,
+                                const int out_width, const int channels, const int chunks) {
+    const int first = own_channel(chunks);
+    const row_span own = own_rows(rows, chunks);
+    pixel in = pixel_of(own.at, height, width);
+    for (int row = own.at; row < own.end; row += ROW_STEP, move_on(&in, height, width)) {
+        const int here = in.h * width + in.w;
+        const int p0 = first_window(in.h), p1 = min((in.h + PADDING) / STRIDE + 1, out_height);
+        const int q0 = first_window(in.w), q1 = min((in.w + PADDING) / STRIDE + 1, out_width);
+        const ulong to = (ulong)row * channels;
+        floatv sum[VECTORS];
+        FOR_VECTOR sum[v] = HAS(addend) ? channels_load(AT(addend) + to, CHANNEL(v), channels) : (floatv)(0.0f);
+        for (int p = p0; p < p1; ++p)
+            for (int q = q0; q < q1; ++q) {
+                const ulong from = (((ulong)in.sample * out_height + p) * out_width + q) * channels;
+                FOR_VECTOR {
+                    intv won = channels_load_i32(AT(winner) + from, CHANNEL(v), channels) == (intv)(here);
+                    floatv d = channels_load(AT(dy) + from, CHANNEL(v), channels);
+                    sum[v] += won ? d : (floatv)(0.0f);
+                }
+            }
+        FOR_VECTOR channels_store(sum[v], AT(dx) + to, CHANNEL(v), channels);
+    }
+}

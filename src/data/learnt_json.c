@@ -1,0 +1,98 @@
+/* JSON objects that keep what training has taught. */
+#include "data/learnt_json.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_BYTES = 4096 };
+
+static cleat_status path_in(const char *folder, const char *name, char path[PATH_BYTES], cleat_error *error) {
+    if ((size_t)snprintf(path, PATH_BYTES, "%s/%s", folder, name) < PATH_BYTES) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", folder);
+}
+
+/* --- writing -------------------------------------------------------------------------------------------------- */
+
+void cleat_learnt_add_number(cleat_text *text, double number) {
+    char digits[32];
+    cleat_number_print(number, digits);
+    cleat_text_add(text, "%s", digits);
+}
+
+void cleat_learnt_add_numbers(cleat_text *text, const double *numbers, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+        cleat_text_add(text, i ? ", " : "[");
+        cleat_learnt_add_number(text, numbers[i]);
+    }
+    cleat_text_add(text, count ? "]" : "[]");
+}
+
+void cleat_learnt_add_string(cleat_text *text, const char *string) {
+    cJSON *item = cJSON_CreateStringReference(string);
+    char *quoted = item ? cJSON_PrintUnformatted(item) : NULL;
+    if (quoted)
+        cleat_text_add(text, "%s", quoted);
+    else
+        text->failed = true;
+    cJSON_free(quoted);
+    cJSON_Delete(item);
+}
+
+cleat_status cleat_learnt_write(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
+    char path[PATH_BYTES], *data = NULL;
+    size_t size = text->size;
+    cleat_status status = cleat_text_take(text, &data, error);
+    if (status == CLEAT_OK) status = path_in(folder, name, path, error);
+    if (status == CLEAT_OK) status = cleat_folder_make(folder, error);
+    if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
+    cleat_free(data);
+    return status;
+}
+
+/* --- reading -------------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_learnt_fault(const char *folder, const char *name, const char *what, cleat_error *error) {
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s/%s: %s; the file is written in training and must not be edited: take it from the run again",
+                      folder, name, what);
+}
+
+cleat_status cleat_learnt_read(const char *folder, const char *name, cJSON **object, cleat_error *error) {
+    char path[PATH_BYTES], *data = NULL;
+    size_t size = 0;
+    cleat_status status = path_in(folder, name, path, error);
+    if (status == CLEAT_OK) status = cleat_file_read(path, &data, &size, error);
+    if (status != CLEAT_OK) return status;
+    cJSON *root = cJSON_ParseWithLength(data, size);
+    cleat_free(data);
+    if (!cJSON_IsObject(root)) {
+        cJSON_Delete(root);
+        return cleat_learnt_fault(folder, name, "no JSON object", error);
+    }
+    *object = root;
+    return CLEAT_OK;
+}
+
+static bool is_finite_number(const cJSON *item, double *number) {
+    if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) return false;
+    *number = item->valuedouble;
+    return true;
+}
+
+bool cleat_learnt_get_number(const cJSON *object, const char *key, double *number) {
+    return is_finite_number(cJSON_GetObjectItemCaseSensitive(object, key), number);
+}
+
+bool cleat_learnt_get_numbers(const cJSON *object, const char *key, double *numbers, size_t count) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(object, key), *item;
+    size_t used = 0;
+    if (!cJSON_IsArray(list) || (size_t)cJSON_GetArraySize(list) != count) return false;
+    cJSON_ArrayForEach(item, list) {
+        if (!is_finite_number(item, &numbers[used++])) return false;
+    }
+    return true;
+}

@@ -1,0 +1,133 @@
+/* JPEG files by libjpeg or libjpeg-turbo. Its errors are jumps: each call of it runs inside a function that sets one. What it
+ * calls a warning (the file ends early, its codes make no sense) would leave grey or shifted pixels: here it is an error. */
+#include "data/picture_formats.h"
+
+#include "core/memory.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+typedef struct reader {
+    struct jpeg_error_mgr manager; /* first: the library gives this pointer back */
+    jmp_buf jump;
+    const char *name;
+    cleat_error *error;
+    cleat_status status;
+    struct jpeg_decompress_struct jpeg;
+    cleat_picture picture;
+} reader;
+
+static void on_error(j_common_ptr jpeg) {
+    reader *r = (reader *)jpeg->err;
+    char text[JMSG_LENGTH_MAX];
+    jpeg->err->format_message(jpeg, text);
+    bool ended = jpeg->err->msg_code == JWRN_JPEG_EOF;
+    r->status = cleat_fail(r->error, CLEAT_ERR_FORMAT, "%s: %s: %s; copy it again or take it out", r->name,
+                           ended ? "truncated" : "not a sound JPEG file", text);
+    longjmp(r->jump, 1);
+}
+
+/* Of files that say odd things about themselves but whose pixels are whole. */
+static bool is_harmless(int code) {
+    return code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR;
+}
+
+static void on_message(j_common_ptr jpeg, int level) {
+    if (level < 0 && !is_harmless(jpeg->err->msg_code)) on_error(jpeg);
+}
+
+static void no_output(j_common_ptr jpeg) {
+    (void)jpeg;
+}
+
+static bool fails(cleat_status status, reader *r) {
+    r->status = status;
+    return status != CLEAT_OK;
+}
+
+static bool read_header(reader *r, const uint8_t *bytes, size_t size) {
+    if (setjmp(r->jump)) return false;
+    jpeg_create_decompress(&r->jpeg);
+    jpeg_mem_src(&r->jpeg, bytes, (unsigned long)size);
+    jpeg_read_header(&r->jpeg, TRUE);
+    r->picture.height = r->jpeg.image_height;
+    r->picture.width = r->jpeg.image_width;
+    r->picture.channels = r->jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3;
+    if (r->jpeg.jpeg_color_space == JCS_CMYK || r->jpeg.jpeg_color_space == JCS_YCCK)
+        return !fails(cleat_fail(r->error, CLEAT_ERR_FORMAT,
+                                 "%s: the colours are CMYK, for print; convert it (ImageMagick: convert FILE "
+                                 "-colorspace sRGB NEW)",
+                                 r->name),
+                      r);
+    if (r->jpeg.num_components != r->picture.channels)
+        return !fails(cleat_fail(r->error, CLEAT_ERR_FORMAT,
+                                 "%s: a JPEG file of %d channels; grey and colour are read: convert it", r->name,
+                                 r->jpeg.num_components),
+                      r);
+    return !fails(cleat_picture_check_size(r->name, r->picture.height, r->picture.width, r->error), r);
+}
+
+/* The largest of 1, 2, 4, 8 by which both sides may be divided. */
+static unsigned reduction(const cleat_picture *picture, int64_t least) {
+    int64_t side = picture->height < picture->width ? picture->height : picture->width;
+    unsigned by = 1;
+    while (by < 8 && least > 0 && side / (by * 2) >= least) by *= 2;
+    return by;
+}
+
+static bool start_pixels(reader *r, int64_t channels, int64_t least) {
+    if (setjmp(r->jump)) return false;
+    r->picture.channels = channels ? channels : r->picture.channels;
+    r->jpeg.out_color_space = r->picture.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    r->jpeg.scale_num = 1;
+    r->jpeg.scale_denom = reduction(&r->picture, least);
+    jpeg_start_decompress(&r->jpeg);
+    r->picture.height = r->jpeg.output_height;
+    r->picture.width = r->jpeg.output_width;
+    return true;
+}
+
+static bool read_rows(reader *r) {
+    if (setjmp(r->jump)) return false;
+    size_t stride = (size_t)(r->picture.width * r->picture.channels);
+    while (r->jpeg.output_scanline < r->jpeg.output_height) {
+        JSAMPROW row = r->picture.pixels + r->jpeg.output_scanline * stride;
+        jpeg_read_scanlines(&r->jpeg, &row, 1);
+    }
+    jpeg_finish_decompress(&r->jpeg);
+    return true;
+}
+
+static void begin(reader *r) {
+    r->jpeg.err = jpeg_std_error(&r->manager);
+    r->manager.error_exit = on_error;
+    r->manager.emit_message = on_message;
+    r->manager.output_message = no_output;
+}
+
+cleat_status cleat_jpeg_decode(const char *name, const uint8_t *bytes, size_t size, int64_t channels, int64_t least,
+                               cleat_picture *picture, cleat_error *error) {
+    reader r = {.name = name, .error = error};
+    begin(&r);
+    bool done = read_header(&r, bytes, size) && start_pixels(&r, channels, least) &&
+                !fails(cleat_picture_alloc(name, &r.picture, error), &r) && read_rows(&r);
+    jpeg_destroy_decompress(&r.jpeg);
+    if (done)
+        *picture = r.picture;
+    else
+        cleat_picture_free(&r.picture);
+    return r.status;
+}
+
+cleat_status cleat_jpeg_probe(const char *name, const uint8_t *bytes, size_t size, cleat_picture *picture,
+                              cleat_error *error) {
+    reader r = {.name = name, .error = error};
+    begin(&r);
+    bool done = read_header(&r, bytes, size);
+    jpeg_destroy_decompress(&r.jpeg);
+    if (done) *picture = r.picture;
+    return r.status;
+}

@@ -1,0 +1,44 @@
+/* Channels come last here and before the places of a picture or a kernel there. */
+#include "measure/layout.h"
+
+#include <string.h>
+
+enum { PICTURE = 4 };
+
+int cleat_torch_shape(const cleat_tensor *tensor, int rank, int64_t *shape) {
+    const int64_t *here = cleat_tensor_shape(tensor);
+    int rank_here = cleat_tensor_rank(tensor);
+    int64_t there[PICTURE] = {1, 1, 1, 1};
+    memcpy(shape, here, (size_t)rank_here * sizeof *here);
+    if (rank != PICTURE || rank_here < 2 || rank_here > PICTURE) return rank_here;
+    if (rank_here == 2) {
+        there[0] = here[0];
+        there[1] = here[1];
+    } else {
+        there[0] = rank_here == 4 ? here[0] : here[2];
+        there[1] = rank_here == 4 ? here[3] : 1;
+        there[2] = here[rank_here - 3];
+        there[3] = here[rank_here - 2];
+    }
+    memcpy(shape, there, sizeof there);
+    return PICTURE;
+}
+
+/* [count, rows, columns] -> [count, columns, rows] */
+static void swap_last(int64_t count, int64_t rows, int64_t columns, const float *in, float *out) {
+    for (int64_t i = 0; i < count * rows * columns; ++i) {
+        int64_t block = i / (rows * columns), row = i / columns % rows, column = i % columns;
+        out[(block * columns + column) * rows + row] = in[i];
+    }
+}
+
+void cleat_from_torch(const cleat_tensor *tensor, int rank, const float *there, float *here) {
+    const int64_t *shape = cleat_tensor_shape(tensor);
+    int rank_here = cleat_tensor_rank(tensor);
+    if (rank == PICTURE && rank_here == 4)
+        swap_last(shape[0], shape[3], shape[1] * shape[2], there, here);
+    else if (rank == PICTURE && rank_here == 3)
+        swap_last(1, shape[2], shape[0] * shape[1], there, here);
+    else
+        memcpy(here, there, (size_t)cleat_tensor_bytes(tensor));
+}

@@ -1,0 +1,90 @@
+/* Classes of samples, whatever the samples are. */
+#include "models/classes.h"
+
+#include "core/memory.h"
+#include "models/text_metrics.h"
+#include "models/text_write.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { SHOWN_CLASSES = 5 }; /* so many have their confusions among the figures */
+
+void cleat_classes_know(const cleat_class_source *source, const cleat_dataset *dataset, int weighting, int64_t count,
+                        cleat_class *classes) {
+    double all = 0, present = 0;
+    for (int64_t c = 0; c < count; ++c) {
+        int64_t samples = source->samples(dataset, (size_t)c);
+        all += (double)samples;
+        present += samples > 0;
+    }
+    bool balanced = weighting == CLEAT_WEIGHTING_BALANCED && all > 0;
+    for (int64_t c = 0; c < count; ++c) {
+        double samples = (double)source->samples(dataset, (size_t)c);
+        classes[c].weight = !balanced ? 1.0f : samples > 0 ? (float)(all / (present * samples)) : 0.0f;
+        snprintf(classes[c].name, sizeof classes[c].name, "%s", source->name(dataset, (size_t)c));
+    }
+}
+
+int32_t cleat_class_most_likely(const float *logits, int64_t classes) {
+    int32_t best = 0;
+    for (int32_t c = 1; c < classes; ++c)
+        if (logits[c] > logits[best]) best = c;
+    return best;
+}
+
+void cleat_classes_measure(const int32_t *labels, const float *logits, int64_t count, int64_t classes, double *totals) {
+    for (int64_t i = 0; i < count; ++i)
+        if (labels[i] >= 0) totals[labels[i] * classes + cleat_class_most_likely(logits + i * classes, classes)] += 1;
+}
+
+void cleat_classes_figures(const cleat_class *known, int64_t classes, const double *totals, cleat_figures *found) {
+    size_t n = (size_t)classes;
+    char name[48];
+    int64_t *counts = cleat_alloc(n * n, sizeof *counts);
+    cleat_class_figures figures = {.accuracy = NAN, .macro_f1 = NAN, .macro_recall = NAN};
+    for (size_t i = 0; counts && i < n * n; ++i) counts[i] = (int64_t)totals[i];
+    if (counts) figures = cleat_confusion_figures(counts, n, NULL);
+    cleat_figures_add(found, "accuracy", figures.accuracy);
+    cleat_figures_add(found, "macro_f1", figures.macro_f1);
+    cleat_figures_add(found, "macro_recall", figures.macro_recall);
+    for (size_t i = 0; i < n * n && n <= SHOWN_CLASSES; ++i) {
+        snprintf(name, sizeof name, "%.18s_as_%.18s", known[i / n].name, known[i % n].name);
+        cleat_figures_add(found, name, totals[i]);
+    }
+    cleat_free(counts);
+}
+
+static void softmax(const float *logits, int64_t classes, float *probabilities) {
+    double sum = 0;
+    float most = logits[cleat_class_most_likely(logits, classes)];
+    for (int64_t c = 0; c < classes; ++c) sum += exp((double)(logits[c] - most));
+    for (int64_t c = 0; c < classes; ++c) probabilities[c] = (float)(exp((double)(logits[c] - most)) / sum);
+}
+
+cleat_status cleat_classes_write(const cleat_class_source *source, int64_t classes, const cleat_prediction *predictions,
+                                 size_t count, const char *folder, cleat_error *error) {
+    char path[CLEAT_PROFILE_TEXT + 64];
+    cleat_status status = CLEAT_OK;
+    const char **names = cleat_alloc((size_t)classes, sizeof *names);
+    float *probabilities = cleat_alloc(count * (size_t)classes, sizeof *probabilities);
+    cleat_text_prediction *rows = cleat_alloc(count, sizeof *rows);
+    if (!names || !probabilities || !rows) {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu predictions", count);
+        goto done;
+    }
+    for (int64_t c = 0; c < classes && count; ++c) names[c] = source->name(predictions[0].dataset, (size_t)c);
+    for (size_t i = 0; i < count; ++i) {
+        softmax(predictions[i].output, classes, probabilities + i * (size_t)classes);
+        rows[i] = (cleat_text_prediction){.id = cleat_dataset_id(predictions[i].dataset, predictions[i].sample),
+                                          .label = cleat_class_most_likely(predictions[i].output, classes),
+                                          .probabilities = probabilities + i * (size_t)classes};
+    }
+    snprintf(path, sizeof path, "%.1000s/predictions.csv", folder);
+    status = cleat_text_write_classes(path, names, (size_t)classes, rows, count, error);
+done:
+    cleat_free(rows);
+    cleat_free(probabilities);
+    cleat_free(names);
+    return status;
+}

@@ -1,0 +1,37 @@
+/* What models that tell classes share: class weights, the confusion matrix and its figures, predictions as CSV. */
+#ifndef CLEAT_SRC_CLASSES_H
+#define CLEAT_SRC_CLASSES_H
+
+#include "models/model.h"
+
+/* What there is to know about a class. */
+typedef struct cleat_class {
+    float weight; /* in the loss; a class the training part lacks weighs nothing */
+    char name[40];
+} cleat_class;
+
+/* How a dataset tells of its classes; all get NULL or 0 behind the last one. */
+typedef struct cleat_class_source {
+    const char *(*name)(const cleat_dataset *dataset, size_t index);
+    int64_t (*samples)(const cleat_dataset *dataset, size_t index); /* in the training part */
+} cleat_class_source;
+
+/* Names and weights of classes [count]: all 1, or where `weighting` is CLEAT_WEIGHTING_BALANCED w[c] = N / (C n[c]), whose mean
+ * over the training part is 1. */
+void cleat_classes_know(const cleat_class_source *source, const cleat_dataset *dataset, int weighting, int64_t count,
+                        cleat_class *classes);
+
+/* The index of the largest of logits [classes], the first of equals. */
+int32_t cleat_class_most_likely(const float *logits, int64_t classes);
+
+/* The confusion matrix [classes, classes] as totals: adds samples [count] with logits [count, classes]; labels below 0 are
+ * left out. */
+void cleat_classes_measure(const int32_t *labels, const float *logits, int64_t count, int64_t classes, double *totals);
+/* accuracy, macro_f1, macro_recall, and where classes are few each kind of confusion. */
+void cleat_classes_figures(const cleat_class *known, int64_t classes, const double *totals, cleat_figures *found);
+
+/* FOLDER/predictions.csv: id, class, its probability, and that of every class. */
+cleat_status cleat_classes_write(const cleat_class_source *source, int64_t classes, const cleat_prediction *predictions,
+                                 size_t count, const char *folder, cleat_error *error);
+
+#endif

@@ -1,0 +1,215 @@
+/* S4, EmberFormer: maps over time to the mask of a later day. Each patch's frames go through a transformer over time (frames
+ * that a sample lacks are hidden); what its last frame knows becomes the patch's pixels again, and a SegFormer tells the mask
+ * from them. Loss as mask_segformer's. */
+#include "cleat/ops.h"
+#include "core/memory.h"
+#include "graph/graph.h"
+#include "models/masks.h"
+#include "nn/transformer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const terms[] = {"mask"};
+
+enum { FRAMES, LENGTHS, MASK }; /* the dataset's fields */
+enum { USUAL_CHANNELS = 2 };
+
+static int64_t fixed_length(const cleat_model *model) {
+    return model->profile.data.history;
+}
+
+/* --- data ----------------------------------------------------------------------------------------------------- */
+
+static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
+                              cleat_dataset **dataset, cleat_error *error) {
+    const cleat_profile *p = &model->profile;
+    cleat_maps_options options = cleat_maps_defaults();
+    cleat_dataset *opened = NULL;
+    options.inputs = p->data.inputs;
+    options.target = p->data.target;
+    options.lookback = p->data.history;
+    options.horizon = p->data.ahead;
+    options.patch = p->data.patch;
+    options.transform = (cleat_transform)p->data.transform;
+    options.flip = p->data.flip;
+    options.flip_vertical = p->data.flip_vertical;
+    options.skip_missing = p->data.missing_days != 0;
+    options.val_fraction = p->data.val_fraction;
+    options.test_fraction = p->data.test_fraction;
+    options.val_days = p->data.val_days == CLEAT_NONE ? 0 : p->data.val_days;
+    options.test_days = p->data.test_days == CLEAT_NONE ? 0 : p->data.test_days;
+    options.learnt = learnt ? learnt : "";
+    options.predict = mode == CLEAT_MODE_PREDICT;
+    cleat_status status = cleat_masks_make_own(model, error);
+    if (status == CLEAT_OK) status = cleat_maps_open(path, &options, &opened, error);
+    if (status != CLEAT_OK) return status;
+    cleat_picture_info info = cleat_pictures_describe(opened);
+    cleat_mask_own *own = model->own;
+    own->positive = info.positive;
+    own->height = info.height;
+    own->width = info.width;
+    model->sizes.inputs = info.channels;
+    *dataset = opened;
+    return CLEAT_OK;
+}
+
+typedef struct map_size {
+    int64_t height, width, patch, channels, patches;
+} map_size;
+
+/* Of a profile whose data are not there: a square of image_size, in whole patches, of two channels. */
+static map_size size_of(const cleat_model *model) {
+    const cleat_mask_own *own = model->own;
+    const int64_t patch = model->profile.data.patch,
+                  side = (model->profile.data.image_size + patch - 1) / patch * patch;
+    map_size size = {.height = side, .width = side, .patch = patch, .channels = model->sizes.inputs};
+    if (own && own->height > 0) size.height = own->height, size.width = own->width;
+    if (size.channels == 0) size.channels = USUAL_CHANNELS;
+    size.patches = size.height / patch * (size.width / patch);
+    return size;
+}
+
+/* --- the graph ------------------------------------------------------------------------------------------------ */
+
+/* frames [B N, T, p p C], lengths i32 [B N] -> features of pixels [B, H, W, F] */
+static cleat_tensor *temporal_part(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *frames,
+                                   cleat_tensor *lengths, cleat_tensor *rng, const map_size *size) {
+    const cleat_profile *p = &model->profile;
+    const cleat_transformer shape = {.d_model = p->model.d_model,
+                                     .heads = p->model.heads,
+                                     .layers = p->model.layers,
+                                     .d_ff = p->model.d_ff,
+                                     .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f,
+                                     .storage = CLEAT_F32};
+    cleat_tensor *x = cleat_nn_linear(graph, "inp", frames, shape.d_model, NULL); /* [B N, T, D] */
+    x = cleat_positions(graph, x, NULL);
+    x = cleat_nn_encoder(graph, x, lengths, rng, &shape);
+    x = cleat_take_row(graph, x, lengths, CLEAT_ROW_LAST); /* [B N, D] */
+    x = cleat_nn_linear(graph, "head", x, size->patch * size->patch * p->model.features, NULL);
+    if (!x) return NULL;
+    const int64_t grid[4] = {x->shape[0] / size->patches, size->height / size->patch, size->width / size->patch,
+                             cleat_width(x)};
+    return cleat_unpatch(graph, cleat_reshape(graph, x, 4, grid), size->patch);
+}
+
+static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
+                  cleat_model_graph *built) {
+    const map_size size = size_of(model);
+    const int64_t values = size.patch * size.patch * size.channels, sequences = batch * size.patches;
+    const int64_t frames_shape[4] = {batch, size.patches, length, values}, lengths_shape[2] = {batch, size.patches};
+    const int64_t mask_shape[3] = {batch, size.height, size.width};
+    cleat_tensor *frames = cleat_input(graph, "frames", CLEAT_F32, 4, frames_shape), *mask = NULL;
+    cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 2, lengths_shape);
+    if (mode != CLEAT_MODE_PREDICT) mask = cleat_input(graph, "mask", CLEAT_I32, 3, mask_shape);
+    cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, 1, &batch);
+    frames = cleat_reshape(graph, frames, 3, (int64_t[]){sequences, length, values});
+    lengths = cleat_reshape(graph, lengths, 1, &sequences);
+    cleat_tensor *x = temporal_part(model, graph, mode, frames, lengths, inputs.rng, &size);
+    cleat_masks_close(model, graph, mode, x, mask, &inputs, built);
+}
+
+/* --- metrics and predictions ---------------------------------------------------------------------------------- */
+
+/* The mask of the last frame's day, where the data tell it, is judged beside the forecast. */
+static cleat_status measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                            double *totals, cleat_error *error) {
+    const map_size size = size_of(model);
+    const int64_t pixels = size.height * size.width;
+    const int32_t *mask = batch->fields[MASK];
+    int32_t *before = cleat_alloc((size_t)pixels, sizeof *before);
+    if (!before) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a mask of %lld pixels", (long long)pixels);
+    cleat_status status = CLEAT_OK;
+    for (int64_t b = 0; b < batch->count && status == CLEAT_OK; ++b) {
+        status = cleat_maps_persistence(batch->dataset, batch->samples[b], before, error);
+        bool known = status == CLEAT_OK;
+        if (status == CLEAT_ERR_NOT_SUPPORTED) status = CLEAT_OK;
+        cleat_masks_measure(model, output + b * pixels, mask + b * pixels, pixels, known ? before : NULL, totals);
+    }
+    cleat_free(before);
+    return status;
+}
+
+static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
+                          const char *folder, cleat_error *error) {
+    const map_size size = size_of(model);
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+        const cleat_prediction *p = &predictions[i];
+        cleat_picture_info info = cleat_pictures_describe(p->dataset);
+        status = cleat_masks_write(model, cleat_dataset_id(p->dataset, p->sample), p->output, info.file_height,
+                                   info.file_width, size.width, info.file_height, info.file_width, folder, error);
+    }
+    return status;
+}
+
+/* --- reference trajectories ----------------------------------------------------------------------------------- */
+
+/* "mask loss of the next frame", with the sizes of both parts and the weights of the loss */
+static cleat_status from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
+    cleat_profile *p = &model->profile;
+    cleat_segformer shape = {.classes = 1, .storage = CLEAT_F32};
+    const cJSON *positive = cJSON_GetObjectItemCaseSensitive(config->json, "positive_weight");
+    const cJSON *gamma = cJSON_GetObjectItemCaseSensitive(config->json, "focal_gamma");
+    const cJSON *dice = cJSON_GetObjectItemCaseSensitive(config->json, "dice");
+    if (!cleat_reference_loss_says(config, "mask loss of the next frame") || !cJSON_IsNumber(positive) ||
+        !cJSON_IsNumber(gamma) || !cJSON_IsNumber(dice) || !cleat_masks_read_shape(config, "spatial_heads", &shape))
+        return CLEAT_ERR_NOT_SUPPORTED;
+    p->loss.positive_weight = positive->valuedouble;
+    p->loss.focal_gamma = gamma->valuedouble;
+    p->loss.dice = dice->valuedouble;
+    p->model.dropout = 0;
+    struct {
+        const char *key;
+        int64_t *size;
+    } sizes[] = {{"d_model", &p->model.d_model},  {"d_ff", &p->model.d_ff},         {"heads", &p->model.heads},
+                 {"layers", &p->model.layers},    {"features", &p->model.features}, {"stem_stride", &shape.stem_stride},
+                 {"T", &p->data.history},         {"patch", &p->data.patch},        {"px", &p->data.image_size},
+                 {"inputs", &model->sizes.inputs}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+        *sizes[i].size = cleat_reference_size(config, sizes[i].key, NULL, 0);
+        if (*sizes[i].size < 1) return CLEAT_ERR_NOT_SUPPORTED;
+    }
+    if (p->model.d_model % p->model.heads != 0) return CLEAT_ERR_NOT_SUPPORTED;
+    cleat_status status = cleat_masks_make_own(model, error);
+    if (status == CLEAT_OK) ((cleat_mask_own *)model->own)->shape = shape;
+    return status;
+}
+
+/* input f32 [B, N, T, p p C], target i64 [B, H, W] */
+static void reference_arrays(const cleat_model *model, cleat_reference *r) {
+    const map_size size = size_of(model);
+    const int64_t values = size.patch * size.patch * size.channels;
+    r->input = (cleat_reference_array){.rank = 4, .shape = {r->batch, size.patches, r->length, values}};
+    r->target =
+        (cleat_reference_array){.integers = true, .below = 2, .rank = 3, .shape = {r->batch, size.height, size.width}};
+}
+
+static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name, void *values) {
+    const map_size size = size_of(model);
+    const int64_t pixels = r->batch * size.height * size.width, patches = r->batch * size.patches;
+    const int64_t each = r->length * size.patch * size.patch * size.channels;
+    if (strcmp(name, "frames") == 0) memcpy(values, r->input.data, (size_t)(patches * each) * sizeof(float));
+    if (strcmp(name, "lengths") == 0)
+        for (int64_t i = 0; i < patches; ++i)
+            ((int32_t *)values)[i] = (int32_t)(r->lengths ? r->lengths[i / size.patches] : r->length);
+    if (strcmp(name, "mask") == 0)
+        for (int64_t i = 0; i < pixels; ++i) ((int32_t *)values)[i] = (int32_t)((const int64_t *)r->target.data)[i];
+    if (strcmp(name, "scale") == 0)
+        for (int64_t b = 0; b < r->batch; ++b) ((float *)values)[b] = 1.0f / (float)r->batch;
+}
+
+const cleat_model_class cleat_emberformer = {.name = "emberformer",
+                                             .terms = terms,
+                                             .n_terms = 1,
+                                             .open_data = open_data,
+                                             .fixed_length = fixed_length,
+                                             .build = build,
+                                             .scale = cleat_masks_scale,
+                                             .totals = cleat_masks_totals,
+                                             .measure = measure,
+                                             .figures = cleat_masks_figures,
+                                             .write = write,
+                                             .from_reference = from_reference,
+                                             .reference_arrays = reference_arrays,
+                                             .reference_input = reference_input};

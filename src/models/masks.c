@@ -1,0 +1,253 @@
+/* Masks: what SegFormer and EmberFormer do alike. */
+#include "models/masks.h"
+
+#include "cleat/ops.h"
+#include "core/memory.h"
+#include "graph/graph.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+cleat_status cleat_masks_make_own(cleat_model *model, cleat_error *error) {
+    cleat_mask_own *own = cleat_alloc(1, sizeof *own);
+    if (!own) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a model");
+    cleat_free(model->own);
+    model->own = own;
+    return CLEAT_OK;
+}
+
+/* --- the graph ------------------------------------------------------------------------------------------------ */
+
+/* As published, by cleat_backbone. */
+static const cleat_segformer backbones[] = {
+    [CLEAT_BACKBONE_B0] = {.width = {32, 64, 160, 256},
+                           .heads = {1, 2, 5, 8},
+                           .reduction = {8, 4, 2, 1},
+                           .depth = {2, 2, 2, 2},
+                           .decoder = 256},
+    [CLEAT_BACKBONE_B1] = {.width = {64, 128, 320, 512},
+                           .heads = {1, 2, 5, 8},
+                           .reduction = {8, 4, 2, 1},
+                           .depth = {2, 2, 2, 2},
+                           .decoder = 256},
+    [CLEAT_BACKBONE_B2] = {.width = {64, 128, 320, 512},
+                           .heads = {1, 2, 5, 8},
+                           .reduction = {8, 4, 2, 1},
+                           .depth = {3, 4, 6, 3},
+                           .decoder = 768},
+};
+
+cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode) {
+    const cleat_mask_own *own = model->own;
+    if (own && own->shape.decoder > 0) return own->shape;
+    cleat_segformer shape = backbones[model->profile.model.backbone];
+    shape.classes = 1;
+    shape.stem_stride = model->profile.model.stem_stride;
+    shape.dropout = mode == CLEAT_MODE_TRAIN ? (float)model->profile.model.dropout : 0;
+    shape.storage = CLEAT_F32;
+    return shape;
+}
+
+void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, int64_t height, int64_t width) {
+    int64_t stride = 1;
+    for (int stage = 0; stage < CLEAT_SEGFORMER_STAGES; ++stage) {
+        stride *= stage == 0 ? shape->stem_stride : 2;
+        int64_t least = (shape->reduction[stage] - 1) * stride + 1;
+        if (height < least || width < least) {
+            cleat_graph_fail(
+                graph, CLEAT_ERR_SHAPE,
+                "pictures of %lld x %lld pixels are too small for a SegFormer with stem_stride %lld, which "
+                "needs %lld: take larger ones, or a smaller model.stem_stride",
+                (long long)height, (long long)width, (long long)shape->stem_stride, (long long)least);
+            return;
+        }
+    }
+}
+
+/* The root of how many times rarer pixels of the mask are: the whole ratio would make the few of them outweigh what is said
+ * about all others. */
+static float positive_weight(const cleat_model *model) {
+    const cleat_mask_own *own = model->own;
+    double asked = model->profile.loss.positive_weight;
+    if (asked != CLEAT_AUTO) return (float)asked;
+    return own && own->positive > 0 && own->positive < 1 ? (float)sqrt((1 - own->positive) / own->positive) : 1.0f;
+}
+
+void cleat_masks_close(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
+                       cleat_tensor *mask, cleat_model_inputs *inputs, cleat_model_graph *built) {
+    const cleat_segformer shape = cleat_masks_shape(model, mode);
+    const cleat_norm_mode norm = cleat_model_norm_mode(graph, mode, inputs);
+    if (x) cleat_masks_check_size(graph, &shape, x->shape[1], x->shape[2]);
+    cleat_tensor *logits = cleat_nn_segformer(graph, x, &shape, inputs->rng, &norm); /* [B, H, W, classes] */
+    cleat_keep(graph, logits);
+    *built = (cleat_model_graph){.output = logits};
+    if (mode == CLEAT_MODE_PREDICT) return;
+    const cleat_mask_loss_spec spec = {.positive_weight = positive_weight(model),
+                                       .focal_gamma = (float)model->profile.loss.focal_gamma,
+                                       .dice_weight = (float)model->profile.loss.dice};
+    cleat_tensor *loss = shape.classes > 1 ? cleat_cross_entropy(graph, logits, mask, inputs->scale, 0)
+                                           : cleat_mask_loss(graph, logits, mask, inputs->scale, &spec);
+    cleat_model_close(graph, mode, inputs, loss, built);
+}
+
+void cleat_masks_scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window,
+                       float *values) {
+    (void)model;
+    for (int64_t b = 0; b < batch->batch; ++b) values[b] = b < batch->count ? 1.0f / (float)window->samples : 0.0f;
+}
+
+/* --- metrics -------------------------------------------------------------------------------------------------- */
+
+/* Pixels by truth and by probability in steps of 1 / BINS; at the threshold and for persistence both right, only forecast,
+ * only true; the sum of the pictures' intersection over union, and how many pictures have a union. */
+enum { BINS = 20 };
+enum { TP, FP, FN, COUNTS };
+enum {
+    FALSE_BINS,
+    TRUE_BINS = BINS,
+    HERE = 2 * BINS,
+    BEFORE = HERE + COUNTS,
+    IMAGE_IOU = BEFORE + COUNTS,
+    IMAGES,
+    TOTALS
+};
+
+size_t cleat_masks_totals(const cleat_model *model) {
+    (void)model;
+    return TOTALS;
+}
+
+static double probability(float logit) {
+    return 1 / (1 + exp(-(double)logit));
+}
+
+static void count(bool truth, bool found, double *counts) {
+    if (truth && found) counts[TP] += 1;
+    if (!truth && found) counts[FP] += 1;
+    if (truth && !found) counts[FN] += 1;
+}
+
+void cleat_masks_measure(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
+                         const int32_t *persistence, double *totals) {
+    double here[COUNTS] = {0};
+    for (int64_t i = 0; i < pixels; ++i) {
+        if (mask[i] != 0 && mask[i] != 1) continue;
+        double p = probability(logits[i]);
+        int bin = isnan(p) ? 0 : (int)(p * BINS);
+        totals[(mask[i] ? TRUE_BINS : FALSE_BINS) + (bin < BINS ? bin : BINS - 1)] += 1;
+        count(mask[i], p >= model->profile.model.threshold, here);
+        if (persistence && persistence[i] >= 0) count(mask[i], persistence[i], totals + BEFORE);
+    }
+    double either = here[TP] + here[FP] + here[FN];
+    for (int i = 0; i < COUNTS; ++i) totals[HERE + i] += here[i];
+    if (either > 0) totals[IMAGE_IOU] += here[TP] / either;
+    totals[IMAGES] += either > 0;
+}
+
+static double ratio(double a, double b) {
+    return b > 0 ? a / b : 0;
+}
+static double f1_of(const double *counts) {
+    return ratio(2 * counts[TP], 2 * counts[TP] + counts[FP] + counts[FN]);
+}
+static double iou_of(const double *counts) {
+    return ratio(counts[TP], counts[TP] + counts[FP] + counts[FN]);
+}
+
+/* The best F1 of all thresholds between bins. */
+static double best_f1(const double *totals, double *threshold) {
+    double best = 0, counts[COUNTS] = {0};
+    *threshold = NAN;
+    for (int i = 0; i < BINS; ++i) counts[FN] += totals[TRUE_BINS + i];
+    for (int i = BINS - 1; i > 0; --i) {
+        counts[TP] += totals[TRUE_BINS + i];
+        counts[FN] -= totals[TRUE_BINS + i];
+        counts[FP] += totals[FALSE_BINS + i];
+        if (f1_of(counts) <= best) continue;
+        best = f1_of(counts);
+        *threshold = (double)i / BINS;
+    }
+    return best;
+}
+
+void cleat_masks_figures(const cleat_model *model, const double *totals, cleat_figures *found) {
+    const double *here = totals + HERE, *before = totals + BEFORE;
+    double threshold, best = best_f1(totals, &threshold);
+    (void)model;
+    cleat_figures_add(found, "iou", iou_of(here));
+    cleat_figures_add(found, "f1", f1_of(here));
+    cleat_figures_add(found, "precision", ratio(here[TP], here[TP] + here[FP]));
+    cleat_figures_add(found, "recall", ratio(here[TP], here[TP] + here[FN]));
+    cleat_figures_add(found, "image_iou", ratio(totals[IMAGE_IOU], totals[IMAGES]));
+    cleat_figures_add(found, "best_f1", best);
+    cleat_figures_add(found, "best_threshold", threshold);
+    if (before[TP] + before[FP] + before[FN] == 0) return;
+    cleat_figures_add(found, "persistence_f1", f1_of(before));
+    cleat_figures_add(found, "persistence_iou", iou_of(before));
+}
+
+/* --- predictions ---------------------------------------------------------------------------------------------- */
+
+/* Probabilities between the centres of pixels, as cleat_resize has it. */
+static float interpolate(const float *logits, int64_t height, int64_t width, int64_t stride, double y, double x) {
+    double top = fmin(fmax(y, 0), (double)(height - 1)), left = fmin(fmax(x, 0), (double)(width - 1));
+    int64_t r = (int64_t)top, c = (int64_t)left;
+    int64_t below = r + 1 < height ? r + 1 : r, right = c + 1 < width ? c + 1 : c;
+    double dy = top - (double)r, dx = left - (double)c;
+    return (float)((1 - dy) *
+                       ((1 - dx) * probability(logits[r * stride + c]) + dx * probability(logits[r * stride + right])) +
+                   dy * ((1 - dx) * probability(logits[below * stride + c]) +
+                         dx * probability(logits[below * stride + right])));
+}
+
+cleat_status cleat_masks_write(const cleat_model *model, const char *id, const float *logits, int64_t height,
+                               int64_t width, int64_t stride, int64_t out_height, int64_t out_width, const char *folder,
+                               cleat_error *error) {
+    char path[CLEAT_PROFILE_TEXT + 320];
+    size_t pixels = (size_t)(out_height * out_width);
+    float *probabilities = cleat_alloc(pixels, sizeof *probabilities);
+    uint8_t *mask = cleat_alloc(pixels, 1);
+    cleat_status status = CLEAT_OK;
+    if (!probabilities || !mask) {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a mask of %lld x %lld pixels",
+                            (long long)out_height, (long long)out_width);
+        goto done;
+    }
+    for (int64_t r = 0; r < out_height; ++r)
+        for (int64_t c = 0; c < out_width; ++c) {
+            double y = ((double)r + 0.5) * (double)height / (double)out_height - 0.5;
+            double x = ((double)c + 0.5) * (double)width / (double)out_width - 0.5;
+            float p = interpolate(logits, height, width, stride, y, x);
+            probabilities[r * out_width + c] = p;
+            mask[r * out_width + c] = p >= model->profile.model.threshold ? 255 : 0;
+        }
+    snprintf(path, sizeof path, "%.1000s/%.250s.npy", folder, id);
+    status = cleat_npy_write(path, probabilities, out_height, out_width, error);
+    if (status != CLEAT_OK) goto done;
+    snprintf(path, sizeof path, "%.1000s/%.250s.png", folder, id);
+    status = cleat_png_write(path, mask, out_height, out_width, error);
+done:
+    cleat_free(mask);
+    cleat_free(probabilities);
+    return status;
+}
+
+/* --- reference trajectories ----------------------------------------------------------------------------------- */
+
+static bool read_stages(const cleat_reference_config *config, const char *key, int64_t values[CLEAT_SEGFORMER_STAGES]) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(config->json, key);
+    for (int i = 0; i < CLEAT_SEGFORMER_STAGES; ++i) {
+        const cJSON *item = cJSON_IsArray(list) ? cJSON_GetArrayItem(list, i) : list;
+        if (!cJSON_IsNumber(item) || item->valuedouble < 1) return false;
+        values[i] = (int64_t)item->valuedouble;
+    }
+    return true;
+}
+
+bool cleat_masks_read_shape(const cleat_reference_config *config, const char *heads, cleat_segformer *shape) {
+    shape->decoder = cleat_reference_size(config, "decoder", "fuse.weight", 0);
+    return shape->decoder > 0 && read_stages(config, "dims", shape->width) &&
+           read_stages(config, heads, shape->heads) && read_stages(config, "sr", shape->reduction) &&
+           read_stages(config, "depth", shape->depth);
+}

@@ -1,0 +1,47 @@
+/* What models that tell masks from pictures share: the loss, metrics of pixels, predictions as PNG and NPY. */
+#ifndef CLEAT_SRC_MODELS_MASKS_H
+#define CLEAT_SRC_MODELS_MASKS_H
+
+#include "models/pictures.h"
+#include "nn/segformer.h"
+
+/* model->own */
+typedef struct cleat_mask_own {
+    cleat_segformer shape; /* of a reference; decoder 0: the profile's */
+    double positive;       /* share of the training part's pixels that are 1; 0: unknown */
+    int64_t height, width; /* of a sample's mask; 0: the profile's image_size */
+} cleat_mask_own;
+
+/* A new model->own. */
+cleat_status cleat_masks_make_own(cleat_model *model, cleat_error *error);
+
+/* The SegFormer of the profile's backbone, with one output a pixel, or the reference's. */
+cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode);
+/* Says with the graph's error where pictures [height, width] are too small for the reductions of its stages. */
+void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, int64_t height, int64_t width);
+
+/* Appends the SegFormer and what every mode ends with: output, loss, gradients. x [B, H, W, C], mask i32 [B, H, W] or NULL */
+void cleat_masks_close(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
+                       cleat_tensor *mask, cleat_model_inputs *inputs, cleat_model_graph *built);
+
+/* scale [B]: one over the samples of the window. */
+void cleat_masks_scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window,
+                       float *values);
+
+/* Running sums of pixels by probability and truth. `persistence` [H, W] of sample b, or NULL: an earlier mask that is judged
+ * as if it were the forecast. */
+size_t cleat_masks_totals(const cleat_model *model);
+void cleat_masks_measure(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
+                         const int32_t *persistence, double *totals);
+void cleat_masks_figures(const cleat_model *model, const double *totals, cleat_figures *found);
+
+/* FOLDER/ID.png, 255 where the probability reaches the threshold, and FOLDER/ID.npy with the probabilities, for the first
+ * height x width of logits with `stride` numbers a row, resized to out_height x out_width. */
+cleat_status cleat_masks_write(const cleat_model *model, const char *id, const float *logits, int64_t height,
+                               int64_t width, int64_t stride, int64_t out_height, int64_t out_width, const char *folder,
+                               cleat_error *error);
+
+/* What a trajectory says of its SegFormer: "dims", `heads`, "sr", "depth" (lists, or a number for all stages), "decoder". */
+bool cleat_masks_read_shape(const cleat_reference_config *config, const char *heads, cleat_segformer *shape);
+
+#endif

@@ -1,0 +1,48 @@
+/* Settings, normalisation and references of pictures. */
+#include "models/pictures.h"
+
+#include "cleat/ops.h"
+#include "graph/graph.h"
+
+cleat_picture_options cleat_model_picture_options(const cleat_model *model, cleat_mode mode, const char *learnt) {
+    const cleat_profile *p = &model->profile;
+    cleat_picture_options options = cleat_picture_defaults();
+    options.size = p->data.image_size;
+    options.channels = p->data.channels == CLEAT_AUTO ? 0 : p->data.channels;
+    options.augment = (cleat_augment){.crop_min = p->data.crop_scale,
+                                      .shift = p->data.shift,
+                                      .flip = p->data.flip,
+                                      .flip_vertical = p->data.flip_vertical,
+                                      .turn = p->data.turn,
+                                      .brightness = p->data.brightness,
+                                      .contrast = p->data.contrast,
+                                      .saturation = p->data.saturation};
+    options.val_fraction = p->data.val_fraction;
+    options.test_fraction = p->data.test_fraction;
+    options.cache_bytes = p->data.cache_mb << 20;
+    options.learnt = learnt ? learnt : "";
+    options.predict = mode == CLEAT_MODE_PREDICT;
+    return options;
+}
+
+cleat_norm_mode cleat_model_norm_mode(cleat_graph *graph, cleat_mode mode, cleat_model_inputs *inputs) {
+    const float momentum = 0.1f; /* as torch.nn.BatchNorm2d */
+    if (mode != CLEAT_MODE_TRAIN) return (cleat_norm_mode){.training = false};
+    inputs->samples = cleat_model_add_samples(graph, mode);
+    return (cleat_norm_mode){.training = true, .samples = inputs->samples, .momentum = momentum};
+}
+
+cleat_tensor *cleat_model_pool_picture(cleat_graph *graph, cleat_tensor *x) {
+    if (!x) return NULL;
+    const int64_t rows[3] = {x->shape[0], x->shape[1] * x->shape[2], x->shape[3]};
+    return cleat_mean_pool(graph, cleat_reshape(graph, x, 3, rows), NULL);
+}
+
+void cleat_reference_channels_last(const cleat_reference_array *from, float *to) {
+    const float *values = from->data;
+    const int64_t channels = from->shape[1], pixels = from->shape[2] * from->shape[3];
+    for (int64_t b = 0; b < from->shape[0]; ++b)
+        for (int64_t c = 0; c < channels; ++c)
+            for (int64_t i = 0; i < pixels; ++i)
+                to[(b * pixels + i) * channels + c] = values[(b * channels + c) * pixels + i];
+}

@@ -1,0 +1,70 @@
+/* Convolutions and batch normalisation as layers. */
+#include "nn/conv.h"
+
+#include "graph/graph.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const float EPS = 1e-5f;
+
+static const char *join(char *name, const char *prefix, const char *part) {
+    snprintf(name, CLEAT_NAME, "%.50s.%s", prefix, part);
+    return name;
+}
+
+/* A weight as the kernels read it. */
+static cleat_tensor *working_copy(cleat_graph *graph, cleat_tensor *weight, cleat_dtype storage) {
+    return storage == CLEAT_F32 ? weight : cleat_cast(graph, weight, storage);
+}
+
+static cleat_init start_of(const cleat_conv_layer *layer, int64_t channels) {
+    double taps = (double)(layer->kernel * layer->kernel);
+    if (layer->bias) return (cleat_init){CLEAT_INIT_UNIFORM, (float)(1 / sqrt(taps * (double)channels))};
+    return (cleat_init){CLEAT_INIT_NORMAL, (float)sqrt(2 / (taps * (double)layer->features))};
+}
+
+cleat_tensor *cleat_nn_conv(cleat_graph *graph, const char *prefix, cleat_tensor *x, const cleat_conv_layer *layer) {
+    if (!x) return NULL;
+    char name[CLEAT_NAME];
+    const int64_t channels = cleat_width(x), kernel = layer->kernel;
+    const int64_t shape[4] = {layer->features, kernel, kernel, channels}, matrix[2] = {layer->features, channels};
+    const bool linear = kernel == 1 && layer->stride == 1;
+    cleat_tensor *weight = cleat_param(graph, join(name, prefix, "weight"), linear ? 2 : 4, linear ? matrix : shape,
+                                       start_of(layer, channels));
+    cleat_tensor *bias = NULL;
+    if (layer->bias)
+        bias = cleat_param(graph, join(name, prefix, "bias"), 1, &layer->features, start_of(layer, channels));
+    cleat_scope(graph, "%s/", prefix);
+    weight = working_copy(graph, weight, layer->storage);
+    return linear ? cleat_linear(graph, x, weight, bias, NULL)
+                  : cleat_conv2d(graph, x, weight, bias, layer->stride, layer->padding);
+}
+
+cleat_tensor *cleat_nn_depthwise(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_dtype storage) {
+    if (!x) return NULL;
+    char name[CLEAT_NAME];
+    const int64_t channels = cleat_width(x), shape[3] = {3, 3, channels};
+    const cleat_init init = {CLEAT_INIT_UNIFORM, 1.0f / 3}; /* fan_in 9 */
+    cleat_tensor *weight = cleat_param(graph, join(name, prefix, "weight"), 3, shape, init);
+    cleat_tensor *bias = cleat_param(graph, join(name, prefix, "bias"), 1, &channels, init);
+    cleat_scope(graph, "%s/", prefix);
+    return cleat_depthwise(graph, x, working_copy(graph, weight, storage), bias);
+}
+
+cleat_tensor *cleat_nn_batch_norm(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_tensor *residual,
+                                  bool relu, float gamma, const cleat_norm_mode *mode) {
+    if (!x) return NULL;
+    char name[CLEAT_NAME];
+    const int64_t channels = cleat_width(x);
+    cleat_tensor *weight =
+        cleat_param(graph, join(name, prefix, "weight"), 1, &channels, (cleat_init){CLEAT_INIT_CONSTANT, gamma});
+    cleat_tensor *bias = cleat_param(graph, join(name, prefix, "bias"), 1, &channels, (cleat_init){CLEAT_INIT_ZERO, 0});
+    cleat_tensor *running = cleat_running_statistics(graph, join(name, prefix, "running"), channels);
+    cleat_tensor *statistics = NULL;
+    cleat_scope(graph, "%s/", prefix);
+    if (!mode->training) return cleat_batch_norm_fixed(graph, x, weight, bias, running, residual, relu, EPS);
+    cleat_tensor *y = cleat_batch_norm(graph, x, weight, bias, mode->samples, residual, relu, EPS, &statistics);
+    cleat_batch_norm_track(graph, statistics, running, mode->momentum);
+    return y;
+}

@@ -1,0 +1,124 @@
+/* The stages, blocks and decoder of a SegFormer. */
+#include "nn/segformer.h"
+
+#include "graph/graph.h"
+#include "graph/recompute.h"
+#include "nn/transformer.h"
+
+#include <stdio.h>
+
+/* "st.1.0.att" and the like; each name is used before the next is made. */
+typedef struct layer_name {
+    char text[CLEAT_NAME];
+} layer_name;
+
+static const char *in_block(layer_name *name, int stage, int64_t block, const char *part) {
+    snprintf(name->text, sizeof name->text, "st.%d.%lld.%s", stage, (long long)block, part);
+    return name->text;
+}
+static const char *in_stage(layer_name *name, const char *part, int stage) {
+    snprintf(name->text, sizeof name->text, "%s.%d", part, stage);
+    return name->text;
+}
+
+/* [B, H, W, D] -> [B, H W, D] */
+static cleat_tensor *as_sequence(cleat_graph *graph, cleat_tensor *x) {
+    if (!x) return NULL;
+    const int64_t shape[3] = {x->shape[0], x->shape[1] * x->shape[2], x->shape[3]};
+    return cleat_reshape(graph, x, 3, shape);
+}
+/* [B, H W, D] -> [B, H, W, D], as `like` is */
+static cleat_tensor *as_picture(cleat_graph *graph, cleat_tensor *x, const cleat_tensor *like) {
+    if (!x) return NULL;
+    const int64_t shape[4] = {like->shape[0], like->shape[1], like->shape[2], cleat_width(x)};
+    return cleat_reshape(graph, x, 4, shape);
+}
+
+/* x + out(attention) of positions to the reduced map. x, normed [B, H, W, D] -> [B, H, W, D] */
+static cleat_tensor *attend(cleat_graph *graph, int stage, int64_t block, cleat_tensor *x, cleat_tensor *normed,
+                            const cleat_segformer *shape) {
+    layer_name name;
+    const int64_t width = shape->width[stage], reduction = shape->reduction[stage];
+    cleat_tensor *seen = normed;
+    cleat_tensor *q =
+        cleat_nn_linear(graph, in_block(&name, stage, block, "att.q"), as_sequence(graph, normed), width, NULL);
+    if (reduction > 1) {
+        const cleat_conv_layer reduce = {
+            .features = width, .kernel = reduction, .stride = reduction, .bias = true, .storage = shape->storage};
+        seen = cleat_nn_conv(graph, in_block(&name, stage, block, "att.red"), seen, &reduce);
+        seen = cleat_nn_layer_norm(graph, in_block(&name, stage, block, "att.n"), seen);
+    }
+    cleat_tensor *kv =
+        cleat_nn_linear(graph, in_block(&name, stage, block, "att.kv"), as_sequence(graph, seen), 2 * width, NULL);
+    cleat_scope(graph, "%s/", in_block(&name, stage, block, "att"));
+    cleat_tensor *y = cleat_cross_attention(graph, q, kv, (int)shape->heads[stage]); /* [B, H W, D] */
+    return cleat_nn_linear(graph, in_block(&name, stage, block, "att.out"), as_picture(graph, y, x), width, x);
+}
+
+/* [B, H, W, D] -> [B, H, W, D] */
+static cleat_tensor *mix_block(cleat_graph *graph, int stage, int64_t block, cleat_tensor *x,
+                               const cleat_segformer *shape) {
+    layer_name name;
+    const int64_t width = shape->width[stage];
+    if (!x) return NULL;
+    cleat_tensor *y = cleat_nn_layer_norm(graph, in_block(&name, stage, block, "n1"), x);
+    x = attend(graph, stage, block, x, y, shape);
+    y = cleat_nn_layer_norm(graph, in_block(&name, stage, block, "n2"), x);
+    y = cleat_nn_linear(graph, in_block(&name, stage, block, "f1"), y, 4 * width, NULL);
+    y = cleat_nn_depthwise(graph, in_block(&name, stage, block, "dw"), y, shape->storage);
+    y = cleat_gelu(graph, y);
+    return cleat_nn_linear(graph, in_block(&name, stage, block, "f2"), y, width, x);
+}
+
+/* Overlapped patches. [B, H, W, C] -> [B, h, w, D] */
+static cleat_tensor *embed(cleat_graph *graph, int stage, cleat_tensor *x, const cleat_segformer *shape) {
+    layer_name name;
+    const int64_t kernel = stage == 0 ? 7 : 3;
+    const cleat_conv_layer patches = {.features = shape->width[stage],
+                                      .kernel = kernel,
+                                      .stride = stage == 0 ? shape->stem_stride : 2,
+                                      .padding = kernel / 2,
+                                      .bias = true,
+                                      .storage = shape->storage};
+    x = cleat_nn_conv(graph, in_stage(&name, "pe", stage), x, &patches);
+    return cleat_nn_layer_norm(graph, in_stage(&name, "pn", stage), x);
+}
+
+/* maps [stages] -> logits of the first map's size */
+static cleat_tensor *decode(cleat_graph *graph, cleat_tensor *const *maps, const cleat_segformer *shape,
+                            cleat_tensor *rng, const cleat_norm_mode *mode) {
+    layer_name name;
+    cleat_tensor *parts[CLEAT_SEGFORMER_STAGES];
+    const cleat_conv_layer fuse = {.features = shape->decoder, .kernel = 1, .stride = 1, .storage = shape->storage};
+    const cleat_conv_layer classify = {
+        .features = shape->classes, .kernel = 1, .stride = 1, .bias = true, .storage = shape->storage};
+    for (int i = 0; i < CLEAT_SEGFORMER_STAGES; ++i) {
+        parts[i] = cleat_nn_linear(graph, in_stage(&name, "dec", i), maps[i], shape->decoder, NULL);
+        if (!parts[i]) return NULL;
+        if (i > 0) parts[i] = cleat_resize(graph, parts[i], parts[0]->shape[1], parts[0]->shape[2]);
+    }
+    cleat_tensor *y = cleat_nn_conv(graph, "fuse", cleat_concat(graph, parts, CLEAT_SEGFORMER_STAGES), &fuse);
+    y = cleat_nn_batch_norm(graph, "bn", y, NULL, true, 1, mode);
+    if (shape->dropout > 0) y = cleat_dropout(graph, y, rng, shape->dropout);
+    return cleat_nn_conv(graph, "cls", y, &classify);
+}
+
+cleat_tensor *cleat_nn_segformer(cleat_graph *graph, cleat_tensor *x, const cleat_segformer *shape, cleat_tensor *rng,
+                                 const cleat_norm_mode *mode) {
+    layer_name name;
+    cleat_tensor *maps[CLEAT_SEGFORMER_STAGES];
+    if (!x) return NULL;
+    const int64_t height = x->shape[1], width = x->shape[2];
+    for (int stage = 0; stage < CLEAT_SEGFORMER_STAGES; ++stage) {
+        cleat_segment(graph);
+        x = embed(graph, stage, x, shape);
+        for (int64_t block = 0; block < shape->depth[stage]; ++block) {
+            cleat_segment(graph);
+            x = mix_block(graph, stage, block, x, shape);
+        }
+        x = maps[stage] = cleat_nn_layer_norm(graph, in_stage(&name, "on", stage), x);
+    }
+    cleat_segment(graph);
+    x = decode(graph, maps, shape, rng, mode);
+    return x && (x->shape[1] != height || x->shape[2] != width) ? cleat_resize(graph, x, height, width) : x;
+}

@@ -1,0 +1,30 @@
+/* SegFormer (Xie et al. 2021): a transformer over pictures in stages of falling resolution, and a decoder of linear layers. */
+#ifndef CLEAT_SRC_NN_SEGFORMER_H
+#define CLEAT_SRC_NN_SEGFORMER_H
+
+#include "nn/conv.h"
+
+enum { CLEAT_SEGFORMER_STAGES = 4 };
+
+typedef struct cleat_segformer {
+    int64_t width[CLEAT_SEGFORMER_STAGES];     /* D of each stage */
+    int64_t heads[CLEAT_SEGFORMER_STAGES];     /* of its attention */
+    int64_t reduction[CLEAT_SEGFORMER_STAGES]; /* keys are taken from the map made smaller so many times both ways */
+    int64_t depth[CLEAT_SEGFORMER_STAGES];     /* blocks */
+    int64_t decoder;                           /* width of the decoder */
+    int64_t classes;                           /* outputs a pixel */
+    int64_t stem_stride;                       /* of the first patch embedding: 4 as published */
+    float dropout;                             /* before the last layer */
+    cleat_dtype storage;
+} cleat_segformer;
+
+/* The published B0 and B2 have 3.7 and 27 million parameters (tests/nn/test_segformer.c lists them).
+ *   stage i: pe.I (overlapped patches: convolution 7 x 7, then 3 x 3 with stride 2), pn.I (norm), blocks st.I.J, on.I (norm)
+ *   block:   x += att(n1(x)); x += f2(gelu(dw(f1(n2(x)))))
+ *   att:     queries of all positions (att.q), keys and values (att.kv) of the map reduced by att.red and att.n; att.out
+ *   decoder: dec.I to one width, resized to the first stage's map, side by side; fuse, bn, relu; cls; resized to the picture
+ * Each block is a segment that may be computed again. x [B, H, W, C] -> logits [B, H, W, classes] */
+cleat_tensor *cleat_nn_segformer(cleat_graph *graph, cleat_tensor *x, const cleat_segformer *shape, cleat_tensor *rng,
+                                 const cleat_norm_mode *mode);
+
+#endif

@@ -1,0 +1,358 @@
+/* Batch normalisation, with a residual and relu in the same pass. */
+#include "cleat/ops.h"
+#include "ops/channels.h"
+#include "ops/rows.h"
+#include "ops/shared.h"
+
+#include <math.h>
+
+typedef struct batch_norm_attr {
+    float eps;
+    bool relu, statistics;
+} batch_norm_attr;
+
+/* in = {x, gamma, beta, samples, residual}, out = {y, saved f32 [2, C]: mean, biased variance; statistics f32 [2, C]} */
+enum { X, GAMMA, BETA, SAMPLES, RESIDUAL, FORWARD_IN };
+enum { Y, SAVED, STATISTICS };
+/* in of batch_norm_fixed: the statistics stand where batch_norm has `samples` */
+enum { RUNNING = SAMPLES };
+
+static const batch_norm_attr *attr_of(const cleat_node *node) {
+    return (const batch_norm_attr *)node->attr;
+}
+
+/* Rows of a sample of x [B, ..., C]. */
+static int64_t sample_rows(const cleat_tensor *x) {
+    return x->rank > 1 ? cleat_rows(x) / x->shape[0] : 1;
+}
+
+/* What the training and the evaluating form have in common; sets y. */
+static cleat_status infer_common(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[X];
+    int64_t channels = cleat_width(x);
+    float eps = attr_of(node)->eps;
+    if (!cleat_is_storage(x->dtype) || x->rank < 2 || cleat_rows(x) > CLEAT_MOST_ROWS || channels > CLEAT_MOST_ROWS) {
+        char text[96];
+        cleat_tensor_describe(x, text, sizeof text);
+        return cleat_infer_fail(
+            node, error, "x is %s, it must be f32, f16 or bf16 [B, ..., C] with at most 2^30 rows and channels", text);
+    }
+    if (!(eps >= 0.0f && isfinite(eps)))
+        return cleat_infer_fail(node, error, "eps is %g, it must be finite and not below 0", (double)eps);
+    cleat_status status = cleat_expect(node, GAMMA, "gamma", CLEAT_F32, 1, &channels, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, BETA, "beta", CLEAT_F32, 1, &channels, error);
+    if (status == CLEAT_OK && node->in[RESIDUAL])
+        status = cleat_expect(node, RESIDUAL, "residual", x->dtype, x->rank, x->shape, error);
+    return status == CLEAT_OK ? cleat_set_output(node, Y, x->dtype, x->rank, x->shape, error) : status;
+}
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    cleat_status status = infer_common(node, error);
+    const int64_t one = 1, both[] = {2, cleat_width(node->in[X])};
+    if (status == CLEAT_OK && node->in[SAMPLES])
+        status = cleat_expect(node, SAMPLES, "samples", CLEAT_I32, 1, &one, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, SAVED, CLEAT_F32, 2, both, error);
+    if (status == CLEAT_OK && attr_of(node)->statistics)
+        status = cleat_set_output(node, STATISTICS, CLEAT_F32, 2, both, error);
+    return status;
+}
+
+/* x is read for its statistics, and again to be normalised. */
+static cleat_cost cost(const cleat_node *node) {
+    cleat_cost cost = cleat_elementwise_cost(node, 10);
+    cost.bytes += (double)cleat_tensor_bytes(node->in[X]);
+    return cost;
+}
+
+/* f32 [parts, 2, C] */
+static int64_t partial_bytes(const cleat_tensor *x, const cleat_device_facts *facts) {
+    cleat_channels cut = cleat_channels_of(x, facts);
+    return cleat_channels_joined_parts(&cut, facts) * 2 * cut.channels * (int64_t)sizeof(float);
+}
+
+static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    return partial_bytes(node->in[X], facts);
+}
+
+static void launch(cleat_binder *binder, const cleat_node *node, const char *kernel, const cleat_channels *cut) {
+    cleat_launch_channel_kernel(binder, node, "batch_norm.cl", kernel, node->in[X]->dtype, cut);
+}
+
+static void rows_and_channels(cleat_binder *binder, const cleat_node *node, const cleat_channels *cut) {
+    cleat_launch_i32(binder, (int32_t)cut->rows);
+    cleat_launch_i32(binder, (int32_t)sample_rows(node->in[X]));
+    cleat_launch_i32(binder, (int32_t)cut->channels);
+    cleat_launch_i32(binder, (int32_t)cut->chunks);
+}
+
+static void bind_statistics(const cleat_node *node, const cleat_channels *cut, cleat_binder *binder) {
+    int64_t parts = cleat_channels_joined_parts(cut, binder->facts);
+    launch(binder, node, "batch_norm_part", cut);
+    cleat_launch_tensor(binder, node->in[X]);
+    cleat_launch_tensor(binder, node->in[SAMPLES]);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    rows_and_channels(binder, node, cut);
+    cleat_launch_channel_groups(binder, cut, parts);
+    launch(binder, node, "batch_norm_join", cut);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_tensor(binder, node->in[SAMPLES]);
+    cleat_launch_tensor(binder, node->out[SAVED]);
+    cleat_launch_tensor(binder, node->out[STATISTICS]);
+    rows_and_channels(binder, node, cut);
+    cleat_launch_i32(binder, (int32_t)parts);
+    cleat_launch_channel_groups(binder, cut, 1);
+}
+
+static void bind_apply(const cleat_node *node, const cleat_channels *cut, const cleat_tensor *statistics,
+                       cleat_binder *binder) {
+    launch(binder, node, "batch_norm_apply", cut);
+    cleat_launch_tensor(binder, node->in[X]);
+    cleat_launch_tensor(binder, statistics);
+    cleat_launch_tensor(binder, node->in[GAMMA]);
+    cleat_launch_tensor(binder, node->in[BETA]);
+    cleat_launch_tensor(binder, node->in[RESIDUAL]);
+    cleat_launch_tensor(binder, node->out[Y]);
+    cleat_launch_i32(binder, (int32_t)cut->rows);
+    cleat_launch_i32(binder, (int32_t)cut->channels);
+    cleat_launch_i32(binder, (int32_t)cut->chunks);
+    cleat_launch_i32(binder, attr_of(node)->relu);
+    cleat_launch_f32(binder, attr_of(node)->eps);
+    cleat_launch_channel_groups(binder, cut, cleat_channels_free_parts(cut, binder->facts));
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)error;
+    cleat_channels cut = cleat_channels_of(node->in[X], facts);
+    bind_statistics(node, &cut, binder);
+    bind_apply(node, &cut, node->out[SAVED], binder);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "parts", .workspace = workspace, .bind = bind}, {0}};
+
+/* --- gradient: in = {dy, x, y where relu, saved, gamma, samples, addends}, targets x, residual, gamma, beta ----- */
+
+enum { G_DY, G_X, G_Y, G_SAVED, G_GAMMA, G_SAMPLES, GRAD_IN };
+enum { DX, DRESIDUAL, DGAMMA, DBETA, TARGETS };
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[G_X];
+    return cleat_expect(node, G_DY, "the gradient that arrives", x->dtype, x->rank, x->shape, error);
+}
+
+/* Where the residual's gradient is d itself, the second pass reads that instead of dy and y. */
+static bool reads_dresidual(const cleat_node *node) {
+    return node->out[DRESIDUAL] && !cleat_addend(node, GRAD_IN, DRESIDUAL);
+}
+
+static cleat_cost cost_grad(const cleat_node *node) {
+    int masked = node->in[G_Y] != NULL, tensors = 2 + masked;
+    if (node->out[DRESIDUAL]) tensors += 1 + (cleat_addend(node, GRAD_IN, DRESIDUAL) != NULL);
+    if (node->out[DX]) tensors += 3 + (masked && !reads_dresidual(node)) + (cleat_addend(node, GRAD_IN, DX) != NULL);
+    return (cleat_cost){.flops = 15.0 * (double)cleat_tensor_elements(node->in[G_X]),
+                        .bytes = (double)cleat_tensor_bytes(node->in[G_X]) * tensors};
+}
+
+/* The parts' sums, then the whole ones [2, C]. */
+static int64_t workspace_grad(const cleat_node *node, const cleat_device_facts *facts) {
+    return partial_bytes(node->in[G_X], facts) + 2 * cleat_width(node->in[G_X]) * (int64_t)sizeof(float);
+}
+
+static void bind_sums(const cleat_node *node, const cleat_channels *cut, cleat_binder *binder) {
+    int64_t parts = cleat_channels_joined_parts(cut, binder->facts);
+    launch(binder, node, "batch_norm_sum_part", cut);
+    for (int i = G_DY; i <= G_SAVED; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_tensor(binder, node->in[G_SAMPLES]);
+    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, DRESIDUAL));
+    cleat_launch_tensor(binder, node->out[DRESIDUAL]);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    rows_and_channels(binder, node, cut);
+    cleat_launch_f32(binder, attr_of(node)->eps);
+    cleat_launch_channel_groups(binder, cut, parts);
+    launch(binder, node, "batch_norm_sum_join", cut);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_workspace(binder, partial_bytes(node->in[G_X], binder->facts), sizeof(float));
+    for (int i = DGAMMA; i <= DBETA; ++i) {
+        cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, i));
+        cleat_launch_tensor(binder, node->out[i]);
+    }
+    cleat_launch_i32(binder, (int32_t)cut->channels);
+    cleat_launch_i32(binder, (int32_t)cut->chunks);
+    cleat_launch_i32(binder, (int32_t)parts);
+    cleat_launch_channel_groups(binder, cut, 1);
+}
+
+static void bind_dx(const cleat_node *node, const cleat_channels *cut, cleat_binder *binder) {
+    bool masked = reads_dresidual(node);
+    launch(binder, node, "batch_norm_grad_apply", cut);
+    cleat_launch_tensor(binder, masked ? node->out[DRESIDUAL] : node->in[G_DY]);
+    cleat_launch_tensor(binder, node->in[G_X]);
+    cleat_launch_tensor(binder, masked ? NULL : node->in[G_Y]);
+    cleat_launch_tensor(binder, node->in[G_SAVED]);
+    cleat_launch_tensor(binder, node->in[G_GAMMA]);
+    cleat_launch_workspace(binder, partial_bytes(node->in[G_X], binder->facts), sizeof(float));
+    cleat_launch_tensor(binder, node->in[G_SAMPLES]);
+    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, DX));
+    cleat_launch_tensor(binder, node->out[DX]);
+    rows_and_channels(binder, node, cut);
+    cleat_launch_f32(binder, attr_of(node)->eps);
+    cleat_launch_channel_groups(binder, cut, cleat_channels_free_parts(cut, binder->facts));
+}
+
+static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)error;
+    cleat_channels cut = cleat_channels_of(node->in[G_X], facts);
+    bind_sums(node, &cut, binder);
+    if (node->out[DX]) bind_dx(node, &cut, binder);
+    return CLEAT_OK;
+}
+
+static const cleat_variant grad_variants[] = {{.name = "parts", .workspace = workspace_grad, .bind = bind_grad}, {0}};
+
+/* dx may take the bytes of dy, x, y, or its addend. */
+static const cleat_op batch_norm_grad = {.name = "batch_norm_grad",
+                                         .infer = infer_grad,
+                                         .cost = cost_grad,
+                                         .variants = grad_variants,
+                                         .share = 1u << G_DY | 1u << G_X | 1u << G_Y | 1u << GRAD_IN};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_tensor *dy = dout[Y], *residual = node->in[RESIDUAL];
+    bool relu = attr_of(node)->relu;
+    if (!dy) return;
+    if (!relu && !node->in[SAMPLES]) { /* d is dy itself */
+        cleat_pass_grad(graph, residual, dy);
+        residual = NULL;
+    }
+    cleat_tensor *in[GRAD_IN] = {[G_DY] = dy,
+                                 [G_X] = node->in[X],
+                                 [G_Y] = relu ? node->out[Y] : NULL,
+                                 [G_SAVED] = node->out[SAVED],
+                                 [G_GAMMA] = node->in[GAMMA],
+                                 [G_SAMPLES] = node->in[SAMPLES]};
+    cleat_tensor *targets[TARGETS] = {
+        [DX] = node->in[X], [DRESIDUAL] = residual, [DGAMMA] = node->in[GAMMA], [DBETA] = node->in[BETA]};
+    cleat_emit_grads(graph, &batch_norm_grad, node->attr, sizeof(batch_norm_attr), in, GRAD_IN, targets, TARGETS);
+}
+
+static const cleat_op batch_norm = {.name = "batch_norm",
+                                    .infer = infer,
+                                    .backward = backward,
+                                    .cost = cost,
+                                    .variants = variants,
+                                    .share = 1u << X | 1u << RESIDUAL};
+
+cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
+                               cleat_tensor *samples, cleat_tensor *residual, bool relu, float eps,
+                               cleat_tensor **statistics) {
+    if (statistics) *statistics = NULL;
+    if (!x || !gamma || !beta) return NULL;
+    /* One node cannot make two gradients of one tensor. */
+    bool apart = residual == x;
+    cleat_tensor *in[] = {
+        [X] = x, [GAMMA] = gamma, [BETA] = beta, [SAMPLES] = samples, [RESIDUAL] = apart ? NULL : residual};
+    batch_norm_attr attr = {.eps = eps, .relu = relu && !apart, .statistics = statistics != NULL};
+    cleat_node *node = cleat_emit(graph, &batch_norm, &attr, sizeof attr, in, FORWARD_IN);
+    if (!node) return NULL;
+    if (statistics) *statistics = node->out[STATISTICS];
+    if (!apart) return node->out[Y];
+    cleat_tensor *sum = cleat_add(graph, node->out[Y], x);
+    return relu ? cleat_relu(graph, sum) : sum;
+}
+
+/* --- known statistics ----------------------------------------------------------------------------------------- */
+
+static cleat_status infer_fixed(cleat_node *node, cleat_error *error) {
+    cleat_status status = infer_common(node, error);
+    const int64_t both[] = {2, cleat_width(node->in[X])};
+    return status == CLEAT_OK ? cleat_expect(node, RUNNING, "running", CLEAT_F32, 2, both, error) : status;
+}
+
+static cleat_cost cost_fixed(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 5);
+}
+
+static cleat_status bind_fixed(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)error;
+    cleat_channels cut = cleat_channels_of(node->in[X], facts);
+    bind_apply(node, &cut, node->in[RUNNING], binder);
+    return CLEAT_OK;
+}
+
+static const cleat_variant fixed_variants[] = {{.name = "elements", .bind = bind_fixed}, {0}};
+static const cleat_op batch_norm_fixed = {.name = "batch_norm_fixed",
+                                          .infer = infer_fixed,
+                                          .cost = cost_fixed,
+                                          .variants = fixed_variants,
+                                          .share = 1u << X | 1u << RESIDUAL};
+
+cleat_tensor *cleat_batch_norm_fixed(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
+                                     cleat_tensor *running, cleat_tensor *residual, bool relu, float eps) {
+    if (!x || !gamma || !beta || !running) return NULL;
+    cleat_tensor *in[] = {[X] = x, [GAMMA] = gamma, [BETA] = beta, [RUNNING] = running, [RESIDUAL] = residual};
+    batch_norm_attr attr = {.eps = eps, .relu = relu};
+    cleat_node *node = cleat_emit(graph, &batch_norm_fixed, &attr, sizeof attr, in, FORWARD_IN);
+    return node ? node->out[Y] : NULL;
+}
+
+/* --- running statistics --------------------------------------------------------------------------------------- */
+
+typedef struct track_attr {
+    float momentum;
+} track_attr;
+
+static bool is_persistent(const cleat_tensor *tensor) {
+    return tensor->role != CLEAT_ROLE_ACTIVATION && tensor->role != CLEAT_ROLE_INPUT;
+}
+
+/* in = {statistics, running}, out = {running} */
+static cleat_status infer_track(cleat_node *node, cleat_error *error) {
+    cleat_tensor *statistics = node->in[0], *running = node->in[1];
+    float momentum = ((const track_attr *)node->attr)->momentum;
+    if (statistics->rank != 2 || statistics->shape[0] != 2 || statistics->dtype != CLEAT_F32 ||
+        cleat_tensor_elements(statistics) > CLEAT_MOST_ROWS) {
+        char text[96];
+        cleat_tensor_describe(statistics, text, sizeof text);
+        return cleat_infer_fail(node, error, "statistics are %s, they must be f32 [2, C]", text);
+    }
+    cleat_status status = cleat_expect(node, 1, "running", CLEAT_F32, 2, statistics->shape, error);
+    if (status != CLEAT_OK) return status;
+    if (!is_persistent(running))
+        return cleat_infer_fail(
+            node, error, "running is '%s', it must be a tensor that outlives the graph (cleat_buffer)", running->name);
+    if (!(momentum >= 0.0f && momentum <= 1.0f))
+        return cleat_infer_fail(node, error, "momentum %g is not in [0, 1]", (double)momentum);
+    cleat_set_output_state(node, 0, running);
+    return CLEAT_OK;
+}
+
+static cleat_cost cost_track(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 3);
+}
+
+static cleat_status bind_track(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)error;
+    cleat_channels cut = cleat_channels_of(node->in[0], facts);
+    int64_t elements = cleat_tensor_elements(node->out[0]);
+    cleat_launch_channel_kernel(binder, node, "batch_norm.cl", "batch_norm_follow", CLEAT_F32, &cut);
+    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_f32(binder, ((const track_attr *)node->attr)->momentum);
+    cleat_launch_i32(binder, (int32_t)elements);
+    cleat_launch_items(binder, elements);
+    return CLEAT_OK;
+}
+
+static const cleat_variant track_variants[] = {{.name = "elements", .bind = bind_track}, {0}};
+static const cleat_op batch_norm_track = {
+    .name = "batch_norm_track", .infer = infer_track, .cost = cost_track, .variants = track_variants};
+
+void cleat_batch_norm_track(cleat_graph *graph, cleat_tensor *statistics, cleat_tensor *running, float momentum) {
+    if (!statistics || !running) return;
+    cleat_tensor *in[] = {statistics, running};
+    cleat_emit(graph, &batch_norm_track, &(track_attr){momentum}, sizeof(track_attr), in, 2);
+}

@@ -1,0 +1,115 @@
+/* Convolutions for cards: implicit matrix products of work-groups with local memory. Kernel: cl/conv_groups.cl. */
+#include "ops/conv.h"
+
+#include "ops/linear.h"
+#include "ops/tiles.h"
+
+enum { FLOAT_BYTES = 4, QUAD = 4 };
+
+static int64_t divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+static int64_t round_up(int64_t a, int64_t b) {
+    return divide_up(a, b) * b;
+}
+
+/* m, n and k as the kernel counts them: runs are rounded up to whole steps, or to whole quads of n. */
+static cleat_tile_work work_of(const cleat_conv *c) {
+    cleat_tile_work work = {.products = 1, .storage = c->x->dtype};
+    int64_t pixels = c->batch * c->rows * c->columns, run = c->kernel_columns * c->channels;
+    switch (c->kind) {
+    case CLEAT_CONV_FORWARD:
+        work.m = pixels;
+        work.n = c->features;
+        work.k = c->kernel_rows * round_up(run, CLEAT_SPLIT_STEP);
+        break;
+    case CLEAT_CONV_DX: /* a product for each phase, as large as the largest */
+        work.products = c->stride * c->stride;
+        work.m = c->batch * divide_up(c->height, c->stride) * divide_up(c->width, c->stride);
+        work.n = c->channels;
+        work.k = divide_up(c->kernel_rows, c->stride) * divide_up(c->kernel_columns, c->stride) *
+                 round_up(c->features, CLEAT_SPLIT_STEP);
+        break;
+    case CLEAT_CONV_DW:
+        work.m = c->features;
+        work.n = c->kernel_rows * round_up(run, QUAD);
+        work.k = pixels;
+        break;
+    }
+    return work;
+}
+
+static cleat_tiling tiling_of(const cleat_conv *c, const cleat_device_facts *facts) {
+    cleat_tile_work work = work_of(c);
+    return cleat_tile_best(&work, facts);
+}
+
+static const cleat_tensor *result_of(const cleat_conv *c) {
+    return c->kind == CLEAT_CONV_FORWARD ? c->y : c->kind == CLEAT_CONV_DX ? c->x : c->weight;
+}
+
+/* Workspace of a split k, all f32: the parts of the result, then those of the sums. */
+static int64_t parts_bytes(const cleat_conv *c, cleat_tiling tiling) {
+    return tiling.k.count * cleat_tensor_elements(result_of(c)) * FLOAT_BYTES;
+}
+
+const char *cleat_conv_groups_refuse(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    return cleat_tiles_refuse(facts);
+}
+
+int64_t cleat_conv_groups_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_conv c = cleat_conv_of(node);
+    cleat_tiling tiling = tiling_of(&c, facts);
+    if (tiling.k.count == 1) return 0;
+    return parts_bytes(&c, tiling) + (c.sums ? tiling.k.count * c.features * FLOAT_BYTES : 0);
+}
+
+static void launch_geometry(cleat_binder *binder, const cleat_conv *c) {
+    const int64_t numbers[] = {c->batch,    c->height,      c->width,          c->channels, c->rows,   c->columns,
+                               c->features, c->kernel_rows, c->kernel_columns, c->stride,   c->padding};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) cleat_launch_i32(binder, (int32_t)numbers[i]);
+}
+
+/* Results go to their tensors, or where k is split to the workspace, without the addends. */
+static void launch_tensors(cleat_binder *binder, const cleat_conv *c, cleat_tiling tiling) {
+    bool whole = tiling.k.count == 1;
+    cleat_launch_tensor(binder, c->kind == CLEAT_CONV_FORWARD ? c->x : c->y);
+    cleat_launch_tensor(binder, c->kind == CLEAT_CONV_DW ? c->x : c->weight);
+    cleat_launch_tensor(binder, c->bias);
+    cleat_launch_tensor(binder, whole ? c->addend : NULL);
+    cleat_launch_tensor(binder, result_of(c));
+    cleat_launch_tensor(binder, whole ? c->sums_addend : NULL);
+    if (whole || !c->sums)
+        cleat_launch_tensor(binder, c->sums);
+    else
+        cleat_launch_workspace(binder, parts_bytes(c, tiling), FLOAT_BYTES);
+    if (whole)
+        cleat_launch_tensor(binder, NULL);
+    else
+        cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+}
+
+static void launch_product(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, cleat_tiling tiling) {
+    bool quads = c->channels % QUAD == 0 && (c->kind == CLEAT_CONV_FORWARD || c->features % QUAD == 0);
+    cleat_launch_kernel(binder, node, "conv_groups.cl", "conv_groups_product", c->x->dtype);
+    cleat_launch_define(binder, "PRODUCT", c->kind);
+    cleat_launch_define(binder, "QUADS", quads);
+    cleat_launch_tile(binder, tiling.kind);
+    launch_tensors(binder, c, tiling);
+    launch_geometry(binder, c);
+    cleat_launch_i32(binder, (int32_t)divide_up(tiling.k.depth, cleat_tile_of(tiling.kind, binder->facts).step));
+    cleat_launch_groups(binder, tiling.tiles * tiling.k.count);
+}
+
+cleat_status cleat_conv_groups_bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                    cleat_error *error) {
+    (void)error;
+    cleat_conv c = cleat_conv_of(node);
+    cleat_tiling tiling = tiling_of(&c, facts);
+    launch_product(binder, node, &c, tiling);
+    if (tiling.k.count == 1) return CLEAT_OK;
+    cleat_launch_reduce(binder, node, 0, c.addend, result_of(&c), tiling.k.count);
+    if (c.sums) cleat_launch_reduce(binder, node, parts_bytes(&c, tiling), c.sums_addend, c.sums, tiling.k.count);
+    return CLEAT_OK;
+}

@@ -1,0 +1,230 @@
+/* How convolutions run on a CPU's wide vectors, and the plain form for any device. Kernels: cl/conv.cl. For cards:
+ * conv_groups.c. */
+#include "ops/conv.h"
+
+#include "ops/linear.h"
+
+enum {
+    FLOAT_BYTES = 4,
+    SPLIT_DEPTH_MIN = 512, /* pixels of a part of a split sum */
+    SPLITS_MAX = 64
+};
+
+static int64_t divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+static int64_t round_up(int64_t a, int64_t b) {
+    return divide_up(a, b) * b;
+}
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+static int64_t most(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+static int64_t units(const cleat_device_facts *facts) {
+    return most(facts->compute_units, 1);
+}
+
+/* GEOMETRY of cl/conv.cl */
+static void launch_geometry(cleat_binder *binder, const cleat_conv *c) {
+    const int64_t numbers[] = {c->batch,    c->height,      c->width,          c->channels, c->rows,   c->columns,
+                               c->features, c->kernel_rows, c->kernel_columns, c->stride,   c->padding};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) cleat_launch_i32(binder, (int32_t)numbers[i]);
+}
+
+/* --- lanes: register tiles of one work-item -------------------------------------------------------------------- */
+
+/* A block of results of a work-item, in the words of gemm_lanes.clh. */
+typedef struct lanes_shape {
+    int64_t tile_rows, tile_vecs, chunk;
+    int64_t rows_max, panels_max;
+    int64_t rows, panels;
+    int64_t items;
+    int64_t split_depth, splits; /* of the pixels, dw only */
+} lanes_shape;
+
+static const char *refuse_lanes(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    return facts->work_group == 1 ? NULL : "for devices whose work-groups are one work-item";
+}
+
+static void launch_lanes(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const char *kernel,
+                         const lanes_shape *s) {
+    cleat_launch_kernel(binder, node, "conv_lanes.cl", kernel, c->y->dtype);
+    cleat_launch_define(binder, "PRODUCT", c->kind);
+    cleat_launch_define(binder, "TILE_ROWS", s->tile_rows);
+    cleat_launch_define(binder, "TILE_VECS", s->tile_vecs);
+    cleat_launch_define(binder, "CHUNK", s->chunk);
+    cleat_launch_define(binder, "BLOCK_ROWS", s->rows_max);
+    cleat_launch_define(binder, "BLOCK_PANELS", s->panels_max);
+    if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
+}
+
+/* --- lanes: y and dx -------------------------------------------------------------------------------------------- */
+
+/* Pixels that lie side by side: all, or at most so many of each phase of dx. */
+static int64_t pixels_of(const cleat_conv *c) {
+    if (c->kind == CLEAT_CONV_FORWARD) return c->batch * c->rows * c->columns;
+    return c->batch * divide_up(c->height, c->stride) * divide_up(c->width, c->stride);
+}
+
+/* As many pixels share a panel of the weight as keep the copy of their patches and their sums in the second cache; fewer columns, or fewer
+ * pixels, where that gives every unit its work-items, and as many as the others. */
+static lanes_shape shape_pixels(const cleat_conv *c, const cleat_device_facts *facts) {
+    enum { ROWS_MIN = 48 };
+    bool forward = c->kind == CLEAT_CONV_FORWARD;
+    int64_t columns = forward ? c->features : c->channels, lanes = facts->lanes, wanted = 2 * units(facts);
+    int64_t pixels = pixels_of(c), phases = forward ? 1 : c->stride * c->stride;
+    bool wide = lanes >= 16 && round_up(columns, 4 * lanes) == round_up(columns, 2 * lanes);
+    lanes_shape s = {.tile_rows = wide ? 6 : 8,
+                     .tile_vecs = wide               ? 4
+                                  : columns <= lanes ? 1
+                                                     : 2,
+                     .chunk = 160,
+                     .rows_max = 480,
+                     .panels_max = wide ? 4 : 8};
+    int64_t width = s.tile_vecs * lanes, blocks = divide_up(pixels, s.rows_max);
+    s.panels = least(s.panels_max, divide_up(columns, width));
+    while (s.panels > 1 && blocks * divide_up(columns, s.panels * width) < wanted && s.panels * width * blocks > pixels)
+        s.panels = divide_up(s.panels, 2);
+    int64_t across = divide_up(columns, s.panels * width);
+    blocks = most(blocks, divide_up(wanted, across));
+    if (across % units(facts) != 0) blocks = round_up(blocks, units(facts));
+    s.rows = least(s.rows_max, round_up(most(divide_up(pixels, blocks), ROWS_MIN), s.tile_rows));
+    s.items = divide_up(pixels, s.rows) * phases * across;
+    return s;
+}
+
+static void bind_pixels(cleat_binder *binder, const cleat_node *node, const cleat_conv *c) {
+    lanes_shape s = shape_pixels(c, binder->facts);
+    bool forward = c->kind == CLEAT_CONV_FORWARD;
+    launch_lanes(binder, node, c, "conv_lanes_pixels", &s);
+    cleat_launch_tensor(binder, forward ? c->x : c->y);
+    cleat_launch_tensor(binder, c->weight);
+    cleat_launch_tensor(binder, c->bias);
+    cleat_launch_tensor(binder, c->addend);
+    cleat_launch_tensor(binder, forward ? c->y : c->x);
+    launch_geometry(binder, c);
+    cleat_launch_i32(binder, (int32_t)s.rows);
+    cleat_launch_i32(binder, (int32_t)s.panels);
+    cleat_launch_groups(binder, s.items);
+}
+
+/* --- lanes: dw -------------------------------------------------------------------------------------------------- */
+
+/* Vectors of a panel: three make more of what they read than two, where that leaves no more columns empty. */
+static int64_t panel_vecs(int64_t columns, int64_t lanes) {
+    if (columns <= lanes) return 1;
+    return lanes >= 16 && round_up(columns, 3 * lanes) <= round_up(columns, 2 * lanes) ? 3 : 2;
+}
+
+/* dw is small and the pixels are many: so many parts of them as give every unit its work-items. */
+static lanes_shape shape_filters(const cleat_conv *c, const cleat_device_facts *facts) {
+    enum { STRIP = 16, ROWS_MAX = 256, PANELS_MAX = 8 };
+    int64_t columns = c->kernel_rows * c->kernel_columns * c->channels, lanes = facts->lanes;
+    int64_t pixels = c->batch * c->rows * c->columns, wanted = 4 * units(facts);
+    lanes_shape s = {.tile_rows = 8,
+                     .tile_vecs = panel_vecs(columns, lanes),
+                     .chunk = 128,
+                     .rows_max = ROWS_MAX,
+                     .panels_max = PANELS_MAX};
+    int64_t panels = divide_up(columns, s.tile_vecs * lanes);
+    s.rows = round_up(divide_up(c->features, divide_up(c->features, ROWS_MAX)), STRIP);
+    s.panels = divide_up(panels, divide_up(panels, PANELS_MAX));
+    int64_t blocks = divide_up(c->features, s.rows) * divide_up(panels, s.panels);
+    s.splits = most(1, least(least(divide_up(wanted, blocks), pixels / SPLIT_DEPTH_MIN), SPLITS_MAX));
+    s.split_depth = round_up(divide_up(pixels, s.splits), s.chunk);
+    s.splits = divide_up(pixels, s.split_depth);
+    s.items = blocks * s.splits;
+    return s;
+}
+
+/* Workspace: the parts of dw, then those of the sums, all f32. */
+static int64_t dw_bytes(const cleat_conv *c, const lanes_shape *s) {
+    return s->splits * cleat_tensor_elements(c->weight) * FLOAT_BYTES;
+}
+
+static void bind_filters(cleat_binder *binder, const cleat_node *node, const cleat_conv *c) {
+    lanes_shape s = shape_filters(c, binder->facts);
+    bool whole = s.splits == 1;
+    launch_lanes(binder, node, c, "conv_lanes_filters", &s);
+    cleat_launch_tensor(binder, c->y);
+    cleat_launch_tensor(binder, c->x);
+    cleat_launch_tensor(binder, whole ? c->addend : NULL);
+    cleat_launch_tensor(binder, c->weight);
+    cleat_launch_tensor(binder, whole ? c->sums_addend : NULL);
+    if (whole || !c->sums)
+        cleat_launch_tensor(binder, c->sums);
+    else
+        cleat_launch_workspace(binder, dw_bytes(c, &s), FLOAT_BYTES);
+    if (whole)
+        cleat_launch_tensor(binder, NULL);
+    else
+        cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    launch_geometry(binder, c);
+    cleat_launch_i32(binder, (int32_t)s.rows);
+    cleat_launch_i32(binder, (int32_t)s.panels);
+    cleat_launch_i32(binder, (int32_t)s.split_depth);
+    cleat_launch_groups(binder, s.items);
+    if (whole) return;
+    cleat_launch_reduce(binder, node, 0, c->addend, c->weight, s.splits);
+    if (c->sums) cleat_launch_reduce(binder, node, dw_bytes(c, &s), c->sums_addend, c->sums, s.splits);
+}
+
+static int64_t lanes_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_conv c = cleat_conv_of(node);
+    if (c.kind != CLEAT_CONV_DW) return 0;
+    lanes_shape s = shape_filters(&c, facts);
+    return s.splits > 1 ? dw_bytes(&c, &s) + (c.sums ? s.splits * c.features * FLOAT_BYTES : 0) : 0;
+}
+
+static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_conv c = cleat_conv_of(node);
+    if (c.kind == CLEAT_CONV_DW)
+        bind_filters(binder, node, &c);
+    else
+        bind_pixels(binder, node, &c);
+    return CLEAT_OK;
+}
+
+/* --- plain ---------------------------------------------------------------------------------------------------- */
+
+static void launch_plain(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const char *kernel,
+                         const cleat_tensor *const *tensors, int count) {
+    cleat_launch_kernel(binder, node, "conv.cl", kernel, tensors[0]->dtype);
+    for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
+    launch_geometry(binder, c);
+    cleat_launch_items(binder, cleat_tensor_elements(tensors[count - 1]));
+}
+
+static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_conv c = cleat_conv_of(node);
+    switch (c.kind) {
+    case CLEAT_CONV_FORWARD:
+        launch_plain(binder, node, &c, "conv_plain_forward", (const cleat_tensor *[]){c.x, c.weight, c.bias, c.y}, 4);
+        break;
+    case CLEAT_CONV_DX:
+        launch_plain(binder, node, &c, "conv_plain_dx", (const cleat_tensor *[]){c.y, c.weight, c.addend, c.x}, 4);
+        break;
+    case CLEAT_CONV_DW:
+        launch_plain(binder, node, &c, "conv_plain_dw", (const cleat_tensor *[]){c.y, c.x, c.addend, c.weight}, 4);
+        if (c.sums)
+            launch_plain(binder, node, &c, "conv_plain_sums", (const cleat_tensor *[]){c.y, c.sums_addend, c.sums}, 3);
+        break;
+    }
+    return CLEAT_OK;
+}
+
+const cleat_variant cleat_conv_variants[] = {
+    {.name = "groups",
+     .refuse = cleat_conv_groups_refuse,
+     .workspace = cleat_conv_groups_workspace,
+     .bind = cleat_conv_groups_bind},
+    {.name = "lanes", .refuse = refuse_lanes, .workspace = lanes_workspace, .bind = bind_lanes},
+    {.name = "plain", .bind = bind_plain},
+    {0}};

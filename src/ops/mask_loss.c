@@ -1,0 +1,154 @@
+/* The loss of a mask of two classes: cross entropy, focal, Dice. */
+#include "cleat/ops.h"
+#include "ops/rows.h"
+#include "ops/shared.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SUMS = 4, PIXELS_A_PART = 4096, MOST_PARTS = 64 };
+
+/* For the gradient: what was saved, dloss and the addend as well. out = {loss, sums} or {dx} */
+enum { X, MASK, SCALE, FORWARD_IN };
+enum { SAVED = FORWARD_IN, DLOSS, GRAD_IN };
+
+_Static_assert(sizeof(cleat_mask_loss_spec) <= CLEAT_ATTR_BYTES, "the spec must fit a node's attributes");
+
+static const cleat_mask_loss_spec *spec_of(const cleat_node *node) {
+    return (const cleat_mask_loss_spec *)node->attr;
+}
+
+static int64_t batch_of(const cleat_node *node) {
+    return node->in[X]->shape[0];
+}
+
+static int64_t pixels_of(const cleat_node *node) {
+    return cleat_tensor_elements(node->in[X]) / batch_of(node);
+}
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[X], *mask = node->in[MASK];
+    char text[96], should[96];
+    cleat_tensor_describe(x, text, sizeof text);
+    if (!cleat_is_storage(x->dtype) || x->rank < 1 || pixels_of(node) > CLEAT_MOST_ROWS ||
+        batch_of(node) > CLEAT_MOST_ROWS / MOST_PARTS)
+        return cleat_infer_fail(
+            node, error, "logits are %s, they must be f32, f16 or bf16 [B, ...] of at most 2^30 pixels a sample", text);
+    if (mask->dtype != CLEAT_I32 || cleat_tensor_elements(mask) != cleat_tensor_elements(x)) {
+        cleat_tensor_describe(mask, should, sizeof should);
+        return cleat_infer_fail(node, error, "the mask is %s, it must be i32 with as many elements as the logits, %s",
+                                should, text);
+    }
+    const int64_t one = 1, sums[] = {batch_of(node), SUMS};
+    cleat_status status = cleat_expect(node, SCALE, "scale", CLEAT_F32, 1, sums, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
+    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 2, sums, error) : status;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    cleat_cost cost = cleat_elementwise_cost(node, 0);
+    cost.flops = (spec_of(node)->focal_gamma > 0 ? 65 : 45) * (double)cleat_tensor_elements(node->in[X]);
+    return cost;
+}
+
+/* Parts of a sample, whose sums become one in a fixed order. */
+static int64_t parts_of(const cleat_node *node) {
+    int64_t parts = (pixels_of(node) + PIXELS_A_PART - 1) / PIXELS_A_PART;
+    return parts < MOST_PARTS ? parts : MOST_PARTS;
+}
+
+static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return batch_of(node) * parts_of(node) * SUMS * (int64_t)sizeof(float);
+}
+
+/* The length of a part: whole vectors. */
+static int64_t part_pixels(const cleat_node *node, const cleat_device_facts *facts) {
+    int64_t lanes = facts->lanes, part = (pixels_of(node) + parts_of(node) - 1) / parts_of(node);
+    return (part + lanes - 1) / lanes * lanes;
+}
+
+static void launch_parts(cleat_binder *binder, const cleat_node *node, const cleat_device_facts *facts) {
+    int64_t units = batch_of(node) * parts_of(node);
+    cleat_launch_kernel(binder, node, "mask_loss.cl", "mask_loss_parts", node->in[X]->dtype);
+    cleat_launch_tensor(binder, node->in[X]);
+    cleat_launch_tensor(binder, node->in[MASK]);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_i32(binder, (int32_t)batch_of(node));
+    cleat_launch_i32(binder, (int32_t)pixels_of(node));
+    cleat_launch_i32(binder, (int32_t)parts_of(node));
+    cleat_launch_i32(binder, (int32_t)part_pixels(node, facts));
+    cleat_launch_f32(binder, spec_of(node)->positive_weight);
+    cleat_launch_f32(binder, spec_of(node)->focal_gamma);
+    cleat_launch_items(binder, units * facts->work_group);
+}
+
+static void launch_total(cleat_binder *binder, const cleat_node *node) {
+    cleat_launch_kernel(binder, node, "mask_loss.cl", "mask_loss_total", node->in[X]->dtype);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_tensor(binder, node->in[SCALE]);
+    cleat_launch_tensor(binder, node->out[1]);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_i32(binder, (int32_t)batch_of(node));
+    cleat_launch_i32(binder, (int32_t)parts_of(node));
+    cleat_launch_f32(binder, spec_of(node)->dice_weight);
+    cleat_launch_groups(binder, 1);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)error;
+    launch_parts(binder, node, facts);
+    launch_total(binder, node);
+    return CLEAT_OK;
+}
+
+static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)facts, (void)error;
+    const cleat_mask_loss_spec *spec = spec_of(node);
+    cleat_launch_kernel(binder, node, "mask_loss.cl", "mask_loss_grad", node->in[X]->dtype);
+    for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, 0));
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_i32(binder, (int32_t)batch_of(node));
+    cleat_launch_i32(binder, (int32_t)pixels_of(node));
+    cleat_launch_f32(binder, spec->positive_weight);
+    cleat_launch_f32(binder, spec->focal_gamma);
+    cleat_launch_f32(binder, spec->dice_weight);
+    cleat_launch_runs(binder, batch_of(node), pixels_of(node));
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "parts", .workspace = workspace, .bind = bind}, {0}};
+static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
+
+static const cleat_op mask_loss_grad = {
+    .name = "mask_loss_grad", .cost = cost, .variants = grad_variants, .share = 1u << X | 1u << GRAD_IN};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (!dout[0] || !cleat_wants_grad(node->in[X])) return;
+    cleat_tensor *in[GRAD_IN];
+    memcpy(in, node->in, FORWARD_IN * sizeof *in);
+    in[SAVED] = node->out[1];
+    in[DLOSS] = dout[0];
+    cleat_emit_grads(graph, &mask_loss_grad, node->attr, sizeof(cleat_mask_loss_spec), in, GRAD_IN, &node->in[X], 1);
+}
+
+static const cleat_op mask_loss = {
+    .name = "mask_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+
+cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *mask, cleat_tensor *scale,
+                              const cleat_mask_loss_spec *spec) {
+    if (!logits || !mask || !scale) return NULL;
+    if (!isfinite(spec->positive_weight) || spec->positive_weight <= 0 || !isfinite(spec->focal_gamma) ||
+        spec->focal_gamma < 0 || !isfinite(spec->dice_weight) || spec->dice_weight < 0) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,
+                         "mask_loss: positive_weight %g must be above 0, focal_gamma %g and dice_weight %g not below",
+                         (double)spec->positive_weight, (double)spec->focal_gamma, (double)spec->dice_weight);
+        return NULL;
+    }
+    cleat_tensor *in[FORWARD_IN] = {logits, mask, scale};
+    cleat_node *node = cleat_emit(graph, &mask_loss, spec, sizeof *spec, in, FORWARD_IN);
+    return node ? node->out[0] : NULL;
+}

@@ -1,0 +1,132 @@
+/* The largest of each window of a picture. */
+#include "cleat/ops.h"
+#include "ops/channels.h"
+#include "ops/rows.h"
+#include "ops/shared.h"
+
+typedef struct max_pool_attr {
+    int32_t size, stride, padding;
+    bool winner; /* noted for backward */
+} max_pool_attr;
+
+enum { MOST_SIZE = 16 };
+
+static const max_pool_attr *attr_of(const cleat_node *node) {
+    return (const max_pool_attr *)node->attr;
+}
+
+static int64_t windows(int64_t extent, const max_pool_attr *attr) {
+    return (extent + 2 * attr->padding - attr->size) / attr->stride + 1;
+}
+
+/* in = {x}, out = {y, winner i32 as y where a gradient is wanted} */
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0];
+    const max_pool_attr *attr = attr_of(node);
+    char text[96];
+    cleat_tensor_describe(x, text, sizeof text);
+    if (!cleat_is_storage(x->dtype) || x->rank != 4 || cleat_rows(x) > CLEAT_MOST_ROWS ||
+        cleat_width(x) > CLEAT_MOST_ROWS)
+        return cleat_infer_fail(
+            node, error, "x is %s, it must be f32, f16 or bf16 [B, H, W, C] with at most 2^30 pixels and channels",
+            text);
+    if (attr->size < 1 || attr->size > MOST_SIZE || attr->stride < 1 || attr->padding < 0 ||
+        2 * attr->padding > attr->size)
+        return cleat_infer_fail(node, error,
+                                "size %d, stride %d, padding %d: size must be 1 to %d, stride at least 1, padding 0 to "
+                                "half the size",
+                                (int)attr->size, (int)attr->stride, (int)attr->padding, (int)MOST_SIZE);
+    for (int i = 1; i < 3; ++i)
+        if (x->shape[i] + 2 * attr->padding < attr->size)
+            return cleat_infer_fail(node, error, "x is %s, smaller than a window of %d with padding %d", text,
+                                    (int)attr->size, (int)attr->padding);
+    const int64_t shape[] = {x->shape[0], windows(x->shape[1], attr), windows(x->shape[2], attr), x->shape[3]};
+    cleat_status status = cleat_set_output(node, 0, x->dtype, 4, shape, error);
+    if (status == CLEAT_OK && attr->winner) status = cleat_set_output(node, 1, CLEAT_I32, 4, shape, error);
+    return status;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    const max_pool_attr *attr = attr_of(node);
+    return cleat_elementwise_cost(node, attr->size * attr->size);
+}
+
+/* Rows of `over` are shared among the work-groups. */
+static void launch(cleat_binder *binder, const cleat_node *node, const char *kernel, const cleat_tensor *const *tensors,
+                   int count, const cleat_tensor *over, const cleat_tensor *x, const cleat_tensor *y) {
+    cleat_channels cut = cleat_channels_of(over, binder->facts);
+    const max_pool_attr *attr = attr_of(node);
+    cleat_launch_channel_kernel(binder, node, "max_pool.cl", kernel, over->dtype, &cut);
+    cleat_launch_define(binder, "SIZE", attr->size);
+    cleat_launch_define(binder, "STRIDE", attr->stride);
+    cleat_launch_define(binder, "PADDING", attr->padding);
+    for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
+    cleat_launch_i32(binder, (int32_t)cut.rows);
+    for (int i = 1; i < 3; ++i) cleat_launch_i32(binder, (int32_t)x->shape[i]);
+    for (int i = 1; i < 3; ++i) cleat_launch_i32(binder, (int32_t)y->shape[i]);
+    cleat_launch_i32(binder, (int32_t)cut.channels);
+    cleat_launch_i32(binder, (int32_t)cut.chunks);
+    cleat_launch_channel_groups(binder, &cut, cleat_channels_free_parts(&cut, binder->facts));
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    const cleat_tensor *x = node->in[0], *y = node->out[0];
+    launch(binder, node, "max_pool_forward", (const cleat_tensor *[]){x, y, node->out[1]}, 3, y, x, y);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "windows", .bind = bind}, {0}};
+
+/* --- gradient: in = {dy, winner, addend}, out = {dx} ------------------------------------------------------------ */
+
+enum { DY, WINNER, GRAD_IN };
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *winner = node->in[WINNER];
+    return cleat_expect(node, DY, "the gradient that arrives", node->out[0]->dtype, winner->rank, winner->shape, error);
+}
+
+static cleat_cost cost_grad(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 8);
+}
+
+static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)facts, (void)error;
+    const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
+    const cleat_tensor *tensors[] = {dy, node->in[WINNER], cleat_addend(node, GRAD_IN, 0), dx};
+    launch(binder, node, "max_pool_backward", tensors, 4, dx, dx, dy);
+    return CLEAT_OK;
+}
+
+static const cleat_variant grad_variants[] = {{.name = "pixels", .bind = bind_grad}, {0}};
+
+/* dx may take the bytes of the addend. */
+static const cleat_op max_pool_grad = {
+    .name = "max_pool_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .share = 1u << GRAD_IN};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (!dout[0] || !cleat_wants_grad(node->in[0])) return;
+    cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [WINNER] = node->out[1]};
+    cleat_emit_grads(graph, &max_pool_grad, node->attr, sizeof(max_pool_attr), in, GRAD_IN, &node->in[0], 1);
+}
+
+static const cleat_op max_pool = {
+    .name = "max_pool", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+
+/* Numbers that no picture allows become one that infer refuses. */
+static int32_t within_i32(int64_t value) {
+    return value < -1 || value > CLEAT_MOST_ROWS ? -1 : (int32_t)value;
+}
+
+cleat_tensor *cleat_max_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride, int64_t padding) {
+    if (!x) return NULL;
+    max_pool_attr attr = {.size = within_i32(size),
+                          .stride = within_i32(stride),
+                          .padding = within_i32(padding),
+                          .winner = cleat_wants_grad(x)};
+    cleat_node *node = cleat_emit(graph, &max_pool, &attr, sizeof attr, &x, 1);
+    return node ? node->out[0] : NULL;
+}

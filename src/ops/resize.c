@@ -1,0 +1,132 @@
+/* Bilinear interpolation: pictures larger or smaller. */
+#include "cleat/ops.h"
+#include "ops/rows.h"
+#include "ops/shared.h"
+
+enum { MOST_EXTENT = 16384 };
+
+typedef struct resize_attr {
+    int64_t height, width;
+} resize_attr;
+
+static bool has_size(int64_t height, int64_t width) {
+    return height >= 1 && width >= 1 && height <= MOST_EXTENT && width <= MOST_EXTENT;
+}
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const resize_attr *attr = (const resize_attr *)node->attr;
+    const cleat_tensor *x = node->in[0];
+    char text[96];
+    if (!cleat_is_storage(x->dtype) || x->rank != 4 || !has_size(x->shape[1], x->shape[2])) {
+        cleat_tensor_describe(x, text, sizeof text);
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [B, H, W, C], H and W at most %d",
+                                text, MOST_EXTENT);
+    }
+    const int64_t shape[] = {x->shape[0], attr->height, attr->width, x->shape[3]};
+    const int64_t wider = x->shape[2] > attr->width ? x->shape[2] : attr->width;
+    if (cleat_rows(x) > CLEAT_MOST_ROWS || x->shape[0] > CLEAT_MOST_ROWS / (attr->height * attr->width) ||
+        x->shape[3] > CLEAT_MOST_ROWS / wider) {
+        cleat_tensor_describe(x, text, sizeof text);
+        return cleat_infer_fail(node, error, "%s to %lld x %lld: at most 2^30 pixels, and elements of a picture's row",
+                                text, (long long)attr->height, (long long)attr->width);
+    }
+    return cleat_set_output(node, 0, x->dtype, 4, shape, error);
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 8);
+}
+
+static void launch_forward(cleat_binder *binder, const cleat_node *node) {
+    const cleat_tensor *x = node->in[0], *y = node->out[0];
+    cleat_launch_kernel(binder, node, "resize.cl", "resize_forward", x->dtype);
+    cleat_launch_tensor(binder, x);
+    cleat_launch_tensor(binder, y);
+    cleat_launch_i32(binder, (int32_t)cleat_rows(y));
+    for (int i = 1; i <= 2; ++i) cleat_launch_i32(binder, (int32_t)x->shape[i]);
+    for (int i = 1; i <= 3; ++i) cleat_launch_i32(binder, (int32_t)y->shape[i]);
+    cleat_launch_runs(binder, cleat_rows(y), cleat_width(y));
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    launch_forward(binder, node);
+    return CLEAT_OK;
+}
+
+/* --- gradient: in = {dy [B, P, Q, C], addend}, out = {dx [B, H, W, C]}, by way of f32 [B, H, Q, C] --------------- */
+
+static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    const cleat_tensor *dy = node->in[0], *dx = node->out[0];
+    return dx->shape[0] * dx->shape[1] * dy->shape[2] * dy->shape[3] * (int64_t)sizeof(float);
+}
+
+static cleat_cost cost_grad(const cleat_node *node) {
+    const cleat_tensor *dy = node->in[0];
+    double half = (double)workspace(node, NULL), elements = (double)cleat_tensor_elements(dy);
+    cleat_cost cost = cleat_elementwise_cost(node, 0);
+    cost.flops = 4 * (elements + half / sizeof(float));
+    cost.bytes += 2 * half;
+    return cost;
+}
+
+/* Ends a launch that gathers, for each of `in` rows of `width`, those of `out` rows that look at it. */
+static void end_gather(cleat_binder *binder, int64_t outer, int64_t in, int64_t out, int64_t width) {
+    cleat_launch_i32(binder, (int32_t)(outer * in));
+    cleat_launch_i32(binder, (int32_t)in);
+    cleat_launch_i32(binder, (int32_t)out);
+    cleat_launch_i32(binder, (int32_t)width);
+    cleat_launch_runs(binder, outer * in, width);
+}
+
+static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)facts, (void)error;
+    const cleat_tensor *dy = node->in[0], *dx = node->out[0];
+    const int64_t batch = dx->shape[0], height = dx->shape[1], channels = dx->shape[3];
+    cleat_launch_kernel(binder, node, "resize.cl", "resize_backward_rows", dx->dtype);
+    cleat_launch_tensor(binder, dy);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    end_gather(binder, batch, height, dy->shape[1], dy->shape[2] * channels);
+
+    cleat_launch_kernel(binder, node, "resize.cl", "resize_backward_columns", dx->dtype);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_tensor(binder, cleat_addend(node, 1, 0));
+    cleat_launch_tensor(binder, dx);
+    end_gather(binder, batch * height, dx->shape[2], dy->shape[2], channels);
+    return CLEAT_OK;
+}
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    const resize_attr *attr = (const resize_attr *)node->attr;
+    const cleat_tensor *dx = node->out[0];
+    const int64_t shape[] = {dx->shape[0], attr->height, attr->width, dx->shape[3]};
+    return cleat_expect(node, 0, "the gradient that arrives", dx->dtype, 4, shape, error);
+}
+
+static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
+static const cleat_variant grad_variants[] = {{.name = "gather", .workspace = workspace, .bind = bind_grad}, {0}};
+
+static const cleat_op resize_grad = {
+    .name = "resize_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .share = 2};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (cleat_wants_grad(node->in[0]))
+        cleat_emit_grads(graph, &resize_grad, node->attr, sizeof(resize_attr), &dout[0], 1, &node->in[0], 1);
+}
+
+static const cleat_op resize = {
+    .name = "resize", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+
+cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_t height, int64_t width) {
+    if (!x) return NULL;
+    if (!has_size(height, width)) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "resize: %lld x %lld is not in 1 x 1 to %d x %d", (long long)height,
+                         (long long)width, MOST_EXTENT, MOST_EXTENT);
+        return NULL;
+    }
+    cleat_node *node = cleat_emit(graph, &resize, &(resize_attr){height, width}, sizeof(resize_attr), &x, 1);
+    return node ? node->out[0] : NULL;
+}

@@ -1,0 +1,103 @@
+/* Tile by tile: what fits, how long it takes, which is best. */
+#include "ops/tiles.h"
+
+static int64_t divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+static int64_t round_up(int64_t a, int64_t b) {
+    return divide_up(a, b) * b;
+}
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+const char *cleat_tiles_refuse(const cleat_device_facts *facts) {
+    enum { LOCAL_BYTES = 18 * 1024 };
+    if (facts->work_group < 32 || facts->work_group > 256) return "needs work-groups of 32 to 256";
+    if (facts->lanes != 4) return "needs 4 lanes a work-item";
+    if (facts->local_memory < LOCAL_BYTES) return "needs 18 KiB of local memory";
+    return NULL;
+}
+
+/* Speeds are estimates: cleat tune measures. */
+cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
+    enum { EDGE_ITEMS = 4 }; /* work-items along the short side of a tall or wide tile */
+    int64_t work_group = facts->work_group, square = work_group >= 128 ? 16 : 8;
+    cleat_tile t[CLEAT_TILE_KINDS] = {
+        [CLEAT_TILE_LARGE] = {.item_m = 8, .item_n = 8, .items_n = square, .speed = 1},
+        [CLEAT_TILE_MEDIUM] = {.item_m = 8, .item_n = 4, .items_n = square, .speed = 0.85},
+        [CLEAT_TILE_SMALL] = {.item_m = 4, .item_n = 4, .items_n = square, .speed = 0.7},
+        [CLEAT_TILE_TALL] = {.item_m = 4, .item_n = 4, .items_n = EDGE_ITEMS, .speed = 0.6},
+        [CLEAT_TILE_WIDE] = {.item_m = 4, .item_n = 4, .items_n = work_group / EDGE_ITEMS, .speed = 0.6},
+    };
+    t[kind].rows = work_group / t[kind].items_n * t[kind].item_m;
+    t[kind].columns = t[kind].items_n * t[kind].item_n;
+    t[kind].step = t[kind].rows + t[kind].columns > 128 ? 8 : 16;
+    return t[kind];
+}
+
+/* Intel's compiler keeps the sums of a work-item in memory where they are many: more than 16 unless it is told to run few work-items
+ * together; with half storage more than 32 even then, and more than 16 with an epilogue (ocloc 22.43). */
+const char *cleat_tile_refuse(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
+    if (facts->vendor != CLEAT_VENDOR_INTEL || kind >= CLEAT_TILE_SMALL) return NULL;
+    if (facts->sub_group == 0) return "the driver does not let kernels choose how many work-items run together";
+    if (work->storage == CLEAT_F32 || (kind == CLEAT_TILE_MEDIUM && !work->epilogue)) return NULL;
+    return "storing halves takes registers that the sums need";
+}
+
+/* Groups that run side by side as fast as one alone. Intel counts its vector engines, each with 8 threads of so many work-items as run
+ * together; others count what a group fits. */
+static int64_t groups_at_once(const cleat_device_facts *facts) {
+    enum { ENGINE_THREADS = 8 };
+    int64_t units = facts->compute_units > 0 ? facts->compute_units : 1;
+    if (facts->vendor != CLEAT_VENDOR_INTEL) return units;
+    int64_t together = facts->sub_group > 0 ? facts->sub_group : 16;
+    int64_t groups = units * ENGINE_THREADS * together / facts->work_group;
+    return groups > 0 ? groups : 1;
+}
+
+/* How long a tiling takes, in multiply-adds of a unit: rounds of groups, each with its way to the first step and from the last; and where
+ * k is split the parts, which go to memory and back, and the kernel that adds them up. */
+static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const cleat_device_facts *facts) {
+    const double ends = 32 /* of depth */, part = 100 /* an element */, launch = 5e5;
+    cleat_tile t = cleat_tile_of(s->kind, facts);
+    int64_t at_once = groups_at_once(facts);
+    double rounds = (double)divide_up(s->tiles * s->k.count, at_once);
+    double time = rounds * (double)(t.rows * t.columns) * ((double)s->k.depth + ends) / t.speed;
+    int64_t elements = work->products * work->m * work->n;
+    if (s->k.count > 1) time += launch + part * (double)(s->k.count * elements) / (double)at_once;
+    return time;
+}
+
+/* k in one piece, or in as many as pay. */
+cleat_tiling cleat_tile_with(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
+    enum { DEPTH_MIN = 256 }; /* of a part */
+    cleat_tile t = cleat_tile_of(kind, facts);
+    int64_t tiles = work->products * divide_up(work->m, t.rows) * divide_up(work->n, t.columns);
+    cleat_tiling best = {.kind = kind, .tiles = tiles, .k = {work->k, 1}};
+    int64_t most = work->whole ? 1 : least(work->k / DEPTH_MIN, CLEAT_SPLITS_MAX);
+    for (int64_t count = 2; count <= most; ++count) {
+        cleat_tiling next = best;
+        next.k.depth = round_up(divide_up(work->k, count), CLEAT_SPLIT_STEP);
+        next.k.count = divide_up(work->k, next.k.depth);
+        if (estimate(work, &next, facts) < estimate(work, &best, facts)) best = next;
+    }
+    return best;
+}
+
+cleat_tiling cleat_tile_best(const cleat_tile_work *work, const cleat_device_facts *facts) {
+    cleat_tiling best = cleat_tile_with(work, CLEAT_TILE_SMALL, facts);
+    for (cleat_tile_kind kind = 0; kind < CLEAT_TILE_KINDS; ++kind) {
+        cleat_tiling next = cleat_tile_with(work, kind, facts);
+        if (!cleat_tile_refuse(work, kind, facts) && estimate(work, &next, facts) < estimate(work, &best, facts))
+            best = next;
+    }
+    return best;
+}
+
+void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind) {
+    cleat_tile t = cleat_tile_of(kind, binder->facts);
+    cleat_launch_define(binder, "ITEM_M", t.item_m);
+    cleat_launch_define(binder, "ITEM_N", t.item_n);
+    cleat_launch_define(binder, "ITEMS_N", t.items_n);
+}

@@ -1,0 +1,765 @@
+/* Pictures with classes: folders, IDX, CIFAR; splits, classes, means, samples; and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "core/memory.h"
+#include "data/images.h"
+#include "drawn.h"
+#include "files.h"
+
+static char warnings[8192];
+
+static void keep_warning(void *user, cleat_log_level level, const char *text) {
+    (void)user;
+    if (level == CLEAT_LOG_WARNING && strlen(warnings) + strlen(text) + 2 < sizeof warnings)
+        strcat(strcat(warnings, text), "\n");
+}
+
+/* test_path's buffers are used again soon. */
+static const char *lasting(const char *path) {
+    static char paths[64][512];
+    static int next;
+    char *copy = paths[next++ % 64];
+    snprintf(copy, sizeof paths[0], "%s", path);
+    return copy;
+}
+
+static cleat_picture_options small_options(void) {
+    cleat_picture_options options = cleat_picture_defaults();
+    options.size = 12;
+    options.val_fraction = 0;
+    return options;
+}
+
+static cleat_dataset *open_ok(const char *path, const cleat_picture_options *options) {
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    *warnings = 0;
+    if (cleat_images_open(path, options, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    return dataset;
+}
+
+/* The opening fails and says all of `words`, which stand between bars. */
+static void expect_failure(const char *path, const cleat_picture_options *options, const char *words) {
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    char copy[512], *rest = NULL;
+    *warnings = 0;
+    assert_int_not_equal(cleat_images_open(path, options, &dataset, &error), CLEAT_OK);
+    assert_null(dataset);
+    snprintf(copy, sizeof copy, "%s", words);
+    for (char *word = strtok_r(copy, "|", &rest); word; word = strtok_r(NULL, "|", &rest))
+        if (!strstr(error.text, word)) fail_msg("no '%s' in: %s", word, error.text);
+}
+
+static int32_t fill(const cleat_dataset *dataset, size_t sample, const cleat_draw *draw, float *image) {
+    int32_t label = 99;
+    void *slots[2] = {image, &label};
+    cleat_error error = {0};
+    if (cleat_dataset_fill(dataset, sample, cleat_dataset_length(dataset, sample), draw, slots, &error) != CLEAT_OK)
+        fail_msg("%s", error.text);
+    return label;
+}
+
+static size_t sample_called(const cleat_dataset *dataset, const char *id) {
+    for (size_t i = 0; i < cleat_dataset_count(dataset); ++i)
+        if (strcmp(cleat_dataset_id(dataset, i), id) == 0) return i;
+    fail_msg("no sample %s", id);
+    return 0;
+}
+
+/* --- class folders -------------------------------------------------------------------------------------------- */
+
+static const char *below(const char *folder, const char *name) {
+    static char names[4][512];
+    static int next;
+    char *path = names[next++ % 4];
+    snprintf(path, sizeof names[0], "%s/%s", folder, name);
+    return path;
+}
+
+static void add_picture(const char *folder, const char *name, int64_t height, int64_t width, int64_t channels,
+                        int kind) {
+    cleat_picture p = drawn_picture(height, width, channels, kind);
+    const char *path = test_path(below(folder, name));
+    if (strstr(name, ".jp"))
+        drawn_write_jpeg(path, &p, DRAWN_JPEG);
+    else
+        assert_int_equal(cleat_picture_write_png(path, &p, NULL), CLEAT_OK);
+    cleat_picture_free(&p);
+}
+
+/* FOLDER/cat and dog with `count` pictures each. */
+static const char *make_classes(const char *folder, int count) {
+    char name[64];
+    test_folder(folder);
+    test_folder(below(folder, "cat"));
+    test_folder(below(folder, "dog"));
+    for (int i = 0; i < count; ++i) {
+        snprintf(name, sizeof name, "cat/%d.%s", i, i % 2 ? "png" : "jpg");
+        add_picture(folder, name, 12, 12, 3, i);
+        snprintf(name, sizeof name, "dog/%d.png", i);
+        add_picture(folder, name, 12, 12, i % 2 ? 1 : 3, i + 100);
+    }
+    return lasting(test_path(folder));
+}
+
+static void folders_are_classes(void **state) {
+    (void)state;
+    const char *path = make_classes("classes", 4);
+    cleat_picture_options options = small_options();
+    cleat_dataset *dataset = open_ok(path, &options);
+    float image[12 * 12 * 3];
+    assert_int_equal(cleat_dataset_count(dataset), 8);
+    assert_string_equal(cleat_images_class(dataset, 0), "cat");
+    assert_string_equal(cleat_images_class(dataset, 1), "dog");
+    assert_null(cleat_images_class(dataset, 2));
+    assert_int_equal(cleat_images_class_samples(dataset, 1), 4);
+    assert_int_equal(cleat_images_class_samples(dataset, 2), 0);
+    cleat_picture_info info = cleat_pictures_describe(dataset);
+    assert_true(info.size == 12 && info.channels == 3 && info.classes == 2 && info.height == 12 && info.width == 12);
+    assert_true(info.samples[CLEAT_SPLIT_TRAIN] == 8 && info.samples[CLEAT_SPLIT_VAL] == 0);
+    assert_string_equal(cleat_dataset_id(dataset, 0), "cat/0.jpg");
+    assert_int_equal(cleat_field_elements(cleat_dataset_field(dataset, 0), 12), 12 * 12 * 3);
+    assert_int_equal(cleat_dataset_find_field(dataset, "label"), 1);
+    double sum[3] = {0}, squares[3] = {0};
+    for (size_t i = 0; i < 8; ++i) {
+        assert_int_equal(cleat_dataset_length(dataset, i), 12);
+        assert_int_equal(cleat_dataset_items(dataset, i), 1);
+        assert_int_equal(fill(dataset, i, NULL, image), i / 4);
+        for (int p = 0; p < 12 * 12 * 3; ++p) {
+            sum[p % 3] += image[p] / (8 * 144);
+            squares[p % 3] += image[p] * image[p] / (8 * 144);
+        }
+    }
+    for (int c = 0; c < 3; ++c) assert_true(fabs(sum[c]) < 1e-5 && fabs(squares[c] - 1) < 1e-5);
+    cleat_dataset_destroy(dataset);
+}
+
+/* A sample is the picture's centred square, scaled; the longer side of a padded sample stays 0. */
+static void samples_are_centred_squares(void **state) {
+    (void)state;
+    const char *path = make_classes("wide", 3);
+    add_picture("wide", "dog/wide.png", 12, 30, 3, 5);
+    cleat_picture_options options = small_options();
+    cleat_dataset *dataset = open_ok(path, &options);
+    cleat_picture p = drawn_picture(12, 30, 3, 5);
+    size_t wide = sample_called(dataset, "dog/wide.png");
+    float image[12 * 12 * 3], padded[16 * 16 * 3];
+    fill(dataset, wide, NULL, image);
+    /* value = a byte + b for some a > 0 and b of each channel */
+    for (int c = 0; c < 3; ++c) {
+        double x0 = p.pixels[9 * 3 + c], x1 = p.pixels[15 * 3 + c];
+        double a = (image[6 * 3 + c] - image[c]) / (x1 - x0), b = image[c] - a * x0;
+        assert_true(a > 0);
+        for (int i = 0; i < 144; ++i)
+            assert_true(fabs(image[i * 3 + c] - (a * p.pixels[(i / 12 * 30 + 9 + i % 12) * 3 + c] + b)) < 1e-3);
+    }
+    void *slots[2] = {padded, NULL};
+    assert_int_equal(cleat_dataset_fill(dataset, wide, 16, NULL, slots, NULL), CLEAT_OK);
+    for (int i = 0; i < 16 * 16 * 3; ++i) {
+        int y = i / 48, x = i % 48;
+        assert_true(padded[i] == (y < 12 && x < 36 ? image[y * 36 + x] : 0));
+    }
+    cleat_picture_free(&p);
+    cleat_dataset_destroy(dataset);
+}
+
+static void named_parts_are_splits(void **state) {
+    (void)state;
+    test_folder("parts");
+    make_classes("parts/train", 3);
+    make_classes("parts/valid", 2);
+    make_classes("parts/test", 1);
+    test_folder("parts/other");
+    cleat_picture_options options = small_options();
+    options.val_fraction = 0.5; /* not used: there is a validation part */
+    options.test_fraction = 0.3;
+    cleat_dataset *dataset = open_ok(test_path("parts"), &options);
+    cleat_picture_info info = cleat_pictures_describe(dataset);
+    assert_int_equal(info.samples[CLEAT_SPLIT_TRAIN], 6);
+    assert_int_equal(info.samples[CLEAT_SPLIT_VAL], 4);
+    assert_int_equal(info.samples[CLEAT_SPLIT_TEST], 2);
+    assert_int_equal(cleat_dataset_split(dataset, sample_called(dataset, "valid/dog/1.png")), CLEAT_SPLIT_VAL);
+    assert_non_null(strstr(warnings, "parts/other"));
+    cleat_dataset_destroy(dataset);
+    test_folder("parts/valid/cow");
+    add_picture("parts/valid", "cow/1.png", 5, 5, 3, 0);
+    expect_failure(test_path("parts"), &options, "parts/valid/cow|'cow'|training part|cat, dog");
+    assert_int_equal(rename(test_path("parts/valid/cow"), test_path("parts/valid/dogs")), 0);
+    expect_failure(test_path("parts"), &options, "did you mean 'dog'");
+    assert_int_equal(rename(test_path("parts/valid/dogs"), test_path("parts/valid/Dog")), 0);
+    expect_failure(test_path("parts"), &options, "two spellings|'dog'|'Dog'");
+    assert_int_equal(rename(test_path("parts/train"), test_path("parts/gone")), 0);
+    expect_failure(test_path("parts"), &options, "no train folder");
+}
+
+/* A class may be called like a part. */
+static void a_class_called_train_is_a_class(void **state) {
+    (void)state;
+    const char *path = make_classes("traffic", 2);
+    test_folder("traffic/train");
+    add_picture("traffic", "train/1.png", 12, 12, 3, 9);
+    cleat_picture_options options = small_options();
+    cleat_dataset *dataset = open_ok(path, &options);
+    assert_string_equal(cleat_images_class(dataset, 2), "train");
+    assert_int_equal(cleat_dataset_count(dataset), 5);
+    cleat_dataset_destroy(dataset);
+}
+
+static void hashes_split_what_names_no_parts(void **state) {
+    (void)state;
+    const char *path = make_classes("hashed", 60);
+    cleat_picture_options options = small_options();
+    options.val_fraction = 0.3;
+    options.test_fraction = 0.2;
+    cleat_dataset *dataset = open_ok(path, &options);
+    cleat_picture_info info = cleat_pictures_describe(dataset);
+    assert_in_range(info.samples[CLEAT_SPLIT_VAL], 22, 50);
+    assert_in_range(info.samples[CLEAT_SPLIT_TEST], 12, 38);
+    assert_int_equal(cleat_images_class_samples(dataset, 0) + cleat_images_class_samples(dataset, 1),
+                     info.samples[CLEAT_SPLIT_TRAIN]);
+    cleat_dataset_destroy(dataset);
+    options.val_fraction = 0.99;
+    options.test_fraction = 0;
+    expect_failure(path, &options, "no picture in the training part|val_fraction");
+}
+
+static void classes_may_be_given_in_order(void **state) {
+    (void)state;
+    const char *path = make_classes("ordered", 2);
+    cleat_picture_options options = small_options();
+    float image[12 * 12 * 3];
+    options.classes = " dog  cat";
+    cleat_dataset *dataset = open_ok(path, &options);
+    assert_string_equal(cleat_images_class(dataset, 0), "dog");
+    assert_int_equal(fill(dataset, sample_called(dataset, "dog/1.png"), NULL, image), 0);
+    cleat_dataset_destroy(dataset);
+    options.classes = "dog bird";
+    expect_failure(path, &options, "'cat'|classes given|dog, bird");
+    options.classes = "dog cat dog";
+    expect_failure(path, &options, "'dog' is there twice");
+    options.classes = "dog cat bird";
+    dataset = open_ok(path, &options);
+    assert_non_null(strstr(warnings, "'bird' has no picture"));
+    cleat_dataset_destroy(dataset);
+}
+
+static void bad_folders_are_refused(void **state) {
+    (void)state;
+    cleat_picture_options options = small_options();
+    const char *path = make_classes("bad", 2);
+    test_write_text(test_path("bad/cat/README.txt"), "about these cats");
+    test_write_text(test_path("bad/labels.csv"), "none");
+    add_picture("bad", "alone.png", 5, 5, 3, 0);
+    cleat_dataset *dataset = open_ok(path, &options);
+    assert_int_equal(cleat_dataset_count(dataset), 4);
+    assert_non_null(strstr(warnings, "2 files that are not called .png"));
+    assert_non_null(strstr(warnings, "cat/README.txt first"));
+    assert_non_null(strstr(warnings, "1 pictures in no class folder"));
+    cleat_dataset_destroy(dataset);
+
+    test_write_text(test_path("bad/cat/notes.png"), "about these cats");
+    expect_failure(path, &options, "bad/cat/notes.png|not a picture");
+    unlink(test_path("bad/cat/notes.png"));
+    test_folder("bad/empty");
+    expect_failure(path, &options, "bad/empty|no picture in this class folder");
+    rmdir(test_path("bad/empty"));
+    test_folder("bad/CAT");
+    add_picture("bad", "CAT/1.png", 5, 5, 3, 0);
+    expect_failure(path, &options, "two spellings of one class|'CAT'|'cat'");
+    unlink(test_path("bad/CAT/1.png"));
+    rmdir(test_path("bad/CAT"));
+    assert_int_equal(symlink("..", test_path("bad/cat/loop")), 0);
+    expect_failure(path, &options, "bad/cat/loop|link to a folder above");
+    unlink(test_path("bad/cat/loop"));
+    assert_int_equal(symlink("nowhere", test_path("bad/cat/lost.png")), 0);
+    expect_failure(path, &options, "bad/cat/lost.png");
+    unlink(test_path("bad/cat/lost.png"));
+    dataset = open_ok(path, &options); /* mended */
+    cleat_dataset_destroy(dataset);
+
+    expect_failure(test_folder("nothing"), &options, "Known layouts|train-images*|data_batch_*.bin");
+    expect_failure(test_path("missing"), &options, "no such file or folder");
+    expect_failure(test_path("bad/cat/1.png"), &options, "is a file");
+    test_folder("single");
+    test_folder("single/cat");
+    add_picture("single", "cat/1.png", 5, 5, 3, 0);
+    expect_failure(test_path("single"), &options, "nothing to tell apart");
+    options.size = 0;
+    expect_failure(path, &options, "size");
+    options = small_options();
+    options.augment.crop_min = 0.01;
+    expect_failure(path, &options, "crop_min");
+    options = small_options();
+    options.augment.shift = 12;
+    expect_failure(path, &options, "shift");
+    options = small_options();
+    options.predict = true;
+    expect_failure(path, &options, "trained model");
+}
+
+/* What its head does not show is found when it is decoded: an error with its name, and never a picture. */
+static void truncated_pictures_stop_the_filling(void **state) {
+    (void)state;
+    const char *path = make_classes("cut", 3), *file = lasting(test_path("cut/cat/2.jpg"));
+    cleat_picture_options options = small_options();
+    options.cache_bytes = 0;
+    cleat_dataset *dataset = open_ok(path, &options);
+    size_t size, sample = sample_called(dataset, "cat/2.jpg");
+    char *bytes = test_read(file, &size);
+    test_write(file, bytes, size / 2 + 200);
+    free(bytes);
+    float image[12 * 12 * 3];
+    int32_t label;
+    void *slots[2] = {image, &label};
+    cleat_error error = {0};
+    assert_int_equal(cleat_dataset_fill(dataset, sample, 12, NULL, slots, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "cut/cat/2.jpg"));
+    assert_non_null(strstr(error.text, "truncated"));
+    cleat_dataset_destroy(dataset);
+    expect_failure(path, &options, "cut/cat/2.jpg|truncated"); /* the means are learnt from it */
+}
+
+static void channels_follow_the_training_part(void **state) {
+    (void)state;
+    cleat_picture_options options = small_options();
+    test_folder("grey");
+    test_folder("grey/train");
+    test_folder("grey/train/a");
+    test_folder("grey/train/b");
+    test_folder("grey/val");
+    test_folder("grey/val/a");
+    add_picture("grey", "train/a/1.png", 12, 12, 1, 0);
+    add_picture("grey", "train/b/1.jpg", 12, 12, 1, 1);
+    add_picture("grey", "val/a/1.png", 12, 12, 3, 2);
+    cleat_dataset *dataset = open_ok(test_path("grey"), &options);
+    assert_int_equal(cleat_pictures_describe(dataset).channels, 1);
+    float image[12 * 12 * 3];
+    fill(dataset, sample_called(dataset, "val/a/1.png"), NULL, image);
+    cleat_dataset_destroy(dataset);
+    options.channels = 3;
+    dataset = open_ok(test_path("grey"), &options);
+    fill(dataset, sample_called(dataset, "train/a/1.png"), NULL, image);
+    assert_true(image[0] == image[1] && image[1] == image[2]);
+    cleat_dataset_destroy(dataset);
+    options.channels = 2;
+    expect_failure(test_path("grey"), &options, "2 are wanted");
+}
+
+/* --- chance, cache, threads ----------------------------------------------------------------------------------- */
+
+enum { SHARED = 24, SIZE = 10, PIXELS = SIZE * SIZE * 3 };
+
+typedef struct filler {
+    const cleat_dataset *dataset;
+    const float (*expected)[PIXELS];
+    int first;
+    bool failed;
+} filler;
+
+static const cleat_draw shared_draw = {.seed = 3, .epoch = 1};
+
+static void *fill_all(void *argument) {
+    filler *f = argument;
+    float image[PIXELS];
+    int32_t label;
+    void *slots[2] = {image, &label};
+    for (int i = 0; i < SHARED; ++i) {
+        size_t sample = (size_t)(i + f->first) % SHARED;
+        if (cleat_dataset_fill(f->dataset, sample, SIZE, &shared_draw, slots, NULL) != CLEAT_OK ||
+            memcmp(image, f->expected[sample], sizeof image) != 0)
+            f->failed = true;
+    }
+    return NULL;
+}
+
+static void threads_fill_the_same_bits(void **state) {
+    (void)state;
+    static float expected[SHARED][PIXELS], later[PIXELS];
+    make_classes("threads", SHARED / 2 - 1);
+    add_picture("threads", "cat/large.jpg", 90, 130, 3, 1); /* decoded smaller */
+    add_picture("threads", "dog/large.jpg", 130, 90, 3, 2);
+    cleat_picture_options options = small_options();
+    options.size = SIZE;
+    options.augment = (cleat_augment){.crop_min = 0.4, .shift = 1, .flip = true, .turn = true, .brightness = 0.2};
+    options.cache_bytes = 0;
+    cleat_dataset *plain = open_ok(test_path("threads"), &options);
+    options.cache_bytes = 12 * 12 * 3 * 15;
+    cleat_dataset *cached = open_ok(test_path("threads"), &options);
+    assert_int_equal(cleat_dataset_count(plain), SHARED);
+    for (size_t i = 0; i < SHARED; ++i) fill(plain, i, &shared_draw, expected[i]);
+    filler fillers[3];
+    pthread_t threads[3];
+    for (int i = 0; i < 3; ++i) {
+        fillers[i] = (filler){.dataset = cached, .expected = (const float(*)[PIXELS])expected, .first = 7 * i};
+        assert_int_equal(pthread_create(&threads[i], NULL, fill_all, &fillers[i]), 0);
+    }
+    for (int i = 0; i < 3; ++i) {
+        pthread_join(threads[i], NULL);
+        assert_false(fillers[i].failed);
+    }
+    cleat_picture_cache_stats stats = cleat_images_cache_statistics(cached);
+    assert_true(stats.kept >= 10 && stats.bytes <= options.cache_bytes);
+    assert_true(stats.hits >= 3 * stats.kept);
+    assert_int_equal(cleat_images_cache_statistics(plain).kept, 0);
+    cleat_draw next = {.seed = 3, .epoch = 2};
+    int same = 0;
+    for (size_t i = 0; i < SHARED; ++i) {
+        fill(plain, i, &next, later);
+        same += memcmp(later, expected[i], sizeof later) == 0;
+        fill(plain, i, NULL, later);
+        same += memcmp(later, expected[i], sizeof later) == 0;
+    }
+    assert_int_equal(same, 0);
+    cleat_dataset_destroy(plain);
+    cleat_dataset_destroy(cached);
+}
+
+/* --- what is learnt ------------------------------------------------------------------------------------------- */
+
+static void what_is_learnt_is_used_again(void **state) {
+    (void)state;
+    const char *path = make_classes("learnt", 4), *folder = lasting(test_folder("model"));
+    cleat_picture_options options = small_options();
+    options.classes = "dog cat";
+    cleat_dataset *first = open_ok(path, &options);
+    cleat_error error = {0};
+    float a[12 * 12 * 3], b[12 * 12 * 3];
+    assert_int_equal(cleat_dataset_save(first, folder, &error), CLEAT_OK);
+    make_classes("others", 1);
+    test_folder("others/cow");
+    add_picture("others", "cow/1.png", 30, 20, 1, 7);
+    add_picture("others", "loose.jpg", 30, 20, 1, 8);
+    test_write_text(test_path("others/notes.txt"), "x");
+    options = small_options();
+    options.learnt = folder;
+    expect_failure(test_path("others"), &options, "others/cow|'cow' is not in the model, which has dog, cat");
+    options.predict = true;
+    cleat_dataset *second = open_ok(test_path("others"), &options);
+    assert_int_equal(cleat_dataset_count(second), 4);
+    assert_int_equal(cleat_pictures_describe(second).samples[CLEAT_SPLIT_TEST], 4);
+    assert_int_equal(cleat_pictures_describe(second).channels, 3);
+    assert_int_equal(fill(second, sample_called(second, "cow/1.png"), NULL, b), CLEAT_NO_CLASS);
+    assert_int_equal(fill(second, sample_called(second, "loose.jpg"), NULL, b), CLEAT_NO_CLASS);
+    assert_int_equal(fill(second, sample_called(second, "dog/0.png"), NULL, b), 0);
+    assert_int_equal(fill(first, sample_called(first, "dog/0.png"), NULL, a), 0);
+    assert_memory_equal(a, b, sizeof a); /* the same picture, the same means */
+    cleat_dataset_destroy(second);
+    second = open_ok(test_path("learnt/dog/0.png"), &options);
+    assert_int_equal(cleat_dataset_count(second), 1);
+    assert_string_equal(cleat_dataset_id(second, 0), "0.png");
+    assert_int_equal(fill(second, 0, NULL, b), CLEAT_NO_CLASS);
+    assert_memory_equal(a, b, sizeof a);
+    cleat_dataset_destroy(second);
+    cleat_dataset_destroy(first);
+
+    const char *json = lasting(test_path("model/pictures.json"));
+    test_write_text(json,
+                    "{\"channels\": 3, \"means\": [0.5], \"deviations\": [1, 1, 1], \"classes\": [\"a\", \"b\"]}");
+    expect_failure(path, &options, "pictures.json|means|from the run again");
+    test_write_text(json, "{\"channels\": 1, \"means\": [0.5], \"deviations\": [0], \"classes\": [\"a\", \"b\"]}");
+    expect_failure(path, &options, "deviations must be above 0");
+    test_write_text(json,
+                    "{\"channels\": 1, \"means\": [0.5], \"deviations\": [1], \"classes\": [], \"positive\": 0.5}");
+    expect_failure(path, &options, "no classes");
+    test_write_text(json, "junk");
+    expect_failure(path, &options, "pictures.json");
+    unlink(json);
+    expect_failure(path, &options, "pictures.json");
+}
+
+/* --- IDX ------------------------------------------------------------------------------------------------------ */
+
+enum { COUNT = 40, SIDE = 6 };
+
+static uint8_t idx_pixel(int sample, int at) {
+    return (uint8_t)(sample * 13 + at * 7 + sample * at);
+}
+
+static void put_size(uint8_t *bytes, uint32_t size) {
+    for (int i = 0; i < 4; ++i) bytes[i] = (uint8_t)(size >> (24 - 8 * i));
+}
+
+/* channels 0: labels, i % 3. Returns the bytes. */
+static size_t make_idx(uint8_t *bytes, int count, int channels) {
+    int rank = channels == 0 ? 1 : channels == 1 ? 3 : 4;
+    const uint32_t sizes[4] = {(uint32_t)count, SIDE, SIDE, (uint32_t)channels};
+    int each = channels ? SIDE * SIDE * channels : 1;
+    memcpy(bytes, (uint8_t[4]){0, 0, 8, (uint8_t)rank}, 4);
+    for (int i = 0; i < rank; ++i) put_size(bytes + 4 + 4 * i, sizes[i]);
+    uint8_t *at = bytes + 4 + 4 * rank;
+    for (int i = 0; i < count; ++i)
+        for (int k = 0; k < each; ++k) *at++ = channels ? idx_pixel(i, k) : (uint8_t)(i % 3);
+    return (size_t)(at - bytes);
+}
+
+static void write_idx(const char *name, int count, int channels, size_t cut, int more) {
+    static uint8_t bytes[65536];
+    char path[512];
+    snprintf(path, sizeof path, "%s", test_path(name));
+    size_t size = make_idx(bytes, count, channels) + (size_t)more;
+    unlink(path);
+    if (!strstr(name, ".gz")) {
+        test_write(path, bytes, size - cut);
+        return;
+    }
+    gzFile file = gzopen(path, "wb");
+    assert_int_equal(gzwrite(file, bytes, (unsigned)size), size);
+    gzclose(file);
+    if (!cut) return;
+    char *packed = test_read(path, &size);
+    test_write(path, packed, size - cut);
+    free(packed);
+}
+
+static void idx_files_are_read(void **state) {
+    (void)state;
+    for (int channels = 1; channels <= 3; channels += 2) {
+        const char *path = lasting(test_folder(channels == 1 ? "idx1" : "idx3"));
+        static const char *const names[2][4] = {
+            {"idx1/train-images-idx3-ubyte.gz", "idx1/train-labels-idx1-ubyte.gz", "idx1/t10k-images.idx3",
+             "idx1/t10k-labels.idx1"},
+            {"idx3/train-images", "idx3/train-labels", "idx3/test-images.gz", "idx3/test-labels.gz"}};
+        for (int i = 0; i < 4; ++i) write_idx(names[channels / 2][i], i < 2 ? COUNT : 9, i % 2 ? 0 : channels, 0, 0);
+        cleat_picture_options options = small_options();
+        options.size = SIDE;
+        cleat_dataset *dataset = open_ok(path, &options);
+        cleat_picture_info info = cleat_pictures_describe(dataset);
+        assert_true(info.channels == channels && info.classes == 3);
+        assert_true(info.samples[0] == COUNT && info.samples[1] == 9 && info.samples[2] == 0);
+        assert_string_equal(cleat_images_class(dataset, 2), "2");
+        double mean[3] = {0}, squares[3] = {0};
+        int each = SIDE * SIDE * channels;
+        for (int i = 0; i < COUNT * each; ++i) {
+            double value = idx_pixel(i / each, i % each) / 255.0;
+            mean[i % channels] += value / (COUNT * SIDE * SIDE);
+            squares[i % channels] += value * value / (COUNT * SIDE * SIDE);
+        }
+        float image[SIDE * SIDE * 3];
+        for (int i = 0; i < COUNT; ++i) {
+            assert_int_equal(fill(dataset, (size_t)i, NULL, image), i % 3);
+            for (int k = 0; k < each; ++k) {
+                int c = k % channels;
+                double expected = (idx_pixel(i, k) / 255.0 - mean[c]) / sqrt(squares[c] - mean[c] * mean[c]);
+                assert_true(fabs(image[k] - expected) < 1e-5);
+            }
+        }
+        assert_string_equal(cleat_dataset_id(dataset, 17), "train-00017");
+        assert_int_equal(cleat_dataset_save(dataset, test_folder("idx_model"), NULL), CLEAT_OK);
+        cleat_dataset_destroy(dataset);
+        options.val_fraction = 0.2; /* then the official test part is one */
+        options.channels = 4 - channels;
+        dataset = open_ok(path, &options);
+        info = cleat_pictures_describe(dataset);
+        assert_int_equal(info.channels, 4 - channels);
+        assert_true(info.samples[1] > 0 && info.samples[1] < 20 && info.samples[0] + info.samples[1] == COUNT);
+        assert_int_equal(info.samples[2], 9);
+        fill(dataset, 3, NULL, image);
+        if (channels == 1) assert_true(image[0] == image[1] && image[3] == image[4]);
+        cleat_dataset_destroy(dataset);
+    }
+}
+
+static void idx_files_are_predicted(void **state) {
+    (void)state;
+    const char *path = lasting(test_folder("predicted")), *model = lasting(test_path("idx_model"));
+    cleat_picture_options options = small_options();
+    options.learnt = model;
+    write_idx("predicted/t10k-images.gz", 9, 1, 0, 0);
+    expect_failure(path, &options, "t10k-images.gz has no labels");
+    options.predict = true;
+    cleat_dataset *dataset = open_ok(path, &options);
+    float image[12 * 12 * 3];
+    assert_int_equal(cleat_pictures_describe(dataset).samples[CLEAT_SPLIT_TEST], 9);
+    assert_int_equal(cleat_pictures_describe(dataset).channels, 3); /* the model's */
+    assert_int_equal(fill(dataset, 2, NULL, image), CLEAT_NO_CLASS);
+    cleat_dataset_destroy(dataset);
+    write_idx("predicted/t10k-labels", 9, 0, 0, 0);
+    dataset = open_ok(path, &options);
+    assert_int_equal(fill(dataset, 2, NULL, image), 2);
+    cleat_dataset_destroy(dataset);
+}
+
+static void bad_idx_files_are_refused(void **state) {
+    (void)state;
+    const char *path = lasting(test_folder("idx")), *images = "idx/train-images", *labels = "idx/train-labels";
+    cleat_picture_options options = small_options();
+    write_idx(images, COUNT, 1, 0, 0);
+    expect_failure(path, &options, "train-images|train-labels*");
+    write_idx(labels, COUNT - 1, 0, 0, 0);
+    expect_failure(path, &options, "40 pictures|39 labels");
+    write_idx(labels, COUNT, 0, 0, 0);
+    cleat_dataset_destroy(open_ok(path, &options));
+    options.classes = "a b";
+    expect_failure(path, &options, "'2' is not in the classes given|a, b");
+    options.classes = NULL;
+    for (size_t cut = 1; cut < COUNT + 8; cut += 5) {
+        write_idx(labels, COUNT, 0, cut, 0);
+        expect_failure(path, &options, "train-labels|truncated");
+    }
+    write_idx(labels, COUNT, 0, 0, 1);
+    expect_failure(path, &options, "train-labels|more bytes");
+    write_idx(labels, COUNT, 1, 0, 0);
+    expect_failure(path, &options, "train-labels|rank 3");
+    write_idx(labels, COUNT, 0, 0, 0);
+    write_idx(images, COUNT, 0, 0, 0);
+    expect_failure(path, &options, "train-images|rank 1");
+    write_idx(images, 0, 1, 0, 0);
+    expect_failure(path, &options, "size 1 of 3 is 0");
+    test_write(test_path(images), "\0\0\x0d\3", 4);
+    expect_failure(path, &options, "0x0d");
+    test_write(test_path(images), "PK\3\4....", 8);
+    expect_failure(path, &options, "not an IDX file");
+    test_write(test_path(images), "\0\0\10\3\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 16);
+    expect_failure(path, &options, "truncated");
+    unlink(test_path(images));
+    for (size_t cut = 1; cut < 60; cut += 3) {
+        write_idx("idx/train-images.gz", COUNT, 1, cut, 0);
+        expect_failure(path, &options, "train-images.gz|truncated");
+    }
+    write_idx("idx/train-images.gz", COUNT, 1, 0, 0);
+    size_t size;
+    char *bytes = test_read(test_path("idx/train-images.gz"), &size);
+    bytes[size - 6] ^= 1; /* the checksum */
+    test_write(test_path("idx/train-images.gz"), bytes, size);
+    free(bytes);
+    expect_failure(path, &options, "train-images.gz|damaged");
+    write_idx("idx/train-images.gz", COUNT, 1, 0, 0);
+    write_idx("idx/t10k-images", 9, 3, 0, 0);
+    write_idx("idx/t10k-labels", 9, 0, 0, 0);
+    expect_failure(path, &options, "t10k-images|must be alike");
+    write_idx("idx/train-images", COUNT, 1, 0, 0);
+    expect_failure(path, &options, "both train-images and train-images.gz");
+}
+
+static void a_class_only_in_the_test_part_is_refused(void **state) {
+    (void)state;
+    const char *path = lasting(test_folder("fewer"));
+    uint8_t bytes[64];
+    write_idx("fewer/train-images", COUNT, 1, 0, 0);
+    write_idx("fewer/train-labels", COUNT, 0, 0, 0);
+    write_idx("fewer/t10k-images", 5, 1, 0, 0);
+    size_t size = make_idx(bytes, 5, 0);
+    bytes[size - 1] = 7;
+    test_write(test_path("fewer/t10k-labels"), bytes, size);
+    cleat_picture_options options = small_options();
+    expect_failure(path, &options, "t10k-00004|'7'|training part, which has 0, 1, 2");
+}
+
+/* --- CIFAR ---------------------------------------------------------------------------------------------------- */
+
+static void write_cifar(const char *name, int records, int most, int more) {
+    size_t size = (size_t)(records * 3073 + more);
+    uint8_t *bytes = calloc(size + 1, 1);
+    assert_non_null(bytes);
+    for (int i = 0; i < records; ++i) {
+        bytes[i * 3073] = (uint8_t)(i % most);
+        for (int k = 0; k < 3072; ++k) bytes[i * 3073 + 1 + k] = (uint8_t)(i * 5 + k / 1024 * 50 + k % 1024 / 8);
+    }
+    test_write(test_path(name), bytes, size);
+    free(bytes);
+}
+
+static void cifar_files_are_read(void **state) {
+    (void)state;
+    const char *path = lasting(test_folder("cifar"));
+    cleat_picture_options options = small_options();
+    options.size = 32;
+    write_cifar("cifar/data_batch_1.bin", 6, 2, 0);
+    write_cifar("cifar/data_batch_2.bin", 5, 2, 0);
+    write_cifar("cifar/test_batch.bin", 4, 2, 0);
+    test_write_text(test_path("cifar/batches.meta.txt"), "zebra\r\n\napple \n\n");
+    cleat_dataset *dataset = open_ok(path, &options);
+    static float image[32 * 32 * 3];
+    cleat_picture_info info = cleat_pictures_describe(dataset);
+    assert_true(info.channels == 3 && info.classes == 2 && info.samples[0] == 11 && info.samples[1] == 4);
+    assert_string_equal(cleat_images_class(dataset, 0), "zebra"); /* in the order of the numbers */
+    assert_string_equal(cleat_images_class(dataset, 1), "apple");
+    assert_int_equal(fill(dataset, sample_called(dataset, "data_batch_2-00003"), NULL, image), 1);
+    double step = image[8 * 3] - image[0];
+    assert_true(step > 0);
+    for (int i = 0; i < 1024; ++i) assert_true(fabs(image[3 * i] - image[0] - step * (i / 8)) < 1e-3);
+    cleat_dataset_destroy(dataset);
+    write_cifar("cifar/test_batch.bin", 4, 3, 0);
+    expect_failure(path, &options, "test_batch.bin|label 2 of record 2|2 classes, 0 to 1");
+    unlink(test_path("cifar/batches.meta.txt"));
+    expect_failure(path, &options, "test_batch-00002|'2'");
+    write_cifar("cifar/test_batch.bin", 4, 2, 5);
+    expect_failure(path, &options, "test_batch.bin|no whole number of records of 3073");
+    write_cifar("cifar/test_batch.bin", 4, 2, 4);
+    expect_failure(path, &options, "test_batch.bin|CIFAR-100");
+    write_cifar("cifar/test_batch.bin", 0, 2, 0);
+    expect_failure(path, &options, "test_batch.bin|0 bytes");
+    test_folder("cifar100");
+    write_cifar("cifar100/train.bin", 1, 2, 1);
+    test_write_text(test_path("cifar100/fine_label_names.txt"), "a\n");
+    expect_failure(test_path("cifar100"), &options, "CIFAR-100");
+}
+
+/* --- memory --------------------------------------------------------------------------------------------------- */
+
+static void memory_that_runs_out_is_an_error(void **state) {
+    (void)state;
+    cleat_picture_options options = small_options();
+    make_classes("memory", 2);
+    test_folder("memory_idx");
+    write_idx("memory_idx/train-images.gz", 5, 1, 0, 0);
+    write_idx("memory_idx/train-labels", 5, 0, 0, 0);
+    options.channels = 3;
+    for (int i = 0; i < 2; ++i) {
+        const char *path = lasting(test_path(i ? "memory" : "memory_idx"));
+        long n = 1;
+        for (cleat_status status = CLEAT_ERR_MEMORY; status != CLEAT_OK; ++n) {
+            cleat_dataset *dataset = NULL;
+            cleat_error error = {0};
+            cleat_fail_allocation(n);
+            status = cleat_images_open(path, &options, &dataset, &error);
+            cleat_fail_allocation(0);
+            if (status != CLEAT_OK && status != CLEAT_ERR_MEMORY) fail_msg("allocation %ld: %s", n, error.text);
+            assert_true((status == CLEAT_OK) == (dataset != NULL));
+            if (dataset) cleat_dataset_destroy(dataset);
+        }
+        assert_true(n > 20);
+    }
+}
+
+static int set_up(void **state) {
+    (void)state;
+    cleat_set_log(keep_warning, NULL, CLEAT_LOG_WARNING);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folders_are_classes),
+        cmocka_unit_test(samples_are_centred_squares),
+        cmocka_unit_test(named_parts_are_splits),
+        cmocka_unit_test(a_class_called_train_is_a_class),
+        cmocka_unit_test(hashes_split_what_names_no_parts),
+        cmocka_unit_test(classes_may_be_given_in_order),
+        cmocka_unit_test(bad_folders_are_refused),
+        cmocka_unit_test(truncated_pictures_stop_the_filling),
+        cmocka_unit_test(channels_follow_the_training_part),
+        cmocka_unit_test(threads_fill_the_same_bits),
+        cmocka_unit_test(what_is_learnt_is_used_again),
+        cmocka_unit_test(idx_files_are_read),
+        cmocka_unit_test(idx_files_are_predicted),
+        cmocka_unit_test(bad_idx_files_are_refused),
+        cmocka_unit_test(a_class_only_in_the_test_part_is_refused),
+        cmocka_unit_test(cifar_files_are_read),
+        cmocka_unit_test(memory_that_runs_out_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, set_up, test_remove_all);
+}

@@ -1,0 +1,470 @@
+/* Batch normalisation: training, running statistics, known statistics. */
+#include "harness.h"
+
+#include "cleat/ops.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const float eps = 1e-5f;
+
+/* dims: B, rows of a sample, C, residual, relu, samples that count (0: no such input), with statistics */
+enum { BATCH, SAMPLE_ROWS, CHANNELS, RESIDUAL, RELU, SAMPLES, STATISTICS };
+enum { NO_RESIDUAL, HAS_RESIDUAL, RESIDUAL_IS_X };
+
+/* Inputs in order of declaration; `samples` and the residual only where there are such. */
+enum { X, GAMMA, BETA, THIRD };
+
+static int64_t all_rows(const op_case *c) {
+    return c->dims[BATCH] * c->dims[SAMPLE_ROWS];
+}
+
+static int64_t counted_rows(const op_case *c) {
+    int64_t samples = c->dims[SAMPLES];
+    return (samples && samples < c->dims[BATCH] ? samples : c->dims[BATCH]) * c->dims[SAMPLE_ROWS];
+}
+
+static int residual_index(const op_case *c) {
+    if (c->dims[RESIDUAL] == RESIDUAL_IS_X) return X;
+    return c->dims[RESIDUAL] ? THIRD + (c->dims[SAMPLES] != 0) : -1;
+}
+
+/* --- reference --- */
+
+/* Mean and biased variance of channel `ch`. */
+static void moments(const op_case *c, const double *x, int64_t ch, double *mean, double *variance) {
+    int64_t n = counted_rows(c), width = c->dims[CHANNELS];
+    double sum = 0, squares = 0;
+    for (int64_t r = 0; r < n; ++r) sum += x[r * width + ch];
+    *mean = sum / (double)n;
+    for (int64_t r = 0; r < n; ++r) squares += pow(x[r * width + ch] - *mean, 2);
+    *variance = squares / (double)n;
+}
+
+static double rstd_of(double variance) {
+    return 1 / sqrt(variance + (double)eps);
+}
+
+static void reference(const op_case *c, const double *const *in, double *const *out) {
+    int64_t width = c->dims[CHANNELS], n = counted_rows(c);
+    const double *residual = residual_index(c) >= 0 ? in[residual_index(c)] : NULL;
+    for (int64_t ch = 0; ch < width; ++ch) {
+        double mean, variance;
+        moments(c, in[X], ch, &mean, &variance);
+        for (int64_t i = ch; i < all_rows(c) * width; i += width) {
+            double y = (in[X][i] - mean) * rstd_of(variance) * in[GAMMA][ch] + in[BETA][ch];
+            if (residual) y += residual[i];
+            out[0][i] = c->dims[RELU] && y < 0 ? 0 : y;
+        }
+        if (!c->dims[STATISTICS]) continue;
+        out[1][ch] = mean;
+        out[1][width + ch] = n > 1 ? variance * (double)n / (double)(n - 1) : variance;
+    }
+}
+
+static void gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
+    int64_t width = c->dims[CHANNELS], n = counted_rows(c), elements = all_rows(c) * width;
+    double *y = calloc((size_t)elements, sizeof *y), *unused = calloc((size_t)(2 * width), sizeof *unused);
+    reference(c, in, (double *[]){y, unused});
+    for (int64_t ch = 0; ch < width; ++ch) {
+        double mean, variance, sum = 0, product = 0;
+        moments(c, in[X], ch, &mean, &variance);
+        double rstd = rstd_of(variance);
+        for (int64_t i = ch; i < n * width; i += width) {
+            double d = c->dims[RELU] && y[i] <= 0 ? 0 : dout[0][i];
+            sum += d;
+            product += d * (in[X][i] - mean) * rstd;
+            if (residual_index(c) >= 0) din[residual_index(c)][i] += d;
+        }
+        din[GAMMA][ch] += product;
+        din[BETA][ch] += sum;
+        for (int64_t i = ch; i < n * width; i += width) {
+            double d = c->dims[RELU] && y[i] <= 0 ? 0 : dout[0][i], xhat = (in[X][i] - mean) * rstd;
+            din[X][i] += rstd * in[GAMMA][ch] * (d - (sum + xhat * product) / (double)n);
+        }
+    }
+    free(y);
+    free(unused);
+}
+
+/* --- cases --- */
+
+/* Gradients that must not count: of rows behind the samples, of statistics. */
+static void silence(op_tensor *output, int64_t from) {
+    for (int64_t i = from; i < output->count; ++i) output->dvalues[i] = 0;
+}
+
+static void build(op_case *c) {
+    const int64_t *d = c->dims, shape[] = {d[BATCH], d[SAMPLE_ROWS], d[CHANNELS]}, one = 1;
+    cleat_tensor *x = op_input(c, "x", c->storage, 3, shape, -2, 2), *statistics = NULL;
+    cleat_tensor *gamma = op_param(c, "gamma", 1, &d[CHANNELS], 0.5, 1.5);
+    cleat_tensor *beta = op_param(c, "beta", 1, &d[CHANNELS], -1, 1);
+    cleat_tensor *samples =
+        d[SAMPLES] ? op_constant(c, "samples", CLEAT_I32, 1, &one, (double)d[SAMPLES], (double)d[SAMPLES]) : NULL;
+    cleat_tensor *residual = d[RESIDUAL] == RESIDUAL_IS_X ? x : NULL;
+    if (d[RESIDUAL] == HAS_RESIDUAL) residual = op_input(c, "residual", c->storage, 3, shape, -1, 1);
+    op_output(c, cleat_batch_norm(c->graph, x, gamma, beta, samples, residual, d[RELU], eps,
+                                  d[STATISTICS] ? &statistics : NULL));
+    silence(&c->outputs[0], counted_rows(c) * d[CHANNELS]);
+    if (!d[STATISTICS]) return;
+    op_output(c, statistics);
+    silence(&c->outputs[1], 0);
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* A value of beta that puts 0 into the middle of the widest gap between the channel's normalised values. */
+static double beta_in_a_gap(const op_case *c, int64_t ch) {
+    const double *x = c->inputs[X].values;
+    int64_t rows = all_rows(c), width = c->dims[CHANNELS], widest = 0;
+    double mean, variance, *values = calloc((size_t)rows, sizeof *values);
+    moments(c, x, ch, &mean, &variance);
+    for (int64_t r = 0; r < rows; ++r)
+        values[r] = (x[r * width + ch] - mean) * rstd_of(variance) * c->inputs[GAMMA].values[ch];
+    qsort(values, (size_t)rows, sizeof *values, ascending);
+    for (int64_t r = 0; r + 1 < rows; ++r)
+        if (values[r + 1] - values[r] > values[widest + 1] - values[widest]) widest = r;
+    double beta = rows > 1 ? -(values[widest] + values[widest + 1]) / 2 : 0.5;
+    free(values);
+    return beta;
+}
+
+/* No value lies so near relu's kink that a small step crosses it. */
+static void fill(const op_case *c, int tensor, double *values, int64_t count) {
+    if (!c->dims[RELU]) return;
+    if (tensor == BETA && c->dims[RESIDUAL] != HAS_RESIDUAL)
+        for (int64_t ch = 0; ch < count; ++ch) values[ch] = beta_in_a_gap(c, ch);
+    if (c->dims[RESIDUAL] != HAS_RESIDUAL || tensor != residual_index(c)) return;
+    int64_t width = c->dims[CHANNELS];
+    const double *x = c->inputs[X].values;
+    for (int64_t ch = 0; ch < width; ++ch) {
+        double mean, variance;
+        moments(c, x, ch, &mean, &variance);
+        for (int64_t i = ch; i < count; i += width) {
+            double y = (x[i] - mean) * rstd_of(variance) * c->inputs[GAMMA].values[ch] + c->inputs[BETA].values[ch] +
+                       values[i];
+            if (fabs(y) < 0.25) values[i] += y < 0 ? -0.5 : 0.5;
+        }
+    }
+}
+
+/* rstd is about 0.9 for x in +-2, more where few rows count, 316 = 1 / sqrt(eps) for one row, where xhat is 0. Where the residual
+ * is x, y is rounded before the sum is, and so are the two gradients. */
+static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
+    double n = (double)counted_rows(c), rstd = n < 2 ? 317 : n < 8 ? 30 : 1.5;
+    compare_tolerance t = {.scale = 3 * rstd, .length = 1, .f32_units = 6};
+    if (c->dims[RESIDUAL] == RESIDUAL_IS_X) t.storage_units = 1;
+    if (!is_gradient && tensor == 1) return (compare_tolerance){.scale = 4, .length = 1, .f32_units = 6};
+    if (!is_gradient || tensor == X) return t;
+    t.scale = tensor == GAMMA || tensor == BETA ? 4 : 1;
+    t.length = tensor == GAMMA || tensor == BETA ? n : 1;
+    return t;
+}
+
+static const op_row rows[] = {
+    {3, 2, 3, NO_RESIDUAL, 1, 2, 1},  {2, 3, 17, HAS_RESIDUAL, 1, 0, 0},  {3, 3, 3, HAS_RESIDUAL, 0, 2, 1},
+    {1, 1, 1, NO_RESIDUAL, 0, 0, 1},  {3, 5, 17, NO_RESIDUAL, 1, 0, 1},   {4, 5, 64, HAS_RESIDUAL, 0, 0, 0},
+    {3, 101, 17, HAS_RESIDUAL, 1, 2}, {5, 3, 130, HAS_RESIDUAL, 1, 4, 1}, {2, 7, 17, RESIDUAL_IS_X, 0, 0, 1},
+    {2, 11, 3, NO_RESIDUAL, 0, 9, 1}, {2, 301, 64, HAS_RESIDUAL, 1},
+};
+
+/* --- numbers far from 0 --- */
+
+enum { FAR = 1000 };
+
+static void build_far(op_case *c) {
+    const int64_t *d = c->dims, shape[] = {d[BATCH], d[SAMPLE_ROWS], d[CHANNELS]};
+    cleat_tensor *statistics = NULL, *x = op_input(c, "x", c->storage, 3, shape, FAR - 1.7, FAR + 1.7);
+    cleat_tensor *gamma = op_param(c, "gamma", 1, &d[CHANNELS], 0.5, 1.5);
+    cleat_tensor *beta = op_param(c, "beta", 1, &d[CHANNELS], -1, 1);
+    op_output(c, cleat_batch_norm(c->graph, x, gamma, beta, NULL, NULL, false, eps, &statistics));
+    op_output(c, statistics);
+}
+
+/* The first row, and one in the middle, are nowhere near the others in every other channel. */
+static void fill_far(const op_case *c, int tensor, double *values, int64_t count) {
+    int64_t width = c->dims[CHANNELS];
+    for (int64_t i = 0; tensor == X && i < count; ++i)
+        if ((i < width || i / width == count / width / 2) && i % width % 2) values[i] = 0;
+}
+
+/* The mean is rounded to f32: u 1000. Sums of squares have terms of up to 1e6 where a row lies apart. */
+static compare_tolerance tolerance_far(const op_case *c, int tensor, bool is_gradient) {
+    (void)is_gradient;
+    if (tensor == 0) return (compare_tolerance){.scale = 1.5 * FAR, .length = 1, .f32_units = 3};
+    double n = (double)all_rows(c);
+    return (compare_tolerance){.scale = (double)FAR * FAR * 2 / n, .length = n, .f32_units = 3};
+}
+
+static const op_row far_rows[] = {{3, 100, 3, NO_RESIDUAL, 0, 0, 1}, {2, 700, 17, NO_RESIDUAL, 0, 0, 1}};
+
+/* The variance alone, relative: the harness has one tolerance for a whole tensor. */
+static void keeps_the_variance(void **state) {
+    (void)state;
+    static const op_shape *const shapes[] = {&op_shape_cpu, &op_shape_gpu};
+    enum { ROWS = 5000, WIDTH = 3 };
+    static double x[ROWS * WIDTH];
+    uint32_t bits = 12345;
+    for (int i = 0; i < ROWS * WIDTH; ++i) {
+        bits = bits * 1664525u + 1013904223u;
+        x[i] = compare_round(CLEAT_F32, FAR + ((double)(bits >> 8) / 0x1p24 - 0.5) * 3.4641016);
+    }
+    for (size_t s = 0; s < 2; ++s) {
+        cleat_store *store = NULL;
+        cleat_graph *graph = NULL;
+        cleat_tensor *statistics = NULL;
+        op_rig rig;
+        double got[2 * WIDTH];
+        assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+        assert_int_equal(cleat_graph_create(store, "far", &graph, NULL), CLEAT_OK);
+        cleat_tensor *in = cleat_input(graph, "x", CLEAT_F32, 2, (int64_t[]){ROWS, WIDTH});
+        cleat_tensor *factor = cleat_input(graph, "factor", CLEAT_F32, 1, (int64_t[]){WIDTH});
+        cleat_batch_norm(graph, in, factor, factor, NULL, NULL, false, eps, &statistics);
+        cleat_keep(graph, statistics);
+        assert_true(op_rig_open(&rig, graph, shapes[s], NULL, 0));
+        op_rig_write(&rig, in, x);
+        op_rig_write(&rig, factor, (double[WIDTH]){1, 1, 1});
+        op_rig_run(&rig, 0, -1);
+        op_rig_read(&rig, statistics, got);
+        for (int ch = 0; ch < WIDTH; ++ch) {
+            double sum = 0, squares = 0;
+            for (int r = 0; r < ROWS; ++r) sum += x[r * WIDTH + ch];
+            for (int r = 0; r < ROWS; ++r) squares += pow(x[r * WIDTH + ch] - sum / ROWS, 2);
+            double variance = squares / (ROWS - 1);
+            assert_true(fabs(got[WIDTH + ch] - variance) <= 1e-5 * variance);
+        }
+        op_rig_close(&rig);
+        cleat_graph_destroy(graph);
+        cleat_store_destroy(store);
+    }
+}
+
+/* --- empty slots --- */
+
+enum { SLOTS = 3, USED = 2, SLOT_ROWS = 5, WIDE = 20, COUNT = SLOTS * SLOT_ROWS * WIDE };
+typedef struct slot_results {
+    double y[COUNT], dx[COUNT], dresidual[COUNT], dgamma[WIDE], dbeta[WIDE];
+} slot_results;
+
+/* `filler` is what x, the residual and dy are in the slot that is not used. */
+static void run_slots(const op_shape *shape, bool relu, double filler, slot_results *results) {
+    cleat_store *store = NULL;
+    cleat_graph *graph = NULL;
+    op_rig rig;
+    double values[3][COUNT];
+    const int64_t full[] = {SLOTS, SLOT_ROWS, WIDE}, width = WIDE, one = 1;
+    for (int i = 0; i < 3 * COUNT; ++i)
+        values[i / COUNT][i % COUNT] = i % COUNT < USED * SLOT_ROWS * WIDE ? sin(0.37 * i * i) : filler;
+    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+    assert_int_equal(cleat_graph_create(store, "slots", &graph, NULL), CLEAT_OK);
+    cleat_tensor *in[3], *gamma = cleat_param(graph, "gamma", 1, &width, (cleat_init){0});
+    for (int i = 0; i < 3; ++i)
+        in[i] = cleat_input(graph, (const char *[]){"x", "residual", "dy"}[i], CLEAT_F32, 3, full);
+    cleat_want_grad(graph, in[0]);
+    cleat_want_grad(graph, in[1]);
+    cleat_tensor *beta = cleat_param(graph, "beta", 1, &width, (cleat_init){0});
+    cleat_tensor *samples = cleat_input(graph, "samples", CLEAT_I32, 1, &one);
+    cleat_tensor *y = cleat_batch_norm(graph, in[0], gamma, beta, samples, in[1], relu, eps, NULL);
+    cleat_backward_from(graph, &y, &in[2], 1);
+    cleat_tensor *made[] = {y, cleat_gradient(graph, in[0]), cleat_gradient(graph, in[1]), cleat_gradient(graph, gamma),
+                            cleat_gradient(graph, beta)};
+    double *const to[] = {results->y, results->dx, results->dresidual, results->dgamma, results->dbeta};
+    for (int i = 0; i < 3; ++i) cleat_keep(graph, made[i]);
+    assert_true(op_rig_open(&rig, graph, shape, NULL, 0));
+    double factors[WIDE], zeros[WIDE] = {0};
+    for (int i = 0; i < WIDE; ++i) factors[i] = 0.5 + 0.1 * i;
+    for (int i = 0; i < 3; ++i) op_rig_write(&rig, in[i], values[i]);
+    op_rig_write(&rig, gamma, factors);
+    op_rig_write(&rig, beta, factors);
+    op_rig_write(&rig, samples, (double[]){USED});
+    for (int i = 3; i < 5; ++i) op_rig_write(&rig, made[i], zeros);
+    op_rig_run(&rig, 0, -1);
+    for (int i = 0; i < 5; ++i) op_rig_read(&rig, made[i], to[i]);
+    op_rig_close(&rig);
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+}
+
+static void ignores_empty_slots(void **state) {
+    (void)state;
+    static const op_shape *const shapes[] = {&op_shape_cpu, &op_shape_gpu, &op_shape_gpu64};
+    static slot_results plain, odd;
+    const size_t used = USED * SLOT_ROWS * WIDE, bytes = used * sizeof(double);
+    for (int i = 0; i < 6; ++i) {
+        run_slots(shapes[i / 2], i % 2, 0, &plain);
+        run_slots(shapes[i / 2], i % 2, NAN, &odd);
+        assert_memory_equal(plain.y, odd.y, bytes);
+        assert_memory_equal(plain.dx, odd.dx, sizeof plain.dx);
+        assert_memory_equal(plain.dresidual, odd.dresidual, sizeof plain.dresidual);
+        assert_memory_equal(plain.dgamma, odd.dgamma, sizeof plain.dgamma);
+        assert_memory_equal(plain.dbeta, odd.dbeta, sizeof plain.dbeta);
+        double sum = 0;
+        for (size_t k = 0; k < used; ++k) sum += fabs(plain.dx[k]) + fabs(plain.dresidual[k]);
+        assert_true(sum > 1);
+        for (size_t k = used; k < COUNT; ++k) {
+            assert_true(plain.dx[k] == 0 && plain.dresidual[k] == 0);
+            assert_true(isfinite(plain.y[k]) && isnan(odd.y[k]));
+        }
+    }
+}
+
+/* --- known and running statistics --- */
+
+static void build_fixed(op_case *c) {
+    const int64_t *d = c->dims, shape[] = {d[BATCH], d[SAMPLE_ROWS], d[CHANNELS]}, both[] = {2, d[CHANNELS]};
+    cleat_tensor *x = op_input(c, "x", c->storage, 3, shape, -2, 2);
+    cleat_tensor *gamma = op_param(c, "gamma", 1, &d[CHANNELS], 0.5, 1.5);
+    cleat_tensor *beta = op_param(c, "beta", 1, &d[CHANNELS], -1, 1);
+    cleat_tensor *running = op_constant(c, "running", CLEAT_F32, 2, both, 0.5, 2);
+    cleat_tensor *residual = d[RESIDUAL] ? op_input(c, "residual", c->storage, 3, shape, -1, 1) : NULL;
+    op_output(c, cleat_batch_norm_fixed(c->graph, x, gamma, beta, running, residual, d[RELU], eps));
+}
+
+static void reference_fixed(const op_case *c, const double *const *in, double *const *out) {
+    int64_t width = c->dims[CHANNELS];
+    for (int64_t i = 0; i < all_rows(c) * width; ++i) {
+        int64_t ch = i % width;
+        double y = (in[X][i] - in[THIRD][ch]) * rstd_of(in[THIRD][width + ch]) * in[GAMMA][ch] + in[BETA][ch];
+        if (c->dims[RESIDUAL]) y += in[THIRD + 1][i];
+        out[0][i] = c->dims[RELU] && y < 0 ? 0 : y;
+    }
+}
+
+static compare_tolerance tolerance_fixed(const op_case *c, int tensor, bool is_gradient) {
+    (void)c, (void)tensor, (void)is_gradient;
+    return (compare_tolerance){.scale = 8, .length = 1, .f32_units = 4};
+}
+
+static const op_row fixed_rows[] = {
+    {2, 3, 17, HAS_RESIDUAL, 1}, {3, 37, 64, NO_RESIDUAL, 0}, {1, 2, 130, NO_RESIDUAL, 1}};
+
+static void follows_statistics(void **state) {
+    (void)state;
+    enum { WIDTH = 37 };
+    cleat_store *store = NULL;
+    cleat_graph *graph = NULL;
+    op_rig rig;
+    double now[2 * WIDTH], before[2 * WIDTH], after[2 * WIDTH];
+    const int64_t both[] = {2, WIDTH};
+    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+    assert_int_equal(cleat_graph_create(store, "track", &graph, NULL), CLEAT_OK);
+    cleat_tensor *statistics = cleat_input(graph, "statistics", CLEAT_F32, 2, both);
+    cleat_tensor *running = cleat_state(graph, "running", CLEAT_F32, 2, both);
+    cleat_batch_norm_track(graph, statistics, running, 0.25f);
+    assert_true(op_rig_open(&rig, graph, &op_shape_gpu, NULL, 0));
+    for (int i = 0; i < 2 * WIDTH; ++i) {
+        now[i] = i - 8;
+        before[i] = 1 + i % 5;
+    }
+    op_rig_write(&rig, statistics, now);
+    op_rig_write(&rig, running, before);
+    op_rig_run(&rig, 0, -1);
+    op_rig_run(&rig, 0, -1);
+    op_rig_read(&rig, running, after);
+    for (int i = 0; i < 2 * WIDTH; ++i) assert_true(fabs(after[i] - (0.5625 * before[i] + 0.4375 * now[i])) <= 1e-5);
+    op_rig_close(&rig);
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+}
+
+/* --- misuse --- */
+
+typedef struct misfit {
+    cleat_dtype x, samples;
+    int64_t gamma, residual;
+    float eps;
+    const char *says;
+} misfit;
+
+static void rejects(void **state) {
+    (void)state;
+    static const misfit misfits[] = {
+        {CLEAT_I32, CLEAT_I32, 4, 4, 1e-5f, "f32, f16 or bf16"},
+        {CLEAT_F32, CLEAT_I32, 5, 4, 1e-5f, "gamma"},
+        {CLEAT_F32, CLEAT_F32, 4, 4, 1e-5f, "samples"},
+        {CLEAT_F32, CLEAT_I32, 4, 3, 1e-5f, "residual"},
+        {CLEAT_F32, CLEAT_I32, 4, 4, -1.0f, "eps"},
+    };
+    for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
+        const misfit *m = &misfits[i];
+        cleat_store *store = NULL;
+        cleat_graph *graph = NULL;
+        cleat_error error = {0};
+        assert_int_equal(cleat_store_create(&store, &error), CLEAT_OK);
+        assert_int_equal(cleat_graph_create(store, "misfit", &graph, &error), CLEAT_OK);
+        cleat_tensor *x = cleat_input(graph, "x", m->x, 3, (int64_t[]){2, 3, 4});
+        cleat_tensor *gamma = cleat_input(graph, "gamma", CLEAT_F32, 1, &m->gamma);
+        cleat_tensor *samples = cleat_input(graph, "n", m->samples, 1, (int64_t[]){1});
+        cleat_tensor *residual = cleat_input(graph, "r", m->x, 3, (int64_t[]){2, 3, m->residual}), *statistics = x;
+        assert_null(cleat_batch_norm(graph, x, gamma, gamma, samples, residual, true, m->eps, &statistics));
+        assert_null(statistics);
+        assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
+        assert_non_null(strstr(error.text, m->says));
+        assert_null(cleat_batch_norm(graph, NULL, NULL, NULL, NULL, NULL, false, eps, NULL));
+        cleat_graph_destroy(graph);
+        cleat_store_destroy(store);
+    }
+}
+
+static void rejects_tracking(void **state) {
+    (void)state;
+    static const struct {
+        int64_t width;
+        bool input;
+        float momentum;
+        const char *says;
+    } misfits[] = {{3, false, 0.1f, "running"}, {4, true, 0.1f, "cleat_buffer"}, {4, false, 1.5f, "momentum"}};
+    for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
+        cleat_store *store = NULL;
+        cleat_graph *graph = NULL;
+        cleat_error error = {0};
+        const int64_t both[] = {2, 4}, other[] = {2, misfits[i].width};
+        assert_int_equal(cleat_store_create(&store, &error), CLEAT_OK);
+        assert_int_equal(cleat_graph_create(store, "misfit", &graph, &error), CLEAT_OK);
+        cleat_tensor *running = misfits[i].input ? cleat_input(graph, "r", CLEAT_F32, 2, other)
+                                                 : cleat_state(graph, "r", CLEAT_F32, 2, other);
+        cleat_batch_norm_track(graph, cleat_input(graph, "s", CLEAT_F32, 2, both), running, misfits[i].momentum);
+        assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
+        assert_non_null(strstr(error.text, misfits[i].says));
+        cleat_graph_destroy(graph);
+        cleat_store_destroy(store);
+    }
+}
+
+#define ROWS(list) .rows = list, .row_count = sizeof list / sizeof list[0]
+static const op_test tests[] = {
+    {.op = "batch_norm",
+     ROWS(rows),
+     .build = build,
+     .fill = fill,
+     .reference = reference,
+     .gradient = gradient,
+     .tolerance = tolerance,
+     .samples = 3},
+    {.op = "batch_norm",
+     .title = "batch_norm far from 0",
+     ROWS(far_rows),
+     .build = build_far,
+     .fill = fill_far,
+     .reference = reference,
+     .tolerance = tolerance_far,
+     .no_backward = true,
+     .only = 1u << CLEAT_F32},
+    {.op = "batch_norm_fixed",
+     ROWS(fixed_rows),
+     .build = build_fixed,
+     .reference = reference_fixed,
+     .tolerance = tolerance_fixed,
+     .no_backward = true},
+};
+
+int main(void) {
+    const struct CMUnitTest extra[] = {cmocka_unit_test(keeps_the_variance), cmocka_unit_test(ignores_empty_slots),
+                                       cmocka_unit_test(follows_statistics), cmocka_unit_test(rejects),
+                                       cmocka_unit_test(rejects_tracking)};
+    return op_main(tests, sizeof tests / sizeof *tests, extra, sizeof extra / sizeof *extra);
+}

@@ -1,0 +1,124 @@
+/* Tensors side by side. */
+#include "harness.h"
+
+#include "cleat/ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* dims: rows, whether the first part is also the last, the widths of the parts up to a 0 */
+enum { ROWS, TWICE, WIDTHS, MOST = OP_DIMS - WIDTHS };
+
+static int parts_of(const op_case *c) {
+    int n = 0;
+    while (n < MOST && c->dims[WIDTHS + n]) ++n;
+    return n;
+}
+
+static int64_t columns(const op_case *c) {
+    int64_t all = c->dims[TWICE] ? c->dims[WIDTHS] : 0;
+    for (int i = 0; i < parts_of(c); ++i) all += c->dims[WIDTHS + i];
+    return all;
+}
+
+static void build(op_case *c) {
+    cleat_tensor *parts[MOST + 1];
+    int n = parts_of(c);
+    for (int i = 0; i < n; ++i) {
+        char name[8];
+        snprintf(name, sizeof name, "x%d", i);
+        parts[i] = op_input(c, name, c->storage, 3, (int64_t[]){c->dims[ROWS], 2, c->dims[WIDTHS + i]}, -2, 2);
+    }
+    if (c->dims[TWICE]) parts[n++] = parts[0];
+    op_output(c, cleat_concat(c->graph, parts, n));
+}
+
+static void reference(const op_case *c, const double *const *in, double *const *out) {
+    int64_t all = columns(c), at = 0;
+    for (int i = 0; i < parts_of(c) + (c->dims[TWICE] != 0); ++i) {
+        int part = i % parts_of(c);
+        int64_t width = c->dims[WIDTHS + part];
+        for (int64_t k = 0; k < 2 * c->dims[ROWS] * width; ++k) out[0][k / width * all + at + k % width] = in[part][k];
+        at += width;
+    }
+}
+
+static void gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
+    int64_t all = columns(c), at = 0;
+    (void)in;
+    for (int i = 0; i < parts_of(c) + (c->dims[TWICE] != 0); ++i) {
+        int part = i % parts_of(c);
+        int64_t width = c->dims[WIDTHS + part];
+        for (int64_t k = 0; k < 2 * c->dims[ROWS] * width; ++k)
+            din[part][k] += dout[0][k / width * all + at + k % width];
+        at += width;
+    }
+}
+
+/* A part that is there twice has its first gradient rounded to storage before the second one comes. */
+static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
+    (void)tensor;
+    return (compare_tolerance){
+        .scale = 3, .length = 1, .f32_units = is_gradient ? 2 : 0, .storage_units = is_gradient && c->dims[TWICE]};
+}
+
+static const op_row rows[] = {
+    {3, 0, 5, 16, 1},
+    {2, 0, 7},
+    {1, 1, 1},
+    {4, 1, 20, 3},
+    {33, 0, 64, 64, 64, 64},
+    {70, 0, 32, 160},
+    {2, 0, 1, 2, 3, 4, 5, 6, 7, 8},
+};
+
+static const op_test test = {.op = "concat",
+                             .rows = rows,
+                             .row_count = sizeof rows / sizeof rows[0],
+                             .build = build,
+                             .reference = reference,
+                             .gradient = gradient,
+                             .tolerance = tolerance,
+                             .samples = 4};
+
+/* The error's text and status; the graph must have one. */
+static void assert_fails(cleat_tensor *const *inputs, int n, cleat_graph *graph, cleat_status status,
+                         const char *says) {
+    cleat_error error = {0};
+    assert_null(cleat_concat(graph, inputs, n));
+    assert_int_equal(cleat_graph_status(graph, &error), status);
+    assert_non_null(strstr(error.text, says));
+}
+
+static void rejects(void **state) {
+    (void)state;
+    static const struct {
+        int n, rank;
+        int64_t shape[3];
+        cleat_dtype dtype;
+        cleat_status status;
+        const char *says;
+    } misfits[] = {{2, 2, {2, 3}, CLEAT_F32, CLEAT_ERR_SHAPE, "part 1"},
+                   {2, 3, {2, 4, 3}, CLEAT_F32, CLEAT_ERR_SHAPE, "part 1 is f32 [2, 4, 3]"},
+                   {2, 3, {2, 3, 3}, CLEAT_F16, CLEAT_ERR_SHAPE, "of one type"},
+                   {0, 3, {2, 3, 3}, CLEAT_F32, CLEAT_ERR_ARGUMENT, "0 parts"},
+                   {9, 3, {2, 3, 3}, CLEAT_F32, CLEAT_ERR_ARGUMENT, "9 parts"}};
+    for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
+        cleat_store *store = NULL;
+        cleat_graph *graph = NULL;
+        assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+        assert_int_equal(cleat_graph_create(store, "misfit", &graph, NULL), CLEAT_OK);
+        cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 3, (int64_t[]){2, 3, 4});
+        cleat_tensor *y = cleat_input(graph, "y", misfits[i].dtype, misfits[i].rank, misfits[i].shape);
+        cleat_tensor *parts[] = {x, y, x, x, x, x, x, x, x};
+        assert_null(cleat_concat(graph, (cleat_tensor *[]){x, NULL}, 2));
+        assert_fails(parts, misfits[i].n, graph, misfits[i].status, misfits[i].says);
+        cleat_graph_destroy(graph);
+        cleat_store_destroy(store);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest extra[] = {cmocka_unit_test(rejects)};
+    return op_main(&test, 1, extra, 1);
+}

@@ -1,0 +1,200 @@
+/* Convolution and its gradients against plain double-precision loops: borders, strides, patches that do not overlap, few and
+ * many channels, every variant; and what it says about shapes that do not fit. */
+#include "harness.h"
+
+#include "cleat/ops.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { B, H, W, C, N, R, S, STRIDE, PADDING, FLAGS }; /* dims of a row: x [B, H, W, C], weight [N, R, S, C] */
+enum { BIAS = 1, PARAM = 2, CONSTANT = 4 };           /* flags: a bias; what the weight is, an input otherwise */
+
+typedef struct extents {
+    int64_t p, q;
+} extents;
+
+static extents output_of(const int64_t *d) {
+    return (extents){(d[H] + 2 * d[PADDING] - d[R]) / d[STRIDE] + 1, (d[W] + 2 * d[PADDING] - d[S]) / d[STRIDE] + 1};
+}
+
+static void build(op_case *c) {
+    const int64_t *d = c->dims;
+    const int64_t x_shape[] = {d[B], d[H], d[W], d[C]}, w_shape[] = {d[N], d[R], d[S], d[C]};
+    cleat_tensor *x = op_input(c, "x", c->storage, 4, x_shape, -1, 1), *weight;
+    if (d[FLAGS] & PARAM)
+        weight = op_param(c, "weight", 4, w_shape, -1, 1);
+    else if (d[FLAGS] & CONSTANT)
+        weight = op_constant(c, "weight", c->storage, 4, w_shape, -1, 1);
+    else
+        weight = op_input(c, "weight", c->storage, 4, w_shape, -1, 1);
+    cleat_tensor *bias = d[FLAGS] & BIAS ? op_param(c, "bias", 1, &d[N], -1, 1) : NULL;
+    op_output(c, cleat_conv2d(c->graph, x, weight, bias, d[STRIDE], d[PADDING]));
+}
+
+/* Calls `visit` for every pair of runs of C elements that are multiplied: of x, and of the weight, for output (pixel, n). */
+typedef void visit_taps(const int64_t *d, const double *const *in, const double *const *dout, double *const *out,
+                        int64_t y_at, int64_t x_at, int64_t weight_at);
+
+static void for_taps(const int64_t *d, visit_taps *visit, const double *const *in, const double *const *dout,
+                     double *const *out) {
+    const extents e = output_of(d);
+    for (int64_t m = 0; m < d[B] * e.p * e.q; ++m)
+        for (int64_t r = 0; r < d[R]; ++r)
+            for (int64_t s = 0; s < d[S]; ++s) {
+                const int64_t b = m / (e.p * e.q), h = m / e.q % e.p * d[STRIDE] + r - d[PADDING],
+                              w = m % e.q * d[STRIDE] + s - d[PADDING];
+                if (h < 0 || h >= d[H] || w < 0 || w >= d[W]) continue;
+                for (int64_t n = 0; n < d[N]; ++n)
+                    visit(d, in, dout, out, m * d[N] + n, ((b * d[H] + h) * d[W] + w) * d[C],
+                          ((n * d[R] + r) * d[S] + s) * d[C]);
+            }
+}
+
+static void add_product(const int64_t *d, const double *const *in, const double *const *dout, double *const *out,
+                        int64_t y_at, int64_t x_at, int64_t weight_at) {
+    (void)dout;
+    for (int64_t c = 0; c < d[C]; ++c) out[0][y_at] += in[0][x_at + c] * in[1][weight_at + c];
+}
+
+static void add_gradients(const int64_t *d, const double *const *in, const double *const *dout, double *const *din,
+                          int64_t y_at, int64_t x_at, int64_t weight_at) {
+    for (int64_t c = 0; c < d[C]; ++c) {
+        din[0][x_at + c] += dout[0][y_at] * in[1][weight_at + c];
+        if (din[1]) din[1][weight_at + c] += dout[0][y_at] * in[0][x_at + c];
+    }
+}
+
+static int64_t pixels_of(const int64_t *d) {
+    return d[B] * output_of(d).p * output_of(d).q;
+}
+
+static void reference(const op_case *c, const double *const *in, double *const *out) {
+    const int64_t n = c->dims[N];
+    for (int64_t i = 0; i < pixels_of(c->dims) * n; ++i) out[0][i] = c->dims[FLAGS] & BIAS ? in[2][i % n] : 0;
+    for_taps(c->dims, add_product, in, NULL, out);
+}
+
+static void gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
+    const int64_t n = c->dims[N];
+    for_taps(c->dims, add_gradients, in, dout, din);
+    for (int64_t i = 0; c->dims[FLAGS] & BIAS && i < pixels_of(c->dims) * n; ++i) din[2][i % n] += dout[0][i];
+}
+
+/* Terms are at most 1; the running sum grows with the square root of its length, and so do the roundings it suffers. */
+static compare_tolerance tolerance(const op_case *c, int tensor, bool of_gradient) {
+    const int64_t *d = c->dims;
+    int64_t length = d[R] * d[S] * d[C];
+    if (of_gradient) length = tensor == 0 ? d[R] * d[S] * d[N] : pixels_of(d);
+    return (compare_tolerance){.scale = 1, .length = (double)length, .f32_units = 3 + 2 * sqrt((double)length)};
+}
+
+/* Any storage type. */
+static const op_row rows[] = {
+    {1, 4, 5, 3, 5, 3, 3, 1, 1, BIAS},              /* the usual one, small */
+    {1, 1, 1, 1, 1, 1, 1, 1, 0},                    /* one element */
+    {2, 5, 3, 2, 3, 3, 2, 2, 1, BIAS},              /* stride: pixels with 1, 2 and 4 taps */
+    {1, 2, 3, 1, 17, 3, 3, 1, 1},                   /* a picture smaller than the kernel */
+    {1, 6, 4, 3, 7, 2, 2, 2, 0, BIAS},              /* patches side by side */
+    {2, 7, 8, 3, 5, 2, 3, 3, 1, CONSTANT},          /* pixels no patch sees */
+    {1, 9, 5, 16, 3, 1, 1, 2, 0, BIAS},             /* every second pixel */
+    {1, 11, 12, 3, 33, 7, 7, 2, 3, BIAS},           /* a stem */
+    {2, 6, 7, 17, 19, 3, 3, 1, 2, BIAS},            /* output larger than the picture */
+    {1, 8, 8, 4, 40, 4, 4, 4, 0},                   /* patches as vision transformers have them */
+    {1, 6, 13, 64, 65, 3, 3, 1, 1, BIAS},           /* deeper than a panel */
+    {1, 10, 9, 64, 130, 3, 3, 2, 1},                /* the same with phases */
+    {3, 13, 17, 5, 16, 3, 3, 1, 1, BIAS},           /* several blocks of pixels, and splits of them */
+    {1, 5, 6, 64, 64, 1, 1, 1, 0, CONSTANT | BIAS}, /* the bias's gradient alone */
+};
+
+/* f32 alone: gradients of parameters accumulate in place; many pixels. */
+static const op_row param_rows[] = {
+    {1, 5, 6, 3, 4, 3, 3, 1, 1, BIAS | PARAM},
+    {2, 26, 25, 8, 20, 3, 3, 1, 1, BIAS | PARAM}, /* the sum over pixels is split */
+    {1, 41, 40, 3, 16, 5, 3, 2, 2, PARAM},
+    {1, 4, 4, 128, 160, 3, 3, 1, 1, BIAS | PARAM}, /* few pixels, large weight */
+};
+
+enum { ROWS = sizeof rows / sizeof *rows, PARAM_ROWS = sizeof param_rows / sizeof *param_rows };
+
+static const op_test tests[] = {
+    {.op = "conv2d",
+     .title = "conv2d",
+     .rows = rows,
+     .row_count = ROWS,
+     .build = build,
+     .reference = reference,
+     .gradient = gradient,
+     .tolerance = tolerance,
+     .samples = 3},
+    {.op = "conv2d",
+     .title = "conv2d, parameters",
+     .rows = param_rows,
+     .row_count = PARAM_ROWS,
+     .build = build,
+     .reference = reference,
+     .gradient = gradient,
+     .tolerance = tolerance,
+     .samples = 3,
+     .only = 1u << CLEAT_F32},
+};
+
+/* --- shapes that do not fit ----------------------------------------------------------------------------------- */
+
+typedef struct misfit {
+    int64_t x[4], weight[4], bias, stride, padding;
+    cleat_dtype weight_dtype;
+    const char *says; /* part of the message */
+} misfit;
+
+static void rejects_misfits(void **state) {
+    (void)state;
+    static const misfit misfits[] = {
+        {{1, 8, 8, 4}, {3, 3, 3, 5}, 3, 1, 1, CLEAT_F32, "[N, R, S, C]"},
+        {{1, 8, 8, 4}, {3, 3, 3, 4}, 3, 1, 1, CLEAT_F16, "type"},
+        {{1, 8, 8, 4}, {3, 3, 3, 4}, 4, 1, 1, CLEAT_F32, "bias"},
+        {{1, 8, 8, 4}, {3, 3, 3, 4}, 3, 0, 1, CLEAT_F32, "stride 0"},
+        {{1, 8, 8, 4}, {3, 3, 3, 4}, 3, 17, 1, CLEAT_F32, "stride 17"},
+        {{1, 40, 40, 1}, {1, 17, 1, 1}, 1, 1, 0, CLEAT_F32, "kernel 17 x 1"},
+        {{1, 8, 8, 4}, {3, 3, 3, 4}, 3, 1, -1, CLEAT_F32, "padding -1"},
+        {{1, 8, 8, 4}, {3, 3, 2, 4}, 3, 1, 2, CLEAT_F32, "padding 2"},
+        {{1, 8, 2, 4}, {3, 3, 3, 4}, 3, 1, 0, CLEAT_F32, "8 x 2 with padding 0 is smaller"},
+        {{1 << 12, 1 << 10, 1 << 10, 1}, {1, 1, 1, 1}, 1, 1, 0, CLEAT_F32, "pixels"},
+    };
+    for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
+        const misfit *m = &misfits[i];
+        cleat_store *store = NULL;
+        cleat_graph *graph = NULL;
+        cleat_error error = {0};
+        assert_int_equal(cleat_store_create(&store, &error), CLEAT_OK);
+        assert_int_equal(cleat_graph_create(store, "misfit", &graph, &error), CLEAT_OK);
+        cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 4, m->x);
+        cleat_tensor *weight = cleat_input(graph, "w", m->weight_dtype, 4, m->weight);
+        cleat_tensor *bias = cleat_input(graph, "b", CLEAT_F32, 1, &m->bias);
+        assert_null(cleat_conv2d(graph, x, weight, bias, m->stride, m->padding));
+        assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
+        assert_non_null(strstr(error.text, "conv2d"));
+        assert_non_null(strstr(error.text, m->says));
+        cleat_graph_destroy(graph);
+        cleat_store_destroy(store);
+    }
+}
+
+static void passes_null_through(void **state) {
+    (void)state;
+    cleat_store *store = NULL;
+    cleat_graph *graph = NULL;
+    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+    assert_int_equal(cleat_graph_create(store, "null", &graph, NULL), CLEAT_OK);
+    cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 4, (int64_t[]){1, 2, 2, 4});
+    assert_null(cleat_conv2d(graph, x, NULL, NULL, 1, 0));
+    assert_null(cleat_conv2d(graph, NULL, x, NULL, 1, 0));
+    assert_int_equal(cleat_graph_nodes(graph), 0);
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+}
+
+int main(void) {
+    const struct CMUnitTest extra[] = {cmocka_unit_test(rejects_misfits), cmocka_unit_test(passes_null_through)};
+    return op_main(tests, sizeof tests / sizeof *tests, extra, sizeof extra / sizeof *extra);
+}
