@@ -17,7 +17,8 @@
  * Where k is split over groups, each writes its own part of `partial` [splits, elements of C] (the first with the bias) and linear_reduce adds
  * them up in order. C may take addend's bytes: each element is read and written by one work-item.
  *
- *   QUADS   1: C of x, and for DX and DW N, are multiples of 4 */
+ *   QUADS    1: C of x, and for DX and DW N, are multiples of 4
+ *   PHASES   0: the stride is known to be 1 (DX) */
 #include "common.clh"
 
 #define FORWARD 0
@@ -25,6 +26,9 @@
 #define DW 2
 #ifndef PRODUCT
 #define PRODUCT FORWARD
+#endif
+#ifndef PHASES
+#define PHASES 1
 #endif
 #define TRANS_A (PRODUCT == DW)
 #define TRANS_B (PRODUCT == FORWARD)
@@ -287,12 +291,13 @@ conv_groups_product(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, 
                     const int B, const int H, const int W, const int C, const int P, const int Q, const int N,
                     const int R, const int S, const int stride, const int padding, const int split_steps) {
     __local float4 a_steps[2 * STEP(TILE_M)], b_steps[2 * STEP(TILE_N)];
-    struct operands operands = {AT(a), AT(b), {B, H, W, C, P, Q, N, R, S, stride, padding}};
+    struct operands operands = {AT(a), AT(b), {B, H, W, C, P, Q, N, R, S, PHASES ? stride : 1, padding}};
 #if PRODUCT == FORWARD
     const int M = B * P * Q, columns = N, most = M, phases = 1, steps = R * DIVIDE_UP(S * C, TILE_K);
     const long elements = (long)M * N;
 #elif PRODUCT == DX
-    const int most = B * DIVIDE_UP(H, stride) * DIVIDE_UP(W, stride), columns = C, phases = stride * stride;
+    const int each = operands.g.stride, phases = each * each;
+    const int most = B * DIVIDE_UP(H, each) * DIVIDE_UP(W, each), columns = C;
     const long elements = (long)B * H * W * C;
 #else
     const int run = S * C, padded_run = DIVIDE_UP(run, 4) * 4;
@@ -304,8 +309,8 @@ conv_groups_product(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, 
     const int m0 = group / across % down * TILE_M, n0 = group % across * TILE_N, first = split * split_steps;
 #if PRODUCT == DX
     const int phase_at = group / (across * down) % phases;
-    operands.rows = phase_of(phase_at / stride, H, R, &operands.g);
-    operands.columns = phase_of(phase_at % stride, W, S, &operands.g);
+    operands.rows = phase_of(phase_at / each, H, R, &operands.g);
+    operands.columns = phase_of(phase_at % each, W, S, &operands.g);
     const int M = B * operands.rows.count * operands.columns.count;
     const int steps = operands.rows.taps * operands.columns.taps * DIVIDE_UP(N, TILE_K);
     if (m0 >= M) return; /* of a phase with fewer pixels than the largest */

@@ -64,7 +64,7 @@ static inline void convolve(__global const T *x, __global const T *addend, __glo
 
 /* y = addend + bias + x * weight, weight turned round where `turned`; y may be the addend. x, y T [rows, W, C], rows = batch H; weight T
  * [R, S, C]; bias f32 [C]. An item does `deep` rows of `strip` columns. */
-__kernel void depthwise_apply(TENSOR(const T, x), TENSOR(const T, weight), TENSOR(const float, bias),
+MANY_REGISTERS __kernel void depthwise_apply(TENSOR(const T, x), TENSOR(const T, weight), TENSOR(const float, bias),
                               TENSOR(const T, addend), TENSOR(T, y), const int rows, const int H, const int W,
                               const int C, const int deep, const int strip, const int turned) {
     const int strips = (W + strip - 1) / strip, blocks = (rows + deep - 1) / deep;
@@ -107,7 +107,7 @@ static inline void correlate(__global const T *dy, __global const T *x, floatv *
 }
 
 /* partial f32 [ceil(rows / deep), R S + 1, C]: the gradients of weight and, behind them, of the bias, of `deep` rows each. */
-__kernel void depthwise_weight_parts(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(float, partial), const int rows,
+MANY_REGISTERS __kernel void depthwise_weight_parts(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(float, partial), const int rows,
                                      const int H, const int W, const int C, const int deep) {
     FOR_RUNS(r, (rows + deep - 1) / deep, C) {
         const int first = r.row * deep;

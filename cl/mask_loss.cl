@@ -73,7 +73,7 @@ static inline pixels pixels_of(floatv x, intv mask, float gamma) {
 
 /* partial f32 [batch, parts, SUMS]: what each part of a sample's pixels adds up to. x T, mask i32 [batch, n]; a part is `each` pixels, a
  * multiple of VEC. */
-__kernel void mask_loss_parts(TENSOR(const T, x), TENSOR(const int, mask), TENSOR(float, partial), const int batch,
+MANY_REGISTERS __kernel void mask_loss_parts(TENSOR(const T, x), TENSOR(const int, mask), TENSOR(float, partial), const int batch,
                               const int n, const int parts, const int each, const float positive, const float gamma) {
     GROUP_SCRATCH(scratch);
     for (int unit = get_group_id(0); unit < batch * parts; unit += get_num_groups(0)) {

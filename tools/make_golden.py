@@ -117,6 +117,8 @@ def starting_parameters(args, draw):
         add_conv("cls", decoder, sizes["classes"], 1, bias=True)
     if args.family == "segformer":
         return parameters
+    if args.family == "emberformer":
+        add_conv("skip", EMBERFORMER["features"], 1, 1, bias=True)
 
     if args.family == "lstm":
         for i in range(args.layers):
@@ -260,7 +262,7 @@ def emberformer(p, args, x, valid):
     last = valid.sum(1).repeat_interleave(N) - 1
     y = F.linear(y[torch.arange(B * N), last], p["head.weight"], p["head.bias"])
     y = y.reshape(B, side, side, patch, patch, e["features"]).permute(0, 5, 1, 3, 2, 4).reshape(B, -1, e["px"], e["px"])
-    return segformer(p, y, e["depth"], e["spatial_heads"], e["sr"], e["stem_stride"])
+    return segformer(p, y, e["depth"], e["spatial_heads"], e["sr"], e["stem_stride"]) + conv(p, "skip", y)
 
 
 def mask_loss(logits, target):

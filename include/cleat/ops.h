@@ -135,7 +135,7 @@ CLEAT_API cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_
                                      int64_t stride, int64_t padding);
 
 /* Depth-wise convolution, stride 1, with zeros around, output of x's size: y[b, h, w, c] = bias[c] + sum over r, s of
- * x[b, h + r - R/2, w + s - S/2, c] weight[r, s, c]. R and S odd. x T [B, H, W, C], weight T [R, S, C], bias f32 [C] or
+ * x[b, h + r - R/2, w + s - S/2, c] weight[r, s, c]. R and S odd, at most 15. x T [B, H, W, C], weight T [R, S, C], bias f32 [C] or
  * NULL -> T [B, H, W, C] */
 CLEAT_API cleat_tensor *cleat_depthwise(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias);
 
@@ -147,14 +147,14 @@ CLEAT_API cleat_tensor *cleat_max_pool(cleat_graph *graph, cleat_tensor *x, int6
 
 /* Bilinear interpolation between the centres of pixels (PyTorch's align_corners=False): output row p sees the input at
  * (p + 0.5) H / P - 0.5, not below 0, between that row and the next, the last one repeated; columns likewise. Makes
- * larger or smaller, without smoothing. x T [B, H, W, C] -> T [B, P, Q, C] */
+ * larger or smaller, without smoothing; extents up to 16384. x T [B, H, W, C] -> T [B, P, Q, C] */
 CLEAT_API cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_t height, int64_t width);
 
 /* Tensors side by side in the last extent. n <= 8 tensors T [..., C_i], all other extents equal -> T [..., sum of C_i] */
 CLEAT_API cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n);
 
 /* Patches to a picture: y[b, h patch + r, w patch + s, c] = x[b, h, w, (r patch + s) C + c].
- * x T [B, H, W, patch patch C] -> T [B, H patch, W patch, C] */
+ * patch <= 4096. x T [B, H, W, patch patch C] -> T [B, H patch, W patch, C] */
 CLEAT_API cleat_tensor *cleat_unpatch(cleat_graph *graph, cleat_tensor *x, int64_t patch);
 
 /* Batch normalisation (Ioffe & Szegedy 2015) with the statistics of this batch: mean and biased variance of every

@@ -1,6 +1,7 @@
 /* S4, EmberFormer: maps over time to the mask of a later day. Each patch's frames go through a transformer over time (frames
- * that a sample lacks are hidden); what its last frame knows becomes the patch's pixels again, and a SegFormer tells the mask
- * from them. Loss as mask_segformer's. */
+ * that a sample lacks are hidden); what its last frame knows becomes the features of the patch's pixels, and a SegFormer tells
+ * the mask from them. A linear layer beside it sees each pixel's features alone: fires mostly burn on where they are. Loss as
+ * mask_segformer's. */
 #include "cleat/ops.h"
 #include "core/memory.h"
 #include "graph/graph.h"
@@ -106,7 +107,9 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     frames = cleat_reshape(graph, frames, 3, (int64_t[]){sequences, length, values});
     lengths = cleat_reshape(graph, lengths, 1, &sequences);
     cleat_tensor *x = temporal_part(model, graph, mode, frames, lengths, inputs.rng, &size);
-    cleat_masks_close(model, graph, mode, x, mask, &inputs, built);
+    cleat_tensor *logits = cleat_masks_segment(model, graph, mode, x, &inputs);
+    logits = cleat_nn_linear(graph, "skip", x, 1, logits); /* what a pixel knows by itself */
+    cleat_masks_close(model, graph, mode, logits, mask, &inputs, built);
 }
 
 /* --- metrics and predictions ---------------------------------------------------------------------------------- */

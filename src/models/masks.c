@@ -74,20 +74,25 @@ static float positive_weight(const cleat_model *model) {
     return own && own->positive > 0 && own->positive < 1 ? (float)sqrt((1 - own->positive) / own->positive) : 1.0f;
 }
 
-void cleat_masks_close(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
-                       cleat_tensor *mask, cleat_model_inputs *inputs, cleat_model_graph *built) {
+cleat_tensor *cleat_masks_segment(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
+                                  cleat_model_inputs *inputs) {
     const cleat_segformer shape = cleat_masks_shape(model, mode);
     const cleat_norm_mode norm = cleat_model_norm_mode(graph, mode, inputs);
     if (x) cleat_masks_check_size(graph, &shape, x->shape[1], x->shape[2]);
-    cleat_tensor *logits = cleat_nn_segformer(graph, x, &shape, inputs->rng, &norm); /* [B, H, W, classes] */
+    return cleat_nn_segformer(graph, x, &shape, inputs->rng, &norm);
+}
+
+void cleat_masks_close(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *logits,
+                       cleat_tensor *mask, const cleat_model_inputs *inputs, cleat_model_graph *built) {
     cleat_keep(graph, logits);
     *built = (cleat_model_graph){.output = logits};
     if (mode == CLEAT_MODE_PREDICT) return;
     const cleat_mask_loss_spec spec = {.positive_weight = positive_weight(model),
                                        .focal_gamma = (float)model->profile.loss.focal_gamma,
                                        .dice_weight = (float)model->profile.loss.dice};
-    cleat_tensor *loss = shape.classes > 1 ? cleat_cross_entropy(graph, logits, mask, inputs->scale, 0)
-                                           : cleat_mask_loss(graph, logits, mask, inputs->scale, &spec);
+    cleat_tensor *loss = cleat_masks_shape(model, mode).classes > 1
+                             ? cleat_cross_entropy(graph, logits, mask, inputs->scale, 0)
+                             : cleat_mask_loss(graph, logits, mask, inputs->scale, &spec);
     cleat_model_close(graph, mode, inputs, loss, built);
 }
 

@@ -20,9 +20,12 @@ cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode);
 /* Says with the graph's error where pictures [height, width] are too small for the reductions of its stages. */
 void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, int64_t height, int64_t width);
 
-/* Appends the SegFormer and what every mode ends with: output, loss, gradients. x [B, H, W, C], mask i32 [B, H, W] or NULL */
-void cleat_masks_close(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
-                       cleat_tensor *mask, cleat_model_inputs *inputs, cleat_model_graph *built);
+/* Appends the SegFormer: x [B, H, W, C] -> logits [B, H, W, classes]. Adds the input of its normalisation to `inputs`. */
+cleat_tensor *cleat_masks_segment(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
+                                  cleat_model_inputs *inputs);
+/* Appends what every mode ends with: output, loss, gradients. mask i32 [B, H, W], NULL when predicting. */
+void cleat_masks_close(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *logits,
+                       cleat_tensor *mask, const cleat_model_inputs *inputs, cleat_model_graph *built);
 
 /* scale [B]: one over the samples of the window. */
 void cleat_masks_scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window,

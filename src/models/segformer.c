@@ -41,7 +41,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_tensor *x = cleat_input(graph, "image", CLEAT_F32, 4, image), *mask = NULL;
     if (mode != CLEAT_MODE_PREDICT) mask = cleat_input(graph, "mask", CLEAT_I32, 3, image);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, reference ? 3 : 1, image);
-    cleat_masks_close(model, graph, mode, x, mask, &inputs, built);
+    cleat_tensor *logits = cleat_masks_segment(model, graph, mode, x, &inputs);
+    cleat_masks_close(model, graph, mode, logits, mask, &inputs, built);
 }
 
 static cleat_status measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,

@@ -13,9 +13,20 @@ static int64_t round_up(int64_t a, int64_t b) {
     return divide_up(a, b) * b;
 }
 
+/* QUADS of the kernel */
+static bool whole_quads(const cleat_conv *c) {
+    return c->channels % QUAD == 0 && (c->kind == CLEAT_CONV_FORWARD || c->features % QUAD == 0);
+}
+
+/* The way to the patches takes registers: ocloc 22.43 keeps 64 sums in memory, and 32 where the way is long. */
+static int64_t intel_sums(const cleat_conv *c) {
+    bool short_way = c->kind == CLEAT_CONV_FORWARD || (c->kind == CLEAT_CONV_DW && whole_quads(c));
+    return c->x->dtype == CLEAT_F32 && short_way ? 32 : 16;
+}
+
 /* m, n and k as the kernel counts them: runs are rounded up to whole steps, or to whole quads of n. */
 static cleat_tile_work work_of(const cleat_conv *c) {
-    cleat_tile_work work = {.products = 1, .storage = c->x->dtype};
+    cleat_tile_work work = {.products = 1, .intel_sums = intel_sums(c)};
     int64_t pixels = c->batch * c->rows * c->columns, run = c->kernel_columns * c->channels;
     switch (c->kind) {
     case CLEAT_CONV_FORWARD:
@@ -91,10 +102,10 @@ static void launch_tensors(cleat_binder *binder, const cleat_conv *c, cleat_tili
 }
 
 static void launch_product(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, cleat_tiling tiling) {
-    bool quads = c->channels % QUAD == 0 && (c->kind == CLEAT_CONV_FORWARD || c->features % QUAD == 0);
     cleat_launch_kernel(binder, node, "conv_groups.cl", "conv_groups_product", c->x->dtype);
     cleat_launch_define(binder, "PRODUCT", c->kind);
-    cleat_launch_define(binder, "QUADS", quads);
+    cleat_launch_define(binder, "QUADS", whole_quads(c));
+    if (c->kind == CLEAT_CONV_DX) cleat_launch_define(binder, "PHASES", c->stride > 1);
     cleat_launch_tile(binder, tiling.kind);
     launch_tensors(binder, c, tiling);
     launch_geometry(binder, c);

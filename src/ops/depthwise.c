@@ -3,7 +3,7 @@
 #include "ops/rows.h"
 #include "ops/shared.h"
 
-enum { MOST_KERNEL = 15, COLUMNS = 32 };
+enum { MOST_KERNEL = 15, MOST_CHANNELS = 1 << 22, COLUMNS = 32 };
 /* Pixels that share what an item reads once (weights) or writes once (partial sums), on a CPU; a card's items are many and short. */
 enum { PIXELS_A_PASS = 32, PIXELS_A_PART = 128, CARD_STRIP = 8, CARD_ITEMS_PER_UNIT = 1024 };
 
@@ -23,15 +23,14 @@ static int64_t over(int64_t a, int64_t b) {
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X], *weight = node->in[WEIGHT];
-    if (!cleat_is_storage(x->dtype) || x->rank != 4 || cleat_rows(x) > CLEAT_MOST_ROWS ||
+    if (!cleat_is_storage(x->dtype) || x->rank != 4 || cleat_rows(x) > CLEAT_MOST_ROWS || x->shape[3] > MOST_CHANNELS ||
         x->shape[3] > CLEAT_MOST_ROWS / x->shape[2]) {
         char text[96];
         cleat_tensor_describe(x, text, sizeof text);
-        return cleat_infer_fail(
-            node, error,
-            "x is %s, it must be f32, f16 or bf16 [B, H, W, C] of at most 2^30 pixels, and elements "
-            "of a picture's row",
-            text);
+        return cleat_infer_fail(node, error,
+                                "x is %s, it must be f32, f16 or bf16 [B, H, W, C] of at most 2^30 pixels, 2^22 "
+                                "channels, and 2^30 elements of a picture's row",
+                                text);
     }
     if (weight->dtype != x->dtype || weight->rank != 3 || weight->shape[0] % 2 == 0 || weight->shape[1] % 2 == 0 ||
         weight->shape[0] > MOST_KERNEL || weight->shape[1] > MOST_KERNEL || weight->shape[2] != x->shape[3]) {

@@ -255,13 +255,15 @@ static cleat_status bind_clblast(const cleat_node *node, const cleat_device_fact
 
 /* --- groups: register tiles over local memory ----------------------------------------------------------------- */
 
+/* Intel's compiler keeps the sums of a work-item in memory where they are many: more than 16 unless it is told to run few work-items
+ * together; with half storage more than 32 even then, and more than 16 with an epilogue (ocloc 22.43). */
 static cleat_tile_work tile_work(const cleat_product *p) {
+    int64_t half_sums = p->epilogue ? 16 : 32;
     return (cleat_tile_work){.products = 1,
                              .m = p->m,
                              .n = p->n,
                              .k = p->k,
-                             .storage = p->c->dtype,
-                             .epilogue = p->epilogue != CLEAT_EPILOGUE_NONE,
+                             .intel_sums = p->c->dtype == CLEAT_F32 ? 64 : half_sums,
                              .whole = p->bias != NULL};
 }
 

@@ -141,6 +141,10 @@ static const cleat_op mask_loss = {
 cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *mask, cleat_tensor *scale,
                               const cleat_mask_loss_spec *spec) {
     if (!logits || !mask || !scale) return NULL;
+    if (!spec) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "mask_loss: no spec");
+        return NULL;
+    }
     if (!isfinite(spec->positive_weight) || spec->positive_weight <= 0 || !isfinite(spec->focal_gamma) ||
         spec->focal_gamma < 0 || !isfinite(spec->dice_weight) || spec->dice_weight < 0) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,

@@ -36,13 +36,11 @@ cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) 
     return t[kind];
 }
 
-/* Intel's compiler keeps the sums of a work-item in memory where they are many: more than 16 unless it is told to run few work-items
- * together; with half storage more than 32 even then, and more than 16 with an epilogue (ocloc 22.43). */
 const char *cleat_tile_refuse(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
+    cleat_tile t = cleat_tile_of(kind, facts);
     if (facts->vendor != CLEAT_VENDOR_INTEL || kind >= CLEAT_TILE_SMALL) return NULL;
     if (facts->sub_group == 0) return "the driver does not let kernels choose how many work-items run together";
-    if (work->storage == CLEAT_F32 || (kind == CLEAT_TILE_MEDIUM && !work->epilogue)) return NULL;
-    return "storing halves takes registers that the sums need";
+    return t.item_m * t.item_n > work->intel_sums ? "the sums would not stay in registers" : NULL;
 }
 
 /* Groups that run side by side as fast as one alone. Intel counts its vector engines, each with 8 threads of so many work-items as run

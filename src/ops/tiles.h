@@ -32,9 +32,8 @@ typedef struct cleat_tile {
 /* What the choice depends on: `products` products side by side, C [m, n] each, sums over k. */
 typedef struct cleat_tile_work {
     int64_t products, m, n, k;
-    cleat_dtype storage;
-    bool epilogue;
-    bool whole; /* k is not to be split */
+    int64_t intel_sums; /* so many sums of a work-item and no more stay in registers with Intel's compiler */
+    bool whole;         /* k is not to be split */
 } cleat_tile_work;
 
 typedef struct cleat_tiling {

@@ -157,15 +157,18 @@ static void samples_are_centred_squares(void **state) {
     cleat_picture p = drawn_picture(12, 30, 3, 5);
     size_t wide = sample_called(dataset, "dog/wide.png");
     float image[12 * 12 * 3], padded[16 * 16 * 3];
+    cleat_picture as_it_is = drawn_picture(12, 12, 3, 1);
+    float unscaled[12 * 12 * 3];
+    fill(dataset, sample_called(dataset, "cat/1.png"), NULL, unscaled);
     fill(dataset, wide, NULL, image);
-    /* value = a byte + b for some a > 0 and b of each channel */
-    for (int c = 0; c < 3; ++c) {
-        double x0 = p.pixels[9 * 3 + c], x1 = p.pixels[15 * 3 + c];
-        double a = (image[6 * 3 + c] - image[c]) / (x1 - x0), b = image[c] - a * x0;
+    for (int c = 0; c < 3; ++c) { /* value = a byte + b, in each channel the same for all pictures */
+        double x0 = as_it_is.pixels[c], x1 = as_it_is.pixels[6 * 3 + c];
+        double a = (unscaled[6 * 3 + c] - unscaled[c]) / (x1 - x0), b = unscaled[c] - a * x0;
         assert_true(a > 0);
         for (int i = 0; i < 144; ++i)
             assert_true(fabs(image[i * 3 + c] - (a * p.pixels[(i / 12 * 30 + 9 + i % 12) * 3 + c] + b)) < 1e-3);
     }
+    cleat_picture_free(&as_it_is);
     void *slots[2] = {padded, NULL};
     assert_int_equal(cleat_dataset_fill(dataset, wide, 16, NULL, slots, NULL), CLEAT_OK);
     for (int i = 0; i < 16 * 16 * 3; ++i) {

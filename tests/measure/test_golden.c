@@ -47,8 +47,8 @@ static void assert_passes(const char *path) {
     cleat_verify_free(&report);
 }
 
-static const char *const families[] = {"rna", "text",     "tagging", "lstm",     "dense",
-                                       "mlp", "temporal", "resnet",  "segformer"};
+static const char *const families[] = {"rna", "text",     "tagging", "lstm",      "dense",
+                                       "mlp", "temporal", "resnet",  "segformer", "emberformer"};
 
 /* Those that FOLDER has; how many. */
 static int trajectories_in(const char *folder) {
@@ -66,7 +66,7 @@ static int trajectories_in(const char *folder) {
 
 static void own_trajectories_are_repeated(void **state) {
     (void)state;
-    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden"), 8);
+    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden"), 9);
 }
 
 static void shared_trajectories_are_repeated(void **state) {

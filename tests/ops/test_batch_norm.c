@@ -166,10 +166,9 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
 }
 
 static const op_row rows[] = {
-    {3, 2, 3, NO_RESIDUAL, 1, 2, 1},  {2, 3, 17, HAS_RESIDUAL, 1, 0, 0},  {3, 3, 3, HAS_RESIDUAL, 0, 2, 1},
-    {1, 1, 1, NO_RESIDUAL, 0, 0, 1},  {3, 5, 17, NO_RESIDUAL, 1, 0, 1},   {4, 5, 64, HAS_RESIDUAL, 0, 0, 0},
-    {3, 101, 17, HAS_RESIDUAL, 1, 2}, {5, 3, 130, HAS_RESIDUAL, 1, 4, 1}, {2, 7, 17, RESIDUAL_IS_X, 0, 0, 1},
-    {2, 11, 3, NO_RESIDUAL, 0, 9, 1}, {2, 301, 64, HAS_RESIDUAL, 1},
+    {3, 2, 3, NO_RESIDUAL, 1, 2, 1},    {2, 3, 17, HAS_RESIDUAL, 1, 0, 0},  {3, 3, 3, HAS_RESIDUAL, 0, 2, 1},
+    {1, 1, 1, NO_RESIDUAL, 0, 9, 1},    {3, 5, 17, NO_RESIDUAL, 1, 0, 1},   {3, 101, 17, HAS_RESIDUAL, 1, 2},
+    {5, 3, 130, HAS_RESIDUAL, 1, 4, 1}, {2, 7, 17, RESIDUAL_IS_X, 0, 0, 1}, {2, 301, 64, HAS_RESIDUAL, 0},
 };
 
 /* --- numbers far from 0 --- */
@@ -206,7 +205,7 @@ static const op_row far_rows[] = {{3, 100, 3, NO_RESIDUAL, 0, 0, 1}, {2, 700, 17
 static void keeps_the_variance(void **state) {
     (void)state;
     static const op_shape *const shapes[] = {&op_shape_cpu, &op_shape_gpu};
-    enum { ROWS = 5000, WIDTH = 3 };
+    enum { ROWS = 2500, WIDTH = 3 };
     static double x[ROWS * WIDTH];
     uint32_t bits = 12345;
     for (int i = 0; i < ROWS * WIDTH; ++i) {

@@ -351,12 +351,37 @@ static void list_masks(listing *list, int64_t channels, cleat_dtype storage) {
     cleat_store_destroy(store);
 }
 
+/* A 3 x 3 convolution by stride 1 and one by stride 2, with and without a bias. */
+static void list_convs(listing *list, int64_t channels, int64_t features, cleat_dtype storage) {
+    const int64_t picture[4] = {4, 28, 30, channels}, narrow[4] = {features, 3, 3, channels},
+                  wide[4] = {features, 3, 3, features}, one = 1;
+    cleat_store *store = NULL;
+    cleat_graph *graph = NULL;
+    cleat_error error = {0};
+    must(cleat_store_create(&store, &error), "store", &error);
+    must(cleat_graph_create(store, "convs", &graph, &error), "graph", &error);
+    cleat_init zero = {.kind = CLEAT_INIT_ZERO};
+    cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, picture, zero), storage);
+    cleat_tensor *first = cleat_cast(graph, cleat_param(graph, "first", 4, narrow, zero), storage);
+    cleat_tensor *second = cleat_cast(graph, cleat_param(graph, "second", 4, wide, zero), storage);
+    cleat_tensor *y = cleat_conv2d(graph, x, first, cleat_param(graph, "bias", 1, &features, zero), 1, 1);
+    y = cleat_conv2d(graph, y, second, NULL, 2, 1);
+    const int64_t rows = y ? cleat_rows(y) : 1;
+    cleat_tensor *target = cleat_input(graph, "target", CLEAT_F32, y ? y->rank : 1, y ? y->shape : &one);
+    cleat_tensor *loss = cleat_mse_loss(graph, y, target, cleat_input(graph, "scale", CLEAT_F32, 1, &rows));
+    cleat_backward(graph, loss, cleat_input(graph, "seed", CLEAT_F32, 1, &one));
+    list_graph(list, graph);
+    cleat_graph_destroy(graph);
+    cleat_store_destroy(store);
+}
+
 int main(int argc, char **argv) {
     static const sizes models[] = {{256, 8, 1024, 5}, {96, 6, 384, 5}}; /* rna.ini, rna_small.ini */
     static const sizes sweep[] = {{64, 8, 256, 30}, {34, 2, 17, 8}, {192, 3, 768, 30}, {768, 6, 3072, 30}};
     static const int64_t widths[] = {10, 1000, 4001};
     static const int64_t hidden[] = {24, 67, 128, 512};
     static const int64_t channels[] = {3, 64, 96};
+    static const int64_t convs[][2] = {{3, 64}, {64, 128}, {256, 512}, {17, 33}};
     static listing list;
     char path[NAME];
     if (argc < 2) stop("usage: list_programs FOLDER [profiles]", NULL);
@@ -378,6 +403,8 @@ int main(int argc, char **argv) {
         for (size_t i = 0; i < sizeof models / sizeof *models; ++i) list_encoder(&list, models[i], storage);
         for (size_t i = 0; all && i < sizeof sweep / sizeof *sweep; ++i) list_encoder(&list, sweep[i], storage);
         for (size_t i = 0; all && i < sizeof hidden / sizeof *hidden; ++i) list_lstm(&list, hidden[i], storage);
+        for (size_t i = 0; all && i < sizeof convs / sizeof *convs; ++i)
+            list_convs(&list, convs[i][0], convs[i][1], storage);
         for (size_t i = 0; all && i < sizeof widths / sizeof *widths; ++i) list_row_ops(&list, widths[i], storage);
         for (size_t i = 0; all && i < sizeof channels / sizeof *channels; ++i)
             list_pictures(&list, channels[i], storage);
