@@ -149,14 +149,17 @@ static void print_peak(const char *name, int64_t bytes, const char *node) {
     printf("  %-26s %12s  at %s\n", name, cleat_bytes_text(bytes, text), node);
 }
 
-/* What tables that add up attention matrices by hand count, and this plan does not. */
+/* What fused kernels never write; tables made by hand count attention matrices, where they are a part worth counting. */
 static void print_fused(const cleat_fit_report *report) {
+    const int64_t worth = report->bytes / 50;
     char every[CLI_SHORT], one[CLI_SHORT], all[CLI_SHORT], with_one[CLI_SHORT];
-    if (report->fused_bytes <= 0) return;
-    printf("  attention matrices are never stored: plain operations would keep %s for backward, %s of it for one "
-           "layer\n",
+    if (report->fused_largest <= worth) return;
+    printf("  fused kernels never store %s that plain operations (attention, softmax, gates) would keep for backward, "
+           "%s of it "
+           "in one layer\n",
            cleat_bytes_text(report->fused_bytes, every), cleat_bytes_text(report->fused_largest, one));
-    printf("  (tables made by hand count one layer's matrix once: %s here; or every layer's, after softmax and after "
+    printf("  (tables made by hand count one layer's attention matrix once: %s here; or every layer's, after softmax "
+           "and after "
            "dropout: %s)\n",
            cleat_bytes_text(report->bytes + report->fused_largest, with_one),
            cleat_bytes_text(report->bytes + 2 * report->fused_bytes, all));

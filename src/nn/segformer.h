@@ -18,7 +18,7 @@ typedef struct cleat_segformer {
     cleat_dtype storage;
 } cleat_segformer;
 
-/* The published B0 and B2 have 3.7 and 27 million parameters (tests/nn/test_segformer.c lists them).
+/* The published B0 and B2 have 3.7 and 27 million parameters (tests/models/test_picture_models.c lists them).
  *   stage i: pe.I (overlapped patches: convolution 7 x 7, then 3 x 3 with stride 2), pn.I (norm), blocks st.I.J, on.I (norm)
  *   block:   x += att(n1(x)); x += f2(gelu(dw(f1(n2(x)))))
  *   att:     queries of all positions (att.q), keys and values (att.kv) of the map reduced by att.red and att.n; att.out
