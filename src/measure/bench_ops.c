@@ -204,7 +204,8 @@ static const op_row rows[] = {
     BOTH_AND_FORWARD("conv_128", "", "", conv, 4, 28, 128, 128, 3, 1),
     BOTH_AND_FORWARD("conv_256", "", "", conv, 4, 14, 256, 256, 3, 1),
     BOTH_AND_FORWARD("conv_512", "", "", conv, 4, 7, 512, 512, 3, 1),
-    BOTH_AND_FORWARD("conv_stem", "", "", conv, 4, 224, 3, 64, 7, 2),
+    {"conv_stem", "", &conv, FORWARD, {4, 224, 3, 64, 7, 2}}, /* nobody wants a picture's gradient */
+    {"conv_stem_dw", "", &conv, DW, {4, 224, 3, 64, 7, 2}},
     BOTH_AND_FORWARD("attention_L512_d32", "", "", attention, 2, 512, 8, 32),
     BOTH_AND_FORWARD("attention_L512_d64", "", "", attention, 2, 512, 8, 64),
     BOTH_AND_FORWARD("attention_L1200_d32", "attn_d32", "", attention, 2, 1200, 8, 32),
