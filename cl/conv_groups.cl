@@ -328,7 +328,9 @@ conv_groups_product(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, 
 
     float4 sum[ITEM_M][ITEM_N / 4];
     float line_sum[LINES_AN_ITEM];
-    tile_sum(&operands, clamp(steps - first, 0, split_steps), a_steps, b_steps, sum, sums_here, line_sum);
+    const int here = min(steps - first, split_steps); /* none in a phase without taps, or past its end */
+    tile_clear(sum, line_sum);
+    if (here > 0) tile_sum(&operands, here, a_steps, b_steps, sum, sums_here, line_sum);
 
     __global float *part = HAS(partial) ? AT(partial) + split * elements : 0;
 #pragma unroll

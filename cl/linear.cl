@@ -177,6 +177,7 @@ linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
     float4 sum[ITEM_M][ITEM_N / 4];
     float line_sum[LINES_AN_ITEM];
     struct operands operands = {AT(a), AT(b), m0, n0, M, N, K, k_first, k_end};
+    tile_clear(sum, line_sum);
     tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, a_steps, b_steps, sum, sums_here, line_sum);
 
 #pragma unroll

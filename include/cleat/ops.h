@@ -153,6 +153,10 @@ CLEAT_API cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_
 /* Tensors side by side in the last extent. n <= 8 tensors T [..., C_i], all other extents equal -> T [..., sum of C_i] */
 CLEAT_API cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n);
 
+/* The other way: n <= 4 equal parts of the last extent. x T [..., n C] -> parts[n] T [..., C]; false where x is NULL or the
+ * graph has an error, and parts are as they were. */
+CLEAT_API bool cleat_split_columns(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts);
+
 /* Patches to a picture: y[b, h patch + r, w patch + s, c] = x[b, h, w, (r patch + s) C + c].
  * patch <= 4096. x T [B, H, W, patch patch C] -> T [B, H patch, W patch, C] */
 CLEAT_API cleat_tensor *cleat_unpatch(cleat_graph *graph, cleat_tensor *x, int64_t patch);
@@ -178,8 +182,9 @@ CLEAT_API cleat_tensor *cleat_batch_norm_fixed(cleat_graph *graph, cleat_tensor 
 /* What a mask of two classes is judged by. */
 typedef struct cleat_mask_loss_spec {
     float positive_weight; /* factor on the cross entropy of pixels that are 1; > 0 */
-    float focal_gamma;     /* focal loss (Lin et al. 2017): each pixel's cross entropy times (1 - p of the truth)^gamma; 0: off */
-    float dice_weight;     /* factor on the Dice loss (Milletari et al. 2016); 0: off */
+    float
+        focal_gamma; /* focal loss (Lin et al. 2017): each pixel's cross entropy times (1 - p of the truth)^gamma; 0: off */
+    float dice_weight; /* factor on the Dice loss (Milletari et al. 2016); 0: off */
 } cleat_mask_loss_spec;
 
 /* sum over b of scale[b] (mean over the sample's known pixels of the weighted binary cross entropy of sigmoid(logits)

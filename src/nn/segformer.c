@@ -5,6 +5,7 @@
 #include "graph/recompute.h"
 #include "nn/transformer.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* "st.1.0.att" and the like; each name is used before the next is made. */
@@ -84,21 +85,35 @@ static cleat_tensor *embed(cleat_graph *graph, int stage, cleat_tensor *x, const
     return cleat_nn_layer_norm(graph, in_stage(&name, "pn", stage), x);
 }
 
+/* fuse over the maps side by side, all of the first map's size. A linear layer and a resize may change places: each map goes
+ * through its part of the weight while it is small, and the results are added up, a third of the work. */
+static cleat_tensor *fuse_maps(cleat_graph *graph, cleat_tensor *const *maps, const cleat_segformer *shape) {
+    enum { STAGES = CLEAT_SEGFORMER_STAGES };
+    const int64_t weight_shape[2] = {shape->decoder, STAGES * shape->decoder};
+    const cleat_init init = {CLEAT_INIT_NORMAL,
+                             sqrtf(2.0f / (float)shape->decoder)}; /* as cleat_nn_conv without a bias */
+    cleat_tensor *weight = cleat_param(graph, "fuse.weight", 2, weight_shape, init), *parts[STAGES], *y = NULL;
+    cleat_scope(graph, "fuse/");
+    if (shape->storage != CLEAT_F32) weight = cleat_cast(graph, weight, shape->storage);
+    if (!cleat_split_columns(graph, weight, STAGES, parts)) return NULL;
+    for (int i = 0; i < STAGES; ++i) {
+        cleat_tensor *map = cleat_linear(graph, maps[i], parts[i], NULL, NULL);
+        if (!map) return NULL;
+        y = i == 0 ? map : cleat_add(graph, y, cleat_resize(graph, map, maps[0]->shape[1], maps[0]->shape[2]));
+    }
+    return y;
+}
+
 /* maps [stages] -> logits of the first map's size */
 static cleat_tensor *decode(cleat_graph *graph, cleat_tensor *const *maps, const cleat_segformer *shape,
                             cleat_tensor *rng, const cleat_norm_mode *mode) {
     layer_name name;
     cleat_tensor *parts[CLEAT_SEGFORMER_STAGES];
-    const cleat_conv_layer fuse = {.features = shape->decoder, .kernel = 1, .stride = 1, .storage = shape->storage};
     const cleat_conv_layer classify = {
         .features = shape->classes, .kernel = 1, .stride = 1, .bias = true, .storage = shape->storage};
-    for (int i = 0; i < CLEAT_SEGFORMER_STAGES; ++i) {
+    for (int i = 0; i < CLEAT_SEGFORMER_STAGES; ++i)
         parts[i] = cleat_nn_linear(graph, in_stage(&name, "dec", i), maps[i], shape->decoder, NULL);
-        if (!parts[i]) return NULL;
-        if (i > 0) parts[i] = cleat_resize(graph, parts[i], parts[0]->shape[1], parts[0]->shape[2]);
-    }
-    cleat_tensor *y = cleat_nn_conv(graph, "fuse", cleat_concat(graph, parts, CLEAT_SEGFORMER_STAGES), &fuse);
-    y = cleat_nn_batch_norm(graph, "bn", y, NULL, true, 1, mode);
+    cleat_tensor *y = cleat_nn_batch_norm(graph, "bn", fuse_maps(graph, parts, shape), NULL, true, 1, mode);
     if (shape->dropout > 0) y = cleat_dropout(graph, y, rng, shape->dropout);
     return cleat_nn_conv(graph, "cls", y, &classify);
 }

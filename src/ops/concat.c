@@ -1,4 +1,4 @@
-/* Tensors side by side in the last extent. */
+/* Tensors side by side in the last extent, and apart again. */
 #include "cleat/ops.h"
 #include "ops/rows.h"
 #include "ops/shared.h"
@@ -8,6 +8,8 @@
 enum { MOST_PARTS = 8 };
 
 _Static_assert(MOST_PARTS <= (int)CLEAT_MAX_IN, "every part is an input");
+
+/* --- side by side --------------------------------------------------------------------------------------------- */
 
 /* Of the gradient of one part. */
 typedef struct slice_attr {
@@ -55,15 +57,21 @@ static cleat_cost cost_grad(const cleat_node *node) {
                         .bytes = part * (cleat_addend(node, 1, 0) ? 3 : 2)};
 }
 
-/* to = addend + from, as many columns as the narrower of the two has. */
-static void launch(cleat_binder *binder, const cleat_node *node, const cleat_tensor *from, int64_t from_at,
-                   const cleat_tensor *addend, const cleat_tensor *to, int64_t to_at) {
-    int64_t from_width = cleat_width(from), to_width = cleat_width(to);
-    int64_t rows = cleat_rows(to), width = from_width < to_width ? from_width : to_width;
-    cleat_launch_kernel(binder, node, "concat.cl", "concat_columns", to->dtype);
-    cleat_launch_tensor_at(binder, from, from_at);
-    cleat_launch_tensor(binder, addend);
-    cleat_launch_tensor_at(binder, to, to_at);
+/* Columns of a tensor from `at` on; `tensor` may be NULL. */
+typedef struct columns {
+    const cleat_tensor *tensor;
+    int64_t at;
+} columns;
+
+/* to = addend + from, `width` columns; the addend is of to's shape. */
+static void launch(cleat_binder *binder, const cleat_node *node, columns from, const cleat_tensor *addend, columns to,
+                   int64_t width) {
+    int64_t from_width = from.tensor ? cleat_width(from.tensor) : 0, to_width = cleat_width(to.tensor);
+    int64_t rows = cleat_rows(to.tensor);
+    cleat_launch_kernel(binder, node, "concat.cl", "concat_columns", to.tensor->dtype);
+    cleat_launch_tensor_at(binder, from.tensor, from.at);
+    cleat_launch_tensor_at(binder, addend, to.at);
+    cleat_launch_tensor_at(binder, to.tensor, to.at);
     cleat_launch_i32(binder, (int32_t)rows);
     cleat_launch_i32(binder, (int32_t)width);
     cleat_launch_i32(binder, (int32_t)from_width);
@@ -76,7 +84,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     (void)facts, (void)error;
     int64_t at = 0;
     for (int i = 0; i < node->n_in; at += cleat_width(node->in[i]), ++i)
-        launch(binder, node, node->in[i], 0, NULL, node->out[0], at);
+        launch(binder, node, (columns){node->in[i], 0}, NULL, (columns){node->out[0], at}, cleat_width(node->in[i]));
     return CLEAT_OK;
 }
 
@@ -85,7 +93,8 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
                               cleat_error *error) {
     (void)facts, (void)error;
     const slice_attr *attr = (const slice_attr *)node->attr;
-    launch(binder, node, node->in[0], attr->at, cleat_addend(node, 1, 0), node->out[0], 0);
+    launch(binder, node, (columns){node->in[0], attr->at}, cleat_addend(node, 1, 0), (columns){node->out[0], 0},
+           cleat_width(node->out[0]));
     return CLEAT_OK;
 }
 
@@ -121,4 +130,83 @@ cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n
         if (!parts[i]) return NULL;
     cleat_node *node = cleat_emit(graph, &concat, NULL, 0, parts, n);
     return node ? node->out[0] : NULL;
+}
+
+/* --- apart ---------------------------------------------------------------------------------------------------- */
+
+typedef struct split_attr {
+    int64_t parts;
+} split_attr;
+
+static int64_t parts_of(const cleat_node *node) {
+    return ((const split_attr *)node->attr)->parts;
+}
+
+static cleat_status infer_split(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0];
+    const int64_t parts = parts_of(node);
+    int64_t shape[CLEAT_MAX_RANK];
+    cleat_status status = CLEAT_OK;
+    if (!cleat_is_storage(x->dtype) || x->rank < 1 || cleat_width(x) % parts != 0 || cleat_rows(x) > CLEAT_MOST_ROWS ||
+        cleat_width(x) > CLEAT_MOST_ROWS) {
+        char text[96];
+        cleat_tensor_describe(x, text, sizeof text);
+        return cleat_infer_fail(
+            node, error,
+            "x is %s: it must be f32, f16 or bf16, at most 2^30 rows and columns, and its last extent a "
+            "multiple of the %lld parts",
+            text, (long long)parts);
+    }
+    memcpy(shape, x->shape, sizeof shape);
+    shape[x->rank - 1] = cleat_width(x) / parts;
+    for (int i = 0; i < parts && status == CLEAT_OK; ++i)
+        status = cleat_set_output(node, i, x->dtype, x->rank, shape, error);
+    return status;
+}
+
+static cleat_status bind_split(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)facts, (void)error;
+    for (int i = 0; i < parts_of(node); ++i) {
+        int64_t width = cleat_width(node->out[i]);
+        launch(binder, node, (columns){node->in[0], i * width}, NULL, (columns){node->out[i], 0}, width);
+    }
+    return CLEAT_OK;
+}
+
+/* in = {gradients of the parts (NULL: zeros), addend}, out = {dx} */
+static cleat_status bind_split_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                    cleat_error *error) {
+    (void)facts, (void)error;
+    const int parts = (int)parts_of(node);
+    const int64_t width = cleat_width(node->out[0]) / parts;
+    for (int i = 0; i < parts; ++i)
+        launch(binder, node, (columns){node->in[i], 0}, cleat_addend(node, parts, 0),
+               (columns){node->out[0], i * width}, width);
+    return CLEAT_OK;
+}
+
+static const cleat_variant split_variants[] = {{.name = "runs", .bind = bind_split}, {0}};
+static const cleat_variant split_grad_variants[] = {{.name = "runs", .bind = bind_split_grad}, {0}};
+
+static const cleat_op split_grad = {.name = "split_grad", .cost = cost, .variants = split_grad_variants};
+
+static void backward_split(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (cleat_wants_grad(node->in[0]))
+        cleat_emit_grads(graph, &split_grad, node->attr, sizeof(split_attr), dout, (int)parts_of(node), &node->in[0],
+                         1);
+}
+
+static const cleat_op split = {
+    .name = "split", .infer = infer_split, .backward = backward_split, .cost = cost, .variants = split_variants};
+
+bool cleat_split_columns(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts) {
+    if (!x) return false;
+    if (n < 1 || n > CLEAT_MAX_OUT) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "split: %d parts are not 1 to %d", n, CLEAT_MAX_OUT);
+        return false;
+    }
+    cleat_node *node = cleat_emit(graph, &split, &(split_attr){n}, sizeof(split_attr), &x, 1);
+    for (int i = 0; node && i < n; ++i) parts[i] = node->out[i];
+    return node != NULL;
 }

@@ -72,6 +72,40 @@ static const op_row rows[] = {
     {2, 0, 1, 2, 3, 4, 5, 6, 7, 8},
 };
 
+/* --- apart: dims: rows, parts, width of a part, how many parts are used ----------------------------------------- */
+
+enum { PARTS = 1, WIDTH, USED };
+
+static void build_split(op_case *c) {
+    const int64_t n = c->dims[PARTS];
+    cleat_tensor *parts[4];
+    cleat_tensor *x = op_input(c, "x", c->storage, 3, (int64_t[]){c->dims[ROWS], 2, n * c->dims[WIDTH]}, -2, 2);
+    if (!cleat_split_columns(c->graph, x, (int)n, parts)) return;
+    for (int i = 0; i < c->dims[USED]; ++i) op_output(c, parts[i]);
+}
+
+static void reference_split(const op_case *c, const double *const *in, double *const *out) {
+    const int64_t width = c->dims[WIDTH], all = c->dims[PARTS] * width;
+    for (int i = 0; i < c->dims[USED]; ++i)
+        for (int64_t k = 0; k < 2 * c->dims[ROWS] * width; ++k)
+            out[i][k] = in[0][k / width * all + i * width + k % width];
+}
+
+static void gradient_split(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
+    const int64_t width = c->dims[WIDTH], all = c->dims[PARTS] * width;
+    (void)in;
+    for (int i = 0; i < c->dims[USED]; ++i)
+        for (int64_t k = 0; k < 2 * c->dims[ROWS] * width; ++k)
+            din[0][k / width * all + i * width + k % width] += dout[i][k];
+}
+
+static compare_tolerance tolerance_split(const op_case *c, int tensor, bool is_gradient) {
+    (void)c, (void)tensor;
+    return (compare_tolerance){.scale = 3, .length = 1, .f32_units = is_gradient ? 2 : 0};
+}
+
+static const op_row split_rows[] = {{2, 2, 5, 2}, {3, 4, 16, 4}, {1, 1, 3, 1}, {5, 4, 33, 2}, {40, 3, 64, 3}};
+
 static const op_test test = {.op = "concat",
                              .rows = rows,
                              .row_count = sizeof rows / sizeof rows[0],
@@ -82,6 +116,14 @@ static const op_test test = {.op = "concat",
                              .samples = 4};
 
 /* The error's text and status; the graph must have one. */
+static const op_test split_test = {.op = "split",
+                                   .rows = split_rows,
+                                   .row_count = sizeof split_rows / sizeof split_rows[0],
+                                   .build = build_split,
+                                   .reference = reference_split,
+                                   .gradient = gradient_split,
+                                   .tolerance = tolerance_split};
+
 static void assert_fails(cleat_tensor *const *inputs, int n, cleat_graph *graph, cleat_status status,
                          const char *says) {
     cleat_error error = {0};
@@ -118,7 +160,35 @@ static void rejects(void **state) {
     }
 }
 
+static void rejects_uneven_parts(void **state) {
+    (void)state;
+    static const struct {
+        int parts;
+        cleat_status status;
+        const char *says;
+    } misfits[] = {{3, CLEAT_ERR_SHAPE, "multiple of the 3 parts"},
+                   {0, CLEAT_ERR_ARGUMENT, "0 parts"},
+                   {5, CLEAT_ERR_ARGUMENT, "5 parts"}};
+    for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
+        cleat_store *store = NULL;
+        cleat_graph *graph = NULL;
+        cleat_tensor *parts[8] = {NULL};
+        cleat_error error = {0};
+        assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
+        assert_int_equal(cleat_graph_create(store, "misfit", &graph, NULL), CLEAT_OK);
+        assert_false(cleat_split_columns(graph, NULL, 2, parts));
+        cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 2, (int64_t[]){2, 4});
+        assert_false(cleat_split_columns(graph, x, misfits[i].parts, parts));
+        assert_null(parts[0]);
+        assert_int_equal(cleat_graph_status(graph, &error), misfits[i].status);
+        assert_non_null(strstr(error.text, misfits[i].says));
+        cleat_graph_destroy(graph);
+        cleat_store_destroy(store);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest extra[] = {cmocka_unit_test(rejects)};
-    return op_main(&test, 1, extra, 1);
+    const struct CMUnitTest extra[] = {cmocka_unit_test(rejects), cmocka_unit_test(rejects_uneven_parts)};
+    const op_test tests[] = {test, split_test};
+    return op_main(tests, 2, extra, 2);
 }
