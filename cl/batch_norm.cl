@@ -27,7 +27,7 @@ static inline void join_moments(float *count, floatv *mean, floatv *squares, flo
     *count = all;
 }
 
-/* The moments of all items that hold the same channels come to the first ROW_STEP of them: item < COLUMN_ITEMS. */
+/* The moments of all items that hold the same channels come to the first of them: item < COLUMN_ITEMS. */
 #if WG == 1
 static inline void join_items(float *count, floatv *mean, floatv *squares, float *counts, floatv *means,
                               floatv *all_squares) {
@@ -87,7 +87,8 @@ __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TE
     __global float *mine = AT(partial) + (ulong)own_part(chunks) * (2 * channels);
     FOR_VECTOR {
         floatv mean = base[v] + shift[v];
-        join_items(&count, &mean, &squares[v], counts, means, all_squares);
+        float all = count;
+        join_items(&all, &mean, &squares[v], counts, means, all_squares);
         if ((int)get_local_id(0) < COLUMN_ITEMS) {
             channels_store_f32(mean, mine, CHANNEL(v), channels);
             channels_store_f32(squares[v], mine + channels, CHANNEL(v), channels);
@@ -151,11 +152,14 @@ __kernel void batch_norm_apply(TENSOR(const T, x), TENSOR(const float, saved), T
     }
 }
 
-/* running [2, channels] = (1 - momentum) running + momentum statistics */
+/* running [2, channels] = (1 - momentum) running + momentum statistics, where that is finite: a step that is skipped for its numbers must
+ * not stay in the averages. */
 __kernel void batch_norm_follow(TENSOR(const float, statistics), TENSOR(float, running), const float momentum,
                                 const int n) {
-    for (int i = get_global_id(0); i < n; i += (int)get_global_size(0))
-        AT(running)[i] = fma(momentum, AT(statistics)[i] - AT(running)[i], AT(running)[i]);
+    for (int i = get_global_id(0); i < n; i += (int)get_global_size(0)) {
+        const float next = fma(momentum, AT(statistics)[i] - AT(running)[i], AT(running)[i]);
+        if (isfinite(next)) AT(running)[i] = next;
+    }
 }
 
 /* --- gradients --- */

@@ -98,7 +98,8 @@ static inline void operands_begin(struct operands *o, int m0, int step) {
 static inline void fetch_next(struct operands *o, float4 a_quad[QUADS_AN_ITEM(TILE_M)],
                               float4 b_quad[QUADS_AN_ITEM(TILE_N)]) {
     const geometry *g = &o->g;
-    const int run = g->S * g->C, down = o->r * g->W * g->C;
+    const int run = g->S * g->C;
+    const long down = (long)o->r * g->W * g->C;
 #pragma unroll
     for (int i = 0; i < QUADS_AN_ITEM(TILE_M); ++i) {
         const int q = get_local_id(0) + i * WG, j = o->j + DEPTH_OF(q, TILE_M, 1);
@@ -178,7 +179,7 @@ static inline void operands_begin(struct operands *o, int m0, int step) {
 static inline void fetch_next(struct operands *o, float4 a_quad[QUADS_AN_ITEM(TILE_M)],
                               float4 b_quad[QUADS_AN_ITEM(TILE_N)]) {
     const geometry *g = &o->g;
-    const int back = (o->row_tap * g->Q + o->column_tap) * g->N;
+    const long back = ((long)o->row_tap * g->Q + o->column_tap) * g->N;
     const int r = o->rows.tap + o->row_tap * g->stride, s = o->columns.tap + o->column_tap * g->stride;
 #pragma unroll
     for (int i = 0; i < QUADS_AN_ITEM(TILE_M); ++i) {

@@ -127,7 +127,7 @@ MANY_REGISTERS __kernel void depthwise_weight_parts(TENSOR(const T, dy), TENSOR(
 
 /* out[i] = addend[i] + sum over p of partial[p, i], i < n, in a fixed order; parts lie `apart` elements from one another. On a card a group
  * does COLUMNS elements, with WG / COLUMNS items each. */
-#define COLUMNS 32
+#define COLUMNS (WG < 32 ? WG : 32)
 __kernel void depthwise_weight_total(TENSOR(const float, partial), TENSOR(const T, addend), TENSOR(T, out),
                                      const int parts, const int apart, const int n) {
 #if WG == 1

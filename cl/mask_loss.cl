@@ -1,4 +1,4 @@
-/* The loss of a mask of two classes: weighted binary cross entropy, focal where GAMMA is not 0, and Dice.
+/* The loss of a mask of two classes: weighted binary cross entropy, focal where gamma is not 0, and Dice.
  *
  * Pixel with logit x and truth t, 0 or 1 (anything else: unknown, counts for nothing); z = x where t is 1, else -x; p = 1 / (1 + e^-z) is the
  * truth's probability, q = 1 - p:
@@ -13,18 +13,6 @@
 #include "softmax.clh"
 
 enum { CROSS, KNOWN, BOTH, EITHER, SUMS }; /* of cross; of known pixels; of P t; of P + t */
-
-#if VEC == 1
-#define LOADIV(p, i) ((p)[i])
-#elif WG == 1
-/* As load_floats of common.clh. */
-typedef struct __attribute__((packed)) packed_ints {
-    intv v;
-} packed_ints;
-#define LOADIV(p, i) (((__global const packed_ints *)((p) + (i)))->v)
-#else
-#define LOADIV(p, i) CAT(vload, VEC)(0, (p) + (i))
-#endif
 
 /* VEC of a mask's `width` pixels; those behind the end are unknown. */
 static inline intv load_mask(__global const int *mask, int at, int width) {
@@ -60,7 +48,7 @@ static inline pixels pixels_of(floatv x, intv mask, float gamma) {
     pixels at;
     at.truth = mask == (intv)(1) ? one : zero;
     at.known = mask == (intv)(0) ? one : at.truth;
-    const floatv z = mask == (intv)(1) ? x : -x;
+    const floatv z = mask == (intv)(1) ? x : mask == (intv)(0) ? -x : zero; /* of an unknown pixel nothing may come through */
     const floatv e = exp_below(-fabs(z)), rest = log_one_plus(e), share = one / (one + e);
     const floatv less = e * share;
     at.p = z < zero ? less : share;

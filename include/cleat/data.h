@@ -441,6 +441,7 @@ enum { CLEAT_NO_CLASS = -1 };
  *   a folder with CIFAR-10 binary files: data_batch_*.bin and test_batch.bin, class names in batches.meta.txt where it is there
  *   a folder of class folders of PNG and JPEG files, or of train/, val/, test/ folders with the class folders in each
  *   for prediction also a single picture, or a folder of pictures
+ * Pictures are taken as their files have them: a turn that EXIF data ask for is not made (turn such files first).
  * t10k and test_batch are CLEAT_SPLIT_TEST where there is a validation part too or val_fraction > 0, else CLEAT_SPLIT_VAL. A
  * class that validation or test data have and the training part has not is an error that names the folder.
  * Means and (biased) deviations are those of all training pixels in memory (IDX, CIFAR: they stay there as bytes), of files

@@ -102,6 +102,8 @@ typedef struct cleat_prediction {
     const float *output; /* this sample's part, [L, ...] */
     int64_t length;      /* L it was padded to */
 } cleat_prediction;
+/* Whether each prediction becomes files of its own, so that they may be written some at a time. */
+CLEAT_API bool cleat_model_writes_each(const cleat_model *model);
 CLEAT_API cleat_status cleat_model_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                                          const char *folder, cleat_error *error);
 

@@ -170,7 +170,8 @@ CLEAT_API cleat_tensor *cleat_unpatch(cleat_graph *graph, cleat_tensor *x, int64
 CLEAT_API cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                          cleat_tensor *samples, cleat_tensor *residual, bool relu, float eps,
                                          cleat_tensor **statistics);
-/* running = (1 - momentum) running + momentum statistics. statistics, running (buffer) f32 [2, C]. No gradient. */
+/* running = (1 - momentum) running + momentum statistics, where that is finite. statistics, running (buffer) f32 [2, C].
+ * No gradient. */
 CLEAT_API void cleat_batch_norm_track(cleat_graph *graph, cleat_tensor *statistics, cleat_tensor *running,
                                       float momentum);
 /* Batch normalisation with known statistics, for evaluation: as cleat_batch_norm, with mean and variance of `running` f32

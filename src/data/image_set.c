@@ -91,9 +91,9 @@ cleat_status cleat_image_set_take_block(cleat_image_set *set, uint8_t *block, cl
     return status;
 }
 
-/* The next letter that tells names apart, in lower case; 0 at the end. */
+/* The next letter that tells names apart, in lower case; 0 at the end. What stands before a digit does: 1-2 is not 12. */
 static int next_letter(const char **name) {
-    while (**name && strchr(" _-", **name)) ++*name;
+    while (**name && strchr(" _-", **name) && !isdigit((unsigned char)(*name)[1])) ++*name;
     return **name ? tolower((unsigned char)*(*name)++) : 0;
 }
 
@@ -290,6 +290,9 @@ cleat_status cleat_image_set_settle(cleat_image_set *set, cleat_picture_learnt *
     if (!set->n_rows) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no picture is left", set->root);
     cleat_status status = settle_classes(set, learnt, error);
     settle_splits(set);
+    if (status == CLEAT_OK && has_learnt(set) && set->numbered && strcmp(learnt->classes[0], "0") != 0)
+        cleat_log(CLEAT_LOG_WARNING, "%s: labels are numbers: 0 is taken as the model's class '%s', and so on",
+                  set->root, learnt->classes[0]);
     if (status == CLEAT_OK) status = rename_rows(set, learnt, error);
     if (status == CLEAT_OK && !has_learnt(set)) status = check_trained(set, learnt, error);
     return status;

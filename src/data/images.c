@@ -305,6 +305,12 @@ static cleat_status open_images(const char *path, images *im, cleat_error *error
     if (status == CLEAT_OK && learnt && !im->learnt.n_classes)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s/pictures.json: no classes: the model was trained on masks",
                             options->learnt);
+    if (status == CLEAT_OK && learnt && options->channels && options->channels != im->learnt.channels)
+        status = cleat_fail(
+            error, CLEAT_ERR_ARGUMENT,
+            "%s: the model was trained with %lld channels, and %lld are asked for; leave data.channels as it "
+            "was",
+            options->learnt, (long long)im->learnt.channels, (long long)options->channels);
     if (status == CLEAT_OK) status = read_set(path, &im->set, error);
     if (status == CLEAT_OK) status = cleat_image_set_settle(&im->set, &im->learnt, error);
     if (status == CLEAT_OK && !learnt) im->learnt.channels = channels_of(im);

@@ -113,7 +113,7 @@ static cleat_status add_sample(const cleat_maps *maps, const cleat_maps_sample *
     return CLEAT_OK;
 }
 
-static void learn_positive(cleat_maps *maps) {
+static void learn_positive(cleat_maps *maps, const char *path) {
     int64_t known = 0, positive = 0, pixels = cleat_maps_truth_size(maps);
     for (size_t i = 0; i < maps->common.base.count; ++i) {
         const cleat_maps_sample *sample = &maps->samples[i];
@@ -125,6 +125,10 @@ static void learn_positive(cleat_maps *maps) {
         }
     }
     maps->learnt.positive = known ? (double)positive / (double)known : 0;
+    if (!positive)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: no cell of the training part's masks is 1: nothing can be learnt from them; check the target",
+                  path);
 }
 
 static int64_t most_frames(const cleat_maps *maps) {
@@ -152,7 +156,7 @@ cleat_status cleat_maps_learn(cleat_maps *maps, const char *path, cleat_error *e
             status = add_sample(maps, &maps->samples[i], &seen, room, all, error);
     for (int64_t c = 0; c < maps->channels && status == CLEAT_OK; ++c)
         status = keep_moments(maps, path, c, &all[c], error);
-    if (status == CLEAT_OK) learn_positive(maps);
+    if (status == CLEAT_OK) learn_positive(maps, path);
     cleat_free(all);
     cleat_free(room);
     return status;

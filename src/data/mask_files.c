@@ -6,6 +6,7 @@
 #include "data/images.h"
 #include "data/named_parts.h"
 #include "data/parallel.h"
+#include "data/picture_formats.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,9 +37,13 @@ static cleat_status colours_to_grey(const char *path, cleat_picture *mask, cleat
                               "background, 255 is not",
                               path, p[3 * i], p[3 * i + 1], p[3 * i + 2], (long long)(i / mask->width),
                               (long long)(i % mask->width));
-        p[i] = p[3 * i];
     }
-    mask->channels = 1;
+    cleat_picture grey = {.height = mask->height, .width = mask->width, .channels = 1};
+    cleat_status status = cleat_picture_alloc(path, &grey, error);
+    if (status != CLEAT_OK) return status;
+    for (int64_t i = 0; i < grey.height * grey.width; ++i) grey.pixels[i] = p[3 * i];
+    cleat_picture_free(mask);
+    *mask = grey;
     return CLEAT_OK;
 }
 
@@ -198,6 +203,12 @@ static cleat_status probe(void *user, size_t index, cleat_error *error) {
     cleat_status status = cleat_picture_probe(sample->image, &image, error);
     if (status == CLEAT_OK && sample->mask) status = cleat_picture_probe(sample->mask, &mask, error);
     if (status != CLEAT_OK) return status;
+    if (mask.bits > 8)
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s: a mask of %d bits, of which small values would be lost: write it with 8, 0 for background and 255 "
+            "(ImageMagick: convert FILE -auto-level -depth 8 FILE)",
+            sample->mask, mask.bits);
     if (sample->mask && (mask.height != image.height || mask.width != image.width))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: the mask has %lld x %lld pixels, its picture %s has %lld x %lld; make it again in the "
@@ -229,6 +240,8 @@ static cleat_status set_splits(const char *folder, const cleat_picture_options *
 static cleat_status find_pairs(const char *path, const cleat_picture_options *options, cleat_mask_set *set,
                                cleat_error *error) {
     char images[PATH_BYTES], masks[PATH_BYTES];
+    if (!cleat_folder_exists(path))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no such folder (data.path)", path);
     cleat_status status = join(path, "images", images, error);
     if (status == CLEAT_OK) status = join(path, "masks", masks, error);
     if (status != CLEAT_OK) return status;

@@ -209,6 +209,11 @@ static cleat_status learn(masks *m, const char *path, cleat_error *error) {
     if (status == CLEAT_OK) {
         cleat_picture_learnt_set(&m->learnt, path, m->learnt.channels, &l.sums);
         m->learnt.positive = l.pixels ? (double)l.ones / (double)l.pixels : 0;
+        if (!l.ones)
+            cleat_log(CLEAT_LOG_WARNING,
+                      "%s: no pixel of the %zu training masks looked at is 1: nothing can be learnt from them; check "
+                      "the masks",
+                      path, l.used);
     }
     pthread_mutex_destroy(&l.lock);
     cleat_samples_free(samples);

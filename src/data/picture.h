@@ -8,13 +8,14 @@
 typedef struct cleat_picture {
     int64_t height, width, channels; /* 1 grey, 3 red green blue; other numbers of planes: not from files */
     uint8_t *pixels;                 /* [H, W, C] */
+    int bits;                        /* a channel of a PNG file; 0: of another one */
 } cleat_picture;
 
 enum { CLEAT_PICTURE_PIXELS = 1 << 28 }; /* height x width at most */
 
 /* Reads a PNG or JPEG file, told by its first bytes. PNG of every kind the format has: palettes, 1 to 16 bits (16 are
  * rounded to 8), interlaced; transparency is laid over black. JPEG: grey and colour; CMYK is refused with the way to
- * convert it. `channels`: 1 or 3 converts (grey = 0.299 R + 0.587 G + 0.114 B), 0 keeps what the file has.
+ * convert it. A turn that EXIF data ask for is not made. `channels`: 1 or 3 converts (grey = 0.299 R + 0.587 G + 0.114 B), 0 keeps what the file has.
  * CLEAT_ERR_FORMAT names the file, the cause (truncated, not a picture, too large) and the mend; nothing of a truncated
  * file is used. Thread-safe. */
 cleat_status cleat_picture_read(const char *path, int64_t channels, cleat_picture *picture, cleat_error *error);

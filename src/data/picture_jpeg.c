@@ -25,18 +25,23 @@ static void on_error(j_common_ptr jpeg) {
     char text[JMSG_LENGTH_MAX];
     jpeg->err->format_message(jpeg, text);
     bool ended = jpeg->err->msg_code == JWRN_JPEG_EOF;
+    if (jpeg->err->msg_code == JERR_OUT_OF_MEMORY) {
+        r->status = cleat_fail(r->error, CLEAT_ERR_MEMORY, "%s: no memory for reading a JPEG file", r->name);
+        longjmp(r->jump, 1);
+    }
     r->status = cleat_fail(r->error, CLEAT_ERR_FORMAT, "%s: %s: %s; copy it again or take it out", r->name,
                            ended ? "truncated" : "not a sound JPEG file", text);
     longjmp(r->jump, 1);
 }
 
-/* Of files that say odd things about themselves but whose pixels are whole. */
-static bool is_harmless(int code) {
-    return code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR;
+/* Of files that say odd things about themselves, or have bytes to spare before the end marker, but whose pixels are whole. */
+static bool is_harmless(const struct jpeg_error_mgr *message) {
+    bool behind_pixels = message->msg_code == JWRN_EXTRANEOUS_DATA && message->msg_parm.i[1] == JPEG_EOI;
+    return behind_pixels || message->msg_code == JWRN_ADOBE_XFORM || message->msg_code == JWRN_JFIF_MAJOR;
 }
 
 static void on_message(j_common_ptr jpeg, int level) {
-    if (level < 0 && !is_harmless(jpeg->err->msg_code)) on_error(jpeg);
+    if (level < 0 && !is_harmless(jpeg->err)) on_error(jpeg);
 }
 
 static void no_output(j_common_ptr jpeg) {

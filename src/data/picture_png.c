@@ -75,6 +75,7 @@ static bool read_header(reader *r) {
     int colours = png_get_color_type(r->png, r->info) & PNG_COLOR_MASK_COLOR;
     r->picture.height = png_get_image_height(r->png, r->info);
     r->picture.width = png_get_image_width(r->png, r->info);
+    r->picture.bits = png_get_bit_depth(r->png, r->info);
     r->picture.channels = colours ? 3 : 1;
     return !fails(cleat_picture_check_size(r->name, r->picture.height, r->picture.width, r->error), r);
 }

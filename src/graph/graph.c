@@ -280,8 +280,7 @@ cleat_node *cleat_emit_again(cleat_graph *graph, const cleat_node *node) {
 /* A copy has its original's. */
 static cleat_tensor **gradient_slot(const cleat_graph *graph, const cleat_tensor *tensor) {
     if (tensor->original) tensor = tensor->original;
-    bool persistent = tensor->role != CLEAT_ROLE_ACTIVATION && tensor->role != CLEAT_ROLE_INPUT;
-    if (persistent || (size_t)tensor->index >= graph->gradient_count) return NULL;
+    if (cleat_is_persistent(tensor) || (size_t)tensor->index >= graph->gradient_count) return NULL;
     return &graph->gradients[tensor->index];
 }
 

@@ -186,6 +186,10 @@ int64_t cleat_rows(const cleat_tensor *tensor);
 int64_t cleat_width(const cleat_tensor *tensor);
 bool cleat_same_shape(const cleat_tensor *a, const cleat_tensor *b);
 bool cleat_is_storage(cleat_dtype dtype); /* f32, f16 or bf16 */
+/* Whether it is the store's, and outlives a run of its graph. */
+static inline bool cleat_is_persistent(const cleat_tensor *tensor) {
+    return tensor->role != CLEAT_ROLE_ACTIVATION && tensor->role != CLEAT_ROLE_INPUT;
+}
 
 /* Puts a prefix before the names of the nodes that follow ("blocks.0."); NULL or "" for none. */
 void cleat_scope(cleat_graph *graph, const char *format, ...) CLEAT_PRINTF(2, 3);

@@ -25,10 +25,6 @@ static cleat_status uses_alloc(uses *u, size_t count, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static bool is_persistent(const cleat_tensor *tensor) {
-    return tensor->role != CLEAT_ROLE_ACTIVATION && tensor->role != CLEAT_ROLE_INPUT;
-}
-
 static bool is_of_graph(const cleat_graph *graph, const cleat_tensor *tensor) {
     return tensor->index >= 0 && (size_t)tensor->index < graph->tensor_count && graph->tensors[tensor->index] == tensor;
 }
@@ -36,7 +32,7 @@ static bool is_of_graph(const cleat_graph *graph, const cleat_tensor *tensor) {
 static cleat_status note_read(const cleat_graph *graph, uses *u, int32_t time, const cleat_tensor *in,
                               cleat_error *error) {
     const cleat_tensor *root = cleat_root(in);
-    if (is_persistent(root)) return CLEAT_OK;
+    if (cleat_is_persistent(root)) return CLEAT_OK;
     const char *node = graph->nodes[time]->name;
     if (!is_of_graph(graph, root))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph '%s': node %d (%s) reads '%s', a tensor of another graph",
@@ -53,7 +49,7 @@ static cleat_status note_read(const cleat_graph *graph, uses *u, int32_t time, c
 static cleat_status note_write(const cleat_graph *graph, uses *u, int32_t time, const cleat_tensor *out,
                                cleat_error *error) {
     const cleat_tensor *root = cleat_root(out);
-    if (is_persistent(root)) return CLEAT_OK;
+    if (cleat_is_persistent(root)) return CLEAT_OK;
     if (root->role == CLEAT_ROLE_INPUT || !is_of_graph(graph, root))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "graph '%s': node %d (%s) writes '%s', which is an input or of another graph", graph->name,

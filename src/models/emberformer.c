@@ -42,9 +42,12 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.test_days = p->data.test_days == CLEAT_NONE ? 0 : p->data.test_days;
     options.learnt = learnt ? learnt : "";
     options.predict = mode == CLEAT_MODE_PREDICT;
-    cleat_status status = cleat_masks_make_own(model, error);
-    if (status == CLEAT_OK) status = cleat_maps_open(path, &options, &opened, error);
-    if (status != CLEAT_OK) return status;
+    cleat_status status = cleat_maps_open(path, &options, &opened, error);
+    if (status == CLEAT_OK) status = cleat_masks_make_own(model, error);
+    if (status != CLEAT_OK) {
+        cleat_dataset_destroy(opened);
+        return status;
+    }
     cleat_picture_info info = cleat_pictures_describe(opened);
     cleat_mask_own *own = model->own;
     own->positive = info.positive;
@@ -74,23 +77,24 @@ static map_size size_of(const cleat_model *model) {
 /* --- the graph ------------------------------------------------------------------------------------------------ */
 
 /* frames [B N, T, p p C], lengths i32 [B N] -> features of pixels [B, H, W, F] */
-static cleat_tensor *temporal_part(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *frames,
-                                   cleat_tensor *lengths, cleat_tensor *rng, const map_size *size) {
+static cleat_tensor *temporal_part(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
+                                   cleat_tensor *frames, cleat_tensor *lengths, cleat_tensor *rng,
+                                   const map_size *size) {
     const cleat_profile *p = &model->profile;
     const cleat_transformer shape = {.d_model = p->model.d_model,
                                      .heads = p->model.heads,
                                      .layers = p->model.layers,
                                      .d_ff = p->model.d_ff,
                                      .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f,
-                                     .storage = CLEAT_F32};
+                                     .storage = CLEAT_F32,
+                                     .samples = batch};
     cleat_tensor *x = cleat_nn_linear(graph, "inp", frames, shape.d_model, NULL); /* [B N, T, D] */
     x = cleat_positions(graph, x, NULL);
     x = cleat_nn_encoder(graph, x, lengths, rng, &shape);
     x = cleat_take_row(graph, x, lengths, CLEAT_ROW_LAST); /* [B N, D] */
     x = cleat_nn_linear(graph, "head", x, size->patch * size->patch * p->model.features, NULL);
     if (!x) return NULL;
-    const int64_t grid[4] = {x->shape[0] / size->patches, size->height / size->patch, size->width / size->patch,
-                             cleat_width(x)};
+    const int64_t grid[4] = {batch, size->height / size->patch, size->width / size->patch, cleat_width(x)};
     return cleat_unpatch(graph, cleat_reshape(graph, x, 4, grid), size->patch);
 }
 
@@ -106,7 +110,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, 1, &batch);
     frames = cleat_reshape(graph, frames, 3, (int64_t[]){sequences, length, values});
     lengths = cleat_reshape(graph, lengths, 1, &sequences);
-    cleat_tensor *x = temporal_part(model, graph, mode, frames, lengths, inputs.rng, &size);
+    cleat_tensor *x = temporal_part(model, graph, mode, batch, frames, lengths, inputs.rng, &size);
     cleat_tensor *logits = cleat_masks_segment(model, graph, mode, x, &inputs);
     logits = cleat_nn_linear(graph, "skip", x, 1, logits); /* what a pixel knows by itself */
     cleat_masks_close(model, graph, mode, logits, mask, &inputs, built);
@@ -213,6 +217,7 @@ const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .measure = measure,
                                              .figures = cleat_masks_figures,
                                              .write = write,
+                                             .writes_each = true,
                                              .from_reference = from_reference,
                                              .reference_arrays = reference_arrays,
                                              .reference_input = reference_input};

@@ -55,6 +55,7 @@ typedef struct cleat_model_class {
     void (*figures)(const cleat_model *model, const double *totals, cleat_figures *figures);
     cleat_status (*write)(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error);
+    bool writes_each; /* files of its own for each sample: write may be called for some of them at a time */
     /* Reference trajectories and benchmarks. Where `config` describes this family, sets the sizes and the loss of `model`,
      * whose profile holds the defaults; CLEAT_ERR_NOT_SUPPORTED, without a text, where it does not. */
     cleat_status (*from_reference)(const cleat_reference_config *config, cleat_model *model, cleat_error *error);

@@ -124,6 +124,10 @@ void cleat_figures_add(cleat_figures *figures, const char *name, double value) {
     figure->value = value;
 }
 
+bool cleat_model_writes_each(const cleat_model *model) {
+    return model->type->writes_each;
+}
+
 cleat_status cleat_model_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                                const char *folder, cleat_error *error) {
     return model->type->write(model, predictions, count, folder, error);

@@ -18,9 +18,12 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
                               cleat_dataset **dataset, cleat_error *error) {
     cleat_picture_options options = cleat_model_picture_options(model, mode, learnt);
     cleat_dataset *opened = NULL;
-    cleat_status status = cleat_masks_make_own(model, error);
-    if (status == CLEAT_OK) status = cleat_masks_open(path, &options, &opened, error);
-    if (status != CLEAT_OK) return status;
+    cleat_status status = cleat_masks_open(path, &options, &opened, error);
+    if (status == CLEAT_OK) status = cleat_masks_make_own(model, error);
+    if (status != CLEAT_OK) {
+        cleat_dataset_destroy(opened);
+        return status;
+    }
     cleat_picture_info info = cleat_pictures_describe(opened);
     ((cleat_mask_own *)model->own)->positive = info.positive;
     model->sizes.inputs = info.channels;
@@ -117,6 +120,7 @@ const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .measure = measure,
                                                 .figures = cleat_masks_figures,
                                                 .write = write,
+                                                .writes_each = true,
                                                 .from_reference = from_reference,
                                                 .reference_arrays = reference_arrays,
                                                 .reference_input = reference_input};

@@ -61,7 +61,12 @@ static cleat_tensor *close_residual(cleat_graph *graph, const char *prefix, clea
                                     cleat_tensor *rng, const cleat_transformer *shape) {
     if (shape->dropout <= 0) return cleat_nn_linear(graph, prefix, inner, shape->d_model, x);
     cleat_tensor *branch = cleat_nn_linear(graph, prefix, inner, shape->d_model, NULL);
-    return cleat_add(graph, x, cleat_dropout(graph, branch, rng, shape->dropout));
+    if (!branch || !x || shape->samples == 0)
+        return cleat_add(graph, x, cleat_dropout(graph, branch, rng, shape->dropout));
+    const int64_t rows = branch->shape[0] / shape->samples * branch->shape[1];
+    const int64_t whole[3] = {shape->samples, rows, branch->shape[2]};
+    cleat_tensor *dropped = cleat_dropout(graph, cleat_reshape(graph, branch, 3, whole), rng, shape->dropout);
+    return cleat_reshape(graph, cleat_add(graph, cleat_reshape(graph, x, 3, whole), dropped), 3, branch->shape);
 }
 
 static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,

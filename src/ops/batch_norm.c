@@ -304,10 +304,6 @@ typedef struct track_attr {
     float momentum;
 } track_attr;
 
-static bool is_persistent(const cleat_tensor *tensor) {
-    return tensor->role != CLEAT_ROLE_ACTIVATION && tensor->role != CLEAT_ROLE_INPUT;
-}
-
 /* in = {statistics, running}, out = {running} */
 static cleat_status infer_track(cleat_node *node, cleat_error *error) {
     cleat_tensor *statistics = node->in[0], *running = node->in[1];
@@ -320,7 +316,7 @@ static cleat_status infer_track(cleat_node *node, cleat_error *error) {
     }
     cleat_status status = cleat_expect(node, 1, "running", CLEAT_F32, 2, statistics->shape, error);
     if (status != CLEAT_OK) return status;
-    if (!is_persistent(running))
+    if (!cleat_is_persistent(running))
         return cleat_infer_fail(
             node, error, "running is '%s', it must be a tensor that outlives the graph (cleat_buffer)", running->name);
     if (!(momentum >= 0.0f && momentum <= 1.0f))

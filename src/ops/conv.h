@@ -14,11 +14,11 @@ typedef enum cleat_conv_kind {
  * pixels (with DW only: the bias's gradient). x [B, H, W, C], weight [N, R, S, C], y [B, P, Q, N]. */
 typedef struct cleat_conv {
     cleat_conv_kind kind;
-    const cleat_tensor *x, *weight, *y; /* or their gradients; of each kind one is the result */
+    const cleat_tensor *x, *weight, *y;                     /* or their gradients; of each kind one is the result */
     const cleat_tensor *bias, *addend, *sums_addend, *sums; /* any may be NULL */
-    int64_t batch, height, width, channels; /* B, H, W, C */
-    int64_t rows, columns, features;        /* P, Q, N */
-    int64_t kernel_rows, kernel_columns;    /* R, S */
+    int64_t batch, height, width, channels;                 /* B, H, W, C */
+    int64_t rows, columns, features;                        /* P, Q, N */
+    int64_t kernel_rows, kernel_columns;                    /* R, S */
     int64_t stride, padding;
 } cleat_conv;
 
@@ -26,6 +26,9 @@ typedef struct cleat_conv {
 cleat_conv cleat_conv_of(const cleat_node *node);
 
 extern const cleat_variant cleat_conv_variants[]; /* conv_launch.c */
+
+/* Appends the eleven numbers that kernels know as GEOMETRY (cl/conv.clh). */
+void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *conv);
 
 /* For cards (conv_groups.c): work-groups with local memory. A row of each op's list of variants. */
 const char *cleat_conv_groups_refuse(const cleat_node *node, const cleat_device_facts *facts);

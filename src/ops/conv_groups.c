@@ -76,12 +76,6 @@ int64_t cleat_conv_groups_workspace(const cleat_node *node, const cleat_device_f
     return parts_bytes(&c, tiling) + (c.sums ? tiling.k.count * c.features * FLOAT_BYTES : 0);
 }
 
-static void launch_geometry(cleat_binder *binder, const cleat_conv *c) {
-    const int64_t numbers[] = {c->batch,    c->height,      c->width,          c->channels, c->rows,   c->columns,
-                               c->features, c->kernel_rows, c->kernel_columns, c->stride,   c->padding};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) cleat_launch_i32(binder, (int32_t)numbers[i]);
-}
-
 /* Results go to their tensors, or where k is split to the workspace, without the addends. */
 static void launch_tensors(cleat_binder *binder, const cleat_conv *c, cleat_tiling tiling) {
     bool whole = tiling.k.count == 1;
@@ -108,7 +102,7 @@ static void launch_product(cleat_binder *binder, const cleat_node *node, const c
     if (c->kind == CLEAT_CONV_DX) cleat_launch_define(binder, "PHASES", c->stride > 1);
     cleat_launch_tile(binder, tiling.kind);
     launch_tensors(binder, c, tiling);
-    launch_geometry(binder, c);
+    cleat_conv_launch_geometry(binder, c);
     cleat_launch_i32(binder, (int32_t)divide_up(tiling.k.depth, cleat_tile_of(tiling.kind, binder->facts).step));
     cleat_launch_groups(binder, tiling.tiles * tiling.k.count);
 }

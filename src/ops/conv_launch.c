@@ -27,7 +27,7 @@ static int64_t units(const cleat_device_facts *facts) {
 }
 
 /* GEOMETRY of cl/conv.cl */
-static void launch_geometry(cleat_binder *binder, const cleat_conv *c) {
+void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *c) {
     const int64_t numbers[] = {c->batch,    c->height,      c->width,          c->channels, c->rows,   c->columns,
                                c->features, c->kernel_rows, c->kernel_columns, c->stride,   c->padding};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) cleat_launch_i32(binder, (int32_t)numbers[i]);
@@ -105,7 +105,7 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
     cleat_launch_tensor(binder, c->bias);
     cleat_launch_tensor(binder, c->addend);
     cleat_launch_tensor(binder, forward ? c->y : c->x);
-    launch_geometry(binder, c);
+    cleat_conv_launch_geometry(binder, c);
     cleat_launch_i32(binder, (int32_t)s.rows);
     cleat_launch_i32(binder, (int32_t)s.panels);
     cleat_launch_groups(binder, s.items);
@@ -162,7 +162,7 @@ static void bind_filters(cleat_binder *binder, const cleat_node *node, const cle
         cleat_launch_tensor(binder, NULL);
     else
         cleat_launch_workspace(binder, 0, FLOAT_BYTES);
-    launch_geometry(binder, c);
+    cleat_conv_launch_geometry(binder, c);
     cleat_launch_i32(binder, (int32_t)s.rows);
     cleat_launch_i32(binder, (int32_t)s.panels);
     cleat_launch_i32(binder, (int32_t)s.split_depth);
@@ -196,7 +196,7 @@ static void launch_plain(cleat_binder *binder, const cleat_node *node, const cle
                          const cleat_tensor *const *tensors, int count) {
     cleat_launch_kernel(binder, node, "conv.cl", kernel, tensors[0]->dtype);
     for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
-    launch_geometry(binder, c);
+    cleat_conv_launch_geometry(binder, c);
     cleat_launch_items(binder, cleat_tensor_elements(tensors[count - 1]));
 }
 

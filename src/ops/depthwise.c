@@ -148,7 +148,8 @@ static void launch_parts(cleat_binder *binder, const cleat_node *node, const cle
 static void launch_total(cleat_binder *binder, const cleat_node *node, const cleat_device_facts *facts, int i,
                          int64_t at) {
     const cleat_tensor *out = node->out[i];
-    int64_t n = cleat_tensor_elements(out), columns = facts->work_group == 1 ? facts->lanes : COLUMNS;
+    int64_t n = cleat_tensor_elements(out), columns = COLUMNS;
+    if (facts->work_group < COLUMNS) columns = facts->work_group == 1 ? facts->lanes : facts->work_group;
     begin(binder, node, "depthwise_weight_total", node->in[GRAD_WEIGHT], out->dtype);
     cleat_launch_workspace(binder, at * (int64_t)sizeof(float), sizeof(float));
     cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, i));
@@ -171,19 +172,13 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     return CLEAT_OK;
 }
 
-static const char *refuse_grad(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)node;
-    return facts->work_group > 1 && facts->work_group < COLUMNS ? "work-groups of less than 32" : NULL;
-}
-
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[GRAD_X];
     return cleat_expect(node, DY, "the gradient that arrives", x->dtype, 4, x->shape, error);
 }
 
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
-static const cleat_variant grad_variants[] = {
-    {.name = "runs", .refuse = refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
+static const cleat_variant grad_variants[] = {{.name = "runs", .workspace = workspace, .bind = bind_grad}, {0}};
 
 /* dx may take the bytes of its addend. */
 static const cleat_op depthwise_grad = {.name = "depthwise_grad",

@@ -41,6 +41,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
             return cleat_infer_fail(node, error, "x is %s, smaller than a window of %d with padding %d", text,
                                     (int)attr->size, (int)attr->padding);
     const int64_t shape[] = {x->shape[0], windows(x->shape[1], attr), windows(x->shape[2], attr), x->shape[3]};
+    if (shape[0] * shape[1] * shape[2] > CLEAT_MOST_ROWS)
+        return cleat_infer_fail(node, error, "x is %s: more than 2^30 windows", text);
     cleat_status status = cleat_set_output(node, 0, x->dtype, 4, shape, error);
     if (status == CLEAT_OK && attr->winner) status = cleat_set_output(node, 1, CLEAT_I32, 4, shape, error);
     return status;

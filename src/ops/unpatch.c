@@ -14,13 +14,13 @@ static int64_t patch_of(const cleat_node *node) {
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
     int64_t patch = patch_of(node), square = patch * patch;
-    if (!cleat_is_storage(x->dtype) || x->rank != 4 || x->shape[3] % square ||
+    if (!cleat_is_storage(x->dtype) || x->rank != 4 || x->shape[3] % square || x->shape[3] > CLEAT_MOST_ROWS ||
         cleat_rows(x) > CLEAT_MOST_ROWS / patch) {
         char text[96];
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(node, error,
                                 "x is %s, it must be f32, f16 or bf16 [B, H, W, C] with C a multiple of %lld x %lld "
-                                "and at most 2^30 rows of patches",
+                                "and at most 2^30 channels and rows of patches",
                                 text, (long long)patch, (long long)patch);
     }
     const int64_t shape[] = {x->shape[0], x->shape[1] * patch, x->shape[2] * patch, x->shape[3] / square};

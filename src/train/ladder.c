@@ -1,5 +1,5 @@
 /* The ladder down when a card has less memory than was planned with: each rung is said aloud. What a step computes
- * does not depend on the rung, only how its window is cut. */
+ * does not depend on the rung, only how its window is cut; but batch normalisation sees micro-batches. */
 #include "train/trainer.h"
 
 #include <string.h>

@@ -44,8 +44,24 @@ static cleat_status keep_batch(const cleat_restored *restored, const cleat_fed *
     return CLEAT_OK;
 }
 
-static cleat_status predict_batch(cleat_restored *restored, cleat_feed *feed, const cleat_fed *fed, outputs *kept,
-                                  cleat_error *error) {
+/* Writes the batch's predictions into the folder and forgets their values: pictures by the thousand do not fit memory. */
+static cleat_status write_batch(const cleat_restored *restored, const cleat_fed *fed, const char *folder, outputs *kept,
+                                cleat_error *error) {
+    cleat_prediction *batch = cleat_alloc(fed->batch->count, sizeof *batch);
+    if (!batch) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a batch of predictions");
+    for (uint32_t i = 0; i < fed->batch->count; ++i) batch[i] = kept->predictions[fed->batch->samples[i]];
+    cleat_status status = cleat_model_write(restored->model, batch, fed->batch->count, folder, error);
+    for (uint32_t i = 0; i < fed->batch->count; ++i) {
+        cleat_free(kept->values[fed->batch->samples[i]]);
+        kept->values[fed->batch->samples[i]] = NULL;
+    }
+    cleat_free(batch);
+    return status;
+}
+
+/* `folder` NULL: the predictions are kept. */
+static cleat_status predict_batch(cleat_restored *restored, cleat_feed *feed, const cleat_fed *fed, const char *folder,
+                                  outputs *kept, cleat_error *error) {
     const cleat_work_graph *graph = &restored->session->work->evaluate[fed->batch->bucket];
     int64_t elements = cleat_tensor_elements(graph->built.output);
     float *output = cleat_alloc((size_t)elements, sizeof *output);
@@ -54,11 +70,12 @@ static cleat_status predict_batch(cleat_restored *restored, cleat_feed *feed, co
     if (status == CLEAT_OK)
         status = cleat_exec_read(restored->session->exec, graph->index, graph->built.output, output, error);
     if (status == CLEAT_OK) status = keep_batch(restored, fed, output, elements, kept, error);
+    if (status == CLEAT_OK && folder) status = write_batch(restored, fed, folder, kept, error);
     cleat_free(output);
     return status;
 }
 
-static cleat_status predict_all(cleat_restored *restored, outputs *kept, cleat_error *error) {
+static cleat_status predict_all(cleat_restored *restored, const char *folder, outputs *kept, cleat_error *error) {
     cleat_session *session = restored->session;
     cleat_batches *batches = NULL;
     cleat_feed *feed = NULL;
@@ -72,7 +89,7 @@ static cleat_status predict_all(cleat_restored *restored, outputs *kept, cleat_e
     for (cleat_fed fed; status == CLEAT_OK;) {
         status = cleat_feed_next(feed, &fed, error);
         if (status != CLEAT_OK || !fed.batch) break;
-        status = predict_batch(restored, feed, &fed, kept, error);
+        status = predict_batch(restored, feed, &fed, folder, kept, error);
         cleat_feed_release(feed, &fed);
     }
     cleat_feed_close(feed);
@@ -87,9 +104,12 @@ cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint,
     outputs kept = {0};
     cleat_status status = cleat_restore(profile, checkpoint, data, CLEAT_FOR_PREDICTION, &restored, error);
     if (status == CLEAT_OK) status = outputs_make(restored.dataset, &kept, error);
-    if (status == CLEAT_OK) status = predict_all(&restored, &kept, error);
+    bool each = status == CLEAT_OK && cleat_model_writes_each(restored.model);
+    if (each) status = cleat_folder_make(out, error);
+    if (status == CLEAT_OK) status = predict_all(&restored, each ? out : NULL, &kept, error);
     if (status == CLEAT_OK) status = cleat_folder_make(out, error);
-    if (status == CLEAT_OK) status = cleat_model_write(restored.model, kept.predictions, kept.count, out, error);
+    if (status == CLEAT_OK && !each)
+        status = cleat_model_write(restored.model, kept.predictions, kept.count, out, error);
     if (status == CLEAT_OK && count) *count = kept.count;
     outputs_free(&kept);
     cleat_restored_close(&restored);

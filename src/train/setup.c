@@ -147,6 +147,7 @@ static cleat_status start_or_resume(cleat_trainer *trainer, cleat_error *error) 
     if (trainer->resume)
         cleat_log(CLEAT_LOG_WARNING, "%s holds no checkpoint yet: starting from the beginning", trainer->folder);
     trainer->state = (cleat_train_state){.seed = (uint64_t)trainer->profile->run.seed};
+    trainer->ring_read = 0; /* of a run that starts over: the ladder */
     cleat_profile_hash(&trainer->resolved, trainer->state.profile_hash);
     return cleat_session_initialise(trainer->session, trainer->state.seed, error);
 }

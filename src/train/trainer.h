@@ -47,7 +47,7 @@ typedef struct cleat_trainer {
     int64_t ring_read; /* steps whose figures have been taken from the ring */
     cleat_metrics_log *log;
     cleat_progress progress;
-    bool is_savable; /* the device's parameters and moments are those of `state`: they can be saved */
+    bool is_savable; /* the device's parameters, moments and buffers are those of `state`: they can be saved */
     double started;  /* seconds: the call */
     double lap;      /* seconds: the end of the last part of the start that was told (start.c) */
     double last_checkpoint;

@@ -365,6 +365,13 @@ static void follows_statistics(void **state) {
     op_rig_run(&rig, 0, -1);
     op_rig_read(&rig, running, after);
     for (int i = 0; i < 2 * WIDTH; ++i) assert_true(fabs(after[i] - (0.5625 * before[i] + 0.4375 * now[i])) <= 1e-5);
+    now[3] = NAN;
+    now[WIDTH] = INFINITY;
+    op_rig_write(&rig, statistics, now);
+    op_rig_run(&rig, 0, -1);
+    op_rig_read(&rig, running, before);
+    for (int i = 0; i < 2 * WIDTH; ++i) /* what is not finite is not followed */
+        assert_true(fabs(before[i] - (i == 3 || i == WIDTH ? after[i] : 0.75 * after[i] + 0.25 * now[i])) <= 1e-5);
     op_rig_close(&rig);
     cleat_graph_destroy(graph);
     cleat_store_destroy(store);
