@@ -407,8 +407,8 @@ CLEAT_API const char *cleat_time_text(int64_t seconds, char text[CLEAT_TIME_TEXT
 
 /* Random changes of training samples; all zero (crop_min 1): none. */
 typedef struct cleat_augment {
-    double crop_min;                         /* a random part of so much of the area at least, 0.05 .. 1; its sides' ratio 3/4 .. 4/3 */
-    int64_t shift;                           /* moved by up to so many pixels of the sample, both ways */
+    double crop_min; /* a random part of so much of the area at least, 0.05 .. 1; its sides' ratio 3/4 .. 4/3 */
+    int64_t shift;   /* moved by up to so many pixels of the sample, both ways */
     bool flip, flip_vertical, turn;          /* left-right; up-down; by quarters of a circle */
     double brightness, contrast, saturation; /* factors from [1 - x, 1 + x] */
 } cleat_augment;
@@ -422,9 +422,10 @@ typedef struct cleat_picture_options {
     int64_t cache_bytes;                /* decoded pictures kept in memory at most */
     const char *classes; /* classes in order, separated by blanks; NULL or "": from the data, sorted by name (IDX and
                           * CIFAR: in the order of their numbers) */
-    const char *learnt;  /* folder of an earlier cleat_dataset_save: channels, means, deviations, classes are its; NULL or
+    const char
+        *learnt;  /* folder of an earlier cleat_dataset_save: channels, means, deviations, classes are its; NULL or
                           * "": learnt from the training part */
-    bool predict;        /* for prediction, needs `learnt`: samples without a truth are taken too; all are CLEAT_SPLIT_TEST */
+    bool predict; /* for prediction, needs `learnt`: samples without a truth are taken too; all are CLEAT_SPLIT_TEST */
 } cleat_picture_options;
 
 /* size 224, channels 0, no augmentation, val 0.1, test 0, cache 256 MiB. */
@@ -455,8 +456,8 @@ CLEAT_API cleat_status cleat_images_open(const char *path, const cleat_picture_o
 typedef struct cleat_picture_info {
     int64_t size, channels, classes; /* S, C; classes 2 for masks */
     int64_t samples[CLEAT_SPLITS];
-    double positive;      /* masks: part of the training part's known pixels that are 1 */
-    int64_t height, width; /* maps over time: of a frame, padded to whole patches; else S */
+    double positive;                 /* masks: part of the training part's known pixels that are 1 */
+    int64_t height, width;           /* maps over time: of a frame, padded to whole patches; else S */
     int64_t file_height, file_width; /* maps over time: of a frame in its file, without the padding; else S */
     int64_t frames;                  /* maps over time: T at most */
 } cleat_picture_info;
@@ -479,25 +480,27 @@ CLEAT_API int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_
 CLEAT_API cleat_status cleat_masks_open(const char *path, const cleat_picture_options *options, cleat_dataset **dataset,
                                         cleat_error *error);
 /* The size of a sample's picture in its file. */
-CLEAT_API cleat_status cleat_masks_file_size(const cleat_dataset *dataset, size_t sample, int64_t *height, int64_t *width,
-                                             cleat_error *error);
+CLEAT_API cleat_status cleat_masks_file_size(const cleat_dataset *dataset, size_t sample, int64_t *height,
+                                             int64_t *width, cleat_error *error);
 
 typedef enum cleat_transform { CLEAT_TRANSFORM_NONE, CLEAT_TRANSFORM_LOG1P } cleat_transform;
 
 /* Maps over time: frames of several channels, and a mask to tell from them. */
 typedef struct cleat_maps_options {
-    const char *inputs;  /* ESRI grids: what stands before _YYYYMMDD.asc of each channel, separated by blanks; NULL or "":
+    const char
+        *inputs; /* ESRI grids: what stands before _YYYYMMDD.asc of each channel, separated by blanks; NULL or "":
                           * all there are, by name */
-    const char *target;  /* ESRI grids: the one whose value above 0 is the truth; NULL or "": the first input */
-    int64_t lookback;    /* T: frames seen at most */
-    int64_t horizon;     /* days from the last frame to the truth's day; ESRI grids only */
-    int64_t patch;       /* p: frames are cut into patches of p x p; height and width are padded to a multiple of it */
+    const char *target; /* ESRI grids: the one whose value above 0 is the truth; NULL or "": the first input */
+    int64_t lookback;   /* T: frames seen at most */
+    int64_t horizon;    /* days from the last frame to the truth's day; ESRI grids only */
+    int64_t patch;      /* p: frames are cut into patches of p x p; height and width are padded to a multiple of it */
     cleat_transform transform; /* of the inputs, before they are standardised: log1p = sign(v) log(1 + |v|) */
     bool flip, flip_vertical;  /* training: mirrored at random, frames and truth alike */
     bool skip_missing;         /* a day without a file: left out (T is shorter), else an error */
-    double val_fraction, test_fraction; /* ESRI grids: of the days, at their end; NPY: by a hash of the name, where no val.txt or
+    double val_fraction,
+        test_fraction; /* ESRI grids: of the days, at their end; NPY: by a hash of the name, where no val.txt or
                                          * test.txt names them */
-    int64_t val_days, test_days;        /* ESRI grids: any above 0: so many days instead of the fractions */
+    int64_t val_days, test_days; /* ESRI grids: any above 0: so many days instead of the fractions */
     const char *learnt;
     bool predict; /* also days whose truth is not known yet; all are CLEAT_SPLIT_TEST */
 } cleat_maps_options;
