@@ -12,6 +12,7 @@
 #include "cleat/data.h"
 #include "core/memory.h"
 #include "data/masks.h"
+#include "drawn.h"
 #include "files.h"
 
 enum { SAMPLES = 6, SIDE = 8 };
@@ -289,6 +290,12 @@ static void what_does_not_fit_together_is_refused(void **state) {
     write_pair(folder, 2);
     write_picture(folder, "masks/cat.png", SIDE - 1, SIDE, 1, pixels);
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "the mask has 8 x 7 pixels");
+    char deep[1024];
+    cleat_picture drawn;
+    snprintf(deep, sizeof deep, "%s/masks/cat.png", folder);
+    drawn_write_png(deep, SIDE, SIDE, &(drawn_png){.colour = 0, .bits = 16}, &drawn);
+    cleat_picture_free(&drawn);
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "a mask of 16 bits");
     pixels[3 * 9] = 200;
     write_picture(folder, "masks/cat.png", SIDE, SIDE, 3, pixels);
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "the mask has colours (200 0 0 at row 1, column 1)");
@@ -317,7 +324,7 @@ static void what_does_not_fit_together_is_refused(void **state) {
     options = small_options();
     options.predict = true;
     expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "trained model");
-    expect_refused(test_path("nowhere"), NULL, CLEAT_ERR_NOT_FOUND, "no folder images/");
+    expect_refused(test_path("nowhere"), NULL, CLEAT_ERR_NOT_FOUND, "there is no such folder");
     cleat_dataset *dataset = open_masks(folder, NULL);
     assert_int_equal(cleat_dataset_count(dataset), SAMPLES);
     assert_int_equal(cleat_dataset_length(dataset, 0), 224);

@@ -153,6 +153,28 @@ static void large_jpegs_are_decoded_smaller(void **state) {
     cleat_picture_free(&drawn);
 }
 
+/* Cameras and programs leave bytes behind the last pixel. */
+static void bytes_to_spare_at_the_end_do_no_harm(void **state) {
+    (void)state;
+    const char *path = test_path("spare.jpg");
+    cleat_picture drawn = drawn_picture(24, 31, 3, 0), whole = {0}, spare = {0};
+    size_t size;
+    drawn_write_jpeg(path, &drawn, DRAWN_JPEG);
+    assert_int_equal(cleat_picture_read(path, 0, &whole, NULL), CLEAT_OK);
+    char *bytes = test_read(path, &size), *longer = malloc(size + 5);
+    memcpy(longer, bytes, size - 2);
+    memset(longer + size - 2, 0, 5);
+    memcpy(longer + size + 3, bytes + size - 2, 2); /* the end marker */
+    test_write(path, longer, size + 5);
+    assert_int_equal(cleat_picture_read(path, 0, &spare, NULL), CLEAT_OK);
+    assert_int_equal(drawn_difference(&whole, &spare), 0);
+    free(longer);
+    free(bytes);
+    cleat_picture_free(&spare);
+    cleat_picture_free(&whole);
+    cleat_picture_free(&drawn);
+}
+
 /* --- broken files --------------------------------------------------------------------------------------------- */
 
 static void no_part_of_a_file_is_a_picture(void **state) {
@@ -364,6 +386,7 @@ int main(void) {
         cmocka_unit_test(channels_are_converted),
         cmocka_unit_test(jpegs_are_read),
         cmocka_unit_test(large_jpegs_are_decoded_smaller),
+        cmocka_unit_test(bytes_to_spare_at_the_end_do_no_harm),
         cmocka_unit_test(no_part_of_a_file_is_a_picture),
         cmocka_unit_test(noise_is_survived),
         cmocka_unit_test(other_files_are_refused),
