@@ -210,7 +210,12 @@ static cleat_tensor *structure_losses(cleat_graph *graph, cleat_tensor *x, cleat
 
 static void build_encoder(cleat_graph *graph, sizes s, cleat_dtype storage, bool dropout, int64_t batch,
                           int64_t length) {
-    cleat_transformer encoder = {s.width, s.heads, 1, s.d_ff, dropout ? 0.1f : 0.0f, storage};
+    cleat_transformer encoder = {.d_model = s.width,
+                                 .heads = s.heads,
+                                 .layers = 1,
+                                 .d_ff = s.d_ff,
+                                 .dropout = dropout ? 0.1f : 0.0f,
+                                 .storage = storage};
     int64_t row[2] = {batch, length}, four = 4, one = 1;
     cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
     cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch);
