@@ -194,14 +194,13 @@ static void reference_arrays(const cleat_model *model, cleat_reference *r) {
 
 static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name, void *values) {
     const map_size size = size_of(model);
-    const int64_t pixels = r->batch * size.height * size.width, patches = r->batch * size.patches;
+    const int64_t patches = r->batch * size.patches;
     const int64_t each = r->length * size.patch * size.patch * size.channels;
     if (strcmp(name, "frames") == 0) memcpy(values, r->input.data, (size_t)(patches * each) * sizeof(float));
     if (strcmp(name, "lengths") == 0)
         for (int64_t i = 0; i < patches; ++i)
             ((int32_t *)values)[i] = (int32_t)(r->lengths ? r->lengths[i / size.patches] : r->length);
-    if (strcmp(name, "mask") == 0)
-        for (int64_t i = 0; i < pixels; ++i) ((int32_t *)values)[i] = (int32_t)((const int64_t *)r->target.data)[i];
+    if (strcmp(name, "mask") == 0) cleat_reference_integers(&r->target, values);
     if (strcmp(name, "scale") == 0)
         for (int64_t b = 0; b < r->batch; ++b) ((float *)values)[b] = 1.0f / (float)r->batch;
 }

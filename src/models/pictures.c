@@ -46,3 +46,10 @@ void cleat_reference_channels_last(const cleat_reference_array *from, float *to)
             for (int64_t i = 0; i < pixels; ++i)
                 to[(b * pixels + i) * channels + c] = values[(b * channels + c) * pixels + i];
 }
+
+void cleat_reference_integers(const cleat_reference_array *from, int32_t *to) {
+    const int64_t *values = from->data;
+    int64_t count = 1;
+    for (int i = 0; i < from->rank; ++i) count *= from->shape[i];
+    for (int64_t i = 0; i < count; ++i) to[i] = (int32_t)values[i];
+}

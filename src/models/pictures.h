@@ -17,4 +17,7 @@ cleat_tensor *cleat_model_pool_picture(cleat_graph *graph, cleat_tensor *x);
 /* A trajectory's pictures f32 [B, C, H, W] as [B, H, W, C]. */
 void cleat_reference_channels_last(const cleat_reference_array *from, float *to);
 
+/* A trajectory's i64 numbers, all of them, as i32. */
+void cleat_reference_integers(const cleat_reference_array *from, int32_t *to);
+
 #endif

@@ -198,8 +198,7 @@ static void reference_arrays(const cleat_model *model, cleat_reference *r) {
 static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name, void *values) {
     (void)model;
     if (strcmp(name, "image") == 0) cleat_reference_channels_last(&r->input, values);
-    if (strcmp(name, "label") == 0)
-        for (int64_t b = 0; b < r->batch; ++b) ((int32_t *)values)[b] = (int32_t)((const int64_t *)r->target.data)[b];
+    if (strcmp(name, "label") == 0) cleat_reference_integers(&r->target, values);
     if (strcmp(name, "scale") == 0)
         for (int64_t b = 0; b < r->batch; ++b) ((float *)values)[b] = 1.0f / (float)r->batch;
 }

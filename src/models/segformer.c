@@ -102,8 +102,7 @@ static void reference_input(const cleat_model *model, const cleat_reference *r, 
     const int64_t size = model->profile.data.image_size, pixels = r->batch * size * size;
     const bool each_pixel = cleat_masks_shape(model, CLEAT_MODE_TRAIN).classes > 1;
     if (strcmp(name, "image") == 0) cleat_reference_channels_last(&r->input, values);
-    if (strcmp(name, "mask") == 0)
-        for (int64_t i = 0; i < pixels; ++i) ((int32_t *)values)[i] = (int32_t)((const int64_t *)r->target.data)[i];
+    if (strcmp(name, "mask") == 0) cleat_reference_integers(&r->target, values);
     if (strcmp(name, "scale") == 0)
         for (int64_t i = 0; i < (each_pixel ? pixels : r->batch); ++i)
             ((float *)values)[i] = 1.0f / (float)(each_pixel ? pixels : r->batch);
