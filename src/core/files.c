@@ -159,3 +159,9 @@ void cleat_hash_text(const void *data, size_t size, char text[33]) {
     XXH128_hash_t hash = XXH3_128bits(data, size);
     snprintf(text, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
 }
+
+cleat_status cleat_path_join(const char *folder, const char *name, char *path, size_t size, cleat_error *error) {
+    const char *slash = *folder && *name ? "/" : "";
+    if ((size_t)snprintf(path, size, "%s%s%s", folder, slash, name) < size) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", folder);
+}

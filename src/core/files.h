@@ -20,4 +20,7 @@ cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error);
 /* A 128-bit hash as 32 hexadecimal digits and a zero. */
 void cleat_hash_text(const void *data, size_t size, char text[33]);
 
+/* FOLDER/NAME in path [size]; either may be empty, and then there is no slash. CLEAT_ERR_ARGUMENT where it does not fit. */
+cleat_status cleat_path_join(const char *folder, const char *name, char *path, size_t size, cleat_error *error);
+
 #endif

@@ -9,11 +9,6 @@
 
 enum { PATH_BYTES = 4096, SIDE = 32, PLANE = SIDE * SIDE, RECORD = 1 + 3 * PLANE };
 
-static cleat_status join(const char *folder, const char *name, char path[PATH_BYTES], cleat_error *error) {
-    if ((size_t)snprintf(path, PATH_BYTES, "%s/%s", folder, name) < PATH_BYTES) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", folder);
-}
-
 static bool ends_in_bin(const char *name) {
     const char *dot = strrchr(name, '.');
     return dot && strcmp(dot, ".bin") == 0;
@@ -69,7 +64,7 @@ static cleat_status read_file(const char *folder, const char *name, cleat_split 
     char path[PATH_BYTES], stem[256], *data = NULL;
     size_t size = 0;
     snprintf(stem, sizeof stem, "%.*s", (int)(strlen(name) - 4), name);
-    cleat_status status = join(folder, name, path, error);
+    cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_file_read(path, &data, &size, error);
     if (status != CLEAT_OK) return status;
     status = size == 0 || size % RECORD
@@ -83,7 +78,7 @@ static cleat_status read_file(const char *folder, const char *name, cleat_split 
 static cleat_status read_names(const char *folder, cleat_image_set *set, cleat_error *error) {
     char path[PATH_BYTES], *data = NULL;
     size_t size = 0;
-    cleat_status status = join(folder, "batches.meta.txt", path, error);
+    cleat_status status = cleat_path_join(folder, "batches.meta.txt", path, PATH_BYTES, error);
     if (status != CLEAT_OK || !cleat_file_exists(path)) return status;
     status = cleat_file_read(path, &data, &size, error);
     if (status != CLEAT_OK) return status;

@@ -47,18 +47,12 @@ static cleat_split part_called(const char *name) {
     return CLEAT_SPLITS;
 }
 
-static cleat_status join(const char *folder, const char *name, char path[PATH_BYTES], cleat_error *error) {
-    const char *slash = *folder && *name ? "/" : "";
-    if ((size_t)snprintf(path, PATH_BYTES, "%s%s%s", folder, slash, name) < PATH_BYTES) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", folder);
-}
-
 /* --- walking -------------------------------------------------------------------------------------------------- */
 
 static bool is_folder(const walk *w, const place *at, const char *name) {
     char below[PATH_BYTES], path[PATH_BYTES];
-    return join(at->path, name, below, NULL) == CLEAT_OK && join(w->set->root, below, path, NULL) == CLEAT_OK &&
-           cleat_folder_exists(path);
+    return cleat_path_join(at->path, name, below, PATH_BYTES, NULL) == CLEAT_OK &&
+           cleat_path_join(w->set->root, below, path, PATH_BYTES, NULL) == CLEAT_OK && cleat_folder_exists(path);
 }
 
 /* Steps into a folder; one that it is already in, by way of a link, is refused. */
@@ -66,8 +60,8 @@ static cleat_status enter(const walk *w, const place *above, const char *name, p
                           cleat_error *error) {
     char path[PATH_BYTES];
     struct stat about;
-    cleat_status status = join(above ? above->path : "", name, at->path, error);
-    if (status == CLEAT_OK) status = join(w->set->root, at->path, path, error);
+    cleat_status status = cleat_path_join(above ? above->path : "", name, at->path, PATH_BYTES, error);
+    if (status == CLEAT_OK) status = cleat_path_join(w->set->root, at->path, path, PATH_BYTES, error);
     if (status != CLEAT_OK) return status;
     at->above = above;
     at->depth = above ? above->depth + 1 : 0;
@@ -98,7 +92,7 @@ static cleat_status walk_pictures(walk *w, const place *above, const char *name,
             status = walk_pictures(w, &at, listing.names[i], label, split, error);
             continue;
         }
-        status = join(at.path, listing.names[i], below, error);
+        status = cleat_path_join(at.path, listing.names[i], below, PATH_BYTES, error);
         if (status != CLEAT_OK) break;
         if (is_picture_name(listing.names[i]))
             status = cleat_image_set_add(w->set, below, NULL, label, split, error);
@@ -114,8 +108,8 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
     char path[PATH_BYTES], below[PATH_BYTES];
     size_t before = w->set->n_rows;
     int32_t label;
-    cleat_status status = join(above->path, name, below, error);
-    if (status == CLEAT_OK) status = join(w->set->root, below, path, error);
+    cleat_status status = cleat_path_join(above->path, name, below, PATH_BYTES, error);
+    if (status == CLEAT_OK) status = cleat_path_join(w->set->root, below, path, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_image_set_name(w->set, name, path, &label, error);
     if (status == CLEAT_OK) status = walk_pictures(w, above, name, label, split, error);
     if (status != CLEAT_OK || w->set->n_rows > before) return status;
@@ -137,7 +131,7 @@ static cleat_status walk_classes(walk *w, const place *above, const char *name, 
             status = walk_class(w, &at, listing.names[i], split, error);
             continue;
         }
-        status = join(at.path, listing.names[i], below, error);
+        status = cleat_path_join(at.path, listing.names[i], below, PATH_BYTES, error);
         if (status != CLEAT_OK) break;
         if (!is_picture_name(listing.names[i]))
             skip(w, below);
@@ -235,7 +229,7 @@ static cleat_status probe(void *user, size_t index, cleat_error *error) {
     cleat_image_set *set = user;
     char path[PATH_BYTES];
     cleat_picture picture = {0};
-    cleat_status status = join(set->root, set->rows[index].id, path, error);
+    cleat_status status = cleat_path_join(set->root, set->rows[index].id, path, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_picture_probe(path, &picture, error);
     if (status == CLEAT_OK) set->rows[index].channels = (uint8_t)picture.channels;
     return status;

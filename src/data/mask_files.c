@@ -90,11 +90,6 @@ static bool is_jpeg(const char *name) {
     return strcasecmp(ending_of(name), ".jpg") == 0 || strcasecmp(ending_of(name), ".jpeg") == 0;
 }
 
-static cleat_status join(const char *folder, const char *name, char path[PATH_BYTES], cleat_error *error) {
-    if ((size_t)snprintf(path, PATH_BYTES, "%s/%s", folder, name) < PATH_BYTES) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", folder);
-}
-
 static int by_name(const void *a, const void *b) {
     return strcmp(((const cleat_mask_sample *)a)->name, ((const cleat_mask_sample *)b)->name);
 }
@@ -132,7 +127,7 @@ static cleat_status add_images(const char *folder, cleat_mask_set *set, cleat_er
             if (!skipped++) first = name;
             continue;
         }
-        status = join(folder, name, path, error);
+        status = cleat_path_join(folder, name, path, PATH_BYTES, error);
         if (status == CLEAT_OK) status = add_image(set, path, error);
     }
     if (status == CLEAT_OK && skipped)
@@ -158,7 +153,7 @@ static cleat_status sort_images(cleat_mask_set *set, cleat_error *error) {
 
 static cleat_status add_mask(const char *folder, const char *name, cleat_mask_set *set, cleat_error *error) {
     char path[PATH_BYTES];
-    cleat_status status = join(folder, name, path, error);
+    cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
     if (status != CLEAT_OK) return status;
     if (is_jpeg(name))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
@@ -242,8 +237,8 @@ static cleat_status find_pairs(const char *path, const cleat_picture_options *op
     char images[PATH_BYTES], masks[PATH_BYTES];
     if (!cleat_folder_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no such folder (data.path)", path);
-    cleat_status status = join(path, "images", images, error);
-    if (status == CLEAT_OK) status = join(path, "masks", masks, error);
+    cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);
+    if (status == CLEAT_OK) status = cleat_path_join(path, "masks", masks, PATH_BYTES, error);
     if (status != CLEAT_OK) return status;
     if (!cleat_folder_exists(images) || !cleat_folder_exists(masks))
         return cleat_fail(
@@ -260,7 +255,7 @@ static cleat_status find_pairs(const char *path, const cleat_picture_options *op
 /* One picture, a folder of them, or a folder with images/ in it. */
 static cleat_status find_images(const char *path, cleat_mask_set *set, cleat_error *error) {
     char images[PATH_BYTES];
-    cleat_status status = join(path, "images", images, error);
+    cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);
     if (status != CLEAT_OK) return status;
     if (!cleat_folder_exists(path) && !cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
