@@ -1,0 +1,191 @@
+/* The matrix unit of a device: candidates by what it is, the proof, and the answer kept on disk. */
+#include "device/matrix.h"
+#include "core/clock.h"
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/text.h"
+#include "device/probe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FORMAT = 1, HASH = 33, PATH = 1024, LINE = 64 };
+
+/* cl_nv_device_attribute_query; CL/cl_ext.h calls them CL_DEVICE_COMPUTE_CAPABILITY_..._NV. */
+enum { COMPUTE_CAPABILITY_MAJOR = 0x4000, COMPUTE_CAPABILITY_MINOR = 0x4001 };
+
+/* --- candidates --- */
+
+static int nvidia_candidates(int32_t capability, cleat_matrix_unit *units) {
+    int count = 0;
+    if (capability >= 80) units[count++] = CLEAT_MATRIX_NV80;
+    if (capability >= 75) units[count++] = CLEAT_MATRIX_NV75;
+    return count;
+}
+
+/* AMD's own driver names a card by its instruction set, "gfx90a:sramecc+:xnack-". The units of gfx12 have another layout. */
+static int amd_candidates(const char *name, cleat_matrix_unit *units) {
+    static const struct {
+        const char *begins;
+        cleat_matrix_unit unit;
+    } sets[] = {{"gfx11", CLEAT_MATRIX_AMD_WMMA},
+                {"gfx908", CLEAT_MATRIX_AMD_MFMA},
+                {"gfx90a", CLEAT_MATRIX_AMD_MFMA},
+                {"gfx94", CLEAT_MATRIX_AMD_MFMA},
+                {"gfx95", CLEAT_MATRIX_AMD_MFMA}};
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; ++i)
+        if (strncmp(name, sets[i].begins, strlen(sets[i].begins)) == 0) {
+            units[0] = sets[i].unit;
+            return 1;
+        }
+    return 0;
+}
+
+static int intel_candidates(const cleat_device_facts *facts, bool listed, cleat_matrix_unit *units) {
+    if (!listed || (facts->sub_group != 8 && facts->sub_group != 16)) return 0;
+    units[0] = facts->sub_group == 8 ? CLEAT_MATRIX_INTEL8 : CLEAT_MATRIX_INTEL16;
+    return 1;
+}
+
+int cleat_matrix_candidates(const cleat_device_facts *facts, const cleat_matrix_signs *signs,
+                            cleat_matrix_unit units[CLEAT_MATRIX_CANDIDATES]) {
+    if (facts->kind != CLEAT_DEVICE_GPU) return 0;
+    if (facts->vendor == CLEAT_VENDOR_NVIDIA) return nvidia_candidates(signs->compute_capability, units);
+    if (facts->vendor == CLEAT_VENDOR_AMD) return amd_candidates(facts->name, units);
+    if (facts->vendor == CLEAT_VENDOR_INTEL) return intel_candidates(facts, signs->sub_group_matrix_intel, units);
+    return 0;
+}
+
+static int32_t read_capability(const cleat_device *device) {
+    cl_uint major = 0, minor = 0;
+    if (device->facts.vendor != CLEAT_VENDOR_NVIDIA) return 0;
+    if (clGetDeviceInfo(device->id, COMPUTE_CAPABILITY_MAJOR, sizeof major, &major, NULL) != CL_SUCCESS) return 0;
+    if (clGetDeviceInfo(device->id, COMPUTE_CAPABILITY_MINOR, sizeof minor, &minor, NULL) != CL_SUCCESS) return 0;
+    return (int32_t)(10 * major + minor);
+}
+
+/* --- the answer on disk --- */
+
+/* Everything the answer depends on. */
+static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_error *error) {
+    char *source = NULL, *text = NULL;
+    cleat_text joined = {0};
+    cleat_status status = cleat_kernel_source("mma_probe.cl", &source, error);
+    if (status) return status;
+    cleat_text_add(&joined, "matrix %d\n%s\n%s\n%s\n%s", (int)FORMAT, device->facts.platform, device->facts.name,
+                   device->facts.driver, source);
+    status = cleat_text_take(&joined, &text, error);
+    if (!status) cleat_hash_text(text, strlen(text), key);
+    cleat_free(text);
+    cleat_free(source);
+    return status;
+}
+
+cleat_status cleat_matrix_path(const cleat_device *device, char *path, size_t size, cleat_error *error) {
+    char key[HASH], folder[PATH], name[HASH + 8];
+    cleat_status status = make_key(device, key, error);
+    if (!status) status = cleat_cache_folder(folder, sizeof folder, error);
+    if (status) return status;
+    snprintf(name, sizeof name, "%s.matrix", key);
+    return cleat_path_join(folder, name, path, size, error);
+}
+
+/* The word for a probe that is under way. Found at a start, it says that the last probe took its process down with it. */
+static const char trying[] = "trying";
+
+/* "nv80 bf16\n", "nv75\n", "none\n" */
+static void print_answer(const cleat_device_facts *facts, char text[LINE]) {
+    snprintf(text, LINE, "%s%s\n", cleat_matrix_unit_text(facts->matrix_unit), facts->matrix_bf16 ? " bf16" : "");
+}
+
+static bool parse_answer(const char *text, cleat_device_facts *facts) {
+    char line[LINE];
+    for (int i = 0; i < 2 * CLEAT_MATRIX_UNITS; ++i) {
+        cleat_device_facts guess = {.matrix_unit = (cleat_matrix_unit)(i / 2), .matrix_bf16 = i % 2};
+        print_answer(&guess, line);
+        if (strcmp(text, line) != 0) continue;
+        facts->matrix_unit = guess.matrix_unit;
+        facts->matrix_bf16 = guess.matrix_bf16;
+        return true;
+    }
+    return false;
+}
+
+/* True where the file answers: there is nothing to try. */
+static bool load_answer(const char *path, cleat_device_facts *facts) {
+    char *data = NULL;
+    size_t size = 0;
+    if (!cleat_file_exists(path) || cleat_file_read(path, &data, &size, NULL)) return false;
+    bool under_way = strcmp(data, trying) == 0;
+    bool known = under_way || parse_answer(data, facts);
+    if (under_way)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "'%s' is used without its matrix unit: an earlier start ended while it tried it. To try it again, "
+                  "remove %s",
+                  facts->name, path);
+    else if (!known)
+        cleat_log(CLEAT_LOG_DEBUG, "matrix unit: %s is damaged, trying again", path);
+    cleat_free(data);
+    return known;
+}
+
+static void save_answer(const char *path, const char *text) {
+    cleat_error error = {0};
+    if (path[0] && cleat_file_write(path, text, strlen(text), &error))
+        cleat_log(CLEAT_LOG_DEBUG, "matrix unit: not kept: %s", error.text);
+}
+
+/* --- trying --- */
+
+/* False where the trial itself could not be made: another start may well be able to. */
+static bool try_unit(cleat_device *device, cleat_matrix_unit unit, bool bf16, bool *right) {
+    cleat_error error = {0};
+    cleat_status status = cleat_matrix_check(device, unit, bf16, &error);
+    *right = status == CLEAT_OK;
+    if (!*right)
+        cleat_log(CLEAT_LOG_INFO, "matrix unit %s of '%s' does not multiply %s: %s", cleat_matrix_unit_text(unit),
+                  device->facts.name, bf16 ? "bf16" : "f16", error.text);
+    return *right || status == CLEAT_ERR_BUILD || status == CLEAT_ERR_NOT_SUPPORTED;
+}
+
+/* False as in try_unit. */
+static bool try_candidates(cleat_device *device, const cleat_matrix_unit *units, int count) {
+    for (int i = 0; i < count; ++i) {
+        bool f16 = false, bf16 = false;
+        if (!try_unit(device, units[i], false, &f16)) return false;
+        if (!f16) continue;
+        if (units[i] != CLEAT_MATRIX_NV75 && !try_unit(device, units[i], true, &bf16)) return false;
+        device->facts.matrix_unit = units[i];
+        device->facts.matrix_bf16 = bf16;
+        return true;
+    }
+    return true;
+}
+
+void cleat_matrix_settle(cleat_device *device, const cleat_matrix_unit *units, int count) {
+    char path[PATH] = "", answer[LINE];
+    if (cleat_matrix_path(device, path, sizeof path, NULL)) path[0] = 0;
+    if (path[0] && load_answer(path, &device->facts)) return;
+
+    double start = cleat_seconds();
+    save_answer(path, trying);
+    bool known = try_candidates(device, units, count);
+    print_answer(&device->facts, answer);
+    if (known)
+        save_answer(path, answer);
+    else if (path[0])
+        remove(path);
+    cleat_log(CLEAT_LOG_INFO, "matrix unit of '%s': %.*s, found in %.2f s", device->facts.name,
+              (int)strcspn(answer, "\n"), answer, cleat_seconds() - start);
+}
+
+void cleat_matrix_find(cleat_device *device) {
+    cleat_matrix_unit units[CLEAT_MATRIX_CANDIDATES];
+    cleat_matrix_signs signs = {read_capability(device),
+                                cleat_has_extension(device->id, "cl_intel_subgroup_matrix_multiply_accumulate")};
+    const char *wanted = getenv("CLEAT_MATRIX_UNIT");
+    if (wanted && wanted[0]) return; /* the facts have it */
+    int count = cleat_matrix_candidates(&device->facts, &signs, units);
+    if (count > 0) cleat_matrix_settle(device, units, count);
+}

@@ -1,0 +1,125 @@
+/* One product on a matrix unit, compared with the host's. */
+#include "core/memory.h"
+#include "device/matrix.h"
+#include "device/programs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SIDE = 16, TILE = SIDE * SIDE, GROUP = 128, FORMS = 4 };
+
+typedef struct sample {
+    float a[TILE], b[TILE], start[TILE];
+    uint16_t a_bits[TILE], b_bits[TILE];
+    float expected[TILE]; /* start + A B */
+} sample;
+
+/* The bits of a value that f16 and bf16 hold exactly, as a normal number or 0. */
+static uint16_t bits_of(float value, bool bf16) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (bf16 || value == 0) return (uint16_t)(bits >> 16);
+    uint32_t exponent = (bits >> 23 & 0xff) - 127 + 15;
+    return (uint16_t)((bits >> 16 & 0x8000) | exponent << 10 | (bits >> 13 & 0x3ff));
+}
+
+/* Multiples of 1/8 up to 15/8, no two rows or columns alike, and sums that begin at several thousand and have steps of 1/64: exact in f32 in
+ * whatever order, and far off wherever something is summed in half precision. */
+static void make_sample(sample *s, bool bf16) {
+    for (int i = 0; i < TILE; ++i) {
+        s->a[i] = (float)((i * 37 + i / SIDE * 11 + i * i % 29) % 31 - 15) / 8;
+        s->b[i] = (float)((i * 53 + i / SIDE * 7 + i * i % 23) % 31 - 15) / 8;
+        s->start[i] = (i % 2 ? -4096 : 4096) + (float)(i % 61) / 64;
+        s->a_bits[i] = bits_of(s->a[i], bf16);
+        s->b_bits[i] = bits_of(s->b[i], bf16);
+    }
+    for (int m = 0; m < SIDE; ++m)
+        for (int n = 0; n < SIDE; ++n) {
+            double sum = s->start[m * SIDE + n];
+            for (int k = 0; k < SIDE; ++k) sum += (double)s->a[m * SIDE + k] * s->b[k * SIDE + n];
+            s->expected[m * SIDE + n] = (float)sum;
+        }
+}
+
+static int lanes_of(cleat_matrix_unit unit) {
+    return unit == CLEAT_MATRIX_AMD_MFMA  ? 64
+           : unit == CLEAT_MATRIX_INTEL8  ? 8
+           : unit == CLEAT_MATRIX_INTEL16 ? 16
+                                          : 32;
+}
+
+static cleat_status compare(const sample *s, const float *out, int teams, cleat_error *error) {
+    static const char *const forms[FORMS] = {"A B", "A from its transpose", "B from its transpose",
+                                             "both from their transposes"};
+    for (int i = 0; i < teams * FORMS * TILE; ++i) {
+        int at = i % TILE, form = i / TILE % FORMS;
+        if (out[i] != s->expected[at])
+            return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "team %d, %s: row %d, column %d is %.9g instead of %.9g",
+                              i / (FORMS * TILE), forms[form], at / SIDE, at % SIDE, (double)out[i],
+                              (double)s->expected[at]);
+    }
+    return CLEAT_OK;
+}
+
+/* Buffers of their own, which the device's account of memory does not know: it begins after the probe. */
+static cleat_status run_kernel(cleat_device *device, cl_kernel kernel, sample *s, float *out, size_t bytes,
+                               cleat_error *error) {
+    void *const data[] = {s->a_bits, s->b_bits, s->start, out};
+    const size_t sizes[] = {sizeof s->a_bits, sizeof s->b_bits, sizeof s->start, bytes};
+    const size_t group = GROUP;
+    cl_mem buffers[4] = {0};
+    cl_int code = CL_SUCCESS;
+    for (cl_uint i = 0; i < 4 && code == CL_SUCCESS; ++i) {
+        buffers[i] =
+            clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizes[i], data[i], &code);
+        if (code == CL_SUCCESS) code = clSetKernelArg(kernel, i, sizeof(cl_mem), &buffers[i]);
+    }
+    if (code == CL_SUCCESS)
+        code = clEnqueueNDRangeKernel(device->compute, kernel, 1, NULL, &group, &group, 0, NULL, NULL);
+    if (code == CL_SUCCESS)
+        code = clEnqueueReadBuffer(device->compute, buffers[3], CL_TRUE, 0, bytes, out, 0, NULL, NULL);
+    for (int i = 0; i < 4; ++i)
+        if (buffers[i]) clReleaseMemObject(buffers[i]);
+    return code == CL_SUCCESS ? CLEAT_OK
+                              : cleat_cl_fail(error, code, "trying a matrix unit of '%s'", device->facts.name);
+}
+
+static cleat_status run_and_compare(cleat_device *device, cl_program program, int teams, bool bf16,
+                                    cleat_error *error) {
+    cl_int code = CL_SUCCESS;
+    cleat_status status = CLEAT_OK;
+    size_t count = (size_t)teams * FORMS * TILE;
+    sample *s = cleat_alloc(1, sizeof *s);
+    float *out = cleat_alloc(count, sizeof *out);
+    cl_kernel kernel = clCreateKernel(program, "mma_probe", &code);
+    if (code != CL_SUCCESS)
+        status = cleat_cl_fail(error, code, "creating mma_probe");
+    else if (!s || !out)
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to try a matrix unit");
+    if (!status) {
+        make_sample(s, bf16);
+        status = run_kernel(device, kernel, s, out, count * sizeof *out, error);
+    }
+    if (!status) status = compare(s, out, teams, error);
+    if (code == CL_SUCCESS) clReleaseKernel(kernel);
+    cleat_free(out);
+    cleat_free(s);
+    return status;
+}
+
+cleat_status cleat_matrix_check(cleat_device *device, cleat_matrix_unit unit, bool bf16, cleat_error *error) {
+    char options[128];
+    cl_program program = NULL;
+    bool loaded = false;
+    int teams = GROUP / lanes_of(unit);
+    if (device->facts.max_work_group < GROUP)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "groups of %d work-items are needed", (int)GROUP);
+    snprintf(options, sizeof options, "-DSTORAGE_%s -DWG=%d -DVEC=4 -DMATRIX_UNIT=%d", bf16 ? "BF16" : "F16",
+             (int)GROUP, (int)unit);
+    cleat_program_key key = {"mma_probe.cl", options};
+    cleat_status status = cleat_program_build(device, &key, &program, &loaded, error);
+    if (status) return status;
+    status = run_and_compare(device, program, teams, bf16, error);
+    clReleaseProgram(program);
+    return status;
+}

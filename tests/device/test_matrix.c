@@ -1,0 +1,210 @@
+/* Matrix units: which one a card may have, the proof on the device that is there, and the answer kept on disk. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "device/matrix.h"
+#include "open_device.h"
+
+static cleat_device *device;
+static char folder[64];
+
+static int use_folder(void **state) {
+    (void)state;
+    make_folder(folder, sizeof folder);
+    device->facts.matrix_unit = CLEAT_MATRIX_NONE;
+    device->facts.matrix_bf16 = false;
+    return 0;
+}
+
+static int leave_folder(void **state) {
+    (void)state;
+    unsetenv("CLEAT_KERNEL_DIR");
+    unsetenv("CLEAT_CACHE_DIR");
+    remove_folder(folder);
+    return 0;
+}
+
+/* --- candidates --- */
+
+typedef struct card {
+    const char *name;
+    cleat_vendor vendor;
+    cleat_device_kind kind;
+    int32_t capability, sub_group;
+    bool listed;
+    int count;
+    cleat_matrix_unit first;
+} card;
+
+static void test_candidates(void **state) {
+    const cleat_device_kind GPU = CLEAT_DEVICE_GPU, CPU = CLEAT_DEVICE_CPU;
+    const card cards[] = {
+        {"Tesla T4", CLEAT_VENDOR_NVIDIA, GPU, 75, 0, false, 1, CLEAT_MATRIX_NV75},
+        {"Tesla V100", CLEAT_VENDOR_NVIDIA, GPU, 70, 0, false, 0, CLEAT_MATRIX_NONE},
+        {"NVIDIA A100", CLEAT_VENDOR_NVIDIA, GPU, 80, 0, false, 2, CLEAT_MATRIX_NV80},
+        {"NVIDIA H100", CLEAT_VENDOR_NVIDIA, GPU, 90, 0, false, 2, CLEAT_MATRIX_NV80},
+        {"gfx1100", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 1, CLEAT_MATRIX_AMD_WMMA},
+        {"gfx1030", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 0, CLEAT_MATRIX_NONE},
+        {"gfx1201", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 0, CLEAT_MATRIX_NONE},
+        {"gfx906", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 0, CLEAT_MATRIX_NONE},
+        {"gfx90a:sramecc+:xnack-", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 1, CLEAT_MATRIX_AMD_MFMA},
+        {"gfx942", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 1, CLEAT_MATRIX_AMD_MFMA},
+        {"Intel(R) Arc(TM) A770", CLEAT_VENDOR_INTEL, GPU, 0, 8, true, 1, CLEAT_MATRIX_INTEL8},
+        {"Intel(R) Data Center GPU Max", CLEAT_VENDOR_INTEL, GPU, 0, 16, true, 1, CLEAT_MATRIX_INTEL16},
+        {"Intel(R) UHD Graphics", CLEAT_VENDOR_INTEL, GPU, 0, 8, false, 0, CLEAT_MATRIX_NONE},
+        {"Intel(R) Xeon(R)", CLEAT_VENDOR_INTEL, CPU, 0, 8, true, 0, CLEAT_MATRIX_NONE},
+        {"cpu-sapphirerapids", CLEAT_VENDOR_POCL, CPU, 0, 0, false, 0, CLEAT_MATRIX_NONE},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; ++i) {
+        const card *c = &cards[i];
+        cleat_device_facts facts = {.vendor = c->vendor, .kind = c->kind, .sub_group = c->sub_group};
+        cleat_matrix_signs signs = {c->capability, c->listed};
+        cleat_matrix_unit units[CLEAT_MATRIX_CANDIDATES] = {CLEAT_MATRIX_NONE};
+        snprintf(facts.name, sizeof facts.name, "%s", c->name);
+        if (cleat_matrix_candidates(&facts, &signs, units) != c->count || units[0] != c->first)
+            fail_msg("%s: %s", c->name, cleat_matrix_unit_text(units[0]));
+    }
+}
+
+/* --- the proof --- */
+
+static void test_emulated_unit_is_right(void **state) {
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; ++bf16) {
+        cleat_error error = {0};
+        if (cleat_matrix_check(device, CLEAT_MATRIX_EMULATED, bf16, &error)) fail_msg("%s", error.text);
+    }
+}
+
+/* Puts cl/`file` into the folder, with the first `from` in it replaced. */
+static void put_altered(const char *file, const char *from, const char *to) {
+    char path[512], altered[65536], *text = NULL;
+    size_t size = 0;
+    snprintf(path, sizeof path, "%s/cl/%s", CLEAT_SOURCE_DIR, file);
+    if (cleat_file_read(path, &text, &size, NULL)) fail_msg("%s", path);
+    char *at = strstr(text, from);
+    if (!at) fail_msg("'%s' is not in %s", from, file);
+    int length = snprintf(altered, sizeof altered, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    assert_true(length > 0 && (size_t)length < sizeof altered);
+    cleat_free(text);
+    put_file(folder, file, altered);
+}
+
+static void test_wrong_units_are_found_out(void **state) {
+    static const struct {
+        const char *file, *from, *to;
+    } slips[] = {
+        {"mma.clh", "mma_a_runs(a, p, ld, 1)", "mma_a_runs(a, p, 1, ld)"},  /* A is its transpose */
+        {"mma.clh", "scratch + 256 * MMA_TEAM", "scratch + 64 * MMA_TEAM"}, /* teams disturb each other */
+        {"mma.clh", "half_k < 16", "half_k < 8"},                           /* half the product */
+        {"mma.clh", "for (int k = 0; k < 8; ++k) c->x[i]",                  /* sums of 11 bits */
+         "c->x[i] = as_float(as_uint(c->x[i]) & 0xffffe000u);\n for (int k = 0; k < 8; ++k) c->x[i]"},
+    };
+    (void)state;
+    if (getenv("CLEAT_TEST_ROW")) skip(); /* Oclgrind: it would report the slips */
+    setenv("CLEAT_KERNEL_DIR", folder, 1);
+    for (size_t i = 0; i < sizeof slips / sizeof *slips; ++i) {
+        cleat_error error = {0};
+        char path[128];
+        put_altered(slips[i].file, slips[i].from, slips[i].to);
+        cleat_status status = cleat_matrix_check(device, CLEAT_MATRIX_EMULATED, false, &error);
+        if (status != CLEAT_ERR_NOT_SUPPORTED || !strstr(error.text, " instead of "))
+            fail_msg("slip %zu is not found out: %s", i, error.text);
+        snprintf(path, sizeof path, "%s/%s", folder, slips[i].file);
+        assert_int_equal(remove(path), 0);
+    }
+}
+
+/* --- the answer --- */
+
+static void answer_is(const char *expected) {
+    char path[512], *data = NULL;
+    size_t size = 0;
+    assert_int_equal(cleat_matrix_path(device, path, sizeof path, NULL), CLEAT_OK);
+    assert_int_equal(cleat_file_read(path, &data, &size, NULL), CLEAT_OK);
+    assert_string_equal(data, expected);
+    cleat_free(data);
+}
+
+static void put_answer(const char *text) {
+    char path[512];
+    assert_int_equal(cleat_matrix_path(device, path, sizeof path, NULL), CLEAT_OK);
+    assert_int_equal(cleat_file_write(path, text, strlen(text), NULL), CLEAT_OK);
+}
+
+static void settle(cleat_matrix_unit unit) {
+    device->facts.matrix_unit = CLEAT_MATRIX_NONE;
+    device->facts.matrix_bf16 = false;
+    cleat_matrix_settle(device, &unit, 1);
+}
+
+static void test_answers_are_kept(void **state) {
+    const cleat_device_facts *facts = &device->facts;
+    (void)state;
+    setenv("CLEAT_CACHE_DIR", folder, 1);
+    settle(CLEAT_MATRIX_EMULATED);
+    assert_true(facts->matrix_unit == CLEAT_MATRIX_EMULATED && facts->matrix_bf16);
+    answer_is("emulated bf16\n");
+    put_answer("nv75\n"); /* as it stands there, without a trial */
+    settle(CLEAT_MATRIX_EMULATED);
+    assert_true(facts->matrix_unit == CLEAT_MATRIX_NV75 && !facts->matrix_bf16);
+    put_answer("nv7"); /* damaged: tried again */
+    settle(CLEAT_MATRIX_EMULATED);
+    assert_true(facts->matrix_unit == CLEAT_MATRIX_EMULATED && facts->matrix_bf16);
+    answer_is("emulated bf16\n");
+    put_answer("trying"); /* the process ended in it */
+    settle(CLEAT_MATRIX_EMULATED);
+    assert_true(facts->matrix_unit == CLEAT_MATRIX_NONE && !facts->matrix_bf16);
+    answer_is("trying");
+}
+
+/* This device has no such built-in functions; on one that has them the answer is another. */
+static void test_what_does_not_compile_is_not_there(void **state) {
+    (void)state;
+    if (device->facts.kind != CLEAT_DEVICE_CPU) skip();
+    setenv("CLEAT_CACHE_DIR", folder, 1);
+    settle(CLEAT_MATRIX_AMD_WMMA);
+    assert_int_equal(device->facts.matrix_unit, CLEAT_MATRIX_NONE);
+    answer_is("none\n");
+}
+
+static void test_environment_overrides(void **state) {
+    cleat_device *other = NULL;
+    (void)state;
+    setenv("CLEAT_MATRIX_UNIT", "emulated", 1);
+    assert_int_equal(cleat_device_open("0", &other, NULL), CLEAT_OK);
+    assert_int_equal(cleat_device_get_facts(other)->matrix_unit, CLEAT_MATRIX_EMULATED);
+    assert_true(cleat_device_get_facts(other)->matrix_bf16);
+    cleat_device_close(other);
+    setenv("CLEAT_MATRIX_UNIT", "none", 1);
+    assert_int_equal(cleat_device_open("0", &other, NULL), CLEAT_OK);
+    assert_int_equal(cleat_device_get_facts(other)->matrix_unit, CLEAT_MATRIX_NONE);
+    cleat_device_close(other);
+    unsetenv("CLEAT_MATRIX_UNIT");
+}
+
+int main(void) {
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, use_folder, leave_folder)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_emulated_unit_is_right),
+        IN_FOLDER(test_wrong_units_are_found_out),
+        IN_FOLDER(test_answers_are_kept),
+        IN_FOLDER(test_what_does_not_compile_is_not_there),
+        cmocka_unit_test(test_environment_overrides),
+    };
+    device = open_device();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    cleat_device_close(device);
+    return failed;
+}

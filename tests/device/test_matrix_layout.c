@@ -1,0 +1,291 @@
+/* The register layouts of matrix units (cl/mma_layout.clh) against the instructions as their makers describe them: what each instruction does
+ * with its lanes' registers is written down here from the PTX ISA (mma.m16n8k8, mma.m16n8k16, ldmatrix), AMD's matrix instruction guides
+ * (WMMA of gfx11, MFMA) and Intel's extension (cl_intel_subgroup_matrix_multiply_accumulate). Elements are whole numbers of 16 bits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../cl/mma_layout.clh"
+#include "cleat/device.h"
+
+enum { LANES = 64, OPERANDS = 16, SUMS = 32, SIDE = 16 };
+
+/* The registers of a team. */
+typedef struct team {
+    uint32_t a[LANES][OPERANDS], b[LANES][OPERANDS];
+    int32_t c[LANES][SUMS];
+} team;
+
+static int low(uint32_t reg) {
+    return (int16_t)(reg & 0xffff);
+}
+
+static int high(uint32_t reg) {
+    return (int16_t)(reg >> 16);
+}
+
+/* --- instructions --- */
+
+/* c[rows][columns] += a[rows][depth] b[depth][columns], wherever the instruction gathered them. */
+static void multiply(int rows, int columns, int depth, int a[SIDE][SIDE], int b[SIDE][SIDE], int c[SIDE][SIDE]) {
+    for (int m = 0; m < rows; ++m)
+        for (int n = 0; n < columns; ++n)
+            for (int k = 0; k < depth; ++k) c[m][n] += a[m][k] * b[k][n];
+}
+
+/* mma.m16n8kD, D = 8 or 16. A "group" is four threads; a0 a1 are row group, a2 a3 row group + 8, a4.. the same eight columns on; b0 b1 are
+ * rows 2 t and 2 t + 1 of column group, b2 b3 eight rows on; c0 c1 row group, c2 c3 row group + 8. */
+static void nvidia_mma(team *t, int depth, int ra, int rb, int rc) {
+    int a[SIDE][SIDE] = {{0}}, b[SIDE][SIDE] = {{0}}, c[SIDE][SIDE] = {{0}};
+    for (int pass = 0; pass < 2; ++pass) {
+        for (int thread = 0; thread < 32; ++thread) {
+            int group = thread >> 2, in_group = thread & 3;
+            for (int block = 0; block < depth / 8; ++block) {
+                for (int down = 0; down < 2; ++down) {
+                    uint32_t reg = t->a[thread][ra + 2 * block + down];
+                    a[group + 8 * down][8 * block + 2 * in_group] = low(reg);
+                    a[group + 8 * down][8 * block + 2 * in_group + 1] = high(reg);
+                }
+                b[8 * block + 2 * in_group][group] = low(t->b[thread][rb + block]);
+                b[8 * block + 2 * in_group + 1][group] = high(t->b[thread][rb + block]);
+            }
+            for (int i = 0; i < 4; ++i) {
+                int *at = &c[i < 2 ? group : group + 8][2 * in_group + (i & 1)];
+                if (pass == 0)
+                    *at = t->c[thread][rc + i];
+                else
+                    t->c[thread][rc + i] = *at;
+            }
+        }
+        if (pass == 0) multiply(16, 8, depth, a, b, c);
+    }
+}
+
+/* v_wmma_f32_16x16x16, wave32: lane r has row r of A and column r of B, all 16 of k in eight registers, and lane r + 16 the same once more;
+ * register i of the sums is row 2 i in the first sixteen lanes, row 2 i + 1 in the others. */
+static void amd_wmma(team *t) {
+    int a[SIDE][SIDE], b[SIDE][SIDE], c[SIDE][SIDE];
+    for (int r = 0; r < 16; ++r) {
+        assert_memory_equal(t->a[r], t->a[r + 16], 8 * sizeof t->a[0][0]);
+        assert_memory_equal(t->b[r], t->b[r + 16], 8 * sizeof t->b[0][0]);
+        for (int i = 0; i < 8; ++i) {
+            a[r][2 * i] = low(t->a[r][i]), a[r][2 * i + 1] = high(t->a[r][i]);
+            b[2 * i][r] = low(t->b[r][i]), b[2 * i + 1][r] = high(t->b[r][i]);
+            c[2 * i][r] = t->c[r][i], c[2 * i + 1][r] = t->c[r + 16][i];
+        }
+    }
+    multiply(16, 16, 16, a, b, c);
+    for (int r = 0; r < 16; ++r)
+        for (int i = 0; i < 8; ++i) t->c[r][i] = c[2 * i][r], t->c[r + 16][i] = c[2 * i + 1][r];
+}
+
+/* v_mfma_f32_16x16x16: four blocks of 16 lanes, each with four of k (two registers) and with four rows of the sums. */
+static void amd_mfma(team *t) {
+    int a[SIDE][SIDE], b[SIDE][SIDE], c[SIDE][SIDE];
+    for (int block = 0; block < 4; ++block)
+        for (int r = 0; r < 16; ++r) {
+            int lane = 16 * block + r, k = 4 * block;
+            a[r][k] = low(t->a[lane][0]), a[r][k + 1] = high(t->a[lane][0]);
+            a[r][k + 2] = low(t->a[lane][1]), a[r][k + 3] = high(t->a[lane][1]);
+            b[k][r] = low(t->b[lane][0]), b[k + 1][r] = high(t->b[lane][0]);
+            b[k + 2][r] = low(t->b[lane][1]), b[k + 3][r] = high(t->b[lane][1]);
+            for (int i = 0; i < 4; ++i) c[4 * block + i][r] = t->c[lane][i];
+        }
+    multiply(16, 16, 16, a, b, c);
+    for (int block = 0; block < 4; ++block)
+        for (int r = 0; r < 16; ++r)
+            for (int i = 0; i < 4; ++i) t->c[16 * block + r][i] = c[4 * block + i][r];
+}
+
+/* ..._matrix_mad_k16: eight rows, as many columns as the sub-group has work-items. Sub-group of 8: int8 a, component m is row m, of which
+ * each work-item has two neighbours; of 16: short8 a, one each. int8 b, component i is rows 2 i and 2 i + 1 of the work-item's column. float8
+ * sums, component m is row m. */
+static void intel_dpas(team *t, int lanes, int ra, int rb, int rc) {
+    int a[SIDE][SIDE] = {{0}}, b[SIDE][SIDE] = {{0}}, c[SIDE][SIDE] = {{0}};
+    for (int lane = 0; lane < lanes; ++lane)
+        for (int i = 0; i < 8; ++i) {
+            if (lanes == 8) {
+                a[i][2 * lane] = low(t->a[lane][ra + i]);
+                a[i][2 * lane + 1] = high(t->a[lane][ra + i]);
+            } else {
+                uint32_t two_rows = t->a[lane][ra + i / 2];
+                a[i][lane] = i % 2 ? high(two_rows) : low(two_rows);
+            }
+            b[2 * i][lane] = low(t->b[lane][rb + i]);
+            b[2 * i + 1][lane] = high(t->b[lane][rb + i]);
+            c[i][lane] = t->c[lane][rc + i];
+        }
+    multiply(8, lanes, 16, a, b, c);
+    for (int lane = 0; lane < lanes; ++lane)
+        for (int i = 0; i < 8; ++i) t->c[lane][rc + i] = c[i][lane];
+}
+
+static void execute(int unit, team *t, int ra, int rb, int rc) {
+    switch (unit) {
+    case CLEAT_MATRIX_NV75:
+        nvidia_mma(t, 8, ra, rb, rc);
+        break;
+    case CLEAT_MATRIX_NV80:
+        nvidia_mma(t, 16, ra, rb, rc);
+        break;
+    case CLEAT_MATRIX_AMD_WMMA:
+        amd_wmma(t);
+        break;
+    case CLEAT_MATRIX_AMD_MFMA:
+        amd_mfma(t);
+        break;
+    case CLEAT_MATRIX_INTEL8:
+        intel_dpas(t, 8, ra, rb, rc);
+        break;
+    case CLEAT_MATRIX_INTEL16:
+        intel_dpas(t, 16, ra, rb, rc);
+        break;
+    default:
+        fail_msg("unit %d has no instruction", unit);
+    }
+}
+
+/* --- the layout, used as kernels use it --- */
+
+static int a_value(int m, int k) {
+    return (m * 19 + k * 7 + m * k % 5) % 23 - 11;
+}
+
+static int b_value(int k, int n) {
+    return (k * 13 + n * 17 + k * n % 7) % 29 - 14;
+}
+
+static int c_value(int m, int n) {
+    return 1000 * m + n;
+}
+
+static uint32_t pack(int first, int second) {
+    return (uint16_t)first | (uint32_t)(uint16_t)second << 16;
+}
+
+static void load(int unit, team *t) {
+    for (int lane = 0; lane < LANES_OF(unit); ++lane) {
+        for (int i = 0; i < OPERAND_COUNT_OF(unit); i += 2) {
+            t->a[lane][i / 2] = pack(a_value(mma_a_row(unit, lane, i), mma_a_depth(unit, lane, i)),
+                                     a_value(mma_a_row(unit, lane, i + 1), mma_a_depth(unit, lane, i + 1)));
+            t->b[lane][i / 2] = pack(b_value(mma_b_depth(unit, lane, i), mma_b_column(unit, lane, i)),
+                                     b_value(mma_b_depth(unit, lane, i + 1), mma_b_column(unit, lane, i + 1)));
+        }
+        for (int i = 0; i < SUM_COUNT_OF(unit); ++i)
+            t->c[lane][i] = c_value(mma_c_row(unit, lane, i), mma_c_column(unit, lane, i));
+    }
+}
+
+static void test_products_of_every_unit(void **state) {
+    (void)state;
+    for (int unit = CLEAT_MATRIX_NV75; unit < CLEAT_MATRIX_EMULATED; ++unit) {
+        team t = {0};
+        bool seen[SIDE][SIDE] = {{false}};
+        load(unit, &t);
+        for (int s = 0; s < MMA_STEPS_OF(unit); ++s)
+            execute(unit, &t, mma_step_a(unit, s), mma_step_b(unit, s), mma_step_c(unit, s));
+        for (int lane = 0; lane < LANES_OF(unit); ++lane)
+            for (int i = 0; i < SUM_COUNT_OF(unit); ++i) {
+                int m = mma_c_row(unit, lane, i), n = mma_c_column(unit, lane, i), sum = c_value(m, n);
+                for (int k = 0; k < SIDE; ++k) sum += a_value(m, k) * b_value(k, n);
+                if (t.c[lane][i] != sum)
+                    fail_msg("%s: lane %d, sum %d, row %d, column %d: %d instead of %d", cleat_matrix_unit_text(unit),
+                             lane, i, m, n, t.c[lane][i], sum);
+                seen[m][n] = true;
+            }
+        for (int i = 0; i < SIDE * SIDE; ++i) assert_true(seen[i / SIDE][i % SIDE]);
+    }
+}
+
+/* The kernels' emulated unit stands for NVIDIA's: what it proves of them must hold there. */
+static void test_emulated_layout_is_nvidias(void **state) {
+    team emulated = {0}, nv75 = {0}, nv80 = {0};
+    (void)state;
+    load(CLEAT_MATRIX_EMULATED, &emulated);
+    load(CLEAT_MATRIX_NV75, &nv75);
+    load(CLEAT_MATRIX_NV80, &nv80);
+    assert_memory_equal(&emulated, &nv75, sizeof emulated);
+    assert_memory_equal(&emulated, &nv80, sizeof emulated);
+}
+
+/* What one load takes at once lies side by side, and begins where a vector of that size may. */
+static void test_runs_lie_side_by_side(void **state) {
+    (void)state;
+    for (int unit = CLEAT_MATRIX_NV75; unit <= CLEAT_MATRIX_EMULATED; ++unit)
+        for (int lane = 0; lane < LANES_OF(unit); ++lane)
+            for (int i = 0; i < OPERAND_COUNT_OF(unit); ++i) {
+                bool down = unit == CLEAT_MATRIX_INTEL16;
+                int a_run = MMA_A_RUN_OF(unit), b_run = MMA_B_RUN_OF(unit), a = i / a_run * a_run,
+                    b = i / b_run * b_run;
+                int row = mma_a_row(unit, lane, a), depth = mma_a_depth(unit, lane, a);
+                assert_int_equal((down ? row : depth) % a_run, 0);
+                assert_int_equal(mma_a_row(unit, lane, i), row + down * (i - a));
+                assert_int_equal(mma_a_depth(unit, lane, i), depth + !down * (i - a));
+                assert_int_equal(mma_b_depth(unit, lane, b) % b_run, 0);
+                assert_int_equal(mma_b_depth(unit, lane, i), mma_b_depth(unit, lane, b) + i - b);
+                assert_int_equal(mma_b_column(unit, lane, i), mma_b_column(unit, lane, b));
+            }
+}
+
+/* ldmatrix.x4: threads 8 q to 8 q + 7 name the rows of matrix q; of it thread l gets, in register q, elements 2 (l % 4) and the next of row
+ * l / 4, or with .trans of column l / 4. `tile` is what lies in memory, [16][16]. */
+static void ldmatrix(int tile[SIDE][SIDE], bool transposed_addresses, bool trans, uint32_t out[32][4]) {
+    for (int q = 0; q < 4; ++q) {
+        int matrix[8][8];
+        for (int row = 0; row < 8; ++row) {
+            int thread = 8 * q + row;
+            int from = mma_fetch_row(thread, transposed_addresses);
+            int column = mma_fetch_column(thread, transposed_addresses);
+            for (int i = 0; i < 8; ++i) matrix[row][i] = tile[from][column + i];
+        }
+        for (int thread = 0; thread < 32; ++thread) {
+            int line = thread / 4, at = 2 * (thread % 4);
+            out[thread][q] =
+                trans ? pack(matrix[at][line], matrix[at + 1][line]) : pack(matrix[line][at], matrix[line][at + 1]);
+        }
+    }
+}
+
+static void test_ldmatrix_fetches_the_layout(void **state) {
+    team t = {0};
+    (void)state;
+    load(CLEAT_MATRIX_NV80, &t);
+    for (int form = 0; form < 4; ++form) { /* A, A from its transpose, B, B from its transpose */
+        int tile[SIDE][SIDE];
+        uint32_t out[32][4];
+        bool is_b = form >= 2, transposed = form % 2;
+        for (int row = 0; row < SIDE; ++row)
+            for (int column = 0; column < SIDE; ++column) {
+                int first = transposed ? column : row, second = transposed ? row : column;
+                tile[row][column] = is_b ? b_value(first, second) : a_value(first, second);
+            }
+        ldmatrix(tile, transposed, is_b != transposed, out);
+        for (int lane = 0; lane < 32; ++lane)
+            assert_memory_equal(out[lane], is_b ? t.b[lane] : t.a[lane], sizeof out[lane]);
+    }
+}
+
+static void test_numbers_of_units(void **state) {
+    (void)state;
+    assert_int_equal(MATRIX_NONE, CLEAT_MATRIX_NONE);
+    assert_int_equal(MATRIX_NV75, CLEAT_MATRIX_NV75);
+    assert_int_equal(MATRIX_NV80, CLEAT_MATRIX_NV80);
+    assert_int_equal(MATRIX_AMD_WMMA, CLEAT_MATRIX_AMD_WMMA);
+    assert_int_equal(MATRIX_AMD_MFMA, CLEAT_MATRIX_AMD_MFMA);
+    assert_int_equal(MATRIX_INTEL8, CLEAT_MATRIX_INTEL8);
+    assert_int_equal(MATRIX_INTEL16, CLEAT_MATRIX_INTEL16);
+    assert_int_equal(MATRIX_EMULATED, CLEAT_MATRIX_EMULATED);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products_of_every_unit), cmocka_unit_test(test_emulated_layout_is_nvidias),
+        cmocka_unit_test(test_runs_lie_side_by_side),  cmocka_unit_test(test_ldmatrix_fetches_the_layout),
+        cmocka_unit_test(test_numbers_of_units),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
