@@ -1,0 +1,211 @@
+/* Runs of a step under the watch: once more after it went wrong, or each step where that is asked for. */
+#include "train/diagnosis.h"
+
+#include "core/memory.h"
+#include "train/finding.h"
+#include "train/trainer.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A diagnosis at most so many steps after the last; samples that are named; steps in a row without an update before a loss scale
+ * is no longer to blame. */
+enum { EVERY = 1000, NAMED_SAMPLES = 8, SKIPPED_IN_A_ROW = 20 };
+
+/* --- the watch over parts of a step --------------------------------------------------------------------------- */
+
+static bool is_scaled(const cleat_trainer *trainer) {
+    return trainer->session->work->storage == CLEAT_F16;
+}
+
+/* Nodes of the update graph that come before the parameters change: the norm of the gradient. */
+static size_t norm_nodes(const cleat_graph *update) {
+    size_t n = 0;
+    while (n < update->node_count && strcmp(update->nodes[n]->op->name, "adamw") != 0) ++n;
+    return n;
+}
+
+static cleat_status watch_norm(cleat_trainer *trainer, cleat_watch *watch, cleat_finding *finding, cleat_error *error) {
+    const cleat_work_graph *update = &trainer->session->work->update;
+    return cleat_watch_run(watch, update->index, 0, norm_nodes(update->graph), finding, error);
+}
+
+static void say_norm(const cleat_trainer *trainer, const cleat_finding *finding, cleat_text *text) {
+    cleat_finding_place place = {.graph = trainer->session->work->update.graph, .dataset = trainer->dataset};
+    cleat_text_add(text, "each gradient by itself is finite, but not their norm: ");
+    cleat_finding_say(finding, &place, text);
+}
+
+static void say_micro_batch(const cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_batch *batch,
+                            const cleat_finding *finding, cleat_text *text) {
+    cleat_finding_place place = {.graph = graph->graph,
+                                 .dataset = trainer->dataset,
+                                 .batch = batch,
+                                 .slots = trainer->session->work->buckets[batch->bucket].batch,
+                                 .scaled = is_scaled(trainer)};
+    cleat_finding_say(finding, &place, text);
+}
+
+/* --- run.check_finite ----------------------------------------------------------------------------------------- */
+
+void cleat_diagnosis_end(cleat_trainer *trainer) {
+    cleat_watch_destroy(trainer->diagnosis.watch);
+    trainer->diagnosis.watch = NULL;
+}
+
+static cleat_status fail_found(const cleat_trainer *trainer, cleat_text *found, cleat_error *error) {
+    char *text = NULL;
+    cleat_status status = cleat_text_take(found, &text, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_fail(error, CLEAT_ERR_NAN, "step %lld: %s", (long long)trainer->state.step + 1, text);
+    cleat_free(text);
+    return status;
+}
+
+cleat_status cleat_check_micro_batch(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
+                                     cleat_error *error) {
+    cleat_exec *exec = trainer->session->exec;
+    cleat_diagnosis *own = &trainer->diagnosis;
+    size_t nodes = graph->graph->node_count, watched = is_scaled(trainer) ? graph->graph->forward_nodes : nodes;
+    cleat_finding finding = {0};
+    cleat_status status = own->watch ? CLEAT_OK : cleat_watch_create(exec, &own->watch, error);
+    if (status == CLEAT_OK) status = cleat_feed_upload(trainer->feed, graph, fed, error);
+    if (status == CLEAT_OK) status = cleat_watch_run(own->watch, graph->index, 0, watched, &finding, error);
+    if (status == CLEAT_OK && finding.tensor) {
+        cleat_text text = {0};
+        say_micro_batch(trainer, graph, fed->batch, &finding, &text);
+        return fail_found(trainer, &text, error);
+    }
+    return status == CLEAT_OK ? cleat_exec_run_nodes(exec, graph->index, watched, nodes, error) : status;
+}
+
+cleat_status cleat_check_gradient(cleat_trainer *trainer, cleat_error *error) {
+    cleat_finding finding = {0};
+    cleat_text text = {0};
+    if (is_scaled(trainer)) return CLEAT_OK;
+    cleat_status status = watch_norm(trainer, trainer->diagnosis.watch, &finding, error);
+    if (status != CLEAT_OK || !finding.tensor) return status;
+    say_norm(trainer, &finding, &text);
+    return fail_found(trainer, &text, error);
+}
+
+/* --- a step once more ----------------------------------------------------------------------------------------- */
+
+/* The next micro-batch of the pass, which is one of step `step`. */
+static cleat_status watch_micro_batch(cleat_trainer *trainer, cleat_watch *watch, int64_t step,
+                                      const cleat_window *window, cleat_finding *finding, cleat_text *text,
+                                      cleat_error *error) {
+    cleat_fed fed;
+    cleat_status status = cleat_feed_next(trainer->feed, &fed, error);
+    if (status != CLEAT_OK) return status;
+    const cleat_work_graph *graph = &trainer->session->work->train[fed.batch->bucket];
+    cleat_dropout_key key = {.seed = trainer->state.seed, .step = step, .first = fed.batch->first};
+    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, window, &key);
+    status = cleat_feed_upload(trainer->feed, graph, &fed, error);
+    if (status == CLEAT_OK) status = cleat_watch_run(watch, graph->index, 0, graph->graph->node_count, finding, error);
+    if (status == CLEAT_OK && finding->tensor) say_micro_batch(trainer, graph, fed.batch, finding, text);
+    cleat_feed_release(trainer->feed, &fed);
+    return status;
+}
+
+static cleat_status watch_window(cleat_trainer *trainer, cleat_watch *watch, int64_t step, const cleat_window *window,
+                                 cleat_finding *finding, cleat_text *text, cleat_error *error) {
+    cleat_status status = cleat_feed_start(trainer->feed, trainer->pass, window->first, &trainer->draw, error);
+    for (size_t i = 0; i < window->batches && status == CLEAT_OK && !finding->tensor; ++i)
+        status = watch_micro_batch(trainer, watch, step, window, finding, text, error);
+    cleat_feed_stop(trainer->feed);
+    if (status != CLEAT_OK || finding->tensor) return status;
+    status = watch_norm(trainer, watch, finding, error);
+    if (status == CLEAT_OK && finding->tensor) say_norm(trainer, finding, text);
+    return status;
+}
+
+/* "step 13, 4 samples (a, b, c, d): " */
+static void say_step(const cleat_trainer *trainer, int64_t step, const cleat_window *window, cleat_text *text) {
+    int64_t named = 0;
+    cleat_text_add(text, "step %lld, %lld sample%s (", (long long)step + 1, (long long)window->samples,
+                   window->samples == 1 ? "" : "s");
+    for (size_t b = 0; b < window->batches; ++b) {
+        const cleat_batch *batch = cleat_batches_get(trainer->pass, window->first + b);
+        for (uint32_t i = 0; i < batch->count && named < NAMED_SAMPLES; ++i, ++named)
+            cleat_text_add(text, "%s%s", named ? ", " : "", cleat_dataset_id(trainer->dataset, batch->samples[i]));
+    }
+    cleat_text_add(text, "%s): ", named < window->samples ? ", ..." : "");
+}
+
+static void say_outcome(const cleat_trainer *trainer, const cleat_step_figures *figures, const cleat_finding *finding,
+                        cleat_text *text) {
+    if (finding->tensor && figures->updates > 0)
+        cleat_text_add(text, " (looked at with the parameters of %lld steps later)", (long long)figures->updates);
+    if (finding->tensor) return;
+    cleat_text_add(text, "run once more, every tensor of it is finite. ");
+    if (figures->updates > 0)
+        cleat_text_add(
+            text,
+            "The parameters have changed since, in %lld steps, and no longer reproduce it: --check-finite stops "
+            "at the step itself",
+            (long long)figures->updates);
+    else if (is_scaled(trainer))
+        cleat_text_add(text, "The loss scale has fallen since, and that was enough");
+    else
+        cleat_text_add(text,
+                       "The parameters are the same, so the device did not compute the same twice: `cleat verify` "
+                       "tells whether it can be trusted");
+}
+
+static void log_diagnosis(cleat_text *text) {
+    char *taken = NULL;
+    cleat_error error = {0};
+    cleat_status status = cleat_text_take(text, &taken, &error);
+    cleat_log(CLEAT_LOG_WARNING, "not finite: %s", status == CLEAT_OK ? taken : error.text);
+    cleat_free(taken);
+}
+
+static cleat_status look_again(cleat_trainer *trainer, const cleat_step_figures *figures, const cleat_window *window,
+                               cleat_error *error) {
+    cleat_watch *watch = NULL;
+    cleat_finding finding = {0};
+    cleat_error failure = {0};
+    cleat_text text = {0};
+    say_step(trainer, figures->step, window, &text);
+    cleat_status undone = CLEAT_OK, status = cleat_watch_create(trainer->session->exec, &watch, &failure);
+    if (status == CLEAT_OK) status = cleat_watch_keep(watch, &failure);
+    if (status == CLEAT_OK) {
+        status = watch_window(trainer, watch, figures->step, window, &finding, &text, &failure);
+        undone = cleat_watch_undo(watch, error);
+    }
+    if (status == CLEAT_OK)
+        say_outcome(trainer, figures, &finding, &text);
+    else
+        cleat_text_add(&text, "what made it so cannot be found out: %s", failure.text);
+    log_diagnosis(&text);
+    cleat_watch_destroy(watch);
+    return undone;
+}
+
+/* --- which steps ---------------------------------------------------------------------------------------------- */
+
+/* A loss scale that is too high makes gradients overflow, and falls: that is how it finds its place. */
+static bool is_business_as_usual(const cleat_trainer *trainer, const cleat_step_figures *figures) {
+    if (!is_scaled(trainer) || !isfinite(figures->loss)) return false;
+    return figures->loss_scale > 1 && trainer->diagnosis.skipped < SKIPPED_IN_A_ROW;
+}
+
+cleat_status cleat_diagnose(cleat_trainer *trainer, const cleat_step_figures *figures, cleat_error *error) {
+    cleat_diagnosis *own = &trainer->diagnosis;
+    cleat_window window;
+    bool bad = !isfinite(figures->loss) || !isfinite(figures->norm);
+    own->skipped = bad ? own->skipped + 1 : 0;
+    if (!bad || figures->step < own->next || !trainer->pass || is_business_as_usual(trainer, figures)) return CLEAT_OK;
+    int64_t position = trainer->state.position - (trainer->state.step - figures->step);
+    if (position < 0 || !cleat_batches_window(trainer->pass, (size_t)position, &window)) return CLEAT_OK;
+    own->next = figures->step + EVERY;
+    cleat_feed_stop(trainer->feed);
+    cleat_status status = look_again(trainer, figures, &window, error);
+    if (status != CLEAT_OK) {
+        trainer->is_savable = false;
+        return status;
+    }
+    cleat_deadline_synced(trainer);
+    return cleat_trainer_start_at_position(trainer, error);
+}

@@ -1,0 +1,131 @@
+/* From a finding to sentences. */
+#include "train/finding.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Operands up to here do not overflow f32 in any op, exp included. */
+static const float ordinary = 80.0f;
+
+/* "[1, 3, 5]" */
+static void say_index(const cleat_tensor *tensor, int64_t element, cleat_text *text) {
+    int64_t at[CLEAT_MAX_RANK];
+    for (int d = tensor->rank; d-- > 0; element /= tensor->shape[d]) at[d] = element % tensor->shape[d];
+    for (int d = 0; d < tensor->rank; ++d) cleat_text_add(text, "%s%lld", d ? ", " : "[", (long long)at[d]);
+    cleat_text_add(text, "]");
+}
+
+/* Whose the element is, where the first axis of the tensor is that of samples. */
+static void say_sample(const cleat_tensor *tensor, int64_t element, const cleat_finding_place *place,
+                       cleat_text *text) {
+    bool of_batch = tensor->role == CLEAT_ROLE_ACTIVATION || tensor->role == CLEAT_ROLE_INPUT;
+    if (!place->batch || !of_batch || tensor->rank == 0 || tensor->shape[0] != place->slots) return;
+    int64_t slot = element / (cleat_tensor_elements(tensor) / place->slots);
+    if (slot < place->batch->count)
+        cleat_text_add(text, " (sample %s)", cleat_dataset_id(place->dataset, place->batch->samples[slot]));
+    else
+        cleat_text_add(text, " (a slot without a sample)");
+}
+
+/* "is nan at [1, 3] (sample a); 2 of 64 elements are not finite, the largest of the others is 1.5" */
+static void say_elements(const cleat_tensor *tensor, const cleat_scan *scan, const cleat_finding_place *place,
+                         cleat_text *text) {
+    cleat_text_add(text, "is %g at ", (double)scan->value);
+    say_index(tensor, scan->first, text);
+    say_sample(tensor, scan->first, place, text);
+    cleat_text_add(text, "; %lld of %lld elements are not finite", (long long)scan->bad, (long long)scan->elements);
+    if (scan->bad < scan->elements) cleat_text_add(text, ", the largest of the others is %g", (double)scan->largest);
+}
+
+static void say_tensor(const cleat_tensor *tensor, cleat_text *text) {
+    char shape[128];
+    cleat_tensor_describe(tensor, shape, sizeof shape);
+    cleat_text_add(text, "'%s' (%s)", tensor->name, shape);
+}
+
+static void say_operands(const cleat_finding *finding, cleat_text *text) {
+    const char *before = ". It read ";
+    for (int i = 0; i < finding->node->n_in; ++i) {
+        if (finding->read[i].elements == 0) continue;
+        cleat_text_add(text, "%s'%s' up to %g", before, finding->node->in[i]->name, (double)finding->read[i].largest);
+        before = ", ";
+    }
+    cleat_text_add(text, ". ");
+}
+
+static float largest_operand(const cleat_finding *finding) {
+    float largest = 0;
+    for (int i = 0; i < finding->node->n_in; ++i) largest = fmaxf(largest, finding->read[i].largest);
+    return largest;
+}
+
+/* The node's operands were finite, its result is not. */
+static void say_why_computed(const cleat_finding *finding, bool backward, const cleat_finding_place *place,
+                             cleat_text *text) {
+    if (finding->tensor->dtype == CLEAT_F16 && backward && place->scaled)
+        cleat_text_add(text,
+                       "f16 ends at 65504: the loss scale was too high for this gradient. The scale falls by itself; "
+                       "where it falls below 1, train.precision = bf16, or a smaller train.learning_rate, helps");
+    else if (finding->tensor->dtype == CLEAT_F16)
+        cleat_text_add(text, "f16 ends at 65504: train.precision = bf16 or f32 has room for it; a smaller "
+                             "train.learning_rate keeps activations smaller");
+    else if (largest_operand(finding) <= ordinary)
+        cleat_text_add(text,
+                       "Operands of this size do not overflow: it is a division by 0, or a root or logarithm of what "
+                       "has none, or a driver that computes wrongly, which `cleat verify` tells");
+    else
+        cleat_text_add(text, "Operands this large overflow on the way: a smaller train.learning_rate or "
+                             "train.max_grad_norm, or a longer "
+                             "warm-up, may help");
+}
+
+/* It was bad before any node ran. */
+static void say_why_before(const cleat_tensor *tensor, cleat_text *text) {
+    switch (tensor->role) {
+    case CLEAT_ROLE_PARAMETER:
+        cleat_text_add(text,
+                       ". This parameter was so before the step: resume from an earlier checkpoint, with a smaller "
+                       "train.learning_rate");
+        break;
+    case CLEAT_ROLE_GRADIENT:
+        cleat_text_add(text, ". These gradients were so before the nodes ran that read them");
+        break;
+    default:
+        cleat_text_add(text, ". It was so before the step: resume from an earlier checkpoint");
+    }
+}
+
+/* An input that made a result bad. */
+static void say_source(const cleat_finding *finding, const cleat_finding_place *place, cleat_text *text) {
+    cleat_text_add(text, "The input ");
+    say_tensor(finding->source, text);
+    cleat_text_add(text, " ");
+    say_elements(finding->source, &finding->source_scan, place, text);
+    bool data = cleat_dataset_find_field(place->dataset, finding->source->name) >= 0;
+    cleat_text_add(text, "; it reached ");
+    say_tensor(finding->tensor, text);
+    cleat_text_add(text, " through op %s at %s. %s", finding->node->op->name, finding->node->name,
+                   data ? "It is in the data: mend that sample, or leave it out"
+                        : "It is no part of the data, but what the runtime fills: please report it");
+}
+
+void cleat_finding_say(const cleat_finding *finding, const cleat_finding_place *place, cleat_text *text) {
+    const cleat_node *node = finding->node;
+    if (finding->source) {
+        say_source(finding, place, text);
+        return;
+    }
+    bool backward = node && (size_t)node->index >= place->graph->forward_nodes;
+    cleat_text_add(text, "the first tensor that is not finite: ");
+    say_tensor(finding->tensor, text);
+    if (node)
+        cleat_text_add(text, ", by op %s at %s (%s)", node->op->name, node->name, backward ? "backward" : "forward");
+    cleat_text_add(text, ", ");
+    say_elements(finding->tensor, &finding->scan, place, text);
+    if (!node) {
+        say_why_before(finding->tensor, text);
+        return;
+    }
+    say_operands(finding, text);
+    say_why_computed(finding, backward, place, text);
+}
