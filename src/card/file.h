@@ -19,6 +19,7 @@ typedef struct cleat_card_file {
         int64_t memory, reserved, max_allocation, alignment, local_memory;
         int64_t max_work_group, compute_units;
         bool unified_memory, half_extension, double_extension;
+        int matrix_unit; /* cleat_matrix_unit */
     } card;
     struct {
         double f32_tflops, f16_tflops, matrix_tflops, bandwidth_gb;
@@ -29,7 +30,7 @@ typedef struct cleat_card_file {
     } loader;
     struct { /* where each figure is from */
         cleat_card_source memory, reserved, max_allocation, alignment, local_memory, max_work_group, compute_units;
-        cleat_card_source extensions;
+        cleat_card_source extensions, matrix_unit;
         cleat_card_source f32_tflops, f16_tflops, matrix_tflops, bandwidth_gb;
         cleat_card_source gemm_efficiency, bandwidth_efficiency, launch_us;
         cleat_card_source workers;

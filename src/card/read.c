@@ -60,6 +60,8 @@ static void set_facts(const cleat_card_file *file, const char *name, cleat_devic
         .unified_memory = file->card.unified_memory,
         .half_extension = file->card.half_extension,
         .double_extension = file->card.double_extension,
+        .matrix_unit = (cleat_matrix_unit)file->card.matrix_unit,
+        .matrix_bf16 = file->card.matrix_unit != CLEAT_MATRIX_NONE && file->card.matrix_unit != CLEAT_MATRIX_NV75,
         .pci_bus = -1,
         .pinning = "any",
     };
@@ -79,6 +81,9 @@ static void set_card(const cleat_card_file *file, const char *name, cleat_card *
         .bandwidth = file->speed.bandwidth_gb * 1e9,
         .workers = file->loader.workers,
         .rates.flops = file->speed.f32_tflops * 1e12 * file->speed.gemm_efficiency,
+        .rates.matrix_flops = file->card.matrix_unit == CLEAT_MATRIX_NONE
+                                  ? 0
+                                  : file->speed.matrix_tflops * 1e12 * file->speed.gemm_efficiency,
         .rates.bytes = file->speed.bandwidth_gb * 1e9 * file->speed.bandwidth_efficiency,
         .rates.launch_seconds = file->speed.launch_us * 1e-6,
     };

@@ -15,6 +15,9 @@ const cleat_card_vendor cleat_card_vendors[] = {
 static const char *const kinds[] = {"gpu", "cpu", NULL};
 const cleat_device_kind cleat_card_kinds[] = {CLEAT_DEVICE_GPU, CLEAT_DEVICE_CPU};
 
+/* In the order of cleat_matrix_unit. */
+static const char *const units[] = {"none", "nv75", "nv80", "amd_wmma", "amd_mfma", "intel8", "intel16", NULL};
+
 static const cleat_section sections[] = {
     {"card", "what its OpenCL driver tells"},
     {"speed", "peaks of the data sheet, and which part of them cleat reaches"},
@@ -51,6 +54,8 @@ static const cleat_key keys[] = {
     {AT(card, unified_memory), BOOL(REQUIRED), .help = "Host and device share memory, whose size is the host's."},
     {AT(card, half_extension), BOOL(REQUIRED), .help = "The driver lists cl_khr_fp16."},
     {AT(card, double_extension), BOOL(REQUIRED), .help = "The driver lists cl_khr_fp64."},
+    {AT(card, matrix_unit), CHOICE(units, REQUIRED),
+     .help = "What multiplies tiles of half precision; none: nothing cleat can use."},
 
     {AT(speed, f32_tflops), PEAK(0.001, 10000), .help = "10^12 f32 operations a second; a multiply-add is two."},
     {AT(speed, f16_tflops), PEAK(0.001, 10000), .help = "Of half arithmetic outside matrix units."},
@@ -70,6 +75,7 @@ static const cleat_key keys[] = {
     SOURCE(max_work_group),
     SOURCE(compute_units),
     SOURCE(extensions),
+    SOURCE(matrix_unit),
     SOURCE(f32_tflops),
     SOURCE(f16_tflops),
     SOURCE(matrix_tflops),
