@@ -1,16 +1,25 @@
 /* One AdamW step (Loshchilov & Hutter 2019, algorithm 2; PyTorch's order of operations) over flat f32
  * buffers, in place:
  *
- *   g <- clip g;  p <- p (1 - lr wd);  m <- b1 m + (1 - b1) g;  v <- b2 v + (1 - b2) g^2
- *   p <- p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps);  g <- 0
+ *   g <- clip g / scale;  p <- p (1 - lr wd);  m <- b1 m + (1 - b1) g;  v <- b2 v + (1 - b2) g^2
+ *   p <- p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps);  g <- 0;  copy <- p
  *
- * clip = min(1, max_norm / (norm + 1e-6)), or 1 where max_norm is 0. norm not finite: only g <- 0 happens.
- * hyper f32 [8]: lr, b1, b2, eps, wd, max_norm, 1 - b1^t, 1 - b2^t. n is a multiple of VEC: the store sees to
- * it. */
+ * clip = min(1, max_norm / (norm + 1e-6)), or 1 where max_norm is 0; norm is that of g / scale. norm not finite: only
+ * g <- 0 happens. hyper f32 [8]: lr, b1, b2, eps, wd, max_norm, 1 - b1^t, 1 - b2^t. scale may be left out: 1. copy: what
+ * kernels read of p where they read halves (T); there is none where T is f32. n is a multiple of VEC: the store
+ * sees to it. */
 #include "common.clh"
+#include "loss_scale.clh"
+
+#ifdef STORAGE_F32
+#define STORE_COPY(v, i)
+#else
+#define STORE_COPY(v, i) STOREV(v, AT(copy), i)
+#endif
 
 __kernel void adamw_step(TENSOR(float, p), TENSOR(float, g), TENSOR(float, m), TENSOR(float, v),
-                         TENSOR(const float, hyper), TENSOR(const float, norm), const ulong n) {
+                         TENSOR(const float, hyper), TENSOR(const float, norm), TENSOR(const float, scale),
+                         TENSOR(T, copy), const ulong n) {
     __global const float *h = AT(hyper);
     float length = AT(norm)[0];
     floatv zero = (floatv)(0.0f);
@@ -20,13 +29,16 @@ __kernel void adamw_step(TENSOR(float, p), TENSOR(float, g), TENSOR(float, m), T
     }
     float lr = h[0], b1 = h[1], b2 = h[2], eps = h[3], keep = 1.0f - lr * h[4];
     float clip = h[5] > 0.0f ? fmin(1.0f, h[5] / (length + 1e-6f)) : 1.0f;
-    float step = lr / h[6], scale = 1.0f / sqrt(h[7]);
+    float step = lr / h[6], root = 1.0f / sqrt(h[7]);
+    if (HAS(scale)) clip *= inverse_of_power(AT(scale)[0]);
     FOR_VECTORS(s, n) {
         floatv grad = LOADFV(AT(g), s.at) * clip;
         floatv first = b1 * LOADFV(AT(m), s.at) + (1.0f - b1) * grad;
         floatv second = b2 * LOADFV(AT(v), s.at) + (1.0f - b2) * grad * grad;
-        floatv denominator = sqrt(second) * scale + eps;
-        STOREFV(LOADFV(AT(p), s.at) * keep - step * first / denominator, AT(p), s.at);
+        floatv denominator = sqrt(second) * root + eps;
+        floatv moved = LOADFV(AT(p), s.at) * keep - step * first / denominator;
+        STOREFV(moved, AT(p), s.at);
+        STORE_COPY(moved, s.at);
         STOREFV(first, AT(m), s.at);
         STOREFV(second, AT(v), s.at);
         STOREFV(zero, AT(g), s.at);

@@ -7,8 +7,9 @@
  *   sums[n]        = addend + sum over b, p, q of dy[b, p, q, n]
  *
  * x [B, H, W, C], weight [N, R, S, C], y [B, P, Q, N]; bias and addends may be absent. A result may take its addend's bytes:
- * each element is read and written by one work-item. */
+ * each element is read and written by one work-item. dw may be f32 whatever T is (result.clh). */
 #include "common.clh"
+#include "result.clh"
 #include "conv.clh"
 
 __kernel void conv_plain_forward(TENSOR(const T, x), TENSOR(const T, weight), TENSOR(const float, bias), TENSOR(T, y),
@@ -47,19 +48,19 @@ __kernel void conv_plain_dx(TENSOR(const T, dy), TENSOR(const T, weight), TENSOR
     }
 }
 
-__kernel void conv_plain_dw(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, addend), TENSOR(T, dw), GEOMETRY) {
+__kernel void conv_plain_dw(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, addend), TENSOR(TC, dw), GEOMETRY) {
     const long count = (long)N * R * S * C;
     for (long at = get_global_id(0); at < count; at += get_global_size(0)) {
         const int c = at % C, s = at / C % S, r = at / C / S % R;
         const long n = at / C / S / R;
-        float sum = HAS(addend) ? LOAD(AT(addend), at) : 0.0f;
+        float sum = HAS(addend) ? LOADC(AT(addend), at) : 0.0f;
         for (long row = 0; row < (long)B * P; ++row)
             for (int q = 0; q < Q; ++q) {
                 const int h = row % P * stride + r - padding, w = q * stride + s - padding;
                 if (h < 0 || h >= H || w < 0 || w >= W) continue;
                 sum += LOAD(AT(dy), (row * Q + q) * N + n) * LOAD(AT(x), ((row / P * H + h) * W + w) * C + c);
             }
-        STORE(sum, AT(dw), at);
+        STOREC(sum, AT(dw), at);
     }
 }
 

@@ -20,6 +20,7 @@
  *   QUADS    1: C of x, and for DX and DW N, are multiples of 4
  *   PHASES   0: the stride is known to be 1 (DX) */
 #include "common.clh"
+#include "result.clh"
 
 #define FORWARD 0
 #define DX 1
@@ -268,27 +269,27 @@ static inline void fetch_next(struct operands *o, float4 a_quad[QUADS_AN_ITEM(TI
 #endif /* ---------------------------------------------------------------------------------------------------------- */
 
 /* C[at ..], of which `cols` columns from n on exist, or the part of it. */
-static inline void store_quad(float4 sum, __global const float *bias, __global const T *addend,
-                              __global float *part, __global T *c, long at, int n, int cols) {
+static inline void store_quad(float4 sum, __global const float *bias, __global const TC *addend,
+                              __global float *part, __global TC *c, long at, int n, int cols) {
     if (bias) sum += cols >= 4 ? LOADFV(bias, n) : LOADFN(bias, n, cols);
     if (part && cols >= 4) {
         STOREFV(sum, part, at);
     } else if (part) {
         STOREFN(sum, part, at, cols);
     } else if (cols >= 4) {
-        if (addend) sum += LOADV(addend, at);
-        STOREV(sum, c, at);
+        if (addend) sum += LOADCV(addend, at);
+        STORECV(sum, c, at);
     } else {
-        if (addend) sum += LOADN(addend, at, cols);
-        STOREN(sum, c, at, cols);
+        if (addend) sum += LOADCN(addend, at, cols);
+        STORECN(sum, c, at, cols);
     }
 }
 #define OR_NULL(x) (HAS(x) ? AT(x) : 0)
 
 /* Group (split, phase, tile row, tile column), columns innermost. A split is `split_steps` steps of k. */
 MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
-conv_groups_product(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
-                    TENSOR(T, c), TENSOR(const float, sums_addend), TENSOR(float, sums), TENSOR(float, partial),
+conv_groups_product(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, addend),
+                    TENSOR(TC, c), TENSOR(const float, sums_addend), TENSOR(float, sums), TENSOR(float, partial),
                     const int B, const int H, const int W, const int C, const int P, const int Q, const int N,
                     const int R, const int S, const int stride, const int padding, const int split_steps) {
     __local float4 a_steps[2 * STEP(TILE_M)], b_steps[2 * STEP(TILE_N)];

@@ -17,6 +17,14 @@
 #include "epilogue.clh"
 #include "gemm_lanes.clh"
 
+/* 1: the last sums of pixels go to the result straight from the registers. Where they are rounded to halves on the way, this
+ * takes so many more that PoCL 3.1 keeps sums of the innermost loop in memory. */
+#if defined(STORAGE_F16) || defined(STORAGE_BF16)
+#define FROM_REGISTERS 0
+#else
+#define FROM_REGISTERS 1
+#endif
+
 /* --- patches ----------------------------------------------------------------------------------------------------- */
 
 /* The patch a result is made of: its corner (top, left) in the source; the pixel of the source, counted over all pictures, at the
@@ -170,13 +178,13 @@ __kernel void conv_lanes_pixels(TENSOR(const T, source), TENSOR(const T, weight)
                 floatv sum[TILE_ROWS][TILE_VECS];
                 floatv *kept = sums + (p * BLOCK_ROWS + m) * TILE_VECS;
 #pragma unroll
-                for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, 0, m, i, rows);
+                for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, CHUNK, m, i, rows);
                 filters_soon(AT(weight), g, phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding,
                              next_k, min(CHUNK, K - next_k), next_n, min(TILE_COLS, to_channels - next_n), m / TILE_ROWS,
                              (rows + TILE_ROWS - 1) / TILE_ROWS);
                 tile_begin(first ? 0 : kept, sum);
                 tile_multiply(row, 1, panel, depth, sum);
-                if (last && here == TILE_COLS && m + TILE_ROWS <= rows) { /* straight from the registers */
+                if (FROM_REGISTERS && last && here == TILE_COLS && m + TILE_ROWS <= rows) {
 #pragma unroll
                     for (int i = 0; i < TILE_ROWS; ++i) {
 #pragma unroll
@@ -201,7 +209,7 @@ __kernel void conv_lanes_pixels(TENSOR(const T, source), TENSOR(const T, weight)
 
 /* Work-item (split of the pixels, block of filters, block of their elements), elements innermost. Where there are splits, each
  * writes its own part of `partial` [splits, N, R S C] and of `sums` [splits, N]. */
-__kernel void conv_lanes_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, addend), TENSOR(T, dw),
+__kernel void conv_lanes_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, addend), TENSOR(TC, dw),
                                  TENSOR(const float, sums_addend), TENSOR(float, sums), TENSOR(float, partial),
                                  GEOMETRY, const int block_rows, const int block_panels, const int split_depth) {
     const grid g = grid_forward(B, H, W, C, P, Q, N, R, S, stride, padding);

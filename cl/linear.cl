@@ -6,8 +6,8 @@
  *   dx        C = dx [rows, K]    A = dy [rows, N]             B = weight
  *   dW        C = dW [N, K]       A = dy^T (stored [rows, N])  B = x              and db = row sums of A
  *
- * bias, addend, sums may be absent. C may take addend's bytes: each element is read and written by one work-item. Where the k range is
- * split over groups, each writes its own part of `partial` [splits, M, N] and linear_reduce adds them up in order. An activation that
+ * C and addend have the operands' type, or are f32 beside halves (result.clh). bias, addend, sums may be absent. C may take addend's
+ * bytes: each element is read and written by one work-item. Where the k range is split over groups, each writes its own part of `partial` [splits, M, N] and linear_reduce adds them up in order. An activation that
  * comes next, or its gradient, is done in the store of C (epilogue.clh, with `saved` [M, N]). */
 #include "common.clh"
 #include "epilogue.clh"
@@ -17,8 +17,8 @@
 #include "gemm_lanes.clh"
 
 /* Work-item (split, row block, column block), column blocks innermost: neighbours read the same rows of A. */
-__kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
-                           TENSOR(T, saved), TENSOR(T, c), TENSOR(const float, sums_addend), TENSOR(float, sums),
+__kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, addend),
+                           TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_addend), TENSOR(float, sums),
                            TENSOR(float, partial), const int M, const int N, const int K, const int block_rows,
                            const int block_panels, const int split_depth) {
     const int width = block_panels * TILE_COLS;
@@ -61,7 +61,7 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
                 const long at = (long)(m0 + r) * N + n;
 #pragma unroll
 #if COPIES_A
-                for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, lda, r, i, rows);
+                for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, COPY_PITCH(depth), r, i, rows);
 #else
                 for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(a_part, lda, r, i, rows);
 #endif
@@ -69,7 +69,9 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
                            min(CHUNK, k_end - next_k), min(TILE_COLS, N - next_n), r / TILE_ROWS,
                            (rows + TILE_ROWS - 1) / TILE_ROWS);
                 if (last && HAS(addend)) tile_soon(AT(addend) + at, N);
-                if (last && EPILOGUE && HAS(saved)) tile_soon(AT(saved) + at, N);
+#if EPILOGUE
+                if (last && HAS(saved)) tile_soon(AT(saved) + at, N);
+#endif
                 tile_begin(first ? 0 : kept, sum);
                 tile_multiply(row, ROW_STEP(lda), panel, depth, sum);
                 if (!last) {
@@ -164,8 +166,8 @@ static inline void fetch_next(struct operands *o, float4 a_quad[QUADS_AN_ITEM(TI
 
 /* Group (split, tile row, tile column), columns innermost. */
 MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
-linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
-              TENSOR(T, saved), TENSOR(T, c), TENSOR(const float, sums_addend), TENSOR(float, sums), TENSOR(float, partial), const int M, const int N,
+linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, addend),
+              TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_addend), TENSOR(float, sums), TENSOR(float, partial), const int M, const int N,
               const int K, const int split_depth) {
     __local float4 a_steps[2 * STEP(TILE_M)], b_steps[2 * STEP(TILE_N)];
     const int across = (N + TILE_N - 1) / TILE_N, down = (M + TILE_M - 1) / TILE_M;
@@ -223,7 +225,7 @@ __kernel void linear_reduce(TENSOR(const float, partial), TENSOR(const T, addend
 }
 
 /* C = bias + addend: what a product that can only add to C starts from. */
-__kernel void linear_prepare(TENSOR(const float, bias), TENSOR(const T, addend), TENSOR(T, c), const long M,
+__kernel void linear_prepare(TENSOR(const float, bias), TENSOR(const TC, addend), TENSOR(TC, c), const long M,
                              const int N) {
     const int vectors = (N + VEC - 1) / VEC;
     for (long i = get_global_id(0); i < M * vectors; i += get_global_size(0)) {
@@ -253,8 +255,8 @@ __kernel void linear_sums(TENSOR(const T, x), TENSOR(const float, addend), TENSO
 }
 
 /* The plain form: an element a work-item. Element (m, k) of A is a[m * a_m + k * a_k], (k, n) of B b[n * b_n + k * b_k]. */
-__kernel void linear_plain(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
-                           TENSOR(T, saved), TENSOR(T, c), const long M, const int N, const int K, const long a_m, const long a_k,
+__kernel void linear_plain(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, addend),
+                           TENSOR(T, saved), TENSOR(TC, c), const long M, const int N, const int K, const long a_m, const long a_k,
                            const long b_n, const long b_k) {
     for (long at = get_global_id(0); at < M * N; at += get_global_size(0)) {
         const long m = at / N, n = at % N;

@@ -2,6 +2,7 @@
  * lstm.clh. Any device, any size. products, gates, dproducts T [batch, length, 4 hidden], where gates may take the bytes of products, and
  * dproducts those of gates; h, cells, dy T [batch, length, hidden]; weight T [4 hidden, hidden]. */
 #include "common.clh"
+#include "result.clh"
 
 static inline float sigmoid_of(float x) {
     return 1.0f / (1.0f + exp(-x));
@@ -68,17 +69,17 @@ __kernel void lstm_plain_backward(TENSOR(const T, dy), TENSOR(const T, gates), T
     }
 }
 
-/* dweight T [4 hidden, hidden] = addend + sum over samples and steps of dproducts[b, t] and h[b, t - 1] */
-__kernel void lstm_plain_weight(TENSOR(const T, dproducts), TENSOR(const T, h), TENSOR(const T, addend), TENSOR(T, dweight),
+/* dweight TC (result.clh) [4 hidden, hidden] = addend + sum over samples and steps of dproducts[b, t] and h[b, t - 1] */
+__kernel void lstm_plain_weight(TENSOR(const T, dproducts), TENSOR(const T, h), TENSOR(const TC, addend), TENSOR(TC, dweight),
                                 const int batch, const int length, const int hidden) {
     for (long i = get_global_id(0); i < 4L * hidden * hidden; i += get_global_size(0)) {
         const long m = i / hidden, n = i % hidden;
-        float sum = HAS(addend) ? LOAD(AT(addend), i) : 0.0f;
+        float sum = HAS(addend) ? LOADC(AT(addend), i) : 0.0f;
         for (int b = 0; b < batch; ++b)
             for (int t = 1; t < length; ++t) {
                 const long at = (long)b * length + t;
                 sum = fma(LOAD(AT(dproducts), at * 4 * hidden + m), LOAD(AT(h), (at - 1) * hidden + n), sum);
             }
-        STORE(sum, AT(dweight), i);
+        STOREC(sum, AT(dweight), i);
     }
 }

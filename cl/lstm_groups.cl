@@ -200,13 +200,3 @@ __kernel GROUP void lstm_groups_weight(TENSOR(const T, dproducts), TENSOR(const 
         if (m < 4 * HIDDEN && n < HIDDEN) AT(partial)[((long)split * 4 * HIDDEN + m) * HIDDEN + n] = sum[i];
     }
 }
-
-/* out T [n] = addend + the parts, in order */
-__kernel void lstm_groups_total(TENSOR(const float, partial), TENSOR(const T, addend), TENSOR(T, out), const ulong n,
-                                const int splits) {
-    for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) {
-        float sum = HAS(addend) ? LOAD(AT(addend), i) : 0.0f;
-        for (int s = 0; s < splits; ++s) sum += AT(partial)[s * n + i];
-        STORE(sum, AT(out), i);
-    }
-}

@@ -259,14 +259,3 @@ __kernel void lstm_lanes_backward(TENSOR(const T, dy), TENSOR(const T, gates), T
         }
     }
 }
-
-/* out T [4 WIDTH, WIDTH] = addend + the parts, in order */
-__kernel void lstm_lanes_weight(TENSOR(const float, dweights), TENSOR(const T, addend), TENSOR(T, out), const int parts) {
-    for (int i = get_global_id(0); i < 4 * WIDTH * UNITS; i += get_global_size(0)) {
-        const int row = i / UNITS, u = i % UNITS, padded = row / WIDTH * DEPTH + row % WIDTH;
-        const_vectors part = (const_vectors)AT(dweights) + (long)padded * PANELS * COLUMNS + u;
-        floatv sum = HAS(addend) ? row_load(AT(addend) + (long)row * WIDTH, u * VEC) : (floatv)(0.0f);
-        for (int p = 0; p < parts; ++p) sum += part[(long)p * GATE_ROWS * PANELS * COLUMNS];
-        row_store(sum, AT(out) + (long)row * WIDTH, u * VEC);
-    }
-}

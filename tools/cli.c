@@ -113,6 +113,17 @@ bool cli_parse(const cli_command *command, const cli_option *options, int argc, 
     return true;
 }
 
+int cli_precision(const cli_command *command, const char *name, cleat_precision *precision) {
+    static const char *const names[] = {"f32", "f16", "bf16"};
+    static const cleat_precision codes[] = {CLEAT_PRECISION_F32, CLEAT_PRECISION_F16, CLEAT_PRECISION_BF16};
+    for (int i = 0; i < 3; ++i) {
+        if (strcmp(name, names[i]) != 0) continue;
+        *precision = codes[i];
+        return 0;
+    }
+    return cli_usage(command, "--precision %s: f32, f16 and bf16 are possible", name);
+}
+
 int cli_finish(cleat_status status, const cleat_error *error) {
     if (status == CLEAT_OK) return 0;
     fflush(stdout);

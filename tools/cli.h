@@ -43,6 +43,8 @@ bool cli_parse(const cli_command *command, const cli_option *options, int argc, 
                int *exit_code);
 /* Says what is wrong with the command line; returns EXIT_USAGE. */
 int cli_usage(const cli_command *command, const char *format, ...) CLEAT_PRINTF(2, 3);
+/* --precision: f32, f16 or bf16; else cli_usage's exit code. */
+int cli_precision(const cli_command *command, const char *name, cleat_precision *precision);
 
 /* The exit code of a status; prints the error to stderr unless ok. */
 int cli_finish(cleat_status status, const cleat_error *error);

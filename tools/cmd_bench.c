@@ -15,6 +15,8 @@ typedef struct bench_command {
     double seconds, steps, rounds;
     bool json, list;
     cli_list assignments, words;
+    const char *precision_name; /* NULL: not asked for */
+    cleat_precision precision;
 } bench_command;
 
 /* A workload to run: one that the library knows, or a profile. */
@@ -97,8 +99,9 @@ static void print_json_result(const cleat_bench_result *r) {
            r->gflops, r->gbytes_per_second, r->share_of_peak, bound_of(r), r->peak.flops / 1e9, r->peak.bytes / 1e9,
            (double)r->device_bytes / 1048576.0, r->peak_rss_mb);
     if (r->kind == CLEAT_BENCH_MODEL)
-        printf(", \"samples\": %lld, \"samples_per_s\": %.6g, \"params\": %lld, \"loss\": %.6g", (long long)r->samples,
-               r->samples_per_second, (long long)r->parameters, r->loss);
+        printf(", \"precision\": \"%s\", \"samples\": %lld, \"samples_per_s\": %.6g, \"params\": %lld, \"loss\": %.6g",
+               cleat_dtype_name(r->storage), (long long)r->samples, r->samples_per_second, (long long)r->parameters,
+               r->loss);
 }
 
 static void print_peak(const cleat_bench_result *r) {
@@ -129,6 +132,7 @@ static cleat_bench_request request_of(const bench_command *bench, const subject 
                                  .profile = what->profile,
                                  .seconds = bench->seconds,
                                  .repeats = (int64_t)bench->steps,
+                                 .precision = bench->precision,
                                  .apart = true};
 }
 
@@ -306,6 +310,8 @@ static int run(const cli_command *command, int argc, char **argv) {
          "take turns with CMD (run by /bin/sh, with WORKLOAD set) and print the ratio of times"},
         {"--rounds", CLI_NUMBER, &bench.rounds, "N", "turns of each side with --compare (5)"},
         {"--seconds", CLI_NUMBER, &bench.seconds, "S", "time for each measurement (4)"},
+        {"--precision", CLI_TEXT, &bench.precision_name, "TYPE",
+         "f32, f16 or bf16: of training steps (f32, or as the profile says)"},
         {"--steps", CLI_NUMBER, &bench.steps, "N", "instead of --seconds: exactly so many timed steps, or bursts"},
         {"--set", CLI_REPEATED, &bench.assignments, "SECTION.KEY=VALUE", "over a profile's value"},
         {"--json", CLI_FLAG, &bench.json, NULL, "one object a line"},
@@ -313,6 +319,8 @@ static int run(const cli_command *command, int argc, char **argv) {
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &bench.words, &exit_code)) return exit_code;
     if ((exit_code = check(command, &bench)) != 0) return exit_code;
+    if (bench.precision_name && (exit_code = cli_precision(command, bench.precision_name, &bench.precision)) != 0)
+        return exit_code;
     if (bench.list) {
         list_workloads(bench.json);
         return 0;
@@ -328,8 +336,9 @@ static int run(const cli_command *command, int argc, char **argv) {
     return cli_finish(status, &error);
 }
 
-const cli_command cli_bench = {"bench",
-                               "[WORKLOAD | micro | models | PATTERN | PROFILE.ini ...] [--device SEL | --devices A,B] "
-                               "[--compare CMD [--rounds N]] "
-                               "[--seconds S | --steps N] [--set SECTION.KEY=VALUE] [--json] | --list",
-                               "times kernels and training steps, beside another program or on several devices", run};
+const cli_command cli_bench = {
+    "bench",
+    "[WORKLOAD | micro | models | PATTERN | PROFILE.ini ...] [--device SEL | --devices A,B] "
+    "[--compare CMD [--rounds N]] "
+    "[--seconds S | --steps N] [--precision TYPE] [--set SECTION.KEY=VALUE] [--json] | --list",
+    "times kernels and training steps, beside another program or on several devices", run};

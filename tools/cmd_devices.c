@@ -17,6 +17,10 @@ static void print_text(const cleat_device_facts *f, size_t i) {
     printf("   compute units      %d\n", (int)f->compute_units);
     printf("   half               storage yes, arithmetic %s\n",
            f->half_extension ? "yes (cl_khr_fp16)" : "not offered");
+    printf("   matrix unit        %s%s\n", cleat_matrix_unit_text(f->matrix_unit),
+           f->matrix_unit == CLEAT_MATRIX_NONE ? ""
+           : f->matrix_bf16                    ? ", f16 and bf16"
+                                               : ", f16");
     printf("   host memory        %s\n", f->unified_memory ? "shared with the device" : "separate");
     if (f->pci_bus >= 0)
         printf("   pci                %04x:%02x:%02x.%x\n", (unsigned)f->pci_domain, (unsigned)f->pci_bus,
@@ -34,12 +38,25 @@ static void print_json(const cleat_device_facts *f, size_t i) {
     printf(", \"memory_total\": %lld, \"memory_free\": %lld, \"memory_source\": ", (long long)f->memory_total,
            (long long)f->memory_free);
     cli_print_json_string(f->memory_source);
-    printf(", \"max_allocation\": %lld, \"compute_units\": %d, \"half_arithmetic\": %s, \"unified_memory\": %s, "
-           "\"pinning\": ",
+    printf(", \"max_allocation\": %lld, \"compute_units\": %d, \"half_arithmetic\": %s, \"matrix_unit\": \"%s\", "
+           "\"matrix_bf16\": %s, \"unified_memory\": %s, \"pinning\": ",
            (long long)f->max_allocation, (int)f->compute_units, f->half_extension ? "true" : "false",
+           cleat_matrix_unit_text(f->matrix_unit), f->matrix_bf16 ? "true" : "false",
            f->unified_memory ? "true" : "false");
     cli_print_json_string(f->pinning);
     printf("}");
+}
+
+/* Only an open device tells its matrix unit; one that does not open keeps what the list says. */
+static void ask_matrix_unit(cleat_device_facts *f, size_t i) {
+    char number[24];
+    cleat_device *device = NULL;
+    if (f->kind != CLEAT_DEVICE_GPU) return;
+    snprintf(number, sizeof number, "%zu", i);
+    if (cleat_device_open(number, &device, NULL) != CLEAT_OK) return;
+    f->matrix_unit = cleat_device_get_facts(device)->matrix_unit;
+    f->matrix_bf16 = cleat_device_get_facts(device)->matrix_bf16;
+    cleat_device_close(device);
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
@@ -55,6 +72,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_error error = {0};
     cleat_status status = cleat_device_list(&facts, &count, &error);
     if (status == CLEAT_OK) {
+        for (size_t i = 0; i < count; ++i) ask_matrix_unit(&facts[i], i);
         if (json) printf("[");
         for (size_t i = 0; i < count; ++i) (json ? print_json : print_text)(&facts[i], i);
         if (json) printf("]\n");

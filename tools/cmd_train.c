@@ -31,13 +31,14 @@ static void print_json(const cleat_train_report *report) {
     printf("{\"folder\": ");
     cli_print_json_string(report->folder);
     printf(
-        ", \"epochs\": %lld, \"steps\": %lld, \"best_step\": %lld, \"seconds\": %.3f, "
+        ", \"epochs\": %lld, \"steps\": %lld, \"skipped_steps\": %lld, \"best_step\": %lld, \"seconds\": %.3f, "
         "\"seconds_first_step\": %.3f, \"start\": {\"data\": %.6f, \"device\": %.6f, \"plan\": %.6f, \"setup\": %.6f, "
         "\"kernels\": %.6f, \"step\": %.6f, \"programs\": %lld, \"built\": %lld, \"loaded\": %lld}, "
         "\"stopped_early\": %s, \"last\": ",
-        (long long)report->epochs, (long long)report->steps, (long long)report->best_step, report->seconds,
-        report->seconds_first_step, s->data, s->device, s->plan, s->setup, s->kernels, s->step, (long long)s->programs,
-        (long long)s->built, (long long)s->loaded, report->stopped_early ? "true" : "false");
+        (long long)report->epochs, (long long)report->steps, (long long)report->skipped_steps,
+        (long long)report->best_step, report->seconds, report->seconds_first_step, s->data, s->device, s->plan,
+        s->setup, s->kernels, s->step, (long long)s->programs, (long long)s->built, (long long)s->loaded,
+        report->stopped_early ? "true" : "false");
     cli_print_json_figures(&report->last);
     printf(", \"best\": ");
     cli_print_json_figures(&report->best);
@@ -59,6 +60,9 @@ static void print_report(const cleat_train_report *report) {
     printf("\n%lld epochs, %lld steps in %.1f s (first step after %.2f s), %.1f MiB on the device%s\n",
            (long long)report->epochs, (long long)report->steps, report->seconds, report->seconds_first_step,
            (double)report->memory.allocated / 1048576.0, report->stopped_early ? "; stopped early" : "");
+    if (report->skipped_steps)
+        printf("%lld of the steps changed nothing: their gradient overflowed f16 (loss_scale in metrics.jsonl)\n",
+               (long long)report->skipped_steps);
     const cleat_figures *figures = report->best.count ? &report->best : &report->last;
     if (figures->count) {
         printf("best evaluation (step %lld):\n", (long long)report->best_step);
@@ -100,7 +104,7 @@ static int print_profile_help(void) {
 static int run(const cli_command *command, int argc, char **argv) {
     const char *device = NULL, *out = NULL, *time_budget = NULL, *batch_size = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0};
-    bool resume = false, json = false, help_profile = false;
+    bool resume = false, json = false, help_profile = false, check_finite = false;
     const cli_option options[] = {
         {"--device", CLI_TEXT, &device, "SEL", "auto, gpu, cpu, a number of `cleat devices`, or a part of a name"},
         {"--out", CLI_TEXT, &out, "DIR", "the run's folder"},
@@ -108,6 +112,8 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
         {"--batch-size", CLI_TEXT, &batch_size, "N", "samples an optimizer step: train.effective_batch_size"},
         {"--time-budget", CLI_TEXT, &time_budget, "TIME", "of all processes of the run, e.g. 30h: run.time_budget"},
+        {"--check-finite", CLI_FLAG, &check_finite, NULL,
+         "look at every tensor, stop at the first that is not finite (slow): run.check_finite"},
         {"--json", CLI_FLAG, &json, NULL, "the report as one JSON object"},
         {"--help-profile", CLI_FLAG, &help_profile, NULL, "every setting of a profile"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
@@ -117,7 +123,9 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (words.count != 1) return cli_usage(command, "one profile is expected");
     const struct {
         const char *key, *value;
-    } shortcuts[] = {{"run.time_budget", time_budget}, {"train.effective_batch_size", batch_size}};
+    } shortcuts[] = {{"run.time_budget", time_budget},
+                     {"train.effective_batch_size", batch_size},
+                     {"run.check_finite", check_finite ? "true" : NULL}};
     enum { SHORTCUTS = sizeof shortcuts / sizeof shortcuts[0] };
     char texts[SHORTCUTS][96];
     for (int i = 0; i < SHORTCUTS; ++i) {
@@ -137,5 +145,6 @@ static int run(const cli_command *command, int argc, char **argv) {
 
 const cli_command cli_train = {"train",
                                "PROFILE [--device SEL] [--out DIR] [--resume] [--batch-size N] [--time-budget TIME] "
+                               "[--check-finite] "
                                "[--set section.key=value ...] [--json]",
                                "trains a model as a profile says", run};

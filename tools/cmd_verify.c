@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
-static void print_text(const char *file, const cleat_verify_report *report) {
+static void print_text(const char *file, const char *precision, const cleat_verify_report *report) {
     double worst = 0;
     size_t gradients = 0;
-    printf("%s\n", file);
+    printf("%s, %s\n", file, precision);
     for (size_t i = 0; i < report->count; ++i) {
         const cleat_verification *item = &report->items[i];
         bool gradient = item->name[0] == 'g';
@@ -20,10 +20,10 @@ static void print_text(const char *file, const cleat_verify_report *report) {
     printf("  %s\n", report->failed ? "FAILED" : "passed");
 }
 
-static void print_json(const char *file, const cleat_verify_report *report) {
+static void print_json(const char *file, const char *precision, const cleat_verify_report *report) {
     printf("{\"file\": ");
     cli_print_json_string(file);
-    printf(", \"failed\": %zu, \"checks\": {", report->failed);
+    printf(", \"precision\": \"%s\", \"failed\": %zu, \"checks\": {", precision, report->failed);
     for (size_t i = 0; i < report->count; ++i) {
         const cleat_verification *item = &report->items[i];
         printf("%s\"%s\": {\"deviation\": %.6g, \"tolerance\": %g, \"ok\": %s}", i ? ", " : "", item->name,
@@ -33,27 +33,30 @@ static void print_json(const char *file, const cleat_verify_report *report) {
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = "auto";
+    const char *device = "auto", *precision = "f32";
     bool json = false;
     cli_list files = {.count = 0};
     const cli_option options[] = {{"--device", CLI_TEXT, &device, "SEL", "as for train"},
+                                  {"--precision", CLI_TEXT, &precision, "TYPE", "f32, f16 or bf16: as train.precision"},
                                   {"--json", CLI_FLAG, &json, NULL, "one JSON object a file"},
                                   {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &files, &exit_code)) return exit_code;
     if (files.count == 0) return cli_usage(command, "at least one trajectory is expected");
+    cleat_verify_request request = {.device = device};
+    if ((exit_code = cli_precision(command, precision, &request.precision)) != 0) return exit_code;
     bool failed = false;
     for (size_t i = 0; i < files.count; ++i) {
         cleat_error error = {0};
         cleat_verify_report report;
-        cleat_status status = cleat_verify(device, files.items[i], &report, &error);
+        cleat_status status = cleat_verify(&request, files.items[i], &report, &error);
         if (status != CLEAT_OK) return cli_finish(status, &error);
-        (json ? print_json : print_text)(files.items[i], &report);
+        (json ? print_json : print_text)(files.items[i], precision, &report);
         failed = failed || report.failed;
         cleat_verify_free(&report);
     }
     return failed ? EXIT_DEVICE : 0;
 }
 
-const cli_command cli_verify = {"verify", "FILE.safetensors ... [--device SEL] [--json]",
+const cli_command cli_verify = {"verify", "FILE.safetensors ... [--device SEL] [--precision TYPE] [--json]",
                                 "repeats reference trajectories: proves a device trains correctly", run};

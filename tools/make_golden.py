@@ -11,6 +11,7 @@ precision from starting values that single precision holds exactly.
     python3 tools/make_golden.py --family resnet tests/golden/resnet.safetensors --batch 4 --lengths
     python3 tools/make_golden.py --family segformer tests/golden/segformer.safetensors --batch 2 --seed 10 --lengths
     python3 tools/make_golden.py --family emberformer tests/golden/emberformer.safetensors --length 5 --lengths 5 2 4
+    python3 tools/make_golden.py --checks src/verify/checks      (those of the library's self-check, one a model type)
     python3 tools/make_golden.py FILE --d-model 64 --heads 8 --length 130 --batch 2 --lengths 130 71
 
 Keys: input, target, lengths, output (before the first step), loss (before each step and after the last),
@@ -33,6 +34,28 @@ SEGFORMER = {"dims": [4, 6, 8, 10], "heads": [1, 3, 2, 2], "sr": [5, 2, 1, 1], "
 EMBERFORMER = {"dims": [4, 6, 8, 10], "spatial_heads": [1, 3, 2, 2], "sr": [3, 2, 1, 1], "depth": 1, "decoder": 10,
                "classes": 1, "stem_stride": 2, "px": 20, "patch": 4, "features": 3, "inputs": 2, "positive_weight": 2.5,
                "focal_gamma": 1.5, "dice": 0.7}
+# The self-check's: multiples of 8 and 16, which the fastest kernels ask for, and the large stem with its max pooling.
+CHECK_SIZES = {
+    "HIDDEN": 16, "INPUTS": 8, "WIDTHS": [16, 32, 32, 8],
+    "RESNET": {"channels": 8, "px": 16, "inputs": 3, "classes": 8, "stem": 7},
+    "SEGFORMER": {"dims": [8, 8, 8, 16], "heads": [1, 1, 1, 2], "sr": [2, 1, 1, 1], "depth": 1, "decoder": 8, "px": 32,
+                  "inputs": 3, "classes": 2},
+    "EMBERFORMER": {"dims": [8, 8, 8, 16], "spatial_heads": [1, 1, 1, 2], "sr": [2, 1, 1, 1], "depth": 1, "decoder": 8,
+                    "classes": 1, "stem_stride": 2, "px": 16, "patch": 4, "features": 4, "inputs": 2,
+                    "positive_weight": 2.5, "focal_gamma": 1.5, "dice": 0.7},
+}
+CHECK_COMMON = "--d-model 32 --heads 1 --layers 1 --d-ff 32 --batch 2 --length 24".split()
+CHECKS = {  # model type: family and what differs from CHECK_COMMON
+    "rna_transformer": "rna --lengths 24 17",
+    "text_classifier": "text --lengths 24 17",
+    "text_tagger": "tagging --d-model 16 --lengths 24 17",
+    "series_lstm": "lstm --length 12 --lengths",
+    "series_transformer": "temporal --d-model 16 --batch 16 --lengths",
+    "series_dense": "dense --batch 32 --lengths",
+    "image_resnet": "resnet --batch 4 --lengths",
+    "mask_segformer": "segformer --lengths",
+    "emberformer": "emberformer --d-model 16 --length 4 --lengths 4 2",
+}
 LOSSES = {
     "rna": "mean over valid coordinates of squared error + mean over valid neighbours of "
            "(sqrt(|c[i+1]-c[i]|^2 + 1e-6) - 5.9)^2",
@@ -77,7 +100,7 @@ def starting_parameters(args, draw):
 
     if args.family == "resnet":
         width = RESNET["channels"]
-        add_conv("stem", RESNET["inputs"], width, 3)
+        add_conv("stem", RESNET["inputs"], width, RESNET.get("stem", 3))
         add_norm("bn", width)
         for block, fan_in, fan_out in ("b1.", width, width), ("b2.", width, 2 * width):
             add_conv(block + "c1", fan_in, fan_out, 3)
@@ -202,7 +225,10 @@ def batch_norm(p, name, x):
 
 def resnet(p, x):
     """Two basic blocks (He et al. 2016), the second with stride 2. x [B, C, H, W] -> [B, classes]"""
-    x = batch_norm(p, "bn", conv(p, "stem", x, 1, 1)).relu()
+    large = RESNET.get("stem", 3) == 7
+    x = batch_norm(p, "bn", conv(p, "stem", x, 2, 3) if large else conv(p, "stem", x, 1, 1)).relu()
+    if large:
+        x = F.max_pool2d(x, 3, 2, 1)
     for block, stride in ("b1.", 1), ("b2.", 2):
         y = batch_norm(p, block + "b1", conv(p, block + "c1", x, stride, 1)).relu()
         y = batch_norm(p, block + "b2", conv(p, block + "c2", y, 1, 1))
@@ -366,18 +392,31 @@ def write_safetensors(path, tensors, metadata):
             file.write(numpy.ascontiguousarray(values).tobytes())
 
 
-def main():
+def read_arguments(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file")
+    parser.add_argument("file", help="with --checks a folder")
+    parser.add_argument("--checks", action="store_true")
     parser.add_argument("--family", choices=sorted(LOSSES), default="rna")
     for name, value in dict(vocab=5, d_model=24, heads=3, layers=2, d_ff=40, batch=3, length=29, seed=7).items():
         parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
     parser.add_argument("--lengths", type=int, nargs="*", default=[29, 11, 20], help="one a sequence; none: all full")
-    args = parser.parse_args()
+    args = parser.parse_args(words)
     lengths = torch.tensor(args.lengths or [args.length] * args.batch)
-    if len(lengths) != args.batch or lengths.max() > args.length or lengths.min() < 1:
+    if not args.checks and (len(lengths) != args.batch or lengths.max() > args.length or lengths.min() < 1):
         parser.error("--lengths must be --batch numbers from 1 to --length")
+    return args, lengths
 
+
+def main():
+    args, lengths = read_arguments()
+    if not args.checks:
+        return make(args, lengths)
+    globals().update(CHECK_SIZES)
+    for model, words in CHECKS.items():
+        make(*read_arguments([f"{args.file}/{model}.safetensors", *CHECK_COMMON, "--family", *words.split()]))
+
+
+def make(args, lengths):
     draw = torch.Generator().manual_seed(args.seed)
     parameters = starting_parameters(args, draw)
     valid = torch.arange(args.length)[None] < lengths[:, None]

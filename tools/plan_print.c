@@ -134,6 +134,10 @@ static void print_memory(const cleat_fit_report *report) {
         if (report->category_bytes[c])
             print_bytes_line(cleat_category_name((cleat_category)c), report->category_bytes[c]);
     print_bytes_line("all", report->bytes);
+    if (report->storage != CLEAT_F32)
+        printf("  in %s activations and workspace take %.2f of the %s that f32 would\n",
+               cleat_dtype_name(report->storage), (double)report->arena_bytes / (double)report->single_arena,
+               cleat_bytes_text(report->single_arena, one));
     printf("  %s fixed + %s a sample of the longest length\n", cleat_bytes_text(report->fixed_bytes, one),
            cleat_bytes_text(report->bytes_per_sample, two));
     printf("  %zu slab%s, the largest %s", report->slabs, report->slabs == 1 ? "" : "s",

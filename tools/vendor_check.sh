@@ -18,7 +18,7 @@ export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd)
 card_targets=nv:sm_75,nv:sm_80,nv:sm_90,amd:gfx906,amd:gfx90a,amd:gfx1030,amd:gfx1100,intel:skl,intel:tgllp,intel:dg1,intel:acm-g10,intel:pvc
 cpu_targets=pocl,oclgrind,spirv
-hot='^(linear_groups|linear_reduce|conv_groups_product|attention_gpu_|lstm_|layer_norm_|batch_norm_|max_pool_|depthwise_|softmax_|cross_entropy_|mse_loss_|mask_loss_|gelu_|relu_|dropout_|adamw_)'
+hot='^(linear_groups|linear_matrix_|linear_reduce|conv_groups_product|attention_gpu_|lstm_|layer_norm_|batch_norm_|max_pool_|depthwise_|softmax_|cross_entropy_|mse_loss_|mask_loss_|gelu_|relu_|dropout_|adamw_)'
 most_local=32768 most_group=256
 intel16='^intel:(pvc|xe-hpc|bmg|lnl|xe2)' # registers of 16 floats, others' have 8: programs of the shapes intel16 and intel8
 
@@ -47,16 +47,18 @@ rule() {
 }
 
 lint_file() {
-  local name=${1##*/} source
+  local name=${1##*/} source allowed=
   source=$(strip_comments "$1")
+  # the built-in functions of AMD's matrix units take vectors of half
+  [ "$name" != mma_amd.clh ] || allowed='s/#pragma OPENCL EXTENSION cl_khr_fp16 : enable//'
   rule half "$name" '\bhalf(2|3|4|8|16)?\b' 'half is storage: pointers to it only' 's/\bhalf *\*/ /g; s/typedef half T;//' <<<"$source"
-  rule half "$name" '\bT\b' 'T may be half: pointers to it only' 's/typedef [a-z]+ T;//; s/\bT *([*,])/\1/g' <<<"$source"
+  rule half "$name" '\bTC?\b' 'T may be half: pointers to it only' 's/typedef [a-z]+ T;//; s/#define TC (T|float)$//; s/\bTC? *([*,])/\1/g' <<<"$source"
   rule double "$name" '\bdouble(2|3|4|8|16)?\b' 'no double' <<<"$source"
   rule double "$name" '(^|[^A-Za-z_0-9.])([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+[eE][-+]?[0-9]+|0[xX][0-9a-fA-F.]+[pP])' 'a constant without f is a double' \
     's/\b(0[xX][0-9a-fA-F.]+[pP][-+]?[0-9]+|[0-9]*\.?[0-9]+[eE][-+]?[0-9]+|[0-9]+\.[0-9]*([eE][-+]?[0-9]+)?)f\b/ /g' <<<"$source"
   rule atomics "$name" '\b(atomic_(cmp)?xchg|atom_[a-z]+|atomic_(fetch|compare|exchange)[a-z_]*)\b' 'sums of floats need a fixed order' <<<"$source"
   rule extension "$name" '#[[:space:]]*pragma[[:space:]]+OPENCL|\b(cl_(khr|intel|amd|nv|arm|qcom|ext)_|__(NV_CL|AMD|AMDGCN|GFX|gfx|SPIR|PTX|NVPTX|POCL|OPENCL_(C_)?VERSION|x86_64|CUDA))|\bPOCL_|\bFP_FAST_' \
-    'the host asks the device and passes a -D' <<<"$source"
+    'the host asks the device and passes a -D' "$allowed" <<<"$source"
   rule include "$name" '^[[:space:]]*#[[:space:]]*include' 'the host finds lines  #include "FILE"  of cl/ only' \
     "$(cd "${1%/*}" && for f in *.clh; do printf 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"%s"//;' "$f"; done)" <<<"$source"
 }
@@ -178,12 +180,29 @@ report() {
     }' "$work/programs/programs.tsv" "$work/cards.tsv" || bad=1
 }
 
+# A compiler may take the wrong sub-group size and emit something else: each program for a matrix unit must use it.
+check_matrix_instructions() {
+  local f
+  for f in "$work"/matrix_*.tsv; do
+    [ ! -f "$f" ] || awk -F'\t' '$4 == "OK" { seen[$2 " on " $3] = 1; if ($9 ~ /mma=[1-9]/) used[$2 " on " $3] = 1 }
+      END { for (p in seen) if (!(p in used)) { print "FAIL: no matrix instruction in " p; bad = 1 } exit bad }' "$f" || bad=1
+  done
+}
+
 # One function: the shell has read all of it before the long wait, so that the file may be edited meanwhile.
 finish() {
   compile gpu "$(targets_of '^(nv|amd):')"
   compile intel8 "$(targets_of '^intel:' | drop_targets "$intel16")"
   compile intel16 "$(targets_of "$intel16")"
-  { cat "$work"/gpu.tsv "$work"/intel8.tsv "$work"/intel16.tsv 2>/dev/null || true; } >"$work/cards.tsv"
+  compile matrix_nv75 "$(targets_of '^nv:sm_75')"
+  compile matrix_nv80 "$(targets_of '^nv:sm_(8|9|1)')"
+  compile matrix_amd_wmma "$(targets_of '^amd:gfx11')"
+  compile matrix_amd_mfma "$(targets_of '^amd:gfx9(0a|4)')"
+  compile matrix_intel8 "$(targets_of '^intel:acm')"
+  compile matrix_intel16 "$(targets_of "$intel16")"
+  check_matrix_instructions
+  { cat "$work"/gpu.tsv "$work"/intel8.tsv "$work"/intel16.tsv "$work"/matrix_*.tsv 2>/dev/null || true; } >"$work/cards.tsv"
+  compile matrix_emulated pocl,oclgrind
   compile cpu "$cpu_targets"
   report
   cp "$work/cards.tsv" "$keep/cards.tsv"

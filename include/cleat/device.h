@@ -19,6 +19,19 @@ typedef enum cleat_vendor {
     CLEAT_VENDOR_OCLGRIND,
 } cleat_vendor;
 
+/* What multiplies tiles of half precision with f32 sums. Kernels get the number as -DMATRIX_UNIT (cl/mma_layout.clh has the same ones). */
+typedef enum cleat_matrix_unit {
+    CLEAT_MATRIX_NONE,
+    CLEAT_MATRIX_NV75,     /* NVIDIA from compute capability 7.5 on, mma.m16n8k8: f16 only */
+    CLEAT_MATRIX_NV80,     /* NVIDIA from 8.0 on, mma.m16n8k16 */
+    CLEAT_MATRIX_AMD_WMMA, /* RDNA3, waves of 32 */
+    CLEAT_MATRIX_AMD_MFMA, /* CDNA, waves of 64; bf16 from gfx90a on */
+    CLEAT_MATRIX_INTEL8,   /* DPAS of sub-groups of 8: Arc */
+    CLEAT_MATRIX_INTEL16,  /* DPAS of sub-groups of 16: Data Center GPU Max */
+    CLEAT_MATRIX_EMULATED, /* none: the same words in plain OpenCL, slow, to test kernels anywhere */
+    CLEAT_MATRIX_UNITS
+} cleat_matrix_unit;
+
 /* What is known of a card. Plain data without OpenCL types, so that planning and kernel selection work from a
  * card that is not there. Sizes are bytes. */
 typedef struct cleat_device_facts {
@@ -49,11 +62,16 @@ typedef struct cleat_device_facts {
      * overrides it, so that a CPU can test what a card will run. */
     int32_t work_group;
     int32_t lanes;
+    /* Known of an open device, after a probe has compiled for it, run and computed right; kernels in the GPU shape only.
+     * CLEAT_MATRIX_UNIT=none|emulated overrides it. */
+    cleat_matrix_unit matrix_unit;
+    bool matrix_bf16; /* the unit multiplies bf16 too, not only f16 */
 } cleat_device_facts;
 
 /* How fast a card is, for estimates of time: sustained in cleat's own kernels, not the data sheet's peak. */
 typedef struct cleat_rates {
     double flops;          /* f32 operations a second, a multiply-add is two */
+    double matrix_flops;   /* of its matrix unit, half inputs and f32 sums; 0: it has none, or that is not known */
     double bytes;          /* read and written, a second */
     double launch_seconds; /* what a kernel costs besides its work */
     char source[96];       /* "measured", "card file t4", ... */
@@ -80,6 +98,8 @@ CLEAT_API int64_t cleat_device_allocated(const cleat_device *device);
 CLEAT_API int64_t cleat_device_peak(const cleat_device *device);
 
 CLEAT_API const char *cleat_device_kind_text(cleat_device_kind kind);
+/* "none", "nv75", "nv80", "amd_wmma", "amd_mfma", "intel8", "intel16", "emulated"; "?" for any other number. */
+CLEAT_API const char *cleat_matrix_unit_text(cleat_matrix_unit unit);
 
 #ifdef __cplusplus
 }

@@ -1,34 +1,14 @@
-/* Measuring: reference trajectories, benchmarks, the search for a micro-batch, the kernel tuner. */
+/* Measuring: benchmarks, the search for a micro-batch, the kernel tuner. */
 #ifndef CLEAT_MEASURE_H
 #define CLEAT_MEASURE_H
 
 #include "cleat/session.h"
 #include "cleat/train.h"
+#include "cleat/verify.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* One comparison of a reference trajectory. */
-typedef struct cleat_verification {
-    char name[80];    /* "output", "loss", "grad/emb.weight", ... */
-    double deviation; /* largest relative deviation */
-    double tolerance;
-    bool ok;
-} cleat_verification;
-
-typedef struct cleat_verify_report {
-    size_t count, failed;
-    cleat_verification *items; /* [count]; free with cleat_verify_free */
-} cleat_verify_report;
-
-/* Repeats a reference trajectory (safetensors: input, target, lengths, param/..., grad/..., after/..., loss)
- * on a device and compares: output and loss curve within 1e-5, each gradient within 1e-4 (norm of the
- * difference over the larger of its own norm and a millionth of the whole gradient's), final parameters
- * within 1e-4 of the whole. CLEAT_OK says it was run: see report->failed. */
-CLEAT_API cleat_status cleat_verify(const char *device, const char *file, cleat_verify_report *report,
-                                    cleat_error *error);
-CLEAT_API void cleat_verify_free(cleat_verify_report *report);
 
 typedef enum cleat_bench_kind {
     CLEAT_BENCH_MICRO, /* one operation, or one and its gradient */
@@ -51,6 +31,7 @@ typedef struct cleat_bench_request {
     const cleat_profile *profile; /* not NULL: an optimizer step of its longest bucket, with made-up data */
     double seconds;               /* of timed runs, at least 5 of them, after two that are not timed ... */
     int64_t repeats;              /* ... or exactly so many (bursts of short ones); 0: as long as `seconds` */
+    cleat_precision precision;    /* of a training step; auto: f32, or what the profile says */
     bool apart; /* in a process of its own, so that its memory is its own; the calling process must then not have used
                    OpenCL and must have one thread only (fork) */
 } cleat_bench_request;
@@ -58,6 +39,7 @@ typedef struct cleat_bench_request {
 typedef struct cleat_bench_result {
     char workload[256], device[128];
     cleat_bench_kind kind;
+    cleat_dtype storage;              /* of a training step's activations */
     double ms_median, ms_min, ms_max; /* of one run. A training step is waited for; others are run in bursts of at least
                                          5 ms, as in a training step, where nobody waits for them */
     int64_t steps;                    /* that were timed */

@@ -41,7 +41,7 @@ CLEAT_API int64_t cleat_model_fixed_length(const cleat_model *model);
 /* What a built graph offers. Inputs carry the names of the dataset's fields, and besides
  *   scale  f32         the weights of samples in the loss terms (cleat_model_scale), in a shape of the family's choice
  *   rng    u32 [4]     dropout: seed low, seed high, optimizer step, samples of the window before this micro-batch
- *   seed   f32 [1]     the gradient that arrives at the loss: 1
+ *   seed   f32 [1]     the gradient that arrives at the loss: 1; under f16 autocast it is the state of cleat_loss_scale_states instead
  *   samples i32 [1]    how many slots of the micro-batch hold a sample, from the first on; only where the family asks for it */
 typedef struct cleat_model_graph {
     cleat_tensor *output; /* kept */

@@ -16,6 +16,15 @@ extern "C" {
 /* x as another storage type. [...] -> [...] */
 CLEAT_API cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype);
 
+/* Mixed precision (Micikevicius et al., "Mixed Precision Training", ICLR 2018): from here on operations that compute in any storage type take
+ * their inputs in `storage` (f32, f16, bf16) and give their results in it, and all others (losses, statistics) take f32; inputs of another
+ * type are cast first, each once. Sums are f32 in any case. Of a parameter they read its working copy in `storage`, which cleat_adamw
+ * writes; its gradient stays f32. Call it before the first operation, and again to change the type from a point on (a head in f32). A
+ * graph that never calls it casts nothing by itself. */
+CLEAT_API void cleat_autocast(cleat_graph *graph, cleat_dtype storage);
+/* The type of autocast at this point; f32 where there is none. */
+CLEAT_API cleat_dtype cleat_autocast_storage(const cleat_graph *graph);
+
 /* The same elements in the same order under another shape [rank]; costs nothing, shares x's memory. [...] -> [shape] */
 CLEAT_API cleat_tensor *cleat_reshape(cleat_graph *graph, cleat_tensor *x, int rank, const int64_t *shape);
 
@@ -115,14 +124,43 @@ CLEAT_API cleat_tensor *cleat_grad_norm(cleat_graph *graph);
  * parameter, gradient and moment buffers in one pass, which also clips the gradient by its global norm
  * (coefficient min(1, max_norm / (norm + 1e-6)); max_norm 0: no clipping) and zeroes it. A norm that is not
  * finite leaves parameters and moments untouched (gradients are zeroed). hyper f32 [8]: learning rate, beta1,
- * beta2, eps, weight decay, max_norm, 1 - beta1^t, 1 - beta2^t. norm f32 [1]. No gradient. */
-CLEAT_API void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm);
+ * beta2, eps, weight decay, max_norm, 1 - beta1^t, 1 - beta2^t. norm f32 [1]. scale f32 [1], a power of two: the
+ * gradient in the store is so many times too large, and norm is that of the gradient proper; NULL: 1. Where graphs
+ * that were built before have autocast parameters, their working copies are written too. No gradient. */
+CLEAT_API void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *scale);
+
+/* Writes the working copies of all parameters (cleat_autocast): needed once the host has written parameters. At least
+ * one graph that was built before has made them. */
+CLEAT_API void cleat_refresh_copies(cleat_graph *graph);
+
+/* Dynamic loss scaling, for gradients in f16, which knows nothing between 0 and 6e-8 (Micikevicius et al., "Mixed
+ * Precision Training", ICLR 2018; the rules of PyTorch's torch.amp.GradScaler). Backward starts from the scale
+ * instead of 1; a step is
+ *
+ *   norm = |scaled gradient| / scale;  AdamW, unless norm is not finite
+ *   scale <- scale / 2 where norm is not finite, scale * 2 after so many finite ones in a row, but in [1, 2^40]
+ *
+ * The scale is a power of two, so that scaling rounds nothing. States of the store; the host writes what they start from. */
+typedef struct cleat_loss_scale {
+    cleat_tensor *scale;       /* f32 [1], named "loss_scale": what cleat_backward starts from */
+    cleat_tensor *clean_steps; /* i32 [1]: finite steps since the scale changed, or since one was not finite */
+    cleat_tensor *updates;     /* i32 [1]: steps that moved the parameters: AdamW's t */
+} cleat_loss_scale;
+CLEAT_API cleat_loss_scale cleat_loss_scale_states(cleat_graph *graph);
+
+/* Before cleat_adamw: *norm f32 [1], the scaled gradient's, becomes the gradient's own, and *hyper f32 [8] becomes one whose bias
+ * corrections count the steps that moved the parameters. No gradient. */
+CLEAT_API void cleat_loss_scale_prepare(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor **norm,
+                                        cleat_tensor **hyper);
+/* After it: the states for the next step. norm f32 [1]; the scale doubles after `interval` >= 1 finite steps. No gradient. */
+CLEAT_API void cleat_loss_scale_adjust(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor *norm,
+                                       int interval);
 
 /* Moves the figures of a step into row slot[0] % R of a ring the host reads every few steps, and zeroes
- * `terms`: ring[row] = (terms[0..n), norm[0]). terms f32 [n] (state), norm f32 [1], slot i32 [1], ring f32
- * [R, n + 1] (state). No gradient. */
-CLEAT_API void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *slot,
-                            cleat_tensor *ring);
+ * `terms`: ring[row] = (terms[0..n), norm[0]), and scale[0] behind them unless scale is NULL. terms f32 [n] (state), norm
+ * and scale f32 [1], slot i32 [1], ring f32 [R, n + 1], or with a scale [R, n + 2] (state). No gradient. */
+CLEAT_API void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *scale,
+                            cleat_tensor *slot, cleat_tensor *ring);
 
 /* --- pictures ------------------------------------------------------------------------------------------------- */
 
@@ -153,7 +191,7 @@ CLEAT_API cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_
 /* Tensors side by side in the last extent. n <= 8 tensors T [..., C_i], all other extents equal -> T [..., sum of C_i] */
 CLEAT_API cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n);
 
-/* The other way: n <= 4 equal parts of the last extent. x T [..., n C] -> parts[n] T [..., C]; false where x is NULL or the
+/* The other way: n <= 5 equal parts of the last extent. x T [..., n C] -> parts[n] T [..., C]; false where x is NULL or the
  * graph has an error, and parts are as they were. */
 CLEAT_API bool cleat_split_columns(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts);
 

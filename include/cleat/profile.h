@@ -65,6 +65,13 @@ typedef enum cleat_budget_policy {
     CLEAT_BUDGET_STOP, /* the run stops in time and goes on with another budget */
 } cleat_budget_policy;
 
+/* Whether a device first proves that it computes rightly (cleat_self_check). */
+typedef enum cleat_self_check_policy {
+    CLEAT_SELF_CHECK_AUTO, /* once for each device, driver and set of kernels */
+    CLEAT_SELF_CHECK_ALWAYS,
+    CLEAT_SELF_CHECK_NEVER,
+} cleat_self_check_policy;
+
 typedef struct cleat_int_list {
     int64_t count; /* CLEAT_AUTO: the run decides */
     int64_t values[CLEAT_PROFILE_LIST];
@@ -157,9 +164,11 @@ typedef struct cleat_profile {
         int schedule; /* cleat_schedule_type */
         int64_t step_epochs;
         double step_gamma, min_learning_rate;
-        int precision;              /* cleat_precision */
-        int gradient_checkpointing; /* cleat_checkpointing */
-        double max_grad_norm;       /* CLEAT_NONE: no clipping */
+        int precision;                      /* cleat_precision */
+        int64_t loss_scale;                 /* f16: a power of two that a run starts with, or CLEAT_AUTO */
+        int64_t loss_scale_growth_interval; /* f16: steps after which it is doubled */
+        int gradient_checkpointing;         /* cleat_checkpointing */
+        double max_grad_norm;               /* CLEAT_NONE: no clipping */
         double weight_decay, beta1, beta2, eps;
         double average_decay; /* of the parameters' average over epochs; CLEAT_NONE: off */
     } train;
@@ -182,6 +191,8 @@ typedef struct cleat_profile {
         int64_t time_budget;             /* seconds, of all processes of the run together; CLEAT_NONE: none */
         int budget;                      /* cleat_budget_policy */
         int64_t log_every_steps;
+        bool check_finite; /* every step under the watch */
+        int self_check;    /* cleat_self_check_policy */
     } run;
     char **origins; /* where each value was given; internal */
 } cleat_profile;

@@ -51,6 +51,7 @@ typedef struct cleat_memory_figures {
 typedef struct cleat_train_report {
     char folder[CLEAT_PATH]; /* of the run */
     int64_t epochs, steps;   /* done, of the whole run */
+    int64_t skipped_steps;   /* f16: steps whose gradient overflowed at the scale of the time: they changed nothing */
     int64_t best_step;
     double best_metric;
     double seconds;            /* of this process, from the call on */

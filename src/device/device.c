@@ -1,5 +1,6 @@
 /* The handle of an open device: its context and its two queues. */
 #include "core/memory.h"
+#include "device/matrix.h"
 #include "device/probe.h"
 
 static void CL_CALLBACK log_driver_message(const char *text, const void *data, size_t size, void *user) {
@@ -37,6 +38,7 @@ static cleat_status open_found(const cleat_found *found, cleat_device **device, 
         cleat_device_close(opened);
         return status;
     }
+    cleat_matrix_find(opened);
     *device = opened;
     return CLEAT_OK;
 }

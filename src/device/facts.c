@@ -37,8 +37,7 @@ static uint64_t read_ulong(cl_device_id id, cl_device_info what) {
     return read_number(id, what, sizeof(cl_ulong));
 }
 
-/* True when `word` is one of the blank-separated words of the device's extension list. */
-static bool has_extension(cl_device_id id, const char *word) {
+bool cleat_has_extension(cl_device_id id, const char *word) {
     char list[LONGEST_TEXT] = "";
     size_t wanted = strlen(word);
     bool found = false;
@@ -56,7 +55,7 @@ enum { DEVICE_SUB_GROUP_SIZES_INTEL = 0x4108 };
 static int32_t read_sub_group(cl_device_id id, const cleat_device_facts *facts) {
     size_t sizes[16] = {0}, bytes = 0, least = 0;
     if (facts->vendor != CLEAT_VENDOR_INTEL || facts->kind != CLEAT_DEVICE_GPU) return 0;
-    if (!has_extension(id, "cl_intel_required_subgroup_size")) return 0;
+    if (!cleat_has_extension(id, "cl_intel_required_subgroup_size")) return 0;
     if (clGetDeviceInfo(id, DEVICE_SUB_GROUP_SIZES_INTEL, sizeof sizes, sizes, &bytes) != CL_SUCCESS) return 0;
     for (size_t i = 0; i < bytes / sizeof *sizes; ++i)
         if (sizes[i] > 0 && (least == 0 || sizes[i] < least)) least = sizes[i];
@@ -101,6 +100,18 @@ static void choose_shape(cleat_device_facts *facts) {
     cleat_kernel_shape(facts, cpu);
 }
 
+static void override_matrix_unit(cleat_device_facts *facts) {
+    const char *wanted = getenv("CLEAT_MATRIX_UNIT");
+    if (!wanted || !wanted[0] || strcmp(wanted, "none") == 0) return;
+    if (strcmp(wanted, "emulated") == 0) {
+        facts->matrix_unit = CLEAT_MATRIX_EMULATED;
+        facts->matrix_bf16 = true;
+    } else {
+        cleat_log(CLEAT_LOG_WARNING,
+                  "CLEAT_MATRIX_UNIT is '%s': only 'none' and 'emulated' mean something, and none is used", wanted);
+    }
+}
+
 static cleat_status check_usable(cl_device_id id, const cleat_device_facts *facts, cleat_error *error) {
     char version[128];
     int major = 0, minor = 0;
@@ -142,14 +153,21 @@ cleat_status cleat_read_facts(cl_platform_id platform, cl_device_id id, cleat_de
     read.compute_units = (int32_t)read_uint(id, CL_DEVICE_MAX_COMPUTE_UNITS);
     read.sub_group = read_sub_group(id, &read);
     read.unified_memory = read_uint(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
-    read.half_extension = has_extension(id, "cl_khr_fp16");
-    read.double_extension = has_extension(id, "cl_khr_fp64");
+    read.half_extension = cleat_has_extension(id, "cl_khr_fp16");
+    read.double_extension = cleat_has_extension(id, "cl_khr_fp64");
     apply_memory_limit(&read);
     choose_shape(&read);
+    override_matrix_unit(&read);
     *facts = read;
     return CLEAT_OK;
 }
 
 const char *cleat_device_kind_text(cleat_device_kind kind) {
     return kind == CLEAT_DEVICE_GPU ? "GPU" : kind == CLEAT_DEVICE_CPU ? "CPU" : "other";
+}
+
+const char *cleat_matrix_unit_text(cleat_matrix_unit unit) {
+    static const char *const texts[CLEAT_MATRIX_UNITS] = {"none",     "nv75",   "nv80",    "amd_wmma",
+                                                          "amd_mfma", "intel8", "intel16", "emulated"};
+    return (unsigned)unit < CLEAT_MATRIX_UNITS ? texts[unit] : "?";
 }

@@ -22,6 +22,9 @@ cleat_status cleat_select_device(const cleat_device_facts *const *facts, size_t 
  * cleat can use. */
 cleat_status cleat_read_facts(cl_platform_id platform, cl_device_id id, cleat_device_facts *facts, cleat_error *error);
 
+/* True when `word` is one of the blank-separated words of the device's extension list. */
+bool cleat_has_extension(cl_device_id id, const char *word);
+
 /* Fills memory_free and memory_source. */
 void cleat_read_free_memory(cl_device_id id, cleat_device_facts *facts);
 /* Free memory of this process on the host, from files below `root` ("" outside tests): /proc/meminfo, and the

@@ -3,6 +3,7 @@
 
 #include "graph/figures.h"
 #include "graph/plan.h"
+#include "models/model.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -84,6 +85,25 @@ static void describe_slabs(const cleat_plan *plan, cleat_fit_report *report) {
         if (plan->slabs[i].bytes > report->largest_slab) report->largest_slab = plan->slabs[i].bytes;
 }
 
+/* What half storage saves. */
+static cleat_status describe_storage(const cleat_fit_request *request, const cleat_workload *work,
+                                     cleat_fit_report *report, cleat_error *error) {
+    cleat_model single = *request->model;
+    cleat_device_facts roomy = *request->facts;
+    cleat_workload *same = NULL;
+    report->storage = work->storage;
+    report->single_arena = report->arena_bytes;
+    if (work->storage == CLEAT_F32) return CLEAT_OK;
+    single.profile.train.precision = CLEAT_PRECISION_F32;
+    roomy.max_allocation = INT64_C(1) << 50; /* it need not fit */
+    cleat_status status = cleat_workload_create(&roomy, request->choices, &single, request->purpose, work->buckets,
+                                                work->n_buckets, work->recompute, &same, error);
+    if (status != CLEAT_OK) return status;
+    report->single_arena = cleat_plan_category_bytes(same->plan, CLEAT_BYTES_ARENA);
+    cleat_workload_destroy(same);
+    return CLEAT_OK;
+}
+
 /* Planned bytes are a straight line in the batch, but for alignment and the order of blocks. */
 static cleat_status describe_slope(const cleat_fit_request *request, const cleat_workload *work,
                                    cleat_fit_report *report, cleat_error *error) {
@@ -137,7 +157,8 @@ static cleat_status describe_work(const cleat_fit_request *request, const cleat_
     report->arena_bytes = report->category_bytes[CLEAT_BYTES_ARENA];
     report->lower_bound = cleat_plan_lower_bound(work->plan);
     describe_slabs(work->plan, report);
-    cleat_status status = describe_slope(request, work, report, error);
+    cleat_status status = describe_storage(request, work, report, error);
+    if (status == CLEAT_OK) status = describe_slope(request, work, report, error);
     return status == CLEAT_OK ? describe_peaks(work, report, error) : status;
 }
 

@@ -4,6 +4,7 @@
 #include "graph/launch.h"
 
 #include <math.h>
+#include <string.h>
 
 /* --- cost ----------------------------------------------------------------------------------------------------- */
 
@@ -59,6 +60,12 @@ static cleat_status check_rates(const cleat_rates *rates, cleat_error *error) {
         rates->flops, rates->bytes, rates->launch_seconds);
 }
 
+/* Variants on matrix units are called "matrix...". */
+static double flops_of(const cleat_rates *rates, const cleat_variant *variant) {
+    const bool unit = variant && strncmp(variant->name, "matrix", strlen("matrix")) == 0;
+    return unit && rates->matrix_flops > 0 ? rates->matrix_flops : rates->flops;
+}
+
 /* `binder` lends its memory. */
 static cleat_status estimate_node(const cleat_layout *layout, size_t index, const cleat_rates *rates,
                                   cleat_binder *binder, cleat_node_estimate *estimate, cleat_error *error) {
@@ -77,7 +84,8 @@ static cleat_status estimate_node(const cleat_layout *layout, size_t index, cons
     }
     if (e.launches > 0) {
         e.cost = cost_of(node);
-        double compute = e.cost.flops / (rates->flops * e.busy), memory = e.cost.bytes / (rates->bytes * e.reached);
+        double compute = e.cost.flops / (flops_of(rates, variant) * e.busy),
+               memory = e.cost.bytes / (rates->bytes * e.reached);
         e.seconds = (binder->facts->work_group == 1 ? compute + memory : fmax(compute, memory)) +
                     (double)e.launches * rates->launch_seconds;
     }

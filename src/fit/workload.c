@@ -6,8 +6,16 @@
 #include "graph/graph.h"
 #include "graph/plan.h"
 #include "graph/recompute.h"
+#include "models/model.h"
 
 #include <stdio.h>
+
+cleat_dtype cleat_precision_storage(int precision, const cleat_device_facts *facts) {
+    const bool units = facts->matrix_unit != CLEAT_MATRIX_NONE && facts->matrix_unit != CLEAT_MATRIX_EMULATED;
+    if (precision == CLEAT_PRECISION_AUTO) return units ? CLEAT_F16 : CLEAT_F32;
+    if (precision == CLEAT_PRECISION_F32) return CLEAT_F32;
+    return precision == CLEAT_PRECISION_F16 ? CLEAT_F16 : CLEAT_BF16;
+}
 
 static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mode mode, size_t bucket,
                                 cleat_work_graph *out, cleat_error *error) {
@@ -16,26 +24,45 @@ static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mo
     snprintf(label, sizeof label, "%s %lld x %lld", name, (long long)batch, (long long)length);
     cleat_status status = cleat_graph_create(work->store, label, &out->graph, error);
     if (status != CLEAT_OK) return status;
+    if (work->storage != CLEAT_F32) cleat_autocast(out->graph, work->storage);
     cleat_graph_set_recompute(out->graph, mode == CLEAT_MODE_TRAIN ? work->recompute : 0);
     cleat_model_build(work->model, out->graph, mode, batch, length, &out->built);
     cleat_graph_fuse(out->graph);
     return cleat_graph_status(out->graph, error);
 }
 
-/* norm -> AdamW -> report: once an optimizer step, whatever the model. */
+/* norm -> AdamW -> report: once an optimizer step, whatever the model; with f16 around them the loss scale. */
 static cleat_status build_update(cleat_workload *work, cleat_error *error) {
     cleat_status status = cleat_graph_create(work->store, "update", &work->update.graph, error);
     if (status != CLEAT_OK) return status;
     cleat_graph *graph = work->update.graph;
-    int64_t terms = cleat_model_terms(work->model) + 1, eight = 8, one = 1, ring[2] = {CLEAT_RING, terms + 1};
+    const bool scaled = work->storage == CLEAT_F16;
+    int64_t terms = cleat_model_terms(work->model) + 1, eight = 8, one = 1;
+    int64_t ring[2] = {CLEAT_RING, terms + (scaled ? 2 : 1)};
     work->hyper = cleat_input(graph, "hyper", CLEAT_F32, 1, &eight);
     work->slot = cleat_input(graph, "slot", CLEAT_I32, 1, &one);
     work->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &terms);
     work->ring = cleat_state(graph, "ring", CLEAT_F32, 2, ring);
-    cleat_tensor *norm = cleat_grad_norm(graph);
-    cleat_adamw(graph, work->hyper, norm);
-    cleat_report(graph, work->terms, norm, work->slot, work->ring);
+    cleat_tensor *norm = cleat_grad_norm(graph), *hyper = work->hyper;
+    if (scaled) {
+        work->loss_scale = cleat_loss_scale_states(graph);
+        cleat_loss_scale_prepare(graph, &work->loss_scale, &norm, &hyper);
+    }
+    cleat_adamw(graph, hyper, norm, work->loss_scale.scale);
+    cleat_report(graph, work->terms, norm, work->loss_scale.scale, work->slot, work->ring);
+    if (scaled)
+        cleat_loss_scale_adjust(graph, &work->loss_scale, norm,
+                                (int)work->model->profile.train.loss_scale_growth_interval);
     return cleat_graph_status(graph, error);
+}
+
+/* After all others: only then is it known whether there are copies. */
+static cleat_status build_refresh(cleat_workload *work, cleat_error *error) {
+    if (!cleat_has_copies(work->store)) return CLEAT_OK;
+    cleat_status status = cleat_graph_create(work->store, "copies", &work->refresh.graph, error);
+    if (status != CLEAT_OK) return status;
+    cleat_refresh_copies(work->refresh.graph);
+    return cleat_graph_status(work->refresh.graph, error);
 }
 
 static cleat_status build_graphs(cleat_workload *work, cleat_purpose purpose, cleat_error *error) {
@@ -50,6 +77,7 @@ static cleat_status build_graphs(cleat_workload *work, cleat_purpose purpose, cl
             status = build_graph(work, "evaluate", CLEAT_MODE_EVALUATE, b, &work->evaluate[b], error);
     }
     if (status == CLEAT_OK && purpose == CLEAT_FOR_TRAINING) status = build_update(work, error);
+    if (status == CLEAT_OK) status = build_refresh(work, error);
     if (status == CLEAT_OK && purpose != CLEAT_FOR_PREDICTION) work->terms = work->evaluate[0].built.terms;
     return status;
 }
@@ -68,14 +96,15 @@ static void find_inputs(const cleat_workload *work, cleat_work_graph *graph) {
 
 static cleat_status plan_graphs(cleat_workload *work, const cleat_device_facts *facts, const cleat_choices *choices,
                                 cleat_error *error) {
-    cleat_graph *graphs[2 * CLEAT_BUCKETS + 1] = {NULL};
-    cleat_work_graph *owners[2 * CLEAT_BUCKETS + 1];
+    cleat_graph *graphs[2 * CLEAT_BUCKETS + 2] = {NULL};
+    cleat_work_graph *owners[2 * CLEAT_BUCKETS + 2];
     size_t count = 0;
     for (size_t b = 0; b < work->n_buckets; ++b)
         if (work->train[b].graph) owners[count++] = &work->train[b];
     for (size_t b = 0; b < work->n_buckets; ++b)
         if (work->evaluate[b].graph) owners[count++] = &work->evaluate[b];
     if (work->update.graph) owners[count++] = &work->update;
+    if (work->refresh.graph) owners[count++] = &work->refresh;
     for (size_t i = 0; i < count; ++i) {
         owners[i]->index = i;
         graphs[i] = owners[i]->graph;
@@ -94,6 +123,7 @@ cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_
     cleat_workload *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a workload");
     made->model = model;
+    made->storage = cleat_precision_storage(model->profile.train.precision, facts);
     made->recompute = recompute;
     made->n_buckets = n;
     for (size_t b = 0; b < n; ++b) made->buckets[b] = buckets[b];
@@ -116,6 +146,7 @@ void cleat_workload_destroy(cleat_workload *workload) {
         cleat_graph_destroy(workload->evaluate[b].graph);
     }
     cleat_graph_destroy(workload->update.graph);
+    cleat_graph_destroy(workload->refresh.graph);
     cleat_store_destroy(workload->store);
     cleat_free(workload);
 }

@@ -6,6 +6,7 @@
 #include "cleat/data.h"
 #include "cleat/fit.h"
 #include "cleat/models.h"
+#include "cleat/ops.h"
 #include "graph/choices.h"
 
 enum { CLEAT_RING = 64 };
@@ -23,16 +24,24 @@ typedef struct cleat_work_graph {
 typedef struct cleat_workload {
     const cleat_model *model;
     cleat_store *store;
-    int recompute; /* segments a group that is recomputed in backward; 0: activations are stored */
+    cleat_dtype storage; /* of activations and of the weights' working copies: train.precision */
+    int recompute;       /* segments a group that is recomputed in backward; 0: activations are stored */
     size_t n_buckets;
     cleat_bucket buckets[CLEAT_BUCKETS];
     cleat_work_graph train[CLEAT_BUCKETS];
     cleat_work_graph evaluate[CLEAT_BUCKETS]; /* evaluation, or prediction */
     cleat_work_graph update;                  /* clip, AdamW, report */
+    cleat_work_graph refresh;                 /* parameters -> working copies; NULL: there are none */
     cleat_tensor *hyper, *slot;               /* inputs of `update` */
-    cleat_tensor *terms, *ring; /* states: f32 [K + 1] terms and loss; [CLEAT_RING, K + 2] with the norm */
+    cleat_tensor *terms,
+        *ring; /* states: f32 [K + 1] terms and loss; [CLEAT_RING, K + 2] with the norm, + 3 with the scale */
+    cleat_loss_scale loss_scale; /* states; NULL but for training in f16 */
     cleat_plan *plan;
 } cleat_workload;
+
+/* The storage type that train.precision (cleat_precision) means on such a card. auto: f16 where there is a matrix unit, because products of
+ * halves pay there. */
+cleat_dtype cleat_precision_storage(int precision, const cleat_device_facts *facts);
 
 /* Builds and plans for batches of `buckets` [n]. `choices`: kernels that were measured on the card, needed for the call
  * only; NULL: the default ones. `model` must outlive it. CLEAT_ERR_FIT: a tensor is larger than the card's largest

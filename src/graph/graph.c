@@ -225,18 +225,44 @@ static bool infer(cleat_graph *graph, cleat_node *node) {
     return graph->error.status == CLEAT_OK;
 }
 
-cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
-                       cleat_tensor *const *in, int n_in) {
-    cleat_node *node = add_node(graph, op, attr, attr_bytes);
-    if (!node) return NULL;
+/* x in another storage type: a parameter's working copy, or a cast, which is made once. */
+static cleat_tensor *as_type(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype) {
+    if (!x || !cleat_is_storage(x->dtype) || x->dtype == dtype) return x;
+    if (x->role == CLEAT_ROLE_PARAMETER) {
+        cleat_tensor *copy = NULL;
+        cleat_error error = {0};
+        if (cleat_store_copy(graph->store, x, dtype, &copy, &error) != CLEAT_OK && graph->error.status == CLEAT_OK)
+            graph->error = error;
+        return copy;
+    }
+    if (!x->narrow || x->narrow->dtype != dtype) x->narrow = graph->cast(graph, x, dtype);
+    return x->narrow;
+}
+
+static bool bring_to_storage(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in,
+                             cleat_tensor **brought) {
     if (n_in > CLEAT_MAX_IN) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': %d inputs", op->name, n_in);
-        return NULL;
+        return false;
     }
+    const bool casts = graph->cast && !graph->gradients && !op->as_given;
+    for (int i = 0; i < n_in; ++i) {
+        cleat_dtype dtype = op->stored >> i & 1 ? graph->storage : CLEAT_F32;
+        brought[i] = casts ? as_type(graph, in[i], dtype) : in[i];
+    }
+    return graph->error.status == CLEAT_OK;
+}
+
+cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
+                       cleat_tensor *const *in, int n_in) {
+    cleat_tensor *brought[CLEAT_MAX_IN];
+    if (!bring_to_storage(graph, op, in, n_in, brought)) return NULL;
+    cleat_node *node = add_node(graph, op, attr, attr_bytes);
+    if (!node) return NULL;
     bool needs_grad = false;
     for (int i = 0; i < n_in; ++i) {
-        node->in[i] = in[i];
-        needs_grad = needs_grad || cleat_wants_grad(in[i]);
+        node->in[i] = brought[i];
+        needs_grad = needs_grad || cleat_wants_grad(brought[i]);
     }
     node->n_in = n_in;
     if (!infer(graph, node)) return NULL;
@@ -277,6 +303,11 @@ cleat_node *cleat_emit_again(cleat_graph *graph, const cleat_node *node) {
 
 /* --- gradients: what autodiff and the ops' backward functions use --------------------------------------------- */
 
+/* A parameter, or its working copy: they share the gradient. */
+static bool is_trained(const cleat_tensor *tensor) {
+    return tensor->role == CLEAT_ROLE_PARAMETER || tensor->role == CLEAT_ROLE_COPY;
+}
+
 /* A copy has its original's. */
 static cleat_tensor **gradient_slot(const cleat_graph *graph, const cleat_tensor *tensor) {
     if (tensor->original) tensor = tensor->original;
@@ -285,7 +316,7 @@ static cleat_tensor **gradient_slot(const cleat_graph *graph, const cleat_tensor
 }
 
 cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_tensor *tensor) {
-    if (tensor->role == CLEAT_ROLE_PARAMETER) return cleat_store_grad(graph->store, (size_t)tensor->index);
+    if (is_trained(tensor)) return cleat_store_grad(graph->store, (size_t)tensor->index);
     cleat_tensor **slot = gradient_slot(graph, tensor);
     return slot ? *slot : NULL;
 }
@@ -305,7 +336,7 @@ cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void 
         cleat_tensor *target = targets[i];
         if (!cleat_wants_grad(target)) continue;
         node->in[n_in + i] = cleat_gradient(graph, target);
-        if (target->role == CLEAT_ROLE_PARAMETER) {
+        if (is_trained(target)) {
             node->out[i] = node->in[n_in + i];
             continue;
         }

@@ -11,10 +11,11 @@ typedef struct cleat_op cleat_op;
 typedef enum cleat_role {
     CLEAT_ROLE_ACTIVATION, /* lives from its producer to its last reader */
     CLEAT_ROLE_INPUT,      /* filled by the host */
-    CLEAT_ROLE_PARAMETER,  /* these five are the store's */
+    CLEAT_ROLE_PARAMETER,  /* these six are the store's */
     CLEAT_ROLE_GRADIENT,
     CLEAT_ROLE_MOMENT1,
     CLEAT_ROLE_MOMENT2,
+    CLEAT_ROLE_COPY, /* a parameter in the storage type it is computed with; the optimizer writes it */
     CLEAT_ROLE_STATE,
 } cleat_role;
 
@@ -29,7 +30,8 @@ struct cleat_tensor {
     cleat_tensor *base;     /* a reshape: these bytes are base's (base->base is NULL) */
     cleat_tensor *original; /* of a copy that recompute.c made: the tensor it repeats; they share one gradient */
     cleat_tensor *again;    /* the copy of this tensor that the backward part reads; NULL: the tensor itself */
-    int64_t flat_offset;    /* parameter, gradient, moment: its first element in the flat buffer */
+    int64_t flat_offset;    /* parameter, gradient, moment, copy: its first element in the flat buffer */
+    cleat_tensor *narrow;   /* the cast that autocast made of it (cleat_emit) */
     cleat_init init;        /* parameter */
     bool is_buffer;   /* a state that checkpoints hold; flat_offset: its first element among the store's buffers */
     float initial[2]; /* buffer: of its first and of its second half; both 0 for other states */
@@ -37,7 +39,8 @@ struct cleat_tensor {
     bool keep;        /* the host reads it after the run */
 };
 
-enum { CLEAT_MAX_IN = 10, CLEAT_MAX_OUT = 4, CLEAT_ATTR_BYTES = 64 };
+enum { CLEAT_FLATS = 5 /* parameters, gradients, moment 1, moment 2, copies */ };
+enum { CLEAT_MAX_IN = 10, CLEAT_MAX_OUT = 5, CLEAT_ATTR_BYTES = 64 };
 
 /* One use of an operation. `in` entries may be NULL where the op says an input is optional. */
 struct cleat_node {
@@ -87,6 +90,9 @@ struct cleat_op {
      * kernels must then read each element of in[i] before they write the same element of out[0], in the same
      * work-item. */
     uint32_t share;
+    /* Bit i set: autocast brings in[i] to the graph's storage type; every other floating input, to f32 (cleat_autocast). */
+    uint32_t stored;
+    bool as_given; /* autocast leaves its inputs alone */
     /* Bytes of results that a composition of plain operations would store for backward, and that this op's
      * kernels never write (a fused attention: the probabilities). NULL: none. */
     int64_t (*fused_bytes)(const cleat_node *node);
@@ -98,6 +104,7 @@ struct cleat_op {
 
 struct cleat_store {
     cleat_tensor **params, **grads, **moments1, **moments2; /* [count], same index */
+    cleat_tensor **copies;                                  /* [count]; NULL where no graph asked for one */
     size_t count, capacity;
     cleat_tensor **states;
     size_t state_count, state_capacity;
@@ -105,7 +112,9 @@ struct cleat_store {
     size_t buffer_count, buffer_capacity;
     int64_t buffer_elements;
     int64_t flat_elements; /* of each flat buffer, gaps for alignment included */
-    cleat_tensor flat[4];  /* the whole flat buffers as tensors: parameters, gradients, moment 1, moment 2 */
+    /* The whole flat buffers as tensors: parameters, gradients, moment 1, moment 2, copies; the last one has no elements, and is f32,
+     * while no graph asked for a copy. */
+    cleat_tensor flat[CLEAT_FLATS];
 };
 
 struct cleat_graph {
@@ -119,8 +128,11 @@ struct cleat_graph {
     size_t gradient_count;
     size_t forward_nodes; /* nodes before cleat_backward; node_count without a backward part */
     bool fused;           /* by cleat_graph_fuse: too late for cleat_backward */
-    int recompute;        /* segments in a group that is computed again; 0: none is (recompute.h) */
-    size_t *marks;        /* [mark_count] rising: index of the node before which a segment begins or the last ends */
+    cleat_dtype storage;  /* of the nodes that follow, where there is a cast */
+    cleat_tensor *(*cast)(cleat_graph *, cleat_tensor *,
+                          cleat_dtype); /* NULL: inputs are taken as they are, as gradients always do */
+    int recompute;                      /* segments in a group that is computed again; 0: none is (recompute.h) */
+    size_t *marks; /* [mark_count] rising: index of the node before which a segment begins or the last ends */
     size_t mark_count, mark_capacity;
     char scope[CLEAT_NAME];
     cleat_error error;
@@ -128,7 +140,7 @@ struct cleat_graph {
 
 /* --- for op files --------------------------------------------------------------------------------------------- */
 
-/* Appends a node (checked by op->infer) and returns it; NULL once the graph has an error. An earlier error makes inputs NULL: the
+/* Appends a node (checked by op->infer) and returns it, behind casts of its inputs where the graph has them (cleat_autocast); NULL once the graph has an error. An earlier error makes inputs NULL: the
  * caller returns NULL for those it cannot do without. `attr` is copied, `attr_bytes` <= CLEAT_ATTR_BYTES. */
 cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
                        cleat_tensor *const *in, int n_in);
@@ -189,6 +201,11 @@ bool cleat_is_storage(cleat_dtype dtype); /* f32, f16 or bf16 */
 /* Whether it is the store's, and outlives a run of its graph. */
 static inline bool cleat_is_persistent(const cleat_tensor *tensor) {
     return tensor->role != CLEAT_ROLE_ACTIVATION && tensor->role != CLEAT_ROLE_INPUT;
+}
+
+/* Whether graphs of the store read working copies. */
+static inline bool cleat_has_copies(const cleat_store *store) {
+    return store->flat[4].dtype != CLEAT_F32;
 }
 
 /* Puts a prefix before the names of the nodes that follow ("blocks.0."); NULL or "" for none. */

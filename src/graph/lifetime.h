@@ -30,7 +30,7 @@ static inline const cleat_tensor *cleat_root(const cleat_tensor *tensor) {
     return tensor->base ? tensor->base : tensor;
 }
 
-/* Which of the four flat buffers holds tensors of this role (cleat_store.flat); -1: none. */
+/* Which of the flat buffers holds tensors of this role (cleat_store.flat); -1: none. */
 static inline int cleat_flat_index(cleat_role role) {
     switch (role) {
     case CLEAT_ROLE_PARAMETER:
@@ -41,9 +41,19 @@ static inline int cleat_flat_index(cleat_role role) {
         return 2;
     case CLEAT_ROLE_MOMENT2:
         return 3;
+    case CLEAT_ROLE_COPY:
+        return 4;
     default:
         return -1;
     }
+}
+
+/* What its bytes are for. */
+static inline cleat_category cleat_flat_category(int flat) {
+    static const cleat_category categories[CLEAT_FLATS] = {CLEAT_BYTES_PARAMETERS, CLEAT_BYTES_GRADIENTS,
+                                                           CLEAT_BYTES_OPTIMIZER, CLEAT_BYTES_OPTIMIZER,
+                                                           CLEAT_BYTES_COPIES};
+    return categories[flat];
 }
 
 #endif

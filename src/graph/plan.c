@@ -26,8 +26,6 @@ typedef struct planner {
     cleat_arena arena;
 } planner;
 
-static const int64_t FLAT_ELEMENT_BYTES = 4; /* the flat buffers are f32 */
-
 static cleat_status check_arguments(cleat_graph *const *graphs, size_t count, const cleat_device_facts *facts,
                                     cleat_error *error) {
     if (count == 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a memory plan needs at least one graph");
@@ -111,31 +109,29 @@ static cleat_status choose_variants(const cleat_plan *plan, cleat_layout *layout
 
 /* --- persistent buffers --- */
 
-static void note_flat(const cleat_tensor *tensor, bool used[4]) {
+static void note_flat(const cleat_tensor *tensor, bool used[CLEAT_FLATS]) {
     if (!tensor) return;
     int which = cleat_flat_index(cleat_root(tensor)->role);
     if (which >= 0) used[which] = true;
 }
 
 static cleat_status place_flat(planner *p, cleat_error *error) {
-    static const cleat_category categories[4] = {CLEAT_BYTES_PARAMETERS, CLEAT_BYTES_GRADIENTS, CLEAT_BYTES_OPTIMIZER,
-                                                 CLEAT_BYTES_OPTIMIZER};
     cleat_plan *plan = p->plan;
-    bool used[4] = {false};
+    bool used[CLEAT_FLATS] = {false};
     for (size_t g = 0; g < plan->layout_count; ++g)
         for (size_t n = 0; n < plan->layouts[g].graph->node_count; ++n) {
             const cleat_node *node = plan->layouts[g].graph->nodes[n];
             for (int i = 0; i < node->n_in; ++i) note_flat(node->in[i], used);
             for (int i = 0; i < node->n_out; ++i) note_flat(node->out[i], used);
         }
-    int64_t bytes = plan->store->flat_elements * FLAT_ELEMENT_BYTES;
-    for (int k = 0; k < 4; ++k) {
+    for (int k = 0; k < CLEAT_FLATS; ++k) {
+        int64_t bytes = cleat_tensor_bytes(&plan->store->flat[k]);
         plan->flat[k].slab = -1;
         if (!used[k] || bytes == 0) continue;
         char what[CLEAT_NAME + 32];
         snprintf(what, sizeof what, "the flat buffer of %s", plan->store->flat[k].name);
         if (bytes > plan->facts.max_allocation) return fail_fit(plan, what, bytes, error);
-        cleat_status status = add_slab(p, bytes, categories[k], &plan->flat[k].slab, error);
+        cleat_status status = add_slab(p, bytes, cleat_flat_category(k), &plan->flat[k].slab, error);
         if (status != CLEAT_OK) return status;
     }
     return CLEAT_OK;
@@ -387,7 +383,7 @@ cleat_place cleat_plan_place(const cleat_plan *plan, const cleat_layout *layout,
     int flat = cleat_flat_index(root->role);
     if (flat >= 0) {
         cleat_place place = plan->flat[flat];
-        place.offset += root->flat_offset * FLAT_ELEMENT_BYTES;
+        place.offset += root->flat_offset * cleat_dtype_size(root->dtype);
         return place.slab < 0 ? none : place;
     }
     if (root->index < 0) return none;

@@ -29,9 +29,9 @@ struct cleat_plan {
     cleat_store *store;
     cleat_slab *slabs;
     size_t slab_count;
-    cleat_place
-        flat[4]; /* the flat buffers of parameters, gradients, moment 1, moment 2: each a slab of its own, present
-                              only where a graph uses it. A parameter lies at its flat_offset (elements) in it */
+    /* The store's flat buffers: each a slab of its own, present only where a graph uses it. A parameter lies at its flat_offset (elements)
+     * in its one. */
+    cleat_place flat[CLEAT_FLATS];
     cleat_place *states; /* [state_count], the store's at planning time */
     size_t state_count;
     int32_t

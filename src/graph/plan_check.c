@@ -198,12 +198,13 @@ static cleat_status check_inputs(const cleat_plan *plan, const cleat_layout *lay
 }
 
 static cleat_status check_persistent(const cleat_plan *plan, cleat_error *error) {
-    static const cleat_category categories[4] = {CLEAT_BYTES_PARAMETERS, CLEAT_BYTES_GRADIENTS, CLEAT_BYTES_OPTIMIZER,
-                                                 CLEAT_BYTES_OPTIMIZER};
-    for (int k = 0; k < 4; ++k) {
+    static const cleat_category categories[CLEAT_FLATS] = {CLEAT_BYTES_PARAMETERS, CLEAT_BYTES_GRADIENTS,
+                                                           CLEAT_BYTES_OPTIMIZER, CLEAT_BYTES_OPTIMIZER,
+                                                           CLEAT_BYTES_COPIES};
+    for (int k = 0; k < CLEAT_FLATS; ++k) {
         if (plan->flat[k].slab < 0) continue;
-        cleat_status status = check_bounds(plan, plan->flat[k], plan->store->flat_elements * 4, categories[k],
-                                           plan->store->flat[k].name, error);
+        cleat_status status = check_bounds(plan, plan->flat[k], cleat_tensor_bytes(&plan->store->flat[k]),
+                                           categories[k], plan->store->flat[k].name, error);
         if (status != CLEAT_OK) return status;
     }
     for (size_t i = 0; i < plan->state_count; ++i) {

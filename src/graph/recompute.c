@@ -39,7 +39,9 @@ static bool is_repeatable(const cleat_node *node) {
     for (int i = 0; i < node->n_in; ++i) {
         if (!node->in[i]) continue;
         cleat_role role = cleat_root(node->in[i])->role;
-        if (role != CLEAT_ROLE_ACTIVATION && role != CLEAT_ROLE_INPUT && role != CLEAT_ROLE_PARAMETER) return false;
+        if (role != CLEAT_ROLE_ACTIVATION && role != CLEAT_ROLE_INPUT && role != CLEAT_ROLE_PARAMETER &&
+            role != CLEAT_ROLE_COPY)
+            return false;
     }
     for (int i = 0; i < node->n_out; ++i)
         if (node->out[i] && cleat_root(node->out[i])->role != CLEAT_ROLE_ACTIVATION) return false;

@@ -12,14 +12,18 @@
  * aligned. */
 enum { FLAT_ALIGNMENT = 64 };
 
-static const cleat_role flat_roles[4] = {CLEAT_ROLE_PARAMETER, CLEAT_ROLE_GRADIENT, CLEAT_ROLE_MOMENT1,
-                                         CLEAT_ROLE_MOMENT2};
-static const char *const flat_names[4] = {"parameters", "gradients", "moment1", "moment2"};
+static const cleat_role flat_roles[CLEAT_FLATS] = {CLEAT_ROLE_PARAMETER, CLEAT_ROLE_GRADIENT, CLEAT_ROLE_MOMENT1,
+                                                   CLEAT_ROLE_MOMENT2, CLEAT_ROLE_COPY};
+static const char *const flat_names[CLEAT_FLATS] = {"parameters", "gradients", "moment1", "moment2", "copies"};
+
+static bool has_copies(const cleat_store *store) {
+    return store->flat[4].dtype != CLEAT_F32;
+}
 
 cleat_status cleat_store_create(cleat_store **store, cleat_error *error) {
     cleat_store *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a parameter store");
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < CLEAT_FLATS; ++i) {
         made->flat[i] = (cleat_tensor){.dtype = CLEAT_F32, .rank = 1, .role = flat_roles[i], .index = -1};
         snprintf(made->flat[i].name, CLEAT_NAME, "%s", flat_names[i]);
     }
@@ -29,8 +33,8 @@ cleat_status cleat_store_create(cleat_store **store, cleat_error *error) {
 
 void cleat_store_destroy(cleat_store *store) {
     if (!store) return;
-    cleat_tensor **lists[4] = {store->params, store->grads, store->moments1, store->moments2};
-    for (int k = 0; k < 4; ++k) {
+    cleat_tensor **lists[CLEAT_FLATS] = {store->params, store->grads, store->moments1, store->moments2, store->copies};
+    for (int k = 0; k < CLEAT_FLATS; ++k) {
         for (size_t i = 0; lists[k] && i < store->count; ++i) cleat_free(lists[k][i]);
         cleat_free(lists[k]);
     }
@@ -69,9 +73,10 @@ cleat_tensor *cleat_store_find(const cleat_store *store, const char *name) {
 }
 
 static cleat_status make_room(cleat_store *store, cleat_error *error) {
-    cleat_tensor ***lists[4] = {&store->params, &store->grads, &store->moments1, &store->moments2};
+    cleat_tensor ***lists[CLEAT_FLATS] = {&store->params, &store->grads, &store->moments1, &store->moments2,
+                                          &store->copies};
     size_t capacity = store->capacity;
-    for (int k = 0; k < 4; ++k) {
+    for (int k = 0; k < CLEAT_FLATS; ++k) {
         capacity = store->capacity;
         cleat_status status = cleat_grow(lists[k], store->count, &capacity, sizeof **lists[k], error);
         if (status != CLEAT_OK) return status;
@@ -108,11 +113,33 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
     store->grads[store->count] = made[1];
     store->moments1[store->count] = made[2];
     store->moments2[store->count] = made[3];
+    store->copies[store->count] = NULL;
     ++store->count;
     int64_t elements = cleat_tensor_elements(made[0]);
     store->flat_elements += (elements + FLAT_ALIGNMENT - 1) / FLAT_ALIGNMENT * FLAT_ALIGNMENT;
     for (int k = 0; k < 4; ++k) store->flat[k].shape[0] = store->flat_elements;
+    if (has_copies(store)) store->flat[4].shape[0] = store->flat_elements;
     *param = made[0];
+    return CLEAT_OK;
+}
+
+cleat_status cleat_store_copy(cleat_store *store, const cleat_tensor *param, cleat_dtype dtype, cleat_tensor **copy,
+                              cleat_error *error) {
+    cleat_tensor *whole = &store->flat[4], *made = store->copies[param->index];
+    if (has_copies(store) && whole->dtype != dtype)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "working copy of '%s' in %s: those of other parameters are %s",
+                          param->name, cleat_dtype_name(dtype), cleat_dtype_name(whole->dtype));
+    if (!made) {
+        made = cleat_alloc(1, sizeof *made);
+        if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the copy of '%s'", param->name);
+        *made = *param;
+        made->dtype = dtype;
+        made->role = CLEAT_ROLE_COPY;
+        store->copies[param->index] = made;
+        whole->dtype = dtype;
+        whole->shape[0] = store->flat_elements;
+    }
+    *copy = made;
     return CLEAT_OK;
 }
 

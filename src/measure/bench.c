@@ -64,7 +64,10 @@ static void close_job(cleat_bench_job *job) {
 
 static cleat_status open_job(const cleat_bench_request *request, const cleat_bench_entry *entry, cleat_bench_job *job,
                              cleat_error *error) {
-    *job = (cleat_bench_job){0};
+    *job = (cleat_bench_job){.precision = request->precision};
+    if (entry->info.kind == CLEAT_BENCH_MICRO && request->precision > CLEAT_PRECISION_F32)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "workload '%s': a precision is for training steps",
+                          entry->info.name);
     cleat_status status = cleat_device_open(request->device, &job->device, error);
     if (status == CLEAT_OK) status = entry->open(entry->spec, job, error);
     if (status != CLEAT_OK) close_job(job);
@@ -172,6 +175,7 @@ static cleat_status bench_here(const cleat_bench_request *request, cleat_bench_r
         cleat_time_runs(&what, counted ? 0 : request->seconds, counted ? request->repeats : LEAST_STEPS, &times, error);
     if (status == CLEAT_OK) {
         made.kind = entry.info.kind;
+        made.storage = job.storage;
         snprintf(made.workload, sizeof made.workload, "%s", request->profile ? request->workload : entry.info.name);
         describe(&job, &times, &made);
         status = rate(&job, &made, error);

@@ -18,8 +18,10 @@ enum { CLEAT_BENCH_PARTS = 2 };
 /* A workload on a device, ready to run. */
 typedef struct cleat_bench_job {
     cleat_device *device;
-    cleat_exec *exec;       /* borrowed from `own` ... */
-    const cleat_plan *plan; /* ... and so is this */
+    cleat_precision precision; /* of a model's training; auto: f32, or what a profile says */
+    cleat_dtype storage;       /* what it became */
+    cleat_exec *exec;          /* borrowed from `own` ... */
+    const cleat_plan *plan;    /* ... and so is this */
     cleat_bench_part parts[CLEAT_BENCH_PARTS];
     int n_parts;
     /* One training step, ended; the loss goes to job->loss. NULL: the parts are enqueued. */

@@ -46,6 +46,7 @@ static void describe(const trajectory_job *own, cleat_bench_job *job) {
     const cleat_session *session = own->run.session;
     const cleat_work_graph *graphs[] = {&session->work->train[0], &session->work->update};
     job->exec = session->exec;
+    job->storage = session->work->storage;
     job->plan = session->work->plan;
     job->n_parts = 2;
     for (int i = 0; i < 2; ++i)
@@ -79,6 +80,9 @@ static cleat_status open_reference(const void *spec, cleat_bench_job *job, cleat
     trajectory_job *own = own_trajectory(job, error);
     if (!own) return CLEAT_ERR_MEMORY;
     cleat_status status = cleat_model_from_reference(row->config, NULL, &own->run.model, error);
+    if (status == CLEAT_OK)
+        own->run.model->profile.train.precision =
+            job->precision == CLEAT_PRECISION_AUTO ? CLEAT_PRECISION_F32 : job->precision;
     if (status == CLEAT_OK) status = cleat_reference_make(own->run.model, row->batch, row->length, &batch, error);
     if (status != CLEAT_OK) return status;
     status = cleat_trajectory_prepare(&own->run, &batch, error);
@@ -162,7 +166,8 @@ static cleat_status open_profile(const void *spec, cleat_bench_job *job, cleat_e
     if (!own->profile) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a profile");
     *own->profile = *profile; /* borrows what the caller's owns */
     own->run.profile = own->profile;
-    cleat_status status = cleat_model_create(profile, &own->run.model, error);
+    if (job->precision != CLEAT_PRECISION_AUTO) own->profile->train.precision = job->precision;
+    cleat_status status = cleat_model_create(own->profile, &own->run.model, error);
     if (status == CLEAT_OK) status = fit_session(own, error);
     if (status == CLEAT_OK) status = start(&own->run, error);
     if (status == CLEAT_OK) describe(own, job);

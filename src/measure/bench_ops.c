@@ -150,7 +150,7 @@ static cleat_tensor *build_grad_norm(cleat_graph *graph, const op_row *row) {
 static cleat_tensor *build_adamw(cleat_graph *graph, const op_row *row) {
     make_parameter(graph, row);
     cleat_adamw(graph, cleat_input(graph, "hyper", CLEAT_F32, 1, (int64_t[]){8}),
-                cleat_input(graph, "norm", CLEAT_F32, 1, (int64_t[]){1}));
+                cleat_input(graph, "norm", CLEAT_F32, 1, (int64_t[]){1}), NULL);
     return NULL;
 }
 

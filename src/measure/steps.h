@@ -3,7 +3,7 @@
 #ifndef CLEAT_SRC_STEPS_H
 #define CLEAT_SRC_STEPS_H
 
-#include "measure/trajectory.h"
+#include "verify/trajectory.h"
 
 typedef struct cleat_step_times {
     int64_t steps;

@@ -86,7 +86,6 @@ static cleat_tensor *temporal_part(const cleat_model *model, cleat_graph *graph,
                                      .layers = p->model.layers,
                                      .d_ff = p->model.d_ff,
                                      .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f,
-                                     .storage = CLEAT_F32,
                                      .samples = batch};
     cleat_tensor *x = cleat_nn_linear(graph, "inp", frames, shape.d_model, NULL); /* [B N, T, D] */
     x = cleat_positions(graph, x, NULL);
@@ -155,7 +154,7 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 /* "mask loss of the next frame", with the sizes of both parts and the weights of the loss */
 static cleat_status from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
     cleat_profile *p = &model->profile;
-    cleat_segformer shape = {.classes = 1, .storage = CLEAT_F32};
+    cleat_segformer shape = {.classes = 1};
     const cJSON *positive = cJSON_GetObjectItemCaseSensitive(config->json, "positive_weight");
     const cJSON *gamma = cJSON_GetObjectItemCaseSensitive(config->json, "focal_gamma");
     const cJSON *dice = cJSON_GetObjectItemCaseSensitive(config->json, "dice");

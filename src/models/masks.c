@@ -45,7 +45,6 @@ cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode) {
     shape.classes = 1;
     shape.stem_stride = model->profile.model.stem_stride;
     shape.dropout = mode == CLEAT_MODE_TRAIN ? (float)model->profile.model.dropout : 0;
-    shape.storage = CLEAT_F32;
     return shape;
 }
 
@@ -84,8 +83,7 @@ cleat_tensor *cleat_masks_segment(const cleat_model *model, cleat_graph *graph, 
 
 void cleat_masks_close(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *logits,
                        cleat_tensor *mask, const cleat_model_inputs *inputs, cleat_model_graph *built) {
-    cleat_keep(graph, logits);
-    *built = (cleat_model_graph){.output = logits};
+    logits = cleat_model_output(graph, logits, built);
     if (mode == CLEAT_MODE_PREDICT) return;
     const cleat_mask_loss_spec spec = {.positive_weight = positive_weight(model),
                                        .focal_gamma = (float)model->profile.loss.focal_gamma,

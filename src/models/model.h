@@ -88,11 +88,18 @@ typedef struct cleat_model_inputs {
     cleat_tensor *scale, *rng, *seed; /* all NULL when predicting */
     cleat_tensor *samples;            /* NULL when predicting, and where the family does not add it */
 } cleat_model_inputs;
+/* What cleat_backward starts from: the input `seed`, or in f16 the loss scale. Call it before cleat_model_head. */
+cleat_tensor *cleat_model_add_seed(cleat_graph *graph);
 /* Appends the runtime's inputs; scale of shape [rank]. */
 cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, int rank, const int64_t *scale);
 /* Appends the input `samples` i32 [1], for models in which samples of a batch mix (batch normalisation): empty slots must not
  * count there. NULL when predicting. */
 cleat_tensor *cleat_model_add_samples(cleat_graph *graph, cleat_mode mode);
+/* Before the layer whose results are quantities (forecasts, coordinates): from here on all is computed in f32, because a result that is
+ * stored in half is off by up to 2^-9 of itself. Logits can do without. */
+void cleat_model_head(cleat_graph *graph);
+/* Keeps y as the model's output, f32 whatever y is stored as, begins *built with it, and returns it. */
+cleat_tensor *cleat_model_output(cleat_graph *graph, cleat_tensor *y, cleat_model_graph *built);
 /* Keeps and records `loss` as term 0 and as the whole, and in training mode appends its gradients. */
 void cleat_model_close(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,
                        cleat_model_graph *built);

@@ -1,20 +1,37 @@
-/* What models with a loss of one term have in common. */
+/* What models have in common: heads, outputs, and the ends of graphs with a loss of one term. */
 #include "cleat/ops.h"
 #include "models/model.h"
 
+cleat_tensor *cleat_model_add_seed(cleat_graph *graph) {
+    const int64_t one = 1;
+    if (cleat_autocast_storage(graph) == CLEAT_F16) return cleat_loss_scale_states(graph).scale;
+    return cleat_input(graph, "seed", CLEAT_F32, 1, &one);
+}
+
 cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, int rank, const int64_t *scale) {
-    const int64_t four = 4, one = 1;
+    const int64_t four = 4;
     cleat_model_inputs inputs = {.scale = NULL};
     if (mode == CLEAT_MODE_PREDICT) return inputs;
     inputs.scale = cleat_input(graph, "scale", CLEAT_F32, rank, scale);
     inputs.rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
-    inputs.seed = cleat_input(graph, "seed", CLEAT_F32, 1, &one);
+    inputs.seed = cleat_model_add_seed(graph);
     return inputs;
 }
 
 cleat_tensor *cleat_model_add_samples(cleat_graph *graph, cleat_mode mode) {
     const int64_t one = 1;
     return mode == CLEAT_MODE_PREDICT ? NULL : cleat_input(graph, "samples", CLEAT_I32, 1, &one);
+}
+
+void cleat_model_head(cleat_graph *graph) {
+    cleat_autocast(graph, CLEAT_F32);
+}
+
+cleat_tensor *cleat_model_output(cleat_graph *graph, cleat_tensor *y, cleat_model_graph *built) {
+    y = cleat_cast(graph, y, CLEAT_F32);
+    cleat_keep(graph, y);
+    *built = (cleat_model_graph){.output = y};
+    return y;
 }
 
 void cleat_model_close(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,

@@ -82,8 +82,7 @@ static cleat_resnet shape_of(const cleat_model *model) {
     cleat_resnet shape = {.width = p->model.width,
                           .stages = CLEAT_RESNET_STAGES,
                           .blocks = {2, 2, 2, 2},
-                          .large_stem = p->model.stem == CLEAT_STEM_LARGE,
-                          .storage = CLEAT_F32};
+                          .large_stem = p->model.stem == CLEAT_STEM_LARGE};
     static const int64_t blocks_of_34[CLEAT_RESNET_STAGES] = {3, 4, 6, 3};
     if (p->model.depth == CLEAT_RESNET_34) memcpy(shape.blocks, blocks_of_34, sizeof blocks_of_34);
     return shape;
@@ -104,8 +103,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     if (mode == CLEAT_MODE_TRAIN && p->model.dropout > 0)
         x = cleat_dropout(graph, x, inputs.rng, (float)p->model.dropout);
     cleat_tensor *logits = cleat_nn_linear(graph, "fc", x, sizes.classes, NULL); /* [B, classes] */
-    cleat_keep(graph, logits);
-    *built = (cleat_model_graph){.output = logits};
+    logits = cleat_model_output(graph, logits, built);
     if (mode == CLEAT_MODE_PREDICT) return;
     cleat_tensor *loss = cleat_cross_entropy(graph, logits, label, inputs.scale, (float)p->loss.label_smoothing);
     cleat_model_close(graph, mode, &inputs, loss, built);
@@ -171,7 +169,7 @@ static bool read_blocks(const cleat_reference_config *config, cleat_resnet *shap
 
 /* "cross entropy; batch norm in training mode", with the first stage's "channels" and the pictures' size "px" */
 static cleat_status from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
-    cleat_resnet shape = {.last_gamma = 1, .storage = CLEAT_F32};
+    cleat_resnet shape = {.last_gamma = 1};
     if (!cleat_reference_loss_says(config, "cross entropy; batch norm")) return CLEAT_ERR_NOT_SUPPORTED;
     shape.width = cleat_reference_size(config, "channels", "stem.weight", 0);
     shape.large_stem = cleat_reference_size(config, "stem", "stem.weight", 2) == 7;

@@ -112,6 +112,7 @@ static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, he
 
 static head_output build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     head_output found = {NULL, NULL};
+    cleat_model_head(graph);
     if (model->profile.model.head == CLEAT_RNA_HEAD_FRAMES)
         found.x = cleat_rigid_chain(graph, cleat_nn_linear_zero(graph, "head", x, 6), lengths, &found.frames);
     else
@@ -126,10 +127,9 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                                .heads = profile->model.heads,
                                .layers = profile->model.layers,
                                .d_ff = profile->model.d_ff,
-                               .dropout = mode == CLEAT_MODE_TRAIN ? (float)profile->model.dropout : 0.0f,
-                               .storage = CLEAT_F32};
+                               .dropout = mode == CLEAT_MODE_TRAIN ? (float)profile->model.dropout : 0.0f};
     int64_t row[2] = {batch, length}, point[3] = {batch, length, 3}, scale_shape[2] = {N_TERMS, batch};
-    int64_t four = 4, one = 1, n_state = N_TERMS + 1;
+    int64_t four = 4, n_state = N_TERMS + 1;
     cleat_structure truth = {0};
     cleat_tensor *rng = NULL, *scales = NULL, *seed = NULL;
     cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
@@ -140,7 +140,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
         truth.partner = cleat_input(graph, "partner", CLEAT_I32, 2, row);
         scales = cleat_input(graph, "scale", CLEAT_F32, 2, scale_shape);
         rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
-        seed = cleat_input(graph, "seed", CLEAT_F32, 1, &one);
+        seed = cleat_model_add_seed(graph);
     }
     int64_t vocabulary = model->sizes.vocabulary ? model->sizes.vocabulary : CLEAT_RNA_TOKENS;
     cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, vocabulary, &shape); /* [B, L, D] */
@@ -148,8 +148,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
     x = cleat_nn_encoder(graph, x, truth.lengths, rng, &shape);
     head_output found = build_head(model, graph, x, truth.lengths);
-    cleat_keep(graph, found.x);
-    *built = (cleat_model_graph){.output = found.x};
+    found.x = cleat_model_output(graph, found.x, built);
     if (mode == CLEAT_MODE_PREDICT) return;
     built->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &n_state);
     built->loss = build_loss(model, graph, found, &truth, scales, built->terms);

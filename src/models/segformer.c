@@ -76,7 +76,7 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 
 /* "per-pixel cross entropy" with "dims", "heads", "sr", "depth", "decoder", "px" */
 static cleat_status from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
-    cleat_segformer shape = {.stem_stride = 4, .storage = CLEAT_F32};
+    cleat_segformer shape = {.stem_stride = 4};
     if (!cleat_reference_loss_says(config, "per-pixel cross entropy") ||
         !cleat_masks_read_shape(config, "heads", &shape))
         return CLEAT_ERR_NOT_SUPPORTED;

@@ -105,8 +105,7 @@ static cleat_tensor *build_transformer(const cleat_model *model, cleat_graph *gr
                                .heads = p->model.heads,
                                .layers = p->model.layers,
                                .d_ff = p->model.d_ff,
-                               .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f,
-                               .storage = CLEAT_F32};
+                               .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f};
     x = cleat_positions(graph, cleat_nn_linear(graph, "inp", x, shape.d_model, NULL), NULL); /* [B, T, D] */
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
     x = cleat_nn_encoder(graph, x, NULL, rng, &shape);
@@ -138,6 +137,7 @@ static cleat_tensor *build_dense(const cleat_model *model, cleat_graph *graph, c
     }
     cleat_segment(graph);
     snprintf(prefix, sizeof prefix, "%d", (int)(2 * layers));
+    cleat_model_head(graph);
     return cleat_nn_linear(graph, prefix, x, outputs, NULL);
 }
 
@@ -149,6 +149,7 @@ static cleat_tensor *build_network(const cleat_model *model, cleat_graph *graph,
     }
     x = model->type == &cleat_series_lstm ? build_lstm(model, graph, mode, x, rng)
                                           : build_transformer(model, graph, mode, x, rng);
+    cleat_model_head(graph);
     return cleat_nn_linear(graph, "head", x, outputs, NULL);
 }
 
@@ -167,8 +168,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                          : cleat_input(graph, "target", CLEAT_F32, 3, target_shape);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, 1, &batch);
     cleat_tensor *y = build_network(model, graph, mode, batch, x, outputs, inputs.rng);
-    cleat_keep(graph, y);
-    *built = (cleat_model_graph){.output = y};
+    y = cleat_model_output(graph, y, built);
     if (mode == CLEAT_MODE_PREDICT) return;
     cleat_tensor *loss =
         classes ? cleat_cross_entropy(graph, y, target, inputs.scale, 0)

@@ -113,8 +113,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                                .heads = p->model.heads,
                                .layers = p->model.layers,
                                .d_ff = p->model.d_ff,
-                               .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f,
-                               .storage = CLEAT_F32};
+                               .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f};
     cleat_tensor *labels = NULL;
     cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
     cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch);
@@ -126,8 +125,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     if (shape.dropout > 0) x = cleat_dropout(graph, x, inputs.rng, shape.dropout);
     x = cleat_nn_encoder(graph, x, lengths, inputs.rng, &shape);
     cleat_tensor *logits = build_head(model, graph, x, lengths);
-    cleat_keep(graph, logits);
-    *built = (cleat_model_graph){.output = logits};
+    logits = cleat_model_output(graph, logits, built);
     if (mode == CLEAT_MODE_PREDICT) return;
     cleat_tensor *loss = cleat_cross_entropy(graph, logits, labels, inputs.scale, (float)p->loss.label_smoothing);
     cleat_model_close(graph, mode, &inputs, loss, built);

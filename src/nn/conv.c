@@ -13,11 +13,6 @@ static const char *join(char *name, const char *prefix, const char *part) {
     return name;
 }
 
-/* A weight as the kernels read it. */
-static cleat_tensor *working_copy(cleat_graph *graph, cleat_tensor *weight, cleat_dtype storage) {
-    return storage == CLEAT_F32 ? weight : cleat_cast(graph, weight, storage);
-}
-
 static cleat_init start_of(const cleat_conv_layer *layer, int64_t channels) {
     double taps = (double)(layer->kernel * layer->kernel);
     if (layer->bias) return (cleat_init){CLEAT_INIT_UNIFORM, (float)(1 / sqrt(taps * (double)channels))};
@@ -36,12 +31,11 @@ cleat_tensor *cleat_nn_conv(cleat_graph *graph, const char *prefix, cleat_tensor
     if (layer->bias)
         bias = cleat_param(graph, join(name, prefix, "bias"), 1, &layer->features, start_of(layer, channels));
     cleat_scope(graph, "%s/", prefix);
-    weight = working_copy(graph, weight, layer->storage);
     return linear ? cleat_linear(graph, x, weight, bias, NULL)
                   : cleat_conv2d(graph, x, weight, bias, layer->stride, layer->padding);
 }
 
-cleat_tensor *cleat_nn_depthwise(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_dtype storage) {
+cleat_tensor *cleat_nn_depthwise(cleat_graph *graph, const char *prefix, cleat_tensor *x) {
     if (!x) return NULL;
     char name[CLEAT_NAME];
     const int64_t channels = cleat_width(x), shape[3] = {3, 3, channels};
@@ -49,7 +43,7 @@ cleat_tensor *cleat_nn_depthwise(cleat_graph *graph, const char *prefix, cleat_t
     cleat_tensor *weight = cleat_param(graph, join(name, prefix, "weight"), 3, shape, init);
     cleat_tensor *bias = cleat_param(graph, join(name, prefix, "bias"), 1, &channels, init);
     cleat_scope(graph, "%s/", prefix);
-    return cleat_depthwise(graph, x, working_copy(graph, weight, storage), bias);
+    return cleat_depthwise(graph, x, weight, bias);
 }
 
 cleat_tensor *cleat_nn_batch_norm(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_tensor *residual,

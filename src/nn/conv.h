@@ -7,7 +7,6 @@
 typedef struct cleat_conv_layer {
     int64_t features, kernel, stride, padding; /* N, R = S */
     bool bias;
-    cleat_dtype storage; /* of the weight's working copy */
 } cleat_conv_layer;
 
 /* Convolution with parameters PREFIX.weight [N, R, S, C] (of a 1 x 1 with stride 1, a linear layer: [N, C]) and, with a bias,
@@ -16,7 +15,7 @@ typedef struct cleat_conv_layer {
 cleat_tensor *cleat_nn_conv(cleat_graph *graph, const char *prefix, cleat_tensor *x, const cleat_conv_layer *layer);
 
 /* Depth-wise convolution 3 x 3 with PREFIX.weight [3, 3, C] and PREFIX.bias [C]. [B, H, W, C] -> [B, H, W, C] */
-cleat_tensor *cleat_nn_depthwise(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_dtype storage);
+cleat_tensor *cleat_nn_depthwise(cleat_graph *graph, const char *prefix, cleat_tensor *x);
 
 /* How batch normalisation works in a graph. */
 typedef struct cleat_norm_mode {

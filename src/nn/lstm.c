@@ -27,9 +27,5 @@ cleat_tensor *cleat_nn_lstm(cleat_graph *graph, const char *prefix, int layer_in
     cleat_tensor *bias_ih = parameter(graph, &its, "bias_ih", 1, &gates);
     cleat_tensor *bias_hh = parameter(graph, &its, "bias_hh", 1, &gates);
     cleat_scope(graph, "%s.l%d/", prefix, layer_index);
-    if (x->dtype != CLEAT_F32) {
-        weight_ih = cleat_cast(graph, weight_ih, x->dtype);
-        weight_hh = cleat_cast(graph, weight_hh, x->dtype);
-    }
     return cleat_lstm(graph, x, weight_ih, weight_hh, bias_ih, bias_hh);
 }

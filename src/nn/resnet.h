@@ -12,7 +12,6 @@ typedef struct cleat_resnet {
     int64_t blocks[CLEAT_RESNET_STAGES]; /* of each stage; the first of stages 2, 3, ... halves height and width */
     bool large_stem;  /* 7 x 7 with stride 2, and 3 x 3 max pooling with stride 2; else 3 x 3 with stride 1 */
     float last_gamma; /* where the scale of a block's last normalisation starts: 1, or 0 (Goyal et al. 2017) */
-    cleat_dtype storage;
 } cleat_resnet;
 
 /* Parameters stem, bn, then of block i (from 1, over all stages) bI.c1, bI.b1, bI.c2, bI.b2, and where it changes the shape

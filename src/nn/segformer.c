@@ -44,8 +44,7 @@ static cleat_tensor *attend(cleat_graph *graph, int stage, int64_t block, cleat_
     cleat_tensor *q =
         cleat_nn_linear(graph, in_block(&name, stage, block, "att.q"), as_sequence(graph, normed), width, NULL);
     if (reduction > 1) {
-        const cleat_conv_layer reduce = {
-            .features = width, .kernel = reduction, .stride = reduction, .bias = true, .storage = shape->storage};
+        const cleat_conv_layer reduce = {.features = width, .kernel = reduction, .stride = reduction, .bias = true};
         seen = cleat_nn_conv(graph, in_block(&name, stage, block, "att.red"), seen, &reduce);
         seen = cleat_nn_layer_norm(graph, in_block(&name, stage, block, "att.n"), seen);
     }
@@ -66,7 +65,7 @@ static cleat_tensor *mix_block(cleat_graph *graph, int stage, int64_t block, cle
     x = attend(graph, stage, block, x, y, shape);
     y = cleat_nn_layer_norm(graph, in_block(&name, stage, block, "n2"), x);
     y = cleat_nn_linear(graph, in_block(&name, stage, block, "f1"), y, 4 * width, NULL);
-    y = cleat_nn_depthwise(graph, in_block(&name, stage, block, "dw"), y, shape->storage);
+    y = cleat_nn_depthwise(graph, in_block(&name, stage, block, "dw"), y);
     y = cleat_gelu(graph, y);
     return cleat_nn_linear(graph, in_block(&name, stage, block, "f2"), y, width, x);
 }
@@ -79,8 +78,7 @@ static cleat_tensor *embed(cleat_graph *graph, int stage, cleat_tensor *x, const
                                       .kernel = kernel,
                                       .stride = stage == 0 ? shape->stem_stride : 2,
                                       .padding = kernel / 2,
-                                      .bias = true,
-                                      .storage = shape->storage};
+                                      .bias = true};
     x = cleat_nn_conv(graph, in_stage(&name, "pe", stage), x, &patches);
     return cleat_nn_layer_norm(graph, in_stage(&name, "pn", stage), x);
 }
@@ -94,7 +92,6 @@ static cleat_tensor *fuse_maps(cleat_graph *graph, cleat_tensor *const *maps, co
                              sqrtf(2.0f / (float)shape->decoder)}; /* as cleat_nn_conv without a bias */
     cleat_tensor *weight = cleat_param(graph, "fuse.weight", 2, weight_shape, init), *parts[STAGES], *y = NULL;
     cleat_scope(graph, "fuse/");
-    if (shape->storage != CLEAT_F32) weight = cleat_cast(graph, weight, shape->storage);
     if (!cleat_split_columns(graph, weight, STAGES, parts)) return NULL;
     for (int i = 0; i < STAGES; ++i) {
         cleat_tensor *map = cleat_linear(graph, maps[i], parts[i], NULL, NULL);
@@ -109,8 +106,7 @@ static cleat_tensor *decode(cleat_graph *graph, cleat_tensor *const *maps, const
                             cleat_tensor *rng, const cleat_norm_mode *mode) {
     layer_name name;
     cleat_tensor *parts[CLEAT_SEGFORMER_STAGES];
-    const cleat_conv_layer classify = {
-        .features = shape->classes, .kernel = 1, .stride = 1, .bias = true, .storage = shape->storage};
+    const cleat_conv_layer classify = {.features = shape->classes, .kernel = 1, .stride = 1, .bias = true};
     for (int i = 0; i < CLEAT_SEGFORMER_STAGES; ++i)
         parts[i] = cleat_nn_linear(graph, in_stage(&name, "dec", i), maps[i], shape->decoder, NULL);
     cleat_tensor *y = cleat_nn_batch_norm(graph, "bn", fuse_maps(graph, parts, shape), NULL, true, 1, mode);

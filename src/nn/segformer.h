@@ -15,7 +15,6 @@ typedef struct cleat_segformer {
     int64_t classes;                           /* outputs a pixel */
     int64_t stem_stride;                       /* of the first patch embedding: 4 as published */
     float dropout;                             /* before the last layer */
-    cleat_dtype storage;
 } cleat_segformer;
 
 /* The published B0 and B2 have 3.7 and 27 million parameters (tests/models/test_picture_models.c lists them).

@@ -20,7 +20,6 @@ static cleat_tensor *linear(cleat_graph *graph, const char *prefix, cleat_tensor
     cleat_tensor *weight = cleat_param(graph, join(name, prefix, "weight"), 2, weight_shape, init);
     cleat_tensor *bias = cleat_param(graph, join(name, prefix, "bias"), 1, &fan_out, init);
     cleat_scope(graph, "%s/", prefix);
-    if (x->dtype != CLEAT_F32) weight = cleat_cast(graph, weight, x->dtype);
     return cleat_linear(graph, x, weight, bias, residual);
 }
 
@@ -53,7 +52,7 @@ cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_t
     cleat_tensor *table =
         cleat_param(graph, join(name, prefix, "weight"), 2, table_shape, (cleat_init){CLEAT_INIT_NORMAL, 1});
     cleat_scope(graph, "%s/", prefix);
-    return cleat_embedding(graph, tokens, table, shape->storage);
+    return cleat_embedding(graph, tokens, table, cleat_autocast_storage(graph));
 }
 
 /* x + branch: the addition rides on the branch's last GEMM, or on the dropout that stands between (cleat_graph_fuse). */

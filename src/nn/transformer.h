@@ -8,7 +8,6 @@
 typedef struct cleat_transformer {
     int64_t d_model, heads, layers, d_ff;
     float dropout;
-    cleat_dtype storage; /* of activations and of the weights' working copies */
     int64_t
         samples; /* of the batch, each of so many sequences one after the other, which dropout counts; 0: as many as sequences */
 } cleat_transformer;

@@ -2,19 +2,26 @@
 #include "cleat/ops.h"
 #include "ops/shared.h"
 
-/* in = {parameters, gradients, moment 1, moment 2, hyper, norm}, out = the first four */
+/* Places in `in`, of which scale and copies may be NULL; out = the first four, and the copies where there are any. */
+enum { PARAMETERS, GRADIENTS, MOMENT1, MOMENT2, HYPER, NORM, SCALE, COPIES, INPUTS };
+
 static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const int64_t one = 1;
     if (node->in[0]->shape[0] < 1) return cleat_infer_fail(node, error, "the store has no parameters");
-    cleat_status status = cleat_expect(node, 4, "hyper", CLEAT_F32, 1, (int64_t[]){8}, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, 5, "norm", CLEAT_F32, 1, (int64_t[]){1}, error);
+    cleat_status status = cleat_expect(node, HYPER, "hyper", CLEAT_F32, 1, (int64_t[]){8}, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, NORM, "norm", CLEAT_F32, 1, &one, error);
+    if (status == CLEAT_OK && node->in[SCALE])
+        status = cleat_expect(node, SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
     if (status != CLEAT_OK) return status;
-    for (int i = 0; i < 4; ++i) cleat_set_output_state(node, i, node->in[i]);
+    for (int i = PARAMETERS; i <= MOMENT2; ++i) cleat_set_output_state(node, i, node->in[i]);
+    if (node->in[COPIES]) cleat_set_output_state(node, MOMENT2 + 1, node->in[COPIES]);
     return CLEAT_OK;
 }
 
 static cleat_cost cost(const cleat_node *node) {
     double elements = (double)cleat_tensor_elements(node->in[0]);
-    return (cleat_cost){.flops = 15 * elements, .bytes = 8 * 4 * elements};
+    double copies = node->in[COPIES] ? (double)cleat_tensor_bytes(node->in[COPIES]) : 0;
+    return (cleat_cost){.flops = 15 * elements, .bytes = 8 * 4 * elements + copies};
 }
 
 static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
@@ -23,7 +30,8 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     if (elements % facts->lanes)
         return cleat_infer_fail(node, error, "%lld elements are no multiple of %d lanes", (long long)elements,
                                 facts->lanes);
-    cleat_launch_kernel(binder, node, "adamw.cl", "adamw_step", CLEAT_F32);
+    const cleat_tensor *copies = node->in[COPIES];
+    cleat_launch_kernel(binder, node, "adamw.cl", "adamw_step", copies ? copies->dtype : CLEAT_F32);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_i64(binder, elements);
     cleat_launch_elementwise(binder, elements);
@@ -33,9 +41,10 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 static const cleat_variant variants[] = {{.name = "one pass", .bind = bind}, {0}};
 static const cleat_op adamw = {.name = "adamw", .infer = infer, .cost = cost, .variants = variants};
 
-void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm) {
+void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *scale) {
     if (!hyper || !norm) return;
     cleat_tensor *flat = graph->store->flat;
-    cleat_tensor *in[] = {&flat[0], &flat[1], &flat[2], &flat[3], hyper, norm};
-    cleat_emit(graph, &adamw, NULL, 0, in, 6);
+    cleat_tensor *in[INPUTS] = {&flat[0], &flat[1], &flat[2], &flat[3],
+                                hyper,    norm,     scale,    cleat_has_copies(graph->store) ? &flat[4] : NULL};
+    cleat_emit(graph, &adamw, NULL, 0, in, INPUTS);
 }

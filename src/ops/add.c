@@ -51,7 +51,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 const cleat_op cleat_add_op = {
-    .name = "add", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .share = 3};
+    .name = "add", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .share = 3, .stored = 3};
 
 cleat_tensor *cleat_add(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b) {
     if (!a || !b) return NULL;

@@ -1,5 +1,6 @@
 /* Multi-head attention and its gradient, of a sequence to itself or to another, without an L x S tensor. The kernels know
  * queries, keys and values by base, row length and count of rows: self-attention passes them one tensor three times. */
+#include "ops/attention.h"
 #include "cleat/ops.h"
 #include "ops/shared.h"
 
@@ -15,21 +16,10 @@ typedef struct attention_attr {
  * {dq, dkv}. Self-attention has queries, keys and values [B, L, 3D] in place of the queries, and no KV. */
 enum { Q, KV, LENGTHS, Y, LSE, DY, ADDEND_Q, ADDEND_KV };
 
-/* Tensors that hold queries, keys and values, or something for each of them. */
-typedef struct operands {
-    const cleat_tensor *q, *kv; /* T [B, L, D], [B, S, 2D]; or [B, L, 3D] and NULL; the gradient's may be NULL */
-} operands;
+typedef cleat_attention_operands operands;
+typedef cleat_attention_problem problem;
 
-/* What both ops are about. */
-typedef struct problem {
-    operands in;
-    const cleat_tensor *lengths;         /* i32 [B] or NULL */
-    bool self;                           /* in.q holds keys and values too */
-    int64_t batch, queries, keys, width; /* B, L, S, D */
-    int64_t heads, head;                 /* H, D / H */
-} problem;
-
-static problem problem_of(const cleat_node *node) {
+problem cleat_attention_problem_of(const cleat_node *node) {
     const cleat_tensor *q = node->in[Q], *kv = node->in[KV];
     int64_t heads = ((const attention_attr *)node->attr)->heads, width = kv ? q->shape[2] : q->shape[2] / 3;
     return (problem){.in = {q, kv},
@@ -50,7 +40,7 @@ static int64_t round_up(int64_t n, int64_t unit) {
 /* --- launches: what they share -------------------------------------------------------------------------------- */
 
 static void begin(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel) {
-    problem p = problem_of(node);
+    problem p = cleat_attention_problem_of(node);
     cleat_launch_kernel(binder, node, file, kernel, p.in.q->dtype);
     cleat_launch_define(binder, "DH", p.head);
 }
@@ -90,8 +80,15 @@ static void add_operands(cleat_binder *binder, const problem *p) {
     add_lengths(binder, p);
 }
 
-/* heads, lq, lk, scale */
-static void add_sizes(cleat_binder *binder, const problem *p) {
+void cleat_attention_begin_forward(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
+                                   const char *kernel) {
+    begin(binder, node, file, kernel);
+    add_operands(binder, p);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_tensor(binder, node->out[1]);
+}
+
+void cleat_attention_sizes(cleat_binder *binder, const problem *p) {
     cleat_launch_i32(binder, (int32_t)p->heads);
     cleat_launch_i32(binder, (int32_t)p->queries);
     cleat_launch_i32(binder, (int32_t)p->keys);
@@ -168,13 +165,10 @@ static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *
 static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                              cleat_error *error) {
     (void)error;
-    problem p = problem_of(node);
+    problem p = cleat_attention_problem_of(node);
     cpu_split split = split_forward(&p, facts);
-    begin(binder, node, "attention_cpu.cl", "attention_cpu_forward");
-    add_operands(binder, &p);
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
-    add_sizes(binder, &p);
+    cleat_attention_begin_forward(binder, node, &p, "attention_cpu.cl", "attention_cpu_forward");
+    cleat_attention_sizes(binder, &p);
     cleat_launch_i32(binder, (int32_t)split.groups);
     cleat_launch_groups(binder, p.batch * p.heads * split.blocks);
     return CLEAT_OK;
@@ -203,13 +197,10 @@ static void launch_tiles(cleat_binder *binder, int64_t groups) {
 static cleat_status bind_card(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                               cleat_error *error) {
     (void)facts, (void)error;
-    problem p = problem_of(node);
+    problem p = cleat_attention_problem_of(node);
     enum { ROWS = 32 }; /* of the kernel */
-    begin(binder, node, "attention_gpu_forward.cl", "attention_gpu_forward");
-    add_operands(binder, &p);
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
-    add_sizes(binder, &p);
+    cleat_attention_begin_forward(binder, node, &p, "attention_gpu_forward.cl", "attention_gpu_forward");
+    cleat_attention_sizes(binder, &p);
     launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, ROWS));
     return CLEAT_OK;
 }
@@ -217,19 +208,17 @@ static cleat_status bind_card(const cleat_node *node, const cleat_device_facts *
 static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                cleat_error *error) {
     (void)facts, (void)error;
-    problem p = problem_of(node);
-    begin(binder, node, "attention.cl", "attention_plain_forward");
-    add_operands(binder, &p);
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
+    problem p = cleat_attention_problem_of(node);
+    cleat_attention_begin_forward(binder, node, &p, "attention.cl", "attention_plain_forward");
     cleat_launch_i32(binder, (int32_t)p.batch);
-    add_sizes(binder, &p);
+    cleat_attention_sizes(binder, &p);
     cleat_launch_items(binder, p.batch * p.heads * p.queries);
     return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .bind = bind_cpu},
+    {.name = "matrix", .refuse = cleat_attention_matrix_refuse, .bind = cleat_attention_matrix_bind},
     {.name = "gpu", .refuse = refuse_card, .bind = bind_card},
     {.name = "plain", .bind = bind_plain},
     {0},
@@ -245,16 +234,16 @@ static operands gradients_of(const cleat_node *node) {
     return (operands){node->out[0], node->out[1]};
 }
 
-static bool wants_queries(const cleat_node *node) {
+bool cleat_attention_wants_queries(const cleat_node *node) {
     return node->out[0];
 }
 
-static bool wants_keys(const cleat_node *node) {
+bool cleat_attention_wants_keys(const cleat_node *node) {
     return node->in[KV] ? node->out[1] : node->out[0];
 }
 
 static int64_t workspace_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    problem p = problem_of(node);
+    problem p = cleat_attention_problem_of(node);
     cpu_parts parts = parts_for(&p, facts);
     return p.batch * p.heads * parts.count * parts.floats * (int64_t)sizeof(float);
 }
@@ -262,7 +251,7 @@ static int64_t workspace_cpu(const cleat_node *node, const cleat_device_facts *f
 static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                   cleat_error *error) {
     (void)error;
-    problem p = problem_of(node);
+    problem p = cleat_attention_problem_of(node);
     cpu_parts parts = parts_for(&p, facts);
     begin(binder, node, "attention_cpu.cl", "attention_cpu_backward");
     add_operands(binder, &p);
@@ -272,13 +261,13 @@ static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_fac
     add_queries(binder, addends_of(node));
     add_queries(binder, gradients_of(node));
     cleat_launch_workspace(binder, 0, sizeof(float));
-    add_sizes(binder, &p);
+    cleat_attention_sizes(binder, &p);
     cleat_launch_i32(binder, (int32_t)parts.count);
     cleat_launch_i32(binder, (int32_t)parts.queries);
     cleat_launch_i32(binder, (int32_t)split_backward(&p, facts).groups);
     cleat_launch_i32(binder, (int32_t)parts.rows);
     cleat_launch_groups(binder, p.batch * p.heads * parts.count);
-    if (!wants_keys(node)) return CLEAT_OK;
+    if (!cleat_attention_wants_keys(node)) return CLEAT_OK;
 
     begin(binder, node, "attention_cpu.cl", "attention_cpu_keys");
     cleat_launch_workspace(binder, 0, sizeof(float));
@@ -297,40 +286,35 @@ static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_fac
     return CLEAT_OK;
 }
 
-/* delta f32 [B, H, L] = sum of dy * y over a head's elements */
-static int64_t workspace_delta(const cleat_node *node, const cleat_device_facts *facts) {
+int64_t cleat_attention_delta_bytes(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
-    problem p = problem_of(node);
+    problem p = cleat_attention_problem_of(node);
     return p.batch * p.heads * p.queries * (int64_t)sizeof(float);
 }
 
-/* How the kernels of a card split dK and dV: groups of a tile of keys each; more than one, a part of the queries each,
- * where tiles alone leave half of the card idle. */
-typedef struct card_parts {
-    int64_t rows;    /* of a tile: ROWS of the kernels */
-    int64_t tiles;   /* of all heads */
-    int64_t queries; /* of a part */
-    int64_t count;   /* of a tile */
-} card_parts;
-
-static card_parts card_parts_for(const problem *p, const cleat_device_facts *facts) {
+cleat_attention_parts cleat_attention_parts_for(const problem *p, const cleat_device_facts *facts, int64_t rows) {
     enum { GROUPS_A_UNIT = 2, QUERIES_LEAST = 128 };
-    int64_t rows = p->head <= 64 ? 32 : 16, tiles = p->batch * p->heads * ceil_div(p->keys, rows);
+    int64_t tiles = p->batch * p->heads * ceil_div(p->keys, rows);
     int64_t idle = GROUPS_A_UNIT * (int64_t)facts->compute_units / tiles, most = ceil_div(p->queries, QUERIES_LEAST);
     int64_t wanted = idle < most ? idle : most;
     int64_t queries = wanted > 1 ? round_up(ceil_div(p->queries, wanted), rows) : p->queries;
-    return (card_parts){.rows = rows, .tiles = tiles, .queries = queries, .count = ceil_div(p->queries, queries)};
+    return (cleat_attention_parts){
+        .rows = rows, .tiles = tiles, .queries = queries, .count = ceil_div(p->queries, queries)};
+}
+
+static cleat_attention_parts card_parts_for(const problem *p, const cleat_device_facts *facts) {
+    return cleat_attention_parts_for(p, facts, p->head <= 64 ? 32 : 16); /* ROWS of attention_gpu_backward.cl */
 }
 
 /* delta, and the shares of the parts: f32 [tiles, parts, 2, rows, D / H] */
 static int64_t workspace_card(const cleat_node *node, const cleat_device_facts *facts) {
-    problem p = problem_of(node);
-    card_parts parts = card_parts_for(&p, facts);
+    problem p = cleat_attention_problem_of(node);
+    cleat_attention_parts parts = card_parts_for(&p, facts);
     int64_t shares = parts.count > 1 ? parts.tiles * parts.count * 2 * parts.rows * p.head : 0;
-    return workspace_delta(node, facts) + shares * (int64_t)sizeof(float);
+    return cleat_attention_delta_bytes(node, facts) + shares * (int64_t)sizeof(float);
 }
 
-static void launch_delta(cleat_binder *binder, const cleat_node *node, const problem *p) {
+void cleat_attention_launch_delta(cleat_binder *binder, const cleat_node *node, const problem *p) {
     begin(binder, node, "attention.cl", "attention_delta");
     cleat_launch_tensor(binder, node->in[Y]);
     cleat_launch_tensor(binder, node->in[DY]);
@@ -352,31 +336,31 @@ static void begin_grad(cleat_binder *binder, const cleat_node *node, const probl
     cleat_launch_tensor(binder, node->in[DY]);
 }
 
-static void begin_dq(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
-                     const char *kernel) {
+void cleat_attention_begin_dq(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
+                              const char *kernel) {
     begin_grad(binder, node, p, file, kernel);
     add_queries(binder, addends_of(node));
     add_queries(binder, gradients_of(node));
 }
 
-static void begin_keys(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
-                       const char *kernel) {
+void cleat_attention_begin_keys(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
+                                const char *kernel) {
     begin_grad(binder, node, p, file, kernel);
     add_keys(binder, p, addends_of(node));
     add_keys(binder, p, gradients_of(node));
 }
 
-/* None where there is one part. */
-static void add_shares(cleat_binder *binder, const cleat_node *node, const card_parts *parts) {
+void cleat_attention_shares(cleat_binder *binder, const cleat_node *node, const cleat_attention_parts *parts) {
     if (parts->count > 1)
-        cleat_launch_workspace(binder, workspace_delta(node, binder->facts), sizeof(float));
+        cleat_launch_workspace(binder, cleat_attention_delta_bytes(node, binder->facts), sizeof(float));
     else
         cleat_launch_tensor(binder, NULL);
 }
 
-static void launch_sum_keys(cleat_binder *binder, const cleat_node *node, const problem *p, const card_parts *parts) {
-    begin(binder, node, "attention_gpu_backward.cl", "attention_gpu_sum_keys");
-    add_shares(binder, node, parts);
+void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
+                                const char *kernel, const cleat_attention_parts *parts) {
+    begin(binder, node, file, kernel);
+    cleat_attention_shares(binder, node, parts);
     add_keys(binder, p, addends_of(node));
     add_keys(binder, p, gradients_of(node));
     cleat_launch_i32(binder, key_row(p));
@@ -390,22 +374,23 @@ static void launch_sum_keys(cleat_binder *binder, const cleat_node *node, const 
 static cleat_status bind_grad_card(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                    cleat_error *error) {
     (void)error;
-    problem p = problem_of(node);
-    card_parts parts = card_parts_for(&p, facts);
-    launch_delta(binder, node, &p);
-    if (wants_queries(node)) {
-        begin_dq(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_dq");
-        add_sizes(binder, &p);
+    problem p = cleat_attention_problem_of(node);
+    cleat_attention_parts parts = card_parts_for(&p, facts);
+    cleat_attention_launch_delta(binder, node, &p);
+    if (cleat_attention_wants_queries(node)) {
+        cleat_attention_begin_dq(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_dq");
+        cleat_attention_sizes(binder, &p);
         launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, parts.rows));
     }
-    if (wants_keys(node)) {
-        begin_keys(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_keys");
-        add_sizes(binder, &p);
-        add_shares(binder, node, &parts);
+    if (cleat_attention_wants_keys(node)) {
+        cleat_attention_begin_keys(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_keys");
+        cleat_attention_sizes(binder, &p);
+        cleat_attention_shares(binder, node, &parts);
         cleat_launch_i32(binder, (int32_t)parts.count);
         cleat_launch_i32(binder, (int32_t)parts.queries);
         launch_tiles(binder, parts.tiles * parts.count);
-        if (parts.count > 1) launch_sum_keys(binder, node, &p, &parts);
+        if (parts.count > 1)
+            cleat_attention_launch_sum(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_sum_keys", &parts);
     }
     return CLEAT_OK;
 }
@@ -413,18 +398,18 @@ static cleat_status bind_grad_card(const cleat_node *node, const cleat_device_fa
 static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                     cleat_error *error) {
     (void)facts, (void)error;
-    problem p = problem_of(node);
-    launch_delta(binder, node, &p);
-    if (wants_queries(node)) {
-        begin_dq(binder, node, &p, "attention.cl", "attention_plain_dq");
+    problem p = cleat_attention_problem_of(node);
+    cleat_attention_launch_delta(binder, node, &p);
+    if (cleat_attention_wants_queries(node)) {
+        cleat_attention_begin_dq(binder, node, &p, "attention.cl", "attention_plain_dq");
         cleat_launch_i32(binder, (int32_t)p.batch);
-        add_sizes(binder, &p);
+        cleat_attention_sizes(binder, &p);
         cleat_launch_items(binder, p.batch * p.heads * p.queries);
     }
-    if (wants_keys(node)) {
-        begin_keys(binder, node, &p, "attention.cl", "attention_plain_keys");
+    if (cleat_attention_wants_keys(node)) {
+        cleat_attention_begin_keys(binder, node, &p, "attention.cl", "attention_plain_keys");
         cleat_launch_i32(binder, (int32_t)p.batch);
-        add_sizes(binder, &p);
+        cleat_attention_sizes(binder, &p);
         cleat_launch_items(binder, p.batch * p.heads * p.keys);
     }
     return CLEAT_OK;
@@ -432,13 +417,17 @@ static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_f
 
 static const cleat_variant grad_variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .workspace = workspace_cpu, .bind = bind_grad_cpu},
+    {.name = "matrix",
+     .refuse = cleat_attention_matrix_refuse,
+     .workspace = cleat_attention_matrix_grad_workspace,
+     .bind = cleat_attention_matrix_grad_bind},
     {.name = "gpu", .refuse = refuse_card, .workspace = workspace_card, .bind = bind_grad_card},
-    {.name = "plain", .workspace = workspace_delta, .bind = bind_grad_plain},
+    {.name = "plain", .workspace = cleat_attention_delta_bytes, .bind = bind_grad_plain},
     {0},
 };
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    problem p = problem_of(node);
+    problem p = cleat_attention_problem_of(node);
     const int64_t shape[] = {p.batch, p.queries, p.width};
     return cleat_expect(node, DY, "dy", p.in.q->dtype, 3, shape, error);
 }
@@ -447,7 +436,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
  * them again. And an exponential a head. */
 static cleat_cost cost_of(const cleat_node *node, int products) {
     enum { EXPONENTIAL = 40 };
-    problem p = problem_of(node);
+    problem p = cleat_attention_problem_of(node);
     cleat_cost cost = cleat_elementwise_cost(node, 0);
     double pairs = (double)p.batch * (double)p.queries * (double)p.keys;
     cost.flops = pairs * (2.0 * products * (double)p.width + EXPONENTIAL * (double)p.heads);
@@ -514,7 +503,7 @@ static cleat_status check_keys(const cleat_node *node, cleat_error *error) {
 
 /* Kernels count rows of heads, and elements of a sequence, in ints. */
 static cleat_status check_size(const cleat_node *node, cleat_error *error) {
-    problem p = problem_of(node);
+    problem p = cleat_attention_problem_of(node);
     int64_t longer = p.queries > p.keys ? p.queries : p.keys;
     if (p.batch * longer <= INT32_MAX / p.heads && longer <= INT32_MAX / (4 * HEAD_MOST)) return CLEAT_OK;
     return cleat_infer_fail(node, error, "%lld samples of %lld rows with %lld heads: more than 2^31 rows",
@@ -526,7 +515,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (status == CLEAT_OK) status = check_keys(node, error);
     if (status == CLEAT_OK) status = check_size(node, error);
     if (status != CLEAT_OK) return status;
-    problem p = problem_of(node);
+    problem p = cleat_attention_problem_of(node);
     const int64_t y_shape[] = {p.batch, p.queries, p.width}, lse_shape[] = {p.batch, p.heads, p.queries};
     if (p.lengths) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, &p.batch, error);
     if (status == CLEAT_OK) status = cleat_set_output(node, 0, p.in.q->dtype, 3, y_shape, error);
@@ -536,7 +525,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 
 /* The probabilities: T [B, H, L, S]. */
 static int64_t fused_bytes(const cleat_node *node) {
-    problem p = problem_of(node);
+    problem p = cleat_attention_problem_of(node);
     return p.batch * p.heads * p.queries * p.keys * cleat_dtype_size(p.in.q->dtype);
 }
 
@@ -545,7 +534,8 @@ static const cleat_op attention = {.name = "attention",
                                    .backward = backward,
                                    .cost = cost,
                                    .variants = variants,
-                                   .fused_bytes = fused_bytes};
+                                   .fused_bytes = fused_bytes,
+                                   .stored = 1u << Q | 1u << KV};
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *lengths, int heads) {
     cleat_tensor *in[] = {[Q] = q, [KV] = kv, [LENGTHS] = lengths};

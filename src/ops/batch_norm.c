@@ -242,7 +242,8 @@ static const cleat_op batch_norm = {.name = "batch_norm",
                                     .backward = backward,
                                     .cost = cost,
                                     .variants = variants,
-                                    .share = 1u << X | 1u << RESIDUAL};
+                                    .share = 1u << X | 1u << RESIDUAL,
+                                    .stored = 1u << X | 1u << RESIDUAL};
 
 cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                cleat_tensor *samples, cleat_tensor *residual, bool relu, float eps,
@@ -287,7 +288,8 @@ static const cleat_op batch_norm_fixed = {.name = "batch_norm_fixed",
                                           .infer = infer_fixed,
                                           .cost = cost_fixed,
                                           .variants = fixed_variants,
-                                          .share = 1u << X | 1u << RESIDUAL};
+                                          .share = 1u << X | 1u << RESIDUAL,
+                                          .stored = 1u << X | 1u << RESIDUAL};
 
 cleat_tensor *cleat_batch_norm_fixed(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                      cleat_tensor *running, cleat_tensor *residual, bool relu, float eps) {

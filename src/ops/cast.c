@@ -1,4 +1,4 @@
-/* x as another storage type. One of the two types is f32: f16 <-> bf16 goes through it, in two nodes. */
+/* x as another storage type, asked for or by autocast. One of the two types is f32: f16 <-> bf16 goes through it, in two nodes. */
 #include "cleat/ops.h"
 #include "ops/shared.h"
 
@@ -49,7 +49,8 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads(graph, &cast_grad, NULL, 0, dout, 1, &node->in[0], 1);
 }
 
-static const cleat_op cast = {.name = "cast", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+static const cleat_op cast = {
+    .name = "cast", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .as_given = true};
 
 cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype) {
     if (!x || x->dtype == dtype) return x;
@@ -58,4 +59,18 @@ cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype)
     cast_attr attr = {dtype};
     cleat_node *node = cleat_emit(graph, &cast, &attr, sizeof attr, &x, 1);
     return node ? node->out[0] : NULL;
+}
+
+void cleat_autocast(cleat_graph *graph, cleat_dtype storage) {
+    if (!cleat_is_storage(storage)) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "autocast to %s: activations are f32, f16 or bf16",
+                         cleat_dtype_name(storage));
+        return;
+    }
+    graph->storage = storage;
+    graph->cast = cleat_cast;
+}
+
+cleat_dtype cleat_autocast_storage(const cleat_graph *graph) {
+    return graph->cast ? graph->storage : CLEAT_F32;
 }

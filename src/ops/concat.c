@@ -119,7 +119,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op concat = {
-    .name = "concat", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+    .name = "concat", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .stored = ~0u};
 
 cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n) {
     if (n < 1 || n > MOST_PARTS) {
@@ -197,8 +197,12 @@ static void backward_split(cleat_graph *graph, cleat_node *node, cleat_tensor *c
                          1);
 }
 
-static const cleat_op split = {
-    .name = "split", .infer = infer_split, .backward = backward_split, .cost = cost, .variants = split_variants};
+static const cleat_op split = {.name = "split",
+                               .infer = infer_split,
+                               .backward = backward_split,
+                               .cost = cost,
+                               .variants = split_variants,
+                               .as_given = true};
 
 bool cleat_split_columns(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts) {
     if (!x) return false;

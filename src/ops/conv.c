@@ -57,7 +57,8 @@ static cleat_cost cost(const cleat_node *node) {
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     cleat_conv c = cleat_conv_of(node);
     const cleat_tensor *dy = c.y, *out = node->out[0];
-    bool fits = dy->rank == 4 && dy->dtype == out->dtype && dy->shape[0] == c.batch &&
+    bool types_fit = dy->dtype == out->dtype || (c.kind == CLEAT_CONV_DW && out->dtype == CLEAT_F32);
+    bool fits = dy->rank == 4 && types_fit && dy->shape[0] == c.batch &&
                 c.rows == (c.height + 2 * c.padding - c.kernel_rows) / c.stride + 1 &&
                 c.columns == (c.width + 2 * c.padding - c.kernel_columns) / c.stride + 1 &&
                 c.weight->shape[0] == c.features;
@@ -146,7 +147,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 static const cleat_op conv2d = {
-    .name = "conv2d", .infer = infer, .backward = backward, .cost = cost, .variants = cleat_conv_variants};
+    .name = "conv2d", .infer = infer, .backward = backward, .cost = cost, .variants = cleat_conv_variants, .stored = 3};
 
 cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            int64_t stride, int64_t padding) {

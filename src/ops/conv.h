@@ -7,7 +7,7 @@
 typedef enum cleat_conv_kind {
     CLEAT_CONV_FORWARD, /* out = y: in = {x, weight} */
     CLEAT_CONV_DX,      /* out = dx: in = {dy, weight} */
-    CLEAT_CONV_DW,      /* out = dweight (of dy's type): in = {dy, x} */
+    CLEAT_CONV_DW,      /* out = dweight (of dy's type, or f32): in = {dy, x} */
 } cleat_conv_kind;
 
 /* One of a convolution's three products, out = addend + bias + product; sums = sums_addend + the sums of dy over all
@@ -29,6 +29,9 @@ extern const cleat_variant cleat_conv_variants[]; /* conv_launch.c */
 
 /* Appends the eleven numbers that kernels know as GEOMETRY (cl/conv.clh). */
 void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *conv);
+
+/* Tells the kernel that is being launched where its result is f32 and its operands are not (cl/result.clh). */
+void cleat_conv_launch_result(cleat_binder *binder, const cleat_conv *conv);
 
 /* For cards (conv_groups.c): work-groups with local memory. A row of each op's list of variants. */
 const char *cleat_conv_groups_refuse(const cleat_node *node, const cleat_device_facts *facts);

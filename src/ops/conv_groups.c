@@ -97,6 +97,7 @@ static void launch_tensors(cleat_binder *binder, const cleat_conv *c, cleat_tili
 
 static void launch_product(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, cleat_tiling tiling) {
     cleat_launch_kernel(binder, node, "conv_groups.cl", "conv_groups_product", c->x->dtype);
+    cleat_conv_launch_result(binder, c);
     cleat_launch_define(binder, "PRODUCT", c->kind);
     cleat_launch_define(binder, "QUADS", whole_quads(c));
     if (c->kind == CLEAT_CONV_DX) cleat_launch_define(binder, "PHASES", c->stride > 1);

@@ -33,6 +33,10 @@ void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *c) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) cleat_launch_i32(binder, (int32_t)numbers[i]);
 }
 
+void cleat_conv_launch_result(cleat_binder *binder, const cleat_conv *c) {
+    if (c->kind == CLEAT_CONV_DW && c->weight->dtype != c->y->dtype) cleat_launch_define(binder, "C_F32", 1);
+}
+
 /* --- lanes: register tiles of one work-item -------------------------------------------------------------------- */
 
 /* A block of results of a work-item, in the words of gemm_lanes.clh. */
@@ -52,6 +56,7 @@ static const char *refuse_lanes(const cleat_node *node, const cleat_device_facts
 static void launch_lanes(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const char *kernel,
                          const lanes_shape *s) {
     cleat_launch_kernel(binder, node, "conv_lanes.cl", kernel, c->y->dtype);
+    cleat_conv_launch_result(binder, c);
     cleat_launch_define(binder, "PRODUCT", c->kind);
     cleat_launch_define(binder, "TILE_ROWS", s->tile_rows);
     cleat_launch_define(binder, "TILE_VECS", s->tile_vecs);
@@ -195,6 +200,7 @@ static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts 
 static void launch_plain(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const char *kernel,
                          const cleat_tensor *const *tensors, int count) {
     cleat_launch_kernel(binder, node, "conv.cl", kernel, tensors[0]->dtype);
+    cleat_conv_launch_result(binder, c);
     for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
     cleat_conv_launch_geometry(binder, c);
     cleat_launch_items(binder, cleat_tensor_elements(tensors[count - 1]));

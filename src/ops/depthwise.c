@@ -174,7 +174,9 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[GRAD_X];
-    return cleat_expect(node, DY, "the gradient that arrives", x->dtype, 4, x->shape, error);
+    cleat_status status = cleat_expect(node, DY, "the gradient that arrives", x->dtype, 4, x->shape, error);
+    return status == CLEAT_OK ? cleat_expect_weight_grad(node, node->in[GRAD_WEIGHT], node->out[DWEIGHT], error)
+                              : status;
 }
 
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
@@ -192,8 +194,12 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads(graph, &depthwise_grad, NULL, 0, in, GRAD_IN, node->in, FORWARD_IN);
 }
 
-static const cleat_op depthwise = {
-    .name = "depthwise", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+static const cleat_op depthwise = {.name = "depthwise",
+                                   .infer = infer,
+                                   .backward = backward,
+                                   .cost = cost,
+                                   .variants = variants,
+                                   .stored = 1u << X | 1u << WEIGHT};
 
 cleat_tensor *cleat_depthwise(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias) {
     if (!x || !weight) return NULL;

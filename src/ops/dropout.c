@@ -80,7 +80,8 @@ static const cleat_op dropout = {.name = "dropout",
                                  .cost = cost,
                                  .variants = variants,
                                  .share = 1,
-                                 .absorb = absorb};
+                                 .absorb = absorb,
+                                 .stored = 1};
 
 cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate) {
     if (!x || rate == 0.0f) return x;

@@ -57,8 +57,13 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads(graph, &cleat_gelu_grad_op, NULL, 0, in, 2, &node->in[0], 1);
 }
 
-const cleat_op cleat_gelu_op = {
-    .name = "gelu", .infer = infer, .backward = backward, .cost = cost, .variants = forward_variants, .share = 1};
+const cleat_op cleat_gelu_op = {.name = "gelu",
+                                .infer = infer,
+                                .backward = backward,
+                                .cost = cost,
+                                .variants = forward_variants,
+                                .share = 1,
+                                .stored = 1};
 
 cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x) {
     if (!x) return NULL;

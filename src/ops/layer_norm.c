@@ -133,8 +133,13 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads(graph, &layer_norm_grad, NULL, 0, in, OWN, node->in, 3);
 }
 
-static const cleat_op layer_norm = {
-    .name = "layer_norm", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .share = 1};
+static const cleat_op layer_norm = {.name = "layer_norm",
+                                    .infer = infer,
+                                    .backward = backward,
+                                    .cost = cost,
+                                    .variants = variants,
+                                    .share = 1,
+                                    .stored = 1};
 
 cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                float eps) {

@@ -117,12 +117,18 @@ static cleat_cost cost(const cleat_node *node) {
 
 /* --- gradients ------------------------------------------------------------------------------------------------ */
 
+/* C has the operands' type; a weight's gradient may be f32 where they are halves, as that of a working copy is. */
+static bool types_fit(const cleat_product *p) {
+    if (p->b && p->b->dtype != p->a->dtype) return false;
+    return !p->c || p->c->dtype == p->a->dtype || (p->trans_a && p->c->dtype == CLEAT_F32);
+}
+
 /* The outputs have the shapes of their targets by construction; what arrives must match them. */
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     cleat_product p = cleat_linear_product(node);
     const cleat_tensor *out = p.c ? p.c : p.sums;
     int64_t elements = p.c ? p.m * p.n : p.m;
-    bool fits = out && cleat_tensor_elements(out) == elements && (!p.c || p.c->dtype == p.a->dtype) &&
+    bool fits = out && cleat_tensor_elements(out) == elements && types_fit(&p) &&
                 (!p.sums || (p.sums->dtype == CLEAT_F32 && cleat_tensor_elements(p.sums) == p.m)) &&
                 (!p.b || cleat_tensor_elements(p.b) == p.k * p.n);
     if (fits) return CLEAT_OK;
@@ -227,7 +233,8 @@ static const cleat_op linear = {.name = "linear",
                                 .cost = cost,
                                 .variants = cleat_linear_variants,
                                 .share = 1u << 3,
-                                .absorb = absorb_activation};
+                                .absorb = absorb_activation,
+                                .stored = 1u | 1u << 1 | 1u << 3};
 
 cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            cleat_tensor *residual) {

@@ -3,6 +3,7 @@
 #define CLEAT_SRC_OPS_LINEAR_H
 
 #include "graph/launch.h"
+#include "ops/tiles.h"
 
 /* What becomes of a sum before it is stored: EPILOGUE of cl/linear.cl. */
 typedef enum cleat_epilogue {
@@ -33,6 +34,29 @@ void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bi
  * order. addend may be NULL. */
 void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset,
                          const cleat_tensor *addend, const cleat_tensor *out, int64_t count);
+
+/* --- what the files that launch products share --- */
+
+/* Workspace of a product whose k is split: the parts of C [count, m, n], then those of the sums [count, m], all f32. */
+int64_t cleat_linear_split_bytes(const cleat_product *p, cleat_split s);
+/* Begins a launch of a kernel that reads the operands and stores C. */
+void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const cleat_product *p, const char *file,
+                        const char *kernel);
+/* The tensors and sizes of such a kernel: results go to C and sums, or to the workspace where k is split. */
+void cleat_linear_operands(cleat_binder *binder, const cleat_product *p, cleat_split s);
+/* The launches that add up the parts, where k is split. */
+void cleat_linear_reduces(cleat_binder *binder, const cleat_node *node, const cleat_product *p, cleat_split s);
+
+/* Variants of linear_matrix.c: f16 and bf16 on matrix units, with the tile that an estimate likes best, or with one. */
+#define CLEAT_DECLARE_VARIANT(name)                                                                                    \
+    const char *cleat_refuse_##name(const cleat_node *node, const cleat_device_facts *facts);                          \
+    int64_t cleat_workspace_##name(const cleat_node *node, const cleat_device_facts *facts);                           \
+    cleat_status cleat_bind_##name(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,      \
+                                   cleat_error *error);
+CLEAT_DECLARE_VARIANT(linear_matrix)
+CLEAT_DECLARE_VARIANT(linear_matrix_large)
+CLEAT_DECLARE_VARIANT(linear_matrix_medium)
+CLEAT_DECLARE_VARIANT(linear_matrix_small)
 
 extern const cleat_variant cleat_linear_variants[];      /* products with a C */
 extern const cleat_variant cleat_linear_sums_variants[]; /* the sums alone */

@@ -36,14 +36,14 @@ static cleat_split split_k(const cleat_product *p, int64_t tiles, int64_t wanted
     return (cleat_split){depth, divide_up(p->k, depth)};
 }
 
-/* Workspace: the parts of C [count, m, n], then those of the sums [count, m], all f32. */
-static int64_t split_bytes(const cleat_product *p, cleat_split s) {
+int64_t cleat_linear_split_bytes(const cleat_product *p, cleat_split s) {
     return s.count > 1 ? s.count * (p->m * p->n + (p->sums ? p->m : 0)) * FLOAT_BYTES : 0;
 }
 
-/* Begins a launch of linear.cl that stores C. */
-static void launch_product(cleat_binder *binder, const cleat_node *node, const cleat_product *p, const char *kernel) {
-    cleat_launch_kernel(binder, node, "linear.cl", kernel, p->c->dtype);
+void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const cleat_product *p, const char *file,
+                        const char *kernel) {
+    cleat_launch_kernel(binder, node, file, kernel, p->a->dtype);
+    if (p->c->dtype != p->a->dtype) cleat_launch_define(binder, "C_F32", 1);
     if (p->epilogue) cleat_launch_define(binder, "EPILOGUE", p->epilogue);
 }
 
@@ -66,9 +66,7 @@ void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t w
     launch_parts(binder, workspace_offset, addend, NULL, out, count);
 }
 
-/* The tensors of linear_lanes and linear_groups: results go to C and sums, or to the workspace where k is
- * split. */
-static void launch_operands(cleat_binder *binder, const cleat_product *p, cleat_split s) {
+void cleat_linear_operands(cleat_binder *binder, const cleat_product *p, cleat_split s) {
     bool whole = s.count == 1;
     cleat_launch_tensor(binder, p->a);
     cleat_launch_tensor(binder, p->b);
@@ -90,9 +88,10 @@ static void launch_operands(cleat_binder *binder, const cleat_product *p, cleat_
     cleat_launch_i32(binder, (int32_t)p->k);
 }
 
-static void launch_reduces(cleat_binder *binder, const cleat_node *node, const cleat_product *p, cleat_split s) {
+void cleat_linear_reduces(cleat_binder *binder, const cleat_node *node, const cleat_product *p, cleat_split s) {
     if (s.count == 1) return;
-    launch_product(binder, node, p, "linear_reduce");
+    cleat_launch_kernel(binder, node, "linear.cl", "linear_reduce", p->c->dtype);
+    if (p->epilogue) cleat_launch_define(binder, "EPILOGUE", p->epilogue);
     launch_parts(binder, 0, p->addend, p->saved, p->c, s.count);
     if (p->sums)
         cleat_launch_reduce(binder, node, s.count * p->m * p->n * FLOAT_BYTES, p->sums_addend, p->sums, s.count);
@@ -198,7 +197,7 @@ static int64_t clblast_workspace(const cleat_node *node, const cleat_device_fact
 static const char *refuse_clblast(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_product p = cleat_linear_product(node);
     if (facts->work_group == 1) return "CLBlast's parameters for CPUs are slower than register tiles";
-    if (p.c->dtype != CLEAT_F32) return "CLBlast's half precision product sums in half";
+    if (p.a->dtype != CLEAT_F32) return "CLBlast's half precision product sums in half";
     if (least(p.m, least(p.n, p.k)) < CLBLAST_EXTENT_MIN) return "too small for CLBlast";
     if (p.trans_a && p.trans_b) return "no op needs both transposed";
     int64_t tiles = divide_up(p.m, 64) * divide_up(p.n, 64);
@@ -263,7 +262,7 @@ static cleat_tile_work tile_work(const cleat_product *p) {
                              .m = p->m,
                              .n = p->n,
                              .k = p->k,
-                             .intel_sums = p->c->dtype == CLEAT_F32 ? 64 : half_sums,
+                             .intel_sums = p->a->dtype == CLEAT_F32 ? 64 : half_sums,
                              .whole = p->bias != NULL};
 }
 
@@ -283,20 +282,20 @@ static const char *refuse_groups(const cleat_node *node, const cleat_device_fact
 }
 
 static void launch_groups(cleat_binder *binder, const cleat_node *node, const cleat_product *p, cleat_tiling s) {
-    launch_product(binder, node, p, "linear_groups");
+    cleat_linear_begin(binder, node, p, "linear.cl", "linear_groups");
     cleat_launch_define(binder, "TRANS_A", p->trans_a);
     cleat_launch_define(binder, "TRANS_B", p->trans_b);
     cleat_launch_tile(binder, s.kind);
     cleat_launch_define(binder, "QUADS", whole_quads(p));
-    launch_operands(binder, p, s.k);
+    cleat_linear_operands(binder, p, s.k);
     cleat_launch_i32(binder, (int32_t)s.k.depth);
     cleat_launch_groups(binder, s.tiles * s.k.count);
-    launch_reduces(binder, node, p, s.k);
+    cleat_linear_reduces(binder, node, p, s.k);
 }
 
 static int64_t groups_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_product p = cleat_linear_product(node);
-    return split_bytes(&p, shape_groups(&p, facts).k);
+    return cleat_linear_split_bytes(&p, shape_groups(&p, facts).k);
 }
 
 static cleat_status bind_groups(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
@@ -320,7 +319,7 @@ static const char *refuse_kind(const cleat_node *node, cleat_tile_kind kind, con
 static int64_t kind_workspace(const cleat_node *node, cleat_tile_kind kind, const cleat_device_facts *facts) {
     cleat_product p = cleat_linear_product(node);
     cleat_tile_work work = tile_work(&p);
-    return split_bytes(&p, cleat_tile_with(&work, kind, facts).k);
+    return cleat_linear_split_bytes(&p, cleat_tile_with(&work, kind, facts).k);
 }
 static cleat_status bind_kind(const cleat_node *node, cleat_tile_kind kind, cleat_binder *binder) {
     cleat_product p = cleat_linear_product(node);
@@ -379,8 +378,12 @@ static lanes_shape shape_lanes(const cleat_product *p, const cleat_device_facts 
                      .chunk = copies ? 128 : 1024,
                      .rows_max = copies ? 256 : 512,
                      .panels_max = copies ? 8 : 1};
-    if (!copies && takes_wide_tile(p, lanes)) s.tile_rows = 6, s.tile_vecs = 4, s.rows_max = 480;
-    int64_t step = copies ? 16 : s.tile_rows; /* copied rows lie in strips */
+    if (!p->trans_a && takes_wide_tile(p, lanes)) {
+        s.tile_rows = 6, s.tile_vecs = 4;
+        s.rows_max = copies ? 384 : 480;
+        if (copies) s.panels_max = 4;
+    }
+    int64_t step = p->trans_a ? 16 : s.tile_rows; /* columns are copied in strips */
     s.rows = round_up(divide_up(p->m, divide_up(p->m, s.rows_max)), step);
     s.panels = s.panels_max;
     while (count_items(p, &s, lanes) < wanted && (s.rows > ROWS_MIN || s.panels > 1)) {
@@ -401,7 +404,7 @@ static const char *refuse_lanes(const cleat_node *node, const cleat_device_facts
 
 static int64_t lanes_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_product p = cleat_linear_product(node);
-    return split_bytes(&p, shape_lanes(&p, facts).k);
+    return cleat_linear_split_bytes(&p, shape_lanes(&p, facts).k);
 }
 
 static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
@@ -409,7 +412,7 @@ static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts 
     (void)error;
     cleat_product p = cleat_linear_product(node);
     lanes_shape s = shape_lanes(&p, facts);
-    launch_product(binder, node, &p, "linear_lanes");
+    cleat_linear_begin(binder, node, &p, "linear.cl", "linear_lanes");
     cleat_launch_define(binder, "TRANS_A", p.trans_a);
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
     cleat_launch_define(binder, "TILE_ROWS", s.tile_rows);
@@ -418,12 +421,12 @@ static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts 
     cleat_launch_define(binder, "BLOCK_ROWS", s.rows_max);
     cleat_launch_define(binder, "BLOCK_PANELS", s.panels_max);
     if (facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
-    launch_operands(binder, &p, s.k);
+    cleat_linear_operands(binder, &p, s.k);
     cleat_launch_i32(binder, (int32_t)s.rows);
     cleat_launch_i32(binder, (int32_t)s.panels);
     cleat_launch_i32(binder, (int32_t)s.k.depth);
     cleat_launch_groups(binder, s.items * s.k.count);
-    launch_reduces(binder, node, &p, s.k);
+    cleat_linear_reduces(binder, node, &p, s.k);
     return CLEAT_OK;
 }
 
@@ -461,7 +464,7 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
                                cleat_error *error) {
     (void)facts, (void)error;
     cleat_product p = cleat_linear_product(node);
-    launch_product(binder, node, &p, "linear_plain");
+    cleat_linear_begin(binder, node, &p, "linear.cl", "linear_plain");
     cleat_launch_tensor(binder, p.a);
     cleat_launch_tensor(binder, p.b);
     cleat_launch_tensor(binder, p.bias);
@@ -482,6 +485,22 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
 
 const cleat_variant cleat_linear_variants[] = {
     {.name = "clblast", .refuse = refuse_clblast, .workspace = clblast_workspace, .bind = bind_clblast},
+    {.name = "matrix",
+     .refuse = cleat_refuse_linear_matrix,
+     .workspace = cleat_workspace_linear_matrix,
+     .bind = cleat_bind_linear_matrix},
+    {.name = "matrix_large",
+     .refuse = cleat_refuse_linear_matrix_large,
+     .workspace = cleat_workspace_linear_matrix_large,
+     .bind = cleat_bind_linear_matrix_large},
+    {.name = "matrix_medium",
+     .refuse = cleat_refuse_linear_matrix_medium,
+     .workspace = cleat_workspace_linear_matrix_medium,
+     .bind = cleat_bind_linear_matrix_medium},
+    {.name = "matrix_small",
+     .refuse = cleat_refuse_linear_matrix_small,
+     .workspace = cleat_workspace_linear_matrix_small,
+     .bind = cleat_bind_linear_matrix_small},
     {.name = "groups", .refuse = refuse_groups, .workspace = groups_workspace, .bind = bind_groups},
     {.name = "groups_large", .refuse = refuse_large, .workspace = large_workspace, .bind = bind_large},
     {.name = "groups_medium", .refuse = refuse_medium, .workspace = medium_workspace, .bind = bind_medium},

@@ -33,6 +33,8 @@ static cleat_cost cost_grad(const cleat_node *node) {
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *h = node->in[CLEAT_LSTM_GRAD_H];
     cleat_status status = cleat_expect(node, CLEAT_LSTM_GRAD_DH, "the gradient of h", h->dtype, 3, h->shape, error);
+    if (status == CLEAT_OK)
+        status = cleat_expect_weight_grad(node, node->in[CLEAT_LSTM_GRAD_WEIGHT], node->out[1], error);
     if (status == CLEAT_OK && cleat_addend(node, CLEAT_LSTM_GRAD_IN, 0))
         return cleat_infer_fail(node, error, "the products have another reader, whose gradient is not added");
     return status;
@@ -96,12 +98,22 @@ static const cleat_op lstm = {.name = "lstm",
                               .cost = cost,
                               .variants = cleat_lstm_variants,
                               .share = 1u << CLEAT_LSTM_PRODUCTS,
-                              .fused_bytes = fused_bytes};
+                              .fused_bytes = fused_bytes,
+                              .stored = 1u << CLEAT_LSTM_PRODUCTS | 1u << CLEAT_LSTM_WEIGHT};
+
+/* What the linear node adds is f32 whatever autocast says. */
+static cleat_tensor *add_biases(cleat_graph *graph, cleat_tensor *bias_ih, cleat_tensor *bias_hh) {
+    cleat_tensor *(*cast)(cleat_graph *, cleat_tensor *, cleat_dtype) = graph->cast;
+    graph->cast = NULL;
+    cleat_tensor *sum = cleat_add(graph, bias_ih, bias_hh);
+    graph->cast = cast;
+    return sum;
+}
 
 cleat_tensor *cleat_lstm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight_ih, cleat_tensor *weight_hh,
                          cleat_tensor *bias_ih, cleat_tensor *bias_hh) {
     if (!x || !weight_ih || !weight_hh || !bias_ih || !bias_hh) return NULL;
-    cleat_tensor *products = cleat_linear(graph, x, weight_ih, cleat_add(graph, bias_ih, bias_hh), NULL);
+    cleat_tensor *products = cleat_linear(graph, x, weight_ih, add_biases(graph, bias_ih, bias_hh), NULL);
     if (!products) return NULL;
     cleat_tensor *in[CLEAT_LSTM_IN] = {[CLEAT_LSTM_PRODUCTS] = products, [CLEAT_LSTM_WEIGHT] = weight_hh};
     cleat_node *node = cleat_emit(graph, &lstm, NULL, 0, in, CLEAT_LSTM_IN);

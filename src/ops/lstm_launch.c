@@ -2,6 +2,8 @@
  * one launch. */
 #include "ops/lstm.h"
 
+#include "ops/rows.h"
+
 enum { FLOAT_BYTES = 4 };
 
 static int64_t divide_up(int64_t a, int64_t b) {
@@ -29,6 +31,21 @@ static void add_sizes(cleat_binder *binder, const cleat_lstm_size *s) {
 /* gates, h, cells */
 static void add_outputs(cleat_binder *binder, const cleat_node *node) {
     for (int i = 0; i < node->n_out; ++i) cleat_launch_tensor(binder, node->out[i]);
+}
+
+/* The weight's gradient from its parts in the workspace, [count, 4, rows, pitch]. */
+static void launch_total(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset, int64_t count,
+                         int64_t rows, int64_t pitch) {
+    int64_t hidden = cleat_lstm_size_of(node).hidden;
+    cleat_launch_kernel(binder, node, "lstm_weight.cl", "lstm_weight_total", node->out[1]->dtype);
+    cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
+    cleat_launch_tensor(binder, cleat_addend(node, CLEAT_LSTM_GRAD_IN, 1));
+    cleat_launch_tensor(binder, node->out[1]);
+    cleat_launch_i32(binder, (int32_t)count);
+    cleat_launch_i32(binder, (int32_t)hidden);
+    cleat_launch_i32(binder, (int32_t)rows);
+    cleat_launch_i32(binder, (int32_t)pitch);
+    cleat_launch_runs(binder, 4 * hidden, hidden);
 }
 
 /* --- wide vectors --------------------------------------------------------------------------------------------- */
@@ -132,12 +149,8 @@ static cleat_status bind_grad_lanes(const cleat_node *node, const cleat_device_f
     add_parts(binder, node, &s);
     end_lanes(binder, node, &s);
     if (!node->out[1]) return CLEAT_OK;
-    begin_lanes(binder, node, "lstm_lanes_weight");
-    add_parts(binder, node, &s);
-    cleat_launch_tensor(binder, cleat_addend(node, CLEAT_LSTM_GRAD_IN, 1));
-    cleat_launch_tensor(binder, node->out[1]);
-    cleat_launch_i32(binder, (int32_t)s.items);
-    cleat_launch_items(binder, 4 * cleat_lstm_size_of(node).hidden * s.units);
+    launch_total(binder, node, lanes_packed(&s, false) + lanes_scratch(&s), s.items, s.gate_rows / 4,
+                 s.columns * facts->lanes);
     return CLEAT_OK;
 }
 
@@ -242,13 +255,7 @@ static void launch_groups_weight(cleat_binder *binder, const cleat_node *node, c
     cleat_launch_i32(binder, (int32_t)size.length);
     cleat_launch_i32(binder, (int32_t)s->depth);
     cleat_launch_groups(binder, s->tiles * s->splits);
-    begin_groups(binder, node, s, "lstm_groups_total");
-    cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
-    cleat_launch_tensor(binder, cleat_addend(node, CLEAT_LSTM_GRAD_IN, 1));
-    cleat_launch_tensor(binder, node->out[1]);
-    cleat_launch_i64(binder, 4 * size.hidden * size.hidden);
-    cleat_launch_i32(binder, (int32_t)s->splits);
-    cleat_launch_items(binder, 4 * size.hidden * size.hidden);
+    launch_total(binder, node, spare_bytes(node), s->splits, size.hidden, size.hidden);
 }
 
 static cleat_status bind_grad_groups(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
@@ -317,6 +324,7 @@ static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_f
     end_plain(binder, &s, s.batch);
     if (!node->out[1]) return CLEAT_OK;
     begin(binder, node, "lstm.cl", "lstm_plain_weight");
+    if (node->out[1]->dtype != node->in[0]->dtype) cleat_launch_define(binder, "C_F32", 1);
     add_dproducts(binder, node);
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_H]);
     cleat_launch_tensor(binder, cleat_addend(node, CLEAT_LSTM_GRAD_IN, 1));

@@ -116,7 +116,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op max_pool = {
-    .name = "max_pool", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+    .name = "max_pool", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .stored = 1};
 
 /* Numbers that no picture allows become one that infer refuses. */
 static int32_t within_i32(int64_t value) {

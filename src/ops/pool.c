@@ -84,7 +84,8 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads(graph, &pool_grad, node->attr, sizeof(pool_attr), in, GRAD_IN, &node->in[X], 1);
 }
 
-static const cleat_op pool = {.name = "pool", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+static const cleat_op pool = {
+    .name = "pool", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .stored = 1u << X};
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, pool_mode mode) {
     if (!x) return NULL;

@@ -60,8 +60,13 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_pass_grad(graph, node->in[0], dout[0]);
 }
 
-static const cleat_op positions = {
-    .name = "positions", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .share = 1};
+static const cleat_op positions = {.name = "positions",
+                                   .infer = infer,
+                                   .backward = backward,
+                                   .cost = cost,
+                                   .variants = variants,
+                                   .share = 1,
+                                   .stored = 1};
 
 cleat_tensor *cleat_positions(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     if (!x) return NULL;

@@ -37,7 +37,8 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     if (cleat_wants_grad(x)) cleat_pass_grad(graph, x, cleat_reshape(graph, dout[0], x->rank, x->shape));
 }
 
-static const cleat_op reshape = {.name = "reshape", .infer = infer, .backward = backward, .cost = cost};
+static const cleat_op reshape = {
+    .name = "reshape", .infer = infer, .backward = backward, .cost = cost, .as_given = true};
 
 cleat_tensor *cleat_reshape(cleat_graph *graph, cleat_tensor *x, int rank, const int64_t *shape) {
     if (!x) return NULL;

@@ -118,7 +118,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op resize = {
-    .name = "resize", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+    .name = "resize", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .stored = 1};
 
 cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_t height, int64_t width) {
     if (!x) return NULL;

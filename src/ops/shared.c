@@ -48,3 +48,10 @@ cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat
     cleat_tensor_describe(&wanted, should, sizeof should);
     return cleat_infer_fail(node, error, "%s is %s, it must be %s", what, is, should);
 }
+
+cleat_status cleat_expect_weight_grad(const cleat_node *node, const cleat_tensor *weight, const cleat_tensor *gradient,
+                                      cleat_error *error) {
+    if (!gradient || gradient->dtype == CLEAT_F32 || gradient->dtype == weight->dtype) return CLEAT_OK;
+    return cleat_infer_fail(node, error, "the weight's gradient is %s, it must be f32 or %s as the weight is",
+                            cleat_dtype_name(gradient->dtype), cleat_dtype_name(weight->dtype));
+}

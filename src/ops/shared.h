@@ -23,4 +23,8 @@ cleat_status cleat_infer_same_as_dout(cleat_node *node, cleat_error *error);
 cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype, int rank,
                           const int64_t *shape, cleat_error *error);
 
+/* Fails unless `gradient` (may be NULL), a weight's, is f32, as that of a parameter's working copy is, or of `weight`'s type. */
+cleat_status cleat_expect_weight_grad(const cleat_node *node, const cleat_tensor *weight, const cleat_tensor *gradient,
+                                      cleat_error *error);
+
 #endif

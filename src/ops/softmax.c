@@ -65,8 +65,13 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads(graph, &softmax_grad, NULL, 0, in, 2, &node->in[0], 1);
 }
 
-static const cleat_op softmax = {
-    .name = "softmax", .infer = infer, .backward = backward, .cost = cost, .variants = forward_variants, .share = 1};
+static const cleat_op softmax = {.name = "softmax",
+                                 .infer = infer,
+                                 .backward = backward,
+                                 .cost = cost,
+                                 .variants = forward_variants,
+                                 .share = 1,
+                                 .stored = 1};
 
 cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x) {
     if (!x) return NULL;

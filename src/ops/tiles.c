@@ -19,9 +19,56 @@ const char *cleat_tiles_refuse(const cleat_device_facts *facts) {
     return NULL;
 }
 
+const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype) {
+    enum { GROUP = 256, LOCAL_BYTES = 32 * 1024 };
+    if (facts->matrix_unit == CLEAT_MATRIX_NONE) return "no matrix unit of this device has been shown to compute right";
+    if (dtype != CLEAT_F16 && dtype != CLEAT_BF16) return "matrix units multiply f16 and bf16";
+    if (dtype == CLEAT_BF16 && !facts->matrix_bf16) return "this matrix unit does not multiply bf16";
+    if (facts->work_group != GROUP || facts->lanes != 4) return "needs work-groups of 256, and 4 lanes a work-item";
+    if (facts->local_memory < LOCAL_BYTES) return "needs 32 KiB of local memory";
+    return NULL;
+}
+
+/* LANES of mma.clh */
+static int64_t team_lanes(cleat_matrix_unit unit) {
+    switch (unit) {
+    case CLEAT_MATRIX_AMD_MFMA:
+        return 64;
+    case CLEAT_MATRIX_INTEL8:
+        return 8;
+    case CLEAT_MATRIX_INTEL16:
+        return 16;
+    default:
+        return 32;
+    }
+}
+
+/* A tile of matrix units: `rows` x `columns` of C, over which a group's teams stand as squarely as they can. Where there are more teams than
+ * products of 16 x 16, item_m or item_n is 0. */
+static cleat_tile matrix_tile(int64_t rows, int64_t columns, double speed, const cleat_device_facts *facts) {
+    enum { PRODUCT = 16, ENDS = 128 };
+    int64_t teams = facts->work_group / team_lanes(facts->matrix_unit), across = 1;
+    while (across * across * rows < teams * columns) across *= 2;
+    return (cleat_tile){.item_m = rows / PRODUCT * across / (teams > 0 ? teams : 1),
+                        .item_n = columns / PRODUCT / across,
+                        .items_n = across,
+                        .rows = rows,
+                        .columns = columns,
+                        .step = rows + columns > 128 ? 16 : 32,
+                        .speed = speed,
+                        .ends = ENDS};
+}
+
+static cleat_tile matrix_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
+    if (kind == CLEAT_TILE_MATRIX_LARGE) return matrix_tile(128, 128, 6, facts);
+    if (kind == CLEAT_TILE_MATRIX_MEDIUM) return matrix_tile(128, 64, 5, facts);
+    return matrix_tile(64, 64, 3.5, facts);
+}
+
 /* Speeds are estimates: cleat tune measures. */
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
-    enum { EDGE_ITEMS = 4 }; /* work-items along the short side of a tall or wide tile */
+    enum { EDGE_ITEMS = 4 /* work-items along the short side of a tall or wide tile */, ENDS = 32 };
+    if (kind >= CLEAT_TILE_KINDS) return matrix_tile_of(kind, facts);
     int64_t work_group = facts->work_group, square = work_group >= 128 ? 16 : 8;
     cleat_tile t[CLEAT_TILE_KINDS] = {
         [CLEAT_TILE_LARGE] = {.item_m = 8, .item_n = 8, .items_n = square, .speed = 1},
@@ -33,11 +80,26 @@ cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) 
     t[kind].rows = work_group / t[kind].items_n * t[kind].item_m;
     t[kind].columns = t[kind].items_n * t[kind].item_n;
     t[kind].step = t[kind].rows + t[kind].columns > 128 ? 8 : 16;
+    t[kind].ends = ENDS;
     return t[kind];
+}
+
+/* The smallest tile that every team has a part in. */
+static cleat_tile_kind sure_matrix_tile(const cleat_device_facts *facts) {
+    return facts->matrix_unit == CLEAT_MATRIX_INTEL8 ? CLEAT_TILE_MATRIX_MEDIUM : CLEAT_TILE_MATRIX_SMALL;
+}
+
+/* Of the tiles for its 16 lanes Intel's compiler keeps the smallest in registers (ocloc 22.43). */
+static const char *refuse_matrix_tile(cleat_tile_kind kind, const cleat_tile *t, const cleat_device_facts *facts) {
+    if (t->item_m * t->item_n == 0) return "some of the teams would have nothing to do";
+    if (facts->matrix_unit == CLEAT_MATRIX_INTEL16 && kind != CLEAT_TILE_MATRIX_SMALL)
+        return "the sums would not stay in registers";
+    return NULL;
 }
 
 const char *cleat_tile_refuse(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
     cleat_tile t = cleat_tile_of(kind, facts);
+    if (kind >= CLEAT_TILE_KINDS) return refuse_matrix_tile(kind, &t, facts);
     if (facts->vendor != CLEAT_VENDOR_INTEL || kind >= CLEAT_TILE_SMALL) return NULL;
     if (facts->sub_group == 0) return "the driver does not let kernels choose how many work-items run together";
     return t.item_m * t.item_n > work->intel_sums ? "the sums would not stay in registers" : NULL;
@@ -57,11 +119,11 @@ static int64_t groups_at_once(const cleat_device_facts *facts) {
 /* How long a tiling takes, in multiply-adds of a unit: rounds of groups, each with its way to the first step and from the last; and where
  * k is split the parts, which go to memory and back, and the kernel that adds them up. */
 static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const cleat_device_facts *facts) {
-    const double ends = 32 /* of depth */, part = 100 /* an element */, launch = 5e5;
+    const double part = 100 /* an element */, launch = 5e5;
     cleat_tile t = cleat_tile_of(s->kind, facts);
     int64_t at_once = groups_at_once(facts);
     double rounds = (double)divide_up(s->tiles * s->k.count, at_once);
-    double time = rounds * (double)(t.rows * t.columns) * ((double)s->k.depth + ends) / t.speed;
+    double time = rounds * (double)(t.rows * t.columns) * ((double)s->k.depth + t.ends) / t.speed;
     int64_t elements = work->products * work->m * work->n;
     if (s->k.count > 1) time += launch + part * (double)(s->k.count * elements) / (double)at_once;
     return time;
@@ -83,9 +145,11 @@ cleat_tiling cleat_tile_with(const cleat_tile_work *work, cleat_tile_kind kind, 
     return best;
 }
 
-cleat_tiling cleat_tile_best(const cleat_tile_work *work, const cleat_device_facts *facts) {
-    cleat_tiling best = cleat_tile_with(work, CLEAT_TILE_SMALL, facts);
-    for (cleat_tile_kind kind = 0; kind < CLEAT_TILE_KINDS; ++kind) {
+/* `sure`: a kind that is never refused */
+static cleat_tiling best_of(const cleat_tile_work *work, cleat_tile_kind first, cleat_tile_kind end,
+                            cleat_tile_kind sure, const cleat_device_facts *facts) {
+    cleat_tiling best = cleat_tile_with(work, sure, facts);
+    for (cleat_tile_kind kind = first; kind < end; ++kind) {
         cleat_tiling next = cleat_tile_with(work, kind, facts);
         if (!cleat_tile_refuse(work, kind, facts) && estimate(work, &next, facts) < estimate(work, &best, facts))
             best = next;
@@ -93,8 +157,22 @@ cleat_tiling cleat_tile_best(const cleat_tile_work *work, const cleat_device_fac
     return best;
 }
 
+cleat_tiling cleat_tile_best(const cleat_tile_work *work, const cleat_device_facts *facts) {
+    return best_of(work, 0, CLEAT_TILE_KINDS, CLEAT_TILE_SMALL, facts);
+}
+cleat_tiling cleat_tile_best_matrix(const cleat_tile_work *work, const cleat_device_facts *facts) {
+    return best_of(work, CLEAT_TILE_MATRIX_LARGE, CLEAT_TILE_MATRIX_END, sure_matrix_tile(facts), facts);
+}
+
 void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind) {
     cleat_tile t = cleat_tile_of(kind, binder->facts);
+    if (kind >= CLEAT_TILE_KINDS) {
+        cleat_launch_define(binder, "MATRIX_UNIT", binder->facts->matrix_unit);
+        cleat_launch_define(binder, "BLOCK_M", t.item_m);
+        cleat_launch_define(binder, "BLOCK_N", t.item_n);
+        cleat_launch_define(binder, "TEAMS_N", t.items_n);
+        return;
+    }
     cleat_launch_define(binder, "ITEM_M", t.item_m);
     cleat_launch_define(binder, "ITEM_N", t.item_n);
     cleat_launch_define(binder, "ITEMS_N", t.items_n);

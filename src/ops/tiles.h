@@ -1,4 +1,4 @@
-/* How a matrix product of cl/gemm_groups.clh is cut for a card: the tile of a work-group, and the parts of k. */
+/* How a matrix product of cl/gemm_groups.clh or cl/gemm_matrix.clh is cut for a card: the tile of a work-group, and the parts of k. */
 #ifndef CLEAT_SRC_OPS_TILES_H
 #define CLEAT_SRC_OPS_TILES_H
 
@@ -12,21 +12,27 @@ typedef struct cleat_split {
 enum { CLEAT_SPLITS_MAX = 64, CLEAT_SPLIT_STEP = 16 /* a multiple of every TILE_K; parts of k are multiples of it */ };
 
 /* A large tile makes 64 multiply-adds of 4 quads of local memory, a medium one 32 of 3, a small one 16 of 2; tall and wide ones are small
- * tiles for a C of few columns or rows. */
+ * tiles for a C of few columns or rows. Those of matrix units are 128 x 128, 128 x 64 and 64 x 64. */
 typedef enum cleat_tile_kind {
     CLEAT_TILE_LARGE,
     CLEAT_TILE_MEDIUM,
     CLEAT_TILE_SMALL,
     CLEAT_TILE_TALL,
     CLEAT_TILE_WIDE,
-    CLEAT_TILE_KINDS
+    CLEAT_TILE_KINDS, /* without matrix units */
+    CLEAT_TILE_MATRIX_LARGE = CLEAT_TILE_KINDS,
+    CLEAT_TILE_MATRIX_MEDIUM,
+    CLEAT_TILE_MATRIX_SMALL,
+    CLEAT_TILE_MATRIX_END
 } cleat_tile_kind;
 
 typedef struct cleat_tile {
-    int64_t item_m, item_n, items_n; /* ITEM_M, ITEM_N, ITEMS_N of gemm_groups.clh */
-    int64_t rows, columns;           /* of C */
-    int64_t step;                    /* TILE_K */
-    double speed;                    /* of the inner loop, beside the large tile's */
+    int64_t item_m, item_n,
+        items_n;           /* ITEM_M, ITEM_N, ITEMS_N of gemm_groups.clh; BLOCK_M, BLOCK_N, TEAMS_N of the other */
+    int64_t rows, columns; /* of C */
+    int64_t step;          /* TILE_K */
+    double speed;          /* of the inner loop, beside the large tile's without matrix units */
+    double ends;           /* the way to the first step and from the last takes as long as so much depth */
 } cleat_tile;
 
 /* What the choice depends on: `products` products side by side, C [m, n] each, sums over k. */
@@ -44,12 +50,15 @@ typedef struct cleat_tiling {
 
 /* Why such kernels cannot run at all, or NULL. */
 const char *cleat_tiles_refuse(const cleat_device_facts *facts);
+/* Why kernels on matrix units cannot multiply this type, or NULL. */
+const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype);
 /* Why this tile is not for this work, or NULL. */
 const char *cleat_tile_refuse(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts);
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts);
-/* The fastest tiling by an estimate, with this tile or with any. */
+/* The fastest tiling by an estimate, with this tile, with any that needs no matrix unit, with any that is for one. */
 cleat_tiling cleat_tile_with(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts);
 cleat_tiling cleat_tile_best(const cleat_tile_work *work, const cleat_device_facts *facts);
+cleat_tiling cleat_tile_best_matrix(const cleat_tile_work *work, const cleat_device_facts *facts);
 /* Adds the tile's defines to the launch begun last. */
 void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind);
 

@@ -86,7 +86,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op unpatch = {
-    .name = "unpatch", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
+    .name = "unpatch", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .stored = 1};
 
 cleat_tensor *cleat_unpatch(cleat_graph *graph, cleat_tensor *x, int64_t patch) {
     if (!x) return NULL;

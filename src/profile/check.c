@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { DEFAULT_EFFECTIVE_BATCH = 8 };
+enum { DEFAULT_EFFECTIVE_BATCH = 8, DEFAULT_GROWTH_INTERVAL = 2000 };
 
 /* --- metrics a model has -------------------------------------------------------------------------------------- */
 
@@ -194,12 +194,19 @@ static cleat_status check_schedule(const cleat_profile *p, const cleat_record *r
     return check_rates(p, record, error);
 }
 
-static cleat_status check_precision(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    if (p->train.precision == CLEAT_PRECISION_F16 || p->train.precision == CLEAT_PRECISION_BF16)
-        return cleat_record_refuse(
-            record, error, "train", "precision",
-            "this version trains in f32 only (its kernels read f16 and bf16, training does not use them): "
-            "take auto or f32");
+/* With precision = auto the card decides whether there is a loss scale. */
+static cleat_status check_loss_scale(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
+    const cleat_key_name precision = {"train", "precision"};
+    const int64_t scale = p->train.loss_scale, interval = p->train.loss_scale_growth_interval;
+    const char *given = scale != CLEAT_AUTO                   ? "loss_scale"
+                        : interval != DEFAULT_GROWTH_INTERVAL ? "loss_scale_growth_interval"
+                                                              : NULL;
+    if (given && (p->train.precision == CLEAT_PRECISION_F32 || p->train.precision == CLEAT_PRECISION_BF16))
+        return cleat_record_contradict(record, error, (cleat_key_name){"train", given}, precision,
+                                       "only f16 has a loss scale: f32 and bf16 hold every gradient as it is");
+    if (scale != CLEAT_AUTO && (scale & (scale - 1)) != 0)
+        return cleat_record_refuse(record, error, "train", "loss_scale",
+                                   "must be a power of two, so that scaling rounds nothing, e.g. 65536");
     return CLEAT_OK;
 }
 
@@ -229,9 +236,9 @@ static cleat_status check_run(const cleat_profile *p, const cleat_record *record
 
 cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *error) {
     typedef cleat_status (*check)(const cleat_profile *profile, const cleat_record *record, cleat_error *error);
-    static const check checks[] = {check_meaning,    check_model,    check_data,      check_rows,
-                                   check_min_length, check_loss,     check_batch,     check_bucket_batches,
-                                   check_scaling,    check_schedule, check_precision, check_run};
+    static const check checks[] = {check_meaning,    check_model,    check_data,       check_rows,
+                                   check_min_length, check_loss,     check_batch,      check_bucket_batches,
+                                   check_scaling,    check_schedule, check_loss_scale, check_run};
     cleat_record record = cleat_profile_record(profile);
     for (size_t i = 0; i < sizeof checks / sizeof *checks; ++i) {
         cleat_status status = checks[i](profile, &record, error);

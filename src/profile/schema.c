@@ -14,6 +14,7 @@ static const char *const schedules[] = {"constant", "cosine", "step", NULL};
 static const char *const precisions[] = {"auto", "f32", "f16", "bf16", NULL};
 static const char *const checkpointings[] = {"auto", "false", "true", NULL};
 static const char *const budget_policies[] = {"fit", "stop", NULL};
+static const char *const self_checks[] = {"auto", "always", "never", NULL};
 static const char *const poolings[] = {"mean", "first", NULL};
 static const char *const empty_texts[] = {"error", "skip", "keep", NULL};
 static const char *const encodings[] = {"error", "replace", NULL};
@@ -240,7 +241,7 @@ const cleat_key cleat_keys[] = {
      .help = "Samples an optimizer step; auto: batch_size x gradient_accumulation_steps, or 8."},
     {AT(train, gradient_accumulation_steps), INT(1, 65536, "auto"), OR_AUTO,
      .help = "Micro-batches an optimizer step; auto: as few as batch_size allows."},
-    {AT(train, bucket_batch_sizes), LIST(1, 65536, "auto"), OR_AUTO, .unordered = true,
+    {AT(train, bucket_batch_sizes), LIST(1, 65536, "auto"), OR_AUTO, ONLY(RNA | TEXT), .unordered = true,
      .help = "Samples a micro-batch, one number for each of data.buckets; auto: as batch_size says."},
     {AT(train, learning_rate), FLOAT(1e-12, 10, "5e-4"), COMPUTES,
      .help = "Peak learning rate, for base_batch_size samples a step where lr_scaling is on."},
@@ -256,8 +257,13 @@ const cleat_key cleat_keys[] = {
      .help = "schedule = step: epochs from one decay to the next."},
     {AT(train, step_gamma), FLOAT(1e-6, 1, "0.1"), COMPUTES, .help = "schedule = step: the factor of a decay."},
     {AT(train, min_learning_rate), FLOAT(0, 10, "0"), COMPUTES, .help = "Schedules do not fall below it."},
-    {AT(train, precision), CHOICE(precisions, "auto"), COMPUTES,
-     .help = "Storage of activations; this version trains in f32."},
+    {AT(train, precision), CHOICE(precisions, "auto"),
+     .help =
+         "Storage of activations and of the weights they meet (sums are f32). auto: f16 with matrix units, else f32."},
+    {AT(train, loss_scale), INT(1, 1099511627776.0, "auto"), OR_AUTO,
+     .help = "f16: factor on the loss at the start, a power of two; halved after a step that overflows. auto: 65536."},
+    {AT(train, loss_scale_growth_interval), INT(1, 1e9, "2000"),
+     .help = "f16: after so many steps without an overflow the loss scale is doubled."},
     {AT(train, gradient_checkpointing), CHOICE(checkpointings, "auto"),
      .help = "Recompute activations in backward; auto: where that buys larger micro-batches that are worth it."},
     {AT(train, max_grad_norm), FLOAT(1e-6, 1e9, "1"), OR_NONE, COMPUTES,
@@ -291,6 +297,10 @@ const cleat_key cleat_keys[] = {
     {AT(run, budget), CHOICE(budget_policies, "fit"),
      .help = "Where time_budget is too short: shorten the schedule to the epochs that fit, or only stop in time."},
     {AT(run, log_every_steps), INT(1, 1e6, "10"), .help = "Optimizer steps between lines of the metrics log."},
+    {AT(run, check_finite), BOOL("false"),
+     .help = "Look at every tensor of every step, and stop at the first that is not finite (slow)."},
+    {AT(run, self_check), CHOICE(self_checks, "auto"),
+     .help = "A small reference training first; auto: once for a device, driver and model type."},
     {.section = NULL, .name = NULL},
 };
 

@@ -154,10 +154,14 @@ cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *erro
     return CLEAT_OK;
 }
 
+cleat_status cleat_feed_upload(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed,
+                               cleat_error *error) {
+    return cleat_exec_upload(feed->session->exec, graph->index, feed->stagings[fed->slot], error);
+}
+
 cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed, cleat_error *error) {
-    cleat_exec *exec = feed->session->exec;
-    cleat_status status = cleat_exec_upload(exec, graph->index, feed->stagings[fed->slot], error);
-    return status == CLEAT_OK ? cleat_exec_run(exec, graph->index, error) : status;
+    cleat_status status = cleat_feed_upload(feed, graph, fed, error);
+    return status == CLEAT_OK ? cleat_exec_run(feed->session->exec, graph->index, error) : status;
 }
 
 void cleat_feed_release(cleat_feed *feed, const cleat_fed *fed) {

@@ -31,6 +31,9 @@ cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, si
 /* Ends the pass that is under way, if any: then its batches may go. */
 void cleat_feed_stop(cleat_feed *feed);
 cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *error);
+/* Starts the transfer of the batch to the device, for the graph's next run. */
+cleat_status cleat_feed_upload(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed,
+                               cleat_error *error);
 /* Uploads the batch and enqueues the graph; neither is waited for. */
 cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed, cleat_error *error);
 void cleat_feed_release(cleat_feed *feed, const cleat_fed *fed);

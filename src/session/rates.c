@@ -1,4 +1,4 @@
-/* How fast a device runs cleat's kernels: three small graphs, timed once and kept on disk.
+/* How fast a device runs cleat's kernels: a few small graphs, timed once and kept on disk.
  *
  * The rates are those with which an estimate (fit/estimate.h) of the timed graphs comes out as their measured time. */
 #include "session/rates.h"
@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 1, HASH = 33, PATH = 1024 }; /* FORMAT: another measurement, another file */
+enum { FORMAT = 2, HASH = 33, PATH = 1024 }; /* FORMAT: another measurement, another file */
 
 /* --- the graphs ----------------------------------------------------------------------------------------------- */
 
@@ -49,6 +49,20 @@ static void build_products(cleat_graph *graph, int64_t rows) {
     cleat_backward_from(graph, &y, &dy, 1);
 }
 
+/* The same in half precision, as a card's matrix unit computes them. */
+static void build_half_products(cleat_graph *graph, int64_t rows) {
+    enum { WIDTH = 256, HIDDEN = 1024 };
+    const int64_t shape[] = {rows, WIDTH}, up_shape[] = {HIDDEN, WIDTH}, down_shape[] = {WIDTH, HIDDEN};
+    cleat_tensor *x = cleat_input(graph, "x", CLEAT_F16, 2, shape), *dy = cleat_input(graph, "dy", CLEAT_F16, 2, shape);
+    cleat_tensor *up = cleat_input(graph, "up", CLEAT_F16, 2, up_shape);
+    cleat_tensor *down = cleat_input(graph, "down", CLEAT_F16, 2, down_shape);
+    cleat_tensor *const wanted[] = {x, up, down};
+    for (int i = 0; i < 3; ++i) cleat_want_grad(graph, wanted[i]);
+    cleat_tensor *hidden = cleat_linear(graph, x, up, NULL, NULL);   /* [rows, HIDDEN] */
+    cleat_tensor *y = cleat_linear(graph, hidden, down, NULL, NULL); /* [rows, WIDTH] */
+    cleat_backward_from(graph, &y, &dy, 1);
+}
+
 /* z = x + y over `elements`: persistent tensors, which lie there once and are written before they are read. */
 static void build_stream(cleat_graph *graph, int64_t elements) {
     cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 1, &elements);
@@ -66,6 +80,7 @@ static void build_launches(cleat_graph *graph, int64_t count) {
 }
 
 static const subject products = {"products", 2048, 64, build_products};
+static const subject half_products = {"half products", 2048, 64, build_half_products};
 static const subject stream = {"addition", 64 * 1048576 / 12, 1024, build_stream};
 static const subject launches = {"launches", 64, 4, build_launches};
 
@@ -108,7 +123,11 @@ static cleat_status fill(trial *t, const cleat_tensor *tensor, cleat_error *erro
     int64_t elements = cleat_tensor_elements(tensor);
     float *values = cleat_alloc((size_t)elements, sizeof *values);
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", tensor->name);
-    for (int64_t i = 0; i < elements; ++i) values[i] = (float)(i * 7919 % 2039) / 2039.0f - 0.5f;
+    if (tensor->dtype == CLEAT_F16) /* 0.25 to 0.5, either sign */
+        for (int64_t i = 0; i < elements; ++i)
+            ((uint16_t *)values)[i] = (uint16_t)(0x3400 | i * 7919 % 1024 | i % 2 << 15);
+    else
+        for (int64_t i = 0; i < elements; ++i) values[i] = (float)(i * 7919 % 2039) / 2039.0f - 0.5f;
     cleat_status status = cleat_exec_write(t->exec, 0, tensor, values, error);
     cleat_free(values);
     return status;
@@ -225,19 +244,22 @@ static cleat_status solve_launch(const trial *t, double seconds, cleat_rates *ra
 
 /* Each rate is found with what is known of the others, which each subject needs little of: a few rounds do. */
 static cleat_status measure_all(cleat_device *device, cleat_rates *rates, cleat_error *error) {
-    enum { LAUNCHES, STREAM, PRODUCTS, SUBJECTS, ROUNDS = 4 };
-    static const subject *const subjects[SUBJECTS] = {&launches, &stream, &products};
+    enum { LAUNCHES, STREAM, PRODUCTS, HALF_PRODUCTS, SUBJECTS, ROUNDS = 4 };
+    static const subject *const subjects[SUBJECTS] = {&launches, &stream, &products, &half_products};
+    const bool has_unit = cleat_device_get_facts(device)->matrix_unit != CLEAT_MATRIX_NONE;
     cleat_rates made = {.flops = INFINITY, .bytes = INFINITY, .source = "measured"};
     trial trials[SUBJECTS] = {0};
     double seconds[SUBJECTS] = {0};
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < SUBJECTS && status == CLEAT_OK; ++i)
+    for (int i = 0; i < (has_unit ? SUBJECTS : HALF_PRODUCTS) && status == CLEAT_OK; ++i)
         status = time_subject(device, subjects[i], &trials[i], &seconds[i], error);
     for (int i = 0; i < ROUNDS && status == CLEAT_OK; ++i) {
         status = solve_launch(&trials[LAUNCHES], seconds[LAUNCHES], &made, error);
         if (status == CLEAT_OK) status = solve_rate(&trials[STREAM], seconds[STREAM], &made, &made.bytes, error);
         if (status == CLEAT_OK) status = solve_rate(&trials[PRODUCTS], seconds[PRODUCTS], &made, &made.flops, error);
     }
+    if (has_unit && status == CLEAT_OK)
+        status = solve_rate(&trials[HALF_PRODUCTS], seconds[HALF_PRODUCTS], &made, &made.matrix_flops, error);
     for (int i = 0; i < SUBJECTS; ++i) trial_destroy(&trials[i]);
     if (status == CLEAT_OK) *rates = made;
     return status;
@@ -248,19 +270,21 @@ static cleat_status measure_all(cleat_device *device, cleat_rates *rates, cleat_
 /* Everything the rates depend on, but for the memory that may be used. */
 static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_error *error) {
     const cleat_device_facts *facts = cleat_device_get_facts(device);
-    char *linear = NULL, *add = NULL, *text = NULL;
+    char *linear = NULL, *matrix = NULL, *add = NULL, *text = NULL;
     cleat_text joined = {0};
     cleat_status status = cleat_kernel_source("linear.cl", &linear, error);
+    if (status == CLEAT_OK) status = cleat_kernel_source("linear_matrix.cl", &matrix, error);
     if (status == CLEAT_OK) status = cleat_kernel_source("add.cl", &add, error);
     if (status == CLEAT_OK) {
-        cleat_text_add(&joined, "rates %d\n%s\n%s\n%s\n%d %d %d\n%s\n%s", (int)FORMAT, facts->platform, facts->name,
-                       facts->driver, (int)facts->work_group, (int)facts->lanes, (int)facts->compute_units, linear,
-                       add);
+        cleat_text_add(&joined, "rates %d\n%s\n%s\n%s\n%d %d %d %d\n%s\n%s\n%s", (int)FORMAT, facts->platform,
+                       facts->name, facts->driver, (int)facts->work_group, (int)facts->lanes, (int)facts->compute_units,
+                       (int)facts->matrix_unit, linear, matrix, add);
         status = cleat_text_take(&joined, &text, error);
     }
     if (status == CLEAT_OK) cleat_hash_text(text, strlen(text), key);
     cleat_free(text);
     cleat_free(add);
+    cleat_free(matrix);
     cleat_free(linear);
     return status;
 }
@@ -276,12 +300,14 @@ cleat_status cleat_rates_path(const cleat_device *device, char *path, size_t siz
 }
 
 /* A file is a line of numbers, and the hash of that line. */
-static void print_rates(const cleat_rates *rates, char text[160]) {
-    char flops[32], bytes[32], launch[32], hash[HASH];
+enum { LINE = 200 };
+static void print_rates(const cleat_rates *rates, char text[LINE]) {
+    char flops[32], matrix[32], bytes[32], launch[32], hash[HASH];
     cleat_number_print(rates->flops, flops);
     cleat_number_print(rates->bytes, bytes);
     cleat_number_print(rates->launch_seconds, launch);
-    int length = snprintf(text, 120, "%s %s %s\n", flops, bytes, launch);
+    cleat_number_print(rates->matrix_flops, matrix);
+    int length = snprintf(text, LINE - HASH - 2, "%s %s %s %s\n", flops, bytes, launch, matrix);
     cleat_hash_text(text, (size_t)length, hash);
     snprintf(text + length, HASH + 1, "%s\n", hash);
 }
@@ -294,20 +320,25 @@ static bool parse_numbers(const char *text, double *values, int n) {
         if (length == 0 || length >= sizeof word) return false;
         memcpy(word, text, length);
         word[length] = 0;
-        if (!cleat_number_parse(word, &values[i]) || values[i] <= 0) return false;
+        if (!cleat_number_parse(word, &values[i]) || values[i] < 0) return false;
         text += length + (text[length] != 0);
     }
     return true;
 }
 
 static bool load(const char *path, cleat_rates *rates) {
-    double values[3];
-    char *data = NULL, whole[160];
+    enum { FLOPS, BYTES, LAUNCH, MATRIX, NUMBERS };
+    double values[NUMBERS];
+    char *data = NULL, whole[LINE];
     size_t size = 0;
     if (!cleat_file_exists(path) || cleat_file_read(path, &data, &size, NULL) != CLEAT_OK) return false;
-    bool ok = parse_numbers(data, values, 3);
+    bool ok = parse_numbers(data, values, NUMBERS) && values[FLOPS] > 0 && values[BYTES] > 0;
     if (ok) {
-        cleat_rates found = {values[0], values[1], values[2], "measured"};
+        cleat_rates found = {.flops = values[FLOPS],
+                             .matrix_flops = values[MATRIX],
+                             .bytes = values[BYTES],
+                             .launch_seconds = values[LAUNCH],
+                             .source = "measured"};
         print_rates(&found, whole);
         ok = size == strlen(whole) && memcmp(data, whole, size) == 0;
         if (ok) *rates = found;
@@ -318,7 +349,7 @@ static bool load(const char *path, cleat_rates *rates) {
 }
 
 static void save(const char *path, const cleat_rates *rates) {
-    char text[160];
+    char text[LINE];
     cleat_error error = {0};
     print_rates(rates, text);
     if (cleat_file_write(path, text, strlen(text), &error) != CLEAT_OK)

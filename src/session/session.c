@@ -10,6 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
+static float first_scale(const cleat_profile *profile) {
+    const float by_itself = 65536.0f;
+    return profile->train.loss_scale == CLEAT_AUTO ? by_itself : (float)profile->train.loss_scale;
+}
+
 cleat_status cleat_session_open(cleat_device *device, const cleat_profile *profile, cleat_model *model,
                                 cleat_workload *work, cleat_session **session, cleat_error *error) {
     cleat_session *made = cleat_alloc(1, sizeof *made);
@@ -19,6 +24,10 @@ cleat_status cleat_session_open(cleat_device *device, const cleat_profile *profi
     }
     *made = (cleat_session){.device = device, .profile = profile, .model = model, .work = work};
     cleat_status status = cleat_exec_create(device, work->plan, &made->exec, error);
+    if (status == CLEAT_OK && cleat_session_has_scale(made)) {
+        cleat_scale_state start = {.scale = first_scale(profile)};
+        status = cleat_session_write_scale(made, &start, error);
+    }
     if (status != CLEAT_OK) {
         cleat_session_destroy(made);
         return status;
@@ -205,8 +214,34 @@ cleat_status cleat_session_read_flat(cleat_session *session, int which, float *v
     return cleat_exec_read(session->exec, 0, flat_tensor(session, which), values, error);
 }
 
+/* The one way by which the host changes parameters: working copies follow. */
 cleat_status cleat_session_write_flat(cleat_session *session, int which, const float *values, cleat_error *error) {
-    return cleat_exec_write(session->exec, 0, flat_tensor(session, which), values, error);
+    const cleat_work_graph *refresh = &session->work->refresh;
+    cleat_status status = cleat_exec_write(session->exec, 0, flat_tensor(session, which), values, error);
+    if (status != CLEAT_OK || which != 0 || !refresh->graph) return status;
+    return cleat_exec_run(session->exec, refresh->index, error);
+}
+
+bool cleat_session_has_scale(const cleat_session *session) {
+    return session->work->loss_scale.scale != NULL;
+}
+
+cleat_status cleat_session_read_scale(cleat_session *session, cleat_scale_state *state, cleat_error *error) {
+    const cleat_loss_scale *tensors = &session->work->loss_scale;
+    cleat_scale_state read;
+    cleat_status status = cleat_exec_read(session->exec, 0, tensors->scale, &read.scale, error);
+    if (status == CLEAT_OK) status = cleat_exec_read(session->exec, 0, tensors->clean_steps, &read.clean_steps, error);
+    if (status == CLEAT_OK) status = cleat_exec_read(session->exec, 0, tensors->updates, &read.updates, error);
+    if (status == CLEAT_OK) *state = read;
+    return status;
+}
+
+cleat_status cleat_session_write_scale(cleat_session *session, const cleat_scale_state *state, cleat_error *error) {
+    const cleat_loss_scale *tensors = &session->work->loss_scale;
+    cleat_status status = cleat_exec_write(session->exec, 0, tensors->scale, &state->scale, error);
+    if (status == CLEAT_OK)
+        status = cleat_exec_write(session->exec, 0, tensors->clean_steps, &state->clean_steps, error);
+    return status == CLEAT_OK ? cleat_exec_write(session->exec, 0, tensors->updates, &state->updates, error) : status;
 }
 
 int64_t cleat_session_values(const cleat_session *session) {

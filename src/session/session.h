@@ -65,10 +65,20 @@ void cleat_session_prepare(const cleat_session *session, const cleat_work_graph 
 void cleat_session_prepare_update(const cleat_session *session, void *staging, double rate, int64_t step);
 
 /* Parameters and moments between device and host: flat buffers [cleat_session_flat(session)]. which: 0
- * parameters, 1 and 2 moments. */
+ * parameters, and with them their working copies where there are any; 1 and 2 moments. */
 int64_t cleat_session_flat(const cleat_session *session);
 cleat_status cleat_session_read_flat(cleat_session *session, int which, float *values, cleat_error *error);
 cleat_status cleat_session_write_flat(cleat_session *session, int which, const float *values, cleat_error *error);
+
+/* The loss scale between device and host (cleat_loss_scale): of sessions for training in f16 only. A session starts with train.loss_scale
+ * and no steps. */
+typedef struct cleat_scale_state {
+    float scale;
+    int32_t clean_steps, updates;
+} cleat_scale_state;
+bool cleat_session_has_scale(const cleat_session *session);
+cleat_status cleat_session_read_scale(cleat_session *session, cleat_scale_state *state, cleat_error *error);
+cleat_status cleat_session_write_scale(cleat_session *session, const cleat_scale_state *state, cleat_error *error);
 
 /* What a trained model is: the parameters as in their flat buffer, and behind them the buffers (cleat_buffer), in one array
  * [cleat_session_values(session)]. */

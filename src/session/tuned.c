@@ -28,7 +28,7 @@ static void describe_shape(const cleat_device_facts *facts, char *text, size_t s
 
 /* All kernels together: a table that was measured with others is not used. Of the C code that launches them only the
  * version is known. */
-static cleat_status hash_kernels(char hash[HASH], cleat_error *error) {
+cleat_status cleat_kernels_hash(char hash[HASH], cleat_error *error) {
     cleat_text joined = {0};
     cleat_status status = CLEAT_OK;
     cleat_text_add(&joined, "cleat %s\n", cleat_version());
@@ -67,7 +67,7 @@ static bool is_current(const char *path, const cleat_device *device, const cleat
                   choices->device);
         return false;
     }
-    if (hash_kernels(hash, NULL) == CLEAT_OK && strcmp(hash, choices->kernels) == 0) return true;
+    if (cleat_kernels_hash(hash, NULL) == CLEAT_OK && strcmp(hash, choices->kernels) == 0) return true;
     cleat_log(CLEAT_LOG_INFO,
               "kernels: the %zu choices tuned here on %s are of other kernels than these and are not used; `cleat "
               "tune` finds "
@@ -182,7 +182,7 @@ cleat_status cleat_tuned_create(const cleat_device *device, cleat_choices **choi
     describe_shape(facts, made->shape, sizeof made->shape);
     snprintf(made->match, sizeof made->match, "%s", facts->name);
     strftime(made->date, sizeof made->date, "%Y-%m-%d", localtime_r(&now, &local));
-    status = hash_kernels(made->kernels, error);
+    status = cleat_kernels_hash(made->kernels, error);
     if (status == CLEAT_OK)
         *choices = made;
     else

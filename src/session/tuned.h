@@ -9,6 +9,8 @@
 /* Files of choices that came with the program: profiles/devices/NAME.tuned, by name; ends with a NULL name. */
 extern const cleat_embedded cleat_embedded_tuned[];
 
+/* What stands for all kernels together and the version of cleat: a hash as text. */
+cleat_status cleat_kernels_hash(char hash[33], cleat_error *error);
 /* The file in the user's cache folder: one a device, driver and kernel shape. */
 cleat_status cleat_tuned_path(const cleat_device *device, char *path, size_t size, cleat_error *error);
 /* What is there, if it is of these kernels, whatever CLEAT_TUNED says; NULL where nothing is. */

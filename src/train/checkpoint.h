@@ -13,7 +13,7 @@
 #define CLEAT_SRC_CHECKPOINT_H
 
 #include "cleat/data.h"
-#include "train/safetensors.h"
+#include "core/safetensors.h"
 
 enum { CLEAT_CHECKPOINT_SUMS = 32, CLEAT_CHECKPOINT_PATH = 1280 };
 
@@ -39,6 +39,9 @@ typedef struct cleat_train_state {
     double next_seconds;       /* stopped by the time budget: what the next step may need; else 0 */
     int64_t epochs;            /* of the schedule, which a time budget may have shortened; 0: not decided yet */
     int64_t metrics_records;   /* records of the metrics log that belong to it */
+    double loss_scale;         /* f16: of the next step; 0: it was not trained in f16 */
+    int64_t clean_steps;       /* f16: steps since it changed */
+    int64_t skipped_steps;     /* f16: steps whose gradient overflowed: they moved no parameter */
     char profile_hash[33];     /* cleat_profile_hash, or empty */
     size_t sum_count;          /* the running sums of the current epoch */
     cleat_checkpoint_sum sums[CLEAT_CHECKPOINT_SUMS];

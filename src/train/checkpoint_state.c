@@ -4,9 +4,9 @@
 #include "train/checkpoint_files.h"
 
 #include "core/files.h"
+#include "core/json.h"
 #include "core/memory.h"
 #include "core/text.h"
-#include "train/json.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
@@ -82,6 +82,16 @@ static void add_files(cleat_text *text, const cleat_checkpoint_file files[2]) {
     cleat_text_add(text, "}\n");
 }
 
+/* Only of f16: others have none of it. */
+static void add_loss_scale(cleat_text *text, const cleat_train_state *state) {
+    if (!(state->loss_scale > 0)) return;
+    cleat_text_add(text, "  \"loss_scale\": ");
+    add_real(text, state->loss_scale);
+    cleat_text_add(text, ",\n");
+    add_integer(text, "clean_steps", state->clean_steps);
+    add_integer(text, "skipped_steps", state->skipped_steps);
+}
+
 static void add_state(cleat_text *text, const cleat_train_state *state, const cleat_checkpoint_file files[2]) {
     cleat_text_add(text, "{\n");
     add_integer(text, "format", FORMAT);
@@ -103,6 +113,7 @@ static void add_state(cleat_text *text, const cleat_train_state *state, const cl
     cleat_text_add(text, ",\n");
     add_integer(text, "epochs", state->epochs);
     add_integer(text, "metrics_records", state->metrics_records);
+    add_loss_scale(text, state);
     cleat_text_add(text, "  \"profile_hash\": ");
     cleat_json_add_string(text, state->profile_hash);
     cleat_text_add(text, ",\n");
@@ -180,6 +191,13 @@ static bool get_files(const cJSON *from, cleat_checkpoint_file files[2]) {
     return true;
 }
 
+static bool get_loss_scale(const cJSON *from, cleat_train_state *state) {
+    if (!cJSON_HasObjectItem(from, "loss_scale")) return true;
+    return get_real(from, "loss_scale", &state->loss_scale) && state->loss_scale > 0 &&
+           get_integer(from, "clean_steps", &state->clean_steps) &&
+           get_integer(from, "skipped_steps", &state->skipped_steps);
+}
+
 static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpoint_file files[2]) {
     const cJSON *has_best = cJSON_GetObjectItemCaseSensitive(from, "has_best");
     int64_t format;
@@ -193,7 +211,7 @@ static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpo
            get_integer(from, "averaged_epochs", &state->averaged_epochs) &&
            get_real(from, "time_used", &state->time_used) && get_real(from, "next_seconds", &state->next_seconds) &&
            get_integer(from, "epochs", &state->epochs) &&
-           get_integer(from, "metrics_records", &state->metrics_records) &&
+           get_integer(from, "metrics_records", &state->metrics_records) && get_loss_scale(from, state) &&
            get_text(from, "profile_hash", state->profile_hash, sizeof state->profile_hash) && get_sums(from, state) &&
            get_files(from, files);
 }

@@ -2,8 +2,8 @@
 #include "train/metrics_log.h"
 
 #include "core/files.h"
+#include "core/json.h"
 #include "core/memory.h"
-#include "train/json.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* Bringing a trained model back, and what checkpoints say about a session. */
 #include "train/restore.h"
 
+#include "cleat/verify.h"
 #include "core/memory.h"
 #include "graph/store.h"
 
@@ -87,6 +88,7 @@ cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint,
                                        saved->folder, &made.dataset, error);
     if (status == CLEAT_OK) status = choose_lengths(profile, made.model, made.dataset, &lengths, error);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &made.device, error);
+    if (status == CLEAT_OK) status = cleat_self_check(made.device, profile, error);
     if (status == CLEAT_OK) {
         cleat_fit_request request =
             cleat_fit_request_for(profile, made.model, purpose, &lengths, cleat_device_get_facts(made.device), NULL);

@@ -1,4 +1,5 @@
 /* Opening a training run: data, device, session, schedule, log; fresh or resumed. */
+#include "cleat/verify.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "train/trainer.h"
@@ -66,10 +67,17 @@ static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
 static void want_earlier_cut(const cleat_trainer *trainer, cleat_profile **earlier, cleat_fit_request *request) {
     char path[CLEAT_PATH + 32];
     snprintf(path, sizeof path, "%s/resolved.ini", trainer->folder);
+    cleat_error error;
     bool asked = trainer->profile->train.batch_size != CLEAT_AUTO;
-    if (!trainer->resume || asked || trainer->limit || cleat_profile_load(path, NULL, 0, earlier, NULL) != CLEAT_OK)
+    if (!trainer->resume || asked || trainer->limit || !cleat_file_exists(path)) return;
+    if (cleat_profile_load(path, NULL, 0, earlier, &error) != CLEAT_OK) {
+        cleat_log(CLEAT_LOG_WARNING,
+                  "micro-batches of the earlier run are not known, so the same bits are not promised: %s", error.text);
         return;
-    request->batches = &(*earlier)->train.bucket_batch_sizes;
+    }
+    cleat_int_list *batches = &(*earlier)->train.bucket_batch_sizes;
+    if (batches->count == CLEAT_AUTO) *batches = (cleat_int_list){.count = 1, .values = {(*earlier)->train.batch_size}};
+    request->batches = batches;
 }
 
 static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
@@ -80,6 +88,7 @@ static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
                                                trainer->train, trainer->train_count, &lengths, error);
     cleat_start_lap(trainer, &trainer->report->start.plan);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &trainer->device, error);
+    if (status == CLEAT_OK) status = cleat_self_check(trainer->device, profile, error);
     if (status != CLEAT_OK) return status;
     cleat_start_lap(trainer, &trainer->report->start.device);
     if (trainer->opened) trainer->opened(trainer->opened_user, trainer->device);
@@ -97,6 +106,11 @@ static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     return status;
 }
 
+static int precision_of(cleat_dtype storage) {
+    if (storage == CLEAT_F32) return CLEAT_PRECISION_F32;
+    return storage == CLEAT_F16 ? CLEAT_PRECISION_F16 : CLEAT_PRECISION_BF16;
+}
+
 /* What every `auto` became: resolved.ini, which is to load again. */
 static void resolve(cleat_trainer *trainer) {
     const cleat_workload *work = trainer->session->work;
@@ -112,7 +126,7 @@ static void resolve(cleat_trainer *trainer) {
     resolved->train.batch_size = most;
     resolved->train.effective_batch_size = effective;
     resolved->train.gradient_accumulation_steps = (effective + most - 1) / most;
-    resolved->train.precision = CLEAT_PRECISION_F32;
+    resolved->train.precision = precision_of(work->storage);
     resolved->train.gradient_checkpointing = work->recompute ? CLEAT_CHECKPOINTING_TRUE : CLEAT_CHECKPOINTING_FALSE;
     int64_t longest = work->buckets[work->n_buckets - 1].length; /* no sample is longer */
     if (resolved->data.max_length > longest) resolved->data.max_length = longest;

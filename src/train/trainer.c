@@ -28,19 +28,39 @@ static void show_progress(cleat_trainer *trainer, double loss) {
 
 /* --- figures of past steps ------------------------------------------------------------------------------------ */
 
-/* Writes one ring row, (terms..., loss, norm), to the log; a figure that is not finite ends the run. */
+/* Numbers of a row of the ring: terms, loss, norm, and in f16 the loss scale. */
+static int ring_width(const cleat_trainer *trainer) {
+    return cleat_model_terms(trainer->model) + (cleat_session_has_scale(trainer->session) ? 3 : 2);
+}
+
+/* Whether the step changed nothing because its gradient overflowed f16: the next one has a smaller loss scale. At scale 1 there is
+ * none, and the gradient is as bad as it would be in f32. */
+static bool is_skipped(float loss, float norm, float scale) {
+    return isfinite(loss) && !isfinite(norm) && scale > 1;
+}
+
+/* Writes one row of the ring to the log; a figure that is not finite ends the run. */
 static cleat_status log_step(cleat_trainer *trainer, int64_t step, const float *row, cleat_error *error) {
     int n_terms = cleat_model_terms(trainer->model);
+    bool scaled = cleat_session_has_scale(trainer->session);
     cleat_metric metrics[CLEAT_FIGURES];
     size_t count = 0;
-    float loss = row[n_terms], norm = row[n_terms + 1];
+    float loss = row[n_terms], norm = row[n_terms + 1], scale = scaled ? row[n_terms + 2] : 1.0f;
     metrics[count++] = (cleat_metric){"loss", loss};
     for (int i = 0; i < n_terms; ++i) metrics[count++] = (cleat_metric){cleat_model_term(trainer->model, i), row[i]};
     metrics[count++] = (cleat_metric){"grad_norm", norm};
+    if (scaled) metrics[count++] = (cleat_metric){"loss_scale", scale};
     metrics[count++] = (cleat_metric){"learning_rate", cleat_schedule_rate(&trainer->schedule, step)};
     cleat_status status = cleat_metrics_log_write(trainer->log, "train", step / trainer->steps_per_epoch, step + 1,
                                                   metrics, count, error);
     if (status != CLEAT_OK) return status;
+    if (is_skipped(loss, norm, scale)) {
+        ++trainer->state.skipped_steps;
+        cleat_log(CLEAT_LOG_DEBUG,
+                  "step %lld: the gradient overflows f16 at a loss scale of %g; the next has half of it",
+                  (long long)step + 1, (double)scale);
+        return CLEAT_OK;
+    }
     if (!isfinite(loss) || !isfinite(norm)) {
         const char *first = "the gradient";
         for (int i = n_terms; i-- > 0;)
@@ -49,23 +69,44 @@ static cleat_status log_step(cleat_trainer *trainer, int64_t step, const float *
             error, CLEAT_ERR_NAN,
             "step %lld: %s is not finite (loss %g, gradient norm %g). The parameters stand as they were "
             "before "
-            "that step; a smaller train.learning_rate or train.max_grad_norm, or a longer warm-up, may help",
-            (long long)step + 1, first, (double)loss, (double)norm);
+            "that step; a smaller train.learning_rate or train.max_grad_norm, or a longer warm-up, may help%s",
+            (long long)step + 1, first, (double)loss, (double)norm,
+            scaled ? ", or train.precision = bf16 (f16 ends at 65504)" : "");
     }
     return CLEAT_OK;
 }
 
+/* What the watch is told of a step; `ring` is that of all steps up to now. */
+static cleat_step_figures figures_of(const cleat_trainer *trainer, const float *ring, int64_t step) {
+    int n_terms = cleat_model_terms(trainer->model), row = ring_width(trainer);
+    const float *own = ring + step % CLEAT_RING * row;
+    cleat_step_figures figures = {.step = step, .loss = own[n_terms], .norm = own[n_terms + 1]};
+    if (cleat_session_has_scale(trainer->session)) figures.loss_scale = own[n_terms + 2];
+    for (int64_t later = step + 1; later < trainer->state.step; ++later)
+        figures.updates += isfinite(ring[later % CLEAT_RING * row + n_terms + 1]);
+    return figures;
+}
+
+/* Logs a step; one that is not finite is looked into while its window is at hand. */
+static cleat_status take_step(cleat_trainer *trainer, const float *ring, int64_t step, cleat_error *error) {
+    int row = ring_width(trainer);
+    cleat_step_figures figures = figures_of(trainer, ring, step);
+    cleat_status status = log_step(trainer, step, ring + step % CLEAT_RING * row, error);
+    if (status != CLEAT_OK && status != CLEAT_ERR_NAN) return status;
+    cleat_status found = cleat_diagnose(trainer, &figures, status == CLEAT_OK ? error : NULL);
+    return status == CLEAT_OK ? found : status;
+}
+
 /* Reads the ring, which waits for the device, and logs the steps since the last time. */
 static cleat_status take_figures(cleat_trainer *trainer, cleat_error *error) {
-    int row = cleat_model_terms(trainer->model) + 2;
+    int loss = cleat_model_terms(trainer->model), row = ring_width(trainer);
     float ring[CLEAT_RING * CLEAT_FIGURES];
     if (trainer->ring_read == trainer->state.step) return CLEAT_OK;
     cleat_status status = cleat_exec_read(trainer->session->exec, 0, trainer->session->work->ring, ring, error);
     if (status == CLEAT_OK) cleat_deadline_synced(trainer);
     for (; status == CLEAT_OK && trainer->ring_read < trainer->state.step; ++trainer->ring_read) {
-        const float *figures = ring + trainer->ring_read % CLEAT_RING * row;
-        status = log_step(trainer, trainer->ring_read, figures, error);
-        show_progress(trainer, figures[row - 2]);
+        status = take_step(trainer, ring, trainer->ring_read, error);
+        show_progress(trainer, ring[trainer->ring_read % CLEAT_RING * row + loss]);
     }
     return status;
 }
@@ -80,7 +121,10 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_window *
     const cleat_work_graph *graph = &trainer->session->work->train[fed.batch->bucket];
     cleat_dropout_key key = {.seed = trainer->state.seed, .step = trainer->state.step, .first = fed.batch->first};
     cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, window, &key);
-    status = cleat_feed_run(trainer->feed, graph, &fed, error);
+    if (trainer->profile->run.check_finite)
+        status = cleat_check_micro_batch(trainer, graph, &fed, error);
+    else
+        status = cleat_feed_run(trainer->feed, graph, &fed, error);
     cleat_feed_release(trainer->feed, &fed);
     return status;
 }
@@ -104,6 +148,7 @@ static cleat_status step_window(cleat_trainer *trainer, const cleat_window *wind
     cleat_status status = CLEAT_OK;
     if (cleat_session_values(trainer->session) > cleat_session_flat(trainer->session)) trainer->is_savable = false;
     for (size_t i = 0; i < window->batches && status == CLEAT_OK; ++i) status = run_micro_batch(trainer, window, error);
+    if (status == CLEAT_OK && trainer->profile->run.check_finite) status = cleat_check_gradient(trainer, error);
     if (status != CLEAT_OK) return status;
     trainer->is_savable = false; /* the update may have changed the parameters, or not yet */
     status = run_update(trainer, error);
@@ -177,22 +222,21 @@ static cleat_status plan_ahead(cleat_trainer *trainer, bool epoch_end, cleat_err
     return status == CLEAT_OK ? cleat_deadline_plan(trainer, error) : status;
 }
 
-/* The loader goes on at the first micro-batch of the window that is next. */
-static cleat_status start_at_position(cleat_trainer *trainer, const cleat_batches *batches, const cleat_draw *draw,
-                                      cleat_error *error) {
-    cleat_window next = {.first = cleat_batches_count(batches)};
-    cleat_batches_window(batches, (size_t)trainer->state.position, &next);
-    return cleat_feed_start(trainer->feed, batches, next.first, draw, error);
+cleat_status cleat_trainer_start_at_position(cleat_trainer *trainer, cleat_error *error) {
+    cleat_window next = {.first = cleat_batches_count(trainer->pass)};
+    cleat_batches_window(trainer->pass, (size_t)trainer->state.position, &next);
+    return cleat_feed_start(trainer->feed, trainer->pass, next.first, &trainer->draw, error);
 }
 
 static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
-    cleat_draw draw = {.seed = trainer->state.seed, .epoch = (uint32_t)trainer->state.epoch};
     cleat_batches *batches = NULL;
     cleat_window window;
+    trainer->draw = (cleat_draw){.seed = trainer->state.seed, .epoch = (uint32_t)trainer->state.epoch};
     cleat_status status =
         cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->work->buckets,
-                             trainer->session->work->n_buckets, &draw, &batches, error);
-    if (status == CLEAT_OK) status = start_at_position(trainer, batches, &draw, error);
+                             trainer->session->work->n_buckets, &trainer->draw, &batches, error);
+    trainer->pass = batches;
+    if (status == CLEAT_OK) status = cleat_trainer_start_at_position(trainer, error);
     trainer->is_savable = status == CLEAT_OK;
     while (status == CLEAT_OK && cleat_batches_window(batches, (size_t)trainer->state.position, &window)) {
         status = stop_in_time(trainer, batches, &window, error);
@@ -203,6 +247,7 @@ static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
     }
     if (status == CLEAT_OK) status = take_figures(trainer, error);
     cleat_feed_stop(trainer->feed);
+    trainer->pass = NULL;
     cleat_batches_destroy(batches);
     if (status != CLEAT_OK) return status;
     trainer->is_savable = false;
@@ -298,6 +343,7 @@ static void fill_report(cleat_trainer *trainer) {
     snprintf(report->folder, sizeof report->folder, "%s", trainer->folder);
     report->epochs = trainer->state.epoch;
     report->steps = trainer->state.step;
+    report->skipped_steps = trainer->state.skipped_steps;
     report->best_step = trainer->state.best_step;
     report->best_metric = trainer->state.has_best ? trainer->state.best_metric : NAN;
     report->seconds = cleat_seconds() - trainer->started;
@@ -315,6 +361,7 @@ static cleat_status open_and_run(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_trainer_open(trainer, error);
     if (status != CLEAT_OK) return status;
     status = run(trainer, error);
+    cleat_diagnosis_end(trainer);
     cleat_progress_end(&trainer->progress);
     return status;
 }

@@ -8,6 +8,7 @@
 #include "train/average.h"
 #include "train/budget.h"
 #include "train/checkpoint.h"
+#include "train/diagnosis.h"
 #include "train/metrics_log.h"
 #include "train/progress.h"
 #include "train/restore.h"
@@ -15,7 +16,9 @@
 
 enum { CLEAT_UPDATE_STAGINGS = 8 };
 
-typedef struct cleat_trainer {
+typedef struct cleat_trainer cleat_trainer;
+
+struct cleat_trainer {
     const cleat_profile *profile;
     cleat_profile shortened; /* `profile` points here once sequences had to be cut, ... */
     bool cut;                /* ... which this process decided */
@@ -38,6 +41,9 @@ typedef struct cleat_trainer {
     cleat_session *session;
     cleat_feed *feed;
     cleat_staging *updates[CLEAT_UPDATE_STAGINGS]; /* inputs of the update graph, in turn */
+    const cleat_batches *pass;                     /* of the epoch under way; NULL between two */
+    cleat_draw draw;                               /* of that epoch */
+    cleat_diagnosis diagnosis;
 
     int64_t steps_per_epoch; /* windows, an optimizer step each: the same in every epoch */
     int64_t epochs;          /* of the schedule: the profile's, or fewer (deadline.c) */
@@ -56,7 +62,7 @@ typedef struct cleat_trainer {
     cleat_budget budget;
     double synced; /* when the host last waited for the device, or last did something else than training */
     bool planned;  /* the forecast was made */
-} cleat_trainer;
+};
 
 /* Opens everything, from the profile to a session with its starting or resumed parameters (setup.c). */
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error);
@@ -82,6 +88,9 @@ cleat_status cleat_train_watched(const cleat_profile *profile, const cleat_train
 
 /* Between two epochs' ends: first takes the figures of all steps, so that none of them is a bad one (trainer.c). */
 cleat_status cleat_trainer_save_within_epoch(cleat_trainer *trainer, cleat_error *error);
+
+/* The loader goes on at the first micro-batch of the window that is next in the pass (trainer.c). */
+cleat_status cleat_trainer_start_at_position(cleat_trainer *trainer, cleat_error *error);
 
 /* Writes the state of training as a checkpoint (save.c). */
 cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error);

@@ -57,6 +57,15 @@ test_time_budget() {
     json epochs_planned
 }
 
+# The run ends at the first tensor that overflows, and names it.
+test_check_finite() {
+    local absurd=(--set train.learning_rate=3 --set train.weight_decay=1 --set train.warmup_steps=0 --set train.epochs=60 --set data.limit=4
+        --set model.head=absolute --set loss.coordinate=1 --set train.schedule=constant)
+    exits 5 "$cleat" train "$profile" "${tiny[@]}" "${absurd[@]}" --out "$scratch/absurd" --check-finite
+    says err "the first tensor that is not finite"
+    says err "by op"
+}
+
 test_eval() {
     local name
     exits 0 "$cleat" eval "$profile" "${tiny[@]}" --checkpoint "$run" --split all --json
@@ -86,6 +95,7 @@ require_device
 test_devices
 test_train
 test_time_budget
+test_check_finite
 test_eval
 test_predict
 test_refusals

@@ -260,7 +260,11 @@ static void what_launches_nothing_takes_no_time(void **state) {
 
 static void wrong_questions_are_refused(void **state) {
     (void)state;
-    const cleat_rates wrong[] = {{0}, {1e9, 0, 0, ""}, {NAN, 1e9, 0, ""}, {1e9, 1e9, -1, ""}, {1e9, 1e9, NAN, ""}};
+    const cleat_rates wrong[] = {{0},
+                                 {.flops = 1e9},
+                                 {.flops = NAN, .bytes = 1e9},
+                                 {.flops = 1e9, .bytes = 1e9, .launch_seconds = -1},
+                                 {.flops = 1e9, .bytes = 1e9, .launch_seconds = NAN}};
     small s = one_add(&card, 100), seven = one_node(&copy, 7);
     double seconds = 42;
     cleat_node_estimate estimate;

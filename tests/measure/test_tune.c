@@ -27,7 +27,8 @@ static char folder[64]; /* the program's own cache; each test begins without tun
 
 /* What is shipped, in place of the library's own files; each test begins with files for nobody. */
 static char shipped_text[2][4096];
-const cleat_embedded cleat_embedded_tuned[] = {{"first", shipped_text[0]}, {"second", shipped_text[1]}, {0}};
+const cleat_embedded cleat_embedded_tuned[] = {
+    {.name = "first", .text = shipped_text[0]}, {.name = "second", .text = shipped_text[1]}, {0}};
 
 static void ship_nothing(void) {
     for (int i = 0; i < 2; ++i)

@@ -280,7 +280,7 @@ static void learner_open(learner *l, cleat_model *model, cleat_device *device) {
     cleat_model_build(model, l->graphs[0], CLEAT_MODE_TRAIN, B, L, &l->built);
     l->graphs[1] = graph_in(l->store, "update");
     l->hyper = cleat_input(l->graphs[1], "hyper", CLEAT_F32, 1, &eight);
-    cleat_adamw(l->graphs[1], l->hyper, cleat_grad_norm(l->graphs[1]));
+    cleat_adamw(l->graphs[1], l->hyper, cleat_grad_norm(l->graphs[1]), NULL);
     l->plan = checked_plan(l->graphs, 2, cleat_device_get_facts(device));
     if (cleat_exec_create(device, l->plan, &l->exec, &error) != CLEAT_OK) fail_msg("%s", error.text);
     for (size_t i = 0; i < cleat_store_count(l->store); ++i) {

@@ -3,6 +3,7 @@
 
 #include "cleat/ops.h"
 #include "core/philox.h"
+#include "graph/store.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 enum { DEFAULT_SAMPLES = 24, MOST_FAILURES = 6 };
 
 static cleat_device *device;
-static int failures_printed;
+static int failures_printed, variants_run;
 
 cleat_device *op_device(void) {
     return device;
@@ -96,6 +97,15 @@ cleat_tensor *op_constant(op_case *c, const char *name, cleat_dtype dtype, int r
 cleat_tensor *op_param(op_case *c, const char *name, int rank, const int64_t *shape, double lo, double hi) {
     cleat_tensor *tensor = cleat_param(c->graph, name, rank, shape, (cleat_init){0});
     return declare(c, tensor, lo, hi, !c->test->no_backward)->tensor;
+}
+
+cleat_tensor *op_weight(op_case *c, const char *name, int rank, const int64_t *shape, double lo, double hi) {
+    cleat_tensor *weight = cleat_param(c->graph, name, rank, shape, (cleat_init){0});
+    cleat_error error = {0};
+    if (weight && c->storage != CLEAT_F32 &&
+        cleat_store_copy(c->store, weight, c->storage, &weight, &error) != CLEAT_OK)
+        fail_msg("%s", error.text);
+    return declare(c, weight, lo, hi, !c->test->no_backward)->tensor;
 }
 
 void op_output(op_case *c, cleat_tensor *output) {
@@ -248,6 +258,11 @@ static void write_inputs(op_case *c, op_rig *rig) {
     }
 }
 
+/* Its gradient is the store's, and backward adds to it. */
+static bool accumulates(const op_tensor *t) {
+    return t->tensor->role == CLEAT_ROLE_PARAMETER || t->tensor->role == CLEAT_ROLE_COPY;
+}
+
 /* The gradient that arrives at input i of a chained case from elsewhere. */
 static double addend(const op_case *c, int i, int64_t e) {
     const op_tensor *t = &c->inputs[i];
@@ -260,8 +275,7 @@ static void write_gradients(op_case *c, op_rig *rig) {
     for (int i = 0; i < c->input_count; ++i) {
         op_tensor *t = &c->inputs[i];
         double *values = calloc((size_t)t->count, sizeof *values);
-        if (t->tensor->role == CLEAT_ROLE_PARAMETER && t->wants_grad)
-            op_rig_write(rig, cleat_gradient(c->graph, t->tensor), values);
+        if (accumulates(t) && t->wants_grad) op_rig_write(rig, cleat_gradient(c->graph, t->tensor), values);
         if (t->dout) {
             for (int64_t e = 0; e < t->count; ++e) values[e] = addend(c, i, e);
             op_rig_write(rig, t->dout, values);
@@ -297,7 +311,7 @@ static bool check_gradients(op_case *c, op_rig *rig, int times) {
             good = complain(c, "input %s has no gradient", t->tensor->name);
             continue;
         }
-        bool param = t->tensor->role == CLEAT_ROLE_PARAMETER;
+        bool param = accumulates(t);
         double *got = calloc((size_t)t->count, sizeof *got), *want = calloc((size_t)t->count, sizeof *want);
         for (int64_t e = 0; e < t->count; ++e) want[e] = (param ? times : 1) * t->dvalues[e] + addend(c, i, e);
         compare_tolerance tolerance = c->test->tolerance(c, i, true);
@@ -422,6 +436,11 @@ static bool under_test(const op_case *c, const cleat_node *node) {
     return node->op->variants && strncmp(node->op->name, c->test->op, strlen(c->test->op)) == 0;
 }
 
+/* The beginning of the names of the variants to run. */
+static const char *only_variants(void) {
+    return setting("CLEAT_TEST_VARIANT", "");
+}
+
 /* Whether any node under test has variant number `v`, and whether one of them accepts it. */
 static bool has_variant(const op_case *c, int v, bool *accepted) {
     bool any = false;
@@ -435,7 +454,7 @@ static bool has_variant(const op_case *c, int v, bool *accepted) {
         any = true;
         const cleat_variant *variant = &node->op->variants[v];
         const char *why = variant->refuse ? variant->refuse(node, &facts) : NULL;
-        if (!why) *accepted = true;
+        if (!why && strncmp(variant->name, only_variants(), strlen(only_variants())) == 0) *accepted = true;
         if (why && verbose()) print_message("  %s refuses %s: %s\n", variant->name, node->op->name, why);
     }
     return any;
@@ -444,7 +463,8 @@ static bool has_variant(const op_case *c, int v, bool *accepted) {
 static bool run_variants(op_case *c) {
     bool good = true, accepted;
     for (c->variant = 0; has_variant(c, c->variant, &accepted); ++c->variant) {
-        if (c->variant > 0 && !accepted) continue;
+        if ((c->variant > 0 || *only_variants()) && !accepted) continue;
+        ++variants_run;
         if (verbose()) {
             char text[256];
             describe(c, text, sizeof text);
@@ -523,6 +543,10 @@ int op_main(const op_test *tests, size_t count, const struct CMUnitTest *extra, 
                                      .initial_state = (void *)(uintptr_t)&tests[i]};
     if (extra_count) memcpy(all + count, extra, extra_count * sizeof *extra);
     int failed = _cmocka_run_group_tests("ops", all, count + extra_count, NULL, NULL);
+    if (*only_variants() && variants_run == 0) {
+        print_error("no variant '%s' serves any case\n", only_variants());
+        ++failed;
+    }
     free(all);
     cleat_device_close(device);
     return failed;

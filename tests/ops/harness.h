@@ -18,7 +18,7 @@
  * A failure prints op, row, storage, variant, shape, tensor, index, both values, tolerance, seed. Without a
  * device the program exits 77. Environment: CLEAT_TEST_DEVICE (selector, default "auto"), CLEAT_TEST_SEED
  * (default 1), CLEAT_TEST_ROW (only this row), CLEAT_TEST_STORAGE (f32, f16, bf16), CLEAT_TEST_SHAPE (cpu,
- * gpu, gpu64): the failure message names them to repeat a case; CLEAT_TEST_VERBOSE=1 lists the cases, and the
+ * gpu, gpu64), CLEAT_TEST_VARIANT (only variants whose names begin so; an error where none serves): the failure message names them to repeat a case; CLEAT_TEST_VERBOSE=1 lists the cases, and the
  * variants that refused with their reasons.
  *
  * A whole test file:
@@ -132,6 +132,8 @@ cleat_tensor *op_constant(op_case *c, const char *name, cleat_dtype dtype, int r
                           double hi);
 /* An f32 parameter with uniform random values. */
 cleat_tensor *op_param(op_case *c, const char *name, int rank, const int64_t *shape, double lo, double hi);
+/* A parameter as an op reads it in the case's storage type: itself, or its working copy, whose gradient is the parameter's, f32. */
+cleat_tensor *op_weight(op_case *c, const char *name, int rank, const int64_t *shape, double lo, double hi);
 /* Declares the next output to compare. */
 void op_output(op_case *c, cleat_tensor *output);
 

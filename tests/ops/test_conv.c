@@ -23,7 +23,7 @@ static void build(op_case *c) {
     const int64_t x_shape[] = {d[B], d[H], d[W], d[C]}, w_shape[] = {d[N], d[R], d[S], d[C]};
     cleat_tensor *x = op_input(c, "x", c->storage, 4, x_shape, -1, 1), *weight;
     if (d[FLAGS] & PARAM)
-        weight = op_param(c, "weight", 4, w_shape, -1, 1);
+        weight = op_weight(c, "weight", 4, w_shape, -1, 1);
     else if (d[FLAGS] & CONSTANT)
         weight = op_constant(c, "weight", c->storage, 4, w_shape, -1, 1);
     else
@@ -101,21 +101,30 @@ static const op_row rows[] = {
     {1, 5, 4, 36, 126, 3, 3, 2, 1},        /* the same with phases */
 };
 
-/* f32 alone; gradients of parameters accumulate in place. */
+/* Gradients of parameters accumulate in place, in f32 whatever the operands. */
 static const op_row param_rows[] = {
     {1, 5, 6, 3, 4, 3, 3, 1, 1, BIAS | PARAM},
+    {1, 4, 5, 8, 20, 3, 3, 2, 1, PARAM},          /* whole quads */
+    {2, 26, 25, 3, 10, 3, 3, 1, 1, BIAS | PARAM}, /* the sum over pixels is split */
+    {1, 2, 3, 5, 270, 2, 2, 1, 1, BIAS | PARAM},  /* several blocks of filters */
+};
+
+/* f32 alone. */
+static const op_row f32_rows[] = {
     {1, 1, 1, 1, 1, 1, 1, 1, 0},                    /* one element */
     {1, 9, 5, 16, 3, 1, 1, 2, 0, BIAS},             /* every second pixel */
     {1, 8, 8, 4, 40, 4, 4, 4, 0},                   /* patches side by side */
     {1, 5, 6, 64, 64, 1, 1, 1, 0, CONSTANT | BIAS}, /* the bias's gradient alone */
-    {2, 26, 25, 3, 10, 3, 3, 1, 1, BIAS | PARAM},   /* the sum over pixels is split */
-    {1, 41, 40, 3, 16, 5, 3, 2, 2, PARAM},          /* the same with a stride */
+    {1, 41, 40, 3, 16, 5, 3, 2, 2, PARAM},          /* the sum over pixels is split, with a stride */
     {3, 6, 8, 3, 126, 3, 3, 1, 1, BIAS | PARAM},    /* several panels a block */
-    {1, 2, 3, 5, 270, 2, 2, 1, 1, BIAS | PARAM},    /* several blocks of filters */
     {1, 3, 3, 64, 160, 3, 3, 1, 1, BIAS | PARAM},   /* few pixels, large weight */
 };
 
-enum { ROWS = sizeof rows / sizeof *rows, PARAM_ROWS = sizeof param_rows / sizeof *param_rows };
+enum {
+    ROWS = sizeof rows / sizeof *rows,
+    PARAM_ROWS = sizeof param_rows / sizeof *param_rows,
+    F32_ROWS = sizeof f32_rows / sizeof *f32_rows
+};
 
 static const op_test tests[] = {
     {.op = "conv2d",
@@ -128,9 +137,18 @@ static const op_test tests[] = {
      .tolerance = tolerance,
      .samples = 3},
     {.op = "conv2d",
-     .title = "conv2d, f32",
+     .title = "conv2d, parameters",
      .rows = param_rows,
      .row_count = PARAM_ROWS,
+     .build = build,
+     .reference = reference,
+     .gradient = gradient,
+     .tolerance = tolerance,
+     .samples = 3},
+    {.op = "conv2d",
+     .title = "conv2d, f32",
+     .rows = f32_rows,
+     .row_count = F32_ROWS,
      .build = build,
      .reference = reference,
      .gradient = gradient,

@@ -6,14 +6,14 @@
 #include <math.h>
 #include <string.h>
 
-/* dims: B, H, W, C, R, S, has a bias */
-enum { BATCH, HEIGHT, WIDTH, CHANNELS, KERNEL_ROWS, KERNEL_COLUMNS, HAS_BIAS };
+/* dims: B, H, W, C, R, S, has a bias, the weight is an input */
+enum { BATCH, HEIGHT, WIDTH, CHANNELS, KERNEL_ROWS, KERNEL_COLUMNS, HAS_BIAS, WEIGHT_IS_INPUT };
 
 static void build(op_case *c) {
     const int64_t *d = c->dims, kernel[] = {d[KERNEL_ROWS], d[KERNEL_COLUMNS], d[CHANNELS]};
     cleat_tensor *x = op_input(c, "x", c->storage, 4, d, -2, 2);
-    cleat_tensor *weight = c->storage == CLEAT_F32 ? op_param(c, "weight", 3, kernel, -1, 1)
-                                                   : op_input(c, "weight", c->storage, 3, kernel, -1, 1);
+    cleat_tensor *weight = d[WEIGHT_IS_INPUT] ? op_input(c, "weight", c->storage, 3, kernel, -1, 1)
+                                              : op_weight(c, "weight", 3, kernel, -1, 1);
     cleat_tensor *bias = d[HAS_BIAS] ? op_param(c, "bias", 1, &d[CHANNELS], -1, 1) : NULL;
     op_output(c, cleat_depthwise(c->graph, x, weight, bias));
 }
@@ -72,8 +72,8 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
 }
 
 static const op_row rows[] = {
-    {1, 4, 5, 5, 3, 3, 1},  {2, 2, 2, 64, 3, 3},      {1, 9, 17, 33, 3, 3, 1},
-    {3, 7, 3, 16, 3, 3, 1}, {2, 33, 20, 32, 3, 3, 1}, {1, 4, 4, 640, 3, 3, 1},
+    {1, 4, 5, 5, 3, 3, 1},    {2, 2, 2, 64, 3, 3},     {1, 9, 17, 33, 3, 3, 1, 1}, {3, 7, 3, 16, 3, 3, 1},
+    {2, 33, 20, 32, 3, 3, 1}, {1, 4, 4, 640, 3, 3, 1}, {2, 5, 4, 48, 3, 3, 0, 1},
 };
 
 /* Every other kernel is another program: in one storage type only. */

@@ -15,7 +15,7 @@ static void build(op_case *c) {
     const int64_t x_shape[] = {d[B], d[L], d[K]}, w_shape[] = {d[N], d[K]}, y_shape[] = {d[B], d[L], d[N]};
     cleat_tensor *x = op_input(c, "x", c->storage, 3, x_shape, -1, 1), *weight;
     if (d[WEIGHT] == WEIGHT_PARAM)
-        weight = op_param(c, "weight", 2, w_shape, -1, 1);
+        weight = op_weight(c, "weight", 2, w_shape, -1, 1);
     else if (d[WEIGHT] == WEIGHT_CONSTANT)
         weight = op_constant(c, "weight", c->storage, 2, w_shape, -1, 1);
     else
@@ -72,6 +72,7 @@ static const op_row rows[] = {
     {3, 43, 100, 9, 1, 1},                   /* few columns, several blocks */
     {1, 65, 64, 64, 1, 1},                   /* one over a tile */
     {1, 150, 300, 140, 0, 1},                /* deeper than a panel */
+    {1, 400, 150, 60, 1},                    /* the same in wide tiles, several blocks of rows */
     {1, 9, 1100, 35, 1, 1},                  /* the longest sums, with a bias: k is not split */
     {1, 9, 35, 1100, 0, 1},                  /* the same in the gradient of x */
     {5, 53, 131, 257, 1, 1},                 /* several blocks both ways, primes */
@@ -79,16 +80,25 @@ static const op_row rows[] = {
     {1, 1027, 19, 3, 1, 0, WEIGHT_CONSTANT}, /* the bias's gradient alone */
 };
 
-/* f32 alone: gradients of parameters accumulate in place; many rows. */
+/* Gradients of parameters accumulate in place, in f32 whatever the operands. */
 static const op_row param_rows[] = {
     {1, 33, 34, 35, 1, 1, WEIGHT_PARAM},
     {1, 1100, 8, 40, 1, 1, WEIGHT_PARAM}, /* k is split, and all in whole quads */
     {1, 5, 6, 7, 1, 1, WEIGHT_PARAM},
     {2, 9, 20, 33, 0, 0, WEIGHT_PARAM},
+    {1, 150, 140, 90, 1, 0, WEIGHT_PARAM}, /* deeper than a panel, several tiles */
+};
+
+/* f32 alone. */
+static const op_row many_rows[] = {
     {3, 5500, 33, 65, 1, 0}, /* more rows than CLBlast gets at once; no sum to add to */
 };
 
-enum { ROWS = sizeof rows / sizeof *rows, PARAM_ROWS = sizeof param_rows / sizeof *param_rows };
+enum {
+    ROWS = sizeof rows / sizeof *rows,
+    PARAM_ROWS = sizeof param_rows / sizeof *param_rows,
+    MANY_ROWS = sizeof many_rows / sizeof *many_rows
+};
 
 static const op_test tests[] = {
     {.op = "linear",
@@ -104,6 +114,15 @@ static const op_test tests[] = {
      .title = "linear, parameters",
      .rows = param_rows,
      .row_count = PARAM_ROWS,
+     .build = build,
+     .reference = reference,
+     .gradient = gradient,
+     .tolerance = tolerance,
+     .samples = 3},
+    {.op = "linear",
+     .title = "linear, many rows",
+     .rows = many_rows,
+     .row_count = MANY_ROWS,
      .build = build,
      .reference = reference,
      .gradient = gradient,

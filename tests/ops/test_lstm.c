@@ -16,7 +16,8 @@ enum { X, W_IH, W_HH, B_IH, B_HH };
 static cleat_tensor *declare(op_case *c, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
                              double most, bool constant) {
     if (constant) return op_constant(c, name, dtype, rank, shape, -most, most);
-    if (c->dims[CONSTANT] == PARAMETERS) return op_param(c, name, rank, shape, -most, most);
+    if (c->dims[CONSTANT] == PARAMETERS)
+        return rank == 1 ? op_param(c, name, rank, shape, -most, most) : op_weight(c, name, rank, shape, -most, most);
     return op_input(c, name, dtype, rank, shape, -most, most);
 }
 
@@ -157,7 +158,8 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
 }
 
 /* Every number of units is another compilation: few in all storage types, the others in f32. */
-static const op_row rows[] = {{2, 3, 3, 5}, {6, 5, 4, 64, WEIGHT_HH}, {33, 3, 2, 5, ALL_BUT_WEIGHT_HH}};
+static const op_row rows[] = {
+    {2, 3, 3, 5}, {6, 5, 4, 64, WEIGHT_HH}, {33, 3, 2, 5, ALL_BUT_WEIGHT_HH}, {3, 4, 2, 5, PARAMETERS}};
 static const op_row rows_f32[] = {
     {3, 3, 2, 16, PARAMETERS},
     {1, 40, 2, 16, PARAMETERS}, /* many steps */

@@ -14,10 +14,10 @@
 
 #include "core/memory.h"
 #include "core/philox.h"
+#include "core/safetensors.h"
 #include "graph/graph.h"
 #include "session/feed.h"
 #include "tiny.h"
-#include "train/safetensors.h"
 
 enum { BUCKETS = 2, WINDOW = 7, MOST_WINDOWS = 16 };
 static const int64_t edges[BUCKETS] = {12, 32};

@@ -372,6 +372,37 @@ static void the_emberformer_learns(void **state) {
     one_family(state, &rows[7]);
 }
 
+/* In half storage they learn what they learn in f32, evaluated in the precision of the run. */
+static void in_half(void **state, const char *precision) {
+    const tiny *t = *state;
+    char run[TINY_PATH], name[64];
+    for (int i = 0; i < FAMILIES; ++i) {
+        cleat_profile *profile = profile_of(t, &rows[i]);
+        set(profile, precision);
+        snprintf(name, sizeof name, "%s-%s", strchr(precision, '=') + 1, rows[i].name);
+        cleat_train_report report = train(t, profile, name, false, false);
+        print_message("%s: ", name);
+        assert_has_learnt(&rows[i], &report.best);
+        assert_same_figures(profile, tiny_path(t, name, run), &report.best);
+        cleat_profile_destroy(profile);
+    }
+}
+static void families_learn_in_f16(void **state) {
+    in_half(state, "train.precision=f16");
+}
+static void families_learn_in_bf16(void **state) {
+    in_half(state, "train.precision=bf16");
+}
+
+static void must_load_again(const tiny *t, const char *run) {
+    char name[80], path[TINY_PATH];
+    cleat_profile *profile;
+    cleat_error error;
+    snprintf(name, sizeof name, "%s/resolved.ini", run);
+    if (cleat_profile_load(tiny_path(t, name, path), NULL, 0, &profile, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    cleat_profile_destroy(profile);
+}
+
 /* Also what the data taught is that of the first process. */
 static void resumed_runs_have_the_same_bits(void **state) {
     const tiny *t = *state;
@@ -385,6 +416,7 @@ static void resumed_runs_have_the_same_bits(void **state) {
         train(t, profile, parts, false, true);
         train(t, profile, parts, true, false);
         tiny_assert_same_run(t, whole, parts);
+        must_load_again(t, parts);
         cleat_profile_destroy(profile);
     }
 }
@@ -455,6 +487,8 @@ int main(void) {
         cmocka_unit_test(the_residual_network_learns),
         cmocka_unit_test(the_segformer_learns),
         cmocka_unit_test(the_emberformer_learns),
+        cmocka_unit_test(families_learn_in_f16),
+        cmocka_unit_test(families_learn_in_bf16),
         cmocka_unit_test(resumed_runs_have_the_same_bits),
         cmocka_unit_test(micro_batches_add_up),
         cmocka_unit_test(data_of_another_kind_are_refused),

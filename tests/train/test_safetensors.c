@@ -1,7 +1,7 @@
 /* safetensors: what is written comes back; what is malformed is refused; nothing crashes the reader. */
 #include "core/files.h"
 #include "core/memory.h"
-#include "train/safetensors.h"
+#include "core/safetensors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

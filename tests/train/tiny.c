@@ -14,7 +14,7 @@
 #include "cleat/data.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "train/safetensors.h"
+#include "core/safetensors.h"
 
 static const char *device(void) {
     const char *selector = getenv("CLEAT_TEST_DEVICE");
@@ -72,7 +72,7 @@ static const char profile_text[] = "[model]\n"
                                    "learning_rate = 1e-2\nwarmup_steps = 2\nschedule = cosine\n"
                                    "average_decay = 0.8\n"
                                    "[loader]\nnum_workers = 1\n"
-                                   "[run]\nkeep_checkpoints = 2\n";
+                                   "[run]\nkeep_checkpoints = 2\nself_check = never\n";
 
 static void set(cleat_profile *profile, const char *assignment) {
     cleat_error error;

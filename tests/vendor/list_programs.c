@@ -4,7 +4,8 @@
  *
  *   list_programs FOLDER [profiles]
  *
- * FOLDER gets SHAPE/NAME.cl, SHAPE gpu, intel8, intel16 (Intel's cards, by the fewest work-items that run together) or cpu,
+ * FOLDER gets SHAPE/NAME.cl, SHAPE gpu, intel8, intel16 (Intel's cards, by the fewest work-items that run together), cpu, or matrix_UNIT
+ * (what a card with that matrix unit asks for besides),
  * and programs.tsv: shape, file of cl/, program, kernel, local size, for each kernel that is launched from each. "profiles": only what the models of profiles/ ask for, without
  * the sweep over other widths and head sizes. All variants that serve a node count, not only the first.
  * tools/vendor_check.sh runs it. */
@@ -12,6 +13,7 @@
 #include "cleat/ops.h"
 #include "core/memory.h"
 #include "device/programs.h"
+#include "fit/workload.h"
 #include "graph/graph.h"
 #include "graph/launch.h"
 #include "nn/lstm.h"
@@ -41,6 +43,15 @@ static const shape shapes[] = {
     {"intel8", {INTEL, .sub_group = 8, .compute_units = 512}},
     {"intel16", {INTEL, .sub_group = 16, .compute_units = 448}},
     {"intel16", {INTEL, .sub_group = 16, .compute_units = 1024}},
+#define MATRIX(unit) .matrix_unit = unit, .matrix_bf16 = unit != CLEAT_MATRIX_NV75, .compute_units = 64
+#define CARD COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .lanes = 4
+    {"matrix_nv75", {CARD, MATRIX(CLEAT_MATRIX_NV75)}},
+    {"matrix_nv80", {CARD, MATRIX(CLEAT_MATRIX_NV80)}},
+    {"matrix_amd_wmma", {CARD, MATRIX(CLEAT_MATRIX_AMD_WMMA)}},
+    {"matrix_amd_mfma", {CARD, MATRIX(CLEAT_MATRIX_AMD_MFMA)}},
+    {"matrix_intel8", {INTEL, .sub_group = 8, MATRIX(CLEAT_MATRIX_INTEL8)}},
+    {"matrix_intel16", {INTEL, .sub_group = 16, MATRIX(CLEAT_MATRIX_INTEL16)}},
+    {"matrix_emulated", {CARD, MATRIX(CLEAT_MATRIX_EMULATED)}},
     {"cpu", {COMMON, .kind = CLEAT_DEVICE_CPU, .work_group = 1, .lanes = 16, .compute_units = 2}},
     {"cpu", {COMMON, .kind = CLEAT_DEVICE_CPU, .work_group = 1, .lanes = 16, .compute_units = 64}},
 };
@@ -110,6 +121,7 @@ static bool remember(listing *list, const char *line) {
 
 static void list_launch(listing *list, const cleat_launch *launch) {
     char name[NAME], line[2 * NAME];
+    if (list->shape->facts.matrix_unit != CLEAT_MATRIX_NONE && !strstr(launch->options, "-DMATRIX_UNIT=")) return;
     name_program(launch, name);
     snprintf(line, sizeof line, "%s\t%s\t%s", list->shape->name, launch->file, name);
     if (remember(list, line)) write_program(list, launch, name);
@@ -117,6 +129,20 @@ static void list_launch(listing *list, const cleat_launch *launch) {
     for (int i = 0; i < launch->dims; ++i) local *= launch->local[i];
     snprintf(line + strlen(line), sizeof line - strlen(line), "\t%s\t%zu", launch->kernel, local);
     if (remember(list, line)) fprintf(list->table, "%s\n", line);
+}
+
+/* The program that opening a device runs by itself (device/matrix_probe.c). */
+static void list_matrix_probes(listing *list) {
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
+        const cleat_device_facts *facts = &shapes[i].facts;
+        cleat_launch launch = {.file = "mma_probe.cl", .kernel = "mma_probe", .dims = 1, .local = {128}};
+        list->shape = &shapes[i];
+        for (int bf16 = 0; facts->matrix_unit && bf16 <= facts->matrix_bf16; ++bf16) {
+            snprintf(launch.options, sizeof launch.options, "-DSTORAGE_%s -DWG=128 -DVEC=4 -DMATRIX_UNIT=%d",
+                     bf16 ? "BF16" : "F16", (int)facts->matrix_unit);
+            list_launch(list, &launch);
+        }
+    }
 }
 
 static void list_node(listing *list, const cleat_node *node) {
@@ -147,39 +173,36 @@ static void list_graph(listing *list, const cleat_graph *graph) {
 
 static const int64_t batches[][2] = {{1, 33}, {4, 300}, {48, 1200}}; /* B, L */
 
-static void build_update(cleat_graph *graph) {
-    int64_t eight = 8, one = 1, terms = 10, ring[2] = {64, 11};
-    cleat_tensor *norm = cleat_grad_norm(graph);
-    cleat_adamw(graph, cleat_input(graph, "hyper", CLEAT_F32, 1, &eight), norm);
-    cleat_report(graph, cleat_state(graph, "terms", CLEAT_F32, 1, &terms), norm,
-                 cleat_input(graph, "slot", CLEAT_I32, 1, &one), cleat_state(graph, "ring", CLEAT_F32, 2, ring));
+/* The graphs of a run, or of a prediction, with a micro-batch of B samples of L. */
+static void list_workload(listing *list, const cleat_model *model, cleat_purpose purpose, int64_t batch,
+                          int64_t length) {
+    const cleat_device_facts roomy = {.alignment = 256, .max_allocation = 1LL << 50, .work_group = 1, .lanes = 16};
+    const cleat_bucket bucket = {.length = length, .batch = batch, .window = batch};
+    cleat_workload *work = NULL;
+    cleat_error error = {0};
+    must(cleat_workload_create(&roomy, NULL, model, purpose, &bucket, 1, 0, &work, &error), "workload", &error);
+    const cleat_graph *const graphs[] = {work->train[0].graph, work->evaluate[0].graph, work->update.graph,
+                                         work->refresh.graph};
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; ++i)
+        if (graphs[i]) list_graph(list, graphs[i]);
+    cleat_workload_destroy(work);
 }
 
-static void list_profile(listing *list, const char *path, const char *assignment) {
+static void list_profile(listing *list, const char *name, const char *assignment) {
     const char *const assignments[] = {assignment};
+    char path[NAME];
     cleat_profile *profile = NULL;
     cleat_model *model = NULL;
     cleat_error error = {0};
+    snprintf(path, sizeof path, CLEAT_SOURCE_DIR "/profiles/%s.ini", name);
     must(cleat_profile_load(path, assignments, assignment != NULL, &profile, &error), path, &error);
     must(cleat_model_create(profile, &model, &error), path, &error);
-    cleat_store *store = NULL;
-    must(cleat_store_create(&store, &error), path, &error);
-    for (size_t b = 0; b < sizeof batches / sizeof *batches; ++b)
-        for (cleat_mode mode = CLEAT_MODE_TRAIN; mode <= CLEAT_MODE_PREDICT; ++mode) {
-            cleat_graph *graph = NULL;
-            cleat_model_graph built;
-            must(cleat_graph_create(store, path, &graph, &error), path, &error);
-            cleat_model_build(model, graph, mode, batches[b][0], batches[b][1], &built);
-            cleat_graph_fuse(graph);
-            list_graph(list, graph);
-            cleat_graph_destroy(graph);
-        }
-    cleat_graph *update = NULL;
-    must(cleat_graph_create(store, "update", &update, &error), path, &error);
-    build_update(update);
-    list_graph(list, update);
-    cleat_graph_destroy(update);
-    cleat_store_destroy(store);
+    int64_t fixed = cleat_model_fixed_length(model);
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; ++b) {
+        int64_t length = fixed > 0 ? fixed : batches[b][1];
+        list_workload(list, model, CLEAT_FOR_TRAINING, batches[b][0], length);
+        list_workload(list, model, CLEAT_FOR_PREDICTION, batches[b][0], length);
+    }
     cleat_model_destroy(model);
     cleat_profile_destroy(profile);
 }
@@ -210,20 +233,18 @@ static cleat_tensor *structure_losses(cleat_graph *graph, cleat_tensor *x, cleat
 
 static void build_encoder(cleat_graph *graph, sizes s, cleat_dtype storage, bool dropout, int64_t batch,
                           int64_t length) {
-    cleat_transformer encoder = {.d_model = s.width,
-                                 .heads = s.heads,
-                                 .layers = 1,
-                                 .d_ff = s.d_ff,
-                                 .dropout = dropout ? 0.1f : 0.0f,
-                                 .storage = storage};
+    cleat_transformer encoder = {
+        .d_model = s.width, .heads = s.heads, .layers = 1, .d_ff = s.d_ff, .dropout = dropout ? 0.1f : 0.0f};
     int64_t row[2] = {batch, length}, four = 4, one = 1;
     cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
     cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch);
     cleat_tensor *rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
+    cleat_autocast(graph, storage);
     cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, s.vocabulary, &encoder);
     x = cleat_positions(graph, x, s.width % 4 == 0 ? lengths : NULL);
     if (dropout) x = cleat_dropout(graph, x, rng, encoder.dropout);
     x = cleat_nn_encoder(graph, x, lengths, rng, &encoder);
+    cleat_autocast(graph, CLEAT_F32);
     cleat_tensor *frames = NULL;
     x = cleat_rigid_chain(graph, cleat_nn_linear_zero(graph, "head", x, 6), lengths, &frames);
     cleat_tensor *loss = structure_losses(graph, x, frames, batch, length, lengths);
@@ -289,6 +310,7 @@ static void list_lstm(listing *list, int64_t hidden, cleat_dtype storage) {
     cleat_error error = {0};
     must(cleat_store_create(&store, &error), "store", &error);
     must(cleat_graph_create(store, "lstm", &graph, &error), "graph", &error);
+    cleat_autocast(graph, storage);
     build_lstm(graph, hidden, storage);
     list_graph(list, graph);
     cleat_graph_destroy(graph);
@@ -335,7 +357,7 @@ static void build_masks(cleat_graph *graph, int64_t channels, cleat_dtype storag
     const cleat_mask_loss_spec spec = {2, 2, 1};
     cleat_init zero = {.kind = CLEAT_INIT_ZERO};
     cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, picture, zero), storage);
-    cleat_tensor *weight = cleat_cast(graph, cleat_param(graph, "weight", 3, kernel, zero), storage);
+    cleat_tensor *weight = cleat_param(graph, "weight", 3, kernel, zero);
     cleat_tensor *y = cleat_depthwise(graph, x, weight, cleat_param(graph, "bias", 1, &channels, zero));
     y = cleat_unpatch(graph, cleat_concat(graph, (cleat_tensor *[]){x, y}, 2), 1);
     cleat_tensor *mask = cleat_input(graph, "mask", CLEAT_I32, 4, masks);
@@ -350,6 +372,7 @@ static void list_masks(listing *list, int64_t channels, cleat_dtype storage) {
     cleat_error error = {0};
     must(cleat_store_create(&store, &error), "store", &error);
     must(cleat_graph_create(store, "masks", &graph, &error), "graph", &error);
+    cleat_autocast(graph, storage);
     build_masks(graph, channels, storage);
     list_graph(list, graph);
     cleat_graph_destroy(graph);
@@ -365,10 +388,11 @@ static void list_convs(listing *list, int64_t channels, int64_t features, cleat_
     cleat_error error = {0};
     must(cleat_store_create(&store, &error), "store", &error);
     must(cleat_graph_create(store, "convs", &graph, &error), "graph", &error);
+    cleat_autocast(graph, storage);
     cleat_init zero = {.kind = CLEAT_INIT_ZERO};
     cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, picture, zero), storage);
-    cleat_tensor *first = cleat_cast(graph, cleat_param(graph, "first", 4, narrow, zero), storage);
-    cleat_tensor *second = cleat_cast(graph, cleat_param(graph, "second", 4, wide, zero), storage);
+    cleat_tensor *first = cleat_param(graph, "first", 4, narrow, zero);
+    cleat_tensor *second = cleat_param(graph, "second", 4, wide, zero);
     cleat_tensor *y = cleat_conv2d(graph, x, first, cleat_param(graph, "bias", 1, &features, zero), 1, 1);
     y = cleat_conv2d(graph, y, second, NULL, 2, 1);
     const int64_t rows = y ? cleat_rows(y) : 1;
@@ -380,9 +404,29 @@ static void list_convs(listing *list, int64_t channels, int64_t features, cleat_
     cleat_store_destroy(store);
 }
 
+/* --- kernels that no op launches --- */
+
+/* Looks at a tensor for values that are not finite (exec/watch.c). */
+static void list_watch(listing *list, cleat_dtype storage) {
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; ++s) {
+        cleat_binder binder;
+        list->shape = &shapes[s];
+        cleat_binder_init(&binder, &list->shape->facts);
+        cleat_launch_kernel(&binder, NULL, "watch.cl", "watch_scan", storage);
+        cleat_launch_groups(&binder, 1);
+        must(binder.error.status, "watch_scan", &binder.error);
+        list_launch(list, &binder.launches[0]);
+        cleat_binder_clear(&binder);
+    }
+}
+
 int main(int argc, char **argv) {
     static const sizes models[] = {{256, 8, 1024, 5}, {96, 6, 384, 5}}; /* rna.ini, rna_small.ini */
     static const sizes sweep[] = {{64, 8, 256, 30}, {34, 2, 17, 8}, {192, 3, 768, 30}, {768, 6, 3072, 30}};
+    static const char *const families[] = {"rna",         "rna_small",          "tweets_sentiment",  "tweets_ner",
+                                           "series_lstm", "series_transformer", "series_dense",      "image_fashion",
+                                           "image_64",    "image_224",          "emberformer_small", "masks"};
+    static const char *const precisions[] = {"train.precision=f32", "train.precision=f16", "train.precision=bf16"};
     static const int64_t widths[] = {10, 1000, 4001};
     static const int64_t hidden[] = {24, 67, 128, 512};
     static const int64_t channels[] = {3, 64, 96};
@@ -399,12 +443,15 @@ int main(int argc, char **argv) {
     snprintf(path, sizeof path, "%s/programs.tsv", list.folder);
     if (!(list.table = fopen(path, "w"))) stop(path, NULL);
 
-    list_profile(&list, CLEAT_SOURCE_DIR "/profiles/rna.ini", NULL);
-    list_profile(&list, CLEAT_SOURCE_DIR "/profiles/rna.ini", "model.head=absolute");
-    list_profile(&list, CLEAT_SOURCE_DIR "/profiles/rna_small.ini", NULL);
-    list_profile(&list, CLEAT_SOURCE_DIR "/profiles/rna_memorise.ini", NULL);
+    list_matrix_probes(&list);
+    list_profile(&list, "rna", "model.head=absolute");
+    list_profile(&list, "rna_memorise", NULL);
+    for (size_t i = 0; i < sizeof families / sizeof *families; ++i)
+        for (size_t k = 0; k < sizeof precisions / sizeof *precisions; ++k)
+            list_profile(&list, families[i], precisions[k]);
     bool all = argc < 3 || strcmp(argv[2], "profiles") != 0;
     for (cleat_dtype storage = CLEAT_F32; storage <= CLEAT_BF16; ++storage) {
+        list_watch(&list, storage);
         for (size_t i = 0; i < sizeof models / sizeof *models; ++i) list_encoder(&list, models[i], storage);
         for (size_t i = 0; all && i < sizeof sweep / sizeof *sweep; ++i) list_encoder(&list, sweep[i], storage);
         for (size_t i = 0; all && i < sizeof hidden / sizeof *hidden; ++i) list_lstm(&list, hidden[i], storage);

@@ -1,9 +1,9 @@
 /* Writing safetensors files. */
-#include "train/safetensors.h"
+#include "core/safetensors.h"
 
 #include "core/files.h"
+#include "core/json.h"
 #include "core/memory.h"
-#include "train/json.h"
 
 #include <stdlib.h>
 #include <string.h>

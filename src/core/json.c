@@ -1,5 +1,5 @@
 /* JSON strings. */
-#include "train/json.h"
+#include "core/json.h"
 
 #include <string.h>
 

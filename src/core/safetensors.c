@@ -2,7 +2,7 @@
  * must have a known dtype, a shape whose bytes do not overflow, and a range of exactly that many bytes; the
  * ranges together tile the data without gap or overlap. The file is read whole, not mapped: a mapped file
  * that shrinks kills the process. */
-#include "train/safetensors.h"
+#include "core/safetensors.h"
 
 #include "core/files.h"
 #include "core/memory.h"

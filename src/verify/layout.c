@@ -1,5 +1,5 @@
 /* Channels come last here and before the places of a picture or a kernel there. */
-#include "measure/layout.h"
+#include "verify/layout.h"
 
 #include <string.h>
 

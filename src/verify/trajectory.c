@@ -1,7 +1,8 @@
 /* One model, one batch, steps on demand. */
-#include "measure/trajectory.h"
+#include "verify/trajectory.h"
 
 #include "graph/graph.h"
+#include "graph/plan.h"
 
 #include <string.h>
 
@@ -19,7 +20,7 @@ static void fill_batch(const cleat_trajectory *trajectory, const cleat_reference
         cleat_model_reference_input(trajectory->model, reference, tensor->name, values);
     }
     if (train->rng_offset >= 0) memcpy(bytes + train->rng_offset, rng, sizeof rng);
-    memcpy(bytes + train->seed_offset, &seed, sizeof seed);
+    if (train->seed_offset >= 0) memcpy(bytes + train->seed_offset, &seed, sizeof seed);
     if (train->samples_offset >= 0) memcpy(bytes + train->samples_offset, &samples, sizeof samples);
 }
 
@@ -35,13 +36,71 @@ cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_re
     return status;
 }
 
+static cleat_bucket bucket_of(const cleat_reference *reference) {
+    return (cleat_bucket){.length = reference->length, .window = reference->batch, .batch = reference->batch};
+}
+
 cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_reference *reference,
                                       cleat_error *error) {
-    cleat_bucket bucket = {.length = reference->length, .window = reference->batch, .batch = reference->batch};
+    cleat_bucket bucket = bucket_of(reference);
     cleat_status status = cleat_profile_create(&trajectory->profile, error);
     if (status == CLEAT_OK)
         status = cleat_session_create(trajectory->device, trajectory->profile, trajectory->model, CLEAT_FOR_TRAINING,
                                       &bucket, 1, 0, &trajectory->session, error);
+    return status == CLEAT_OK ? cleat_trajectory_start(trajectory, reference, error) : status;
+}
+
+static const cleat_variant *variant_of_rank(const cleat_node *node, const cleat_device_facts *facts, int rank,
+                                            bool *more) {
+    const cleat_variant *found = NULL;
+    for (const cleat_variant *v = node->op->variants; v && v->name; ++v) {
+        if (v->refuse && v->refuse(node, facts)) continue;
+        if (rank-- < 0) {
+            *more = true;
+            break;
+        }
+        found = v;
+    }
+    return found;
+}
+
+/* A table in which each node of the plan has its variant of that rank. */
+static cleat_status choose_rank(const cleat_plan *plan, int rank, cleat_choices **choices, bool *more,
+                                cleat_error *error) {
+    bool further = false;
+    cleat_status status = cleat_choices_create(choices, error);
+    for (size_t g = 0; g < plan->layout_count; ++g)
+        for (size_t i = 0; i < plan->layouts[g].graph->node_count && status == CLEAT_OK; ++i) {
+            const cleat_node *node = plan->layouts[g].graph->nodes[i];
+            char key[CLEAT_CHOICE_KEY];
+            const cleat_variant *variant = variant_of_rank(node, &plan->facts, rank, &further);
+            if (!variant || !cleat_op_has_choice(node->op)) continue;
+            cleat_choice_key(node, key);
+            status = cleat_choices_set(*choices, key, variant->name, error);
+        }
+    *more = further;
+    return status;
+}
+
+cleat_status cleat_trajectory_prepare_rank(cleat_trajectory *trajectory, const cleat_reference *reference, int rank,
+                                           bool *more, cleat_error *error) {
+    const cleat_device_facts *facts = cleat_device_get_facts(trajectory->device);
+    const cleat_bucket bucket = bucket_of(reference);
+    cleat_workload *planned = NULL, *work = NULL;
+    cleat_choices *choices = NULL;
+    cleat_status status = cleat_profile_create(&trajectory->profile, error);
+    if (status == CLEAT_OK)
+        status =
+            cleat_workload_create(facts, NULL, trajectory->model, CLEAT_FOR_TRAINING, &bucket, 1, 0, &planned, error);
+    if (status == CLEAT_OK) status = choose_rank(planned->plan, rank, &choices, more, error);
+    if (status == CLEAT_OK)
+        status =
+            cleat_workload_create(facts, choices, trajectory->model, CLEAT_FOR_TRAINING, &bucket, 1, 0, &work, error);
+    if (status == CLEAT_OK)
+        status = cleat_session_open(trajectory->device, trajectory->profile, trajectory->model, work,
+                                    &trajectory->session, error);
+    cleat_choices_destroy(choices);
+    cleat_workload_destroy(planned);
     return status == CLEAT_OK ? cleat_trajectory_start(trajectory, reference, error) : status;
 }
 
@@ -60,7 +119,7 @@ void cleat_trajectory_close(cleat_trajectory *trajectory) {
     cleat_staging_destroy(trajectory->batch);
     cleat_staging_destroy(trajectory->update);
     cleat_session_destroy(trajectory->session);
-    cleat_device_close(trajectory->device);
+    if (!trajectory->borrowed) cleat_device_close(trajectory->device);
     cleat_profile_destroy(trajectory->profile);
     cleat_model_destroy(trajectory->model);
     *trajectory = (cleat_trajectory){0};

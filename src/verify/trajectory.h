@@ -10,6 +10,7 @@ typedef struct cleat_trajectory {
     cleat_profile *profile; /* with the optimizer's settings */
     cleat_model *model;
     cleat_session *session;
+    bool borrowed; /* the device is somebody else's */
     cleat_staging *batch, *update;
     int64_t step;
 } cleat_trajectory;
@@ -18,6 +19,10 @@ typedef struct cleat_trajectory {
  * are drawn from seed 1. On failure it is good for closing. */
 cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_reference *reference,
                                       cleat_error *error);
+/* The same with each node's variant number `rank` of those that serve it on the device, the last where it has fewer. *more: some
+ * node has further ones. */
+cleat_status cleat_trajectory_prepare_rank(cleat_trajectory *trajectory, const cleat_reference *reference, int rank,
+                                           bool *more, cleat_error *error);
 /* The second half of it: draws the parameters and writes the batch, for a trajectory whose device, profile, model
  * and session (one bucket, of the reference's batch and length) are there. On failure it is good for closing. */
 cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_reference *reference, cleat_error *error);

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "cleat/measure.h"
+#include "cleat/verify.h"
 #include "core/memory.h"
-#include "train/safetensors.h"
+#include "core/safetensors.h"
 #include "train/tiny.h"
 
 #define OWN_FILE CLEAT_SOURCE_DIR "/tests/golden/rna.safetensors"
@@ -26,15 +26,20 @@ static const char *device(void) {
     return selector ? selector : "auto";
 }
 
-static cleat_verify_report verify(const char *path) {
+static cleat_verify_report verify_in(cleat_precision precision, const char *path) {
+    const cleat_verify_request request = {.device = device(), .precision = precision};
     cleat_verify_report report = {0};
     cleat_error error;
-    if (cleat_verify(device(), path, &report, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_verify(&request, path, &report, &error) != CLEAT_OK) fail_msg("%s", error.text);
     return report;
 }
 
-static void assert_passes(const char *path) {
-    cleat_verify_report report = verify(path);
+static cleat_verify_report verify(const char *path) {
+    return verify_in(CLEAT_PRECISION_F32, path);
+}
+
+static void assert_passes(cleat_precision precision, const char *path) {
+    cleat_verify_report report = verify_in(precision, path);
     double worst = 0;
     for (size_t i = 0; i < report.count; ++i) {
         const cleat_verification *item = &report.items[i];
@@ -51,14 +56,14 @@ static const char *const families[] = {"rna", "text",     "tagging", "lstm",    
                                        "mlp", "temporal", "resnet",  "segformer", "emberformer"};
 
 /* Those that FOLDER has; how many. */
-static int trajectories_in(const char *folder) {
+static int trajectories_in(const char *folder, cleat_precision precision) {
     int found = 0;
     for (size_t i = 0; i < sizeof families / sizeof *families; ++i) {
         char path[1024];
         snprintf(path, sizeof path, "%s/%s.safetensors", folder, families[i]);
         if (access(path, R_OK) != 0) continue;
         print_message("%s: ", families[i]);
-        assert_passes(path);
+        assert_passes(precision, path);
         ++found;
     }
     return found;
@@ -66,12 +71,18 @@ static int trajectories_in(const char *folder) {
 
 static void own_trajectories_are_repeated(void **state) {
     (void)state;
-    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden"), 9);
+    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden", CLEAT_PRECISION_F32), 9);
+}
+
+static void own_trajectories_are_repeated_in_half(void **state) {
+    (void)state;
+    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden", CLEAT_PRECISION_F16), 9);
+    assert_int_equal(trajectories_in(CLEAT_SOURCE_DIR "/tests/golden", CLEAT_PRECISION_BF16), 9);
 }
 
 static void shared_trajectories_are_repeated(void **state) {
     (void)state;
-    if (trajectories_in(CLEAT_SOURCE_DIR "/../shared/golden") == 0) skip();
+    if (trajectories_in(CLEAT_SOURCE_DIR "/../shared/golden", CLEAT_PRECISION_F32) == 0) skip();
 }
 
 /* --- changed copies --- */
@@ -181,7 +192,7 @@ static void padding_is_not_compared(void **state) {
 static void assert_error(const char *path, cleat_status status, const char *word) {
     cleat_verify_report report = {0};
     cleat_error error = {0};
-    cleat_status found = cleat_verify(device(), path, &report, &error);
+    cleat_status found = cleat_verify(&(cleat_verify_request){.device = device()}, path, &report, &error);
     if (found != status) fail_msg("%s: status %d, expected %d (%s)", word, found, status, error.text);
     if (!strstr(error.text, word) || !strstr(error.text, path)) fail_msg("'%s' does not say '%s'", error.text, word);
     assert_null(report.items);
@@ -265,7 +276,7 @@ static void contradicting_sizes_are_refused(void **state) {
         copy_write(&c);
         cleat_verify_report report = {0};
         cleat_error error = {0};
-        cleat_status status = cleat_verify(device(), c.path, &report, &error);
+        cleat_status status = cleat_verify(&(cleat_verify_request){.device = device()}, c.path, &report, &error);
         if (status == CLEAT_OK) fail_msg("accepted %s", rows[i].to);
         assert_non_null(strstr(error.text, c.path));
     }
@@ -284,11 +295,11 @@ static void cut_file_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(own_trajectories_are_repeated), cmocka_unit_test(shared_trajectories_are_repeated),
-        cmocka_unit_test(one_wrong_value_is_found),      cmocka_unit_test(padding_is_not_compared),
-        cmocka_unit_test(missing_arrays_are_named),      cmocka_unit_test(impossible_arrays_are_refused),
-        cmocka_unit_test(unknown_metadata_is_refused),   cmocka_unit_test(contradicting_sizes_are_refused),
-        cmocka_unit_test(cut_file_is_refused),
+        cmocka_unit_test(own_trajectories_are_repeated),    cmocka_unit_test(own_trajectories_are_repeated_in_half),
+        cmocka_unit_test(shared_trajectories_are_repeated), cmocka_unit_test(one_wrong_value_is_found),
+        cmocka_unit_test(padding_is_not_compared),          cmocka_unit_test(missing_arrays_are_named),
+        cmocka_unit_test(impossible_arrays_are_refused),    cmocka_unit_test(unknown_metadata_is_refused),
+        cmocka_unit_test(contradicting_sizes_are_refused),  cmocka_unit_test(cut_file_is_refused),
     };
     tiny_require_device();
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);

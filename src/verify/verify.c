@@ -1,21 +1,28 @@
 /* Verification: a reference trajectory repeated on a device, and every figure of it compared. */
-#include "cleat/measure.h"
+#include "verify/verify.h"
 #include "core/memory.h"
 #include "graph/graph.h"
-#include "measure/layout.h"
-#include "measure/trajectory.h"
-#include "train/safetensors.h"
+#include "verify/layout.h"
+#include "verify/trajectory.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static const double output_tolerance = 1e-5, gradient_tolerance = 1e-4, parameter_tolerance = 1e-3;
-/* A gradient this small beside the whole one is rounding noise, and AdamW makes steps of full size of it. */
+typedef struct tolerances {
+    double output, loss, gradient, parameters;
+    /* Gradients whose norm is a smaller part of the whole one's than `small` are measured by that part of it. */
+    double small, small_gradient;
+} tolerances;
+
+/* An element of a gradient this small beside the whole one's norm is rounding noise, and AdamW makes steps of full size of it. */
 static const double noise = 1e-6;
 
+static const tolerances tolerances_f32 = {1e-5, 1e-5, 1e-4, 1e-3, 1e-6, 1.0};
+
 typedef struct verifier {
-    cleat_safetensors *file;
+    const cleat_safetensors *file;
+    tolerances limits;
     cleat_trajectory run;
     cleat_verify_report *report;
     size_t capacity;
@@ -34,6 +41,38 @@ static cleat_status add(verifier *v, const char *name, double deviation, double 
     item->ok = deviation <= tolerance; /* false for NaN */
     report->failed += !item->ok;
     return CLEAT_OK;
+}
+
+/* --- tolerances ----------------------------------------------------------------------------------------------- */
+
+/* Whether something in the graph compares: what lies near the threshold of a ReLU, or beside the largest of a window, falls on the other
+ * side of it once it is rounded. */
+static bool has_gates(const cleat_graph *graph) {
+    for (size_t i = 0; i < graph->node_count; ++i) {
+        const char *op = graph->nodes[i]->op->name;
+        if (strstr(op, "relu") || strstr(op, "batch_norm") || strstr(op, "max_pool")) return true;
+    }
+    return false;
+}
+
+/* With half storage every tensor on the way is off by u, the unit roundoff, of its elements, and the next ones pass that on: outputs,
+ * losses and gradients come out within 6.4 u on the trajectories of tests/golden (PyTorch's autocast in bf16: 3 u, and 24 u where a small
+ * loss is what remains of large values), and 16 u are allowed.
+ * Where there are gates, a part of them proportional to u changes sides, and each takes a gradient of full size with it: a norm
+ * proportional to sqrt(u) (at most 3.8 sqrt(u); PyTorch: the same 3.8). AdamW's first steps are as large as the learning rate
+ * whatever the gradient's size, so elements whose sign is rounding change by twice their step: sqrt(u) again (0.5 sqrt(u) without
+ * gates, 3.3 with; PyTorch 0.5 and 1.9). */
+static tolerances tolerances_for(const cleat_workload *work) {
+    if (work->storage == CLEAT_F32) return tolerances_f32;
+    const double u = work->storage == CLEAT_F16 ? 0x1p-11 : 0x1p-8;
+    const bool gates = has_gates(work->train[0].graph);
+    const double gradient = gates ? 8 * sqrt(u) : 16 * u;
+    return (tolerances){.output = 16 * u,
+                        .loss = 16 * u,
+                        .gradient = gradient,
+                        .parameters = gates ? 8 * sqrt(u) : 2 * sqrt(u),
+                        .small = 1.0 / 16,
+                        .small_gradient = gradient};
 }
 
 /* --- reading the file ----------------------------------------------------------------------------------------- */
@@ -181,7 +220,7 @@ static cleat_status compare_output(verifier *v, cleat_error *error) {
     cleat_status status = take_values(v, "output", output, expected, error);
     if (status == CLEAT_OK) status = cleat_exec_read(v->run.session->exec, graph->index, output, values, error);
     if (status == CLEAT_OK)
-        status = add(v, "output", output_deviation(v, output, values, expected), output_tolerance, error);
+        status = add(v, "output", output_deviation(v, output, values, expected), v->limits.output, error);
     cleat_free(values);
     return status;
 }
@@ -204,21 +243,24 @@ static double gradient_norm(const verifier *v) {
 /* Some gradients are zero in exact arithmetic, as that of a bias before a normalisation. What single precision makes of them
  * is rounding noise, here and in PyTorch (5e-8 of the whole gradient's norm): it has to stay noise. */
 static cleat_status compare_gradients(verifier *v, cleat_error *error) {
-    const cleat_session *session = v->run.session;
+    cleat_session *session = v->run.session;
+    cleat_scale_state by = {.scale = 1.0f};
+    const tolerances *limits = &v->limits;
     const double whole = gradient_norm(v);
     cleat_status status = cleat_exec_read(session->exec, 0, &session->work->store->flat[1], v->flat, error);
+    if (status == CLEAT_OK && cleat_session_has_scale(session)) status = cleat_session_read_scale(session, &by, error);
     for (size_t i = 0; i < cleat_store_count(session->work->store) && status == CLEAT_OK; ++i) {
         const cleat_tensor *param = cleat_store_param(session->work->store, i);
         double difference = 0, own = 0;
         for (int64_t k = param->flat_offset; k < param->flat_offset + cleat_tensor_elements(param); ++k) {
-            difference += square((double)v->flat[k] - v->gradients[k]);
+            difference += square((double)v->flat[k] / by.scale - v->gradients[k]);
             own += square(v->gradients[k]);
         }
         char name[CLEAT_NAME + 16];
         snprintf(name, sizeof name, "grad/%s", param->name);
-        const bool is_zero = sqrt(own) <= noise * whole;
-        status = add(v, name, sqrt(difference) / (is_zero ? noise * whole : sqrt(own)),
-                     is_zero ? 1.0 : gradient_tolerance, error);
+        const bool is_small = sqrt(own) <= limits->small * whole;
+        status = add(v, name, sqrt(difference) / (is_small ? limits->small * whole : sqrt(own)),
+                     is_small ? limits->small_gradient : limits->gradient, error);
     }
     return status;
 }
@@ -239,7 +281,7 @@ static cleat_status compare_parameters(verifier *v, cleat_error *error) {
             change += square((double)v->after[k] - v->before[k]);
         }
     }
-    return add(v, "parameters", sqrt(difference / change), parameter_tolerance, error);
+    return add(v, "parameters", sqrt(difference / change), v->limits.parameters, error);
 }
 
 static cleat_status compare_loss(verifier *v, const cleat_st_tensor *curve, cleat_error *error) {
@@ -256,10 +298,10 @@ static cleat_status compare_loss(verifier *v, const cleat_st_tensor *curve, clea
         double deviation = fabs(loss - expected) / fabs(expected);
         worst = larger(worst, deviation);
     }
-    return add(v, "loss", worst, output_tolerance, error);
+    return add(v, "loss", worst, v->limits.loss, error);
 }
 
-static cleat_status verify(verifier *v, const char *device, cleat_error *error) {
+static cleat_status verify(verifier *v, const cleat_verify_subject *subject, bool *more, cleat_error *error) {
     cleat_reference reference;
     const int64_t steps = 11;
     const cleat_st_tensor *curve = NULL;
@@ -268,13 +310,17 @@ static cleat_status verify(verifier *v, const char *device, cleat_error *error) 
         return cleat_fail(error, CLEAT_ERR_FORMAT, "the file has no 'config': it is not a reference trajectory");
     cleat_status status = find_reference(v->file, &reference, error);
     if (status == CLEAT_OK) status = cleat_safetensors_expect(v->file, "loss", CLEAT_ST_F32, 1, &steps, &curve, error);
-    if (status == CLEAT_OK) status = cleat_device_open(device, &v->run.device, error);
-    const cleat_reference_config parameters = {.extent = extent_of, .user = v->file};
+    const cleat_reference_config parameters = {.extent = extent_of, .user = (void *)v->file};
     if (status == CLEAT_OK) status = cleat_model_from_reference(config, &parameters, &v->run.model, error);
     if (status == CLEAT_OK) status = check_arrays(v->run.model, &reference, error);
-    if (status == CLEAT_OK) status = cleat_trajectory_prepare(&v->run, &reference, error);
+    if (status == CLEAT_OK) v->run.model->profile.train.precision = subject->precision;
+    if (status == CLEAT_OK)
+        status = subject->rank == CLEAT_RANK_TUNED
+                     ? cleat_trajectory_prepare(&v->run, &reference, error)
+                     : cleat_trajectory_prepare_rank(&v->run, &reference, subject->rank, more, error);
     if (status == CLEAT_OK) status = read_optimizer(v->file, v->run.profile, error);
     if (status != CLEAT_OK) return status;
+    v->limits = tolerances_for(v->run.session->work);
     status = load_parameters(v, error);
     if (status == CLEAT_OK) status = cleat_trajectory_forward_backward(&v->run, error);
     if (status == CLEAT_OK) status = compare_output(v, error);
@@ -284,24 +330,42 @@ static cleat_status verify(verifier *v, const char *device, cleat_error *error) 
     return status;
 }
 
-cleat_status cleat_verify(const char *device, const char *file, cleat_verify_report *report, cleat_error *error) {
+cleat_status cleat_verify_subject_on(cleat_device *device, const cleat_verify_subject *subject,
+                                     cleat_verify_report *report, bool *more, cleat_error *error) {
     cleat_verify_report made = {0};
-    verifier v = {.report = &made};
-    cleat_status status = cleat_safetensors_open(file, &v.file, error);
-    if (status == CLEAT_OK) {
-        status = verify(&v, device, error);
-        if (status != CLEAT_OK && error && !strstr(error->text, file)) cleat_fail_in(error, status, "%s", file);
-    }
+    bool further = false;
+    verifier v = {.file = subject->file, .run = {.device = device, .borrowed = true}, .report = &made};
+    cleat_status status = verify(&v, subject, &further, error);
     cleat_trajectory_close(&v.run);
-    cleat_safetensors_close(v.file);
     cleat_free(v.flat);
     cleat_free(v.before);
     cleat_free(v.gradients);
     cleat_free(v.after);
-    if (status == CLEAT_OK)
-        *report = made;
-    else
+    if (status != CLEAT_OK) {
         cleat_verify_free(&made);
+        return status;
+    }
+    *report = made;
+    if (more) *more = further;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_verify(const cleat_verify_request *request, const char *file, cleat_verify_report *report,
+                          cleat_error *error) {
+    cleat_safetensors *opened = NULL;
+    cleat_device *device = NULL;
+    cleat_status status = cleat_safetensors_open(file, &opened, error);
+    if (status == CLEAT_OK) {
+        const cleat_verify_subject subject = {
+            .file = opened,
+            .precision = request->precision == CLEAT_PRECISION_AUTO ? CLEAT_PRECISION_F32 : request->precision,
+            .rank = CLEAT_RANK_TUNED};
+        status = cleat_device_open(request->device, &device, error);
+        if (status == CLEAT_OK) status = cleat_verify_subject_on(device, &subject, report, NULL, error);
+        if (status != CLEAT_OK && error && !strstr(error->text, file)) cleat_fail_in(error, status, "%s", file);
+    }
+    cleat_device_close(device);
+    cleat_safetensors_close(opened);
     return status;
 }
 

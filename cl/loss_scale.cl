@@ -1,0 +1,37 @@
+/* Dynamic loss scaling: what a step of AdamW needs beforehand, and what becomes of the scale afterwards. */
+#include "common.clh"
+#include "loss_scale.clh"
+
+/* 1 - b^n, where 1 - b is exact but b^n is not told apart from 1 */
+static inline float bias_correction(float b, int n) {
+    return -expm1((float)n * log1p(-(1.0f - b)));
+}
+
+/* unscaled = norm / scale; corrected f32 [8] = hyper (adamw.cl), its bias corrections for the updates that were made and this one */
+__kernel void loss_scale_prepare(TENSOR(const float, norm), TENSOR(const float, scale), TENSOR(const float, hyper),
+                                 TENSOR(const int, updates), TENSOR(float, unscaled), TENSOR(float, corrected)) {
+    if (get_global_id(0) != 0) return;
+    int n = AT(updates)[0] + 1;
+    for (int i = 0; i < 6; ++i) AT(corrected)[i] = AT(hyper)[i];
+    for (int i = 0; i < 2; ++i) AT(corrected)[6 + i] = bias_correction(AT(hyper)[1 + i], n);
+    AT(unscaled)[0] = AT(norm)[0] * inverse_of_power(AT(scale)[0]);
+}
+
+/* norm not finite: scale / 2; else ++updates, and after `interval` such steps in a row scale * 2 */
+__kernel void loss_scale_adjust(TENSOR(const float, norm), TENSOR(float, scale), TENSOR(int, clean_steps),
+                                TENSOR(int, updates), const int interval) {
+    const float least = 1.0f, most = 0x1p40f;
+    if (get_global_id(0) != 0) return;
+    int clean = 0;
+    if (isfinite(AT(norm)[0])) {
+        ++AT(updates)[0];
+        clean = AT(clean_steps)[0] + 1;
+        if (clean >= interval) {
+            AT(scale)[0] = fmin(AT(scale)[0] * 2.0f, most);
+            clean = 0;
+        }
+    } else {
+        AT(scale)[0] = fmax(AT(scale)[0] * 0.5f, least);
+    }
+    AT(clean_steps)[0] = clean;
+}

@@ -1,0 +1,53 @@
+/* Proof that a device trains correctly: reference trajectories, and the self-check before a device's first run. */
+#ifndef CLEAT_VERIFY_H
+#define CLEAT_VERIFY_H
+
+#include "cleat/device.h"
+#include "cleat/profile.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One comparison of a reference trajectory. */
+typedef struct cleat_verification {
+    char name[80];    /* "output", "loss", "grad/emb.weight", ... */
+    double deviation; /* largest relative deviation */
+    double tolerance;
+    bool ok;
+} cleat_verification;
+
+typedef struct cleat_verify_report {
+    size_t count, failed;
+    cleat_verification *items; /* [count]; free with cleat_verify_free */
+} cleat_verify_report;
+
+typedef struct cleat_verify_request {
+    const char *device;        /* as cleat_device_open takes it */
+    cleat_precision precision; /* in which the trajectory is repeated; auto: f32 */
+} cleat_verify_request;
+
+/* Repeats a reference trajectory (safetensors: input, target, lengths, param/..., grad/..., after/..., loss)
+ * on a device and compares:
+ *   output      largest difference over the largest value;
+ *   loss        largest relative difference of the 11 losses before and after ten AdamW steps;
+ *   grad/NAME   norm of the difference over the larger of the gradient's own norm and a small part of the whole one's;
+ *   parameters  norm of the difference over the norm of what ten steps changed.
+ * Tolerances follow from the precision's unit roundoff (f32 2^-24, f16 2^-11, bf16 2^-8); each item states its own.
+ * CLEAT_OK says it was run: see report->failed. */
+CLEAT_API cleat_status cleat_verify(const cleat_verify_request *request, const char *file, cleat_verify_report *report,
+                                    cleat_error *error);
+CLEAT_API void cleat_verify_free(cleat_verify_report *report);
+
+/* Refuses a device that computes wrongly: repeats a small trajectory of the profile's family of models that is part of
+ * the library, in the profile's precision, once with each kernel variant that serves it on this device. As
+ * profile->run.self_check says: `auto` passes at once where this device, driver and set of kernels has passed before (a
+ * file in the cache folder says so), `always` repeats it, `never` passes. Costs about as much as compiling the kernels of
+ * the trajectory, and a few MiB of device memory, which are released. CLEAT_ERR_DEVICE names the device, the kernels, and
+ * the comparison that is furthest off. */
+CLEAT_API cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile, cleat_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,138 @@
+/* Attention on matrix units: how it is cut into tiles, and its launches. */
+#include "ops/attention.h"
+#include "ops/tiles.h"
+
+enum { FRAGMENT = 16, OCTET = 8 };
+
+typedef enum kernel_kind { FORWARD, DQ, DKV } kernel_kind;
+
+/* What attention_matrix.clh is built for. */
+typedef struct tiles {
+    int64_t rows, columns; /* ROWS, COLS */
+    int64_t column_teams;
+} tiles;
+
+static int64_t ceil_div(int64_t n, int64_t by) {
+    return (n + by - 1) / by;
+}
+
+/* LANES of mma.clh */
+static int64_t lanes_of(cleat_matrix_unit unit) {
+    switch (unit) {
+    case CLEAT_MATRIX_INTEL8:
+        return 8;
+    case CLEAT_MATRIX_INTEL16:
+        return 16;
+    case CLEAT_MATRIX_AMD_MFMA:
+        return 64;
+    default:
+        return 32;
+    }
+}
+
+/* Tiles for heads of up to 32, 64 and 128 elements that keep local memory within 32 KiB, a group within 256 work-items, and a team's sums
+ * in its registers: one fragment of 16 x 16 takes a quarter of what Intel's smaller unit has, an eighth of its larger one's. */
+typedef struct tiles_by_head {
+    tiles forward[3], dq[3], dkv[3];
+} tiles_by_head;
+
+static const tiles_by_head lanes_8 = {.forward = {{64, 32, 2}, {32, 64, 4}, {16, 64, 8}},
+                                      .dq = {{32, 32, 2}, {32, 32, 4}, {16, 32, 8}},
+                                      .dkv = {{32, 64, 4}, {16, 64, 8}, {16, 32, 8}}};
+static const tiles_by_head lanes_16 = {.forward = {{64, 32, 2}, {64, 32, 2}, {32, 32, 2}},
+                                       .dq = {{64, 32, 2}, {32, 32, 2}, {16, 32, 2}},
+                                       .dkv = {{64, 32, 2}, {16, 64, 4}, {16, 32, 4}}};
+static const tiles_by_head lanes_32 = {.forward = {{64, 32, 2}, {64, 32, 2}, {32, 32, 2}},
+                                       .dq = {{64, 32, 2}, {32, 32, 2}, {16, 32, 2}},
+                                       .dkv = {{64, 32, 2}, {32, 32, 2}, {16, 32, 4}}};
+static const tiles_by_head lanes_64 = {.forward = {{64, 32, 1}, {64, 32, 1}, {32, 32, 2}},
+                                       .dq = {{32, 32, 2}, {32, 32, 2}, {16, 32, 2}},
+                                       .dkv = {{32, 32, 2}, {32, 32, 2}, {16, 32, 2}}};
+
+static const tiles *tiles_for(kernel_kind kind, int64_t lanes) {
+    const tiles_by_head *all = lanes == 8 ? &lanes_8 : lanes == 16 ? &lanes_16 : lanes == 32 ? &lanes_32 : &lanes_64;
+    return kind == FORWARD ? all->forward : kind == DQ ? all->dq : all->dkv;
+}
+
+static tiles tiles_of(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
+    return tiles_for(kind, lanes_of(facts->matrix_unit))[p->head <= 32 ? 0 : p->head <= 64 ? 1 : 2];
+}
+
+const char *cleat_attention_matrix_refuse(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_attention_problem p = cleat_attention_problem_of(node);
+    const char *why = cleat_matrix_refuse(facts, p.in.q->dtype);
+    if (why) return why;
+    if (facts->matrix_unit == CLEAT_MATRIX_INTEL8) return "its sums do not stay in registers with Intel's compiler";
+    if (p.head % OCTET != 0) return "made for heads of a multiple of 8 elements";
+    if (facts->sub_group > 0 && facts->sub_group != lanes_of(facts->matrix_unit))
+        return "the matrix unit's teams are not the work-items that run together";
+    return NULL;
+}
+
+static void define_tiles(cleat_binder *binder, tiles t, kernel_kind kind) {
+    cleat_launch_define(binder, "MATRIX_UNIT", binder->facts->matrix_unit);
+    cleat_launch_define(binder, "ROWS", t.rows);
+    cleat_launch_define(binder, "COLS", t.columns);
+    cleat_launch_define(binder, "COLUMN_TEAMS", t.column_teams);
+    if (kind != FORWARD) cleat_launch_define(binder, "SUM_KINDS", kind == DQ ? 1 : 2);
+}
+
+static void launch_groups(cleat_binder *binder, tiles t, int64_t groups) {
+    size_t local = (size_t)(t.rows / FRAGMENT * t.column_teams * lanes_of(binder->facts->matrix_unit));
+    size_t global = local * (size_t)groups;
+    cleat_launch_range(binder, 1, &global, &local);
+}
+
+cleat_status cleat_attention_matrix_bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                         cleat_error *error) {
+    (void)error;
+    cleat_attention_problem p = cleat_attention_problem_of(node);
+    tiles t = tiles_of(FORWARD, &p, facts);
+    cleat_attention_begin_forward(binder, node, &p, "attention_matrix_forward.cl", "attention_matrix_forward");
+    cleat_attention_sizes(binder, &p);
+    define_tiles(binder, t, FORWARD);
+    launch_groups(binder, t, p.batch * p.heads * ceil_div(p.queries, t.rows));
+    return CLEAT_OK;
+}
+
+/* delta, and the shares of the parts: f32 [B, parts, 2, S, D] */
+int64_t cleat_attention_matrix_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_attention_problem p = cleat_attention_problem_of(node);
+    cleat_attention_parts parts = cleat_attention_parts_for(&p, facts, tiles_of(DKV, &p, facts).rows);
+    int64_t shares = parts.count > 1 ? p.batch * parts.count * 2 * p.keys * p.width : 0;
+    return cleat_attention_delta_bytes(node, facts) + shares * (int64_t)sizeof(float);
+}
+
+static void launch_dq(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p) {
+    tiles t = tiles_of(DQ, p, binder->facts);
+    cleat_attention_begin_dq(binder, node, p, "attention_matrix_backward.cl", "attention_matrix_dq");
+    cleat_attention_sizes(binder, p);
+    define_tiles(binder, t, DQ);
+    launch_groups(binder, t, p->batch * p->heads * ceil_div(p->queries, t.rows));
+}
+
+static void launch_keys(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p) {
+    static const char file[] = "attention_matrix_backward.cl";
+    tiles t = tiles_of(DKV, p, binder->facts);
+    cleat_attention_parts parts = cleat_attention_parts_for(p, binder->facts, t.rows);
+    cleat_attention_begin_keys(binder, node, p, file, "attention_matrix_keys");
+    cleat_attention_sizes(binder, p);
+    cleat_attention_shares(binder, node, &parts);
+    cleat_launch_i32(binder, (int32_t)parts.count);
+    cleat_launch_i32(binder, (int32_t)parts.queries);
+    define_tiles(binder, t, DKV);
+    launch_groups(binder, t, parts.tiles * parts.count);
+    if (parts.count == 1) return;
+    cleat_attention_launch_sum(binder, node, p, file, "attention_matrix_sum_keys", &parts);
+    define_tiles(binder, t, DKV);
+}
+
+cleat_status cleat_attention_matrix_grad_bind(const cleat_node *node, const cleat_device_facts *facts,
+                                              cleat_binder *binder, cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_attention_problem p = cleat_attention_problem_of(node);
+    cleat_attention_launch_delta(binder, node, &p);
+    if (cleat_attention_wants_queries(node)) launch_dq(binder, node, &p);
+    if (cleat_attention_wants_keys(node)) launch_keys(binder, node, &p);
+    return CLEAT_OK;
+}

@@ -1,0 +1,31 @@
+/* The working copies of all parameters, made anew. */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+/* in = {parameters}, out = {copies} */
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    cleat_tensor *copies = &node->graph->store->flat[4];
+    if (!cleat_has_copies(node->graph->store)) return cleat_infer_fail(node, error, "the store has no working copies");
+    cleat_set_output_state(node, 0, copies);
+    return CLEAT_OK;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 1);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    const cleat_tensor *no_addend = NULL, *tensors[] = {node->in[0], no_addend, node->out[0]};
+    cleat_launch_elements(binder, node, "cast.cl", "cast_narrow", tensors, 3);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
+static const cleat_op copies = {.name = "copies", .infer = infer, .cost = cost, .variants = variants};
+
+void cleat_refresh_copies(cleat_graph *graph) {
+    cleat_tensor *parameters = &graph->store->flat[0];
+    cleat_emit(graph, &copies, NULL, 0, &parameters, 1);
+}

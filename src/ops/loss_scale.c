@@ -1,0 +1,96 @@
+/* Dynamic loss scaling: the nodes around an AdamW step whose gradient is scaled. */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+enum { HYPER = 8 };
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 1);
+}
+
+static void launch(cleat_binder *binder, const cleat_node *node, const char *kernel) {
+    cleat_launch_kernel(binder, node, "loss_scale.cl", kernel, CLEAT_F32);
+    for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
+}
+
+cleat_loss_scale cleat_loss_scale_states(cleat_graph *graph) {
+    const int64_t one = 1;
+    return (cleat_loss_scale){.scale = cleat_state(graph, "loss_scale", CLEAT_F32, 1, &one),
+                              .clean_steps = cleat_state(graph, "clean_steps", CLEAT_I32, 1, &one),
+                              .updates = cleat_state(graph, "updates", CLEAT_I32, 1, &one)};
+}
+
+/* --- before AdamW --- */
+
+/* in = {norm, scale, hyper, updates}, out = {unscaled norm, corrected hyper} */
+static cleat_status infer_prepare(cleat_node *node, cleat_error *error) {
+    const int64_t one = 1, eight = HYPER;
+    cleat_status status = cleat_expect(node, 0, "norm", CLEAT_F32, 1, &one, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, 1, "loss_scale", CLEAT_F32, 1, &one, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, 2, "hyper", CLEAT_F32, 1, &eight, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, 3, "updates", CLEAT_I32, 1, &one, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
+    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, &eight, error) : status;
+}
+
+static cleat_status bind_prepare(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                 cleat_error *error) {
+    (void)facts, (void)error;
+    launch(binder, node, "loss_scale_prepare");
+    for (int i = 0; i < node->n_out; ++i) cleat_launch_tensor(binder, node->out[i]);
+    cleat_launch_groups(binder, 1);
+    return CLEAT_OK;
+}
+
+static const cleat_variant prepare_variants[] = {{.name = "one item", .bind = bind_prepare}, {0}};
+static const cleat_op prepare = {
+    .name = "loss_scale_prepare", .infer = infer_prepare, .cost = cost, .variants = prepare_variants};
+
+void cleat_loss_scale_prepare(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor **norm,
+                              cleat_tensor **hyper) {
+    if (!*norm || !*hyper || !states->scale || !states->updates) return;
+    cleat_tensor *in[] = {*norm, states->scale, *hyper, states->updates};
+    cleat_node *node = cleat_emit(graph, &prepare, NULL, 0, in, 4);
+    if (!node) return;
+    *norm = node->out[0];
+    *hyper = node->out[1];
+}
+
+/* --- after it --- */
+
+typedef struct adjust_attr {
+    int32_t interval;
+} adjust_attr;
+
+/* in = {norm, scale, clean steps, updates}, out = the last three */
+static cleat_status infer_adjust(cleat_node *node, cleat_error *error) {
+    const int64_t one = 1;
+    int32_t interval = ((const adjust_attr *)node->attr)->interval;
+    if (interval < 1) return cleat_infer_fail(node, error, "a growth interval of %d steps", (int)interval);
+    cleat_status status = cleat_expect(node, 0, "norm", CLEAT_F32, 1, &one, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, 1, "loss_scale", CLEAT_F32, 1, &one, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, 2, "clean_steps", CLEAT_I32, 1, &one, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, 3, "updates", CLEAT_I32, 1, &one, error);
+    for (int i = 0; status == CLEAT_OK && i < 3; ++i) cleat_set_output_state(node, i, node->in[1 + i]);
+    return status;
+}
+
+static cleat_status bind_adjust(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                cleat_error *error) {
+    (void)facts, (void)error;
+    launch(binder, node, "loss_scale_adjust");
+    cleat_launch_i32(binder, ((const adjust_attr *)node->attr)->interval);
+    cleat_launch_groups(binder, 1);
+    return CLEAT_OK;
+}
+
+static const cleat_variant adjust_variants[] = {{.name = "one item", .bind = bind_adjust}, {0}};
+static const cleat_op adjust = {
+    .name = "loss_scale_adjust", .infer = infer_adjust, .cost = cost, .variants = adjust_variants};
+
+void cleat_loss_scale_adjust(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor *norm, int interval) {
+    if (!norm || !states->scale || !states->clean_steps || !states->updates) return;
+    cleat_tensor *in[] = {norm, states->scale, states->clean_steps, states->updates};
+    adjust_attr attr = {interval};
+    cleat_emit(graph, &adjust, &attr, sizeof attr, in, 4);
+}

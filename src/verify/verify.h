@@ -1,0 +1,20 @@
+/* A reference trajectory in memory, on a device that is open. */
+#ifndef CLEAT_SRC_VERIFY_H
+#define CLEAT_SRC_VERIFY_H
+
+#include "cleat/verify.h"
+#include "core/safetensors.h"
+
+enum { CLEAT_RANK_TUNED = -1 }; /* the variants that a run takes */
+
+typedef struct cleat_verify_subject {
+    const cleat_safetensors *file;
+    cleat_precision precision; /* auto: as a run on this device */
+    int rank; /* of each node's variants that serve it, the last where it has fewer: 0, 1, ..., or CLEAT_RANK_TUNED */
+} cleat_verify_subject;
+
+/* cleat_verify. *more (may be NULL): some node has variants of a higher rank. */
+cleat_status cleat_verify_subject_on(cleat_device *device, const cleat_verify_subject *subject,
+                                     cleat_verify_report *report, bool *more, cleat_error *error);
+
+#endif

@@ -1,0 +1,143 @@
+/* The self-check: passes for every model type and precision on a device that computes rightly, is remembered, and refuses
+ * a device whose kernels compute wrongly. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cleat/verify.h"
+#include "core/files.h"
+#include "core/memory.h"
+#include "train/tiny.h"
+
+/* What a check of `type` on a freshly opened device says, and whether anything was run for it. */
+typedef struct outcome {
+    cleat_status status;
+    bool ran;
+    cleat_error error;
+} outcome;
+
+static outcome check(const char *type, const char *precision, const char *policy) {
+    const char *selector = getenv("CLEAT_TEST_DEVICE");
+    cleat_profile *profile = NULL;
+    cleat_device *device = NULL;
+    outcome found = {.ran = false};
+    char settings[256];
+    snprintf(settings, sizeof settings, "[model]\ntype = %s\n[train]\nprecision = %s\n[run]\nself_check = %s\n", type,
+             precision, policy);
+    assert_int_equal(cleat_profile_create(&profile, NULL), CLEAT_OK);
+    assert_int_equal(cleat_profile_read_text(profile, "test", settings, strlen(settings), NULL), CLEAT_OK);
+    assert_int_equal(cleat_device_open(selector ? selector : "auto", &device, NULL), CLEAT_OK);
+    found.status = cleat_self_check(device, profile, &found.error);
+    found.ran = cleat_device_peak(device) > 0;
+    assert_int_equal(cleat_device_allocated(device), 0);
+    cleat_device_close(device);
+    cleat_profile_destroy(profile);
+    return found;
+}
+
+static void assert_passes(const char *type, const char *precision) {
+    outcome found = check(type, precision, "always");
+    if (found.status != CLEAT_OK) fail_msg("%s, %s: %s", type, precision, found.error.text);
+    assert_true(found.ran);
+}
+
+static void every_model_type_passes(void **state) {
+    (void)state;
+    static const char *const types[] = {"rna_transformer", "text_classifier", "text_tagger",
+                                        "series_lstm",     "series_dense",    "series_transformer",
+                                        "image_resnet",    "mask_segformer",  "emberformer"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; ++i) assert_passes(types[i], "f32");
+}
+
+static void half_precisions_pass(void **state) {
+    (void)state;
+    static const char *const types[] = {"series_dense", "rna_transformer"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; ++i) {
+        assert_passes(types[i], "f16");
+        assert_passes(types[i], "bf16");
+    }
+}
+
+static void a_passed_check_is_remembered(void **state) {
+    const tiny *t = *state;
+    char cache[TINY_PATH];
+    const char *before = getenv("CLEAT_CACHE_DIR");
+    char *kept = before ? strdup(before) : NULL;
+    setenv("CLEAT_CACHE_DIR", tiny_path(t, "cache", cache), 1);
+    outcome first = check("series_dense", "f32", "auto"), second = check("series_dense", "f32", "auto");
+    outcome other = check("series_dense", "bf16", "auto"), always = check("series_dense", "f32", "always");
+    outcome never = check("series_dense", "f16", "never");
+    if (kept)
+        setenv("CLEAT_CACHE_DIR", kept, 1);
+    else
+        unsetenv("CLEAT_CACHE_DIR");
+    free(kept);
+    if (first.status != CLEAT_OK) fail_msg("%s", first.error.text);
+    assert_true(first.ran && !second.ran && other.ran && always.ran && !never.ran);
+    assert_true(second.status == CLEAT_OK && other.status == CLEAT_OK && never.status == CLEAT_OK);
+}
+
+/* Kernels are read from a folder that has cl/FILE with `from` once replaced by `to`. */
+static void use_changed_kernel(const tiny *t, const char *file, const char *from, const char *to) {
+    char source[TINY_PATH], folder[TINY_PATH], path[2 * TINY_PATH];
+    size_t size;
+    snprintf(source, sizeof source, CLEAT_SOURCE_DIR "/cl/%s", file);
+    char *text = tiny_read(source, &size), *at = strstr(text, from);
+    assert_non_null(at);
+    assert_int_equal(strlen(from), strlen(to));
+    memcpy(at, to, strlen(to));
+    snprintf(folder, sizeof folder, "%s/kernels_of_%s", t->folder, file);
+    assert_int_equal(cleat_folder_make(folder, NULL), CLEAT_OK);
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    tiny_write(path, text, size);
+    cleat_free(text);
+    setenv("CLEAT_KERNEL_DIR", folder, 1);
+}
+
+static void wrong_kernels_are_refused(void **state) {
+    const tiny *t = *state;
+    static const struct {
+        const char *file, *from, *to, *names;
+    } rows[] = {
+        {"cross_entropy.cl", "loss = log_from_one(sums.x) - (1.0f", "loss = log_from_one(sums.x) + (1.0f", "'loss'"},
+        {"adamw.cl", "* keep - step", "* keep + step", "'"}, /* losses and parameters */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        use_changed_kernel(t, rows[i].file, rows[i].from, rows[i].to);
+        outcome found = check("series_dense", "f32", "auto"), again = check("series_dense", "f32", "auto");
+        outcome never = check("series_dense", "f32", "never");
+        unsetenv("CLEAT_KERNEL_DIR");
+        assert_int_equal(found.status, CLEAT_ERR_DEVICE);
+        assert_int_equal(again.status, CLEAT_ERR_DEVICE);
+        assert_int_equal(never.status, CLEAT_OK);
+        print_message("%s\n", found.error.text);
+        assert_non_null(strstr(found.error.text, "computes wrongly"));
+        assert_non_null(strstr(found.error.text, rows[i].names));
+        assert_non_null(strstr(found.error.text, "series_dense"));
+    }
+}
+
+static void training_is_refused(void **state) {
+    const tiny *t = *state;
+    use_changed_kernel(t, "adamw.cl", "* keep - step", "* keep + step");
+    tiny_result result = tiny_train(t, "refused", SET("run.self_check=auto"), false, 1);
+    unsetenv("CLEAT_KERNEL_DIR");
+    assert_int_equal(result.status, CLEAT_ERR_DEVICE);
+    assert_non_null(strstr(result.error.text, "computes wrongly"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_passed_check_is_remembered), cmocka_unit_test(wrong_kernels_are_refused),
+        cmocka_unit_test(training_is_refused),          cmocka_unit_test(half_precisions_pass),
+        cmocka_unit_test(every_model_type_passes),
+    };
+    tiny_require_device();
+    return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
+}
