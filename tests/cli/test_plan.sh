@@ -71,7 +71,7 @@ test_all_cards() {
     check_members 0
     json 1 card
     # What no card holds: a row for each that says so.
-    local none=(--batch 3400 --set train.gradient_checkpointing=false)
+    local none=(--batch 3400 --set train.gradient_checkpointing=false --set train.precision=f32)
     exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --card all "${none[@]}"
     says out "does not fit"
     exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --card all "${none[@]}" --json

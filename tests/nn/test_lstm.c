@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "cleat/ops.h"
 #include "graph/graph.h"
 #include "nn/lstm.h"
 
@@ -17,6 +18,7 @@ enum { B = 3, L = 4, INPUTS = 5, HIDDEN = 24, LAYERS = 2 };
 
 static cleat_tensor *build(cleat_graph *graph, cleat_dtype storage) {
     cleat_tensor *x = cleat_input(graph, "x", storage, 3, (int64_t[]){B, L, INPUTS});
+    cleat_autocast(graph, storage);
     for (int i = 0; i < LAYERS; ++i) x = cleat_nn_lstm(graph, "rnn", i, x, HIDDEN);
     return x;
 }
