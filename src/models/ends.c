@@ -1,4 +1,4 @@
-/* What models have in common: heads, outputs, and the ends of graphs with a loss of one term. */
+/* What graphs of models have in common: their inputs from the runtime, heads, outputs, and their ends with a loss of one term. */
 #include "cleat/ops.h"
 #include "models/model.h"
 
