@@ -245,6 +245,5 @@ static void test_fused_bytes(void **state) {
 int main(void) {
     const struct CMUnitTest extra[] = {cmocka_unit_test(test_inputs_that_do_not_fit),
                                        cmocka_unit_test(test_fused_bytes)};
-    setenv("CLEAT_MATRIX_UNIT", "emulated", 0); /* set and empty, it leaves a card its own unit */
     return op_main(tests, sizeof tests / sizeof tests[0], extra, 2);
 }
