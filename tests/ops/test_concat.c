@@ -168,7 +168,7 @@ static void rejects_uneven_parts(void **state) {
         const char *says;
     } misfits[] = {{3, CLEAT_ERR_SHAPE, "multiple of the 3 parts"},
                    {0, CLEAT_ERR_ARGUMENT, "0 parts"},
-                   {5, CLEAT_ERR_ARGUMENT, "5 parts"}};
+                   {6, CLEAT_ERR_ARGUMENT, "6 parts"}};
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
         cleat_store *store = NULL;
         cleat_graph *graph = NULL;
