@@ -17,6 +17,11 @@ cleat_dtype cleat_precision_storage(int precision, const cleat_device_facts *fac
     return precision == CLEAT_PRECISION_F16 ? CLEAT_F16 : CLEAT_BF16;
 }
 
+cleat_precision cleat_storage_precision(cleat_dtype storage) {
+    if (storage == CLEAT_F32) return CLEAT_PRECISION_F32;
+    return storage == CLEAT_F16 ? CLEAT_PRECISION_F16 : CLEAT_PRECISION_BF16;
+}
+
 static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mode mode, size_t bucket,
                                 cleat_work_graph *out, cleat_error *error) {
     char label[CLEAT_NAME];

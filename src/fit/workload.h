@@ -42,6 +42,8 @@ typedef struct cleat_workload {
 /* The storage type that train.precision (cleat_precision) means on such a card. auto: f16 where there is a matrix unit, because products of
  * halves pay there. */
 cleat_dtype cleat_precision_storage(int precision, const cleat_device_facts *facts);
+/* The other way. */
+cleat_precision cleat_storage_precision(cleat_dtype storage);
 
 /* Builds and plans for batches of `buckets` [n]. `choices`: kernels that were measured on the card, needed for the call
  * only; NULL: the default ones. `model` must outlive it. CLEAT_ERR_FIT: a tensor is larger than the card's largest

@@ -90,7 +90,8 @@ struct cleat_op {
      * kernels must then read each element of in[i] before they write the same element of out[0], in the same
      * work-item. */
     uint32_t share;
-    /* Bit i set: autocast brings in[i] to the graph's storage type; every other floating input, to f32 (cleat_autocast). */
+    /* Bit i set: autocast brings in[i] to the graph's storage type; every other floating input, to f32 (cleat_autocast). A parameter comes
+     * as its working copy: the gradient of an input that may be one is f32 where the others are halves. */
     uint32_t stored;
     bool as_given; /* autocast leaves its inputs alone */
     /* Bytes of results that a composition of plain operations would store for backward, and that this op's
@@ -140,8 +141,9 @@ struct cleat_graph {
 
 /* --- for op files --------------------------------------------------------------------------------------------- */
 
-/* Appends a node (checked by op->infer) and returns it, behind casts of its inputs where the graph has them (cleat_autocast); NULL once the graph has an error. An earlier error makes inputs NULL: the
- * caller returns NULL for those it cannot do without. `attr` is copied, `attr_bytes` <= CLEAT_ATTR_BYTES. */
+/* Appends a node (checked by op->infer) and returns it, behind casts of its inputs where the graph has them
+ * (cleat_autocast); NULL once the graph has an error. An earlier error makes inputs NULL: the caller returns NULL
+ * for those it cannot do without. `attr` is copied, `attr_bytes` <= CLEAT_ATTR_BYTES. */
 cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
                        cleat_tensor *const *in, int n_in);
 

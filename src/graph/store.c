@@ -16,10 +16,6 @@ static const cleat_role flat_roles[CLEAT_FLATS] = {CLEAT_ROLE_PARAMETER, CLEAT_R
                                                    CLEAT_ROLE_MOMENT2, CLEAT_ROLE_COPY};
 static const char *const flat_names[CLEAT_FLATS] = {"parameters", "gradients", "moment1", "moment2", "copies"};
 
-static bool has_copies(const cleat_store *store) {
-    return store->flat[4].dtype != CLEAT_F32;
-}
-
 cleat_status cleat_store_create(cleat_store **store, cleat_error *error) {
     cleat_store *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a parameter store");
@@ -118,7 +114,7 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
     int64_t elements = cleat_tensor_elements(made[0]);
     store->flat_elements += (elements + FLAT_ALIGNMENT - 1) / FLAT_ALIGNMENT * FLAT_ALIGNMENT;
     for (int k = 0; k < 4; ++k) store->flat[k].shape[0] = store->flat_elements;
-    if (has_copies(store)) store->flat[4].shape[0] = store->flat_elements;
+    if (cleat_has_copies(store)) store->flat[4].shape[0] = store->flat_elements;
     *param = made[0];
     return CLEAT_OK;
 }
@@ -126,7 +122,7 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
 cleat_status cleat_store_copy(cleat_store *store, const cleat_tensor *param, cleat_dtype dtype, cleat_tensor **copy,
                               cleat_error *error) {
     cleat_tensor *whole = &store->flat[4], *made = store->copies[param->index];
-    if (has_copies(store) && whole->dtype != dtype)
+    if (cleat_has_copies(store) && whole->dtype != dtype)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "working copy of '%s' in %s: those of other parameters are %s",
                           param->name, cleat_dtype_name(dtype), cleat_dtype_name(whole->dtype));
     if (!made) {

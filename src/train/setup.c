@@ -106,11 +106,6 @@ static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     return status;
 }
 
-static int precision_of(cleat_dtype storage) {
-    if (storage == CLEAT_F32) return CLEAT_PRECISION_F32;
-    return storage == CLEAT_F16 ? CLEAT_PRECISION_F16 : CLEAT_PRECISION_BF16;
-}
-
 /* What every `auto` became: resolved.ini, which is to load again. */
 static void resolve(cleat_trainer *trainer) {
     const cleat_workload *work = trainer->session->work;
@@ -126,7 +121,7 @@ static void resolve(cleat_trainer *trainer) {
     resolved->train.batch_size = most;
     resolved->train.effective_batch_size = effective;
     resolved->train.gradient_accumulation_steps = (effective + most - 1) / most;
-    resolved->train.precision = precision_of(work->storage);
+    resolved->train.precision = cleat_storage_precision(work->storage);
     resolved->train.gradient_checkpointing = work->recompute ? CLEAT_CHECKPOINTING_TRUE : CLEAT_CHECKPOINTING_FALSE;
     int64_t longest = work->buckets[work->n_buckets - 1].length; /* no sample is longer */
     if (resolved->data.max_length > longest) resolved->data.max_length = longest;

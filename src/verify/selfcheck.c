@@ -20,17 +20,12 @@ enum { FORMAT = 1, HASH = 33, PATH = 1024 }; /* FORMAT: another check, other fil
 
 typedef struct checker {
     cleat_device *device;
-    const char *model; /* type */
-    cleat_precision precision;
+    const char *model;   /* type */
+    cleat_dtype storage; /* what train.precision means here */
     cleat_safetensors *file;
     size_t comparisons;
     double worst; /* of all comparisons: deviation over tolerance */
 } checker;
-
-static const char *precision_name(cleat_precision precision) {
-    static const char *const names[] = {"auto", "f32", "f16", "bf16"};
-    return names[precision];
-}
 
 /* --- kept on disk --------------------------------------------------------------------------------------------- */
 
@@ -43,7 +38,7 @@ static cleat_status passed_path(const checker *c, char *path, size_t size, cleat
     if (status != CLEAT_OK) return status;
     int length = snprintf(text, sizeof text, "self-check %d\n%s\n%s\n%s\n%d %d %d\n%s\n%s\n%s\n", (int)FORMAT,
                           facts->platform, facts->name, facts->driver, (int)facts->work_group, (int)facts->lanes,
-                          (int)facts->matrix_unit, kernels, c->model, precision_name(c->precision));
+                          (int)facts->matrix_unit, kernels, c->model, cleat_dtype_name(c->storage));
     cleat_hash_text(text, (size_t)length, key);
     if ((size_t)snprintf(path, size, "%s/checked/%s", folder, key) >= size)
         return cleat_fail(error, CLEAT_ERR_IO, "the path of the cache folder is too long: %s", folder);
@@ -68,8 +63,8 @@ static double excess(const cleat_verification *item) {
 }
 
 /* Tolerances are made for cleat verify; a driver is only refused where it computes wrongly, not where it rounds otherwise. */
-static double slack(cleat_precision precision) {
-    return precision == CLEAT_PRECISION_F32 ? 50 : 2;
+static double slack(cleat_dtype storage) {
+    return storage == CLEAT_F32 ? 50 : 2;
 }
 
 static cleat_status refuse(const checker *c, int rank, const cleat_verify_report *report,
@@ -83,8 +78,8 @@ static cleat_status refuse(const checker *c, int rank, const cleat_verify_report
         "is off by %.3g of its size, where %.1g is allowed (%zu of %zu comparisons are beyond their tolerance). Take "
         "another "
         "device (run.device) or another version of its driver; run.self_check = never trains all the same",
-        facts->name, facts->platform, facts->driver, c->model, precision_name(c->precision), which, furthest->name,
-        furthest->deviation, furthest->tolerance * slack(c->precision), report->failed, report->count);
+        facts->name, facts->platform, facts->driver, c->model, cleat_dtype_name(c->storage), which, furthest->name,
+        furthest->deviation, furthest->tolerance * slack(c->storage), report->failed, report->count);
 }
 
 static cleat_status judge(checker *c, int rank, const cleat_verify_report *report, cleat_error *error) {
@@ -93,7 +88,7 @@ static cleat_status judge(checker *c, int rank, const cleat_verify_report *repor
         if (excess(&report->items[i]) > excess(furthest)) furthest = &report->items[i];
     c->comparisons += report->count;
     c->worst = fmax(c->worst, excess(furthest));
-    return excess(furthest) > slack(c->precision) ? refuse(c, rank, report, furthest, error) : CLEAT_OK;
+    return excess(furthest) > slack(c->storage) ? refuse(c, rank, report, furthest, error) : CLEAT_OK;
 }
 
 /* Once with each rank of variants, so that every kernel that can serve the trajectory has served it. */
@@ -101,7 +96,8 @@ static cleat_status check_all(checker *c, int *ranks, cleat_error *error) {
     bool more = true;
     int rank = 0;
     for (; more; ++rank) {
-        const cleat_verify_subject subject = {.file = c->file, .precision = c->precision, .rank = rank};
+        const cleat_verify_subject subject = {
+            .file = c->file, .precision = cleat_storage_precision(c->storage), .rank = rank};
         cleat_verify_report report = {0};
         cleat_status status = cleat_verify_subject_on(c->device, &subject, &report, &more, error);
         if (status != CLEAT_OK) return cleat_fail_in(error, status, "the self-check (%s)", c->model);
@@ -138,7 +134,7 @@ static cleat_status check(checker *c, const char *path, cleat_error *error) {
         said, sizeof said,
         "%zu comparisons of a reference training of %s in %s, with %d sets of kernels: the furthest at %.2g of its "
         "tolerance; %.1f s",
-        c->comparisons, c->model, precision_name(c->precision), ranks, c->worst, cleat_seconds() - start);
+        c->comparisons, c->model, cleat_dtype_name(c->storage), ranks, c->worst, cleat_seconds() - start);
     cleat_log(CLEAT_LOG_INFO, "self-check: %s", said);
     if (path[0]) keep_passed(path, said);
     return CLEAT_OK;
@@ -149,10 +145,8 @@ cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile
     if (profile->run.self_check == CLEAT_SELF_CHECK_NEVER) return CLEAT_OK;
     cleat_status status = cleat_profile_get(profile, "model.type", model, sizeof model, error);
     if (status != CLEAT_OK) return status;
-    static const cleat_precision meant[] = {
-        [CLEAT_F32] = CLEAT_PRECISION_F32, [CLEAT_F16] = CLEAT_PRECISION_F16, [CLEAT_BF16] = CLEAT_PRECISION_BF16};
     cleat_dtype storage = cleat_precision_storage(profile->train.precision, cleat_device_get_facts(device));
-    checker c = {.device = device, .model = model, .precision = meant[storage]};
+    checker c = {.device = device, .model = model, .storage = storage};
     if (passed_path(&c, path, sizeof path, NULL) != CLEAT_OK) path[0] = 0;
     if (profile->run.self_check == CLEAT_SELF_CHECK_AUTO && path[0] && cleat_file_exists(path)) return CLEAT_OK;
     return check(&c, path, error);
