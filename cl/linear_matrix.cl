@@ -11,9 +11,9 @@ struct operands {
     int k, k_end; /* the next step's first, and the end of this part */
 };
 
-static inline void fetch_next(struct operands *o, ushort8 *a_octet, ushort8 *b_octet) {
-    *a_octet = step_fetch(o->a, TRANS_A ? o->M : o->K, !TRANS_A, TILE_M, o->m0, o->M, o->k, o->k_end);
-    *b_octet = step_fetch(o->b, TRANS_B ? o->K : o->N, TRANS_B, TILE_N, o->n0, o->N, o->k, o->k_end);
+static inline void next_step(struct operands *o, octet_source *a, octet_source *b) {
+    *a = matrix_source(o->a, TRANS_A ? o->M : o->K, !TRANS_A, TILE_M, o->m0, o->M, o->k, o->k_end);
+    *b = matrix_source(o->b, TRANS_B ? o->K : o->N, TRANS_B, TILE_N, o->n0, o->N, o->k, o->k_end);
     o->k += TILE_K;
 }
 
