@@ -79,12 +79,13 @@ static inline void store_tile(floatv *x, tile c) {
     for (int i = 0; i < TILE; ++i) x[i * 2] = c.at[i][0], x[i * 2 + 1] = c.at[i][1];
 }
 
-/* 2^c, but 0 in rows n and later. */
-static inline tile exp2_tile(tile c, int n) {
+/* 2^c, no more than 2^most (ANY: as it comes, undefined from 128 on), but 0 in rows n and later. */
+#define ANY INFINITY
+static inline tile exp2_tile(tile c, int n, float most) {
 #pragma unroll
     for (int i = 0; i < TILE; ++i) {
-        c.at[i][0] = exp2v(c.at[i][0]);
-        c.at[i][1] = exp2v(c.at[i][1]);
+        c.at[i][0] = most < ANY ? exp2_most(c.at[i][0], most) : exp2v(c.at[i][0]);
+        c.at[i][1] = most < ANY ? exp2_most(c.at[i][1], most) : exp2v(c.at[i][1]);
     }
     if (n < TILE)
 #pragma unroll
@@ -243,9 +244,9 @@ static inline void raise_top(queries *g, const floatv *packed_k, int m) {
     g->top[0] = top0, g->top[1] = top1;
 }
 
-/* weight [KEYS, QUERIES] = 2^(score - top) for m keys, 0 for the rest of the last tile; adds them to sum. Returns the
- * largest score - top. */
-static inline float weigh(const queries *g, const floatv *packed_k, int m, floatv *weight, floatv *sum) {
+/* weight [KEYS, QUERIES] = 2^(score - top), no more than 2^most, for m keys, 0 for the rest of the last tile; sum gets theirs and what
+ * g has. Returns the largest score - top. */
+static inline float weigh(const queries *g, const floatv *packed_k, int m, float most, floatv *weight, floatv *sum) {
     floatv high0 = 0.0f, high1 = 0.0f, sum0 = g->sum[0], sum1 = g->sum[1];
     for (int j = 0; j < m; j += TILE) {
         tile c = multiply(fill_tile(-g->top[0], -g->top[1]), 2, g->query, 2,
@@ -255,7 +256,7 @@ static inline float weigh(const queries *g, const floatv *packed_k, int m, float
             high0 = larger(high0, c.at[i][0]);
             high1 = larger(high1, c.at[i][1]);
         }
-        c = exp2_tile(c, m - j);
+        c = exp2_tile(c, m - j, most);
 #pragma unroll
         for (int i = 0; i < TILE; ++i) {
             sum0 += c.at[i][0];
@@ -271,9 +272,9 @@ static inline float weigh(const queries *g, const floatv *packed_k, int m, float
 static inline void attend(queries *g, const floatv *packed_k, const floatv *packed_v, int m, bool first) {
     floatv weight[KEYS * 2], sum[2]; /* [KEYS, QUERIES] */
     if (first) raise_top(g, packed_k, 1);
-    for (int attempt = 0; attempt < 2; ++attempt) {
-        if (weigh(g, packed_k, m, weight, sum) <= HEADROOM) break;
-        if (attempt == 0) raise_top(g, packed_k, m);
+    if (weigh(g, packed_k, m, ANY, weight, sum) > HEADROOM) {
+        raise_top(g, packed_k, m);
+        weigh(g, packed_k, m, HEADROOM, weight, sum); /* scores of 1e9 still differ from the top by their rounding */
     }
     g->sum[0] = sum[0], g->sum[1] = sum[1];
     for (int d = 0; d < DEPTH; d += TILE) {
@@ -380,7 +381,7 @@ static inline void differentiate(known *g, const floatv *packed_k, const floatv 
     for (int j = 0; j < m; j += TILE) {
         tile p = multiply(fill_tile(-g->logs[0], -g->logs[1]), 2, g->query, 2,
                           (const float *)(packed_k + j * ROW_VECTORS), PITCH, 1, DH);
-        store_tile(weight + j * 2, exp2_tile(p, m - j));
+        store_tile(weight + j * 2, exp2_tile(p, m - j, 1.0f)); /* a weight is at most 1, but for rounding */
     }
     for (int j = 0; j < m; j += TILE) {
         tile ds = multiply(fill_tile(-g->delta[0], -g->delta[1]), 2, g->dout, 2,

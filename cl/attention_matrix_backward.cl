@@ -6,9 +6,6 @@
  * SUM_KINDS is 1 for dQ; 2 for dK and dV, which are of different teams. */
 #include "attention_matrix.clh"
 
-/* Weights wait in local memory, as T, for the product that turns them into dscores: Intel's smaller unit has no registers for both. */
-#define PARKED (MATRIX_UNIT == MATRIX_INTEL8)
-
 /* logs, deltas [count] of the queries i0, i0 + 1, ..; logs in base 2; 0 from n on. */
 static inline void load_statistics(__local float *logs, __local float *deltas, int count, __global const float *lse,
                                    __global const float *delta, int n) {
@@ -31,8 +28,8 @@ static inline void dscore_fragment(__local ushort *dscore, __local const ushort 
 #define WEIGHT(i)                                                                                                      \
     {                                                                                                                  \
         const int r = TEAM_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                            \
-        p.x[i] = c < m ? exp2(fma(p.x[i], scale * LOG2E, -logs[r])) : 0.0f;                                            \
-        if (PARKED && there) store_weight(dscore, r, c, p.x[i]);                                                       \
+        const float weight = exp2(fma(p.x[i], scale * LOG2E, -logs[r]));                                               \
+        p.x[i] = c < m ? weight : 0.0f;                                                                                \
     }
     ELEMENTS(WEIGHT)
 #undef WEIGHT
@@ -40,8 +37,7 @@ static inline void dscore_fragment(__local ushort *dscore, __local const ushort 
 #define DSCORE(i)                                                                                                      \
     {                                                                                                                  \
         const int r = TEAM_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                            \
-        const float weight = PARKED && there ? load_weight(dscore, r, c) : p.x[i];                                     \
-        if (there) store_weight(dscore, r, c, weight * (ds.x[i] - deltas[r]));                                         \
+        if (there) store_weight(dscore, r, c, p.x[i] * (ds.x[i] - deltas[r]));                                         \
     }
     ELEMENTS(DSCORE)
 #undef DSCORE
@@ -102,7 +98,8 @@ static inline void weight_fragment(__local ushort *weight, __local ushort *dscor
 #define WEIGHT(i)                                                                                                      \
     {                                                                                                                  \
         const int r = TEAM_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                            \
-        p.x[i] = r < n && c < m ? exp2(fma(p.x[i], scale * LOG2E, -logs[c])) : 0.0f;                                   \
+        const float known = exp2(fma(p.x[i], scale * LOG2E, -logs[c]));                                                \
+        p.x[i] = r < n && c < m ? known : 0.0f;                                                                        \
         if (there) store_weight(weight, r, c, p.x[i]);                                                                 \
     }
     ELEMENTS(WEIGHT)
@@ -111,8 +108,7 @@ static inline void weight_fragment(__local ushort *weight, __local ushort *dscor
 #define DSCORE(i)                                                                                                      \
     {                                                                                                                  \
         const int r = TEAM_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                            \
-        const float known = PARKED && there ? load_weight(weight, r, c) : p.x[i];                                      \
-        if (there) store_weight(dscore, r, c, known * (ds.x[i] - deltas[c]));                                          \
+        if (there) store_weight(dscore, r, c, p.x[i] * (ds.x[i] - deltas[c]));                                         \
     }
     ELEMENTS(DSCORE)
 #undef DSCORE

@@ -38,7 +38,7 @@ MATRIX_KERNEL __kernel void linear_matrix_product(TENSOR(const T, a), TENSOR(con
     struct operands operands = {
         (__global const ushort *)AT(a), (__global const ushort *)AT(b), m0, n0, M, N, K, k_first, k_end};
     tile_clear(sum);
-    tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, steps + 2 * A_STEP, sum, sums_here, &line_sum,
+    tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, steps + STAGES * A_STEP, sum, sums_here, &line_sum,
              scratch);
     if (sums_here && lid < TILE_M && m0 + lid < M)
         AT(sums)[(long)split * M + m0 + lid] = (HAS(sums_addend) ? AT(sums_addend)[m0 + lid] : 0.0f) + line_sum;

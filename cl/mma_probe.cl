@@ -1,20 +1,22 @@
-/* One product through every load, to see that a matrix unit computes right before anything relies on it. One group; each of its teams does
+/* One product of 16 x 16 x 16 through every load, to see that a matrix unit computes right before anything relies on it. One group; each of its teams does
  * all of it. */
 #include "common.clh"
 #include "mma.clh"
 
 enum { LD = 24 }; /* not 16: rows must be found by it */
 
-/* One way to load; written out for each, because a choice between loads would take the operands out of the registers. */
+/* One way to load, k of the depth at a time; written out for each, because a choice between loads would take the operands out of the registers. */
 #define TRY(form, load_x, load_y)                                                                                      \
     do {                                                                                                               \
         matrix_a x;                                                                                                    \
         matrix_b y;                                                                                                    \
         matrix_c z;                                                                                                    \
-        load_x;                                                                                                        \
-        load_y;                                                                                                        \
         _Pragma("unroll") for (int i = 0; i < C_COUNT; ++i) z.x[i] = start[C_ROW(i) * 16 + C_COLUMN(i)];               \
-        matrix_mad(z, x, y, scratch);                                                                                  \
+        _Pragma("unroll") for (int k = 0; k < 16; k += MATRIX_DEPTH) {                                                 \
+            load_x;                                                                                                    \
+            load_y;                                                                                                    \
+            matrix_mad(z, x, y, scratch);                                                                              \
+        }                                                                                                              \
         _Pragma("unroll") for (int i = 0; i < C_COUNT; ++i)                                                            \
             out[((MMA_TEAM * 4 + form) * 16 + C_ROW(i)) * 16 + C_COLUMN(i)] = z.x[i];                                  \
     } while (0)
@@ -33,8 +35,8 @@ MATRIX_KERNEL __kernel void mma_probe(__global const ushort *a, __global const u
         tiles[3][column * LD + row] = b[i];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    TRY(0, matrix_load_a(x, tiles[0], LD), matrix_load_b(y, tiles[2], LD));
-    TRY(1, matrix_load_at(x, tiles[1], LD), matrix_load_b(y, tiles[2], LD));
-    TRY(2, matrix_load_a(x, tiles[0], LD), matrix_load_bt(y, tiles[3], LD));
-    TRY(3, matrix_load_at(x, tiles[1], LD), matrix_load_bt(y, tiles[3], LD));
+    TRY(0, matrix_load_a(x, tiles[0] + k, LD), matrix_load_b(y, tiles[2] + k * LD, LD));
+    TRY(1, matrix_load_at(x, tiles[1] + k * LD, LD), matrix_load_b(y, tiles[2] + k * LD, LD));
+    TRY(2, matrix_load_a(x, tiles[0] + k, LD), matrix_load_bt(y, tiles[3] + k, LD));
+    TRY(3, matrix_load_at(x, tiles[1] + k * LD, LD), matrix_load_bt(y, tiles[3] + k, LD));
 }

@@ -29,51 +29,105 @@ static inline place place_of(int p, int in, int out, float per_whole) {
     return found;
 }
 
-/* x T [batch, H, W, C] -> y T [batch, P, Q, C]; rows = batch P Q */
+/* Lines of x above and below a line of y; `share` is the weight of the lower one. */
+typedef struct lines {
+    __global const T *upper, *lower;
+    float share;
+} lines;
+
+/* The four corners around a pixel of y, above and then below, and what each weighs. */
+typedef struct corners {
+    __global const T *a, *b, *c, *d;
+} corners;
+typedef struct weights {
+    float a, b, c, d;
+} weights;
+
+static inline corners corners_of(lines x, place w, int C) {
+    const ulong first = (ulong)w.first * C, next = (ulong)w.next * C;
+    corners found = {x.upper + first, x.upper + next, x.lower + first, x.lower + next};
+    return found;
+}
+static inline weights weights_of(lines x, place w) {
+    weights found = {(1.0f - x.share) * (1.0f - w.share), (1.0f - x.share) * w.share, x.share * (1.0f - w.share),
+                     x.share * w.share};
+    return found;
+}
+
+/* Channels at .. end of one pixel. */
+static inline void resize_pixel(corners x, weights w, __global T *to, int at, int end) {
+    for (; at + VEC <= end; at += VEC) {
+        floatv v = LOADV(x.a, at) * w.a;
+        v = fma(LOADV(x.b, at), (floatv)(w.b), v);
+        v = fma(LOADV(x.c, at), (floatv)(w.c), v);
+        v = fma(LOADV(x.d, at), (floatv)(w.d), v);
+        STOREV(v, to, at);
+    }
+    for (; at < end; ++at) {
+        float v = LOAD(x.a, at) * w.a;
+        v = fma(LOAD(x.b, at), w.b, v);
+        v = fma(LOAD(x.c, at), w.c, v);
+        v = fma(LOAD(x.d, at), w.d, v);
+        STORE(v, to, at);
+    }
+}
+
+#if WG == 1
+/* A line of y with few channels: pixels side by side between the same corners are done together, so that the corners are loaded (and
+ * halves made floats, one by one) once for all of them. */
+#define GROUP 4
+static inline void resize_narrow(lines x, __global T *to, int W, int Q, int C) {
+    const float per_width = 0.5f / Q;
+    for (int q = 0; q < Q;) {
+        place w = place_of(q, W, Q, per_width);
+        const int column = w.first;
+        const corners from = corners_of(x, w, C);
+        weights weight[GROUP];
+        int count = 0;
+        do {
+            weight[count++] = weights_of(x, w);
+            if (q + count == Q || count == GROUP) break;
+            w = place_of(q + count, W, Q, per_width);
+        } while (w.first == column);
+        for (int at = 0; at < C; ++at) {
+            const float a = LOAD(from.a, at), b = LOAD(from.b, at), c = LOAD(from.c, at), d = LOAD(from.d, at);
+            for (int i = 0; i < count; ++i) {
+                float v = a * weight[i].a;
+                v = fma(b, weight[i].b, v);
+                v = fma(c, weight[i].c, v);
+                v = fma(d, weight[i].d, v);
+                STORE(v, to, (ulong)(q + i) * C + at);
+            }
+        }
+        q += count;
+    }
+}
+#endif
+
+/* x T [batch, H, W, C] -> y T [batch, P, Q, C]; rows = batch P Q. An item does whole lines of y on a CPU, else vectors of pixels. */
 __kernel void resize_forward(TENSOR(const T, x), TENSOR(T, y), const int rows, const int H, const int W, const int P,
                              const int Q, const int C) {
     const float per_height = 0.5f / P, per_width = 0.5f / Q;
-    __global const T *upper = 0, *lower = 0; /* lines of x */
-    __global const T *corner[4];
-    float weight[4], share = 0.0f;
-    int pixel = -1, line = -Q; /* the first pixel of the line at hand */
+#if WG == 1
+    FOR_RUNS(r, rows / Q, 1) {
+        const int line = r.row, begin = 0, end = Q, channels = C;
+#else
     FOR_RUNS(r, rows, C) {
-        if (r.row != pixel) {
-            pixel = r.row;
-            if (pixel - line >= Q) {
-                const int p = pixel / Q;
-                const place h = place_of(p % P, H, P, per_height);
-                __global const T *sample = AT(x) + (ulong)(p / P) * H * W * C;
-                upper = sample + (ulong)h.first * W * C;
-                lower = sample + (ulong)h.next * W * C;
-                share = h.share;
-                line = p * Q;
-            }
-            const place w = place_of(pixel - line, W, Q, per_width);
-            corner[0] = upper + (ulong)w.first * C;
-            corner[1] = upper + (ulong)w.next * C;
-            corner[2] = lower + (ulong)w.first * C;
-            corner[3] = lower + (ulong)w.next * C;
-            weight[0] = (1.0f - share) * (1.0f - w.share);
-            weight[1] = (1.0f - share) * w.share;
-            weight[2] = share * (1.0f - w.share);
-            weight[3] = share * w.share;
+        const int line = r.row / Q, begin = r.row - line * Q, end = begin + 1, channels = min(r.at + VEC, C);
+#endif
+        const place h = place_of(line % P, H, P, per_height);
+        __global const T *sample = AT(x) + (ulong)(line / P) * H * W * C;
+        const lines x_lines = {sample + (ulong)h.first * W * C, sample + (ulong)h.next * W * C, h.share};
+        __global T *to = AT(y) + (ulong)line * Q * C;
+#if WG == 1
+        if (C < VEC) {
+            resize_narrow(x_lines, to, W, Q, C);
+            continue;
         }
-        __global T *to = AT(y) + (ulong)r.row * C;
-        if (r.at + VEC <= C) {
-            floatv v = LOADV(corner[0], r.at) * weight[0];
-            v = fma(LOADV(corner[1], r.at), (floatv)(weight[1]), v);
-            v = fma(LOADV(corner[2], r.at), (floatv)(weight[2]), v);
-            v = fma(LOADV(corner[3], r.at), (floatv)(weight[3]), v);
-            STOREV(v, to, r.at);
-        } else { /* narrow rows are nothing else */
-            for (int c = r.at; c < C; ++c) {
-                float v = LOAD(corner[0], c) * weight[0];
-                v = fma(LOAD(corner[1], c), weight[1], v);
-                v = fma(LOAD(corner[2], c), weight[2], v);
-                v = fma(LOAD(corner[3], c), weight[3], v);
-                STORE(v, to, c);
-            }
+#endif
+        for (int q = begin; q < end; ++q) {
+            const place w = place_of(q, W, Q, per_width);
+            resize_pixel(corners_of(x_lines, w, C), weights_of(x_lines, w), to + (ulong)q * C, r.at, channels);
         }
     }
 }

@@ -16,9 +16,9 @@
 set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd)
-card_targets=nv:sm_75,nv:sm_80,nv:sm_90,amd:gfx906,amd:gfx90a,amd:gfx1030,amd:gfx1100,intel:skl,intel:tgllp,intel:dg1,intel:acm-g10,intel:pvc
+card_targets=nv:sm_70,nv:sm_75,nv:sm_80,nv:sm_90,amd:gfx906,amd:gfx90a,amd:gfx1030,amd:gfx1100,intel:skl,intel:tgllp,intel:dg1,intel:acm-g10,intel:pvc
 cpu_targets=pocl,oclgrind,spirv
-hot='^(linear_groups|linear_matrix_|linear_reduce|conv_groups_product|attention_gpu_|lstm_|layer_norm_|batch_norm_|max_pool_|depthwise_|softmax_|cross_entropy_|mse_loss_|mask_loss_|gelu_|relu_|dropout_|adamw_)'
+hot='^(linear_groups|linear_matrix_|attention_matrix_|linear_reduce|conv_(groups|matrix)_product|attention_gpu_|lstm_|layer_norm_|batch_norm_|max_pool_|depthwise_|softmax_|cross_entropy_|mse_loss_|mask_loss_|gelu_|relu_|dropout_|adamw_)'
 most_local=32768 most_group=256
 intel16='^intel:(pvc|xe-hpc|bmg|lnl|xe2)' # registers of 16 floats, others' have 8: programs of the shapes intel16 and intel8
 
@@ -49,8 +49,8 @@ rule() {
 lint_file() {
   local name=${1##*/} source allowed=
   source=$(strip_comments "$1")
-  # the built-in functions of AMD's matrix units take vectors of half
-  [ "$name" != mma_amd.clh ] || allowed='s/#pragma OPENCL EXTENSION cl_khr_fp16 : enable//'
+  # the built-in functions of AMD's matrix units and of its dot products take vectors of half
+  [[ "$name" != mma_@(amd|dot).clh ]] || allowed='s/#pragma OPENCL EXTENSION cl_khr_fp16 : enable//'
   rule half "$name" '\bhalf(2|3|4|8|16)?\b' 'half is storage: pointers to it only' 's/\bhalf *\*/ /g; s/typedef half T;//' <<<"$source"
   rule half "$name" '\bTC?\b' 'T may be half: pointers to it only' 's/typedef [a-z]+ T;//; s/#define TC (T|float)$//; s/\bTC? *([*,])/\1/g' <<<"$source"
   rule double "$name" '\bdouble(2|3|4|8|16)?\b' 'no double' <<<"$source"
@@ -137,6 +137,18 @@ cmake --build "$build" --target list_programs >"$work/build.log" 2>&1 || { tail 
 lister=$(find "$build" -type f -name list_programs -perm -u+x | head -1)
 CLEAT_KERNEL_DIR=$root/cl "$lister" "$work/programs" $which
 
+# Options of Intel's own (256 registers a thread) are for its compiler alone: clang, which reads each program first, knows none of them.
+cat >"$work/ocloc" <<'EOF'
+#!/usr/bin/env bash
+arguments=()
+for word in "$@"; do
+  [ "${before:-}" != -options ] || word+=" $(cat options)"
+  arguments+=("$word") before=$word
+done
+exec "${OCLOC_HERE:-ocloc}" "${arguments[@]}"
+EOF
+chmod +x "$work/ocloc"
+
 bad=0 skipped=0
 # compile SHAPE TARGETS: all programs of a shape; results in SHAPE.tsv
 compile() {
@@ -145,7 +157,7 @@ compile() {
   mapfile -t files < <(cd "$work/programs/$shape" && for f in *.cl; do [[ ${f%.cl} != $only ]] || echo "$f"; done)
   [ ${#files[@]} -gt 0 ] || { echo "vendor_check: no program of the $shape shape matches '$only'"; return; }
   echo "== ${#files[@]} programs of the $shape shape: $list"
-  (cd "$work/programs/$shape" && nice bash "$compiler" -q -j "$jobs" -t "$list" --max-lds $most_local --strict \
+  (cd "$work/programs/$shape" && OCLOC_HERE=${OCLOC:-ocloc} OCLOC=$work/ocloc nice bash "$compiler" -q -j "$jobs" -t "$list" --max-lds $most_local --strict \
     -k "$keep/$shape" -o "$work/$shape.tsv" "${files[@]}") || code=$?
   case $code in 0) ;; 3) skipped=1;; *) bad=1;; esac
 }
@@ -180,22 +192,28 @@ report() {
     }' "$work/programs/programs.tsv" "$work/cards.tsv" || bad=1
 }
 
-# A compiler may take the wrong sub-group size and emit something else: each program for a matrix unit must use it.
+# A compiler may take the wrong sub-group size and emit something else: each program for a matrix unit must use it. The compilers' report does
+# not count v_dot2.
 check_matrix_instructions() {
   local f
+  for f in "$keep"/matrix_amd_dot/*.s; do
+    [ ! -f "$f" ] || grep -q 'v_dot2.*_f32_f16' "$f" || { echo "FAIL: no v_dot2 in ${f##*/}"; bad=1; }
+  done
   for f in "$work"/matrix_*.tsv; do
-    [ ! -f "$f" ] || awk -F'\t' '$4 == "OK" { seen[$2 " on " $3] = 1; if ($9 ~ /mma=[1-9]/) used[$2 " on " $3] = 1 }
+    [ ! -f "$f" ] || [ "${f##*/}" = matrix_amd_dot.tsv ] || awk -F'\t' '$4 == "OK" { seen[$2 " on " $3] = 1; if ($9 ~ /mma=[1-9]/) used[$2 " on " $3] = 1 }
       END { for (p in seen) if (!(p in used)) { print "FAIL: no matrix instruction in " p; bad = 1 } exit bad }' "$f" || bad=1
   done
 }
 
 # One function: the shell has read all of it before the long wait, so that the file may be edited meanwhile.
 finish() {
-  compile gpu "$(targets_of '^(nv|amd):')"
+  compile gpu "$(targets_of '^(nv|amd):' | drop_targets '^nv:sm_7[02]')" # ptxas 13 makes sm_75's code of it
   compile intel8 "$(targets_of '^intel:' | drop_targets "$intel16")"
   compile intel16 "$(targets_of "$intel16")"
+  compile matrix_nv70 "$(targets_of '^nv:sm_7[02]')"
   compile matrix_nv75 "$(targets_of '^nv:sm_75')"
   compile matrix_nv80 "$(targets_of '^nv:sm_(8|9|1)')"
+  compile matrix_amd_dot "$(targets_of '^amd:gfx(906|101[12]|103|12)')"
   compile matrix_amd_wmma "$(targets_of '^amd:gfx11')"
   compile matrix_amd_mfma "$(targets_of '^amd:gfx9(0a|4)')"
   compile matrix_intel8 "$(targets_of '^intel:acm')"

@@ -22,13 +22,16 @@ typedef enum cleat_vendor {
 /* What multiplies tiles of half precision with f32 sums. Kernels get the number as -DMATRIX_UNIT (cl/mma_layout.clh has the same ones). */
 typedef enum cleat_matrix_unit {
     CLEAT_MATRIX_NONE,
+    CLEAT_MATRIX_NV70,     /* NVIDIA 7.0 and 7.2 (V100), mma.m8n8k4: f16 only */
     CLEAT_MATRIX_NV75,     /* NVIDIA from compute capability 7.5 on, mma.m16n8k8: f16 only */
     CLEAT_MATRIX_NV80,     /* NVIDIA from 8.0 on, mma.m16n8k16 */
+    CLEAT_MATRIX_AMD_DOT,  /* no unit: sums of two products at once, v_dot2 (RDNA2, gfx906) */
     CLEAT_MATRIX_AMD_WMMA, /* RDNA3, waves of 32 */
     CLEAT_MATRIX_AMD_MFMA, /* CDNA, waves of 64; bf16 from gfx90a on */
     CLEAT_MATRIX_INTEL8,   /* DPAS of sub-groups of 8: Arc */
     CLEAT_MATRIX_INTEL16,  /* DPAS of sub-groups of 16: Data Center GPU Max */
-    CLEAT_MATRIX_EMULATED, /* none: the same words in plain OpenCL, slow, to test kernels anywhere */
+    CLEAT_MATRIX_EMULATED, /* none: the same words in plain OpenCL, slow, to test kernels anywhere; NVIDIA's layout */
+    CLEAT_MATRIX_EMULATED_DOT, /* the same with the layout of CLEAT_MATRIX_AMD_DOT */
     CLEAT_MATRIX_UNITS
 } cleat_matrix_unit;
 
@@ -63,7 +66,7 @@ typedef struct cleat_device_facts {
     int32_t work_group;
     int32_t lanes;
     /* Known of an open device, after a probe has compiled for it, run and computed right; kernels in the GPU shape only.
-     * CLEAT_MATRIX_UNIT=none|emulated overrides it. */
+     * CLEAT_MATRIX_UNIT=none|emulated|emulated_dot overrides it. */
     cleat_matrix_unit matrix_unit;
     bool matrix_bf16; /* the unit multiplies bf16 too, not only f16 */
 } cleat_device_facts;
@@ -98,7 +101,8 @@ CLEAT_API int64_t cleat_device_allocated(const cleat_device *device);
 CLEAT_API int64_t cleat_device_peak(const cleat_device *device);
 
 CLEAT_API const char *cleat_device_kind_text(cleat_device_kind kind);
-/* "none", "nv75", "nv80", "amd_wmma", "amd_mfma", "intel8", "intel16", "emulated"; "?" for any other number. */
+/* "none", "nv70", "nv75", "nv80", "amd_dot", "amd_wmma", "amd_mfma", "intel8", "intel16", "emulated",
+ * "emulated_dot"; "?" for any other number. */
 CLEAT_API const char *cleat_matrix_unit_text(cleat_matrix_unit unit);
 
 #ifdef __cplusplus

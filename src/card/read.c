@@ -61,7 +61,7 @@ static void set_facts(const cleat_card_file *file, const char *name, cleat_devic
         .half_extension = file->card.half_extension,
         .double_extension = file->card.double_extension,
         .matrix_unit = (cleat_matrix_unit)file->card.matrix_unit,
-        .matrix_bf16 = file->card.matrix_unit != CLEAT_MATRIX_NONE && file->card.matrix_unit != CLEAT_MATRIX_NV75,
+        .matrix_bf16 = cleat_matrix_may_have_bf16((cleat_matrix_unit)file->card.matrix_unit),
         .pci_bus = -1,
         .pinning = "any",
     };

@@ -16,7 +16,8 @@ static const char *const kinds[] = {"gpu", "cpu", NULL};
 const cleat_device_kind cleat_card_kinds[] = {CLEAT_DEVICE_GPU, CLEAT_DEVICE_CPU};
 
 /* In the order of cleat_matrix_unit. */
-static const char *const units[] = {"none", "nv75", "nv80", "amd_wmma", "amd_mfma", "intel8", "intel16", NULL};
+static const char *const units[] = {"none",     "nv70",     "nv75",   "nv80",    "amd_dot",
+                                    "amd_wmma", "amd_mfma", "intel8", "intel16", NULL};
 
 static const cleat_section sections[] = {
     {"card", "what its OpenCL driver tells"},
@@ -59,7 +60,7 @@ static const cleat_key keys[] = {
 
     {AT(speed, f32_tflops), PEAK(0.001, 10000), .help = "10^12 f32 operations a second; a multiply-add is two."},
     {AT(speed, f16_tflops), PEAK(0.001, 10000), .help = "Of half arithmetic outside matrix units."},
-    {AT(speed, matrix_tflops), PEAK(0, 100000), .help = "Of matrix units, half inputs, f32 sums; 0: it has none."},
+    {AT(speed, matrix_tflops), PEAK(0, 100000), .help = "Of its matrix_unit, half inputs, f32 sums; 0: it has none."},
     {AT(speed, bandwidth_gb), PEAK(1, 100000), .help = "10^9 bytes a second of device memory."},
     {AT(speed, gemm_efficiency), EFFICIENCY, .help = "Part of f32_tflops that cleat's matrix products reach."},
     {AT(speed, bandwidth_efficiency), EFFICIENCY, .help = "Part of bandwidth_gb that cleat's kernels reach."},

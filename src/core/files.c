@@ -1,8 +1,9 @@
-/* Files: whole reads, atomic writes, folders, the cache folder, hashes. */
+/* Files: whole reads, atomic writes, folders and what is in them, the cache folder, hashes. */
 #include "core/files.h"
 
 #include "core/memory.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -131,6 +132,40 @@ bool cleat_file_exists(const char *path) {
 bool cleat_folder_exists(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+cleat_status cleat_listing_read(const char *folder, bool (*wanted)(const char *name), cleat_listing *listing,
+                                cleat_error *error) {
+    cleat_listing found = {0};
+    cleat_status status = CLEAT_OK;
+    DIR *stream = opendir(folder);
+    if (!stream) return io_fail(error, folder, "list the folder");
+    for (const struct dirent *entry; status == CLEAT_OK && (entry = readdir(stream));)
+        if (entry->d_name[0] != '.' && (!wanted || wanted(entry->d_name)))
+            status = cleat_grow_names(&found.names, &found.count, &found.capacity, entry->d_name, error);
+    closedir(stream);
+    if (status != CLEAT_OK) {
+        cleat_listing_free(&found);
+        return status;
+    }
+    if (found.count) qsort(found.names, found.count, sizeof *found.names, by_bytes);
+    *listing = found;
+    return CLEAT_OK;
+}
+
+void cleat_listing_free(cleat_listing *listing) {
+    for (size_t i = 0; i < listing->count; ++i) cleat_free(listing->names[i]);
+    cleat_free(listing->names);
+    *listing = (cleat_listing){0};
+}
+
+const char *cleat_name_ending(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot && dot != name ? dot : "";
 }
 
 cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error) {

@@ -1,4 +1,4 @@
-/* Files: whole reads, and writes that are there completely or not at all. */
+/* Files and folders: whole reads, writes that are there completely or not at all, listings, paths. */
 #ifndef CLEAT_SRC_FILES_H
 #define CLEAT_SRC_FILES_H
 
@@ -14,6 +14,18 @@ cleat_status cleat_folder_make(const char *path, cleat_error *error);
 cleat_status cleat_folder_sync(const char *path, cleat_error *error);
 bool cleat_file_exists(const char *path);
 bool cleat_folder_exists(const char *path);
+/* Names in a folder but hidden ones, sorted by bytes. */
+typedef struct cleat_listing {
+    char **names; /* [count] */
+    size_t count, capacity;
+} cleat_listing;
+/* Those that `wanted` takes, all where it is NULL. CLEAT_ERR_NOT_FOUND: there is no such folder. */
+cleat_status cleat_listing_read(const char *folder, bool (*wanted)(const char *name), cleat_listing *listing,
+                                cleat_error *error);
+/* One of zeros is fine too. */
+void cleat_listing_free(cleat_listing *listing);
+/* What a name ends in, from its last dot on (".csv"); "" where there is none but one it begins with. */
+const char *cleat_name_ending(const char *name);
 /* The user's cache folder for cleat, made if needed and private: $CLEAT_CACHE_DIR, $XDG_CACHE_HOME/cleat or
  * ~/.cache/cleat. */
 cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error);

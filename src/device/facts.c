@@ -103,13 +103,15 @@ static void choose_shape(cleat_device_facts *facts) {
 static void override_matrix_unit(cleat_device_facts *facts) {
     const char *wanted = getenv("CLEAT_MATRIX_UNIT");
     if (!wanted || !wanted[0] || strcmp(wanted, "none") == 0) return;
-    if (strcmp(wanted, "emulated") == 0) {
-        facts->matrix_unit = CLEAT_MATRIX_EMULATED;
-        facts->matrix_bf16 = true;
-    } else {
-        cleat_log(CLEAT_LOG_WARNING,
-                  "CLEAT_MATRIX_UNIT is '%s': only 'none' and 'emulated' mean something, and none is used", wanted);
-    }
+    for (cleat_matrix_unit unit = CLEAT_MATRIX_NONE; unit < CLEAT_MATRIX_UNITS; ++unit)
+        if (cleat_matrix_is_emulated(unit) && strcmp(wanted, cleat_matrix_unit_text(unit)) == 0) {
+            facts->matrix_unit = unit;
+            facts->matrix_bf16 = true;
+            return;
+        }
+    cleat_log(CLEAT_LOG_WARNING,
+              "CLEAT_MATRIX_UNIT is '%s': only 'none', 'emulated' and 'emulated_dot' mean something, and none is used",
+              wanted);
 }
 
 static cleat_status check_usable(cl_device_id id, const cleat_device_facts *facts, cleat_error *error) {
@@ -167,7 +169,8 @@ const char *cleat_device_kind_text(cleat_device_kind kind) {
 }
 
 const char *cleat_matrix_unit_text(cleat_matrix_unit unit) {
-    static const char *const texts[CLEAT_MATRIX_UNITS] = {"none",     "nv75",   "nv80",    "amd_wmma",
-                                                          "amd_mfma", "intel8", "intel16", "emulated"};
+    static const char *const texts[CLEAT_MATRIX_UNITS] = {"none",    "nv70",     "nv75",        "nv80",
+                                                          "amd_dot", "amd_wmma", "amd_mfma",    "intel8",
+                                                          "intel16", "emulated", "emulated_dot"};
     return (unsigned)unit < CLEAT_MATRIX_UNITS ? texts[unit] : "?";
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FILES = 16, MAX_NAME = 128, PATH = 1024 };
+enum { MAX_FILES = 32, MAX_NAME = 128, PATH = 1024 };
 
 typedef struct assembly {
     char *text;

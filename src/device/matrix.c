@@ -2,6 +2,8 @@
 #include "device/matrix.h"
 #include "core/clock.h"
 #include "core/files.h"
+#include "core/kernel_shape.h"
+#include "core/lock.h"
 #include "core/memory.h"
 #include "core/text.h"
 #include "device/probe.h"
@@ -12,6 +14,9 @@
 
 enum { FORMAT = 1, HASH = 33, PATH = 1024, LINE = 64 };
 
+/* Seconds for which a start waits for another one that is trying the units: compilers need a second or two a unit. */
+enum { PATIENCE = 60 };
+
 /* cl_nv_device_attribute_query; CL/cl_ext.h calls them CL_DEVICE_COMPUTE_CAPABILITY_..._NV. */
 enum { COMPUTE_CAPABILITY_MAJOR = 0x4000, COMPUTE_CAPABILITY_MINOR = 0x4001 };
 
@@ -21,19 +26,20 @@ static int nvidia_candidates(int32_t capability, cleat_matrix_unit *units) {
     int count = 0;
     if (capability >= 80) units[count++] = CLEAT_MATRIX_NV80;
     if (capability >= 75) units[count++] = CLEAT_MATRIX_NV75;
+    if (capability >= 70 && capability < 75) units[count++] = CLEAT_MATRIX_NV70;
     return count;
 }
 
-/* AMD's own driver names a card by its instruction set, "gfx90a:sramecc+:xnack-". The units of gfx12 have another layout. */
+/* AMD's own driver names a card by its instruction set, "gfx90a:sramecc+:xnack-". The units of gfx12 have another layout; it has v_dot2, as
+ * have gfx906 and RDNA from 1011 on, but for gfx1013. */
 static int amd_candidates(const char *name, cleat_matrix_unit *units) {
     static const struct {
         const char *begins;
         cleat_matrix_unit unit;
-    } sets[] = {{"gfx11", CLEAT_MATRIX_AMD_WMMA},
-                {"gfx908", CLEAT_MATRIX_AMD_MFMA},
-                {"gfx90a", CLEAT_MATRIX_AMD_MFMA},
-                {"gfx94", CLEAT_MATRIX_AMD_MFMA},
-                {"gfx95", CLEAT_MATRIX_AMD_MFMA}};
+    } sets[] = {{"gfx11", CLEAT_MATRIX_AMD_WMMA},  {"gfx908", CLEAT_MATRIX_AMD_MFMA}, {"gfx90a", CLEAT_MATRIX_AMD_MFMA},
+                {"gfx94", CLEAT_MATRIX_AMD_MFMA},  {"gfx95", CLEAT_MATRIX_AMD_MFMA},  {"gfx906", CLEAT_MATRIX_AMD_DOT},
+                {"gfx1011", CLEAT_MATRIX_AMD_DOT}, {"gfx1012", CLEAT_MATRIX_AMD_DOT}, {"gfx103", CLEAT_MATRIX_AMD_DOT},
+                {"gfx12", CLEAT_MATRIX_AMD_DOT}};
     for (size_t i = 0; i < sizeof sets / sizeof *sets; ++i)
         if (strncmp(name, sets[i].begins, strlen(sets[i].begins)) == 0) {
             units[0] = sets[i].unit;
@@ -91,7 +97,8 @@ cleat_status cleat_matrix_path(const cleat_device *device, char *path, size_t si
     return cleat_path_join(folder, name, path, size, error);
 }
 
-/* The word for a probe that is under way. Found at a start, it says that the last probe took its process down with it. */
+/* The word for a probe that is under way. Whoever tries holds the file's lock: found by the next holder of the lock, it says that the last
+ * probe took its process down with it. */
 static const char trying[] = "trying";
 
 /* "nv80 bf16\n", "nv75\n", "none\n" */
@@ -112,22 +119,21 @@ static bool parse_answer(const char *text, cleat_device_facts *facts) {
     return false;
 }
 
-/* True where the file answers: there is nothing to try. */
-static bool load_answer(const char *path, cleat_device_facts *facts) {
+typedef enum answer { UNKNOWN, KNOWN, UNDER_WAY } answer;
+
+static answer load_answer(const char *path, cleat_device_facts *facts) {
     char *data = NULL;
     size_t size = 0;
-    if (!cleat_file_exists(path) || cleat_file_read(path, &data, &size, NULL)) return false;
-    bool under_way = strcmp(data, trying) == 0;
-    bool known = under_way || parse_answer(data, facts);
-    if (under_way)
-        cleat_log(CLEAT_LOG_WARNING,
-                  "'%s' is used without its matrix unit: an earlier start ended while it tried it. To try it again, "
-                  "remove %s",
-                  facts->name, path);
-    else if (!known)
+    answer found = UNKNOWN;
+    if (!path[0] || !cleat_file_exists(path) || cleat_file_read(path, &data, &size, NULL)) return UNKNOWN;
+    if (strcmp(data, trying) == 0)
+        found = UNDER_WAY;
+    else if (parse_answer(data, facts))
+        found = KNOWN;
+    else
         cleat_log(CLEAT_LOG_DEBUG, "matrix unit: %s is damaged, trying again", path);
     cleat_free(data);
-    return known;
+    return found;
 }
 
 static void save_answer(const char *path, const char *text) {
@@ -155,7 +161,7 @@ static bool try_candidates(cleat_device *device, const cleat_matrix_unit *units,
         bool f16 = false, bf16 = false;
         if (!try_unit(device, units[i], false, &f16)) return false;
         if (!f16) continue;
-        if (units[i] != CLEAT_MATRIX_NV75 && !try_unit(device, units[i], true, &bf16)) return false;
+        if (cleat_matrix_may_have_bf16(units[i]) && !try_unit(device, units[i], true, &bf16)) return false;
         device->facts.matrix_unit = units[i];
         device->facts.matrix_bf16 = bf16;
         return true;
@@ -163,21 +169,53 @@ static bool try_candidates(cleat_device *device, const cleat_matrix_unit *units,
     return true;
 }
 
-void cleat_matrix_settle(cleat_device *device, const cleat_matrix_unit *units, int count) {
-    char path[PATH] = "", answer[LINE];
-    if (cleat_matrix_path(device, path, sizeof path, NULL)) path[0] = 0;
-    if (path[0] && load_answer(path, &device->facts)) return;
-
+/* Tries, and keeps the answer. */
+static void find_answer(cleat_device *device, const cleat_matrix_unit *units, int count, const char *path) {
+    char text[LINE];
     double start = cleat_seconds();
     save_answer(path, trying);
     bool known = try_candidates(device, units, count);
-    print_answer(&device->facts, answer);
+    print_answer(&device->facts, text);
     if (known)
-        save_answer(path, answer);
+        save_answer(path, text);
     else if (path[0])
         remove(path);
     cleat_log(CLEAT_LOG_INFO, "matrix unit of '%s': %.*s, found in %.2f s", device->facts.name,
-              (int)strcspn(answer, "\n"), answer, cleat_seconds() - start);
+              (int)strcspn(text, "\n"), text, cleat_seconds() - start);
+}
+
+/* CLEAT_OK: nobody else is trying; CLEAT_ERR_TIME_UP: another start is; others: there are no locks here. */
+static cleat_status lock_answer(const cleat_device *device, const char *path, double patience, int *lock) {
+    cleat_error error = {0};
+    cleat_status status = cleat_lock(path, 0, lock, &error);
+    if (status == CLEAT_ERR_TIME_UP) {
+        cleat_log(CLEAT_LOG_INFO, "another start is trying the matrix unit of '%s': waiting for it, %g s at most",
+                  device->facts.name, patience);
+        status = cleat_lock(path, patience, lock, &error);
+    }
+    if (status) cleat_log(CLEAT_LOG_DEBUG, "matrix unit: %s", error.text);
+    return status;
+}
+
+void cleat_matrix_settle(cleat_device *device, const cleat_matrix_unit *units, int count, double patience) {
+    char path[PATH] = "";
+    int lock = -1;
+    if (cleat_matrix_path(device, path, sizeof path, NULL)) path[0] = 0;
+    if (load_answer(path, &device->facts) == KNOWN) return;
+    cleat_status locked = path[0] ? lock_answer(device, path, patience, &lock) : CLEAT_ERR_NOT_SUPPORTED;
+    if (locked == CLEAT_ERR_TIME_UP) {
+        cleat_log(CLEAT_LOG_WARNING, "'%s' is used without its matrix unit this time: another start is still trying it",
+                  device->facts.name);
+        return;
+    }
+    answer found = load_answer(path, &device->facts); /* whoever had the lock has found it */
+    if (found == UNKNOWN) find_answer(device, units, count, path);
+    if (found == UNDER_WAY)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "'%s' is used without its matrix unit: an earlier start ended while it tried it%s. To try it again, "
+                  "remove %s",
+                  device->facts.name, locked ? ", or another one is trying it" : "", path);
+    if (locked == CLEAT_OK) cleat_unlock(lock);
 }
 
 void cleat_matrix_find(cleat_device *device) {
@@ -187,5 +225,5 @@ void cleat_matrix_find(cleat_device *device) {
     const char *wanted = getenv("CLEAT_MATRIX_UNIT");
     if (wanted && wanted[0]) return; /* the facts have it */
     int count = cleat_matrix_candidates(&device->facts, &signs, units);
-    if (count > 0) cleat_matrix_settle(device, units, count);
+    if (count > 0) cleat_matrix_settle(device, units, count, PATIENCE);
 }

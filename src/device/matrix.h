@@ -23,8 +23,9 @@ cleat_status cleat_matrix_check(cleat_device *device, cleat_matrix_unit unit, bo
 /* Sets matrix_unit and matrix_bf16 of a device that has just been opened. A device without candidates costs nothing. Never fails: a unit that
  * is not right is not there, and the log says why. */
 void cleat_matrix_find(cleat_device *device);
-/* The same for these units, best first: by the answer that is kept on disk, or by trying them and keeping the answer. */
-void cleat_matrix_settle(cleat_device *device, const cleat_matrix_unit *units, int count);
+/* The same for these units, best first: by the answer that is kept on disk, or by trying them and keeping the answer. One process tries at a
+ * time: the others wait `patience` seconds at most for its answer, and then go without a unit. */
+void cleat_matrix_settle(cleat_device *device, const cleat_matrix_unit *units, int count, double patience);
 /* The file in which the answer is kept. */
 cleat_status cleat_matrix_path(const cleat_device *device, char *path, size_t size, cleat_error *error);
 

@@ -1,4 +1,5 @@
 /* One product on a matrix unit, compared with the host's. */
+#include "core/kernel_shape.h"
 #include "core/memory.h"
 #include "device/matrix.h"
 #include "device/programs.h"
@@ -114,8 +115,8 @@ cleat_status cleat_matrix_check(cleat_device *device, cleat_matrix_unit unit, bo
     int teams = GROUP / lanes_of(unit);
     if (device->facts.max_work_group < GROUP)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "groups of %d work-items are needed", (int)GROUP);
-    snprintf(options, sizeof options, "-DSTORAGE_%s -DWG=%d -DVEC=4 -DMATRIX_UNIT=%d", bf16 ? "BF16" : "F16",
-             (int)GROUP, (int)unit);
+    snprintf(options, sizeof options, "-DSTORAGE_%s -DWG=%d -DVEC=4 -DMATRIX_UNIT=%d %s", bf16 ? "BF16" : "F16",
+             (int)GROUP, (int)unit, cleat_matrix_options(unit));
     cleat_program_key key = {"mma_probe.cl", options};
     cleat_status status = cleat_program_build(device, &key, &program, &loaded, error);
     if (status) return status;

@@ -39,7 +39,17 @@ struct cleat_tensor {
     bool keep;        /* the host reads it after the run */
 };
 
-enum { CLEAT_FLATS = 5 /* parameters, gradients, moment 1, moment 2, copies */ };
+/* The flat buffers of a store, in this order wherever there is something for each. Every parameter has a place in the first
+ * CLEAT_FLATS_ALWAYS; in CLEAT_FLAT_COPIES it has one where a graph asked for its working copy. */
+typedef enum cleat_flat {
+    CLEAT_FLAT_PARAMETERS,
+    CLEAT_FLAT_GRADIENTS,
+    CLEAT_FLAT_MOMENTS1,
+    CLEAT_FLAT_MOMENTS2,
+    CLEAT_FLAT_COPIES,
+    CLEAT_FLATS,
+    CLEAT_FLATS_ALWAYS = CLEAT_FLAT_COPIES
+} cleat_flat;
 enum { CLEAT_MAX_IN = 10, CLEAT_MAX_OUT = 5, CLEAT_ATTR_BYTES = 64 };
 
 /* One use of an operation. `in` entries may be NULL where the op says an input is optional. */
@@ -113,8 +123,7 @@ struct cleat_store {
     size_t buffer_count, buffer_capacity;
     int64_t buffer_elements;
     int64_t flat_elements; /* of each flat buffer, gaps for alignment included */
-    /* The whole flat buffers as tensors: parameters, gradients, moment 1, moment 2, copies; the last one has no elements, and is f32,
-     * while no graph asked for a copy. */
+    /* The whole flat buffers as tensors. That of copies has no elements, and is f32, while no graph asked for one. */
     cleat_tensor flat[CLEAT_FLATS];
 };
 
@@ -207,7 +216,7 @@ static inline bool cleat_is_persistent(const cleat_tensor *tensor) {
 
 /* Whether graphs of the store read working copies. */
 static inline bool cleat_has_copies(const cleat_store *store) {
-    return store->flat[4].dtype != CLEAT_F32;
+    return store->flat[CLEAT_FLAT_COPIES].dtype != CLEAT_F32;
 }
 
 /* Puts a prefix before the names of the nodes that follow ("blocks.0."); NULL or "" for none. */

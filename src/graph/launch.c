@@ -2,6 +2,7 @@
 #include "graph/launch.h"
 
 #include "core/clblast_parameters.h"
+#include "core/kernel_shape.h"
 #include "core/memory.h"
 
 #include <stdio.h>
@@ -33,15 +34,22 @@ static cleat_launch *current(cleat_binder *binder) {
     return binder->error.status == CLEAT_OK && binder->count ? &binder->launches[binder->count - 1] : NULL;
 }
 
-static void add_option(cleat_binder *binder, const char *name, long long value, bool has_value) {
+static void add_word(cleat_binder *binder, const char *word) {
     cleat_launch *launch = current(binder);
     if (!launch) return;
     size_t used = strlen(launch->options);
-    int more = has_value
-                   ? snprintf(launch->options + used, CLEAT_OPTIONS - used, "%s-D%s=%lld", used ? " " : "", name, value)
-                   : snprintf(launch->options + used, CLEAT_OPTIONS - used, "%s-D%s", used ? " " : "", name);
+    int more = snprintf(launch->options + used, CLEAT_OPTIONS - used, "%s%s", used ? " " : "", word);
     if (more < 0 || used + (size_t)more >= CLEAT_OPTIONS)
         cleat_fail(&binder->error, CLEAT_ERR_ARGUMENT, "kernel '%s': build options too long", launch->kernel);
+}
+
+static void add_option(cleat_binder *binder, const char *name, long long value, bool has_value) {
+    char word[CLEAT_OPTIONS];
+    if (has_value)
+        snprintf(word, sizeof word, "-D%s=%lld", name, value);
+    else
+        snprintf(word, sizeof word, "-D%s", name);
+    add_word(binder, word);
 }
 
 void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
@@ -62,6 +70,12 @@ void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const cha
 
 void cleat_launch_define(cleat_binder *binder, const char *name, int64_t value) {
     add_option(binder, name, value, true);
+}
+
+void cleat_launch_matrix_unit(cleat_binder *binder) {
+    const char *more = cleat_matrix_options(binder->facts->matrix_unit);
+    add_option(binder, "MATRIX_UNIT", binder->facts->matrix_unit, true);
+    if (more[0]) add_word(binder, more);
 }
 
 static void add_arg(cleat_binder *binder, cleat_arg arg) {

@@ -67,6 +67,8 @@ void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const cha
                          cleat_dtype storage);
 /* Adds "-DNAME=value" to the build. Keep values few: each new set of options is another compilation. */
 void cleat_launch_define(cleat_binder *binder, const char *name, int64_t value);
+/* Builds it for the device's matrix unit: -DMATRIX_UNIT, and what else the unit asks for. */
+void cleat_launch_matrix_unit(cleat_binder *binder);
 /* A tensor becomes TWO kernel arguments: its buffer and the element offset (ulong). See TENSOR in common.clh. */
 void cleat_launch_tensor(cleat_binder *binder, const cleat_tensor *tensor);
 /* The same, starting `elements` later in the tensor. */

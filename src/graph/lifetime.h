@@ -34,15 +34,15 @@ static inline const cleat_tensor *cleat_root(const cleat_tensor *tensor) {
 static inline int cleat_flat_index(cleat_role role) {
     switch (role) {
     case CLEAT_ROLE_PARAMETER:
-        return 0;
+        return CLEAT_FLAT_PARAMETERS;
     case CLEAT_ROLE_GRADIENT:
-        return 1;
+        return CLEAT_FLAT_GRADIENTS;
     case CLEAT_ROLE_MOMENT1:
-        return 2;
+        return CLEAT_FLAT_MOMENTS1;
     case CLEAT_ROLE_MOMENT2:
-        return 3;
+        return CLEAT_FLAT_MOMENTS2;
     case CLEAT_ROLE_COPY:
-        return 4;
+        return CLEAT_FLAT_COPIES;
     default:
         return -1;
     }
@@ -50,9 +50,11 @@ static inline int cleat_flat_index(cleat_role role) {
 
 /* What its bytes are for. */
 static inline cleat_category cleat_flat_category(int flat) {
-    static const cleat_category categories[CLEAT_FLATS] = {CLEAT_BYTES_PARAMETERS, CLEAT_BYTES_GRADIENTS,
-                                                           CLEAT_BYTES_OPTIMIZER, CLEAT_BYTES_OPTIMIZER,
-                                                           CLEAT_BYTES_COPIES};
+    static const cleat_category categories[CLEAT_FLATS] = {[CLEAT_FLAT_PARAMETERS] = CLEAT_BYTES_PARAMETERS,
+                                                           [CLEAT_FLAT_GRADIENTS] = CLEAT_BYTES_GRADIENTS,
+                                                           [CLEAT_FLAT_MOMENTS1] = CLEAT_BYTES_OPTIMIZER,
+                                                           [CLEAT_FLAT_MOMENTS2] = CLEAT_BYTES_OPTIMIZER,
+                                                           [CLEAT_FLAT_COPIES] = CLEAT_BYTES_COPIES};
     return categories[flat];
 }
 

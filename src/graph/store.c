@@ -88,8 +88,8 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "parameter '%s' has the name of a buffer", name);
     cleat_status status = make_room(store, error);
     if (status != CLEAT_OK) return status;
-    cleat_tensor *made[4] = {NULL};
-    for (int k = 0; k < 4; ++k) {
+    cleat_tensor *made[CLEAT_FLATS_ALWAYS] = {NULL};
+    for (int k = 0; k < CLEAT_FLATS_ALWAYS; ++k) {
         made[k] = cleat_alloc(1, sizeof *made[k]);
         if (!made[k]) {
             for (int j = 0; j < k; ++j) cleat_free(made[j]);
@@ -100,28 +100,28 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
                                   .role = flat_roles[k],
                                   .index = (int)store->count,
                                   .flat_offset = store->flat_elements,
-                                  .needs_grad = k == 0,
+                                  .needs_grad = k == CLEAT_FLAT_PARAMETERS,
                                   .init = init};
         snprintf(made[k]->name, CLEAT_NAME, "%s", name);
         memcpy(made[k]->shape, shape, (size_t)rank * sizeof *shape);
     }
-    store->params[store->count] = made[0];
-    store->grads[store->count] = made[1];
-    store->moments1[store->count] = made[2];
-    store->moments2[store->count] = made[3];
+    store->params[store->count] = made[CLEAT_FLAT_PARAMETERS];
+    store->grads[store->count] = made[CLEAT_FLAT_GRADIENTS];
+    store->moments1[store->count] = made[CLEAT_FLAT_MOMENTS1];
+    store->moments2[store->count] = made[CLEAT_FLAT_MOMENTS2];
     store->copies[store->count] = NULL;
     ++store->count;
-    int64_t elements = cleat_tensor_elements(made[0]);
+    int64_t elements = cleat_tensor_elements(made[CLEAT_FLAT_PARAMETERS]);
     store->flat_elements += (elements + FLAT_ALIGNMENT - 1) / FLAT_ALIGNMENT * FLAT_ALIGNMENT;
-    for (int k = 0; k < 4; ++k) store->flat[k].shape[0] = store->flat_elements;
-    if (cleat_has_copies(store)) store->flat[4].shape[0] = store->flat_elements;
-    *param = made[0];
+    for (int k = 0; k < CLEAT_FLATS_ALWAYS; ++k) store->flat[k].shape[0] = store->flat_elements;
+    if (cleat_has_copies(store)) store->flat[CLEAT_FLAT_COPIES].shape[0] = store->flat_elements;
+    *param = made[CLEAT_FLAT_PARAMETERS];
     return CLEAT_OK;
 }
 
 cleat_status cleat_store_copy(cleat_store *store, const cleat_tensor *param, cleat_dtype dtype, cleat_tensor **copy,
                               cleat_error *error) {
-    cleat_tensor *whole = &store->flat[4], *made = store->copies[param->index];
+    cleat_tensor *whole = &store->flat[CLEAT_FLAT_COPIES], *made = store->copies[param->index];
     if (cleat_has_copies(store) && whole->dtype != dtype)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "working copy of '%s' in %s: those of other parameters are %s",
                           param->name, cleat_dtype_name(dtype), cleat_dtype_name(whole->dtype));

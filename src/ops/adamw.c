@@ -44,7 +44,13 @@ static const cleat_op adamw = {.name = "adamw", .infer = infer, .cost = cost, .v
 void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *scale) {
     if (!hyper || !norm) return;
     cleat_tensor *flat = graph->store->flat;
-    cleat_tensor *in[INPUTS] = {&flat[0], &flat[1], &flat[2], &flat[3],
-                                hyper,    norm,     scale,    cleat_has_copies(graph->store) ? &flat[4] : NULL};
+    cleat_tensor *in[INPUTS] = {&flat[CLEAT_FLAT_PARAMETERS],
+                                &flat[CLEAT_FLAT_GRADIENTS],
+                                &flat[CLEAT_FLAT_MOMENTS1],
+                                &flat[CLEAT_FLAT_MOMENTS2],
+                                hyper,
+                                norm,
+                                scale,
+                                cleat_has_copies(graph->store) ? &flat[CLEAT_FLAT_COPIES] : NULL};
     cleat_emit(graph, &adamw, NULL, 0, in, INPUTS);
 }

@@ -1,4 +1,4 @@
-/* Convolution and its gradients: shapes, autodiff, cost. How they run: conv_launch.c, conv_groups.c. */
+/* Convolution and its gradients: shapes, autodiff, cost. How they run: conv_launch.c, conv_groups.c, conv_matrix.c. */
 #include "ops/conv.h"
 
 #include "cleat/ops.h"

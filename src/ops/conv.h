@@ -1,8 +1,8 @@
-/* Between conv.c (what the ops compute) and conv_launch.c, conv_groups.c (how they run). */
+/* Between conv.c (what the ops compute) and conv_launch.c, conv_groups.c, conv_matrix.c (how they run). */
 #ifndef CLEAT_SRC_OPS_CONV_H
 #define CLEAT_SRC_OPS_CONV_H
 
-#include "graph/launch.h"
+#include "ops/tiles.h"
 
 typedef enum cleat_conv_kind {
     CLEAT_CONV_FORWARD, /* out = y: in = {x, weight} */
@@ -33,10 +33,22 @@ void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *conv);
 /* Tells the kernel that is being launched where its result is f32 and its operands are not (cl/result.clh). */
 void cleat_conv_launch_result(cleat_binder *binder, const cleat_conv *conv);
 
-/* For cards (conv_groups.c): work-groups with local memory. A row of each op's list of variants. */
-const char *cleat_conv_groups_refuse(const cleat_node *node, const cleat_device_facts *facts);
-int64_t cleat_conv_groups_workspace(const cleat_node *node, const cleat_device_facts *facts);
-cleat_status cleat_conv_groups_bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                    cleat_error *error);
+/* --- products for cards (cl/conv_product.clh): what conv_groups.c and conv_matrix.c share --- */
+
+/* The work as the kernels count it: each run of k is rounded up to whole steps of this many, each run of n to whole quads. */
+cleat_tile_work cleat_conv_tile_work(const cleat_conv *conv, int64_t step);
+/* Workspace of a split k, all f32: the parts of the result, then those of the sums. */
+int64_t cleat_conv_tiled_workspace(const cleat_node *node, cleat_tiling tiling);
+/* Begins the launch of a product: the defines that both kernels know. */
+void cleat_conv_product_begin(cleat_binder *binder, const cleat_node *node, const cleat_conv *conv, cleat_tiling tiling,
+                              const char *file, const char *kernel);
+/* Ends it, and adds up the parts where k is split. */
+void cleat_conv_product_end(cleat_binder *binder, const cleat_node *node, const cleat_conv *conv, cleat_tiling tiling);
+
+CLEAT_DECLARE_VARIANT(conv_groups)
+CLEAT_DECLARE_VARIANT(conv_matrix)
+CLEAT_DECLARE_VARIANT(conv_matrix_large)
+CLEAT_DECLARE_VARIANT(conv_matrix_medium)
+CLEAT_DECLARE_VARIANT(conv_matrix_small)
 
 #endif

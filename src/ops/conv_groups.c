@@ -1,8 +1,8 @@
-/* Convolutions for cards: implicit matrix products of work-groups with local memory. Kernel: cl/conv_groups.cl. */
+/* Convolutions for cards: implicit matrix products of work-groups with local memory, and what those on matrix units (conv_matrix.c) have in
+ * common with them. Kernel: cl/conv_groups.cl. */
 #include "ops/conv.h"
 
 #include "ops/linear.h"
-#include "ops/tiles.h"
 
 enum { FLOAT_BYTES = 4, QUAD = 4 };
 
@@ -13,33 +13,23 @@ static int64_t round_up(int64_t a, int64_t b) {
     return divide_up(a, b) * b;
 }
 
-/* QUADS of the kernel */
-static bool whole_quads(const cleat_conv *c) {
-    return c->channels % QUAD == 0 && (c->kind == CLEAT_CONV_FORWARD || c->features % QUAD == 0);
-}
+/* --- what all products share ------------------------------------------------------------------------------------- */
 
-/* The way to the patches takes registers: ocloc 22.43 keeps 64 sums in memory, and 32 where the way is long. */
-static int64_t intel_sums(const cleat_conv *c) {
-    bool short_way = c->kind == CLEAT_CONV_FORWARD || (c->kind == CLEAT_CONV_DW && whole_quads(c));
-    return c->x->dtype == CLEAT_F32 && short_way ? 32 : 16;
-}
-
-/* m, n and k as the kernel counts them: runs are rounded up to whole steps, or to whole quads of n. */
-static cleat_tile_work work_of(const cleat_conv *c) {
-    cleat_tile_work work = {.products = 1, .intel_sums = intel_sums(c)};
+cleat_tile_work cleat_conv_tile_work(const cleat_conv *c, int64_t step) {
+    cleat_tile_work work = {.products = 1};
     int64_t pixels = c->batch * c->rows * c->columns, run = c->kernel_columns * c->channels;
     switch (c->kind) {
     case CLEAT_CONV_FORWARD:
         work.m = pixels;
         work.n = c->features;
-        work.k = c->kernel_rows * round_up(run, CLEAT_SPLIT_STEP);
+        work.k = c->kernel_rows * round_up(run, step);
         break;
     case CLEAT_CONV_DX: /* a product for each phase, as large as the largest */
         work.products = c->stride * c->stride;
         work.m = c->batch * divide_up(c->height, c->stride) * divide_up(c->width, c->stride);
         work.n = c->channels;
         work.k = divide_up(c->kernel_rows, c->stride) * divide_up(c->kernel_columns, c->stride) *
-                 round_up(c->features, CLEAT_SPLIT_STEP);
+                 round_up(c->features, step);
         break;
     case CLEAT_CONV_DW:
         work.m = c->features;
@@ -50,28 +40,16 @@ static cleat_tile_work work_of(const cleat_conv *c) {
     return work;
 }
 
-static cleat_tiling tiling_of(const cleat_conv *c, const cleat_device_facts *facts) {
-    cleat_tile_work work = work_of(c);
-    return cleat_tile_best(&work, facts);
-}
-
 static const cleat_tensor *result_of(const cleat_conv *c) {
     return c->kind == CLEAT_CONV_FORWARD ? c->y : c->kind == CLEAT_CONV_DX ? c->x : c->weight;
 }
 
-/* Workspace of a split k, all f32: the parts of the result, then those of the sums. */
 static int64_t parts_bytes(const cleat_conv *c, cleat_tiling tiling) {
     return tiling.k.count * cleat_tensor_elements(result_of(c)) * FLOAT_BYTES;
 }
 
-const char *cleat_conv_groups_refuse(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)node;
-    return cleat_tiles_refuse(facts);
-}
-
-int64_t cleat_conv_groups_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+int64_t cleat_conv_tiled_workspace(const cleat_node *node, cleat_tiling tiling) {
     cleat_conv c = cleat_conv_of(node);
-    cleat_tiling tiling = tiling_of(&c, facts);
     if (tiling.k.count == 1) return 0;
     return parts_bytes(&c, tiling) + (c.sums ? tiling.k.count * c.features * FLOAT_BYTES : 0);
 }
@@ -95,27 +73,57 @@ static void launch_tensors(cleat_binder *binder, const cleat_conv *c, cleat_tili
         cleat_launch_workspace(binder, 0, FLOAT_BYTES);
 }
 
-static void launch_product(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, cleat_tiling tiling) {
-    cleat_launch_kernel(binder, node, "conv_groups.cl", "conv_groups_product", c->x->dtype);
+void cleat_conv_product_begin(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, cleat_tiling tiling,
+                              const char *file, const char *kernel) {
+    cleat_launch_kernel(binder, node, file, kernel, c->x->dtype);
     cleat_conv_launch_result(binder, c);
     cleat_launch_define(binder, "PRODUCT", c->kind);
-    cleat_launch_define(binder, "QUADS", whole_quads(c));
     if (c->kind == CLEAT_CONV_DX) cleat_launch_define(binder, "PHASES", c->stride > 1);
     cleat_launch_tile(binder, tiling.kind);
+}
+
+void cleat_conv_product_end(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, cleat_tiling tiling) {
     launch_tensors(binder, c, tiling);
     cleat_conv_launch_geometry(binder, c);
     cleat_launch_i32(binder, (int32_t)divide_up(tiling.k.depth, cleat_tile_of(tiling.kind, binder->facts).step));
     cleat_launch_groups(binder, tiling.tiles * tiling.k.count);
+    if (tiling.k.count == 1) return;
+    cleat_launch_reduce(binder, node, 0, c->addend, result_of(c), tiling.k.count);
+    if (c->sums) cleat_launch_reduce(binder, node, parts_bytes(c, tiling), c->sums_addend, c->sums, tiling.k.count);
 }
 
-cleat_status cleat_conv_groups_bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                    cleat_error *error) {
-    (void)error;
-    cleat_conv c = cleat_conv_of(node);
-    cleat_tiling tiling = tiling_of(&c, facts);
-    launch_product(binder, node, &c, tiling);
-    if (tiling.k.count == 1) return CLEAT_OK;
-    cleat_launch_reduce(binder, node, 0, c.addend, result_of(&c), tiling.k.count);
-    if (c.sums) cleat_launch_reduce(binder, node, parts_bytes(&c, tiling), c.sums_addend, c.sums, tiling.k.count);
-    return CLEAT_OK;
+/* --- groups ------------------------------------------------------------------------------------------------------ */
+
+/* QUADS of the kernel */
+static bool whole_quads(const cleat_conv *c) {
+    return c->channels % QUAD == 0 && (c->kind == CLEAT_CONV_FORWARD || c->features % QUAD == 0);
 }
+
+/* The way to the patches takes registers: ocloc 22.43 keeps 64 sums in memory, and 32 where the way is long. */
+static int64_t intel_sums(const cleat_conv *c) {
+    bool short_way = c->kind == CLEAT_CONV_FORWARD || (c->kind == CLEAT_CONV_DW && whole_quads(c));
+    return c->x->dtype == CLEAT_F32 && short_way ? 32 : 16;
+}
+
+static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    return cleat_tiles_refuse(facts);
+}
+
+static cleat_tile_work tile_work(const cleat_node *node) {
+    cleat_conv c = cleat_conv_of(node);
+    cleat_tile_work work = cleat_conv_tile_work(&c, CLEAT_SPLIT_STEP);
+    work.intel_sums = intel_sums(&c);
+    return work;
+}
+
+static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling tiling) {
+    cleat_conv c = cleat_conv_of(node);
+    cleat_conv_product_begin(binder, node, &c, tiling, "conv_groups.cl", "conv_groups_product");
+    cleat_launch_define(binder, "QUADS", whole_quads(&c));
+    cleat_conv_product_end(binder, node, &c, tiling);
+}
+
+static const cleat_tiled tiled = {
+    .refuse = refuse, .work = tile_work, .workspace = cleat_conv_tiled_workspace, .launch = launch};
+CLEAT_TILED_VARIANT(conv_groups, tiled, CLEAT_TILE_BEST)

@@ -1,5 +1,5 @@
 /* How convolutions run on a CPU's wide vectors, and the plain form for any device. Kernels: cl/conv.cl. For cards:
- * conv_groups.c. */
+ * conv_groups.c, conv_matrix.c. */
 #include "ops/conv.h"
 
 #include "ops/linear.h"
@@ -227,10 +227,11 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
 }
 
 const cleat_variant cleat_conv_variants[] = {
-    {.name = "groups",
-     .refuse = cleat_conv_groups_refuse,
-     .workspace = cleat_conv_groups_workspace,
-     .bind = cleat_conv_groups_bind},
+    CLEAT_VARIANT_ROW("matrix", conv_matrix),
+    CLEAT_VARIANT_ROW("matrix_large", conv_matrix_large),
+    CLEAT_VARIANT_ROW("matrix_medium", conv_matrix_medium),
+    CLEAT_VARIANT_ROW("matrix_small", conv_matrix_small),
+    CLEAT_VARIANT_ROW("groups", conv_groups),
     {.name = "lanes", .refuse = refuse_lanes, .workspace = lanes_workspace, .bind = bind_lanes},
     {.name = "plain", .bind = bind_plain},
     {0}};

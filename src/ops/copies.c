@@ -4,7 +4,7 @@
 
 /* in = {parameters}, out = {copies} */
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    cleat_tensor *copies = &node->graph->store->flat[4];
+    cleat_tensor *copies = &node->graph->store->flat[CLEAT_FLAT_COPIES];
     if (!cleat_has_copies(node->graph->store)) return cleat_infer_fail(node, error, "the store has no working copies");
     cleat_set_output_state(node, 0, copies);
     return CLEAT_OK;
@@ -26,6 +26,6 @@ static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}
 static const cleat_op copies = {.name = "copies", .infer = infer, .cost = cost, .variants = variants};
 
 void cleat_refresh_copies(cleat_graph *graph) {
-    cleat_tensor *parameters = &graph->store->flat[0];
+    cleat_tensor *parameters = &graph->store->flat[CLEAT_FLAT_PARAMETERS];
     cleat_emit(graph, &copies, NULL, 0, &parameters, 1);
 }

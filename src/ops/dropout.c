@@ -83,11 +83,18 @@ static const cleat_op dropout = {.name = "dropout",
                                  .absorb = absorb,
                                  .stored = 1};
 
+/* Dropouts alone are counted, not nodes: the casts of a half precision would shift their masks. */
+static uint32_t next_stream(const cleat_graph *graph) {
+    uint32_t count = 0;
+    for (size_t i = 0; i < graph->node_count; ++i) count += graph->nodes[i]->op == &dropout;
+    return count;
+}
+
 cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate) {
     if (!x || rate == 0.0f) return x;
     if (!rng) return NULL;
     cleat_tensor *in[] = {x, rng};
-    dropout_attr attr = {.rate = rate, .stream = (uint32_t)graph->node_count};
+    dropout_attr attr = {.rate = rate, .stream = next_stream(graph)};
     cleat_node *node = cleat_emit(graph, &dropout, &attr, sizeof attr, in, 2);
     return node ? node->out[0] : NULL;
 }

@@ -46,7 +46,7 @@ static const cleat_variant variants[] = {{.name = "two launches", .workspace = w
 static const cleat_op grad_norm = {.name = "grad_norm", .infer = infer, .cost = cost, .variants = variants};
 
 cleat_tensor *cleat_grad_norm(cleat_graph *graph) {
-    cleat_tensor *gradient = &graph->store->flat[1];
+    cleat_tensor *gradient = &graph->store->flat[CLEAT_FLAT_GRADIENTS];
     cleat_node *node = cleat_emit(graph, &grad_norm, NULL, 0, &gradient, 1);
     return node ? node->out[0] : NULL;
 }

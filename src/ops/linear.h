@@ -39,6 +39,7 @@ void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t w
 
 /* Workspace of a product whose k is split: the parts of C [count, m, n], then those of the sums [count, m], all f32. */
 int64_t cleat_linear_split_bytes(const cleat_product *p, cleat_split s);
+int64_t cleat_linear_tiled_workspace(const cleat_node *node, cleat_tiling tiling);
 /* Begins a launch of a kernel that reads the operands and stores C. */
 void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const cleat_product *p, const char *file,
                         const char *kernel);
@@ -47,12 +48,7 @@ void cleat_linear_operands(cleat_binder *binder, const cleat_product *p, cleat_s
 /* The launches that add up the parts, where k is split. */
 void cleat_linear_reduces(cleat_binder *binder, const cleat_node *node, const cleat_product *p, cleat_split s);
 
-/* Variants of linear_matrix.c: f16 and bf16 on matrix units, with the tile that an estimate likes best, or with one. */
-#define CLEAT_DECLARE_VARIANT(name)                                                                                    \
-    const char *cleat_refuse_##name(const cleat_node *node, const cleat_device_facts *facts);                          \
-    int64_t cleat_workspace_##name(const cleat_node *node, const cleat_device_facts *facts);                           \
-    cleat_status cleat_bind_##name(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,      \
-                                   cleat_error *error);
+/* Variants of linear_matrix.c: f16 and bf16 on matrix units. */
 CLEAT_DECLARE_VARIANT(linear_matrix)
 CLEAT_DECLARE_VARIANT(linear_matrix_large)
 CLEAT_DECLARE_VARIANT(linear_matrix_medium)

@@ -255,20 +255,15 @@ static cleat_status bind_clblast(const cleat_node *node, const cleat_device_fact
 /* --- groups: register tiles over local memory ----------------------------------------------------------------- */
 
 /* Intel's compiler keeps the sums of a work-item in memory where they are many: more than 16 unless it is told to run few work-items
- * together; with half storage more than 32 even then, and more than 16 with an epilogue (ocloc 22.43). */
-static cleat_tile_work tile_work(const cleat_product *p) {
-    int64_t half_sums = p->epilogue ? 16 : 32;
+ * together; with half storage more than 16 even then (ocloc 22.43). */
+static cleat_tile_work tile_work(const cleat_node *node) {
+    cleat_product p = cleat_linear_product(node);
     return (cleat_tile_work){.products = 1,
-                             .m = p->m,
-                             .n = p->n,
-                             .k = p->k,
-                             .intel_sums = p->a->dtype == CLEAT_F32 ? 64 : half_sums,
-                             .whole = p->bias != NULL};
-}
-
-static cleat_tiling shape_groups(const cleat_product *p, const cleat_device_facts *facts) {
-    cleat_tile_work work = tile_work(p);
-    return cleat_tile_best(&work, facts);
+                             .m = p.m,
+                             .n = p.n,
+                             .k = p.k,
+                             .intel_sums = p.a->dtype == CLEAT_F32 ? 64 : 16,
+                             .whole = p.bias != NULL};
 }
 
 /* Rows of A and B as stored are whole quads, and so is each part of k. */
@@ -281,68 +276,30 @@ static const char *refuse_groups(const cleat_node *node, const cleat_device_fact
     return cleat_tiles_refuse(facts);
 }
 
-static void launch_groups(cleat_binder *binder, const cleat_node *node, const cleat_product *p, cleat_tiling s) {
-    cleat_linear_begin(binder, node, p, "linear.cl", "linear_groups");
-    cleat_launch_define(binder, "TRANS_A", p->trans_a);
-    cleat_launch_define(binder, "TRANS_B", p->trans_b);
+static void launch_groups(cleat_binder *binder, const cleat_node *node, cleat_tiling s) {
+    cleat_product p = cleat_linear_product(node);
+    cleat_linear_begin(binder, node, &p, "linear.cl", "linear_groups");
+    cleat_launch_define(binder, "TRANS_A", p.trans_a);
+    cleat_launch_define(binder, "TRANS_B", p.trans_b);
     cleat_launch_tile(binder, s.kind);
-    cleat_launch_define(binder, "QUADS", whole_quads(p));
-    cleat_linear_operands(binder, p, s.k);
+    cleat_launch_define(binder, "QUADS", whole_quads(&p));
+    cleat_linear_operands(binder, &p, s.k);
     cleat_launch_i32(binder, (int32_t)s.k.depth);
     cleat_launch_groups(binder, s.tiles * s.k.count);
-    cleat_linear_reduces(binder, node, p, s.k);
+    cleat_linear_reduces(binder, node, &p, s.k);
 }
 
-static int64_t groups_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+int64_t cleat_linear_tiled_workspace(const cleat_node *node, cleat_tiling tiling) {
     cleat_product p = cleat_linear_product(node);
-    return cleat_linear_split_bytes(&p, shape_groups(&p, facts).k);
+    return cleat_linear_split_bytes(&p, tiling.k);
 }
 
-static cleat_status bind_groups(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                cleat_error *error) {
-    (void)error;
-    cleat_product p = cleat_linear_product(node);
-    launch_groups(binder, node, &p, shape_groups(&p, facts));
-    return CLEAT_OK;
-}
-
-/* The same with one tile, for the tuner. */
-static const char *refuse_kind(const cleat_node *node, cleat_tile_kind kind, const cleat_device_facts *facts) {
-    const char *why = refuse_groups(node, facts);
-    if (why) return why;
-    cleat_product p = cleat_linear_product(node);
-    cleat_tile_work work = tile_work(&p);
-    cleat_tile t = cleat_tile_of(kind, facts);
-    if (2 * p.m <= t.rows || 2 * p.n <= t.columns) return "most of such a tile would be empty";
-    return shape_groups(&p, facts).kind == kind ? "the same as groups" : cleat_tile_refuse(&work, kind, facts);
-}
-static int64_t kind_workspace(const cleat_node *node, cleat_tile_kind kind, const cleat_device_facts *facts) {
-    cleat_product p = cleat_linear_product(node);
-    cleat_tile_work work = tile_work(&p);
-    return cleat_linear_split_bytes(&p, cleat_tile_with(&work, kind, facts).k);
-}
-static cleat_status bind_kind(const cleat_node *node, cleat_tile_kind kind, cleat_binder *binder) {
-    cleat_product p = cleat_linear_product(node);
-    cleat_tile_work work = tile_work(&p);
-    launch_groups(binder, node, &p, cleat_tile_with(&work, kind, binder->facts));
-    return CLEAT_OK;
-}
-
-#define TILE_VARIANT(name, kind)                                                                                       \
-    static const char *refuse_##name(const cleat_node *node, const cleat_device_facts *facts) {                        \
-        return refuse_kind(node, kind, facts);                                                                         \
-    }                                                                                                                  \
-    static int64_t name##_workspace(const cleat_node *node, const cleat_device_facts *facts) {                         \
-        return kind_workspace(node, kind, facts);                                                                      \
-    }                                                                                                                  \
-    static cleat_status bind_##name(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,     \
-                                    cleat_error *error) {                                                              \
-        (void)facts, (void)error;                                                                                      \
-        return bind_kind(node, kind, binder);                                                                          \
-    }
-TILE_VARIANT(large, CLEAT_TILE_LARGE)
-TILE_VARIANT(medium, CLEAT_TILE_MEDIUM)
-TILE_VARIANT(small, CLEAT_TILE_SMALL)
+static const cleat_tiled groups = {
+    .refuse = refuse_groups, .work = tile_work, .workspace = cleat_linear_tiled_workspace, .launch = launch_groups};
+CLEAT_TILED_VARIANT(linear_groups, groups, CLEAT_TILE_BEST)
+CLEAT_TILED_VARIANT(linear_groups_large, groups, CLEAT_TILE_LARGE)
+CLEAT_TILED_VARIANT(linear_groups_medium, groups, CLEAT_TILE_MEDIUM)
+CLEAT_TILED_VARIANT(linear_groups_small, groups, CLEAT_TILE_SMALL)
 
 /* --- lanes: register tiles of one work-item ------------------------------------------------------------------- */
 
@@ -485,26 +442,14 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
 
 const cleat_variant cleat_linear_variants[] = {
     {.name = "clblast", .refuse = refuse_clblast, .workspace = clblast_workspace, .bind = bind_clblast},
-    {.name = "matrix",
-     .refuse = cleat_refuse_linear_matrix,
-     .workspace = cleat_workspace_linear_matrix,
-     .bind = cleat_bind_linear_matrix},
-    {.name = "matrix_large",
-     .refuse = cleat_refuse_linear_matrix_large,
-     .workspace = cleat_workspace_linear_matrix_large,
-     .bind = cleat_bind_linear_matrix_large},
-    {.name = "matrix_medium",
-     .refuse = cleat_refuse_linear_matrix_medium,
-     .workspace = cleat_workspace_linear_matrix_medium,
-     .bind = cleat_bind_linear_matrix_medium},
-    {.name = "matrix_small",
-     .refuse = cleat_refuse_linear_matrix_small,
-     .workspace = cleat_workspace_linear_matrix_small,
-     .bind = cleat_bind_linear_matrix_small},
-    {.name = "groups", .refuse = refuse_groups, .workspace = groups_workspace, .bind = bind_groups},
-    {.name = "groups_large", .refuse = refuse_large, .workspace = large_workspace, .bind = bind_large},
-    {.name = "groups_medium", .refuse = refuse_medium, .workspace = medium_workspace, .bind = bind_medium},
-    {.name = "groups_small", .refuse = refuse_small, .workspace = small_workspace, .bind = bind_small},
+    CLEAT_VARIANT_ROW("matrix", linear_matrix),
+    CLEAT_VARIANT_ROW("matrix_large", linear_matrix_large),
+    CLEAT_VARIANT_ROW("matrix_medium", linear_matrix_medium),
+    CLEAT_VARIANT_ROW("matrix_small", linear_matrix_small),
+    CLEAT_VARIANT_ROW("groups", linear_groups),
+    CLEAT_VARIANT_ROW("groups_large", linear_groups_large),
+    CLEAT_VARIANT_ROW("groups_medium", linear_groups_medium),
+    CLEAT_VARIANT_ROW("groups_small", linear_groups_small),
     {.name = "narrow", .refuse = refuse_narrow, .bind = bind_narrow},
     {.name = "lanes", .refuse = refuse_lanes, .workspace = lanes_workspace, .bind = bind_lanes},
     {.name = "plain", .bind = bind_plain},

@@ -59,7 +59,16 @@ static cleat_tile matrix_tile(int64_t rows, int64_t columns, double speed, const
                         .ends = ENDS};
 }
 
+/* On ordinary lanes, which add up two products at once: from local memory they have as many bytes for each as f32's tiles of as many sums a
+ * work-item (64, 32, 16). */
+static cleat_tile dot_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
+    if (kind == CLEAT_TILE_MATRIX_LARGE) return matrix_tile(128, 128, 2, facts);
+    if (kind == CLEAT_TILE_MATRIX_MEDIUM) return matrix_tile(128, 64, 1.7, facts);
+    return matrix_tile(64, 64, 1.4, facts);
+}
+
 static cleat_tile matrix_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
+    if (facts->matrix_unit == CLEAT_MATRIX_AMD_DOT) return dot_tile_of(kind, facts);
     if (kind == CLEAT_TILE_MATRIX_LARGE) return matrix_tile(128, 128, 6, facts);
     if (kind == CLEAT_TILE_MATRIX_MEDIUM) return matrix_tile(128, 64, 5, facts);
     return matrix_tile(64, 64, 3.5, facts);
@@ -89,30 +98,24 @@ static cleat_tile_kind sure_matrix_tile(const cleat_device_facts *facts) {
     return facts->matrix_unit == CLEAT_MATRIX_INTEL8 ? CLEAT_TILE_MATRIX_MEDIUM : CLEAT_TILE_MATRIX_SMALL;
 }
 
-/* Of the tiles for its 16 lanes Intel's compiler keeps the smallest in registers (ocloc 22.43). */
-static const char *refuse_matrix_tile(cleat_tile_kind kind, const cleat_tile *t, const cleat_device_facts *facts) {
-    if (t->item_m * t->item_n == 0) return "some of the teams would have nothing to do";
-    if (facts->matrix_unit == CLEAT_MATRIX_INTEL16 && kind != CLEAT_TILE_MATRIX_SMALL)
-        return "the sums would not stay in registers";
-    return NULL;
-}
-
-const char *cleat_tile_refuse(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
+/* Why this tile is not for this work, or NULL. */
+static const char *refuse_tile(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
     cleat_tile t = cleat_tile_of(kind, facts);
-    if (kind >= CLEAT_TILE_KINDS) return refuse_matrix_tile(kind, &t, facts);
+    if (kind >= CLEAT_TILE_KINDS) return t.item_m * t.item_n == 0 ? "some of the teams would have nothing to do" : NULL;
     if (facts->vendor != CLEAT_VENDOR_INTEL || kind >= CLEAT_TILE_SMALL) return NULL;
     if (facts->sub_group == 0) return "the driver does not let kernels choose how many work-items run together";
     return t.item_m * t.item_n > work->intel_sums ? "the sums would not stay in registers" : NULL;
 }
 
 /* Groups that run side by side as fast as one alone. Intel counts its vector engines, each with 8 threads of so many work-items as run
- * together; others count what a group fits. */
-static int64_t groups_at_once(const cleat_device_facts *facts) {
+ * together, half as many where programs for its matrix units give them twice the registers; others count what a group fits. */
+static int64_t groups_at_once(cleat_tile_kind kind, const cleat_device_facts *facts) {
     enum { ENGINE_THREADS = 8 };
     int64_t units = facts->compute_units > 0 ? facts->compute_units : 1;
     if (facts->vendor != CLEAT_VENDOR_INTEL) return units;
     int64_t together = facts->sub_group > 0 ? facts->sub_group : 16;
-    int64_t groups = units * ENGINE_THREADS * together / facts->work_group;
+    int64_t threads = kind < CLEAT_TILE_KINDS ? ENGINE_THREADS : ENGINE_THREADS / 2;
+    int64_t groups = units * threads * together / facts->work_group;
     return groups > 0 ? groups : 1;
 }
 
@@ -121,7 +124,7 @@ static int64_t groups_at_once(const cleat_device_facts *facts) {
 static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const cleat_device_facts *facts) {
     const double part = 100 /* an element */, launch = 5e5;
     cleat_tile t = cleat_tile_of(s->kind, facts);
-    int64_t at_once = groups_at_once(facts);
+    int64_t at_once = groups_at_once(s->kind, facts);
     double rounds = (double)divide_up(s->tiles * s->k.count, at_once);
     double time = rounds * (double)(t.rows * t.columns) * ((double)s->k.depth + t.ends) / t.speed;
     int64_t elements = work->products * work->m * work->n;
@@ -130,7 +133,7 @@ static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const
 }
 
 /* k in one piece, or in as many as pay. */
-cleat_tiling cleat_tile_with(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
+static cleat_tiling tiling_with(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
     enum { DEPTH_MIN = 256 }; /* of a part */
     cleat_tile t = cleat_tile_of(kind, facts);
     int64_t tiles = work->products * divide_up(work->m, t.rows) * divide_up(work->n, t.columns);
@@ -148,26 +151,53 @@ cleat_tiling cleat_tile_with(const cleat_tile_work *work, cleat_tile_kind kind, 
 /* `sure`: a kind that is never refused */
 static cleat_tiling best_of(const cleat_tile_work *work, cleat_tile_kind first, cleat_tile_kind end,
                             cleat_tile_kind sure, const cleat_device_facts *facts) {
-    cleat_tiling best = cleat_tile_with(work, sure, facts);
+    cleat_tiling best = tiling_with(work, sure, facts);
     for (cleat_tile_kind kind = first; kind < end; ++kind) {
-        cleat_tiling next = cleat_tile_with(work, kind, facts);
-        if (!cleat_tile_refuse(work, kind, facts) && estimate(work, &next, facts) < estimate(work, &best, facts))
-            best = next;
+        cleat_tiling next = tiling_with(work, kind, facts);
+        if (!refuse_tile(work, kind, facts) && estimate(work, &next, facts) < estimate(work, &best, facts)) best = next;
     }
     return best;
 }
 
-cleat_tiling cleat_tile_best(const cleat_tile_work *work, const cleat_device_facts *facts) {
+static cleat_tiling best_tiling(const cleat_tile_work *work, bool matrix, const cleat_device_facts *facts) {
+    if (matrix) return best_of(work, CLEAT_TILE_MATRIX_LARGE, CLEAT_TILE_MATRIX_END, sure_matrix_tile(facts), facts);
     return best_of(work, 0, CLEAT_TILE_KINDS, CLEAT_TILE_SMALL, facts);
 }
-cleat_tiling cleat_tile_best_matrix(const cleat_tile_work *work, const cleat_device_facts *facts) {
-    return best_of(work, CLEAT_TILE_MATRIX_LARGE, CLEAT_TILE_MATRIX_END, sure_matrix_tile(facts), facts);
+
+/* --- variants ------------------------------------------------------------------------------------------------- */
+
+const char *cleat_tiled_refuse(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
+                               const cleat_device_facts *facts) {
+    const char *why = tiled->refuse(node, facts);
+    if (why || kind == CLEAT_TILE_BEST) return why;
+    cleat_tile_work work = tiled->work(node);
+    cleat_tile t = cleat_tile_of(kind, facts);
+    if (2 * work.m <= t.rows || 2 * work.n <= t.columns) return "most of such a tile would be empty";
+    if (best_tiling(&work, tiled->matrix, facts).kind == kind) return "the tile that the estimate likes best";
+    return refuse_tile(&work, kind, facts);
+}
+
+static cleat_tiling tiling_of(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
+                              const cleat_device_facts *facts) {
+    cleat_tile_work work = tiled->work(node);
+    return kind == CLEAT_TILE_BEST ? best_tiling(&work, tiled->matrix, facts) : tiling_with(&work, kind, facts);
+}
+
+int64_t cleat_tiled_workspace(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
+                              const cleat_device_facts *facts) {
+    return tiled->workspace(node, tiling_of(tiled, kind, node, facts));
+}
+
+cleat_status cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
+                              cleat_binder *binder) {
+    tiled->launch(binder, node, tiling_of(tiled, kind, node, binder->facts));
+    return CLEAT_OK;
 }
 
 void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind) {
     cleat_tile t = cleat_tile_of(kind, binder->facts);
     if (kind >= CLEAT_TILE_KINDS) {
-        cleat_launch_define(binder, "MATRIX_UNIT", binder->facts->matrix_unit);
+        cleat_launch_matrix_unit(binder);
         cleat_launch_define(binder, "BLOCK_M", t.item_m);
         cleat_launch_define(binder, "BLOCK_N", t.item_n);
         cleat_launch_define(binder, "TEAMS_N", t.items_n);

@@ -23,7 +23,8 @@ typedef enum cleat_tile_kind {
     CLEAT_TILE_MATRIX_LARGE = CLEAT_TILE_KINDS,
     CLEAT_TILE_MATRIX_MEDIUM,
     CLEAT_TILE_MATRIX_SMALL,
-    CLEAT_TILE_MATRIX_END
+    CLEAT_TILE_MATRIX_END,
+    CLEAT_TILE_BEST = CLEAT_TILE_MATRIX_END /* the one that an estimate likes best */
 } cleat_tile_kind;
 
 typedef struct cleat_tile {
@@ -52,14 +53,47 @@ typedef struct cleat_tiling {
 const char *cleat_tiles_refuse(const cleat_device_facts *facts);
 /* Why kernels on matrix units cannot multiply this type, or NULL. */
 const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype);
-/* Why this tile is not for this work, or NULL. */
-const char *cleat_tile_refuse(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts);
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts);
-/* The fastest tiling by an estimate, with this tile, with any that needs no matrix unit, with any that is for one. */
-cleat_tiling cleat_tile_with(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts);
-cleat_tiling cleat_tile_best(const cleat_tile_work *work, const cleat_device_facts *facts);
-cleat_tiling cleat_tile_best_matrix(const cleat_tile_work *work, const cleat_device_facts *facts);
 /* Adds the tile's defines to the launch begun last. */
 void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind);
+
+/* --- variants: a kernel with the tile that an estimate likes best, and for the tuner with each single one --- */
+
+typedef struct cleat_tiled {
+    bool matrix; /* the tiles of matrix units, or those without */
+    const char *(*refuse)(const cleat_node *node, const cleat_device_facts *facts); /* whatever the tile */
+    cleat_tile_work (*work)(const cleat_node *node);
+    int64_t (*workspace)(const cleat_node *node, cleat_tiling tiling);
+    void (*launch)(cleat_binder *binder, const cleat_node *node, cleat_tiling tiling);
+} cleat_tiled;
+
+const char *cleat_tiled_refuse(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
+                               const cleat_device_facts *facts);
+int64_t cleat_tiled_workspace(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
+                              const cleat_device_facts *facts);
+cleat_status cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
+                              cleat_binder *binder);
+
+/* A variant's functions: declared for another file's list; made for a cleat_tiled with one kind of tile; and as a row of the list. */
+#define CLEAT_DECLARE_VARIANT(id)                                                                                      \
+    const char *cleat_refuse_##id(const cleat_node *node, const cleat_device_facts *facts);                            \
+    int64_t cleat_workspace_##id(const cleat_node *node, const cleat_device_facts *facts);                             \
+    cleat_status cleat_bind_##id(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,        \
+                                 cleat_error *error);
+#define CLEAT_TILED_VARIANT(id, tiled, kind)                                                                           \
+    CLEAT_DECLARE_VARIANT(id)                                                                                          \
+    const char *cleat_refuse_##id(const cleat_node *node, const cleat_device_facts *facts) {                           \
+        return cleat_tiled_refuse(&(tiled), kind, node, facts);                                                        \
+    }                                                                                                                  \
+    int64_t cleat_workspace_##id(const cleat_node *node, const cleat_device_facts *facts) {                            \
+        return cleat_tiled_workspace(&(tiled), kind, node, facts);                                                     \
+    }                                                                                                                  \
+    cleat_status cleat_bind_##id(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,        \
+                                 cleat_error *error) {                                                                 \
+        (void)facts, (void)error;                                                                                      \
+        return cleat_tiled_bind(&(tiled), kind, node, binder);                                                         \
+    }
+#define CLEAT_VARIANT_ROW(text, id)                                                                                    \
+    { .name = text, .refuse = cleat_refuse_##id, .workspace = cleat_workspace_##id, .bind = cleat_bind_##id }
 
 #endif

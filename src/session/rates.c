@@ -7,6 +7,7 @@
 #include "cleat/ops.h"
 #include "core/clock.h"
 #include "core/files.h"
+#include "core/lock.h"
 #include "core/memory.h"
 #include "core/text.h"
 #include "device/device.h"
@@ -356,12 +357,8 @@ static void save(const char *path, const cleat_rates *rates) {
         cleat_log(CLEAT_LOG_DEBUG, "rates: not saved: %s", error.text);
 }
 
-/* Without a folder for them the rates are measured at each call. */
-cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat_error *error) {
-    char path[PATH] = "";
+static cleat_status measure_and_save(cleat_device *device, const char *path, cleat_rates *rates, cleat_error *error) {
     cleat_rates made;
-    if (cleat_rates_path(device, path, sizeof path, NULL) != CLEAT_OK) path[0] = 0;
-    if (path[0] && load(path, rates)) return CLEAT_OK;
     double start = cleat_seconds();
     cleat_status status = measure_all(device, &made, error);
     if (status != CLEAT_OK) return status;
@@ -370,4 +367,19 @@ cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat
     if (path[0]) save(path, &made);
     *rates = made;
     return CLEAT_OK;
+}
+
+/* Without a folder for them the rates are measured at each call. Two processes that measured at a time would halve each other's rates, which
+ * are kept: the second waits for the first, but for no longer than that should take. */
+cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat_error *error) {
+    enum { PATIENCE = 30 };
+    char path[PATH] = "";
+    int lock = -1;
+    if (cleat_rates_path(device, path, sizeof path, NULL) != CLEAT_OK) path[0] = 0;
+    if (path[0] && load(path, rates)) return CLEAT_OK;
+    const bool locked = path[0] && cleat_lock(path, PATIENCE, &lock, NULL) == CLEAT_OK;
+    cleat_status status = CLEAT_OK;
+    if (!locked || !load(path, rates)) status = measure_and_save(device, path, rates, error);
+    if (locked) cleat_unlock(lock);
+    return status;
 }

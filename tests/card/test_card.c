@@ -284,7 +284,7 @@ static void wrong_files_are_refused(void **state) {
          "alignment = 512\nalignment = 512",
          {"my.ini:12: ", "given a second time; line 11 gave it first"}},
         {"half_extension", "half_extension = maybe", {"my.ini:16: ", "true or false"}},
-        {"matrix_unit", "matrix_unit = nv70", {"my.ini:18: ", "did you mean 'nv75'?"}},
+        {"matrix_unit", "matrix_unit = nv_75", {"my.ini:18: ", "did you mean 'nv75'?"}},
         {"vendor", "vendor = nvida", {"my.ini:5: ", "did you mean 'nvidia'?"}},
         {"match", "match = Tesla T4||T4", {"my.ini:7: ", "a part between | is empty"}},
         {"match", "match = Tesla T4|", {"my.ini:7: ", "is empty"}},

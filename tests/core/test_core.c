@@ -1,4 +1,6 @@
 /* The core room: error text, random numbers, files and memory. */
+#include <float.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +14,7 @@
 #include <cmocka.h>
 
 #include "core/files.h"
+#include "core/half.h"
 #include "core/memory.h"
 #include "core/philox.h"
 
@@ -345,6 +348,62 @@ static void arrays_grow_zeroed(void **state) {
     cleat_free(items);
 }
 
+/* --- halves --- */
+
+static float half_value(uint16_t bits) {
+    int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    float size = exponent ? ldexpf((float)(1024 + fraction), exponent - 25) : ldexpf((float)fraction, -24);
+    return bits >> 15 ? -size : size;
+}
+
+static float bfloat_value(uint16_t bits) {
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+static void rounds_to(void (*round)(const float *, size_t, uint16_t *), float value, uint16_t expected) {
+    uint16_t bits;
+    round(&value, 1, &bits);
+    if (bits != expected) fail_msg("%a becomes %04x instead of %04x", (double)value, bits, expected);
+}
+
+/* Every finite value, and what lies between it and the next one: nearest, ties to even. `most` is the largest finite value's bits. */
+static void rounds_to_nearest(void (*round)(const float *, size_t, uint16_t *), float (*value)(uint16_t),
+                              uint16_t most) {
+    for (uint32_t sign = 0; sign < 0x10000; sign += 0x8000)
+        for (uint32_t i = 0; i <= most; ++i) {
+            const uint16_t low = (uint16_t)(sign | i), high = (uint16_t)(low + 1);
+            /* Beyond the largest the next value would be as far as the one before it. */
+            const float here = value(low), next = i < most ? value(high) : here + (here - value((uint16_t)(low - 1)));
+            const float middle = here + (next - here) / 2;
+            rounds_to(round, here, low);
+            if (isinf(next)) continue;
+            rounds_to(round, nextafterf(middle, here), low);
+            rounds_to(round, middle, i % 2 ? high : low);
+            rounds_to(round, nextafterf(middle, next), high);
+        }
+}
+
+static void floats_round_to_halves(void **state) {
+    (void)state;
+    rounds_to_nearest(cleat_to_f16, half_value, 0x7bff);
+    rounds_to_nearest(cleat_to_bf16, bfloat_value, 0x7f7f);
+    rounds_to(cleat_to_f16, INFINITY, 0x7c00);
+    rounds_to(cleat_to_f16, -1e30f, 0xfc00);
+    rounds_to(cleat_to_bf16, -INFINITY, 0xff80);
+    rounds_to(cleat_to_bf16, FLT_MAX, 0x7f80);
+    for (uint32_t nan = 0x7f800001; nan < 0x80000000u; nan = nan * 2 - 0x7f800000) {
+        float value;
+        uint16_t f16, bf16;
+        memcpy(&value, &nan, sizeof value);
+        cleat_to_f16(&value, 1, &f16);
+        cleat_to_bf16(&value, 1, &bf16);
+        assert_true((f16 & 0x7fff) > 0x7c00 && (bf16 & 0x7fff) > 0x7f80);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_holds_what_was_said),
@@ -367,6 +426,7 @@ int main(void) {
         cmocka_unit_test(hash_is_xxh3),
         cmocka_unit_test(chosen_allocation_fails_once),
         cmocka_unit_test(arrays_grow_zeroed),
+        cmocka_unit_test(floats_round_to_halves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

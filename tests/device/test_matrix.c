@@ -49,13 +49,18 @@ static void test_candidates(void **state) {
     const cleat_device_kind GPU = CLEAT_DEVICE_GPU, CPU = CLEAT_DEVICE_CPU;
     const card cards[] = {
         {"Tesla T4", CLEAT_VENDOR_NVIDIA, GPU, 75, 0, false, 1, CLEAT_MATRIX_NV75},
-        {"Tesla V100", CLEAT_VENDOR_NVIDIA, GPU, 70, 0, false, 0, CLEAT_MATRIX_NONE},
+        {"Tesla P100", CLEAT_VENDOR_NVIDIA, GPU, 60, 0, false, 0, CLEAT_MATRIX_NONE},
+        {"Tesla V100", CLEAT_VENDOR_NVIDIA, GPU, 70, 0, false, 1, CLEAT_MATRIX_NV70},
+        {"Xavier", CLEAT_VENDOR_NVIDIA, GPU, 72, 0, false, 1, CLEAT_MATRIX_NV70},
         {"NVIDIA A100", CLEAT_VENDOR_NVIDIA, GPU, 80, 0, false, 2, CLEAT_MATRIX_NV80},
         {"NVIDIA H100", CLEAT_VENDOR_NVIDIA, GPU, 90, 0, false, 2, CLEAT_MATRIX_NV80},
         {"gfx1100", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 1, CLEAT_MATRIX_AMD_WMMA},
-        {"gfx1030", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 0, CLEAT_MATRIX_NONE},
-        {"gfx1201", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 0, CLEAT_MATRIX_NONE},
-        {"gfx906", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 0, CLEAT_MATRIX_NONE},
+        {"gfx1032", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 1, CLEAT_MATRIX_AMD_DOT},
+        {"gfx1201", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 1, CLEAT_MATRIX_AMD_DOT},
+        {"gfx1010", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 0, CLEAT_MATRIX_NONE},
+        {"gfx1012", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 1, CLEAT_MATRIX_AMD_DOT},
+        {"gfx900", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 0, CLEAT_MATRIX_NONE},
+        {"gfx906:sramecc-:xnack-", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 1, CLEAT_MATRIX_AMD_DOT},
         {"gfx90a:sramecc+:xnack-", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 1, CLEAT_MATRIX_AMD_MFMA},
         {"gfx942", CLEAT_VENDOR_AMD, GPU, 0, 0, false, 1, CLEAT_MATRIX_AMD_MFMA},
         {"Intel(R) Arc(TM) A770", CLEAT_VENDOR_INTEL, GPU, 0, 8, true, 1, CLEAT_MATRIX_INTEL8},
@@ -78,11 +83,13 @@ static void test_candidates(void **state) {
 
 /* --- the proof --- */
 
-static void test_emulated_unit_is_right(void **state) {
+static void test_emulated_units_are_right(void **state) {
     (void)state;
-    for (int bf16 = 0; bf16 < 2; ++bf16) {
+    for (int i = 0; i < 4; ++i) {
         cleat_error error = {0};
-        if (cleat_matrix_check(device, CLEAT_MATRIX_EMULATED, bf16, &error)) fail_msg("%s", error.text);
+        cleat_matrix_unit unit = i < 2 ? CLEAT_MATRIX_EMULATED : CLEAT_MATRIX_EMULATED_DOT;
+        if (cleat_matrix_check(device, unit, i % 2 == 1, &error))
+            fail_msg("%s: %s", cleat_matrix_unit_text(unit), error.text);
     }
 }
 
@@ -102,13 +109,20 @@ static void put_altered(const char *file, const char *from, const char *to) {
 
 static void test_wrong_units_are_found_out(void **state) {
     static const struct {
+        cleat_matrix_unit unit;
         const char *file, *from, *to;
     } slips[] = {
-        {"mma.clh", "mma_a_runs(a, p, ld, 1)", "mma_a_runs(a, p, 1, ld)"},  /* A is its transpose */
-        {"mma.clh", "scratch + 256 * MMA_TEAM", "scratch + 64 * MMA_TEAM"}, /* teams disturb each other */
-        {"mma.clh", "half_k < 16", "half_k < 8"},                           /* half the product */
-        {"mma.clh", "for (int k = 0; k < 8; ++k) c->x[i]",                  /* sums of 11 bits */
+        /* A is its transpose */
+        {CLEAT_MATRIX_EMULATED, "mma.clh", "mma_a_runs(a, p, ld, 1)", "mma_a_runs(a, p, 1, ld)"},
+        /* teams disturb each other */
+        {CLEAT_MATRIX_EMULATED, "mma.clh", "scratch + 256 * MMA_TEAM", "scratch + 64 * MMA_TEAM"},
+        /* half the product */
+        {CLEAT_MATRIX_EMULATED, "mma.clh", "half_k < 16", "half_k < 8"},
+        /* sums of 11 bits */
+        {CLEAT_MATRIX_EMULATED, "mma.clh", "for (int k = 0; k < 8; ++k) c->x[i]",
          "c->x[i] = as_float(as_uint(c->x[i]) & 0xffffe000u);\n for (int k = 0; k < 8; ++k) c->x[i]"},
+        /* a column twice */
+        {CLEAT_MATRIX_EMULATED_DOT, "mma_dot.clh", "b->x[12 + r] = MMA_HIGH", "b->x[12 + r] = MMA_LOW"},
     };
     (void)state;
     if (getenv("CLEAT_TEST_ROW")) skip(); /* Oclgrind: it would report the slips */
@@ -117,12 +131,21 @@ static void test_wrong_units_are_found_out(void **state) {
         cleat_error error = {0};
         char path[128];
         put_altered(slips[i].file, slips[i].from, slips[i].to);
-        cleat_status status = cleat_matrix_check(device, CLEAT_MATRIX_EMULATED, false, &error);
+        cleat_status status = cleat_matrix_check(device, slips[i].unit, false, &error);
         if (status != CLEAT_ERR_NOT_SUPPORTED || !strstr(error.text, " instead of "))
             fail_msg("slip %zu is not found out: %s", i, error.text);
         snprintf(path, sizeof path, "%s/%s", folder, slips[i].file);
         assert_int_equal(remove(path), 0);
     }
+}
+
+/* A driver that does not know what programs for a unit are built with does not get as far as using it. */
+static void test_options_are_tried_too(void **state) {
+    cleat_error error = {0};
+    (void)state;
+    if (getenv("CLEAT_TEST_ROW")) skip(); /* Oclgrind takes any option */
+    assert_int_equal(cleat_matrix_check(device, CLEAT_MATRIX_INTEL16, false, &error), CLEAT_ERR_BUILD);
+    assert_non_null(strstr(error.text, "-cl-intel-256-GRF-per-thread'"));
 }
 
 /* --- the answer --- */
@@ -145,7 +168,7 @@ static void put_answer(const char *text) {
 static void settle(cleat_matrix_unit unit) {
     device->facts.matrix_unit = CLEAT_MATRIX_NONE;
     device->facts.matrix_bf16 = false;
-    cleat_matrix_settle(device, &unit, 1);
+    cleat_matrix_settle(device, &unit, 1, 1);
 }
 
 static void test_answers_are_kept(void **state) {
@@ -197,8 +220,9 @@ int main(void) {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, use_folder, leave_folder)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_candidates),
-        cmocka_unit_test(test_emulated_unit_is_right),
+        cmocka_unit_test(test_emulated_units_are_right),
         IN_FOLDER(test_wrong_units_are_found_out),
+        IN_FOLDER(test_options_are_tried_too),
         IN_FOLDER(test_answers_are_kept),
         IN_FOLDER(test_what_does_not_compile_is_not_there),
         cmocka_unit_test(test_environment_overrides),

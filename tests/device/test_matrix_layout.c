@@ -1,5 +1,5 @@
 /* The register layouts of matrix units (cl/mma_layout.clh) against the instructions as their makers describe them: what each instruction does
- * with its lanes' registers is written down here from the PTX ISA (mma.m16n8k8, mma.m16n8k16, ldmatrix), AMD's matrix instruction guides
+ * with its lanes' registers is written down here from the PTX ISA (mma.m8n8k4, mma.m16n8k8, mma.m16n8k16, ldmatrix), AMD's matrix instruction guides
  * (WMMA of gfx11, MFMA) and Intel's extension (cl_intel_subgroup_matrix_multiply_accumulate). Elements are whole numbers of 16 bits. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,6 +35,41 @@ static void multiply(int rows, int columns, int depth, int a[SIDE][SIDE], int b[
     for (int m = 0; m < rows; ++m)
         for (int n = 0; n < columns; ++n)
             for (int k = 0; k < depth; ++k) c[m][n] += a[m][k] * b[k][n];
+}
+
+/* mma.m8n8k4 with f32 sums: one product for each quad pair, threads 4 p to 4 p + 3 and those 16 above them. By rows a thread of the lower
+ * four has row t % 4 of A, one of the upper four row t % 4 + 4, element i is column i; by columns its column is t % 4, element i is row i, or i + 4
+ * in the upper four. B by columns is as A by rows, and the other way round. Sum i is row (t & 1) + (i & 2), 4 more in the upper four, column
+ * (i & 4) + (t & 2) + (i & 1). */
+static void nvidia_quad_pairs(team *t, bool a_by_columns, bool b_by_rows, int ra, int rb) {
+    for (int pair = 0; pair < 4; ++pair) {
+        int a[SIDE][SIDE] = {{0}}, b[SIDE][SIDE] = {{0}}, c[SIDE][SIDE] = {{0}};
+        for (int pass = 0; pass < 2; ++pass) {
+            for (int member = 0; member < 8; ++member) {
+                int upper = member >= 4, thread = 4 * pair + member % 4 + 16 * upper, place = thread % 4;
+                for (int i = 0; i < 4; ++i) {
+                    uint32_t a_reg = t->a[thread][ra + i / 2], b_reg = t->b[thread][rb + i / 2];
+                    int x = i % 2 ? high(a_reg) : low(a_reg), y = i % 2 ? high(b_reg) : low(b_reg);
+                    if (a_by_columns)
+                        a[upper ? i + 4 : i][place] = x;
+                    else
+                        a[upper ? place + 4 : place][i] = x;
+                    if (b_by_rows)
+                        b[place][upper ? i + 4 : i] = y;
+                    else
+                        b[i][upper ? place + 4 : place] = y;
+                }
+                for (int i = 0; i < 8; ++i) {
+                    int row = (thread & 1) + (i & 2) + (upper ? 4 : 0), column = (i & 4) + (thread & 2) + (i & 1);
+                    if (pass == 0)
+                        c[row][column] = t->c[thread][i];
+                    else
+                        t->c[thread][i] = c[row][column];
+                }
+            }
+            if (pass == 0) multiply(8, 8, 4, a, b, c);
+        }
+    }
 }
 
 /* mma.m16n8kD, D = 8 or 16. A "group" is four threads; a0 a1 are row group, a2 a3 row group + 8, a4.. the same eight columns on; b0 b1 are
@@ -124,8 +159,24 @@ static void intel_dpas(team *t, int lanes, int ra, int rb, int rc) {
         for (int i = 0; i < 8; ++i) t->c[lane][rc + i] = c[i][lane];
 }
 
+/* v_dot2: the products of the low and of the high halves of two registers, added to a third. It is made for every lane's sums by mma_mad. */
+static void amd_dot(team *t) {
+    for (int lane = 0; lane < 32; ++lane)
+        for (int i = 0; i < 8; ++i)
+            for (int r = 0; r < 4; ++r) {
+                uint32_t x = t->a[lane][mma_dot_a(i) + r], y = t->b[lane][mma_dot_b(i) + r];
+                t->c[lane][i] += low(x) * low(y) + high(x) * high(y);
+            }
+}
+
 static void execute(int unit, team *t, int ra, int rb, int rc) {
     switch (unit) {
+    case CLEAT_MATRIX_AMD_DOT:
+        amd_dot(t);
+        break;
+    case CLEAT_MATRIX_NV70:
+        nvidia_quad_pairs(t, false, false, ra, rb);
+        break;
     case CLEAT_MATRIX_NV75:
         nvidia_mma(t, 8, ra, rb, rc);
         break;
@@ -167,37 +218,74 @@ static uint32_t pack(int first, int second) {
     return (uint16_t)first | (uint32_t)(uint16_t)second << 16;
 }
 
-static void load(int unit, team *t) {
+/* Those of depths k0, k0 + 1, .. */
+static void load_operands(int unit, team *t, int k0) {
     for (int lane = 0; lane < LANES_OF(unit); ++lane) {
-        for (int i = 0; i < OPERAND_COUNT_OF(unit); i += 2) {
-            t->a[lane][i / 2] = pack(a_value(mma_a_row(unit, lane, i), mma_a_depth(unit, lane, i)),
-                                     a_value(mma_a_row(unit, lane, i + 1), mma_a_depth(unit, lane, i + 1)));
-            t->b[lane][i / 2] = pack(b_value(mma_b_depth(unit, lane, i), mma_b_column(unit, lane, i)),
-                                     b_value(mma_b_depth(unit, lane, i + 1), mma_b_column(unit, lane, i + 1)));
-        }
+        for (int i = 0; i < A_COUNT_OF(unit); i += 2)
+            t->a[lane][i / 2] = pack(a_value(mma_a_row(unit, lane, i), k0 + mma_a_depth(unit, lane, i)),
+                                     a_value(mma_a_row(unit, lane, i + 1), k0 + mma_a_depth(unit, lane, i + 1)));
+        for (int i = 0; i < B_COUNT_OF(unit); i += 2)
+            t->b[lane][i / 2] = pack(b_value(k0 + mma_b_depth(unit, lane, i), mma_b_column(unit, lane, i)),
+                                     b_value(k0 + mma_b_depth(unit, lane, i + 1), mma_b_column(unit, lane, i + 1)));
+    }
+}
+
+static void load(int unit, team *t) {
+    load_operands(unit, t, 0);
+    for (int lane = 0; lane < LANES_OF(unit); ++lane)
         for (int i = 0; i < SUM_COUNT_OF(unit); ++i)
             t->c[lane][i] = c_value(mma_c_row(unit, lane, i), mma_c_column(unit, lane, i));
-    }
+}
+
+/* The sums are c + a b, and all of them are there. */
+static void check_sums(int unit, const team *t) {
+    bool seen[SIDE][SIDE] = {{false}};
+    for (int lane = 0; lane < LANES_OF(unit); ++lane)
+        for (int i = 0; i < SUM_COUNT_OF(unit); ++i) {
+            int m = mma_c_row(unit, lane, i), n = mma_c_column(unit, lane, i), sum = c_value(m, n);
+            for (int k = 0; k < SIDE; ++k) sum += a_value(m, k) * b_value(k, n);
+            if (t->c[lane][i] != sum)
+                fail_msg("%s: lane %d, sum %d, row %d, column %d: %d instead of %d", cleat_matrix_unit_text(unit), lane,
+                         i, m, n, t->c[lane][i], sum);
+            seen[m][n] = true;
+        }
+    for (int i = 0; i < SIDE * SIDE; ++i) assert_true(seen[i / SIDE][i % SIDE]);
 }
 
 static void test_products_of_every_unit(void **state) {
     (void)state;
-    for (int unit = CLEAT_MATRIX_NV75; unit < CLEAT_MATRIX_EMULATED; ++unit) {
+    for (int unit = CLEAT_MATRIX_NV70; unit < CLEAT_MATRIX_EMULATED; ++unit) {
         team t = {0};
-        bool seen[SIDE][SIDE] = {{false}};
         load(unit, &t);
-        for (int s = 0; s < MMA_STEPS_OF(unit); ++s)
-            execute(unit, &t, mma_step_a(unit, s), mma_step_b(unit, s), mma_step_c(unit, s));
+        for (int k = 0; k < SIDE; k += MMA_DEPTH_OF(unit)) {
+            load_operands(unit, &t, k);
+            for (int s = 0; s < MMA_STEPS_OF(unit); ++s)
+                execute(unit, &t, mma_step_a(unit, s), mma_step_b(unit, s), mma_step_c(unit, s));
+        }
+        check_sums(unit, &t);
+    }
+}
+
+static void test_nv70_takes_operands_across(void **state) {
+    (void)state;
+    for (int form = 1; form < 4; ++form) { /* B, A, both across */
+        const int unit = CLEAT_MATRIX_NV70;
+        team t = {0};
+        load(unit, &t);
         for (int lane = 0; lane < LANES_OF(unit); ++lane)
-            for (int i = 0; i < SUM_COUNT_OF(unit); ++i) {
-                int m = mma_c_row(unit, lane, i), n = mma_c_column(unit, lane, i), sum = c_value(m, n);
-                for (int k = 0; k < SIDE; ++k) sum += a_value(m, k) * b_value(k, n);
-                if (t.c[lane][i] != sum)
-                    fail_msg("%s: lane %d, sum %d, row %d, column %d: %d instead of %d", cleat_matrix_unit_text(unit),
-                             lane, i, m, n, t.c[lane][i], sum);
-                seen[m][n] = true;
+            for (int i = 0; i < OPERAND_COUNT_OF(unit); i += 2) {
+                int k = mma_across_depth(lane, i), m = mma_across_row(lane, i), n = mma_across_column(lane, i);
+                assert_int_equal(mma_across_depth(lane, i + 1),
+                                 k); /* four at once are fetched from where the first is */
+                assert_int_equal(m - i % 4, mma_across_row(lane, 0));
+                assert_int_equal(n - i % 4, mma_across_column(lane, 0));
+                assert_int_equal(k - i / 4 * 4, mma_across_depth(lane, 0));
+                if (form & 1) t.b[lane][i / 2] = pack(b_value(k, n), b_value(k, mma_across_column(lane, i + 1)));
+                if (form & 2) t.a[lane][i / 2] = pack(a_value(m, k), a_value(mma_across_row(lane, i + 1), k));
             }
-        for (int i = 0; i < SIDE * SIDE; ++i) assert_true(seen[i / SIDE][i % SIDE]);
+        for (int s = 0; s < MMA_STEPS_OF(unit); ++s)
+            nvidia_quad_pairs(&t, form & 2, form & 1, mma_step_a(unit, s), mma_step_b(unit, s));
+        check_sums(unit, &t);
     }
 }
 
@@ -215,9 +303,9 @@ static void test_emulated_layout_is_nvidias(void **state) {
 /* What one load takes at once lies side by side, and begins where a vector of that size may. */
 static void test_runs_lie_side_by_side(void **state) {
     (void)state;
-    for (int unit = CLEAT_MATRIX_NV75; unit <= CLEAT_MATRIX_EMULATED; ++unit)
+    for (int unit = CLEAT_MATRIX_NV70; unit <= CLEAT_MATRIX_EMULATED; ++unit)
         for (int lane = 0; lane < LANES_OF(unit); ++lane)
-            for (int i = 0; i < OPERAND_COUNT_OF(unit); ++i) {
+            for (int i = 0; i < B_COUNT_OF(unit); ++i) {
                 bool down = unit == CLEAT_MATRIX_INTEL16;
                 int a_run = MMA_A_RUN_OF(unit), b_run = MMA_B_RUN_OF(unit), a = i / a_run * a_run,
                     b = i / b_run * b_run;
@@ -228,6 +316,36 @@ static void test_runs_lie_side_by_side(void **state) {
                 assert_int_equal(mma_b_depth(unit, lane, b) % b_run, 0);
                 assert_int_equal(mma_b_depth(unit, lane, i), mma_b_depth(unit, lane, b) + i - b);
                 assert_int_equal(mma_b_column(unit, lane, i), mma_b_column(unit, lane, b));
+            }
+}
+
+/* What the smaller of Intel's units loads across k: sixteen bytes of a line are eight rows of A, four are both columns of B. */
+static void test_intel8_loads_across(void **state) {
+    const int unit = CLEAT_MATRIX_INTEL8;
+    (void)state;
+    for (int lane = 0; lane < LANES_OF(unit); ++lane)
+        for (int r = 0; r < 16; ++r) {
+            assert_int_equal(mma_a_row(unit, lane, 2 * r), mma_a_row(unit, lane, 2 * r + 1));
+            assert_int_equal(mma_a_row(unit, lane, 2 * r), r);
+            assert_int_equal(mma_a_depth(unit, lane, 2 * r), mma_a_depth(unit, lane, 0));
+            assert_int_equal(mma_a_depth(unit, lane, 2 * r + 1), mma_a_depth(unit, lane, 0) + 1);
+            assert_int_equal(mma_b_column(unit, lane, 2 * r) % 2, r / 8);
+            assert_int_equal(mma_b_column(unit, lane, 2 * r), mma_b_column(unit, lane, 0) + r / 8);
+            assert_int_equal(mma_b_depth(unit, lane, 2 * r), mma_b_depth(unit, lane, 2 * (r % 8)));
+            assert_int_equal(mma_b_depth(unit, lane, 2 * r + 1), mma_b_depth(unit, lane, 2 * r) + 1);
+        }
+}
+
+/* Eight lanes at a time fetch sixteen bytes each, from 32 banks of four: what is not at the same address is in other banks. */
+static void test_dot_lanes_meet_in_no_bank(void **state) {
+    (void)state;
+    for (int ld = 8; ld <= 136; ld += 16)
+        for (int lane = 0; lane < 32; ++lane)
+            for (int other = lane / 8 * 8; other < lane; ++other) {
+                int rows = mma_dot_row(lane) - mma_dot_row(other),
+                    columns = mma_dot_column(lane) - mma_dot_column(other);
+                assert_true(rows == 0 || rows * ld / 8 % 8 != 0);
+                assert_true(columns == 0 || columns * ld / 8 % 8 != 0);
             }
 }
 
@@ -272,20 +390,28 @@ static void test_ldmatrix_fetches_the_layout(void **state) {
 static void test_numbers_of_units(void **state) {
     (void)state;
     assert_int_equal(MATRIX_NONE, CLEAT_MATRIX_NONE);
+    assert_int_equal(MATRIX_NV70, CLEAT_MATRIX_NV70);
     assert_int_equal(MATRIX_NV75, CLEAT_MATRIX_NV75);
     assert_int_equal(MATRIX_NV80, CLEAT_MATRIX_NV80);
+    assert_int_equal(MATRIX_AMD_DOT, CLEAT_MATRIX_AMD_DOT);
     assert_int_equal(MATRIX_AMD_WMMA, CLEAT_MATRIX_AMD_WMMA);
     assert_int_equal(MATRIX_AMD_MFMA, CLEAT_MATRIX_AMD_MFMA);
     assert_int_equal(MATRIX_INTEL8, CLEAT_MATRIX_INTEL8);
     assert_int_equal(MATRIX_INTEL16, CLEAT_MATRIX_INTEL16);
     assert_int_equal(MATRIX_EMULATED, CLEAT_MATRIX_EMULATED);
+    assert_int_equal(MATRIX_EMULATED_DOT, CLEAT_MATRIX_EMULATED_DOT);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products_of_every_unit), cmocka_unit_test(test_emulated_layout_is_nvidias),
-        cmocka_unit_test(test_runs_lie_side_by_side),  cmocka_unit_test(test_ldmatrix_fetches_the_layout),
+        cmocka_unit_test(test_products_of_every_unit),
+        cmocka_unit_test(test_nv70_takes_operands_across),
+        cmocka_unit_test(test_emulated_layout_is_nvidias),
+        cmocka_unit_test(test_runs_lie_side_by_side),
+        cmocka_unit_test(test_ldmatrix_fetches_the_layout),
+        cmocka_unit_test(test_intel8_loads_across),
         cmocka_unit_test(test_numbers_of_units),
+        cmocka_unit_test(test_dot_lanes_meet_in_no_bank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,12 +198,14 @@ static void persistent_tensors_lie_in_flat_buffers(void **state) {
     cleat_plan_destroy(plan);
 
     /* The second graph is the optimizer's: it names the flat buffers themselves. */
-    fake_update(w.graphs[1], (cleat_tensor *[]){&w.store->flat[1], &w.store->flat[2], &w.store->flat[3]}, 3,
-                &w.store->flat[0]);
+    fake_update(w.graphs[1],
+                (cleat_tensor *[]){&w.store->flat[CLEAT_FLAT_GRADIENTS], &w.store->flat[CLEAT_FLAT_MOMENTS1],
+                                   &w.store->flat[CLEAT_FLAT_MOMENTS2]},
+                3, &w.store->flat[CLEAT_FLAT_PARAMETERS]);
     plan = plan_world(&w, AMPLE);
     assert_int_equal(cleat_plan_category_bytes(plan, CLEAT_BYTES_GRADIENTS), (128 + 64) * 4);
     assert_int_equal(cleat_plan_category_bytes(plan, CLEAT_BYTES_OPTIMIZER), 2 * (128 + 64) * 4);
-    assert_int_equal(cleat_plan_place(plan, &plan->layouts[1], &w.store->flat[3]).offset, 0);
+    assert_int_equal(cleat_plan_place(plan, &plan->layouts[1], &w.store->flat[CLEAT_FLAT_MOMENTS2]).offset, 0);
     cleat_plan_destroy(plan);
     world_destroy(&w);
 }

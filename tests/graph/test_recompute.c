@@ -218,7 +218,7 @@ static machine machine_open(const world *w) {
     }
     for (size_t i = 0; i < w->graph->tensor_count; ++i)
         if (w->graph->tensors[i]->role == CLEAT_ROLE_INPUT) put(&m, w->graph->tensors[i], (uint32_t)i);
-    for (size_t i = 0; i < w->store->count && m.plan->flat[0].slab >= 0; ++i)
+    for (size_t i = 0; i < w->store->count && m.plan->flat[CLEAT_FLAT_PARAMETERS].slab >= 0; ++i)
         put(&m, w->store->params[i], 1000 + (uint32_t)i);
     return m;
 }
@@ -600,8 +600,8 @@ static void assert_same_results(const machine *a, const machine *b) {
         if (is_kept(x->gradients[i])) assert_same(a, x->gradients[i], b, y->gradients[i]);
         assert_int_equal(x->gradients[i] == NULL, y->gradients[i] == NULL);
     }
-    assert_int_equal(a->plan->flat[1].slab, b->plan->flat[1].slab);
-    for (size_t i = 0; i < a->w->store->count && a->plan->flat[1].slab >= 0; ++i)
+    assert_int_equal(a->plan->flat[CLEAT_FLAT_GRADIENTS].slab, b->plan->flat[CLEAT_FLAT_GRADIENTS].slab);
+    for (size_t i = 0; i < a->w->store->count && a->plan->flat[CLEAT_FLAT_GRADIENTS].slab >= 0; ++i)
         assert_same(a, a->w->store->grads[i], b, b->w->store->grads[i]);
     assert_same(a, a->w->store->states[0], b, b->w->store->states[0]);
 }

@@ -3,6 +3,7 @@
 
 #include "cleat/ops.h"
 #include "core/philox.h"
+#include "cover.h"
 #include "graph/store.h"
 
 #include <math.h>
@@ -460,11 +461,26 @@ static bool has_variant(const op_case *c, int v, bool *accepted) {
     return any;
 }
 
+/* Whether every node gets with `v` the variant it gets with 0. */
+static bool same_as_first(const op_case *c, int v) {
+    const cleat_device_facts facts = op_facts(c->shape);
+    for (size_t i = 0; i < c->graph->node_count; ++i) {
+        const cleat_node *node = c->graph->nodes[i];
+        if (op_variant(c->test->op, v, node, &facts) != op_variant(c->test->op, 0, node, &facts)) return false;
+    }
+    return true;
+}
+
 static bool run_variants(op_case *c) {
-    bool good = true, accepted;
+    bool good = true, accepted, first_ran = false;
     for (c->variant = 0; has_variant(c, c->variant, &accepted); ++c->variant) {
         if ((c->variant > 0 || *only_variants()) && !accepted) continue;
         ++variants_run;
+        if ((first_ran && same_as_first(c, c->variant)) || !cover_wants(c)) continue;
+        first_ran = first_ran || c->variant == 0;
+        cover_note(c);
+        if (!c->expected) good = expect(c) && good;
+        c->expected = true;
         if (verbose()) {
             char text[256];
             describe(c, text, sizeof text);
@@ -477,24 +493,17 @@ static bool run_variants(op_case *c) {
     return good;
 }
 
-/* f32: plain and chained; the others alternate, to save time. */
-static bool skips(const op_case *c) {
-    return c->storage != CLEAT_F32 && !c->test->no_backward && (c->row + c->storage) % 2 == (c->chained ? 0 : 1);
-}
-
 static bool run_row(const op_test *test, int row, cleat_dtype storage) {
     static const op_shape *const shapes[] = {&op_shape_cpu, &op_shape_gpu, &op_shape_gpu64};
     const char *only_shape = setting("CLEAT_TEST_SHAPE", NULL);
     op_case c = {
         .test = test, .row = row, .dims = test->rows[row], .storage = storage, .shape = shapes[0], .seed = op_seed()};
-    bool good = true, expected = false;
+    bool good = true;
     for (int chained = 0; chained < 2; ++chained) {
         c.chained = chained;
-        if (skips(&c)) continue;
+        if (cover_skips(&c)) continue;
         c.shape = shapes[0];
         bool built = build_case(&c);
-        if (built && !expected) good = expect(&c) && good;
-        expected = expected || built;
         for (int s = 0; built && s < (storage == CLEAT_F32 ? 3 : 2); ++s) {
             c.shape = shapes[s];
             if (only_shape && strcmp(only_shape, c.shape->name) != 0) continue;
@@ -513,6 +522,7 @@ static void run_described(void **state) {
     static const cleat_dtype storages[] = {CLEAT_F32, CLEAT_F16, CLEAT_BF16};
     int failed = 0;
     failures_printed = 0;
+    cover_begin();
     for (int row = 0; row < test->row_count; ++row) {
         if (only_row && atoi(only_row) != row) continue;
         for (int s = 0; s < 3 && failed < MOST_FAILURES; ++s) {

@@ -1,6 +1,7 @@
-/* The harness of the op tests. A test file describes its op; the harness runs, for every row of dims, every
- * storage type (f32, f16, bf16), every variant that does not refuse, and the device shapes cpu (work_group 1,
- * lanes 16), gpu (work_group 256, lanes 4) and, for f32, gpu64 (work_group 64, lanes 4):
+/* The harness of the op tests. A test file describes its op; the harness runs rows of dims in the storage types
+ * (f32, f16, bf16), in every variant that does not refuse, and in the device shapes cpu (work_group 1,
+ * lanes 16), gpu (work_group 256, lanes 4) and, for f32, gpu64 (work_group 64, lanes 4). Every row runs in f32 and
+ * in a half type; cover.h says which of all cases are chosen. In each:
  *
  * - forward: every output against the double-precision reference, which gets exactly what the device sees
  *   (inputs rounded to their type).
@@ -18,8 +19,9 @@
  * A failure prints op, row, storage, variant, shape, tensor, index, both values, tolerance, seed. Without a
  * device the program exits 77. Environment: CLEAT_TEST_DEVICE (selector, default "auto"), CLEAT_TEST_SEED
  * (default 1), CLEAT_TEST_ROW (only this row), CLEAT_TEST_STORAGE (f32, f16, bf16), CLEAT_TEST_SHAPE (cpu,
- * gpu, gpu64), CLEAT_TEST_VARIANT (only variants whose names begin so; an error where none serves): the failure message names them to repeat a case; CLEAT_TEST_VERBOSE=1 lists the cases, and the
- * variants that refused with their reasons.
+ * gpu, gpu64), CLEAT_TEST_VARIANT (only variants whose names begin so; an error where none serves): the failure
+ * message names them to repeat a case. CLEAT_TEST_FULL=1 runs every case of every row; CLEAT_TEST_VERBOSE=1 lists the
+ * cases, and the variants that refused with their reasons.
  *
  * A whole test file:
  *
@@ -113,6 +115,7 @@ struct op_case {
     const op_shape *shape;
     int variant; /* index tried on every node under test that has so many */
     bool chained;
+    bool expected; /* the reference has been asked */
     uint64_t seed;
     cleat_store *store;
     cleat_graph *graph;
@@ -144,6 +147,12 @@ int op_main(const op_test *tests, size_t count, const struct CMUnitTest *extra, 
 
 /* --- for tests of their own ----------------------------------------------------------------------------------- */
 
+/* A graph with a store of its own, for what is asked of graphs without a device. op_graph_end destroys both. */
+cleat_graph *op_graph(void);
+void op_graph_end(cleat_graph *graph);
+/* The graph has failed with this status, and the message names the op ("" where several may complain) and says `says`; ends the graph. */
+void op_graph_refused(cleat_graph *graph, cleat_status status, const char *op, const char *says);
+
 /* A graph on a device: the plan and exec of one graph, and what watches its memory. */
 enum { OP_GUARDS = 12 };
 typedef struct op_rig {
@@ -158,6 +167,9 @@ typedef struct op_rig {
 cleat_device *op_device(void);
 /* The facts of op_device in another shape. */
 cleat_device_facts op_facts(const op_shape *shape);
+/* The variant of `node`: number `variant` where the name of its op begins with `op` (may be NULL) and that one does not refuse, else the
+ * first that serves; NULL where there is none. */
+const cleat_variant *op_variant(const char *op, int variant, const cleat_node *node, const cleat_device_facts *facts);
 uint64_t op_seed(void);
 
 /* Plans `graph` for `shape` and binds it. Nodes of ops whose name begins with `op` get variant number

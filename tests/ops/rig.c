@@ -25,16 +25,20 @@ typedef struct choice {
     int variant;
 } choice;
 
-static const cleat_variant *choose(void *user, const cleat_node *node, const cleat_device_facts *facts) {
-    const choice *wanted = user;
+const cleat_variant *op_variant(const char *op, int variant, const cleat_node *node, const cleat_device_facts *facts) {
     const cleat_variant *variants = node->op->variants;
-    if (wanted->op && variants && strncmp(node->op->name, wanted->op, strlen(wanted->op)) == 0) {
+    if (op && variants && strncmp(node->op->name, op, strlen(op)) == 0) {
         int count = 0;
         while (variants[count].name) ++count;
-        const cleat_variant *variant = &variants[wanted->variant];
-        if (wanted->variant < count && !(variant->refuse && variant->refuse(node, facts))) return variant;
+        const cleat_variant *wanted = &variants[variant];
+        if (variant < count && !(wanted->refuse && wanted->refuse(node, facts))) return wanted;
     }
     return cleat_choose_first(NULL, node, facts);
+}
+
+static const cleat_variant *choose(void *user, const cleat_node *node, const cleat_device_facts *facts) {
+    const choice *wanted = user;
+    return op_variant(wanted->op, wanted->variant, node, facts);
 }
 
 static bool report(cleat_error *error, const char *what) {

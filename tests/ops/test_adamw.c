@@ -183,11 +183,8 @@ static void test_long_norm(void **state) {
 
 static void test_report(void **state) {
     (void)state;
-    cleat_store *store;
-    cleat_graph *graph;
     op_rig rig;
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *terms = cleat_state(graph, "terms", CLEAT_F32, 1, (int64_t[]){2});
     cleat_tensor *ring = cleat_state(graph, "ring", CLEAT_F32, 2, (int64_t[]){4, 3});
     cleat_tensor *norm = cleat_input(graph, "norm", CLEAT_F32, 1, (int64_t[]){1});
@@ -208,8 +205,7 @@ static void test_report(void **state) {
     op_rig_read(&rig, ring, got);
     assert_memory_equal(got, want, sizeof want);
     op_rig_close(&rig);
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_end(graph);
 }
 
 int main(void) {

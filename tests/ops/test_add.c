@@ -46,11 +46,8 @@ static const op_test test = {.op = "add",
 
 static void test_shapes_that_do_not_fit(void **state) {
     (void)state;
-    cleat_store *store;
-    cleat_graph *graph;
     cleat_error error = {0};
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *a = cleat_input(graph, "a", CLEAT_F32, 1, (int64_t[]){3});
     cleat_tensor *b = cleat_input(graph, "b", CLEAT_F32, 1, (int64_t[]){4});
     assert_null(cleat_add(graph, a, NULL));
@@ -58,8 +55,7 @@ static void test_shapes_that_do_not_fit(void **state) {
     assert_null(cleat_add(graph, a, b));
     assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
     assert_non_null(strstr(error.text, "f32 [4]"));
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_end(graph);
 }
 
 int main(void) {

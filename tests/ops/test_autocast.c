@@ -91,7 +91,7 @@ static void single_precision_casts_nothing(void **state) {
     build(&w, CLEAT_F32);
     must_be_well(&w);
     assert_int_equal(count(&w, "cast"), 0);
-    assert_int_equal(w.store->flat[4].shape[0], 0);
+    assert_int_equal(w.store->flat[CLEAT_FLAT_COPIES].shape[0], 0);
     end(&w);
 }
 

@@ -397,11 +397,8 @@ static void rejects(void **state) {
     };
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
         const misfit *m = &misfits[i];
-        cleat_store *store = NULL;
-        cleat_graph *graph = NULL;
         cleat_error error = {0};
-        assert_int_equal(cleat_store_create(&store, &error), CLEAT_OK);
-        assert_int_equal(cleat_graph_create(store, "misfit", &graph, &error), CLEAT_OK);
+        cleat_graph *graph = op_graph();
         cleat_tensor *x = cleat_input(graph, "x", m->x, 3, (int64_t[]){2, 3, 4});
         cleat_tensor *gamma = cleat_input(graph, "gamma", CLEAT_F32, 1, &m->gamma);
         cleat_tensor *samples = cleat_input(graph, "n", m->samples, 1, (int64_t[]){1});
@@ -411,8 +408,7 @@ static void rejects(void **state) {
         assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
         assert_non_null(strstr(error.text, m->says));
         assert_null(cleat_batch_norm(graph, NULL, NULL, NULL, NULL, NULL, false, eps, NULL));
-        cleat_graph_destroy(graph);
-        cleat_store_destroy(store);
+        op_graph_end(graph);
     }
 }
 
@@ -425,19 +421,12 @@ static void rejects_tracking(void **state) {
         const char *says;
     } misfits[] = {{3, false, 0.1f, "running"}, {4, true, 0.1f, "cleat_buffer"}, {4, false, 1.5f, "momentum"}};
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
-        cleat_store *store = NULL;
-        cleat_graph *graph = NULL;
-        cleat_error error = {0};
         const int64_t both[] = {2, 4}, other[] = {2, misfits[i].width};
-        assert_int_equal(cleat_store_create(&store, &error), CLEAT_OK);
-        assert_int_equal(cleat_graph_create(store, "misfit", &graph, &error), CLEAT_OK);
+        cleat_graph *graph = op_graph();
         cleat_tensor *running = misfits[i].input ? cleat_input(graph, "r", CLEAT_F32, 2, other)
                                                  : cleat_state(graph, "r", CLEAT_F32, 2, other);
         cleat_batch_norm_track(graph, cleat_input(graph, "s", CLEAT_F32, 2, both), running, misfits[i].momentum);
-        assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
-        assert_non_null(strstr(error.text, misfits[i].says));
-        cleat_graph_destroy(graph);
-        cleat_store_destroy(store);
+        op_graph_refused(graph, CLEAT_ERR_SHAPE, "batch_norm", misfits[i].says);
     }
 }
 

@@ -146,17 +146,13 @@ static void rejects(void **state) {
                    {0, 3, {2, 3, 3}, CLEAT_F32, CLEAT_ERR_ARGUMENT, "0 parts"},
                    {9, 3, {2, 3, 3}, CLEAT_F32, CLEAT_ERR_ARGUMENT, "9 parts"}};
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
-        cleat_store *store = NULL;
-        cleat_graph *graph = NULL;
-        assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-        assert_int_equal(cleat_graph_create(store, "misfit", &graph, NULL), CLEAT_OK);
+        cleat_graph *graph = op_graph();
         cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 3, (int64_t[]){2, 3, 4});
         cleat_tensor *y = cleat_input(graph, "y", misfits[i].dtype, misfits[i].rank, misfits[i].shape);
         cleat_tensor *parts[] = {x, y, x, x, x, x, x, x, x};
         assert_null(cleat_concat(graph, (cleat_tensor *[]){x, NULL}, 2));
         assert_fails(parts, misfits[i].n, graph, misfits[i].status, misfits[i].says);
-        cleat_graph_destroy(graph);
-        cleat_store_destroy(store);
+        op_graph_end(graph);
     }
 }
 
@@ -170,20 +166,16 @@ static void rejects_uneven_parts(void **state) {
                    {0, CLEAT_ERR_ARGUMENT, "0 parts"},
                    {6, CLEAT_ERR_ARGUMENT, "6 parts"}};
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
-        cleat_store *store = NULL;
-        cleat_graph *graph = NULL;
         cleat_tensor *parts[8] = {NULL};
         cleat_error error = {0};
-        assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-        assert_int_equal(cleat_graph_create(store, "misfit", &graph, NULL), CLEAT_OK);
+        cleat_graph *graph = op_graph();
         assert_false(cleat_split_columns(graph, NULL, 2, parts));
         cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 2, (int64_t[]){2, 4});
         assert_false(cleat_split_columns(graph, x, misfits[i].parts, parts));
         assert_null(parts[0]);
         assert_int_equal(cleat_graph_status(graph, &error), misfits[i].status);
         assert_non_null(strstr(error.text, misfits[i].says));
-        cleat_graph_destroy(graph);
-        cleat_store_destroy(store);
+        op_graph_end(graph);
     }
 }
 

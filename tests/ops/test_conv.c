@@ -109,6 +109,16 @@ static const op_row param_rows[] = {
     {1, 2, 3, 5, 270, 2, 2, 1, 1, BIAS | PARAM},  /* several blocks of filters */
 };
 
+/* Channels and features in whole octets, as products on matrix units want them. */
+static const op_row octet_rows[] = {
+    {1, 5, 4, 8, 24, 1, 1, 1, 0, BIAS | PARAM},   /* pixel by pixel */
+    {2, 7, 5, 8, 16, 3, 3, 2, 1, BIAS | PARAM},   /* phases */
+    {1, 5, 6, 24, 8, 3, 3, 1, 1, PARAM},          /* a row of the kernel is not whole steps */
+    {1, 7, 8, 16, 8, 2, 2, 3, 1},                 /* pixels no patch sees: phases without taps */
+    {2, 26, 25, 8, 16, 3, 2, 1, 1, BIAS | PARAM}, /* the sum over pixels is split */
+    {1, 9, 8, 16, 72, 3, 3, 1, 1, BIAS},          /* several tiles, of every size */
+};
+
 /* f32 alone. */
 static const op_row f32_rows[] = {
     {1, 1, 1, 1, 1, 1, 1, 1, 0},                    /* one element */
@@ -123,6 +133,7 @@ static const op_row f32_rows[] = {
 enum {
     ROWS = sizeof rows / sizeof *rows,
     PARAM_ROWS = sizeof param_rows / sizeof *param_rows,
+    OCTET_ROWS = sizeof octet_rows / sizeof *octet_rows,
     F32_ROWS = sizeof f32_rows / sizeof *f32_rows
 };
 
@@ -140,6 +151,15 @@ static const op_test tests[] = {
      .title = "conv2d, parameters",
      .rows = param_rows,
      .row_count = PARAM_ROWS,
+     .build = build,
+     .reference = reference,
+     .gradient = gradient,
+     .tolerance = tolerance,
+     .samples = 3},
+    {.op = "conv2d",
+     .title = "conv2d, octets",
+     .rows = octet_rows,
+     .row_count = OCTET_ROWS,
      .build = build,
      .reference = reference,
      .gradient = gradient,
@@ -181,35 +201,23 @@ static void rejects_misfits(void **state) {
     };
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
         const misfit *m = &misfits[i];
-        cleat_store *store = NULL;
-        cleat_graph *graph = NULL;
-        cleat_error error = {0};
-        assert_int_equal(cleat_store_create(&store, &error), CLEAT_OK);
-        assert_int_equal(cleat_graph_create(store, "misfit", &graph, &error), CLEAT_OK);
+        cleat_graph *graph = op_graph();
         cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 4, m->x);
         cleat_tensor *weight = cleat_input(graph, "w", m->weight_dtype, 4, m->weight);
         cleat_tensor *bias = cleat_input(graph, "b", CLEAT_F32, 1, &m->bias);
         assert_null(cleat_conv2d(graph, x, weight, bias, m->stride, m->padding));
-        assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
-        assert_non_null(strstr(error.text, "conv2d"));
-        assert_non_null(strstr(error.text, m->says));
-        cleat_graph_destroy(graph);
-        cleat_store_destroy(store);
+        op_graph_refused(graph, CLEAT_ERR_SHAPE, "conv2d", m->says);
     }
 }
 
 static void passes_null_through(void **state) {
     (void)state;
-    cleat_store *store = NULL;
-    cleat_graph *graph = NULL;
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "null", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 4, (int64_t[]){1, 2, 2, 4});
     assert_null(cleat_conv2d(graph, x, NULL, NULL, 1, 0));
     assert_null(cleat_conv2d(graph, NULL, x, NULL, 1, 0));
     assert_int_equal(cleat_graph_nodes(graph), 0);
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_end(graph);
 }
 
 int main(void) {

@@ -158,31 +158,21 @@ static void test_inputs_that_do_not_fit(void **state) {
     };
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; ++i) {
         const bad_call *bad = &calls[i];
-        cleat_store *store;
-        cleat_graph *graph;
-        cleat_error error = {0};
-        assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-        assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+        cleat_graph *graph = op_graph();
         cleat_tensor *q = cleat_input(graph, "q", bad->q_dtype, bad->q_rank, bad->q);
         cleat_tensor *kv = cleat_input(graph, "kv", bad->kv_dtype, bad->kv_rank, bad->kv);
         assert_null(cleat_cross_attention(graph, NULL, kv, 1));
         assert_null(cleat_cross_attention(graph, q, NULL, 1));
         assert_int_equal(cleat_graph_status(graph, NULL), CLEAT_OK);
         assert_null(cleat_cross_attention(graph, q, kv, bad->heads));
-        assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
-        assert_non_null(strstr(error.text, bad->says));
-        cleat_graph_destroy(graph);
-        cleat_store_destroy(store);
+        op_graph_refused(graph, CLEAT_ERR_SHAPE, "attention", bad->says);
     }
 }
 
 /* Statistics are of the queries, probabilities of all pairs; where no gradient is wanted there is no node. */
 static void test_gradients_nobody_wants(void **state) {
     (void)state;
-    cleat_store *store;
-    cleat_graph *graph;
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *q = cleat_input(graph, "q", CLEAT_F32, 3, (int64_t[]){2, 3, 8});
     cleat_tensor *kv = cleat_input(graph, "kv", CLEAT_F32, 3, (int64_t[]){2, 5, 16});
     cleat_tensor *y = cleat_cross_attention(graph, q, kv, 2);
@@ -196,8 +186,7 @@ static void test_gradients_nobody_wants(void **state) {
     cleat_backward_from(graph, &y, &dy, 1);
     assert_int_equal(cleat_graph_status(graph, NULL), CLEAT_OK);
     assert_int_equal(graph->node_count, 1);
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_end(graph);
 }
 
 int main(void) {

@@ -101,20 +101,13 @@ static void rejects(void **state) {
         {4, 3, {3, 3, 5}, 4, CLEAT_F32, "[R, S, 4]"},      {4, 3, {3, 3, 4}, 4, CLEAT_F16, "it must be f32"},
         {4, 3, {3, 3, 4}, 5, CLEAT_F32, "bias is f32 [5]"}};
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
-        cleat_store *store = NULL;
-        cleat_graph *graph = NULL;
-        cleat_error error = {0};
-        assert_int_equal(cleat_store_create(&store, &error), CLEAT_OK);
-        assert_int_equal(cleat_graph_create(store, "misfit", &graph, &error), CLEAT_OK);
+        cleat_graph *graph = op_graph();
         cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, misfits[i].rank, (int64_t[]){1, 2, 3, 4});
         cleat_tensor *weight = cleat_input(graph, "w", misfits[i].dtype, misfits[i].weight_rank, misfits[i].weight);
         cleat_tensor *bias = cleat_input(graph, "b", CLEAT_F32, 1, &misfits[i].bias);
         assert_null(cleat_depthwise(graph, x, NULL, bias));
         assert_null(cleat_depthwise(graph, x, weight, bias));
-        assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
-        assert_non_null(strstr(error.text, misfits[i].says));
-        cleat_graph_destroy(graph);
-        cleat_store_destroy(store);
+        op_graph_refused(graph, CLEAT_ERR_SHAPE, "depthwise", misfits[i].says);
     }
 }
 

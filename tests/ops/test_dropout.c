@@ -15,18 +15,17 @@ static double rate_of(const op_case *c) {
     return (double)c->dims[2] / 100;
 }
 
-/* The stream of the mask is the place of the dropout node in the graph. A chained case has an add before it for each input;
- * a plain one gets as many. */
+/* The stream of the mask is the number of dropouts before it in the graph, whatever other nodes there are. */
 static uint32_t stream_of(const op_case *c) {
     return c->dims[4] ? 2 : 1;
 }
 
 static void build(op_case *c) {
     const int64_t shape[] = {c->dims[0], c->dims[1]};
-    cleat_tensor *unused = c->chained ? NULL : cleat_input(c->graph, "unused", CLEAT_F32, 1, (int64_t[]){1});
-    for (uint32_t i = 0; i < stream_of(c); ++i) cleat_add(c->graph, unused, unused);
+    cleat_tensor *unused = cleat_input(c->graph, "unused", CLEAT_F32, 1, (int64_t[]){1});
     cleat_tensor *x = op_input(c, "x", c->storage, 2, shape, -2, 2);
     cleat_tensor *rng = op_constant(c, "rng", CLEAT_U32, 1, (int64_t[]){4}, 0, 1);
+    for (uint32_t i = 0; i < stream_of(c); ++i) cleat_add(c->graph, unused, cleat_dropout(c->graph, unused, rng, 0.5f));
     cleat_tensor *residual = c->dims[4] ? op_input(c, "residual", c->storage, 2, shape, -2, 2) : NULL;
     cleat_tensor *y = cleat_dropout(c->graph, x, rng, (float)rate_of(c));
     op_output(c, residual ? cleat_add(c->graph, residual, y) : y);
@@ -91,10 +90,7 @@ static void test_mask(void **state) {
     (void)state;
     enum { N = 400000 };
     const double rate = 0.1, sigma = sqrt(rate * (1 - rate) / N);
-    cleat_store *store;
-    cleat_graph *graph;
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 1, (int64_t[]){N});
     cleat_tensor *rng = cleat_input(graph, "rng", CLEAT_U32, 1, (int64_t[]){4});
     cleat_want_grad(graph, x);
@@ -138,17 +134,13 @@ static void test_mask(void **state) {
     free(a);
     free(b);
     free(d);
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_end(graph);
 }
 
 /* Row 9 of the table is computed by one node. */
 static void test_residual_is_fused(void **state) {
     (void)state;
-    cleat_store *store;
-    cleat_graph *graph;
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 1, (int64_t[]){4});
     cleat_tensor *rng = cleat_input(graph, "rng", CLEAT_U32, 1, (int64_t[]){4});
     cleat_tensor *y = cleat_add(graph, x, cleat_dropout(graph, x, rng, 0.5f));
@@ -156,24 +148,19 @@ static void test_residual_is_fused(void **state) {
     assert_int_equal(cleat_graph_nodes(graph), 1);
     assert_string_equal(graph->nodes[0]->op->name, "dropout_add");
     assert_ptr_equal(graph->nodes[0]->out[0], y);
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_end(graph);
 }
 
 static void test_rates(void **state) {
     (void)state;
-    cleat_store *store;
-    cleat_graph *graph;
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 1, (int64_t[]){4});
     cleat_tensor *rng = cleat_input(graph, "rng", CLEAT_U32, 1, (int64_t[]){4});
     assert_ptr_equal(cleat_dropout(graph, x, rng, 0.0f), x);
     assert_int_equal(cleat_graph_status(graph, NULL), CLEAT_OK);
     assert_null(cleat_dropout(graph, x, rng, 1.0f));
     assert_int_equal(cleat_graph_status(graph, NULL), CLEAT_ERR_SHAPE);
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_end(graph);
 }
 
 int main(void) {

@@ -85,12 +85,9 @@ enum { SIDE = 4, WIDE = 17, IN = SIDE * SIDE * WIDE, OUT = 4 * WIDE };
 
 /* Windows of 2 x 2 side by side, [1, 4, 4, 17] -> [1, 2, 2, 17]; all channels alike. */
 static void run_special(const op_shape *shape, const double *plane, double *y, double *dx) {
-    cleat_store *store = NULL;
-    cleat_graph *graph = NULL;
     op_rig rig;
     double x[IN], dy[OUT];
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "special", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *in = cleat_input(graph, "x", CLEAT_F32, 4, (int64_t[]){1, SIDE, SIDE, WIDE});
     cleat_want_grad(graph, in);
     cleat_tensor *out = cleat_max_pool(graph, in, 2, 2, 0);
@@ -107,8 +104,7 @@ static void run_special(const op_shape *shape, const double *plane, double *y, d
     op_rig_read(&rig, out, y);
     op_rig_read(&rig, cleat_gradient(graph, in), dx);
     op_rig_close(&rig);
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_end(graph);
 }
 
 static void first_largest_wins(void **state) {
@@ -139,15 +135,11 @@ static void first_largest_wins(void **state) {
 static void notes_winners_for_backward_only(void **state) {
     (void)state;
     for (int wanted = 0; wanted < 2; ++wanted) {
-        cleat_store *store = NULL;
-        cleat_graph *graph = NULL;
-        assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-        assert_int_equal(cleat_graph_create(store, "winners", &graph, NULL), CLEAT_OK);
+        cleat_graph *graph = op_graph();
         cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 4, (int64_t[]){1, 4, 4, 3});
         if (wanted) cleat_want_grad(graph, x);
         assert_int_equal(cleat_max_pool(graph, x, 2, 2, 0)->producer->n_out, 1 + wanted);
-        cleat_graph_destroy(graph);
-        cleat_store_destroy(store);
+        op_graph_end(graph);
     }
 }
 
@@ -166,18 +158,14 @@ static void rejects(void **state) {
         {CLEAT_F32, 4, 5, 1, 0, "smaller"},
     };
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
-        cleat_store *store = NULL;
-        cleat_graph *graph = NULL;
         cleat_error error = {0};
-        assert_int_equal(cleat_store_create(&store, &error), CLEAT_OK);
-        assert_int_equal(cleat_graph_create(store, "misfit", &graph, &error), CLEAT_OK);
+        cleat_graph *graph = op_graph();
         cleat_tensor *x = cleat_input(graph, "x", misfits[i].dtype, misfits[i].rank, (int64_t[]){2, 4, 4, 3});
         assert_null(cleat_max_pool(graph, x, misfits[i].size, misfits[i].stride, misfits[i].padding));
         assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
         assert_non_null(strstr(error.text, misfits[i].says));
         assert_null(cleat_max_pool(graph, NULL, 2, 2, 0));
-        cleat_graph_destroy(graph);
-        cleat_store_destroy(store);
+        op_graph_end(graph);
     }
 }
 

@@ -83,18 +83,14 @@ static void rejects(void **state) {
         const char *says;
     } misfits[] = {{2, CLEAT_I32, "[B, L, D]"}, {3, CLEAT_F32, "lengths"}};
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
-        cleat_store *store = NULL;
-        cleat_graph *graph = NULL;
         cleat_error error = {0};
-        assert_int_equal(cleat_store_create(&store, &error), CLEAT_OK);
-        assert_int_equal(cleat_graph_create(store, "misfit", &graph, &error), CLEAT_OK);
+        cleat_graph *graph = op_graph();
         cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, misfits[i].rank, (int64_t[]){2, 3, 4});
         assert_null(cleat_mean_pool(graph, x, cleat_input(graph, "n", misfits[i].lengths, 1, (int64_t[]){2})));
         assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
         assert_non_null(strstr(error.text, misfits[i].says));
         assert_null(cleat_take_row(graph, NULL, NULL, CLEAT_ROW_LAST));
-        cleat_graph_destroy(graph);
-        cleat_store_destroy(store);
+        op_graph_end(graph);
     }
 }
 

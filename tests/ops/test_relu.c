@@ -50,10 +50,7 @@ static void test_corners(void **state) {
     enum { N = 21 };
     const double x_of[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0, 1e-30, -1e-30},
                  y_of[] = {NAN, INFINITY, 0, 0, 0, 1e-30, 0};
-    cleat_store *store;
-    cleat_graph *graph;
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 1, (int64_t[]){N});
     cleat_tensor *dy = cleat_input(graph, "dy", CLEAT_F32, 1, (int64_t[]){N});
     cleat_want_grad(graph, x);
@@ -83,8 +80,7 @@ static void test_corners(void **state) {
         }
         op_rig_close(&rig);
     }
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_end(graph);
 }
 
 int main(void) {

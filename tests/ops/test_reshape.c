@@ -41,19 +41,12 @@ static const op_test test = {.op = "add", /* whose variants run: a reshape has n
 
 static void test_other_numbers_of_elements_are_refused(void **state) {
     (void)state;
-    cleat_store *store;
-    cleat_graph *graph;
-    cleat_error error = {0};
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *a = cleat_input(graph, "a", CLEAT_F32, 2, (int64_t[]){3, 4});
     assert_null(cleat_reshape(graph, NULL, 1, (int64_t[]){12}));
     assert_non_null(cleat_reshape(graph, a, 1, (int64_t[]){12}));
     assert_null(cleat_reshape(graph, a, 2, (int64_t[]){3, 5}));
-    assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
-    assert_non_null(strstr(error.text, "f32 [3, 4]"));
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_refused(graph, CLEAT_ERR_SHAPE, "reshape", "f32 [3, 4]");
 }
 
 int main(void) {

@@ -83,12 +83,9 @@ static void follows_pytorch(void **state) {
     (void)state;
     static const double x[] = {0, 1, 4, 9, 16, 25};
     static const double expected[] = {0, 0.4, 1, 2.8, 4, 4.5, 6.1, 8.5, 12.1, 14.5, 9, 11.8, 16, 21.4, 25};
-    cleat_store *store = NULL;
-    cleat_graph *graph = NULL;
     op_rig rig = {0};
     double got[15];
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "pytorch", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *input = cleat_input(graph, "x", CLEAT_F32, 4, (int64_t[]){1, 2, 3, 1});
     cleat_tensor *y = cleat_resize(graph, input, 3, 5);
     cleat_keep(graph, y);
@@ -99,8 +96,7 @@ static void follows_pytorch(void **state) {
     assert_int_equal(compare_arrays(got, expected, 15, (compare_tolerance){25, 4, 4, 0}, CLEAT_F32, CLEAT_F32, NULL),
                      -1);
     op_rig_close(&rig);
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_end(graph);
 }
 
 static void rejects(void **state) {
@@ -117,19 +113,12 @@ static void rejects(void **state) {
                    {4, 3, 0, CLEAT_F32, CLEAT_ERR_ARGUMENT, "0 x 7"},
                    {4, 3, 20000, CLEAT_F32, CLEAT_ERR_ARGUMENT, "20000 x 7"}};
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
-        cleat_store *store = NULL;
-        cleat_graph *graph = NULL;
-        cleat_error error = {0};
-        assert_int_equal(cleat_store_create(&store, &error), CLEAT_OK);
-        assert_int_equal(cleat_graph_create(store, "misfit", &graph, &error), CLEAT_OK);
+        cleat_graph *graph = op_graph();
         cleat_tensor *x =
             cleat_input(graph, "x", misfits[i].dtype, misfits[i].rank, (int64_t[]){1, 2, misfits[i].wide, 4});
         assert_null(cleat_resize(graph, NULL, 4, 4));
         assert_null(cleat_resize(graph, x, misfits[i].height, 7));
-        assert_int_equal(cleat_graph_status(graph, &error), misfits[i].status);
-        assert_non_null(strstr(error.text, misfits[i].says));
-        cleat_graph_destroy(graph);
-        cleat_store_destroy(store);
+        op_graph_refused(graph, misfits[i].status, "resize", misfits[i].says);
     }
 }
 

@@ -65,10 +65,7 @@ enum { WIDTH = 37, ROWS = 5 };
 /* Masked with -infinity: 0 exactly. A NaN, +infinity, or nothing but -infinity makes a row NaN, and no other. */
 static void test_not_finite(void **state) {
     (void)state;
-    cleat_store *store;
-    cleat_graph *graph;
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 2, (int64_t[]){ROWS, WIDTH}), *y = cleat_softmax(graph, x);
     cleat_keep(graph, y);
     double in[ROWS * WIDTH], out[ROWS * WIDTH];
@@ -93,24 +90,19 @@ static void test_not_finite(void **state) {
         }
         op_rig_close(&rig);
     }
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_end(graph);
 }
 
 static void test_refused(void **state) {
     (void)state;
-    cleat_store *store;
-    cleat_graph *graph;
     cleat_error error = {0};
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *widest = cleat_input(graph, "widest", CLEAT_F32, 2, (int64_t[]){1, 65536});
     assert_non_null(cleat_softmax(graph, widest));
     cleat_tensor *wider = cleat_input(graph, "wider", CLEAT_F32, 2, (int64_t[]){1, 65537});
     assert_null(cleat_softmax(graph, wider));
     assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_end(graph);
 }
 
 int main(void) {

@@ -39,11 +39,8 @@ static const op_test test = {.op = "sum",
 
 static void test_record(void **state) {
     (void)state;
-    cleat_store *store;
-    cleat_graph *graph;
     cleat_error error = {0};
-    assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
+    cleat_graph *graph = op_graph();
     cleat_tensor *a = cleat_input(graph, "a", CLEAT_F32, 1, (int64_t[]){1});
     cleat_tensor *figures = cleat_state(graph, "figures", CLEAT_F32, 1, (int64_t[]){3});
     cleat_record(graph, a, figures, 1);
@@ -59,8 +56,7 @@ static void test_record(void **state) {
     op_rig_close(&rig);
     cleat_record(graph, a, figures, 3);
     assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
-    cleat_graph_destroy(graph);
-    cleat_store_destroy(store);
+    op_graph_end(graph);
 }
 
 int main(void) {

@@ -6,11 +6,12 @@
  *
  * FOLDER gets SHAPE/NAME.cl, SHAPE gpu, intel8, intel16 (Intel's cards, by the fewest work-items that run together), cpu, or matrix_UNIT
  * (what a card with that matrix unit asks for besides),
- * and programs.tsv: shape, file of cl/, program, kernel, local size, for each kernel that is launched from each. "profiles": only what the models of profiles/ ask for, without
+ * SHAPE/options, the build options besides -D that all programs of the shape have (none for most), and programs.tsv: shape, file of cl/, program, kernel, local size, for each kernel that is launched from each. "profiles": only what the models of profiles/ ask for, without
  * the sweep over other widths and head sizes. All variants that serve a node count, not only the first.
  * tools/vendor_check.sh runs it. */
 #include "cleat/models.h"
 #include "cleat/ops.h"
+#include "core/kernel_shape.h"
 #include "core/memory.h"
 #include "device/programs.h"
 #include "fit/workload.h"
@@ -43,10 +44,14 @@ static const shape shapes[] = {
     {"intel8", {INTEL, .sub_group = 8, .compute_units = 512}},
     {"intel16", {INTEL, .sub_group = 16, .compute_units = 448}},
     {"intel16", {INTEL, .sub_group = 16, .compute_units = 1024}},
-#define MATRIX(unit) .matrix_unit = unit, .matrix_bf16 = unit != CLEAT_MATRIX_NV75, .compute_units = 64
+#define MATRIX(unit)                                                                                                   \
+    .matrix_unit = unit, .compute_units = 64,                                                                          \
+    .matrix_bf16 = unit != CLEAT_MATRIX_NV70 && unit != CLEAT_MATRIX_NV75 && unit != CLEAT_MATRIX_AMD_DOT
 #define CARD COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .lanes = 4
+    {"matrix_nv70", {CARD, MATRIX(CLEAT_MATRIX_NV70)}},
     {"matrix_nv75", {CARD, MATRIX(CLEAT_MATRIX_NV75)}},
     {"matrix_nv80", {CARD, MATRIX(CLEAT_MATRIX_NV80)}},
+    {"matrix_amd_dot", {CARD, MATRIX(CLEAT_MATRIX_AMD_DOT)}},
     {"matrix_amd_wmma", {CARD, MATRIX(CLEAT_MATRIX_AMD_WMMA)}},
     {"matrix_amd_mfma", {CARD, MATRIX(CLEAT_MATRIX_AMD_MFMA)}},
     {"matrix_intel8", {INTEL, .sub_group = 8, MATRIX(CLEAT_MATRIX_INTEL8)}},
@@ -83,7 +88,7 @@ static void name_program(const cleat_launch *launch, char name[NAME]) {
     snprintf(options, sizeof options, "%s", launch->options);
     for (char *save, *word = strtok_r(options, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         if (strncmp(word, "-DWG=", 5) == 0 || strncmp(word, "-DVEC=", 6) == 0) continue;
-        if (strncmp(word, "-DSUB_GROUP=", 12) == 0) continue;
+        if (strncmp(word, "-DSUB_GROUP=", 12) == 0 || strncmp(word, "-D", 2) != 0) continue;
         const char *from = strncmp(word, "-DSTORAGE_", 10) == 0 ? word + 10 : word + 2;
         name[used++] = '-';
         for (; *from && used + 2 < NAME; ++from)
@@ -94,6 +99,7 @@ static void name_program(const cleat_launch *launch, char name[NAME]) {
 
 static void write_program(const listing *list, const cleat_launch *launch, const char *name) {
     char path[2 * NAME], options[CLEAT_OPTIONS], *source = NULL;
+    const char *more = "";
     cleat_error error = {0};
     must(cleat_kernel_source(launch->file, &source, &error), launch->file, &error);
     snprintf(path, sizeof path, "%s/%s/%s.cl", list->folder, list->shape->name, name);
@@ -102,12 +108,27 @@ static void write_program(const listing *list, const cleat_launch *launch, const
     snprintf(options, sizeof options, "%s", launch->options);
     for (char *save, *word = strtok_r(options, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         char *equals = strchr(word, '=');
+        if (strncmp(word, "-D", 2) != 0) {
+            more = word;
+            continue;
+        }
         if (equals) *equals = ' ';
         fprintf(file, "#define %s%s\n", word + 2, equals ? "" : " 1");
     }
+    if (strcmp(more, cleat_matrix_options(list->shape->facts.matrix_unit)) != 0)
+        stop("options that its shape lacks", NULL);
     fputs(source, file);
     if (fclose(file)) stop(path, NULL);
     cleat_free(source);
+}
+
+static void write_options(const listing *list, const shape *s) {
+    char path[2 * NAME];
+    snprintf(path, sizeof path, "%s/%s/options", list->folder, s->name);
+    FILE *file = fopen(path, "w");
+    if (!file) stop(path, NULL);
+    fputs(cleat_matrix_options(s->facts.matrix_unit), file);
+    if (fclose(file)) stop(path, NULL);
 }
 
 /* False where the line was there already. */
@@ -138,8 +159,8 @@ static void list_matrix_probes(listing *list) {
         cleat_launch launch = {.file = "mma_probe.cl", .kernel = "mma_probe", .dims = 1, .local = {128}};
         list->shape = &shapes[i];
         for (int bf16 = 0; facts->matrix_unit && bf16 <= facts->matrix_bf16; ++bf16) {
-            snprintf(launch.options, sizeof launch.options, "-DSTORAGE_%s -DWG=128 -DVEC=4 -DMATRIX_UNIT=%d",
-                     bf16 ? "BF16" : "F16", (int)facts->matrix_unit);
+            snprintf(launch.options, sizeof launch.options, "-DSTORAGE_%s -DWG=128 -DVEC=4 -DMATRIX_UNIT=%d %s",
+                     bf16 ? "BF16" : "F16", (int)facts->matrix_unit, cleat_matrix_options(facts->matrix_unit));
             list_launch(list, &launch);
         }
     }
@@ -439,6 +460,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
         snprintf(path, sizeof path, "%s/%s", list.folder, shapes[i].name);
         mkdir(path, 0777);
+        write_options(&list, &shapes[i]);
     }
     snprintf(path, sizeof path, "%s/programs.tsv", list.folder);
     if (!(list.table = fopen(path, "w"))) stop(path, NULL);

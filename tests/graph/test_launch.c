@@ -1,0 +1,63 @@
+/* The build options of launches. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "graph/launch.h"
+
+static void begin(cleat_binder *binder, const cleat_device_facts *facts) {
+    cleat_binder_init(binder, facts);
+    cleat_launch_kernel(binder, NULL, "linear_matrix.cl", "linear_matrix_product", CLEAT_F16);
+}
+
+/* Intel's units ask for more than a define, others do not. */
+static void test_options_for_matrix_units(void **state) {
+    static const struct {
+        cleat_matrix_unit unit;
+        const char *more;
+    } rows[] = {
+        {CLEAT_MATRIX_NV80, ""},
+        {CLEAT_MATRIX_EMULATED, ""},
+        {CLEAT_MATRIX_INTEL8, " -cl-intel-256-GRF-per-thread"},
+        {CLEAT_MATRIX_INTEL16, " -cl-intel-256-GRF-per-thread"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_device_facts facts = {.work_group = 256, .lanes = 4, .matrix_unit = rows[i].unit};
+        cleat_binder binder;
+        char expected[CLEAT_OPTIONS];
+        begin(&binder, &facts);
+        cleat_launch_matrix_unit(&binder);
+        snprintf(expected, sizeof expected, "-DSTORAGE_F16 -DWG=256 -DVEC=4 -DMATRIX_UNIT=%d%s", (int)rows[i].unit,
+                 rows[i].more);
+        assert_int_equal(binder.error.status, CLEAT_OK);
+        assert_string_equal(binder.launches[0].options, expected);
+        cleat_binder_clear(&binder);
+    }
+}
+
+static void test_options_that_are_too_long(void **state) {
+    cleat_device_facts facts = {.work_group = 256, .lanes = 4, .matrix_unit = CLEAT_MATRIX_INTEL8};
+    cleat_binder binder;
+    (void)state;
+    begin(&binder, &facts);
+    for (int i = 0; i < CLEAT_OPTIONS / 16 && binder.error.status == CLEAT_OK; ++i)
+        cleat_launch_define(&binder, "FIFTEEN_LONG", i % 10);
+    assert_int_equal(binder.error.status, CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(binder.error.text, "'linear_matrix_product': build options too long"));
+    assert_true(strlen(binder.launches[0].options) < CLEAT_OPTIONS);
+    cleat_binder_clear(&binder);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_options_for_matrix_units),
+        cmocka_unit_test(test_options_that_are_too_long),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,82 @@
+/* See cover.h. */
+#include "cover.h"
+
+#include "graph/launch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE = 160, MOST_LINES = 4096 };
+
+static char covered[MOST_LINES][LINE]; /* "op kernel storage shape" */
+static int covered_count;
+
+void cover_begin(void) {
+    covered_count = 0;
+}
+
+static bool is_covered(const char *line) {
+    for (int i = 0; i < covered_count; ++i)
+        if (strcmp(covered[i], line) == 0) return true;
+    return false;
+}
+
+static void cover(const char *line) {
+    if (is_covered(line)) return;
+    if (covered_count == MOST_LINES) fail_msg("more than %d kernels to cover", MOST_LINES);
+    snprintf(covered[covered_count++], LINE, "%s", line);
+}
+
+/* Visits each launch of the graph; true, and an end, where `visit` says so or an op cannot say what it launches. */
+static bool any_launch(const op_case *c, bool (*visit)(const char *line)) {
+    const cleat_device_facts facts = op_facts(c->shape);
+    bool found = false;
+    for (size_t i = 0; i < c->graph->node_count && !found; ++i) {
+        const cleat_node *node = c->graph->nodes[i];
+        const cleat_variant *variant = op_variant(c->test->op, c->variant, node, &facts);
+        cleat_binder binder;
+        cleat_binder_init(&binder, &facts);
+        if (variant) found = variant->bind(node, &facts, &binder, NULL) != CLEAT_OK || binder.error.status != CLEAT_OK;
+        for (size_t k = 0; k < binder.count && !found; ++k) {
+            char line[LINE];
+            const cleat_launch *launch = &binder.launches[k];
+            snprintf(line, sizeof line, "%s %s %s %s", node->op->name,
+                     launch->kind == CLEAT_LAUNCH_KERNEL ? launch->kernel : "sgemm", cleat_dtype_name(c->storage),
+                     c->shape->name);
+            found = visit(line);
+        }
+        cleat_binder_clear(&binder);
+    }
+    return found;
+}
+
+static bool is_new(const char *line) {
+    return !is_covered(line);
+}
+
+static bool note(const char *line) {
+    cover(line);
+    return false;
+}
+
+static bool is_set(const char *name) {
+    const char *value = getenv(name);
+    return value && *value;
+}
+
+bool cover_wants(const op_case *c) {
+    if (is_set("CLEAT_TEST_ROW") || is_set("CLEAT_TEST_FULL")) return true;
+    if (c->shape == &op_shape_gpu64 && c->row % 2 == 0) return true;
+    if (c->shape != &op_shape_gpu64 && c->storage == CLEAT_F32) return true;
+    if (c->storage != CLEAT_F32 && (c->row + c->storage) % 2 == 0) return true;
+    return any_launch(c, is_new);
+}
+
+bool cover_skips(const op_case *c) {
+    return c->storage != CLEAT_F32 && !c->test->no_backward && (c->row / 2 % 2 == 0) == c->chained;
+}
+
+void cover_note(const op_case *c) {
+    any_launch(c, note);
+}
