@@ -145,6 +145,9 @@ typedef struct cleat_loader_setup {
     /* Where field `field` of bucket `bucket` lies in a slot: its byte offset, aligned to 4, for [B, shape...]
      * with B = buckets[bucket].batch; -1: not wanted. Asked once, at creation. */
     int64_t (*field_offset)(void *user, size_t bucket, size_t field);
+    /* The type in which a CLEAT_F32 field lies there: CLEAT_F32, or CLEAT_F16 or CLEAT_BF16, to which it is rounded. Asked once too.
+     * NULL: each field in its own. */
+    cleat_dtype (*field_storage)(void *user, size_t bucket, size_t field);
     /* Waits until slot `slot` may be overwritten (its last upload has left). Called by the thread that fills
      * it. NULL: it always may. */
     cleat_status (*slot_wait)(void *user, size_t slot, cleat_error *error);

@@ -10,8 +10,7 @@
 enum { PATH_BYTES = 4096, SIDE = 32, PLANE = SIDE * SIDE, RECORD = 1 + 3 * PLANE };
 
 static bool ends_in_bin(const char *name) {
-    const char *dot = strrchr(name, '.');
-    return dot && strcmp(dot, ".bin") == 0;
+    return strcmp(cleat_name_ending(name), ".bin") == 0;
 }
 
 /* CLEAT_SPLITS: not a file of this layout. */
@@ -122,7 +121,7 @@ static cleat_status read_files(const char *folder, const cleat_listing *listing,
 cleat_status cleat_cifar_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error) {
     cleat_listing listing = {0};
     *found = false;
-    cleat_status status = cleat_listing_read(folder, &listing, error);
+    cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     for (size_t i = 0; i < listing.count; ++i) *found |= split_of(listing.names[i]) != CLEAT_SPLITS;
     if (status == CLEAT_OK && *found) status = read_files(folder, &listing, set, error);
     if (status == CLEAT_OK && !*found && holds(&listing, "train.bin") && holds(&listing, "fine_label_names.txt"))

@@ -2,6 +2,7 @@
  * first, then the elements. Plain or compressed by gzip. */
 #include "data/images.h"
 
+#include "core/files.h"
 #include "core/memory.h"
 
 #include <errno.h>
@@ -185,10 +186,9 @@ static cleat_status read_part(const char *folder, const part *p, const char *ima
     if (!label_name && !set->options->predict)
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: %s has no labels beside it, %s-labels*", folder, image_name,
                           p->prefix);
-    if ((size_t)snprintf(image_path, PATH_BYTES, "%s/%s", folder, image_name) >= PATH_BYTES ||
-        (size_t)snprintf(label_path, PATH_BYTES, "%s/%s", folder, label_name ? label_name : "") >= PATH_BYTES)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", folder);
-    cleat_status status = label_name ? read_idx(label_path, 1, 1, &labels, error) : CLEAT_OK;
+    cleat_status status = cleat_path_join(folder, image_name, image_path, PATH_BYTES, error);
+    if (status == CLEAT_OK && label_name) status = cleat_path_join(folder, label_name, label_path, PATH_BYTES, error);
+    if (status == CLEAT_OK && label_name) status = read_idx(label_path, 1, 1, &labels, error);
     if (status == CLEAT_OK) status = read_idx(image_path, 3, 4, &images, error);
     if (status == CLEAT_OK) status = same_sizes(image_path, &images, set, error);
     if (status == CLEAT_OK && labels.bytes && labels.sizes[0] != images.sizes[0])
@@ -207,7 +207,7 @@ static cleat_status read_part(const char *folder, const part *p, const char *ima
 cleat_status cleat_idx_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error) {
     cleat_listing listing = {0};
     *found = false;
-    cleat_status status = cleat_listing_read(folder, &listing, error);
+    cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && status == CLEAT_OK; ++i) {
         const char *images = NULL, *labels = NULL;
         status = find_file(folder, &listing, parts[i].prefix, "images", &images, error);

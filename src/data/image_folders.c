@@ -33,8 +33,8 @@ typedef struct walk {
 /* --- names ---------------------------------------------------------------------------------------------------- */
 
 static bool is_picture_name(const char *name) {
-    const char *dot = strrchr(name, '.');
-    return dot && (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
+    const char *ending = cleat_name_ending(name);
+    return strcasecmp(ending, ".png") == 0 || strcasecmp(ending, ".jpg") == 0 || strcasecmp(ending, ".jpeg") == 0;
 }
 
 /* CLEAT_SPLITS: no part is called so. */
@@ -73,7 +73,7 @@ static cleat_status enter(const walk *w, const place *above, const char *name, p
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is a link to a folder above it; take it out", path);
     if (at->depth > DEEPEST)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: folders in folders, more than %d deep", path, DEEPEST);
-    return cleat_listing_read(path, listing, error);
+    return cleat_listing_read(path, NULL, listing, error);
 }
 
 static void skip(walk *w, const char *below) {

@@ -6,51 +6,14 @@
 #include "ini/schema.h"
 
 #include <ctype.h>
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_CLASSES = 65536 };
 
-/* --- listings ------------------------------------------------------------------------------------------------- */
-
 static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-void cleat_listing_free(cleat_listing *listing) {
-    for (size_t i = 0; i < listing->count; ++i) cleat_free(listing->names[i]);
-    cleat_free(listing->names);
-    *listing = (cleat_listing){0};
-}
-
-static cleat_status add_name(char ***names, size_t *count, size_t *capacity, const char *name, cleat_error *error) {
-    cleat_status status = cleat_grow(names, *count, capacity, sizeof **names, error);
-    if (status != CLEAT_OK) return status;
-    char *copy = cleat_strdup(name);
-    if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.60s", name);
-    (*names)[(*count)++] = copy;
-    return CLEAT_OK;
-}
-
-cleat_status cleat_listing_read(const char *folder, cleat_listing *listing, cleat_error *error) {
-    cleat_listing found = {0};
-    cleat_status status = CLEAT_OK;
-    DIR *stream = opendir(folder);
-    if (!stream) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot list the folder: %s", folder, strerror(errno));
-    for (struct dirent *entry; status == CLEAT_OK && (entry = readdir(stream));)
-        if (entry->d_name[0] != '.')
-            status = add_name(&found.names, &found.count, &found.capacity, entry->d_name, error);
-    closedir(stream);
-    if (status == CLEAT_OK) {
-        if (found.count) qsort(found.names, found.count, sizeof *found.names, by_bytes);
-        *listing = found;
-    } else {
-        cleat_listing_free(&found);
-    }
-    return status;
 }
 
 /* --- filling -------------------------------------------------------------------------------------------------- */
@@ -119,7 +82,7 @@ cleat_status cleat_image_set_name(cleat_image_set *set, const char *name, const 
     }
     if (set->n_names >= MOST_CLASSES)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d classes", place, MOST_CLASSES);
-    cleat_status status = add_name(&set->names, &set->n_names, &set->names_capacity, name, error);
+    cleat_status status = cleat_grow_names(&set->names, &set->n_names, &set->names_capacity, name, error);
     if (status == CLEAT_OK) *label = (int32_t)set->n_names - 1;
     return status;
 }
@@ -131,7 +94,7 @@ cleat_status cleat_image_set_number(cleat_image_set *set, cleat_error *error) {
     for (size_t i = 0; i < set->n_rows; ++i) most = set->rows[i].label > most ? set->rows[i].label : most;
     for (int32_t i = 0; i <= most && status == CLEAT_OK; ++i) {
         snprintf(name, sizeof name, "%d", i);
-        status = add_name(&set->names, &set->n_names, &set->names_capacity, name, error);
+        status = cleat_grow_names(&set->names, &set->n_names, &set->names_capacity, name, error);
     }
     set->numbered = true;
     return status;
@@ -180,7 +143,7 @@ static cleat_status classes_from_option(const char *text, cleat_picture_learnt *
         for (size_t i = 0; i < learnt->n_classes; ++i)
             if (strcmp(learnt->classes[i], name) == 0)
                 return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the classes: '%s' is there twice", name);
-        status = add_name(&learnt->classes, &learnt->n_classes, capacity, name, error);
+        status = cleat_grow_names(&learnt->classes, &learnt->n_classes, capacity, name, error);
         at += size;
     }
     return status;
@@ -199,7 +162,7 @@ static cleat_status classes_from_training(const cleat_image_set *set, cleat_pict
     while (set->numbered && ordered && !trained[ordered - 1]) --ordered;
     for (size_t i = 0; i < set->n_names && status == CLEAT_OK; ++i)
         if (set->ordered ? i < ordered : trained[i])
-            status = add_name(&learnt->classes, &learnt->n_classes, capacity, set->names[i], error);
+            status = cleat_grow_names(&learnt->classes, &learnt->n_classes, capacity, set->names[i], error);
     if (status == CLEAT_OK && !set->ordered && learnt->n_classes)
         qsort(learnt->classes, learnt->n_classes, sizeof *learnt->classes, by_bytes);
     cleat_free(trained);

@@ -36,8 +36,8 @@ static const images *images_of(const cleat_dataset *dataset) {
 static cleat_status read_file(void *user, size_t index, cleat_picture *picture, cleat_error *error) {
     const images *im = user;
     char path[PATH_BYTES];
-    if ((size_t)snprintf(path, PATH_BYTES, "%s/%s", im->set.root, im->set.rows[index].id) >= PATH_BYTES)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", path);
+    cleat_status status = cleat_path_join(im->set.root, im->set.rows[index].id, path, PATH_BYTES, error);
+    if (status != CLEAT_OK) return status;
     return cleat_picture_read_least(path, im->learnt.channels, im->least, picture, error);
 }
 

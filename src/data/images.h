@@ -51,14 +51,6 @@ cleat_status cleat_cifar_open(const char *folder, cleat_image_set *set, bool *fo
 /* Class folders, or for prediction any folder of pictures, or one picture. */
 cleat_status cleat_image_folders_open(const char *path, cleat_image_set *set, cleat_error *error);
 
-/* Names in a folder but hidden ones, sorted by bytes. */
-typedef struct cleat_listing {
-    char **names;
-    size_t count, capacity;
-} cleat_listing;
-cleat_status cleat_listing_read(const char *folder, cleat_listing *listing, cleat_error *error);
-void cleat_listing_free(cleat_listing *listing);
-
 /* Of a dataset of cleat_images_open whose pictures are files; 0 else. */
 cleat_picture_cache_stats cleat_images_cache_statistics(const cleat_dataset *dataset);
 

@@ -10,11 +10,6 @@
 
 enum { PATH_BYTES = 4096 };
 
-static cleat_status path_in(const char *folder, const char *name, char path[PATH_BYTES], cleat_error *error) {
-    if ((size_t)snprintf(path, PATH_BYTES, "%s/%s", folder, name) < PATH_BYTES) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", folder);
-}
-
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
 void cleat_learnt_add_number(cleat_text *text, double number) {
@@ -46,7 +41,7 @@ cleat_status cleat_learnt_write(const char *folder, const char *name, cleat_text
     char path[PATH_BYTES], *data = NULL;
     size_t size = text->size;
     cleat_status status = cleat_text_take(text, &data, error);
-    if (status == CLEAT_OK) status = path_in(folder, name, path, error);
+    if (status == CLEAT_OK) status = cleat_path_join(folder, name, path, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_folder_make(folder, error);
     if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
     cleat_free(data);
@@ -64,7 +59,7 @@ cleat_status cleat_learnt_fault(const char *folder, const char *name, const char
 cleat_status cleat_learnt_read(const char *folder, const char *name, cJSON **object, cleat_error *error) {
     char path[PATH_BYTES], *data = NULL;
     size_t size = 0;
-    cleat_status status = path_in(folder, name, path, error);
+    cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_file_read(path, &data, &size, error);
     if (status != CLEAT_OK) return status;
     cJSON *root = cJSON_ParseWithLength(data, size);

@@ -7,6 +7,7 @@
 #include "data/loader.h"
 
 #include "core/clock.h"
+#include "core/half.h"
 #include "core/memory.h"
 
 #include <pthread.h>
@@ -18,6 +19,9 @@ struct cleat_loader {
     cleat_bucket *buckets; /* [n_buckets] */
     void **slots;          /* [n_slots] */
     int64_t *offsets;      /* [n_buckets, n_fields]; -1: not wanted */
+    cleat_dtype *storage;  /* [n_buckets, n_fields]; CLEAT_F16, CLEAT_BF16: floats that are to be rounded */
+    float *samples; /* [n_slots, sample_floats] a sample's such fields, before they are; NULL where there are none */
+    int64_t sample_floats;
     size_t n_fields;
     cleat_pinning *pinning; /* NULL without threads */
 
@@ -43,29 +47,63 @@ struct cleat_loader {
 
 /* --- filling one batch (no lock held) ------------------------------------------------------------------------- */
 
+static bool is_half(cleat_dtype dtype) {
+    return dtype == CLEAT_F16 || dtype == CLEAT_BF16;
+}
+
+/* Where the fields of sample b of a batch are to be written: in the slot, or before they are rounded into it. */
+static void place_fields(const cleat_loader *loader, size_t bucket, size_t slot, int64_t b,
+                         void *fields[CLEAT_MAX_FIELDS]) {
+    float *sample = loader->samples + (int64_t)slot * loader->sample_floats;
+    for (size_t f = 0; f < loader->n_fields; ++f) {
+        const cleat_field *field = cleat_dataset_field(loader->setup.dataset, f);
+        int64_t length = loader->buckets[bucket].length, offset = loader->offsets[bucket * loader->n_fields + f];
+        fields[f] = NULL;
+        if (offset < 0) continue;
+        if (is_half(loader->storage[bucket * loader->n_fields + f])) {
+            fields[f] = sample;
+            sample += cleat_field_elements(field, length);
+        } else {
+            fields[f] = (char *)loader->slots[slot] + offset + b * cleat_field_bytes(field, length);
+        }
+    }
+}
+
+static void round_fields(const cleat_loader *loader, size_t bucket, size_t slot, int64_t b,
+                         void *const fields[CLEAT_MAX_FIELDS]) {
+    for (size_t f = 0; f < loader->n_fields; ++f) {
+        cleat_dtype storage = loader->storage[bucket * loader->n_fields + f];
+        if (!fields[f] || !is_half(storage)) continue;
+        int64_t count =
+            cleat_field_elements(cleat_dataset_field(loader->setup.dataset, f), loader->buckets[bucket].length);
+        char *place = (char *)loader->slots[slot] + loader->offsets[bucket * loader->n_fields + f];
+        uint16_t *bits = (uint16_t *)(void *)place + b * count;
+        if (storage == CLEAT_F16)
+            cleat_to_f16(fields[f], (size_t)count, bits);
+        else
+            cleat_to_bf16(fields[f], (size_t)count, bits);
+    }
+}
+
 static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, size_t slot, cleat_error *error) {
     const cleat_dataset *dataset = loader->setup.dataset;
     const cleat_batch *batch = cleat_batches_get(loader->batches, batch_index);
     const cleat_bucket *bucket = &loader->buckets[batch->bucket];
-    const int64_t *offsets = loader->offsets + batch->bucket * loader->n_fields;
     if (loader->setup.slot_wait) {
         cleat_status status = loader->setup.slot_wait(loader->setup.user, slot, error);
         if (status != CLEAT_OK) return status;
     }
     for (int64_t b = 0; b < bucket->batch; ++b) {
-        void *fields[CLEAT_MAX_FIELDS] = {0};
-        for (size_t f = 0; f < loader->n_fields; ++f) {
-            if (offsets[f] < 0) continue;
-            int64_t bytes = cleat_field_bytes(cleat_dataset_field(dataset, f), bucket->length);
-            fields[f] = (char *)loader->slots[slot] + offsets[f] + b * bytes;
-        }
-        if (b >= (int64_t)batch->count) {
+        void *fields[CLEAT_MAX_FIELDS];
+        cleat_status status = CLEAT_OK;
+        place_fields(loader, batch->bucket, slot, b, fields);
+        if (b >= (int64_t)batch->count)
             cleat_dataset_fill_empty(dataset, bucket->length, fields);
-            continue;
-        }
-        cleat_status status = cleat_dataset_fill(dataset, batch->samples[b], bucket->length,
-                                                 loader->random ? &loader->draw : NULL, fields, error);
+        else
+            status = cleat_dataset_fill(dataset, batch->samples[b], bucket->length,
+                                        loader->random ? &loader->draw : NULL, fields, error);
         if (status != CLEAT_OK) return status;
+        round_fields(loader, batch->bucket, slot, b, fields);
     }
     return CLEAT_OK;
 }
@@ -194,6 +232,27 @@ static cleat_status check_setup(const cleat_loader_setup *setup, cleat_error *er
     return CLEAT_OK;
 }
 
+/* Which fields are to be rounded, and room for them. */
+static cleat_status ask_storage(cleat_loader *loader, cleat_error *error) {
+    const cleat_loader_setup *setup = &loader->setup;
+    for (size_t b = 0; b < setup->n_buckets; ++b) {
+        int64_t floats = 0;
+        for (size_t f = 0; f < loader->n_fields; ++f) {
+            const cleat_field *field = cleat_dataset_field(setup->dataset, f);
+            cleat_dtype storage = setup->field_storage ? setup->field_storage(setup->user, b, f) : field->dtype;
+            if (storage != field->dtype && (!is_half(storage) || field->dtype != CLEAT_F32))
+                return cleat_fail(error, CLEAT_ERR_ARGUMENT, "field %s cannot be stored as %s", field->name,
+                                  cleat_dtype_name(storage));
+            loader->storage[b * loader->n_fields + f] = storage;
+            if (is_half(storage)) floats += cleat_field_elements(field, setup->buckets[b].length);
+        }
+        if (floats > loader->sample_floats) loader->sample_floats = floats;
+    }
+    if (loader->sample_floats == 0) return CLEAT_OK;
+    loader->samples = cleat_alloc(setup->n_slots * (size_t)loader->sample_floats, sizeof *loader->samples);
+    return loader->samples ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a loader");
+}
+
 static cleat_status ask_offsets(cleat_loader *loader, cleat_error *error) {
     for (size_t b = 0; b < loader->setup.n_buckets; ++b)
         for (size_t f = 0; f < loader->n_fields; ++f) {
@@ -212,11 +271,12 @@ static cleat_status allocate(cleat_loader *loader, cleat_error *error) {
     loader->buckets = cleat_alloc(setup->n_buckets, sizeof *loader->buckets);
     loader->slots = cleat_alloc(setup->n_slots, sizeof *loader->slots);
     loader->offsets = cleat_alloc(setup->n_buckets * loader->n_fields, sizeof *loader->offsets);
+    loader->storage = cleat_alloc(setup->n_buckets * loader->n_fields, sizeof *loader->storage);
     loader->state = cleat_alloc(setup->n_slots, sizeof *loader->state);
     loader->slot_batch = cleat_alloc(setup->n_slots, sizeof *loader->slot_batch);
     loader->threads = cleat_alloc((size_t)setup->workers, sizeof *loader->threads);
-    if (!loader->buckets || !loader->slots || !loader->offsets || !loader->state || !loader->slot_batch ||
-        !loader->threads)
+    if (!loader->buckets || !loader->slots || !loader->offsets || !loader->storage || !loader->state ||
+        !loader->slot_batch || !loader->threads)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a loader");
     for (size_t i = 0; i < setup->n_buckets; ++i) loader->buckets[i] = setup->buckets[i];
     for (size_t i = 0; i < setup->n_slots; ++i) loader->slots[i] = setup->slots[i];
@@ -235,6 +295,7 @@ cleat_status cleat_loader_create(const cleat_loader_setup *setup, cleat_loader *
     pthread_cond_init(&made->done, NULL);
     status = allocate(made, error);
     if (status == CLEAT_OK) status = ask_offsets(made, error);
+    if (status == CLEAT_OK) status = ask_storage(made, error);
     if (status == CLEAT_OK && setup->workers > 0) {
         status = cleat_pinning_create(setup->cpus, &made->pinning, error);
         if (status == CLEAT_OK)
@@ -260,6 +321,8 @@ void cleat_loader_destroy(cleat_loader *loader) {
     cleat_free(loader->threads);
     cleat_free(loader->slot_batch);
     cleat_free(loader->state);
+    cleat_free(loader->samples);
+    cleat_free(loader->storage);
     cleat_free(loader->offsets);
     cleat_free(loader->slots);
     cleat_free(loader->buckets);

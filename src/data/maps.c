@@ -5,8 +5,6 @@
 #include "core/memory.h"
 #include "core/philox.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -242,26 +240,18 @@ static cleat_status check_options(const cleat_maps_options *o, cleat_error *erro
     return CLEAT_OK;
 }
 
-/* The ending of a name that is not hidden; "" where there is none. */
-static const char *ending_of(const char *name) {
-    const char *dot = strrchr(name, '.');
-    return *name != '.' && dot ? dot : "";
-}
-
 /* Whether the folder holds grids or stacks. */
 static cleat_status find_layout(const char *folder, bool *grids, cleat_error *error) {
     size_t asc = 0, npy = 0;
-    DIR *listing = opendir(folder);
-    if (!listing && errno == ENOENT)
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such folder (data.path)", folder);
-    if (!listing)
-        return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot list the folder: %s (data.path is a folder)", folder,
-                          strerror(errno));
-    for (const struct dirent *entry; (entry = readdir(listing));) {
-        asc += strcasecmp(ending_of(entry->d_name), ".asc") == 0;
-        npy += strcmp(ending_of(entry->d_name), ".npy") == 0;
+    cleat_listing listing = {0};
+    cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
+    if (status == CLEAT_ERR_NOT_FOUND) return cleat_fail(error, status, "%s: no such folder (data.path)", folder);
+    if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.path is a folder");
+    for (size_t i = 0; i < listing.count; ++i) {
+        asc += strcasecmp(cleat_name_ending(listing.names[i]), ".asc") == 0;
+        npy += strcmp(cleat_name_ending(listing.names[i]), ".npy") == 0;
     }
-    closedir(listing);
+    cleat_listing_free(&listing);
     if (!asc && !npy)
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                           "%s: no maps in this folder; it holds ESRI ASCII grids NAME_YYYYMMDD.asc, or stacks NAME.npy "

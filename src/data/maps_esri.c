@@ -1,12 +1,11 @@
 /* Maps over time from ESRI ASCII grids, a file a day and channel: NAME_YYYYMMDD.asc. */
 #include "data/maps.h"
 
+#include "core/files.h"
 #include "core/memory.h"
 #include "core/text.h"
 #include "data/esri_grid.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,9 +82,8 @@ static cleat_status add_file(reader *r, const char *name, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static int is_grid(const struct dirent *entry) {
-    const char *dot = strrchr(entry->d_name, '.');
-    return entry->d_name[0] != '.' && dot && strcasecmp(dot, ".asc") == 0;
+static bool is_grid(const char *name) {
+    return strcasecmp(cleat_name_ending(name), ".asc") == 0;
 }
 
 static int by_channel_and_day(const void *a, const void *b) {
@@ -95,13 +93,10 @@ static int by_channel_and_day(const void *a, const void *b) {
 }
 
 static cleat_status list_files(reader *r, cleat_error *error) {
-    struct dirent **entries = NULL;
-    cleat_status status = CLEAT_OK;
-    int count = scandir(r->folder, &entries, is_grid, alphasort);
-    if (count < 0) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot list the folder: %s", r->folder, strerror(errno));
-    for (int i = 0; i < count && status == CLEAT_OK; ++i) status = add_file(r, entries[i]->d_name, error);
-    for (int i = 0; i < count; ++i) free(entries[i]);
-    free(entries);
+    cleat_listing listing = {0};
+    cleat_status status = cleat_listing_read(r->folder, is_grid, &listing, error);
+    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) status = add_file(r, listing.names[i], error);
+    cleat_listing_free(&listing);
     if (status != CLEAT_OK) return status;
     qsort(r->files, r->n_files, sizeof *r->files, by_channel_and_day);
     for (size_t i = 1; i < r->n_files; ++i)
@@ -312,9 +307,9 @@ static cleat_status read_grid(reader *r, const map_day *day, size_t channel, cle
     char path[PATH_BYTES];
     cleat_esri_grid grid = {0};
     if (!day->files[channel]) return CLEAT_OK;
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", r->folder, day->files[channel]->file) >= sizeof path)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", r->folder);
-    cleat_status status = cleat_esri_grid_read(path, &grid, error);
+    cleat_status status = cleat_path_join(r->folder, day->files[channel]->file, path, sizeof path, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_esri_grid_read(path, &grid, error);
     if (status == CLEAT_OK) status = keep_grid(r, path, &grid, day, channel, error);
     cleat_esri_grid_free(&grid);
     return status;

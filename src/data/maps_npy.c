@@ -1,11 +1,10 @@
 /* Maps over time from NPY stacks: NAME.npy [T, C, H, W] with NAME_mask.npy [H, W]. */
 #include "data/maps.h"
 
+#include "core/files.h"
 #include "core/memory.h"
 #include "data/named_parts.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +23,8 @@ typedef struct reader {
 
 /* --- files ---------------------------------------------------------------------------------------------------- */
 
-static int is_stack(const struct dirent *entry) {
-    const char *dot = strrchr(entry->d_name, '.');
-    return entry->d_name[0] != '.' && dot && strcmp(dot, ".npy") == 0;
+static bool is_stack(const char *name) {
+    return strcmp(cleat_name_ending(name), ".npy") == 0;
 }
 
 static cleat_status add_file(reader *r, const char *file, cleat_error *error) {
@@ -39,13 +37,10 @@ static cleat_status add_file(reader *r, const char *file, cleat_error *error) {
 }
 
 static cleat_status list_files(reader *r, cleat_error *error) {
-    struct dirent **entries = NULL;
-    cleat_status status = CLEAT_OK;
-    int count = scandir(r->folder, &entries, is_stack, alphasort);
-    if (count < 0) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot list the folder: %s", r->folder, strerror(errno));
-    for (int i = 0; i < count && status == CLEAT_OK; ++i) status = add_file(r, entries[i]->d_name, error);
-    for (int i = 0; i < count; ++i) free(entries[i]);
-    free(entries);
+    cleat_listing listing = {0};
+    cleat_status status = cleat_listing_read(r->folder, is_stack, &listing, error);
+    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) status = add_file(r, listing.names[i], error);
+    cleat_listing_free(&listing);
     return status;
 }
 
@@ -78,8 +73,9 @@ static cleat_status check_pairs(reader *r, cleat_error *error) {
 
 static cleat_status path_of(const reader *r, const char *name, const char *ending, char path[PATH_BYTES],
                             cleat_error *error) {
-    if ((size_t)snprintf(path, PATH_BYTES, "%s/%s%s.npy", r->folder, name, ending) < PATH_BYTES) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", r->folder);
+    char file[PATH_BYTES];
+    snprintf(file, sizeof file, "%s%s.npy", name, ending);
+    return cleat_path_join(r->folder, file, path, PATH_BYTES, error);
 }
 
 /* --- headers -------------------------------------------------------------------------------------------------- */

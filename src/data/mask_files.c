@@ -77,17 +77,12 @@ cleat_status cleat_mask_read(const char *path, cleat_picture *mask, cleat_error 
 
 /* --- names ---------------------------------------------------------------------------------------------------- */
 
-static const char *ending_of(const char *name) {
-    const char *dot = strrchr(name, '.');
-    return dot && dot != name ? dot : "";
-}
-
 static bool is_png(const char *name) {
-    return strcasecmp(ending_of(name), ".png") == 0;
+    return strcasecmp(cleat_name_ending(name), ".png") == 0;
 }
 
 static bool is_jpeg(const char *name) {
-    return strcasecmp(ending_of(name), ".jpg") == 0 || strcasecmp(ending_of(name), ".jpeg") == 0;
+    return strcasecmp(cleat_name_ending(name), ".jpg") == 0 || strcasecmp(cleat_name_ending(name), ".jpeg") == 0;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -111,7 +106,7 @@ static cleat_status add_image(cleat_mask_set *set, const char *path, cleat_error
     *sample = (cleat_mask_sample){.name = cleat_strdup(file), .image = cleat_strdup(path), .split = CLEAT_SPLIT_TEST};
     if (!sample->name || !sample->image)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.40s", file);
-    sample->name[strlen(file) - strlen(ending_of(file))] = 0;
+    sample->name[strlen(file) - strlen(cleat_name_ending(file))] = 0;
     return CLEAT_OK;
 }
 
@@ -120,7 +115,7 @@ static cleat_status add_images(const char *folder, cleat_mask_set *set, cleat_er
     cleat_listing listing = {0};
     size_t skipped = 0;
     const char *first = NULL;
-    cleat_status status = cleat_listing_read(folder, &listing, error);
+    cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
         const char *name = listing.names[i];
         if (!is_png(name) && !is_jpeg(name)) {
@@ -158,7 +153,7 @@ static cleat_status add_mask(const char *folder, const char *name, cleat_mask_se
     if (is_jpeg(name))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: a mask as JPEG, whose edges are blurred; make it again as PNG, or convert it", path);
-    cleat_mask_sample *sample = find(set, name, strlen(name) - strlen(ending_of(name)));
+    cleat_mask_sample *sample = find(set, name, strlen(name) - strlen(cleat_name_ending(name)));
     if (!sample)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: a mask without its picture; bring the picture into images/, or delete the mask", path);
@@ -171,7 +166,7 @@ static cleat_status add_mask(const char *folder, const char *name, cleat_mask_se
 static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_error *error) {
     cleat_listing listing = {0};
     size_t skipped = 0;
-    cleat_status status = cleat_listing_read(folder, &listing, error);
+    cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
         if (is_png(listing.names[i]) || is_jpeg(listing.names[i]))
             status = add_mask(folder, listing.names[i], set, error);

@@ -45,10 +45,10 @@ static cleat_status assign_file(const char *folder, cleat_split split, const cle
     char path[PATH_BYTES], name[NAME_BYTES];
     cleat_source source;
     *there = false;
-    if ((size_t)snprintf(path, sizeof path, "%s/%s.txt", folder, cleat_split_name(split)) >= sizeof path)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", folder);
-    if (!cleat_file_exists(path)) return CLEAT_OK;
-    cleat_status status = cleat_source_read(path, true, &source, error);
+    snprintf(name, sizeof name, "%s.txt", cleat_split_name(split));
+    cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
+    if (status != CLEAT_OK || !cleat_file_exists(path)) return status;
+    status = cleat_source_read(path, true, &source, error);
     if (status != CLEAT_OK) return status;
     for (size_t line = 1; source.at < source.end && status == CLEAT_OK; ++line) {
         status = next_line(&source, line, name, error);

@@ -7,8 +7,6 @@
 #include "core/memory.h"
 #include "core/philox.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -243,9 +241,8 @@ static cleat_status make_dataset(const char *path, const cleat_rna_set *set, con
 /* --- finding the files ---------------------------------------------------------------------------------------- */
 
 static bool ends_in(const char *path, const char *const *endings) {
-    const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && endings[i]; ++i)
-        if (strcmp(dot, endings[i]) == 0) return true;
+    for (size_t i = 0; endings[i]; ++i)
+        if (strcmp(cleat_name_ending(path), endings[i]) == 0) return true;
     return false;
 }
 
@@ -253,48 +250,38 @@ static const char *const pdb_endings[] = {".pdb", ".ent", ".PDB", NULL};
 static const char *const fasta_endings[] = {".fasta", ".fa", ".fna", ".txt", NULL};
 static const char *const csv_endings[] = {".csv", NULL};
 
-static int is_pdb_entry(const struct dirent *entry) {
-    return entry->d_name[0] != '.' && ends_in(entry->d_name, pdb_endings);
-}
-
-static int by_name(const struct dirent **a, const struct dirent **b) {
-    return strcmp((*a)->d_name, (*b)->d_name);
+static bool is_pdb(const char *name) {
+    return ends_in(name, pdb_endings);
 }
 
 static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, cleat_error *error) {
-    struct dirent **entries = NULL;
+    cleat_listing listing = {0};
     char path[4096];
-    cleat_status status = CLEAT_OK;
-    int count = scandir(folder, &entries, is_pdb_entry, by_name);
-    if (count < 0) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot list the folder: %s", folder, strerror(errno));
-    if (!count)
+    cleat_status status = cleat_listing_read(folder, is_pdb, &listing, error);
+    if (status == CLEAT_OK && !listing.count)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                             "%s: neither sequences.csv (with labels.csv) nor any *.pdb file in this folder", folder);
     size_t without_rna = 0;
-    for (int i = 0; i < count && status == CLEAT_OK; ++i) {
-        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name) >= sizeof path) {
-            status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
-            break;
-        }
+    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
         size_t before = set->count;
-        status = cleat_rna_read_pdb(path, set, error);
+        status = cleat_path_join(folder, listing.names[i], path, sizeof path, error);
+        if (status == CLEAT_OK) status = cleat_rna_read_pdb(path, set, error);
         without_rna += set->count == before;
     }
     if (status == CLEAT_OK && without_rna)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %d files hold no RNA chain", folder, without_rna, count);
-    for (int i = 0; i < count; ++i) free(entries[i]);
-    free(entries);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu files hold no RNA chain", folder, without_rna, listing.count);
+    cleat_listing_free(&listing);
     return status;
 }
 
 static cleat_status read_folder(const char *folder, const cleat_rna_options *options, cleat_rna_set *set,
                                 cleat_error *error) {
     char sequences[4096], labels[4096];
-    if ((size_t)snprintf(sequences, sizeof sequences, "%s/sequences.csv", folder) >= sizeof sequences)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", folder);
-    snprintf(labels, sizeof labels, "%s/labels.csv", folder);
+    cleat_status status = cleat_path_join(folder, "sequences.csv", sequences, sizeof sequences, error);
+    if (status == CLEAT_OK) status = cleat_path_join(folder, "labels.csv", labels, sizeof labels, error);
+    if (status != CLEAT_OK) return status;
     if (!cleat_file_exists(sequences)) return read_pdb_folder(folder, set, error);
-    cleat_status status = cleat_rna_read_sequences(sequences, set, error);
+    status = cleat_rna_read_sequences(sequences, set, error);
     if (status != CLEAT_OK) return status;
     if (cleat_file_exists(labels)) return cleat_rna_read_labels(labels, set, error);
     if (!options->structures) return CLEAT_OK;

@@ -10,12 +10,7 @@
 /* --- lists of names ------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_series_names_add(cleat_series_names *names, const char *name, cleat_error *error) {
-    cleat_status status = cleat_grow(&names->names, names->count, &names->capacity, sizeof *names->names, error);
-    if (status != CLEAT_OK) return status;
-    char *copy = cleat_strdup(name);
-    if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.40s", name);
-    names->names[names->count++] = copy;
-    return CLEAT_OK;
+    return cleat_grow_names(&names->names, &names->count, &names->capacity, name, error);
 }
 
 int cleat_series_names_find(const cleat_series_names *names, const char *name) {

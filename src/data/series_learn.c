@@ -100,17 +100,14 @@ static void add_columns(cleat_text *text, const char *kind, const cleat_series_n
     }
 }
 
-static cleat_status path_in(const char *folder, char path[PATH_BYTES], cleat_error *error) {
-    if ((size_t)snprintf(path, PATH_BYTES, "%s/series.csv", folder) < PATH_BYTES) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", folder);
-}
+static const char FILE_NAME[] = "series.csv";
 
 cleat_status cleat_series_learnt_write(const char *folder, const cleat_series_learnt *learnt, cleat_error *error) {
     char path[PATH_BYTES];
     char *data = NULL;
     cleat_text text = {0};
     size_t features = learnt->features.count;
-    cleat_status status = path_in(folder, path, error);
+    cleat_status status = cleat_path_join(folder, FILE_NAME, path, PATH_BYTES, error);
     if (status != CLEAT_OK) return status;
     cleat_text_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)learnt->step);
     for (size_t f = 0; f < learnt->n_frames; ++f) cleat_text_add(&text, "frame,%lld,,\n", (long long)learnt->frames[f]);
@@ -174,7 +171,7 @@ cleat_status cleat_series_learnt_read(const char *folder, cleat_series_learnt *l
     cleat_csv csv;
     line_columns at = {0};
     cleat_series_learnt found = {0};
-    cleat_status status = path_in(folder, path, error);
+    cleat_status status = cleat_path_join(folder, FILE_NAME, path, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_csv_open(path, &csv, error);
     if (status != CLEAT_OK) return status;
     status = cleat_csv_need_column(&csv, "kind", &at.kind, error);

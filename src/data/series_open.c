@@ -4,8 +4,6 @@
 #include "core/files.h"
 #include "core/memory.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,36 +131,29 @@ static cleat_status make_dataset(const char *path, cleat_series_table *table, co
 
 /* --- finding the file ----------------------------------------------------------------------------------------- */
 
-static int is_csv(const struct dirent *entry) {
-    const char *dot = strrchr(entry->d_name, '.');
-    return entry->d_name[0] != '.' && dot && strcmp(dot, ".csv") == 0;
-}
-
-static cleat_status join(const char *folder, const char *name, char path[PATH_BYTES], cleat_error *error) {
-    if ((size_t)snprintf(path, PATH_BYTES, "%s/%s", folder, name) < PATH_BYTES) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", folder);
+static bool is_csv(const char *name) {
+    return strcmp(cleat_name_ending(name), ".csv") == 0;
 }
 
 static cleat_status only_csv(const char *folder, char path[PATH_BYTES], cleat_error *error) {
-    struct dirent **entries = NULL;
-    int count = scandir(folder, &entries, is_csv, alphasort);
-    cleat_status status = CLEAT_OK;
-    if (count < 0) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot list the folder: %s", folder, strerror(errno));
-    if (count == 1)
-        status = join(folder, entries[0]->d_name, path, error);
-    else if (count == 0)
+    cleat_listing listing = {0};
+    cleat_status status = cleat_listing_read(folder, is_csv, &listing, error);
+    if (status != CLEAT_OK) return status;
+    if (listing.count == 1)
+        status = cleat_path_join(folder, listing.names[0], path, PATH_BYTES, error);
+    else if (listing.count == 0)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no *.csv in this folder (data.path)", folder);
     else
-        status =
-            cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: %d *.csv in this folder (%.100s, %.100s, ...); name one of them",
-                       folder, count, entries[0]->d_name, entries[1]->d_name);
-    for (int i = 0; i < count; ++i) free(entries[i]);
-    free(entries);
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                            "%s: %zu *.csv in this folder (%.100s, %.100s, ...); name one of them", folder,
+                            listing.count, listing.names[0], listing.names[1]);
+    cleat_listing_free(&listing);
     return status;
 }
 
 static cleat_status find_file(const char *path, const char *name, char found[PATH_BYTES], cleat_error *error) {
-    if (cleat_folder_exists(path)) return name && *name ? join(path, name, found, error) : only_csv(path, found, error);
+    if (cleat_folder_exists(path))
+        return name && *name ? cleat_path_join(path, name, found, PATH_BYTES, error) : only_csv(path, found, error);
     if (!cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
     if ((size_t)snprintf(found, PATH_BYTES, "%s", path) < PATH_BYTES) return CLEAT_OK;

@@ -299,10 +299,8 @@ cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, c
     char path[4096];
     if (!texts)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a dataset of texts is needed, not %s", dataset->type->name);
-    if ((size_t)snprintf(path, sizeof path, "%s/labels.txt", folder) >= sizeof path)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", folder);
-    snprintf(path, sizeof path, "%s/vocab.txt", folder);
-    cleat_status status = cleat_tokenizer_save(texts->tokenizer, path, error);
+    cleat_status status = cleat_path_join(folder, "vocab.txt", path, sizeof path, error);
+    if (status == CLEAT_OK) status = cleat_tokenizer_save(texts->tokenizer, path, error);
     return status == CLEAT_OK ? cleat_text_save_labels(&texts->labels, folder, error) : status;
 }
 

@@ -3,8 +3,6 @@
 
 #include "core/files.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +15,7 @@ static const char *const words[CLEAT_SPLITS][5] = {
 };
 
 static bool ends_in(const char *name, const char *ending) {
-    const char *dot = strrchr(name, '.');
-    return dot && strcasecmp(dot, ending) == 0;
+    return strcasecmp(cleat_name_ending(name), ending) == 0;
 }
 
 static bool is_table(const char *name) {
@@ -49,26 +46,15 @@ static bool is_conll_of(const char *name, cleat_split split) {
     return contains(name, split) && !ends_in(name, ".csv");
 }
 
-static cleat_status join(const char *folder, const char *name, char path[4096], cleat_error *error) {
-    if ((size_t)snprintf(path, 4096, "%s/%s", folder, name) < 4096) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
-}
-
-static int is_visible(const struct dirent *entry) {
-    return entry->d_name[0] != '.';
-}
-
 /* Writes the path of the folder's file for `split`; an empty one where there is none. */
 static cleat_status guess(const char *folder, cleat_text_task task, cleat_split split, char path[4096],
                           cleat_error *error) {
-    struct dirent **entries = NULL;
-    cleat_status status = CLEAT_OK;
+    cleat_listing listing = {0};
     const char *found = NULL;
-    int count = scandir(folder, &entries, is_visible, alphasort);
-    if (count < 0) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot list the folder: %s", folder, strerror(errno));
+    cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     *path = 0;
-    for (int i = 0; i < count && status == CLEAT_OK; ++i) {
-        const char *name = entries[i]->d_name;
+    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+        const char *name = listing.names[i];
         if (!(task == CLEAT_TEXT_TAGS ? is_conll_of(name, split) : is_table_of(name, split))) continue;
         if (found)
             status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
@@ -76,9 +62,8 @@ static cleat_status guess(const char *folder, cleat_text_task task, cleat_split 
                                 name, cleat_split_name(split), cleat_split_name(split));
         found = name;
     }
-    if (status == CLEAT_OK && found) status = join(folder, found, path, error);
-    for (int i = 0; i < count; ++i) free(entries[i]);
-    free(entries);
+    if (status == CLEAT_OK && found) status = cleat_path_join(folder, found, path, 4096, error);
+    cleat_listing_free(&listing);
     return status;
 }
 
@@ -88,8 +73,8 @@ static cleat_status find_part(const char *folder, const cleat_text_options *opti
     cleat_text_file *file = &files->files[files->count];
     const char *name = cleat_text_option(named[split]);
     *file = (cleat_text_file){.split = split, .guessed = !*name};
-    cleat_status status =
-        *name ? join(folder, name, file->path, error) : guess(folder, options->task, split, file->path, error);
+    cleat_status status = *name ? cleat_path_join(folder, name, file->path, sizeof file->path, error)
+                                : guess(folder, options->task, split, file->path, error);
     if (status != CLEAT_OK || !*file->path) return status;
     if (!cleat_file_exists(file->path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file (data.%s_file)", file->path,

@@ -75,9 +75,7 @@ static cleat_status from_training(const cleat_text_set *set, names_list *list, c
     return status;
 }
 
-static void labels_path(const char *folder, char path[4096]) {
-    snprintf(path, 4096, "%s/labels.txt", folder);
-}
+static const char FILE_NAME[] = "labels.txt";
 
 /* Of tags line 1 is O, then B-x and I-x take turns: the types are the x. */
 static cleat_status read_tag_line(const char *place, size_t number, const char *line, size_t size, names_list *list,
@@ -99,8 +97,8 @@ static cleat_status from_folder(const char *folder, cleat_text_task task, names_
     cleat_source source;
     char path[4096], place[4200];
     size_t number = 0;
-    labels_path(folder, path);
-    cleat_status status = cleat_source_read(path, true, &source, error);
+    cleat_status status = cleat_path_join(folder, FILE_NAME, path, sizeof path, error);
+    if (status == CLEAT_OK) status = cleat_source_read(path, true, &source, error);
     if (status != CLEAT_OK) return status;
     while (source.at < source.end && status == CLEAT_OK) {
         size_t size = strcspn(source.at, "\r\n");
@@ -206,10 +204,10 @@ cleat_status cleat_text_settle_labels(cleat_text_set *set, cleat_text_labels *la
 cleat_status cleat_text_save_labels(const cleat_text_labels *labels, const char *folder, cleat_error *error) {
     char path[4096], *data = NULL;
     cleat_text text = {0};
-    labels_path(folder, path);
     for (size_t i = 0; i < labels->count; ++i) cleat_text_add(&text, "%s\n", labels->names[i]);
     size_t size = text.size;
     cleat_status status = cleat_text_take(&text, &data, error);
+    if (status == CLEAT_OK) status = cleat_path_join(folder, FILE_NAME, path, sizeof path, error);
     if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
     cleat_free(data);
     return status;

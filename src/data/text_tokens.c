@@ -1,6 +1,7 @@
 /* From the units of a set to the tokens of its rows. */
 #include "data/text_set.h"
 
+#include "core/files.h"
 #include "core/memory.h"
 #include "data/encode_cache.h"
 
@@ -48,11 +49,9 @@ cleat_status cleat_text_open_tokenizer(const cleat_text_set *set, cleat_tokenize
     const char *learnt = cleat_text_option(options->learnt), *vocabulary = cleat_text_option(options->vocabulary);
     char path[4096];
     if (!*learnt && !*vocabulary) return train_tokenizer(set, tokenizer, error);
-    int length =
-        *learnt ? snprintf(path, sizeof path, "%s/vocab.txt", learnt) : snprintf(path, sizeof path, "%s", vocabulary);
-    if (length < 0 || (size_t)length >= sizeof path)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
-    return cleat_tokenizer_load(path, options->lowercase, tokenizer, error);
+    if (!*learnt) return cleat_tokenizer_load(vocabulary, options->lowercase, tokenizer, error);
+    cleat_status status = cleat_path_join(learnt, "vocab.txt", path, sizeof path, error);
+    return status == CLEAT_OK ? cleat_tokenizer_load(path, options->lowercase, tokenizer, error) : status;
 }
 
 /* --- rows of tokens ------------------------------------------------------------------------------------------- */

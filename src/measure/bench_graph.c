@@ -1,6 +1,7 @@
 /* One graph on a device, filled with numbers: what op workloads and small models run. */
 #include "measure/bench.h"
 
+#include "core/half.h"
 #include "core/memory.h"
 #include "graph/choices.h"
 
@@ -21,11 +22,17 @@ void cleat_bench_graph_destroy(cleat_bench_graph *made) {
 void cleat_bench_fill(const cleat_tensor *tensor, void *values) {
     float *floats = values;
     int32_t *integers = values;
+    uint16_t *halves = values;
     for (int64_t i = 0; i < cleat_tensor_elements(tensor); ++i) {
         int64_t mixed = i * 7919 % 2039;
+        float value = (float)mixed / 2039.0f - 0.5f;
         if (tensor->dtype == CLEAT_F32)
-            floats[i] = (float)mixed / 2039.0f - 0.5f;
-        else if (tensor->dtype == CLEAT_I32 || tensor->dtype == CLEAT_U32)
+            floats[i] = value;
+        else if (tensor->dtype == CLEAT_F16)
+            cleat_to_f16(&value, 1, halves + i);
+        else if (tensor->dtype == CLEAT_BF16)
+            cleat_to_bf16(&value, 1, halves + i);
+        else
             integers[i] = (int32_t)(mixed & 1);
     }
 }

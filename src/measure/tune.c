@@ -136,7 +136,9 @@ static void write_input(void *user, const cleat_tensor *tensor, void *values) {
         cleat_reference_free(&t->made);
         if (cleat_reference_make(t->model, t->batch, t->length, &t->made, NULL) != CLEAT_OK) return;
     }
-    cleat_model_reference_input(t->model, &t->made, root->name, values);
+    cleat_error error = {0};
+    if (cleat_model_reference_input(t->model, &t->made, root, values, &error))
+        cleat_log(CLEAT_LOG_DEBUG, "tune: %s", error.text);
 }
 
 static cleat_rival *find_rival(cleat_tuner *t, const cleat_op *op, const cleat_variant *variant) {

@@ -103,7 +103,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     const int64_t values = size.patch * size.patch * size.channels, sequences = batch * size.patches;
     const int64_t frames_shape[4] = {batch, size.patches, length, values}, lengths_shape[2] = {batch, size.patches};
     const int64_t mask_shape[3] = {batch, size.height, size.width};
-    cleat_tensor *frames = cleat_input(graph, "frames", CLEAT_F32, 4, frames_shape), *mask = NULL;
+    cleat_tensor *frames = cleat_model_add_values(graph, "frames", 4, frames_shape), *mask = NULL;
     cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 2, lengths_shape);
     if (mode != CLEAT_MODE_PREDICT) mask = cleat_input(graph, "mask", CLEAT_I32, 3, mask_shape);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, 1, &batch);
@@ -155,15 +155,9 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 static cleat_status from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
     cleat_profile *p = &model->profile;
     cleat_segformer shape = {.classes = 1};
-    const cJSON *positive = cJSON_GetObjectItemCaseSensitive(config->json, "positive_weight");
-    const cJSON *gamma = cJSON_GetObjectItemCaseSensitive(config->json, "focal_gamma");
-    const cJSON *dice = cJSON_GetObjectItemCaseSensitive(config->json, "dice");
-    if (!cleat_reference_loss_says(config, "mask loss of the next frame") || !cJSON_IsNumber(positive) ||
-        !cJSON_IsNumber(gamma) || !cJSON_IsNumber(dice) || !cleat_masks_read_shape(config, "spatial_heads", &shape))
+    if (!cleat_reference_loss_says(config, "mask loss of the next frame") || !cleat_masks_read_loss(config, p) ||
+        !cleat_masks_read_shape(config, "spatial_heads", &shape))
         return CLEAT_ERR_NOT_SUPPORTED;
-    p->loss.positive_weight = positive->valuedouble;
-    p->loss.focal_gamma = gamma->valuedouble;
-    p->loss.dice = dice->valuedouble;
     p->model.dropout = 0;
     struct {
         const char *key;

@@ -8,6 +8,10 @@ cleat_tensor *cleat_model_add_seed(cleat_graph *graph) {
     return cleat_input(graph, "seed", CLEAT_F32, 1, &one);
 }
 
+cleat_tensor *cleat_model_add_values(cleat_graph *graph, const char *name, int rank, const int64_t *shape) {
+    return cleat_input(graph, name, cleat_autocast_storage(graph), rank, shape);
+}
+
 cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, int rank, const int64_t *scale) {
     const int64_t four = 4;
     cleat_model_inputs inputs = {.scale = NULL};

@@ -254,3 +254,14 @@ bool cleat_masks_read_shape(const cleat_reference_config *config, const char *he
            read_stages(config, heads, shape->heads) && read_stages(config, "sr", shape->reduction) &&
            read_stages(config, "depth", shape->depth);
 }
+
+bool cleat_masks_read_loss(const cleat_reference_config *config, cleat_profile *profile) {
+    const cJSON *positive = cJSON_GetObjectItemCaseSensitive(config->json, "positive_weight");
+    const cJSON *gamma = cJSON_GetObjectItemCaseSensitive(config->json, "focal_gamma");
+    const cJSON *dice = cJSON_GetObjectItemCaseSensitive(config->json, "dice");
+    if (!cJSON_IsNumber(positive) || !cJSON_IsNumber(gamma) || !cJSON_IsNumber(dice)) return false;
+    profile->loss.positive_weight = positive->valuedouble;
+    profile->loss.focal_gamma = gamma->valuedouble;
+    profile->loss.dice = dice->valuedouble;
+    return true;
+}

@@ -46,5 +46,7 @@ cleat_status cleat_masks_write(const cleat_model *model, const char *id, const f
 
 /* What a trajectory says of its SegFormer: "dims", `heads`, "sr", "depth" (lists, or a number for all stages), "decoder". */
 bool cleat_masks_read_shape(const cleat_reference_config *config, const char *heads, cleat_segformer *shape);
+/* And of its loss: "positive_weight", "focal_gamma", "dice". */
+bool cleat_masks_read_loss(const cleat_reference_config *config, cleat_profile *profile);
 
 #endif

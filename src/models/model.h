@@ -90,6 +90,8 @@ typedef struct cleat_model_inputs {
 } cleat_model_inputs;
 /* What cleat_backward starts from: the input `seed`, or in f16 the loss scale. Call it before cleat_model_head. */
 cleat_tensor *cleat_model_add_seed(cleat_graph *graph);
+/* The input `name` of a sample's own values (pictures, series), in the storage type of autocast: a batch comes to the device in it. */
+cleat_tensor *cleat_model_add_values(cleat_graph *graph, const char *name, int rank, const int64_t *shape);
 /* Appends the runtime's inputs; scale of shape [rank]. */
 cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, int rank, const int64_t *scale);
 /* Appends the input `samples` i32 [1], for models in which samples of a batch mix (batch normalisation): empty slots must not
@@ -110,9 +112,10 @@ cleat_status cleat_reference_make(const cleat_model *model, int64_t batch, int64
                                   cleat_error *error);
 void cleat_reference_free(cleat_reference *reference);
 
-/* Writes the graph's input `name` from a trajectory's arrays; inputs the family does not know stay as they are. */
-void cleat_model_reference_input(const cleat_model *model, const cleat_reference *reference, const char *name,
-                                 void *values);
+/* Writes a graph's input from a trajectory's arrays, in its storage type; inputs the family does not know stay as they are, or
+ * are 0 where they are halves. */
+cleat_status cleat_model_reference_input(const cleat_model *model, const cleat_reference *reference,
+                                         const cleat_tensor *input, void *values, cleat_error *error);
 
 extern const cleat_model_class cleat_rna_transformer, cleat_text_classifier, cleat_text_tagger, cleat_series_lstm,
     cleat_series_transformer, cleat_series_dense, cleat_image_resnet, cleat_mask_segformer, cleat_emberformer;

@@ -1,7 +1,9 @@
 /* The model families, and the calls that reach them. A family is one line in this list. */
 #include "models/model.h"
 
+#include "core/half.h"
 #include "core/memory.h"
+#include "graph/graph.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -133,7 +135,17 @@ cleat_status cleat_model_write(const cleat_model *model, const cleat_prediction 
     return model->type->write(model, predictions, count, folder, error);
 }
 
-void cleat_model_reference_input(const cleat_model *model, const cleat_reference *reference, const char *name,
-                                 void *values) {
-    model->type->reference_input(model, reference, name, values);
+cleat_status cleat_model_reference_input(const cleat_model *model, const cleat_reference *reference,
+                                         const cleat_tensor *input, void *values, cleat_error *error) {
+    const size_t count = (size_t)cleat_tensor_elements(input);
+    if (cleat_dtype_size(input->dtype) == sizeof(float)) {
+        model->type->reference_input(model, reference, input->name, values);
+        return CLEAT_OK;
+    }
+    float *floats = cleat_alloc(count, sizeof *floats);
+    if (!floats) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the input '%s'", input->name);
+    model->type->reference_input(model, reference, input->name, floats);
+    (input->dtype == CLEAT_F16 ? cleat_to_f16 : cleat_to_bf16)(floats, count, values);
+    cleat_free(floats);
+    return CLEAT_OK;
 }

@@ -94,7 +94,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     const cleat_profile *p = &model->profile;
     const cleat_resnet shape = shape_of(model);
     const int64_t image[4] = {batch, length, length, sizes.inputs};
-    cleat_tensor *x = cleat_input(graph, "image", CLEAT_F32, 4, image), *label = NULL;
+    cleat_tensor *x = cleat_model_add_values(graph, "image", 4, image), *label = NULL;
     if (mode != CLEAT_MODE_PREDICT) label = cleat_input(graph, "label", CLEAT_I32, 1, &batch);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, 1, &batch);
     const cleat_norm_mode norm = cleat_model_norm_mode(graph, mode, &inputs);

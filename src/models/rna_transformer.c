@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -249,11 +250,43 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 /* --- reference trajectories ----------------------------------------------------------------------------------- */
 
 /* "mean over valid coordinates of squared error + mean over valid neighbours of (sqrt(|c[i+1]-c[i]|^2 + 1e-6)
- * - 5.9)^2" */
+ * - 5.9)^2", of coordinates as they are */
+static void use_two_terms(cleat_model *model) {
+    cleat_profile *p = &model->profile;
+    p->model.head = CLEAT_RNA_HEAD_ABSOLUTE;
+    p->model.positions = CLEAT_POSITIONS_START;
+    p->loss.coordinate = p->loss.bond_length = 1;
+    model->reference_loss = true;
+}
+
+/* "structure terms": every one of a run, with "weights" by name, of a chain of frames. */
+static bool use_all_terms(const cleat_reference_config *config, cleat_model *model) {
+    cleat_profile *p = &model->profile;
+    double *const weights[N_TERMS] = {[DISTANCE] = &p->loss.pair_distance,
+                                      [LOCAL] = &p->loss.lddt,
+                                      [FRAME] = &p->loss.frame,
+                                      [HANDEDNESS] = &p->loss.handedness,
+                                      [BOND] = &p->loss.bond_length,
+                                      [ANGLE] = &p->loss.bond_angle,
+                                      [CLASH] = &p->loss.clash,
+                                      [BASE_PAIR] = &p->loss.base_pair,
+                                      [COORDINATE] = &p->loss.coordinate};
+    const cJSON *given = cJSON_GetObjectItemCaseSensitive(config->json, "weights");
+    p->model.head = CLEAT_RNA_HEAD_FRAMES;
+    p->model.positions = CLEAT_POSITIONS_BOTH_ENDS;
+    for (int k = 0; k < N_TERMS; ++k) {
+        const cJSON *weight = cJSON_GetObjectItemCaseSensitive(given, terms[k]);
+        if (!cJSON_IsNumber(weight)) return false;
+        *weights[k] = weight->valuedouble;
+    }
+    return true;
+}
+
 static cleat_status from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
     (void)error;
-    if (!cleat_reference_loss_says(config, "valid coordinates") ||
-        !cleat_reference_loss_says(config, "valid neighbours"))
+    const bool all = cleat_reference_loss_says(config, "structure terms");
+    if (!all && (!cleat_reference_loss_says(config, "valid coordinates") ||
+                 !cleat_reference_loss_says(config, "valid neighbours")))
         return CLEAT_ERR_NOT_SUPPORTED;
     cleat_profile *p = &model->profile;
     p->model.d_model = cleat_reference_size(config, "d_model", NULL, 0);
@@ -261,21 +294,27 @@ static cleat_status from_reference(const cleat_reference_config *config, cleat_m
     p->model.layers = cleat_reference_size(config, "layers", NULL, 0);
     p->model.d_ff = cleat_reference_size(config, "d_ff", NULL, 0);
     p->model.dropout = 0;
-    p->model.head = CLEAT_RNA_HEAD_ABSOLUTE;
-    p->model.positions = CLEAT_POSITIONS_START;
     memset(&p->loss, 0, sizeof p->loss);
-    p->loss.coordinate = p->loss.bond_length = 1;
+    if (!all) use_two_terms(model);
+    if (all && !use_all_terms(config, model)) return CLEAT_ERR_NOT_SUPPORTED;
     model->sizes.vocabulary = cleat_reference_size(config, "vocab", NULL, 0);
-    model->reference_loss = true;
     bool complete = p->model.d_model > 0 && p->model.heads > 0 && p->model.layers > 0 && p->model.d_ff > 0 &&
                     model->sizes.vocabulary > 0;
     return complete ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
 }
 
-/* The trajectory's means run over the whole batch; ours over each chain first: a chain weighs as many items
- * as it has. */
-static void reference_scale(const cleat_reference *r, float *values) {
-    double residues = 0, bonds = 0;
+static int64_t reference_length(const cleat_reference *r, int64_t b) {
+    return r->lengths ? r->lengths[b] : r->length;
+}
+
+/* With all terms: means over each chain. With two the trajectory's means run over the whole batch: a chain weighs as many items as it
+ * has. */
+static void reference_scale(const cleat_model *model, const cleat_reference *r, float *values) {
+    double residues = 0, bonds = 0, weights[N_TERMS];
+    weights_of(model, weights);
+    for (int64_t i = 0; !model->reference_loss && i < N_TERMS * r->batch; ++i)
+        values[i] = (float)(weights[i / r->batch] / (double)r->batch);
+    if (!model->reference_loss) return;
     for (int64_t b = 0; b < r->batch; ++b) {
         int64_t length = r->lengths ? r->lengths[b] : r->length;
         residues += (double)length;
@@ -296,8 +335,17 @@ static void reference_arrays(const cleat_model *model, cleat_reference *r) {
     r->target = (cleat_reference_array){.rank = 3, .shape = {r->batch, r->length, 3}};
 }
 
+/* With all terms every seventh residue's place is unknown, and the chain is a hairpin's. */
+static bool reference_knows(const cleat_model *model, int64_t length, int64_t i) {
+    return i < length && (model->reference_loss || i % 7 != 3);
+}
+
+static int32_t reference_partner(const cleat_model *model, int64_t length, int32_t i) {
+    const int32_t other = (int32_t)length - 1 - i;
+    return !model->reference_loss && i < length && abs(other - i) > 4 ? other : -1;
+}
+
 static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name, void *values) {
-    (void)model;
     int32_t *ints = values;
     float *floats = values;
     int64_t rows = r->batch * r->length;
@@ -308,10 +356,11 @@ static void reference_input(const cleat_model *model, const cleat_reference *r, 
     if (strcmp(name, "coords") == 0) memcpy(floats, r->target.data, (size_t)rows * 3 * sizeof *floats);
     if (strcmp(name, "mask") == 0)
         for (int64_t i = 0; i < rows; ++i)
-            floats[i] = i % r->length < (r->lengths ? r->lengths[i / r->length] : r->length) ? 1.0f : 0.0f;
+            floats[i] = reference_knows(model, reference_length(r, i / r->length), i % r->length) ? 1.0f : 0.0f;
     if (strcmp(name, "partner") == 0)
-        for (int64_t i = 0; i < rows; ++i) ints[i] = -1;
-    if (strcmp(name, "scale") == 0) reference_scale(r, floats);
+        for (int64_t i = 0; i < rows; ++i)
+            ints[i] = reference_partner(model, reference_length(r, i / r->length), (int32_t)(i % r->length));
+    if (strcmp(name, "scale") == 0) reference_scale(model, r, floats);
 }
 
 const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",

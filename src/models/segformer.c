@@ -41,7 +41,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                   cleat_model_graph *built) {
     const int64_t image[4] = {batch, length, length, channels_of(model)};
     const bool reference = cleat_masks_shape(model, mode).classes > 1;
-    cleat_tensor *x = cleat_input(graph, "image", CLEAT_F32, 4, image), *mask = NULL;
+    cleat_tensor *x = cleat_model_add_values(graph, "image", 4, image), *mask = NULL;
     if (mode != CLEAT_MODE_PREDICT) mask = cleat_input(graph, "mask", CLEAT_I32, 3, image);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, reference ? 3 : 1, image);
     cleat_tensor *logits = cleat_masks_segment(model, graph, mode, x, &inputs);
@@ -74,17 +74,20 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 
 /* --- reference trajectories ----------------------------------------------------------------------------------- */
 
-/* "per-pixel cross entropy" with "dims", "heads", "sr", "depth", "decoder", "px" */
+/* "per-pixel cross entropy", or with one class "mask loss of the picture", with "dims", "heads", "sr", "depth", "decoder", "px" */
 static cleat_status from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
     cleat_segformer shape = {.stem_stride = 4};
-    if (!cleat_reference_loss_says(config, "per-pixel cross entropy") ||
+    const bool one = cleat_reference_loss_says(config, "mask loss of the picture");
+    if (!(one ? cleat_masks_read_loss(config, &model->profile)
+              : cleat_reference_loss_says(config, "per-pixel cross entropy")) ||
         !cleat_masks_read_shape(config, "heads", &shape))
         return CLEAT_ERR_NOT_SUPPORTED;
     shape.classes = cleat_reference_size(config, "classes", "cls.weight", 0);
     model->sizes.inputs = cleat_reference_size(config, "inputs", "pe.0.weight", 1);
     model->profile.data.image_size = cleat_reference_size(config, "px", NULL, 0);
     model->profile.model.dropout = 0;
-    if (shape.classes < 2 || model->sizes.inputs < 1 || model->profile.data.image_size < 1)
+    if ((shape.classes == 1) != one || shape.classes < 1 || model->sizes.inputs < 1 ||
+        model->profile.data.image_size < 1)
         return CLEAT_ERR_NOT_SUPPORTED;
     cleat_status status = cleat_masks_make_own(model, error);
     if (status == CLEAT_OK) ((cleat_mask_own *)model->own)->shape = shape;

@@ -21,7 +21,7 @@ enum { TARGET = 1 }; /* of the dataset's fields */
 enum { MOST_LAYERS = 16 };
 typedef struct dense_shape {
     int64_t layers, hidden[MOST_LAYERS];
-    int64_t classes; /* of its cross entropy */
+    int64_t classes; /* of its cross entropy; 0: it forecasts, as those of profiles do */
 } dense_shape;
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     const int64_t outputs = classes ? classes : horizon * sizes.outputs;
     const int64_t x_shape[3] = {batch, steps, sizes.inputs}, target_shape[3] = {batch, horizon, sizes.outputs};
     (void)length; /* all windows are of one length */
-    cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 3, x_shape), *target = NULL;
+    cleat_tensor *x = cleat_model_add_values(graph, "x", 3, x_shape), *target = NULL;
     if (mode != CLEAT_MODE_PREDICT)
         target = classes ? cleat_input(graph, "target", CLEAT_I32, 1, &batch)
                          : cleat_input(graph, "target", CLEAT_F32, 3, target_shape);
@@ -313,13 +313,14 @@ static cleat_status transformer_from_reference(const cleat_reference_config *con
     return complete ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
 }
 
-/* "cross entropy", with "widths" from the input to the classes */
+/* "cross entropy" or "mse of the outputs", with "widths" from the input to the classes or outputs */
 static cleat_status dense_from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
     const cJSON *widths = cJSON_GetObjectItemCaseSensitive(config->json, "widths"), *width;
     dense_shape shape = {.layers = cJSON_GetArraySize(widths) - 2};
     int i = 0;
-    if (!cJSON_IsArray(widths) || !cleat_reference_loss_says(config, "cross entropy") || shape.layers < 0 ||
-        shape.layers > MOST_LAYERS)
+    const bool classifies = cleat_reference_loss_says(config, "cross entropy");
+    if (!cJSON_IsArray(widths) || !(classifies || cleat_reference_loss_says(config, "mse of the outputs")) ||
+        shape.layers < 0 || shape.layers > MOST_LAYERS)
         return CLEAT_ERR_NOT_SUPPORTED;
     model->profile.model.dropout = 0;
     model->profile.data.lookback = model->profile.data.horizon = 1;
@@ -333,7 +334,7 @@ static cleat_status dense_from_reference(const cleat_reference_config *config, c
         else if (i <= shape.layers)
             shape.hidden[i - 1] = size;
         else
-            shape.classes = size;
+            *(classifies ? &shape.classes : &model->sizes.outputs) = size;
         ++i;
     }
     model->own = cleat_alloc(1, sizeof shape);

@@ -36,6 +36,14 @@ static int64_t field_offset(void *user, size_t bucket, size_t field) {
     return feed->offsets[bucket][field];
 }
 
+/* Autocast may want samples in its own storage type. Evaluation graphs are built as training graphs are. */
+static cleat_dtype field_storage(void *user, size_t bucket, size_t field) {
+    const cleat_feed *feed = user;
+    const cleat_field *f = cleat_dataset_field(feed->dataset, field);
+    const cleat_tensor *input = cleat_graph_find(feed->session->work->evaluate[bucket].graph, f->name);
+    return input ? input->dtype : f->dtype;
+}
+
 static cleat_status slot_wait(void *user, size_t slot, cleat_error *error) {
     cleat_feed *feed = user;
     return cleat_staging_wait(feed->stagings[slot], error);
@@ -100,6 +108,7 @@ cleat_status cleat_feed_open(cleat_session *session, const cleat_dataset *datase
                                     .slots = made->bytes,
                                     .n_slots = made->n_slots,
                                     .field_offset = field_offset,
+                                    .field_storage = field_storage,
                                     .slot_wait = slot_wait,
                                     .user = made};
         status = cleat_loader_create(&setup, &made->loader, error);

@@ -10,11 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static float first_scale(const cleat_profile *profile) {
-    const float by_itself = 65536.0f;
-    return profile->train.loss_scale == CLEAT_AUTO ? by_itself : (float)profile->train.loss_scale;
-}
-
 cleat_status cleat_session_open(cleat_device *device, const cleat_profile *profile, cleat_model *model,
                                 cleat_workload *work, cleat_session **session, cleat_error *error) {
     cleat_session *made = cleat_alloc(1, sizeof *made);
@@ -25,7 +20,7 @@ cleat_status cleat_session_open(cleat_device *device, const cleat_profile *profi
     *made = (cleat_session){.device = device, .profile = profile, .model = model, .work = work};
     cleat_status status = cleat_exec_create(device, work->plan, &made->exec, error);
     if (status == CLEAT_OK && cleat_session_has_scale(made)) {
-        cleat_scale_state start = {.scale = first_scale(profile)};
+        cleat_scale_state start = {.scale = (float)cleat_profile_loss_scale(profile)};
         status = cleat_session_write_scale(made, &start, error);
     }
     if (status != CLEAT_OK) {
@@ -206,19 +201,16 @@ int64_t cleat_session_flat(const cleat_session *session) {
     return session->work->store->flat_elements;
 }
 
-static const cleat_tensor *flat_tensor(const cleat_session *session, int which) {
-    return &session->work->store->flat[which ? which + 1 : 0];
-}
-
-cleat_status cleat_session_read_flat(cleat_session *session, int which, float *values, cleat_error *error) {
-    return cleat_exec_read(session->exec, 0, flat_tensor(session, which), values, error);
+cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat which, float *values, cleat_error *error) {
+    return cleat_exec_read(session->exec, 0, &session->work->store->flat[which], values, error);
 }
 
 /* The one way by which the host changes parameters: working copies follow. */
-cleat_status cleat_session_write_flat(cleat_session *session, int which, const float *values, cleat_error *error) {
+cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat which, const float *values,
+                                      cleat_error *error) {
     const cleat_work_graph *refresh = &session->work->refresh;
-    cleat_status status = cleat_exec_write(session->exec, 0, flat_tensor(session, which), values, error);
-    if (status != CLEAT_OK || which != 0 || !refresh->graph) return status;
+    cleat_status status = cleat_exec_write(session->exec, 0, &session->work->store->flat[which], values, error);
+    if (status != CLEAT_OK || which != CLEAT_FLAT_PARAMETERS || !refresh->graph) return status;
     return cleat_exec_run(session->exec, refresh->index, error);
 }
 
@@ -249,7 +241,7 @@ int64_t cleat_session_values(const cleat_session *session) {
 }
 
 cleat_status cleat_session_read_values(cleat_session *session, float *values, cleat_error *error) {
-    cleat_status status = cleat_session_read_flat(session, 0, values, error);
+    cleat_status status = cleat_session_read_flat(session, CLEAT_FLAT_PARAMETERS, values, error);
     float *buffers = values + cleat_session_flat(session);
     const cleat_tensor *buffer;
     for (size_t i = 0; status == CLEAT_OK && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
@@ -258,7 +250,7 @@ cleat_status cleat_session_read_values(cleat_session *session, float *values, cl
 }
 
 cleat_status cleat_session_write_values(cleat_session *session, const float *values, cleat_error *error) {
-    cleat_status status = cleat_session_write_flat(session, 0, values, error);
+    cleat_status status = cleat_session_write_flat(session, CLEAT_FLAT_PARAMETERS, values, error);
     const float *buffers = values + cleat_session_flat(session);
     const cleat_tensor *buffer;
     for (size_t i = 0; status == CLEAT_OK && (buffer = cleat_store_buffer(session->work->store, i)); ++i)

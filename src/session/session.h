@@ -8,6 +8,7 @@
 #include "cleat/models.h"
 #include "cleat/session.h"
 #include "fit/fit.h"
+#include "graph/graph.h"
 
 typedef struct cleat_session {
     cleat_device *device;
@@ -64,11 +65,12 @@ void cleat_session_prepare(const cleat_session *session, const cleat_work_graph 
  * learning rate `rate`. */
 void cleat_session_prepare_update(const cleat_session *session, void *staging, double rate, int64_t step);
 
-/* Parameters and moments between device and host: flat buffers [cleat_session_flat(session)]. which: 0
- * parameters, and with them their working copies where there are any; 1 and 2 moments. */
+/* Parameters and moments between device and host: flat buffers [cleat_session_flat(session)]. `which`:
+ * parameters, and with them their working copies where there are any, or moments. */
 int64_t cleat_session_flat(const cleat_session *session);
-cleat_status cleat_session_read_flat(cleat_session *session, int which, float *values, cleat_error *error);
-cleat_status cleat_session_write_flat(cleat_session *session, int which, const float *values, cleat_error *error);
+cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat which, float *values, cleat_error *error);
+cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat which, const float *values,
+                                      cleat_error *error);
 
 /* The loss scale between device and host (cleat_loss_scale): of sessions for training in f16 only. A session starts with train.loss_scale
  * and no steps. */

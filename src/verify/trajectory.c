@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-static void fill_batch(const cleat_trajectory *trajectory, const cleat_reference *reference) {
+static cleat_status fill_batch(const cleat_trajectory *trajectory, const cleat_reference *reference,
+                               cleat_error *error) {
     const cleat_session *session = trajectory->session;
     const cleat_work_graph *train = &session->work->train[0];
     const uint32_t rng[4] = {1, 0, 0, 0};
@@ -17,11 +18,13 @@ static void fill_batch(const cleat_trajectory *trajectory, const cleat_reference
         const cleat_tensor *tensor = train->graph->tensors[i];
         if (tensor->role != CLEAT_ROLE_INPUT) continue;
         void *values = bytes + cleat_exec_input_offset(session->exec, train->index, tensor);
-        cleat_model_reference_input(trajectory->model, reference, tensor->name, values);
+        cleat_status status = cleat_model_reference_input(trajectory->model, reference, tensor, values, error);
+        if (status != CLEAT_OK) return status;
     }
     if (train->rng_offset >= 0) memcpy(bytes + train->rng_offset, rng, sizeof rng);
     if (train->seed_offset >= 0) memcpy(bytes + train->seed_offset, &seed, sizeof seed);
     if (train->samples_offset >= 0) memcpy(bytes + train->samples_offset, &samples, sizeof samples);
+    return CLEAT_OK;
 }
 
 cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_reference *reference,
@@ -32,8 +35,7 @@ cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_re
     cleat_status status = cleat_session_initialise(trajectory->session, 1, error);
     if (status == CLEAT_OK) status = cleat_staging_create(exec, batch_bytes, true, &trajectory->batch, error);
     if (status == CLEAT_OK) status = cleat_staging_create(exec, update_bytes, true, &trajectory->update, error);
-    if (status == CLEAT_OK) fill_batch(trajectory, reference);
-    return status;
+    return status == CLEAT_OK ? fill_batch(trajectory, reference, error) : status;
 }
 
 static cleat_bucket bucket_of(const cleat_reference *reference) {
@@ -50,8 +52,8 @@ cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_
     return status == CLEAT_OK ? cleat_trajectory_start(trajectory, reference, error) : status;
 }
 
-static const cleat_variant *variant_of_rank(const cleat_node *node, const cleat_device_facts *facts, int rank,
-                                            bool *more) {
+const cleat_variant *cleat_variant_of_rank(const cleat_node *node, const cleat_device_facts *facts, int rank,
+                                           bool *more) {
     const cleat_variant *found = NULL;
     for (const cleat_variant *v = node->op->variants; v && v->name; ++v) {
         if (v->refuse && v->refuse(node, facts)) continue;
@@ -73,7 +75,7 @@ static cleat_status choose_rank(const cleat_plan *plan, int rank, cleat_choices 
         for (size_t i = 0; i < plan->layouts[g].graph->node_count && status == CLEAT_OK; ++i) {
             const cleat_node *node = plan->layouts[g].graph->nodes[i];
             char key[CLEAT_CHOICE_KEY];
-            const cleat_variant *variant = variant_of_rank(node, &plan->facts, rank, &further);
+            const cleat_variant *variant = cleat_variant_of_rank(node, &plan->facts, rank, &further);
             if (!variant || !cleat_op_has_choice(node->op)) continue;
             cleat_choice_key(node, key);
             status = cleat_choices_set(*choices, key, variant->name, error);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/half.h"
 #include "core/memory.h"
 #include "fake.h"
 
@@ -295,6 +296,69 @@ static void refuses_bad_use(void **state) {
     free(c);
 }
 
+static cleat_dtype matrix_as_halves(void *user, size_t bucket, size_t field) {
+    (void)user;
+    return field < 2 ? CLEAT_I32 : bucket == 0 ? CLEAT_BF16 : CLEAT_F16;
+}
+
+static cleat_dtype integers_as_halves(void *user, size_t bucket, size_t field) {
+    (void)user, (void)bucket, (void)field;
+    return CLEAT_F16;
+}
+
+/* The field `matrix` [B, L, 2] of every batch, rounded, with its padding of 3; other fields as ever, and nothing behind them. */
+static void floats_are_rounded_to_halves(void **state) {
+    (void)state;
+    consumer *c = make_consumer();
+    cleat_loader_setup setup = {.dataset = &c->fake.base,
+                                .buckets = buckets,
+                                .n_buckets = 2,
+                                .workers = 2,
+                                .slots = c->slots,
+                                .n_slots = 3,
+                                .field_offset = field_offset,
+                                .field_storage = integers_as_halves};
+    cleat_loader *loader = NULL;
+    cleat_error error = {0};
+    assert_int_equal(cleat_loader_create(&setup, &loader, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "values"));
+    setup.field_storage = matrix_as_halves;
+    assert_int_equal(cleat_loader_create(&setup, &loader, &error), CLEAT_OK);
+    cleat_batches *batches = make_batches(c, NULL);
+    assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
+    cleat_loaded loaded;
+    size_t seen = 0;
+    while (cleat_loader_next(loader, &loaded, &error) == CLEAT_OK && loaded.batch) {
+        const cleat_bucket *bucket = &buckets[0];
+        const int64_t elements = 2 * bucket->length, at = field_offset(NULL, 0, 2) / 4;
+        const uint16_t *halves = (const uint16_t *)(c->memory[loaded.slot] + at);
+        check_batch(c, &loaded, NULL);
+        for (int64_t b = 0; loaded.batch->bucket == 0 && b < bucket->batch; ++b) {
+            float *matrix = malloc((size_t)elements * sizeof *matrix);
+            uint16_t *expected = malloc((size_t)elements * sizeof *expected);
+            void *slots[3] = {NULL, NULL, matrix};
+            if (b < (int64_t)loaded.batch->count)
+                assert_int_equal(
+                    cleat_dataset_fill(&c->fake.base, loaded.batch->samples[b], bucket->length, NULL, slots, NULL),
+                    CLEAT_OK);
+            else
+                cleat_dataset_fill_empty(&c->fake.base, bucket->length, slots);
+            cleat_to_bf16(matrix, (size_t)elements, expected);
+            assert_memory_equal(halves + b * elements, expected, (size_t)elements * sizeof *expected);
+            free(matrix);
+            free(expected);
+        }
+        if (loaded.batch->bucket == 0)
+            assert_int_equal(c->memory[loaded.slot][at + bucket->batch * bucket->length], GUARD);
+        cleat_loader_release(loader, loaded.slot);
+        ++seen;
+    }
+    assert_int_equal(seen, cleat_batches_count(batches));
+    cleat_loader_destroy(loader);
+    cleat_batches_destroy(batches);
+    free(c);
+}
+
 static void creation_survives_failing_allocations(void **state) {
     (void)state;
     consumer *c = make_consumer();
@@ -307,7 +371,8 @@ static void creation_survives_failing_allocations(void **state) {
                                     .workers = 2,
                                     .slots = c->slots,
                                     .n_slots = 3,
-                                    .field_offset = field_offset};
+                                    .field_offset = field_offset,
+                                    .field_storage = matrix_as_halves};
         cleat_loader *loader = NULL;
         cleat_error error = {0};
         cleat_fail_allocation(n);
@@ -320,7 +385,7 @@ static void creation_survives_failing_allocations(void **state) {
         cleat_loader_destroy(loader);
     }
     assert_int_equal(status, CLEAT_OK);
-    assert_true(n > 6);
+    assert_true(n > 8);
     free(c);
 }
 
@@ -402,6 +467,7 @@ int main(void) {
         cmocka_unit_test(an_error_arrives_in_its_turn),
         cmocka_unit_test(ends_at_any_moment),
         cmocka_unit_test(refuses_bad_use),
+        cmocka_unit_test(floats_are_rounded_to_halves),
         cmocka_unit_test(creation_survives_failing_allocations),
         cmocka_unit_test(stays_inside_the_allowed_cpus),
         cmocka_unit_test(goes_where_the_card_is),
