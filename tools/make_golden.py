@@ -27,6 +27,9 @@ import torch
 import torch.nn.functional as F
 
 STEPS, BOND, BOND_EPS, NORM_EPS = 10, 5.9, 1e-6, 1e-5
+STRUCTURE_TERMS = ["pair_distance", "lddt_loss", "frame", "handedness", "bond_length", "bond_angle", "clash", "base_pair",
+                   "coordinate"]
+DENSE_LOSS = "cross entropy"
 CLASSES, INPUTS, HIDDEN, WIDTHS = 3, 5, 9, [13, 20, 11, 4]
 RESNET = {"channels": 6, "px": 13, "inputs": 3, "classes": 7}
 SEGFORMER = {"dims": [4, 6, 8, 10], "heads": [1, 3, 2, 2], "sr": [5, 2, 1, 1], "depth": 2, "decoder": 10, "px": 40,
@@ -36,17 +39,17 @@ EMBERFORMER = {"dims": [4, 6, 8, 10], "spatial_heads": [1, 3, 2, 2], "sr": [3, 2
                "focal_gamma": 1.5, "dice": 0.7}
 # The self-check's: multiples of 8 and 16, which the fastest kernels ask for, and the large stem with its max pooling.
 CHECK_SIZES = {
-    "HIDDEN": 16, "INPUTS": 8, "WIDTHS": [16, 32, 32, 8],
+    "HIDDEN": 16, "INPUTS": 8, "WIDTHS": [16, 32, 32, 8], "DENSE_LOSS": "mse of the outputs",
     "RESNET": {"channels": 8, "px": 16, "inputs": 3, "classes": 8, "stem": 7},
     "SEGFORMER": {"dims": [8, 8, 8, 16], "heads": [1, 1, 1, 2], "sr": [2, 1, 1, 1], "depth": 1, "decoder": 8, "px": 32,
-                  "inputs": 3, "classes": 2},
+                  "inputs": 3, "classes": 1, "positive_weight": 2.5, "focal_gamma": 1.5, "dice": 0.7},
     "EMBERFORMER": {"dims": [8, 8, 8, 16], "spatial_heads": [1, 1, 1, 2], "sr": [2, 1, 1, 1], "depth": 1, "decoder": 8,
                     "classes": 1, "stem_stride": 2, "px": 16, "patch": 4, "features": 4, "inputs": 2,
                     "positive_weight": 2.5, "focal_gamma": 1.5, "dice": 0.7},
 }
 CHECK_COMMON = "--d-model 32 --heads 1 --layers 1 --d-ff 32 --batch 2 --length 24".split()
 CHECKS = {  # model type: family and what differs from CHECK_COMMON
-    "rna_transformer": "rna --lengths 24 17",
+    "rna_transformer": "structure --length 40 --lengths 40 33",
     "text_classifier": "text --lengths 24 17",
     "text_tagger": "tagging --d-model 16 --lengths 24 17",
     "series_lstm": "lstm --length 12 --lengths",
@@ -59,6 +62,7 @@ CHECKS = {  # model type: family and what differs from CHECK_COMMON
 LOSSES = {
     "rna": "mean over valid coordinates of squared error + mean over valid neighbours of "
            "(sqrt(|c[i+1]-c[i]|^2 + 1e-6) - 5.9)^2",
+    "structure": "structure terms",
     "text": f"cross entropy of {CLASSES} classes, mean pooling over valid positions",
     "tagging": f"cross entropy of {CLASSES} tags, mean over valid positions of the batch",
     "lstm": "mse of the last step's output",
@@ -169,8 +173,10 @@ def starting_parameters(args, draw):
         add_linear(block + "f1", d, ff)
         add_linear(block + "f2", ff, d)
     add_norm("norm")
-    outputs = {"rna": 3, "temporal": 1, "emberformer": EMBERFORMER["patch"] ** 2 * EMBERFORMER["features"]}
+    outputs = {"rna": 3, "structure": 6, "temporal": 1, "emberformer": EMBERFORMER["patch"] ** 2 * EMBERFORMER["features"]}
     add_linear("head", d, outputs.get(args.family, CLASSES))
+    if args.family == "structure":  # steps large enough for clashes and sharp turns
+        parameters["head.weight"] = 4 * parameters["head.weight"]
     return parameters
 
 
@@ -181,12 +187,23 @@ def sinusoids(length, d):
     return torch.stack([(place * rate).sin(), (place * rate).cos()], -1).reshape(length, d)
 
 
+def sinusoids_of_both_ends(length, own, d):
+    """Half of the columns from the start, half from the sample's own end."""
+    both = sinusoids(length, d // 2)
+    ends = torch.zeros(length, d // 2, dtype=torch.float64)
+    ends[:own] = both[:own].flip(0)
+    return torch.cat([both, ends], 1)
+
+
 def encoder(p, args, x, valid):
     """x [B, L, D], valid [B, L] -> [B, L, D]"""
     B, L, D, H = *x.shape, args.heads
     linear = lambda name, x: F.linear(x, p[name + ".weight"], p[name + ".bias"])
     norm = lambda name, x: F.layer_norm(x, (D,), p[name + ".weight"], p[name + ".bias"], NORM_EPS)
-    x = x + sinusoids(L, D)
+    if args.family == "structure":
+        x = x + torch.stack([sinusoids_of_both_ends(L, int(own), D) for own in valid.sum(1)])
+    else:
+        x = x + sinusoids(L, D)
     for i in range(args.layers):
         b = f"blocks.{i}."
         q, k, v = (z.reshape(B, L, H, D // H).transpose(1, 2)
@@ -291,9 +308,104 @@ def emberformer(p, args, x, valid):
     return segformer(p, y, e["depth"], e["spatial_heads"], e["sr"], e["stem_stride"]) + conv(p, "skip", y)
 
 
-def mask_loss(logits, target):
+def rigid_chain(o, own):
+    """Steps [B, L, 6] to points [B, L, 3] and frames [B, L, 3, 3]: an A-form helix, each step moved by o[:3] and turned by the
+    quaternion (1, 0.3 o[3:])."""
+    twist = math.radians(32.7)
+    c, s = math.cos(twist), math.sin(twist)
+    helix = torch.tensor([[c, -s, 0], [s, c, 0], [0, 0, 1]], dtype=torch.float64)
+    step = torch.tensor([8.9 * (c - 1), 8.9 * s, 2.81], dtype=torch.float64)
+    points, frames = [], []
+    for b, length in enumerate(own):
+        x, r = torch.zeros(3, dtype=torch.float64), torch.eye(3, dtype=torch.float64)
+        chain, turns = [x], [r]
+        for i in range(1, int(length)):
+            x = x + r @ (step + o[b, i, :3])
+            q, i3 = 0.3 * o[b, i, 3:], torch.eye(3, dtype=torch.float64)
+            k = torch.stack([torch.linalg.cross(q, axis) for axis in i3], 1)
+            r = r @ helix @ (((1 - q @ q) * i3 + 2 * torch.outer(q, q) + 2 * k) / (1 + q @ q))
+            chain.append(x)
+            turns.append(r)
+        rest = o.shape[1] - len(chain)
+        points.append(torch.stack(chain + [torch.zeros(3, dtype=torch.float64)] * rest))
+        frames.append(torch.stack(turns + [torch.zeros(3, 3, dtype=torch.float64)] * rest))
+    return torch.stack(points), torch.stack(frames)
+
+
+def huber(e, k):
+    return torch.where(e.abs() < k, e * e / (2 * k), e.abs() - k / 2)
+
+
+def volumes(x, s):
+    """Signed volumes of the three steps between points s apart, and the product of their lengths."""
+    a = x[s:] - x[:-s]
+    a, b, c = a[:-2 * s], a[s:-s], a[2 * s:]
+    size = math.prod((v.square().sum(-1) + 1e-4).sqrt() for v in (a, b, c))
+    return (a * torch.linalg.cross(b, c, dim=-1)).sum(-1), size
+
+
+def frame_errors(x, r, y, known):
+    """[frames, L]: how far each known point is off, seen from each residue whose neighbours are known."""
+    tilt = torch.tensor([[0, 0.86336813, 0.50457454], [-1, 0, 0], [0, -0.50457454, 0.86336813]], dtype=torch.float64)
+    unit = lambda v: v / v.norm(dim=-1, keepdim=True)
+    a, b = y[1:-1] - y[:-2], y[2:] - y[1:-1]
+    first, third = unit(a + b), unit(torch.linalg.cross(a, b, dim=-1))
+    own = torch.stack([first, torch.linalg.cross(third, first, dim=-1), third], -1) @ tilt
+    seen = torch.einsum("irc,ijr->ijc", r[1:-1], x[None] - x[1:-1, None])
+    true = torch.einsum("irc,ijr->ijc", own, y[None] - y[1:-1, None])
+    error = 10 / (10 + true.norm(dim=-1)) * ((seen - true).square().sum(-1) + 0.01).sqrt()
+    return error[known[:-2] & known[1:-1] & known[2:]][:, known]
+
+
+def partners_of(length):
+    """Of the trajectories of structures: the ends of a hairpin. Every seventh residue's place is unknown."""
+    return [length - 1 - i if abs(length - 1 - 2 * i) > 4 else -1 for i in range(length)]
+
+
+def structure_terms(x, r, y):
+    """The terms of one chain: x [n, 3], r [n, 3, 3], true y [n, 3]."""
+    n = len(x)
+    known = torch.tensor([i % 7 != 3 for i in range(n)])
+    i, j = torch.triu_indices(n, n, 1)
+    d = ((x[i] - x[j]).square().sum(-1) + 1e-4).sqrt()
+    near, both = (y[i] - y[j]).norm(dim=-1), known[i] & known[j]
+    e = (d - near)[both]
+    local = (d - near)[both & (near < 15)].abs()
+    kept = sum(1 / (1 + (local - c).exp()) for c in (0.5, 1, 2, 4)) / 4
+    hands = []
+    for s in (1, 2, 4, 8, 16):
+        if 3 * s < n:
+            whole = known[:n - 3 * s] & known[s:n - 2 * s] & known[2 * s:n - s] & known[3 * s:]
+            (v, _), (w, size) = volumes(x, s), volumes(y, s)
+            hands.append(huber((v - w) / size.clamp(min=1), 0.2)[whole])
+    step = x[1:] - x[:-1]
+    bond = (step.square().sum(-1) + 1e-4).sqrt()
+    turn = (step[:-1] * step[1:]).sum(-1) / (bond[:-1] * bond[1:])
+    pairs = [(a, b) for a, b in enumerate(partners_of(n)) if b > a]
+    paired = torch.stack([((x[a] - x[b]).square().sum() + 1e-4).sqrt() for a, b in pairs])
+    return dict(zip(STRUCTURE_TERMS, [
+        huber(e, 1).mean(), (1 - kept).mean(), frame_errors(x, r, y, known).mean(), torch.cat(hands).mean(),
+        ((bond - 7).relu().square() + (5 - bond).relu().square()).mean(), (-0.2 - turn).relu().square().mean(),
+        (4.5 - d[j >= i + 2]).relu().square().sum() / n, huber(paired - 10.6, 1).mean(),
+        (x - y)[known].square().mean()]))
+
+
+def structure_loss(found, target, valid, args):
+    """Each term a mean over its chain's items, then over chains; weighted so that all pull alike at the first step, and not so much
+    that gradients overflow f16 with the loss scale a run starts with."""
+    x, r = found
+    chains = [structure_terms(x[b, :n], r[b, :n], target[b, :n]) for b, n in enumerate(valid.sum(1))]
+    terms = {name: sum(chain[name] for chain in chains) / len(chains) for name in STRUCTURE_TERMS}
+    if not hasattr(args, "weights"):
+        pulls = {name: torch.autograd.grad(value, x, retain_graph=True)[0].norm().item() for name, value in terms.items()}
+        assert all(pull > 0 for pull in pulls.values()), pulls
+        args.weights = {name: 2.0 ** (round(-math.log2(pull)) - 8) for name, pull in pulls.items()}
+    return sum(args.weights[name] * value for name, value in terms.items())
+
+
+def mask_loss(logits, target, e):
     """Focal loss with a weight for ones, a mean over each sample's pixels, and Dice loss. logits [B, 1, H, W]"""
-    e, x, t = EMBERFORMER, logits.flatten(1), target.flatten(1).double()
+    x, t = logits.flatten(1), target.flatten(1).double()
     p = x.sigmoid()
     entropy = -e["positive_weight"] * t * F.logsigmoid(x) - (1 - t) * F.logsigmoid(-x)
     focal = (entropy * (1 - (t * p + (1 - t) * (1 - p))) ** e["focal_gamma"]).mean(1)
@@ -313,22 +425,25 @@ def forward(p, args, x, valid):
     if args.family == "lstm":
         return head(lstm(p, args, x))
     if args.family == "dense":
+        x = x.flatten(1)
         for i in range(len(WIDTHS) - 1):
             x = F.linear(x if i == 0 else x.relu(), p[f"{2 * i}.weight"], p[f"{2 * i}.bias"])
         return x
     if args.family == "temporal":
         return head(encoder(p, args, F.linear(x, p["inp.weight"], p["inp.bias"]), valid)[:, -1])
     x = encoder(p, args, p["emb.weight"][x], valid)
+    if args.family == "structure":
+        return rigid_chain(head(x), valid.sum(1))
     if args.family == "text":
         x = (x * valid[..., None]).sum(1) / valid.sum(1)[:, None]
     return head(x)
 
 
 def loss_of(output, target, valid, family):
-    if family in ("text", "dense", "resnet", "segformer"):
+    if family == "emberformer" or (family == "segformer" and SEGFORMER["classes"] == 1):
+        return mask_loss(output, target, EMBERFORMER if family == "emberformer" else SEGFORMER)
+    if family in ("text", "resnet", "segformer") or (family == "dense" and DENSE_LOSS == "cross entropy"):
         return F.cross_entropy(output, target)
-    if family == "emberformer":
-        return mask_loss(output, target)
     if family == "tagging":
         return F.cross_entropy(output[valid], target[valid])
     if family != "rna":
@@ -345,6 +460,8 @@ def batch_of(args, draw):
     normal = lambda *shape: single(torch.randn(*shape, generator=draw, dtype=torch.float64))
     whole = lambda below, *shape: torch.randint(below, shape, generator=draw)
     B, L = args.batch, args.length
+    if args.family == "dense" and DENSE_LOSS != "cross entropy":
+        return normal(B, 1, WIDTHS[0]), normal(B, WIDTHS[-1])
     if args.family == "dense":
         return normal(B, WIDTHS[0]), whole(WIDTHS[-1], B)
     if args.family in ("lstm", "temporal"):
@@ -353,13 +470,15 @@ def batch_of(args, draw):
         return normal(B, RESNET["inputs"], RESNET["px"], RESNET["px"]), whole(RESNET["classes"], B)
     if args.family == "segformer":
         px = SEGFORMER["px"]
-        return normal(B, SEGFORMER["inputs"], px, px), whole(SEGFORMER["classes"], B, px, px)
+        return normal(B, SEGFORMER["inputs"], px, px), whole(max(2, SEGFORMER["classes"]), B, px, px)
     if args.family == "emberformer":
         px, patch = EMBERFORMER["px"], EMBERFORMER["patch"]
         return normal(B, (px // patch) ** 2, L, patch ** 2 * EMBERFORMER["inputs"]), whole(2, B, px, px)
     tokens = whole(args.vocab, B, L)
     if args.family == "rna":
         return tokens, 10 * normal(B, L, 3)
+    if args.family == "structure":
+        return tokens, single(rigid_chain(0.5 * normal(B, L, 6), [L] * B)[0])
     return tokens, whole(CLASSES, B) if args.family == "text" else whole(CLASSES, B, L)
 
 
@@ -374,7 +493,14 @@ def config_of(args):
         "temporal": {"T": args.length, "patches": args.batch, "heads": args.heads},
     }.get(args.family, {"vocab": args.vocab, "d_model": args.d_model, "heads": args.heads, "layers": args.layers,
                         "d_ff": args.d_ff, "B": args.batch, "L": args.length})
-    return {**sizes, "B": args.batch, "loss": LOSSES[args.family]}
+    loss = LOSSES[args.family]
+    if args.family == "dense":
+        loss = DENSE_LOSS
+    if args.family == "segformer" and SEGFORMER["classes"] == 1:
+        loss = "mask loss of the picture"
+    if args.family == "structure":
+        sizes = {**sizes, "weights": args.weights}
+    return {**sizes, "B": args.batch, "loss": loss}
 
 
 def write_safetensors(path, tensors, metadata):
@@ -430,7 +556,10 @@ def make(args, lengths):
     for step in range(STEPS + 1):
         optimizer.zero_grad()
         result = forward(parameters, args, values, valid)
-        loss = loss_of(result, target, valid, args.family)
+        if args.family == "structure":
+            loss, result = structure_loss(result, target, valid, args), result[0]
+        else:
+            loss = loss_of(result, target, valid, args.family)
         curve.append(loss.item())
         if step == STEPS:
             break

@@ -19,6 +19,10 @@ typedef struct cleat_trajectory {
  * are drawn from seed 1. On failure it is good for closing. */
 cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_reference *reference,
                                       cleat_error *error);
+/* The variant number `rank` of those that serve a node on the device, the last where it has fewer; NULL where none does. Sets *more where it has
+ * further ones, and leaves it alone where not. */
+const cleat_variant *cleat_variant_of_rank(const cleat_node *node, const cleat_device_facts *facts, int rank,
+                                           bool *more);
 /* The same with each node's variant number `rank` of those that serve it on the device, the last where it has fewer. *more: some
  * node has further ones. */
 cleat_status cleat_trajectory_prepare_rank(cleat_trajectory *trajectory, const cleat_reference *reference, int rank,

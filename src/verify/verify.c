@@ -4,7 +4,9 @@
 #include "graph/graph.h"
 #include "verify/layout.h"
 #include "verify/trajectory.h"
+#include "verify/update.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +20,9 @@ typedef struct tolerances {
 /* An element of a gradient this small beside the whole one's norm is rounding noise, and AdamW makes steps of full size of it. */
 static const double noise = 1e-6;
 
+/* The place of what optimizer steps make: behind every node. */
+static const int after_training = INT_MAX;
+
 static const tolerances tolerances_f32 = {1e-5, 1e-5, 1e-4, 1e-3, 1e-6, 1.0};
 
 typedef struct verifier {
@@ -30,17 +35,37 @@ typedef struct verifier {
     float *before, *gradients, *after; /* [flat elements], the file's param/, grad/, after/ */
 } verifier;
 
-static cleat_status add(verifier *v, const char *name, double deviation, double tolerance, cleat_error *error) {
+static cleat_status append(verifier *v, const cleat_verification *item, cleat_error *error) {
     cleat_verify_report *report = v->report;
     cleat_status status = cleat_grow(&report->items, report->count, &v->capacity, sizeof *report->items, error);
     if (status != CLEAT_OK) return status;
-    cleat_verification *item = &report->items[report->count++];
-    snprintf(item->name, sizeof item->name, "%s", name);
-    item->deviation = deviation;
-    item->tolerance = tolerance;
-    item->ok = deviation <= tolerance; /* false for NaN */
+    report->items[report->count++] = *item;
     report->failed += !item->ok;
     return CLEAT_OK;
+}
+
+/* maker: the node that makes it (NULL: the optimizer step). */
+static cleat_status add(verifier *v, const char *name, const cleat_node *maker, double deviation, double tolerance,
+                        cleat_error *error) {
+    cleat_verification item = {.place = maker ? maker->index : after_training,
+                               .deviation = deviation,
+                               .tolerance = tolerance,
+                               .ok = deviation <= tolerance}; /* false for NaN */
+    snprintf(item.name, sizeof item.name, "%s", name);
+    snprintf(item.op, sizeof item.op, "%s", maker ? maker->op->name : "adamw");
+    return append(v, &item, error);
+}
+
+/* The last node of the training graph that writes the tensor; that computes it, where it is another's in another shape. NULL: none. */
+static const cleat_node *maker_of(const verifier *v, const cleat_tensor *tensor) {
+    const cleat_graph *graph = v->run.session->work->train[0].graph;
+    const cleat_tensor *bytes = tensor->base ? tensor->base : tensor;
+    for (size_t i = graph->node_count; i-- > 0;)
+        for (int k = 0; graph->nodes[i]->op->variants && k < CLEAT_MAX_OUT; ++k) {
+            const cleat_tensor *out = graph->nodes[i]->out[k];
+            if (out && (out->base ? out->base : out) == bytes) return graph->nodes[i];
+        }
+    return NULL;
 }
 
 /* --- tolerances ----------------------------------------------------------------------------------------------- */
@@ -220,7 +245,8 @@ static cleat_status compare_output(verifier *v, cleat_error *error) {
     cleat_status status = take_values(v, "output", output, expected, error);
     if (status == CLEAT_OK) status = cleat_exec_read(v->run.session->exec, graph->index, output, values, error);
     if (status == CLEAT_OK)
-        status = add(v, "output", output_deviation(v, output, values, expected), v->limits.output, error);
+        status = add(v, "output", maker_of(v, output), output_deviation(v, output, values, expected), v->limits.output,
+                     error);
     cleat_free(values);
     return status;
 }
@@ -244,6 +270,7 @@ static double gradient_norm(const verifier *v) {
  * is rounding noise, here and in PyTorch (5e-8 of the whole gradient's norm): it has to stay noise. */
 static cleat_status compare_gradients(verifier *v, cleat_error *error) {
     cleat_session *session = v->run.session;
+    const cleat_store *store = session->work->store;
     cleat_scale_state by = {.scale = 1.0f};
     const tolerances *limits = &v->limits;
     const double whole = gradient_norm(v);
@@ -259,7 +286,8 @@ static cleat_status compare_gradients(verifier *v, cleat_error *error) {
         char name[CLEAT_NAME + 16];
         snprintf(name, sizeof name, "grad/%s", param->name);
         const bool is_small = sqrt(own) <= limits->small * whole;
-        status = add(v, name, sqrt(difference) / (is_small ? limits->small * whole : sqrt(own)),
+        status = add(v, name, maker_of(v, store->grads[i]),
+                     sqrt(difference) / (is_small ? limits->small * whole : sqrt(own)),
                      is_small ? limits->small_gradient : limits->gradient, error);
     }
     return status;
@@ -281,10 +309,11 @@ static cleat_status compare_parameters(verifier *v, cleat_error *error) {
             change += square((double)v->after[k] - v->before[k]);
         }
     }
-    return add(v, "parameters", sqrt(difference / change), v->limits.parameters, error);
+    return add(v, "parameters", NULL, sqrt(difference / change), v->limits.parameters, error);
 }
 
 static cleat_status compare_loss(verifier *v, const cleat_st_tensor *curve, cleat_error *error) {
+    const cleat_node *maker = NULL; /* of the first wrong one: those of later steps are the optimizer's */
     double worst = 0;
     for (int64_t step = 0; step < curve->shape[0]; ++step) {
         double loss, expected = ((const float *)curve->data)[step];
@@ -297,23 +326,47 @@ static cleat_status compare_loss(verifier *v, const cleat_st_tensor *curve, clea
         if (status != CLEAT_OK) return status;
         double deviation = fabs(loss - expected) / fabs(expected);
         worst = larger(worst, deviation);
+        if (step == 0 && !(deviation <= v->limits.loss)) maker = maker_of(v, v->run.session->work->train[0].built.loss);
     }
-    return add(v, "loss", worst, v->limits.loss, error);
+    return add(v, "loss", maker, worst, v->limits.loss, error);
+}
+
+static cleat_status compare_update(verifier *v, cleat_error *error) {
+    cleat_verification items[CLEAT_UPDATE_ITEMS];
+    size_t count = 0;
+    cleat_status status = cleat_verify_update(&v->run, items, &count, error);
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+        items[i].place = after_training;
+        status = append(v, &items[i], error);
+    }
+    return status;
+}
+
+cleat_status cleat_verify_model(const cleat_safetensors *file, cleat_model **model, cleat_reference *reference,
+                                cleat_error *error) {
+    const cleat_reference_config parameters = {.extent = extent_of, .user = (void *)file};
+    const char *config = cleat_safetensors_metadata(file, "config");
+    cleat_model *made = NULL;
+    if (!config)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "the file has no 'config': it is not a reference trajectory");
+    cleat_status status = find_reference(file, reference, error);
+    if (status == CLEAT_OK) status = cleat_model_from_reference(config, &parameters, &made, error);
+    if (status == CLEAT_OK) status = check_arrays(made, reference, error);
+    if (status == CLEAT_OK)
+        *model = made;
+    else
+        cleat_model_destroy(made);
+    return status;
 }
 
 static cleat_status verify(verifier *v, const cleat_verify_subject *subject, bool *more, cleat_error *error) {
     cleat_reference reference;
     const int64_t steps = 11;
     const cleat_st_tensor *curve = NULL;
-    const char *config = cleat_safetensors_metadata(v->file, "config");
-    if (!config)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "the file has no 'config': it is not a reference trajectory");
-    cleat_status status = find_reference(v->file, &reference, error);
+    cleat_status status = cleat_verify_model(v->file, &v->run.model, &reference, error);
     if (status == CLEAT_OK) status = cleat_safetensors_expect(v->file, "loss", CLEAT_ST_F32, 1, &steps, &curve, error);
-    const cleat_reference_config parameters = {.extent = extent_of, .user = (void *)v->file};
-    if (status == CLEAT_OK) status = cleat_model_from_reference(config, &parameters, &v->run.model, error);
-    if (status == CLEAT_OK) status = check_arrays(v->run.model, &reference, error);
     if (status == CLEAT_OK) v->run.model->profile.train.precision = subject->precision;
+    if (status == CLEAT_OK && subject->rare_dropout) v->run.model->profile.model.dropout = CLEAT_RARE_DROPOUT;
     if (status == CLEAT_OK)
         status = subject->rank == CLEAT_RANK_TUNED
                      ? cleat_trajectory_prepare(&v->run, &reference, error)
@@ -327,6 +380,7 @@ static cleat_status verify(verifier *v, const cleat_verify_subject *subject, boo
     if (status == CLEAT_OK) status = compare_gradients(v, error);
     if (status == CLEAT_OK) status = compare_loss(v, curve, error);
     if (status == CLEAT_OK) status = compare_parameters(v, error);
+    if (status == CLEAT_OK) status = compare_update(v, error);
     return status;
 }
 

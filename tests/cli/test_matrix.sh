@@ -1,22 +1,36 @@
 #!/usr/bin/env bash
-# Training on matrix units: a text classifier's reference trajectory on the emulated unit, in the shape kernels have on cards. Needs a device.
+# Training on matrix units: reference trajectories of a text classifier and of a residual network on the emulated units, in the shape kernels have
+# on cards. Needs a device.
 #   test_matrix.sh CLEAT SOURCE_DIR
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh
 source "$(dirname "$0")/checks.sh"
 
-trajectory=$2/tests/golden/text.safetensors
+text=$2/tests/golden/text.safetensors pictures=$2/src/verify/checks/image_resnet.safetensors
 export CLEAT_DEVICE_SHAPE=gpu CLEAT_MATRIX_UNIT=emulated
 
 if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
     echo "skipped, no device"
     exit 77
 fi
-exits 0 "$cleat" --log dispatch verify "$trajectory" --precision f16 --device "${CLEAT_TEST_DEVICE:-auto}"
+exits 0 "$cleat" --log dispatch verify "$text" --precision f16 --device "${CLEAT_TEST_DEVICE:-auto}"
 says err 'att/attention: variant matrix'
 says err 'att/attention_grad: variant matrix'
 says err 'att.qkv/linear: variant matrix'
+says err 'att.qkv/linear_dw: variant matrix'
+says out passed
+
+exits 0 "$cleat" --log dispatch verify "$pictures" --precision f16 --device "${CLEAT_TEST_DEVICE:-auto}"
+says err 'stem/conv2d: variant groups'
+says err 'b2.c1/conv2d: variant matrix'
+says err 'b2.c1/conv2d_dx: variant matrix'
+says err 'b2.c1/conv2d_dw: variant matrix'
+says err 'b2.sc.0/conv2d_dw: variant matrix'
+says out passed
+
+CLEAT_MATRIX_UNIT=emulated_dot exits 0 "$cleat" --log dispatch verify "$text" --precision f16 --device "${CLEAT_TEST_DEVICE:-auto}"
+says err 'att/attention_grad: variant matrix'
 says err 'att.qkv/linear_dw: variant matrix'
 says out passed
 finish

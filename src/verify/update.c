@@ -1,0 +1,233 @@
+/* The optimizer step on chosen figures. */
+#include "verify/update.h"
+
+#include "core/half.h"
+#include "core/memory.h"
+#include "core/philox.h"
+#include "graph/graph.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The buffers that a step reads and writes. */
+enum { BUFFERS = CLEAT_FLATS_ALWAYS };
+
+/* In f16 the gradients are this much too large. */
+static const float chosen_scale = 1024.0f;
+/* A difference of kind, not of size: any is refused, none passes. */
+static const double exactly = 0.01;
+
+typedef struct probe {
+    cleat_trajectory *run;
+    int64_t elements;
+    float *before[BUFFERS], *found; /* [elements] */
+    uint16_t *bits, *copies;        /* [elements] */
+    cleat_scale_state scale;        /* before the step */
+    cleat_verification *items;
+    size_t count;
+} probe;
+
+typedef struct step_class {
+    const char *name;
+    double clip; /* the largest norm allowed, as a part of the gradient's */
+    bool finite;
+    int until_growth; /* finite steps until the loss scale doubles, this one included */
+} step_class;
+
+static const step_class steps[] = {
+    {"clipped update", 0.5, true, 2},
+    {"update", 2, true, 1},
+    {"update that is not finite", 2, false, 1},
+};
+
+static void add(probe *p, const step_class *step, const char *what, const char *op, double deviation,
+                double tolerance) {
+    cleat_verification *item = &p->items[p->count++];
+    *item = (cleat_verification){.deviation = deviation, .tolerance = tolerance, .ok = deviation <= tolerance};
+    snprintf(item->name, sizeof item->name, "%s: %s", step->name, what);
+    snprintf(item->op, sizeof item->op, "%s", op);
+}
+
+static cleat_status allocate(probe *p, cleat_error *error) {
+    const size_t elements = (size_t)p->elements;
+    bool there = true;
+    for (int b = 0; b < BUFFERS; ++b) there &= !!(p->before[b] = cleat_alloc(elements, sizeof(float)));
+    there &= !!(p->found = cleat_alloc(elements, sizeof(float)));
+    there &= !!(p->bits = cleat_alloc(elements, sizeof(uint16_t)));
+    there &= !!(p->copies = cleat_alloc(elements, sizeof(uint16_t)));
+    return there ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a self-check");
+}
+
+static void release(probe *p) {
+    for (int b = 0; b < BUFFERS; ++b) cleat_free(p->before[b]);
+    cleat_free(p->found);
+    cleat_free(p->bits);
+    cleat_free(p->copies);
+}
+
+/* Multiples of 1/32 up to 1; second moments are not negative. */
+static void choose(probe *p, const step_class *step) {
+    cleat_random random = cleat_random_stream(2, 0, 0);
+    for (int b = 0; b < BUFFERS; ++b)
+        for (int64_t i = 0; i < p->elements; ++i) {
+            const float value = ((float)cleat_random_below(&random, 65) - 32) / 32;
+            p->before[b][i] = b == CLEAT_FLAT_MOMENTS2    ? fabsf(value)
+                              : b == CLEAT_FLAT_GRADIENTS ? value * p->scale.scale
+                                                          : value;
+        }
+    if (!step->finite) p->before[CLEAT_FLAT_GRADIENTS][p->elements / 2] = INFINITY;
+}
+
+/* Of the gradient before it was scaled, and without the element that is not finite. */
+static double norm_of(const probe *p) {
+    double sum = 0;
+    for (int64_t i = 0; i < p->elements; ++i) {
+        const double g = (double)p->before[CLEAT_FLAT_GRADIENTS][i] / p->scale.scale;
+        if (isfinite(g)) sum += g * g;
+    }
+    return sqrt(sum);
+}
+
+/* Settings under which every part of the formula is seen in the result. */
+static void choose_settings(probe *p, const step_class *step) {
+    cleat_profile *profile = p->run->profile;
+    profile->train.learning_rate = 0.125;
+    profile->train.beta1 = 0.5;
+    profile->train.beta2 = 0.75;
+    profile->train.eps = 0.0625;
+    profile->train.weight_decay = 0.5;
+    profile->train.max_grad_norm = step->clip * norm_of(p);
+}
+
+static cleat_status write(probe *p, const step_class *step, cleat_error *error) {
+    cleat_session *session = p->run->session;
+    const int interval = (int)p->run->model->profile.train.loss_scale_growth_interval;
+    cleat_status status = CLEAT_OK;
+    p->scale = (cleat_scale_state){.scale = 1, .updates = 2};
+    p->run->step = p->scale.updates;
+    if (cleat_session_has_scale(session)) {
+        p->scale.scale = chosen_scale;
+        p->scale.clean_steps = interval - step->until_growth;
+        status = cleat_session_write_scale(session, &p->scale, error);
+    }
+    choose(p, step);
+    choose_settings(p, step);
+    for (int b = 0; b < BUFFERS && status == CLEAT_OK; ++b)
+        status = cleat_session_write_flat(session, (cleat_flat)b, p->before[b], error);
+    return status;
+}
+
+/* AdamW as cl/adamw.cl writes it down. */
+static void expect(const probe *p, int64_t i, double norm, double after[BUFFERS]) {
+    const cleat_profile *profile = p->run->profile;
+    const double b1 = profile->train.beta1, b2 = profile->train.beta2, rate = profile->train.learning_rate;
+    const double t = p->scale.updates + 1, clip = fmin(1, profile->train.max_grad_norm / (norm + 1e-6));
+    const double g = clip * p->before[CLEAT_FLAT_GRADIENTS][i] / p->scale.scale;
+    const double first = b1 * p->before[CLEAT_FLAT_MOMENTS1][i] + (1 - b1) * g;
+    const double second = b2 * p->before[CLEAT_FLAT_MOMENTS2][i] + (1 - b2) * g * g;
+    const double kept = p->before[CLEAT_FLAT_PARAMETERS][i] * (1 - rate * profile->train.weight_decay);
+    after[CLEAT_FLAT_PARAMETERS] =
+        kept - rate / (1 - pow(b1, t)) * first / (sqrt(second / (1 - pow(b2, t))) + profile->train.eps);
+    after[CLEAT_FLAT_GRADIENTS] = 0;
+    after[CLEAT_FLAT_MOMENTS1] = first;
+    after[CLEAT_FLAT_MOMENTS2] = second;
+}
+
+/* The largest difference over the largest value; not a number as soon as one of them is. */
+static double deviation(const probe *p, int buffer, double norm) {
+    double worst = 0, largest = 0;
+    for (int64_t i = 0; i < p->elements; ++i) {
+        double after[BUFFERS];
+        expect(p, i, norm, after);
+        const double difference = fabs(p->found[i] - after[buffer]);
+        if (isnan(difference)) return NAN;
+        worst = fmax(worst, difference);
+        largest = fmax(largest, fabs(after[buffer]));
+    }
+    return worst / largest;
+}
+
+static bool all_zero(const probe *p) {
+    for (int64_t i = 0; i < p->elements; ++i)
+        if (p->found[i] != 0) return false; /* true for NaN */
+    return true;
+}
+
+/* Bits of halves, in the order of their values. */
+static int order(uint16_t bits) {
+    return bits & 0x8000 ? -(bits & 0x7fff) : bits;
+}
+
+/* Whether the copies are the parameters in `found`, give or take the last bit. Where f16 begins to run out of bits a device may flush to zero. */
+static bool copies_follow(const probe *p, cleat_dtype storage) {
+    (storage == CLEAT_F16 ? cleat_to_f16 : cleat_to_bf16)(p->found, (size_t)p->elements, p->bits);
+    for (int64_t i = 0; i < p->elements; ++i)
+        if (fabsf(p->found[i]) >= 0x1p-14f && abs(order(p->bits[i]) - order(p->copies[i])) > 1) return false;
+    return true;
+}
+
+static cleat_status compare_copies(probe *p, const step_class *step, cleat_error *error) {
+    const cleat_session *session = p->run->session;
+    const cleat_store *store = session->work->store;
+    if (!cleat_has_copies(store)) return CLEAT_OK;
+    cleat_status status = cleat_exec_read(session->exec, 0, &store->flat[CLEAT_FLAT_COPIES], p->copies, error);
+    if (status == CLEAT_OK)
+        add(p, step, "half copies", "adamw", copies_follow(p, session->work->storage) ? 0 : 1, exactly);
+    return status;
+}
+
+/* A step whose gradient is not finite changes no bit of a parameter or a moment. */
+static cleat_status compare_buffers(probe *p, const step_class *step, cleat_error *error) {
+    static const char *const names[BUFFERS] = {"parameters", "gradient is zero afterwards", "first moments",
+                                               "second moments"};
+    static const int order_of_reading[BUFFERS] = {CLEAT_FLAT_GRADIENTS, CLEAT_FLAT_MOMENTS1, CLEAT_FLAT_MOMENTS2,
+                                                  CLEAT_FLAT_PARAMETERS}; /* which the copies are compared with */
+    const size_t bytes = (size_t)p->elements * sizeof(float);
+    const double norm = norm_of(p);
+    bool same = true;
+    for (int k = 0; k < BUFFERS; ++k) {
+        const int b = order_of_reading[k];
+        cleat_status status = cleat_session_read_flat(p->run->session, (cleat_flat)b, p->found, error);
+        if (status != CLEAT_OK) return status;
+        if (b == CLEAT_FLAT_GRADIENTS)
+            add(p, step, names[b], "adamw", all_zero(p) ? 0 : 1, exactly);
+        else if (step->finite)
+            add(p, step, names[b], "grad_norm or adamw", deviation(p, b, norm), 1e-5);
+        else
+            same &= memcmp(p->found, p->before[b], bytes) == 0;
+    }
+    if (!step->finite) add(p, step, "parameters and moments stay", "grad_norm or adamw", same ? 0 : 1, exactly);
+    return compare_copies(p, step, error);
+}
+
+static cleat_status compare_scale(probe *p, const step_class *step, cleat_error *error) {
+    cleat_session *session = p->run->session;
+    cleat_scale_state found, wanted = p->scale;
+    if (!cleat_session_has_scale(session)) return CLEAT_OK;
+    cleat_status status = cleat_session_read_scale(session, &found, error);
+    if (status != CLEAT_OK) return status;
+    const bool grows = step->finite && step->until_growth == 1;
+    wanted.scale *= !step->finite ? 0.5f : grows ? 2.0f : 1.0f;
+    wanted.updates += step->finite;
+    wanted.clean_steps = step->finite && !grows ? wanted.clean_steps + 1 : 0;
+    const bool right =
+        found.scale == wanted.scale && found.updates == wanted.updates && found.clean_steps == wanted.clean_steps;
+    add(p, step, "loss scale", "loss_scale_adjust", right ? 0 : 1, exactly);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_verify_update(cleat_trajectory *run, cleat_verification *items, size_t *count, cleat_error *error) {
+    probe p = {.run = run, .elements = cleat_session_flat(run->session), .items = items};
+    cleat_status status = allocate(&p, error);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == CLEAT_OK; ++i) {
+        status = write(&p, &steps[i], error);
+        if (status == CLEAT_OK) status = cleat_trajectory_update(run, error);
+        if (status == CLEAT_OK) status = compare_buffers(&p, &steps[i], error);
+        if (status == CLEAT_OK) status = compare_scale(&p, &steps[i], error);
+    }
+    release(&p);
+    if (status == CLEAT_OK) *count = p.count;
+    return status;
+}
