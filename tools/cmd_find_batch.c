@@ -104,8 +104,10 @@ static int find(const cleat_profile *profile, double seconds, bool json) {
     cleat_batch_search search;
     cleat_error error = {0};
     cleat_batch_search_options options = {.seconds = seconds, .point = json ? NULL : print_row};
+    cleat_status status = cleat_profile_check_training(profile, &error);
+    if (status != CLEAT_OK) return cli_finish(status, &error);
     if (!json) print_head();
-    cleat_status status = cleat_find_batch(profile, &options, &search, &error);
+    status = cleat_find_batch(profile, &options, &search, &error);
     if (json)
         print_json(&search);
     else if (status == CLEAT_OK) {

@@ -22,7 +22,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     size_t count = 0;
     cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
     if (status == CLEAT_OK) status = cleat_predict(profile, checkpoint, data, out, &count, &error);
-    if (status == CLEAT_OK) printf("%zu predictions in %s\n", count, out);
+    if (status == CLEAT_OK || count) printf("%zu predictions in %s\n", count, out);
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);
 }

@@ -1,6 +1,7 @@
 /* cleat train: trains as a profile says; Ctrl-C finishes the step and leaves a checkpoint. */
 #include "cli.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,14 +32,15 @@ static void print_json(const cleat_train_report *report) {
     printf("{\"folder\": ");
     cli_print_json_string(report->folder);
     printf(
-        ", \"epochs\": %lld, \"steps\": %lld, \"skipped_steps\": %lld, \"best_step\": %lld, \"seconds\": %.3f, "
+        ", \"precision\": \"%s\", \"epochs\": %lld, \"steps\": %lld, \"skipped_steps\": %lld, \"best_step\": %lld, "
+        "\"seconds\": %.3f, "
         "\"seconds_first_step\": %.3f, \"start\": {\"data\": %.6f, \"device\": %.6f, \"plan\": %.6f, \"setup\": %.6f, "
         "\"kernels\": %.6f, \"step\": %.6f, \"programs\": %lld, \"built\": %lld, \"loaded\": %lld}, "
         "\"stopped_early\": %s, \"last\": ",
-        (long long)report->epochs, (long long)report->steps, (long long)report->skipped_steps,
-        (long long)report->best_step, report->seconds, report->seconds_first_step, s->data, s->device, s->plan,
-        s->setup, s->kernels, s->step, (long long)s->programs, (long long)s->built, (long long)s->loaded,
-        report->stopped_early ? "true" : "false");
+        cleat_dtype_name(report->storage), (long long)report->epochs, (long long)report->steps,
+        (long long)report->skipped_steps, (long long)report->best_step, report->seconds, report->seconds_first_step,
+        s->data, s->device, s->plan, s->setup, s->kernels, s->step, (long long)s->programs, (long long)s->built,
+        (long long)s->loaded, report->stopped_early ? "true" : "false");
     cli_print_json_figures(&report->last);
     printf(", \"best\": ");
     cli_print_json_figures(&report->best);
@@ -56,6 +58,18 @@ static void print_json(const cleat_train_report *report) {
     printf("}}}\n");
 }
 
+static void print_evaluation(const cleat_train_report *report) {
+    if (report->best.count)
+        printf("best evaluation (step %lld):\n", (long long)report->best_step);
+    else if (!report->last.count)
+        return;
+    else if (isfinite(report->best_metric))
+        printf("last evaluation (the best was before, at step %lld):\n", (long long)report->best_step);
+    else
+        printf("no evaluation was finite, and so none is the best; the last one:\n");
+    cli_print_figures(report->best.count ? &report->best : &report->last, false);
+}
+
 static void print_report(const cleat_train_report *report) {
     printf("\n%lld epochs, %lld steps in %.1f s (first step after %.2f s), %.1f MiB on the device%s\n",
            (long long)report->epochs, (long long)report->steps, report->seconds, report->seconds_first_step,
@@ -63,11 +77,7 @@ static void print_report(const cleat_train_report *report) {
     if (report->skipped_steps)
         printf("%lld of the steps changed nothing: their gradient overflowed f16 (loss_scale in metrics.jsonl)\n",
                (long long)report->skipped_steps);
-    const cleat_figures *figures = report->best.count ? &report->best : &report->last;
-    if (figures->count) {
-        printf("best evaluation (step %lld):\n", (long long)report->best_step);
-        cli_print_figures(figures, false);
-    }
+    print_evaluation(report);
     printf("run folder: %s\n", report->folder);
 }
 
@@ -113,7 +123,8 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--batch-size", CLI_TEXT, &batch_size, "N", "samples an optimizer step: train.effective_batch_size"},
         {"--time-budget", CLI_TEXT, &time_budget, "TIME", "of all processes of the run, e.g. 30h: run.time_budget"},
         {"--check-finite", CLI_FLAG, &check_finite, NULL,
-         "look at every tensor, stop at the first that is not finite (slow): run.check_finite"},
+         "look at every tensor, stop at the first that is not finite, but for what f16's loss scale makes so (slow): "
+         "run.check_finite"},
         {"--json", CLI_FLAG, &json, NULL, "the report as one JSON object"},
         {"--help-profile", CLI_FLAG, &help_profile, NULL, "every setting of a profile"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};

@@ -102,6 +102,7 @@ static void add_memory(cJSON *object, const cleat_fit_report *report) {
     add_count(object, "slabs", (int64_t)report->slabs);
     add_count(object, "largest_slab", report->largest_slab);
     add_count(object, "arena_bytes", report->arena_bytes);
+    add_count(object, "f32_arena_bytes", report->single_arena);
     add_count(object, "lower_bound", report->lower_bound);
 }
 
@@ -124,10 +125,10 @@ static void add_peaks(cJSON *object, const cleat_fit_report *report) {
 
 /* Where nothing fits there is no plan: the same keys, without figures. */
 static void add_no_plan(cJSON *object) {
-    static const char *const names[] = {"parameters",  "bytes",        "share_of_limit",   "category_bytes",
-                                        "fixed_bytes", "slabs",        "bytes_per_sample", "largest_slab",
-                                        "arena_bytes", "lower_bound",  "forward_peak",     "training_peak",
-                                        "fused_bytes", "fused_largest"};
+    static const char *const names[] = {"parameters",  "bytes",         "share_of_limit",   "category_bytes",
+                                        "fixed_bytes", "slabs",         "bytes_per_sample", "largest_slab",
+                                        "arena_bytes", "lower_bound",   "forward_peak",     "training_peak",
+                                        "fused_bytes", "fused_largest", "f32_arena_bytes"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) cJSON_AddNullToObject(object, names[i]);
 }
 
@@ -193,6 +194,7 @@ static cJSON *make_card(const plan_result *plan, const plan_card *card) {
     add_known_count(object, "batch_asked", plan->batch, 0);
     cJSON_AddBoolToObject(object, "fits", report->fits);
     add_text(object, "reason", report->reason);
+    add_text(object, "precision", cleat_dtype_name(report->storage));
     cJSON_AddBoolToObject(object, "recompute", report->recompute);
     add_way(object, "stored", &report->stored);
     add_way(object, "recomputed", &report->recomputed);

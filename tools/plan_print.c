@@ -252,12 +252,12 @@ static void print_row(const plan_card *card) {
     const cleat_fit_report *report = &card->report;
     const cleat_fit_way *way = plan_chosen_way(report);
     char bytes[CLI_SHORT], cut[CLI_SHORT];
-    printf("%-14s %10s", card->name, cleat_bytes_text(report->limit, bytes));
+    printf("%-11s %-9s %10s", card->name, cleat_dtype_name(report->storage), cleat_bytes_text(report->limit, bytes));
     if (!report->fits) {
         char text[sizeof report->reason + 16];
         snprintf(text, sizeof text, "does not fit: %s", report->reason);
         spaces(3);
-        print_wrapped(28, 28, text);
+        print_wrapped(35, 35, text);
         return;
     }
     snprintf(cut, sizeof cut, "%lld x %lld", (long long)way->batch, (long long)way->micro_batches);
@@ -291,8 +291,8 @@ void plan_print_table(const plan_result *plan) {
            (long long)cleat_profile_effective_batch(plan->profile), (long long)longest_length(plan));
     print_lengths_planned(plan);
     printf("\n");
-    printf("%-14s %10s %11s %10s %11s %9s%11s%11s%s\n", "card", "usable", "batch", "recompute", "planned", "of usable",
-           "step", "samples/s", data_known ? "      epoch" : "");
+    printf("%-11s %-9s %10s %11s %10s %11s %9s%11s%11s%s\n", "card", "precision", "usable", "batch", "recompute",
+           "planned", "of usable", "step", "samples/s", data_known ? "      epoch" : "");
     for (size_t i = 0; i < plan->count; ++i) print_row(&plan->cards[i]);
     printf("\n  usable: run.max_memory_usage %g of what a driver leaves free. batch: samples a micro-batch x "
            "micro-batches\n  an optimizer step, of the longest length; step: the time of it.\n",

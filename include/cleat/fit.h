@@ -50,10 +50,10 @@ typedef struct cleat_fit_report {
     int64_t parameters; /* elements */
     int64_t bytes;      /* planned = allocated */
     int64_t category_bytes[CLEAT_CATEGORIES];
-    cleat_dtype storage;              /* of activations: train.precision */
-    int64_t single_arena;             /* activations and workspace of the same micro-batches in f32 */
-    int64_t fixed_bytes;              /* of a batch of none, and ... */
-    int64_t bytes_per_sample;         /* ... what each sample of the longest bucket adds */
+    cleat_dtype storage;      /* of activations: what train.precision is on this card, also where nothing fits */
+    int64_t single_arena;     /* activations and workspace of the same micro-batches in f32 */
+    int64_t fixed_bytes;      /* of a batch of none, and ... */
+    int64_t bytes_per_sample; /* ... what each sample of the longest bucket adds */
     int64_t arena_bytes, lower_bound; /* arena_bytes / lower_bound is the quality of the layout */
     int64_t largest_slab;
     size_t slabs;

@@ -67,9 +67,10 @@ typedef enum cleat_budget_policy {
 
 /* Whether a device first proves that it computes rightly (cleat_self_check). */
 typedef enum cleat_self_check_policy {
-    CLEAT_SELF_CHECK_AUTO, /* once for each device, driver and set of kernels */
+    CLEAT_SELF_CHECK_AUTO, /* as once */
     CLEAT_SELF_CHECK_ALWAYS,
     CLEAT_SELF_CHECK_NEVER,
+    CLEAT_SELF_CHECK_ONCE, /* for each device, driver, set of kernels, model type and precision */
 } cleat_self_check_policy;
 
 typedef struct cleat_int_list {
@@ -215,6 +216,9 @@ CLEAT_API cleat_status cleat_profile_read_text(cleat_profile *profile, const cha
 CLEAT_API cleat_status cleat_profile_set(cleat_profile *profile, const char *assignment, cleat_error *error);
 /* Values that contradict one another, are missing, or that this version cannot do. */
 CLEAT_API cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *error);
+/* What besides that matters only where something is trained or planned to be: a loss scale where train.precision has none.
+ * cleat_train and cleat_fit_describe begin with it; evaluation and prediction take such a profile. */
+CLEAT_API cleat_status cleat_profile_check_training(const cleat_profile *profile, cleat_error *error);
 
 /* The value of "section.key" as text, as the dump prints it. CLEAT_ERR_NOT_FOUND where there is no such key. */
 CLEAT_API cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, char *text, size_t size,
@@ -244,6 +248,8 @@ CLEAT_API bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i,
 /* Samples an optimizer step: effective_batch_size, or where that is auto batch_size x
  * gradient_accumulation_steps, or 8 where batch_size is auto too. It does not depend on the card. */
 CLEAT_API int64_t cleat_profile_effective_batch(const cleat_profile *profile);
+/* The loss scale that a run in f16 starts with: train.loss_scale, or 65536 where that is auto. */
+CLEAT_API int64_t cleat_profile_loss_scale(const cleat_profile *profile);
 /* Copies `profile` to `shorter` with data.max_length = length, and without the buckets that are longer. The copy
  * borrows what the profile owns: it must not be destroyed, nor outlive it. */
 CLEAT_API void cleat_profile_shorten(const cleat_profile *profile, int64_t length, cleat_profile *shorter);

@@ -52,8 +52,9 @@ typedef struct cleat_train_report {
     char folder[CLEAT_PATH]; /* of the run */
     int64_t epochs, steps;   /* done, of the whole run */
     int64_t skipped_steps;   /* f16: steps whose gradient overflowed at the scale of the time: they changed nothing */
+    cleat_dtype storage;     /* of activations: what train.precision became */
     int64_t best_step;
-    double best_metric;
+    double best_metric;        /* NaN: no evaluation was finite, or there was none */
     double seconds;            /* of this process, from the call on */
     double seconds_first_step; /* from the call until the first optimizer step was done on the device */
     cleat_start_figures start; /* its parts */
@@ -78,11 +79,14 @@ CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_tra
                                    cleat_train_report *report, cleat_error *error);
 
 /* Loss terms and metrics of a checkpoint (a checkpoint folder, or a run folder: its best) over the samples of
- * a split of profile->data.path ("train", "val", "test"; "all" for every sample). */
+ * a split of profile->data.path ("train", "val", "test"; "all" for every sample). CLEAT_ERR_NAN where an output or the loss is not
+ * finite: *figures are written then too, and the message counts the samples and names the first. */
 CLEAT_API cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint, const char *split,
                                       cleat_figures *figures, cleat_error *error);
 
-/* Runs a checkpoint over all samples of `data` (no references needed) and writes the predictions into `out`. */
+/* Runs a checkpoint over all samples of `data` (no references needed) and writes the predictions into `out`; *count (may be NULL) is
+ * how many. CLEAT_ERR_NAN where some of them are not finite: all are written, and counted, all the same, and the message names the
+ * first. */
 CLEAT_API cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data,
                                      const char *out, size_t *count, cleat_error *error);
 

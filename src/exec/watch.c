@@ -251,13 +251,15 @@ cleat_status cleat_watch_run(cleat_watch *watch, size_t graph, size_t first, siz
     cleat_status status = cleat_exec_run_nodes(watch->exec, graph, first, first, error); /* inputs arrive */
     if (!status) status = scan_sources(watch, graph, first, last, error);
     if (!status) judge(watch, &found);
-    for (size_t n = first; n < last && !status && !found.tensor; ++n) {
+    size_t next = first;
+    while (next < last && !status && !found.tensor) {
         status = make_room(watch, CLEAT_MAX_OUT, error);
         if (!status && watch->pending == 0) judge(watch, &found);
-        if (!status && !found.tensor) status = run_node(watch, graph, n, error);
+        if (!status && !found.tensor) status = run_node(watch, graph, next++, error);
     }
     if (!status && !found.tensor) status = take_records(watch, error);
     if (!status && !found.tensor) judge(watch, &found);
+    found.next = next;
     if (!status) *finding = found;
     return status;
 }
@@ -282,7 +284,7 @@ cleat_status cleat_watch_keep(cleat_watch *watch, cleat_error *error) {
 
 cleat_status cleat_watch_undo(cleat_watch *watch, cleat_error *error) {
     const cleat_plan *plan = watch->exec->plan;
-    const int32_t gradients = plan->flat[1].slab;
+    const int32_t gradients = plan->flat[CLEAT_FLAT_GRADIENTS].slab;
     cleat_status status = CLEAT_OK;
     size_t at = 0;
     if (!watch->kept) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no states were kept");

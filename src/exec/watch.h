@@ -25,6 +25,7 @@ typedef struct cleat_finding {
     cleat_scan scan; /* of `tensor` */
     cleat_scan source_scan;        /* of `source` */
     cleat_scan read[CLEAT_MAX_IN]; /* of node->in [n_in], as the node read them */
+    size_t next;                   /* the first node that was not run */
 } cleat_finding;
 
 /* Allocates a buffer of a few KiB on the device, beside the plan's and counted as they are, and compiles its kernel. `exec` must

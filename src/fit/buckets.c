@@ -48,6 +48,12 @@ void cleat_lengths_windows(const cleat_lengths *lengths, int64_t effective, clea
     }
 }
 
+int64_t cleat_lengths_steps(const cleat_lengths *lengths, int64_t effective) {
+    int64_t steps = 0;
+    for (size_t i = 0; i < lengths->count; ++i) steps += divide_up(lengths->samples[i], effective);
+    return steps;
+}
+
 void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t effective, int64_t most, cleat_bucket *buckets) {
     cleat_lengths_windows(lengths, effective, buckets);
     for (size_t i = 0; i < lengths->count && most > 0; ++i)

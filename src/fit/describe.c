@@ -58,12 +58,6 @@ static void only_longest(cleat_lengths *lengths, int64_t batch) {
     *lengths = (cleat_lengths){.count = 1, .lengths = {length}, .samples = {batch}};
 }
 
-static int64_t count_steps(const cleat_lengths *lengths, int64_t effective) {
-    int64_t steps = 0;
-    for (size_t i = 0; i < lengths->count; ++i) steps += (lengths->samples[i] + effective - 1) / effective;
-    return steps;
-}
-
 /* --- figures of a fitted workload ----------------------------------------------------------------------------- */
 
 static void describe_way(const cleat_fitted *fitted, const cleat_lengths *lengths, cleat_fit_way *way) {
@@ -91,7 +85,6 @@ static cleat_status describe_storage(const cleat_fit_request *request, const cle
     cleat_model single = *request->model;
     cleat_device_facts roomy = *request->facts;
     cleat_workload *same = NULL;
-    report->storage = work->storage;
     report->single_arena = report->arena_bytes;
     if (work->storage == CLEAT_F32) return CLEAT_OK;
     single.profile.train.precision = CLEAT_PRECISION_F32;
@@ -206,18 +199,19 @@ done:
 cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device_facts *facts, const cleat_rates *rates,
                                 const cleat_choices *choices, int64_t batch, cleat_fit_report *report,
                                 cleat_error *error) {
-    cleat_fit_report made = {.facts = *facts};
+    cleat_fit_report made = {.facts = *facts, .storage = cleat_precision_storage(profile->train.precision, facts)};
     cleat_profile asked = *profile;
     cleat_model *model = NULL;
     cleat_lengths lengths;
     if (rates) made.rates = *rates;
     if (batch < 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a micro-batch of %lld samples", (long long)batch);
-    cleat_status status = cleat_model_create(profile, &model, error);
+    cleat_status status = cleat_profile_check_training(profile, error);
+    if (status == CLEAT_OK) status = cleat_model_create(profile, &model, error);
     if (status != CLEAT_OK) return status;
     status = cleat_fit_lengths(profile, model, &lengths, &made.data_known, error);
     if (status != CLEAT_OK) goto done;
     made.effective_batch = cleat_profile_effective_batch(profile);
-    made.steps_per_epoch = made.data_known ? count_steps(&lengths, made.effective_batch) : 0;
+    made.steps_per_epoch = made.data_known ? cleat_lengths_steps(&lengths, made.effective_batch) : 0;
     if (batch > 0) {
         asked.train.batch_size = batch;
         if (made.effective_batch < batch) asked.train.effective_batch_size = batch;

@@ -2,6 +2,7 @@
 #include "fit/workload.h"
 
 #include "cleat/ops.h"
+#include "core/kernel_shape.h"
 #include "core/memory.h"
 #include "graph/graph.h"
 #include "graph/plan.h"
@@ -11,7 +12,7 @@
 #include <stdio.h>
 
 cleat_dtype cleat_precision_storage(int precision, const cleat_device_facts *facts) {
-    const bool units = facts->matrix_unit != CLEAT_MATRIX_NONE && facts->matrix_unit != CLEAT_MATRIX_EMULATED;
+    const bool units = facts->matrix_unit != CLEAT_MATRIX_NONE && !cleat_matrix_is_emulated(facts->matrix_unit);
     if (precision == CLEAT_PRECISION_AUTO) return units ? CLEAT_F16 : CLEAT_F32;
     if (precision == CLEAT_PRECISION_F32) return CLEAT_F32;
     return precision == CLEAT_PRECISION_F16 ? CLEAT_F16 : CLEAT_BF16;

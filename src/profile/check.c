@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { DEFAULT_EFFECTIVE_BATCH = 8, DEFAULT_GROWTH_INTERVAL = 2000 };
+enum { DEFAULT_EFFECTIVE_BATCH = 8, DEFAULT_LOSS_SCALE = 65536, DEFAULT_GROWTH_INTERVAL = 2000 };
 
 /* --- metrics a model has -------------------------------------------------------------------------------------- */
 
@@ -194,16 +194,27 @@ static cleat_status check_schedule(const cleat_profile *p, const cleat_record *r
     return check_rates(p, record, error);
 }
 
-/* With precision = auto the card decides whether there is a loss scale. */
-static cleat_status check_loss_scale(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
+/* With precision = auto the card decides whether there is a loss scale. What is the default says nothing: resolved.ini has it in
+ * every precision. */
+cleat_status cleat_profile_check_training(const cleat_profile *p, cleat_error *error) {
     const cleat_key_name precision = {"train", "precision"};
-    const int64_t scale = p->train.loss_scale, interval = p->train.loss_scale_growth_interval;
-    const char *given = scale != CLEAT_AUTO                   ? "loss_scale"
-                        : interval != DEFAULT_GROWTH_INTERVAL ? "loss_scale_growth_interval"
-                                                              : NULL;
-    if (given && (p->train.precision == CLEAT_PRECISION_F32 || p->train.precision == CLEAT_PRECISION_BF16))
-        return cleat_record_contradict(record, error, (cleat_key_name){"train", given}, precision,
-                                       "only f16 has a loss scale: f32 and bf16 hold every gradient as it is");
+    const cleat_record record = cleat_profile_record(p);
+    const bool none = p->train.precision == CLEAT_PRECISION_F32 || p->train.precision == CLEAT_PRECISION_BF16;
+    if (none && cleat_profile_loss_scale(p) != DEFAULT_LOSS_SCALE)
+        return cleat_record_contradict(&record, error, (cleat_key_name){"train", "loss_scale"}, precision,
+                                       "only f16 has a loss scale: f32 and bf16 hold every gradient as it is; "
+                                       "--set train.loss_scale=auto takes it back");
+    if (none && p->train.loss_scale_growth_interval != DEFAULT_GROWTH_INTERVAL)
+        return cleat_record_contradict(&record, error, (cleat_key_name){"train", "loss_scale_growth_interval"},
+                                       precision,
+                                       "only f16 has a loss scale that grows: "
+                                       "--set train.loss_scale_growth_interval=%d takes it back",
+                                       (int)DEFAULT_GROWTH_INTERVAL);
+    return CLEAT_OK;
+}
+
+static cleat_status check_loss_scale(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
+    const int64_t scale = p->train.loss_scale;
     if (scale != CLEAT_AUTO && (scale & (scale - 1)) != 0)
         return cleat_record_refuse(record, error, "train", "loss_scale",
                                    "must be a power of two, so that scaling rounds nothing, e.g. 65536");
@@ -252,6 +263,10 @@ int64_t cleat_profile_effective_batch(const cleat_profile *profile) {
     if (profile->train.effective_batch_size != CLEAT_AUTO) return profile->train.effective_batch_size;
     if (profile->train.batch_size == CLEAT_AUTO) return DEFAULT_EFFECTIVE_BATCH;
     return profile->train.batch_size * (accumulation == CLEAT_AUTO ? 1 : accumulation);
+}
+
+int64_t cleat_profile_loss_scale(const cleat_profile *profile) {
+    return profile->train.loss_scale == CLEAT_AUTO ? DEFAULT_LOSS_SCALE : profile->train.loss_scale;
 }
 
 void cleat_profile_shorten(const cleat_profile *profile, int64_t length, cleat_profile *shorter) {

@@ -36,13 +36,27 @@ static void say_norm(const cleat_trainer *trainer, const cleat_finding *finding,
     cleat_finding_say(finding, &place, text);
 }
 
+/* The parameter's value where its working copy is bad; false where it cannot be had. */
+static bool read_parameter(const cleat_trainer *trainer, const cleat_finding *finding, float *value) {
+    const int64_t count = cleat_session_flat(trainer->session);
+    float *values = cleat_alloc((size_t)count, sizeof *values);
+    cleat_error error;
+    bool read = values && cleat_session_read_flat(trainer->session, CLEAT_FLAT_PARAMETERS, values, &error) == CLEAT_OK;
+    if (read) *value = values[finding->tensor->flat_offset + finding->scan.first];
+    cleat_free(values);
+    return read;
+}
+
 static void say_micro_batch(const cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_batch *batch,
-                            const cleat_finding *finding, cleat_text *text) {
+                            const cleat_finding *finding, bool scaled, cleat_text *text) {
+    float parameter;
+    bool copy = finding->tensor->role == CLEAT_ROLE_COPY && read_parameter(trainer, finding, &parameter);
     cleat_finding_place place = {.graph = graph->graph,
                                  .dataset = trainer->dataset,
                                  .batch = batch,
                                  .slots = trainer->session->work->buckets[batch->bucket].batch,
-                                 .scaled = is_scaled(trainer)};
+                                 .scaled = scaled,
+                                 .parameter = copy ? &parameter : NULL};
     cleat_finding_say(finding, &place, text);
 }
 
@@ -62,28 +76,108 @@ static cleat_status fail_found(const cleat_trainer *trainer, cleat_text *found, 
     return status;
 }
 
-cleat_status cleat_check_micro_batch(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
-                                     cleat_error *error) {
-    cleat_exec *exec = trainer->session->exec;
-    cleat_diagnosis *own = &trainer->diagnosis;
-    size_t nodes = graph->graph->node_count, watched = is_scaled(trainer) ? graph->graph->forward_nodes : nodes;
-    cleat_finding finding = {0};
-    cleat_status status = own->watch ? CLEAT_OK : cleat_watch_create(exec, &own->watch, error);
-    if (status == CLEAT_OK) status = cleat_feed_upload(trainer->feed, graph, fed, error);
-    if (status == CLEAT_OK) status = cleat_watch_run(own->watch, graph->index, 0, watched, &finding, error);
-    if (status == CLEAT_OK && finding.tensor) {
-        cleat_text text = {0};
-        say_micro_batch(trainer, graph, fed->batch, &finding, &text);
-        return fail_found(trainer, &text, error);
-    }
-    return status == CLEAT_OK ? cleat_exec_run_nodes(exec, graph->index, watched, nodes, error) : status;
+/* 1 where there is none. */
+static cleat_status read_loss_scale(const cleat_trainer *trainer, float *scale, cleat_error *error) {
+    cleat_scale_state state;
+    *scale = 1;
+    if (!is_scaled(trainer)) return CLEAT_OK;
+    cleat_status status = cleat_session_read_scale(trainer->session, &state, error);
+    if (status == CLEAT_OK) *scale = state.scale;
+    return status;
 }
 
+/* The micro-batch again, with a loss scale of 1. */
+static cleat_status watch_unscaled(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
+                                   cleat_finding *finding, cleat_error *error) {
+    cleat_scale_state state;
+    cleat_status status = cleat_session_read_scale(trainer->session, &state, error);
+    state.scale = 1;
+    if (status == CLEAT_OK) status = cleat_session_write_scale(trainer->session, &state, error);
+    if (status == CLEAT_OK) status = cleat_feed_upload(trainer->feed, graph, fed, error);
+    if (status == CLEAT_OK)
+        status = cleat_watch_run(trainer->diagnosis.watch, graph->index, 0, graph->graph->node_count, finding, error);
+    return status;
+}
+
+/* What is not finite without the loss scale either: *finding has no tensor where everything is. States and gradients stay as they are. */
+static cleat_status find_unscaled(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
+                                  cleat_finding *finding, cleat_error *error) {
+    cleat_session *session = trainer->session;
+    float *gradients = cleat_alloc((size_t)cleat_session_flat(session), sizeof *gradients);
+    if (!gradients) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a copy of the gradients");
+    cleat_status status = cleat_session_read_flat(session, CLEAT_FLAT_GRADIENTS, gradients, error);
+    if (status == CLEAT_OK) status = cleat_watch_keep(trainer->diagnosis.watch, error);
+    if (status == CLEAT_OK) {
+        trainer->is_savable = false;
+        status = cleat_watch_undo(trainer->diagnosis.watch, error); /* gradients of zero */
+        if (status == CLEAT_OK) status = watch_unscaled(trainer, graph, fed, finding, error);
+        if (status == CLEAT_OK) status = cleat_watch_undo(trainer->diagnosis.watch, error);
+        if (status == CLEAT_OK) status = cleat_session_write_flat(session, CLEAT_FLAT_GRADIENTS, gradients, error);
+        trainer->is_savable = status == CLEAT_OK;
+    }
+    cleat_free(gradients);
+    return status;
+}
+
+static void say_overflow(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
+                         const cleat_finding *finding, float scale) {
+    cleat_text text = {0};
+    char *taken = NULL;
+    if (trainer->diagnosis.overflow_said) return;
+    trainer->diagnosis.overflow_said = true;
+    say_micro_batch(trainer, graph, fed->batch, finding, true, &text);
+    if (cleat_text_take(&text, &taken, NULL) != CLEAT_OK) return;
+    cleat_log(CLEAT_LOG_INFO,
+              "step %lld overflows at a loss scale of %g: %s. With a scale of 1 its gradient is finite; further such "
+              "steps are not named",
+              (long long)trainer->state.step + 1, (double)scale, taken);
+    cleat_free(taken);
+}
+
+/* Something is not finite: in forward, or without a loss scale above 1, that is an error, and else only what is so without the scale too. */
+static cleat_status judge_micro_batch(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
+                                      cleat_finding *finding, cleat_error *error) {
+    const cleat_graph *nodes = graph->graph;
+    const bool backward = finding->node ? (size_t)finding->node->index >= nodes->forward_nodes
+                                        : finding->tensor->role == CLEAT_ROLE_GRADIENT; /* of a micro-batch before */
+    cleat_finding unscaled = {0};
+    cleat_text text = {0};
+    float scale = 1;
+    cleat_status status = backward ? read_loss_scale(trainer, &scale, error) : CLEAT_OK;
+    if (status == CLEAT_OK && scale > 1) {
+        status = cleat_exec_run_nodes(trainer->session->exec, graph->index, finding->next, nodes->node_count, error);
+        if (status == CLEAT_OK) status = find_unscaled(trainer, graph, fed, &unscaled, error);
+        if (status == CLEAT_OK && !unscaled.tensor) {
+            say_overflow(trainer, graph, fed, finding, scale);
+            return CLEAT_OK;
+        }
+        *finding = unscaled;
+    }
+    if (status != CLEAT_OK) return status;
+    say_micro_batch(trainer, graph, fed->batch, finding, false, &text);
+    return fail_found(trainer, &text, error);
+}
+
+cleat_status cleat_check_micro_batch(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
+                                     cleat_error *error) {
+    cleat_diagnosis *own = &trainer->diagnosis;
+    cleat_finding finding = {0};
+    cleat_status status = own->watch ? CLEAT_OK : cleat_watch_create(trainer->session->exec, &own->watch, error);
+    if (status == CLEAT_OK) status = cleat_feed_upload(trainer->feed, graph, fed, error);
+    if (status == CLEAT_OK)
+        status = cleat_watch_run(own->watch, graph->index, 0, graph->graph->node_count, &finding, error);
+    if (status == CLEAT_OK && finding.tensor) status = judge_micro_batch(trainer, graph, fed, &finding, error);
+    return status;
+}
+
+/* Under a loss scale above 1 the gradient may be that of an overflow. */
 cleat_status cleat_check_gradient(cleat_trainer *trainer, cleat_error *error) {
     cleat_finding finding = {0};
     cleat_text text = {0};
-    if (is_scaled(trainer)) return CLEAT_OK;
-    cleat_status status = watch_norm(trainer, trainer->diagnosis.watch, &finding, error);
+    float scale;
+    cleat_status status = read_loss_scale(trainer, &scale, error);
+    if (status != CLEAT_OK || scale > 1) return status;
+    status = watch_norm(trainer, trainer->diagnosis.watch, &finding, error);
     if (status != CLEAT_OK || !finding.tensor) return status;
     say_norm(trainer, &finding, &text);
     return fail_found(trainer, &text, error);
@@ -103,7 +197,8 @@ static cleat_status watch_micro_batch(cleat_trainer *trainer, cleat_watch *watch
     cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, window, &key);
     status = cleat_feed_upload(trainer->feed, graph, &fed, error);
     if (status == CLEAT_OK) status = cleat_watch_run(watch, graph->index, 0, graph->graph->node_count, finding, error);
-    if (status == CLEAT_OK && finding->tensor) say_micro_batch(trainer, graph, fed.batch, finding, text);
+    if (status == CLEAT_OK && finding->tensor)
+        say_micro_batch(trainer, graph, fed.batch, finding, is_scaled(trainer), text);
     cleat_feed_release(trainer->feed, &fed);
     return status;
 }

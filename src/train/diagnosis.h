@@ -11,6 +11,7 @@ typedef struct cleat_diagnosis {
     cleat_watch *watch; /* run.check_finite: of every step; NULL before the first */
     int64_t next;       /* steps before this one are not looked into */
     int64_t skipped;    /* steps in a row whose norm was not finite */
+    bool overflow_said; /* run.check_finite: what a loss scale made overflow was named once */
 } cleat_diagnosis;
 
 /* What the ring says of a step. */
@@ -31,8 +32,9 @@ cleat_status cleat_diagnose(struct cleat_trainer *trainer, const cleat_step_figu
 /* Gives back what was allocated for it. */
 void cleat_diagnosis_end(struct cleat_trainer *trainer);
 
-/* run.check_finite. Instead of cleat_feed_run, and before the update: CLEAT_ERR_NAN with what the watch found. Of gradients
- * under a loss scale nothing is asked: it is for the scale to fall. */
+/* run.check_finite. Instead of cleat_feed_run, and before the update: CLEAT_ERR_NAN with what the watch found. A gradient that overflows
+ * under a loss scale, and is finite with a scale of 1, is no error: the step goes its way and the scale falls; the first one is named in
+ * the log. */
 cleat_status cleat_check_micro_batch(struct cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
                                      cleat_error *error);
 cleat_status cleat_check_gradient(struct cleat_trainer *trainer, cleat_error *error);

@@ -10,11 +10,13 @@
 #include <string.h>
 
 static cleat_status measure_batch(cleat_session *session, cleat_feed *feed, const cleat_fed *fed,
-                                  const cleat_window *all, float *output, double *totals, cleat_error *error) {
+                                  const cleat_window *all, float *output, double *totals, cleat_bad_outputs *bad,
+                                  cleat_error *error) {
     const cleat_work_graph *graph = &session->work->evaluate[fed->batch->bucket];
     cleat_session_prepare(session, graph, fed->bytes, &fed->host, all, NULL);
     cleat_status status = cleat_feed_run(feed, graph, fed, error);
     if (status == CLEAT_OK) status = cleat_exec_read(session->exec, graph->index, graph->built.output, output, error);
+    if (status == CLEAT_OK) cleat_bad_outputs_add(bad, session, fed, output);
     if (status == CLEAT_OK) status = cleat_model_measure(session->model, &fed->host, output, totals, error);
     cleat_feed_release(feed, fed);
     return status;
@@ -31,7 +33,7 @@ static cleat_window whole_pass(const cleat_batches *batches) {
 }
 
 static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches, double *totals,
-                             cleat_error *error) {
+                             cleat_bad_outputs *bad, cleat_error *error) {
     cleat_window all = whole_pass(batches);
     int64_t most = 0;
     for (size_t b = 0; b < session->work->n_buckets; ++b) {
@@ -44,7 +46,7 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
     for (cleat_fed fed; status == CLEAT_OK;) {
         status = cleat_feed_next(feed, &fed, error);
         if (status != CLEAT_OK || !fed.batch) break;
-        status = measure_batch(session, feed, &fed, &all, output, totals, error);
+        status = measure_batch(session, feed, &fed, &all, output, totals, bad, error);
     }
     cleat_free(output);
     return status;
@@ -59,7 +61,9 @@ static cleat_status take_terms(cleat_session *session, float *terms, cleat_error
 }
 
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
-                                    const uint32_t *samples, size_t count, cleat_figures *figures, cleat_error *error) {
+                                    const uint32_t *samples, size_t count, cleat_figures *figures, char *bad,
+                                    cleat_error *error) {
+    cleat_bad_outputs found = {0};
     int n_terms = cleat_model_terms(session->model);
     float terms[CLEAT_FIGURES] = {0};
     if (n_terms + 1 > CLEAT_FIGURES) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a model with too many loss terms");
@@ -69,16 +73,21 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
     cleat_status status = cleat_batches_create(dataset, samples, count, session->work->buckets,
                                                session->work->n_buckets, NULL, &batches, error);
     if (status == CLEAT_OK) status = take_terms(session, NULL, error);
-    if (status == CLEAT_OK) status = run_pass(session, feed, batches, totals, error);
+    if (status == CLEAT_OK) status = run_pass(session, feed, batches, totals, &found, error);
     if (status == CLEAT_OK) status = take_terms(session, terms, error);
     cleat_feed_stop(feed);
     cleat_batches_destroy(batches);
     if (status == CLEAT_OK) {
-        cleat_figures found = {0};
-        cleat_figures_add(&found, "loss", terms[n_terms]);
-        for (int i = 0; i < n_terms; ++i) cleat_figures_add(&found, cleat_model_term(session->model, i), terms[i]);
-        cleat_model_figures(session->model, totals, &found);
-        *figures = found;
+        cleat_figures made = {0};
+        cleat_figures_add(&made, "loss", terms[n_terms]);
+        for (int i = 0; i < n_terms; ++i) cleat_figures_add(&made, cleat_model_term(session->model, i), terms[i]);
+        cleat_model_figures(session->model, totals, &made);
+        *figures = made;
+        cleat_bad_outputs_say(&found, session, dataset, bad);
+        if (found.bad == 0 && !isfinite(terms[n_terms]))
+            snprintf(bad, CLEAT_OUTPUTS_TEXT,
+                     "every output is finite, but the loss is %g: look at the references in the data",
+                     (double)terms[n_terms]);
     }
     cleat_free(totals);
     return status;
@@ -110,6 +119,7 @@ cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint
     cleat_feed *feed = NULL;
     uint32_t *samples = NULL;
     size_t count = 0;
+    char bad[CLEAT_OUTPUTS_TEXT] = "";
     cleat_status status =
         cleat_restore(profile, checkpoint, profile->data.path, CLEAT_FOR_EVALUATION, &restored, error);
     if (status == CLEAT_OK) status = choose_samples(profile, restored.dataset, split, &samples, &count, error);
@@ -117,7 +127,9 @@ cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no sample in split '%s'", profile->data.path, split);
     if (status == CLEAT_OK) status = cleat_feed_open(restored.session, restored.dataset, &feed, error);
     if (status == CLEAT_OK)
-        status = cleat_evaluate_samples(restored.session, feed, restored.dataset, samples, count, figures, error);
+        status = cleat_evaluate_samples(restored.session, feed, restored.dataset, samples, count, figures, bad, error);
+    if (status == CLEAT_OK && bad[0])
+        status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s", checkpoint, bad);
     cleat_feed_close(feed);
     cleat_samples_free(samples);
     cleat_restored_close(&restored);

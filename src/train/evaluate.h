@@ -4,9 +4,12 @@
 
 #include "cleat/train.h"
 #include "session/feed.h"
+#include "train/outputs.h"
 
-/* The loss as a mean over the samples ("loss"), its terms, and the model's metrics. */
+/* The loss as a mean over the samples ("loss"), its terms, and the model's metrics. bad [CLEAT_OUTPUTS_TEXT]: which outputs, or that the
+ * loss, are not finite, and what helps; "" where all are. */
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
-                                    const uint32_t *samples, size_t count, cleat_figures *figures, cleat_error *error);
+                                    const uint32_t *samples, size_t count, cleat_figures *figures, char *bad,
+                                    cleat_error *error);
 
 #endif

@@ -79,9 +79,26 @@ static void say_why_computed(const cleat_finding *finding, bool backward, const 
                              "warm-up, may help");
 }
 
+/* A working copy of parameters, in half precision. */
+static void say_why_copy(const cleat_tensor *copy, const cleat_finding_place *place, cleat_text *text) {
+    if (place->parameter && isfinite(*place->parameter))
+        cleat_text_add(text,
+                       ". The parameter is %g there, and %s: train.precision = %s can hold it; a smaller "
+                       "train.learning_rate, or more train.weight_decay, keeps parameters smaller",
+                       (double)*place->parameter, copy->dtype == CLEAT_F16 ? "f16 ends at 65504" : "bf16 at 3.39e38",
+                       copy->dtype == CLEAT_F16 ? "bf16 or f32" : "f32");
+    else
+        cleat_text_add(text,
+                       ". It is the working copy of a parameter that was so before the step: resume from an earlier "
+                       "checkpoint, with a smaller train.learning_rate");
+}
+
 /* It was bad before any node ran. */
-static void say_why_before(const cleat_tensor *tensor, cleat_text *text) {
+static void say_why_before(const cleat_tensor *tensor, const cleat_finding_place *place, cleat_text *text) {
     switch (tensor->role) {
+    case CLEAT_ROLE_COPY:
+        say_why_copy(tensor, place, text);
+        break;
     case CLEAT_ROLE_PARAMETER:
         cleat_text_add(text,
                        ". This parameter was so before the step: resume from an earlier checkpoint, with a smaller "
@@ -123,7 +140,7 @@ void cleat_finding_say(const cleat_finding *finding, const cleat_finding_place *
     cleat_text_add(text, ", ");
     say_elements(finding->tensor, &finding->scan, place, text);
     if (!node) {
-        say_why_before(finding->tensor, text);
+        say_why_before(finding->tensor, place, text);
         return;
     }
     say_operands(finding, text);

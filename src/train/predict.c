@@ -2,7 +2,7 @@
  * them. */
 #include "core/files.h"
 #include "core/memory.h"
-#include "session/feed.h"
+#include "train/outputs.h"
 #include "train/restore.h"
 
 #include <string.h>
@@ -11,6 +11,7 @@ typedef struct outputs {
     float **values; /* [samples] */
     cleat_prediction *predictions;
     size_t count;
+    cleat_bad_outputs bad;
 } outputs;
 
 static cleat_status outputs_make(const cleat_dataset *dataset, outputs *made, cleat_error *error) {
@@ -69,6 +70,7 @@ static cleat_status predict_batch(cleat_restored *restored, cleat_feed *feed, co
     cleat_status status = cleat_feed_run(feed, graph, fed, error);
     if (status == CLEAT_OK)
         status = cleat_exec_read(restored->session->exec, graph->index, graph->built.output, output, error);
+    if (status == CLEAT_OK) cleat_bad_outputs_add(&kept->bad, restored->session, fed, output);
     if (status == CLEAT_OK) status = keep_batch(restored, fed, output, elements, kept, error);
     if (status == CLEAT_OK && folder) status = write_batch(restored, fed, folder, kept, error);
     cleat_free(output);
@@ -98,6 +100,12 @@ static cleat_status predict_all(cleat_restored *restored, const char *folder, ou
     return status;
 }
 
+static cleat_status judge(const cleat_restored *restored, const outputs *kept, const char *out, cleat_error *error) {
+    char bad[CLEAT_OUTPUTS_TEXT];
+    cleat_bad_outputs_say(&kept->bad, restored->session, restored->dataset, bad);
+    return bad[0] ? cleat_fail(error, CLEAT_ERR_NAN, "predictions in %s: %s", out, bad) : CLEAT_OK;
+}
+
 cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data, const char *out,
                            size_t *count, cleat_error *error) {
     cleat_restored restored = {0};
@@ -111,6 +119,7 @@ cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint,
     if (status == CLEAT_OK && !each)
         status = cleat_model_write(restored.model, kept.predictions, kept.count, out, error);
     if (status == CLEAT_OK && count) *count = kept.count;
+    if (status == CLEAT_OK) status = judge(&restored, &kept, out, error);
     outputs_free(&kept);
     cleat_restored_close(&restored);
     return status;

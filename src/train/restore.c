@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "graph/store.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +47,19 @@ cleat_status cleat_session_tensors(const cleat_session *session, float *values, 
     return CLEAT_OK;
 }
 
+/* A checkpoint that went bad in a file: what comes of it is not finite either. */
+static void warn_of_values(const cleat_checkpoint *checkpoint, const cleat_st_tensor *tensors, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+        const float *values = tensors[i].data;
+        for (int64_t k = 0; k < cleat_st_elements(&tensors[i]); ++k) {
+            if (isfinite(values[k])) continue;
+            cleat_log(CLEAT_LOG_WARNING, "%s: '%s' is %g at element %lld", checkpoint->folder, tensors[i].name,
+                      (double)values[k], (long long)k);
+            return;
+        }
+    }
+}
+
 static cleat_status load_values(cleat_session *session, const cleat_checkpoint *checkpoint, cleat_error *error) {
     cleat_st_tensor *tensors = NULL;
     size_t count = 0;
@@ -53,6 +67,7 @@ static cleat_status load_values(cleat_session *session, const cleat_checkpoint *
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
     cleat_status status = cleat_session_tensors(session, values, true, &tensors, &count, error);
     if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->model, tensors, count, error);
+    if (status == CLEAT_OK) warn_of_values(checkpoint, tensors, count);
     if (status == CLEAT_OK) status = cleat_session_write_values(session, values, error);
     cleat_free(tensors);
     cleat_free(values);
@@ -72,6 +87,12 @@ static cleat_status choose_lengths(const cleat_profile *profile, const cleat_mod
     return status;
 }
 
+cleat_status cleat_check_device(cleat_device *device, const cleat_profile *profile, cleat_error *error) {
+    cleat_profile asked = *profile;
+    if (asked.run.self_check == CLEAT_SELF_CHECK_ONCE) asked.run.self_check = CLEAT_SELF_CHECK_AUTO;
+    return cleat_self_check(device, &asked, error);
+}
+
 cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint, const char *data,
                            cleat_purpose purpose, cleat_restored *restored, cleat_error *error) {
     cleat_restored made = {0};
@@ -88,7 +109,7 @@ cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint,
                                        saved->folder, &made.dataset, error);
     if (status == CLEAT_OK) status = choose_lengths(profile, made.model, made.dataset, &lengths, error);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &made.device, error);
-    if (status == CLEAT_OK) status = cleat_self_check(made.device, profile, error);
+    if (status == CLEAT_OK) status = cleat_check_device(made.device, profile, error);
     if (status == CLEAT_OK) {
         cleat_fit_request request =
             cleat_fit_request_for(profile, made.model, purpose, &lengths, cleat_device_get_facts(made.device), NULL);

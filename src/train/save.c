@@ -71,8 +71,10 @@ static cleat_status read_device(cleat_trainer *trainer, snapshot *copy, cleat_er
     cleat_session *session = trainer->session;
     size_t bytes = (size_t)cleat_session_values(session) * sizeof(float);
     cleat_status status = cleat_session_read_values(session, trained_copy(copy), error);
-    if (status == CLEAT_OK) status = cleat_session_read_flat(session, 1, copy->values[MOMENT1], error);
-    if (status == CLEAT_OK) status = cleat_session_read_flat(session, 2, copy->values[MOMENT2], error);
+    if (status == CLEAT_OK)
+        status = cleat_session_read_flat(session, CLEAT_FLAT_MOMENTS1, copy->values[MOMENT1], error);
+    if (status == CLEAT_OK)
+        status = cleat_session_read_flat(session, CLEAT_FLAT_MOMENTS2, copy->values[MOMENT2], error);
     if (status == CLEAT_OK && copy->copies == COPIES)
         memcpy(copy->values[MODEL], trainer->average.epochs ? trainer->average.mean : copy->values[TRAINED], bytes);
     return status;
@@ -81,8 +83,10 @@ static cleat_status read_device(cleat_trainer *trainer, snapshot *copy, cleat_er
 static cleat_status write_device(cleat_trainer *trainer, const snapshot *copy, cleat_error *error) {
     cleat_session *session = trainer->session;
     cleat_status status = cleat_session_write_values(session, trained_copy(copy), error);
-    if (status == CLEAT_OK) status = cleat_session_write_flat(session, 1, copy->values[MOMENT1], error);
-    if (status == CLEAT_OK) status = cleat_session_write_flat(session, 2, copy->values[MOMENT2], error);
+    if (status == CLEAT_OK)
+        status = cleat_session_write_flat(session, CLEAT_FLAT_MOMENTS1, copy->values[MOMENT1], error);
+    if (status == CLEAT_OK)
+        status = cleat_session_write_flat(session, CLEAT_FLAT_MOMENTS2, copy->values[MOMENT2], error);
     if (status == CLEAT_OK && copy->copies == COPIES)
         memcpy(trainer->average.mean, copy->values[MODEL], (size_t)cleat_session_values(session) * sizeof(float));
     return status;

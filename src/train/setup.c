@@ -80,15 +80,23 @@ static void want_earlier_cut(const cleat_trainer *trainer, cleat_profile **earli
     request->batches = batches;
 }
 
+/* Before anything takes long: a warm-up longer than the run is refused. Samples too long for every bucket are refused by count_steps. */
+static cleat_status check_schedule(const cleat_trainer *trainer, const cleat_lengths *lengths, cleat_error *error) {
+    cleat_schedule schedule;
+    int64_t steps = cleat_lengths_steps(lengths, cleat_profile_effective_batch(trainer->profile));
+    return steps > 0 ? cleat_schedule_create(trainer->profile, steps, &schedule, error) : CLEAT_OK;
+}
+
 static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->profile;
     cleat_profile *earlier = NULL;
     cleat_lengths lengths;
     cleat_status status = cleat_lengths_choose(profile, cleat_model_fixed_length(trainer->model), trainer->dataset,
                                                trainer->train, trainer->train_count, &lengths, error);
+    if (status == CLEAT_OK) status = check_schedule(trainer, &lengths, error);
     cleat_start_lap(trainer, &trainer->report->start.plan);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &trainer->device, error);
-    if (status == CLEAT_OK) status = cleat_self_check(trainer->device, profile, error);
+    if (status == CLEAT_OK) status = cleat_check_device(trainer->device, profile, error);
     if (status != CLEAT_OK) return status;
     cleat_start_lap(trainer, &trainer->report->start.device);
     if (trainer->opened) trainer->opened(trainer->opened_user, trainer->device);
@@ -101,7 +109,10 @@ static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     }
     status = cleat_session_fit(trainer->device, &request, &trainer->session, error);
     cleat_profile_destroy(earlier);
-    if (status == CLEAT_OK) cleat_session_log_plan(trainer->session);
+    if (status == CLEAT_OK) {
+        trainer->report->storage = trainer->session->work->storage;
+        cleat_session_log_plan(trainer->session);
+    }
     cleat_start_lap(trainer, &trainer->report->start.plan);
     return status;
 }
@@ -122,6 +133,8 @@ static void resolve(cleat_trainer *trainer) {
     resolved->train.effective_batch_size = effective;
     resolved->train.gradient_accumulation_steps = (effective + most - 1) / most;
     resolved->train.precision = cleat_storage_precision(work->storage);
+    resolved->train.loss_scale = cleat_profile_loss_scale(trainer->profile);
+    if (resolved->run.self_check == CLEAT_SELF_CHECK_AUTO) resolved->run.self_check = CLEAT_SELF_CHECK_ONCE;
     resolved->train.gradient_checkpointing = work->recompute ? CLEAT_CHECKPOINTING_TRUE : CLEAT_CHECKPOINTING_FALSE;
     int64_t longest = work->buckets[work->n_buckets - 1].length; /* no sample is longer */
     if (resolved->data.max_length > longest) resolved->data.max_length = longest;
@@ -161,10 +174,13 @@ static cleat_status start_or_resume(cleat_trainer *trainer, cleat_error *error) 
     return cleat_session_initialise(trainer->session, trainer->state.seed, error);
 }
 
+/* A finished run that is opened again keeps the resolved.ini of its training. */
 static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
     char path[CLEAT_PATH + 32];
     snprintf(path, sizeof path, "%s/resolved.ini", trainer->folder);
-    cleat_status status = cleat_profile_write(&trainer->resolved, path, error);
+    const bool trains = trainer->state.epoch < trainer->profile->train.epochs;
+    cleat_status status = CLEAT_OK;
+    if (trains || !cleat_file_exists(path)) status = cleat_profile_write(&trainer->resolved, path, error);
     if (status != CLEAT_OK) return status;
     snprintf(path, sizeof path, "%s/metrics.jsonl", trainer->folder);
     int64_t keep = trainer->state.step > 0 ? trainer->state.metrics_records : -1;
@@ -172,7 +188,8 @@ static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
 }
 
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
-    cleat_status status = choose_folder(trainer, error);
+    cleat_status status = cleat_profile_check_training(trainer->profile, error);
+    if (status == CLEAT_OK) status = choose_folder(trainer, error);
     if (status == CLEAT_OK) status = open_checkpoint(trainer, error);
     if (status == CLEAT_OK) status = cleat_model_create(trainer->profile, &trainer->model, error);
     cleat_start_lap(trainer, &trainer->report->start.setup);
@@ -217,6 +234,7 @@ void cleat_trainer_close(cleat_trainer *trainer) {
     trainer->log = NULL;
     trainer->feed = NULL;
     trainer->session = NULL;
+    trainer->waited = 0;
     trainer->train = trainer->val = NULL;
     trainer->dataset = NULL;
     trainer->device = NULL;

@@ -3,19 +3,25 @@
 
 #include <stdio.h>
 
+/* The host waits for programs while it fills buffers or enqueues: that much of a part was not its own. */
+static double take_waits(cleat_trainer *trainer) {
+    if (!trainer->session) return 0;
+    double all = cleat_exec_build_figures(trainer->session->exec).waited_seconds, waited = all - trainer->waited;
+    trainer->waited = all;
+    trainer->report->start.kernels += waited;
+    return waited;
+}
+
 void cleat_start_lap(cleat_trainer *trainer, double *part) {
     double now = cleat_seconds();
-    *part += now - trainer->lap;
+    *part += now - trainer->lap - take_waits(trainer);
     trainer->lap = now;
 }
 
-/* The host waits for programs while it enqueues the step: that much of it was not the step's. */
 static void take_figures(cleat_trainer *trainer) {
     cleat_start_figures *start = &trainer->report->start;
-    cleat_build_figures build = cleat_exec_build_figures(trainer->session->exec);
     cleat_start_lap(trainer, &start->step);
-    start->kernels += build.waited_seconds;
-    start->step -= build.waited_seconds;
+    cleat_build_figures build = cleat_exec_build_figures(trainer->session->exec);
     start->programs = build.programs;
     start->built = build.built;
     start->loaded = build.loaded;

@@ -39,8 +39,22 @@ static bool is_skipped(float loss, float norm, float scale) {
     return isfinite(loss) && !isfinite(norm) && scale > 1;
 }
 
+/* What has become of the parameters: the update of a step whose norm is not finite is left out, and the steps after it were under
+ * way before its figures were read. */
+static void say_parameters(const cleat_step_figures *bad, char *text, size_t size) {
+    const long long later = bad->updates;
+    if (isfinite(bad->norm))
+        snprintf(text, size, "The parameters were changed by that step and by %lld after it", later);
+    else if (later > 0)
+        snprintf(text, size, "That step left the parameters as they were, but %lld after it changed them", later);
+    else
+        snprintf(text, size, "The parameters stand as they were before that step");
+}
+
 /* Writes one row of the ring to the log; a figure that is not finite ends the run. */
-static cleat_status log_step(cleat_trainer *trainer, int64_t step, const float *row, cleat_error *error) {
+static cleat_status log_step(cleat_trainer *trainer, const cleat_step_figures *figures, const float *row,
+                             cleat_error *error) {
+    const int64_t step = figures->step;
     int n_terms = cleat_model_terms(trainer->model);
     bool scaled = cleat_session_has_scale(trainer->session);
     cleat_metric metrics[CLEAT_FIGURES];
@@ -65,12 +79,13 @@ static cleat_status log_step(cleat_trainer *trainer, int64_t step, const float *
         const char *first = "the gradient";
         for (int i = n_terms; i-- > 0;)
             if (!isfinite(row[i])) first = cleat_model_term(trainer->model, i);
+        char parameters[160];
+        say_parameters(figures, parameters, sizeof parameters);
         return cleat_fail(
             error, CLEAT_ERR_NAN,
-            "step %lld: %s is not finite (loss %g, gradient norm %g). The parameters stand as they were "
-            "before "
-            "that step; a smaller train.learning_rate or train.max_grad_norm, or a longer warm-up, may help%s",
-            (long long)step + 1, first, (double)loss, (double)norm,
+            "step %lld: %s is not finite (loss %g, gradient norm %g). %s; a smaller train.learning_rate or "
+            "train.max_grad_norm, or a longer warm-up, may help%s",
+            (long long)step + 1, first, (double)loss, (double)norm, parameters,
             scaled ? ", or train.precision = bf16 (f16 ends at 65504)" : "");
     }
     return CLEAT_OK;
@@ -91,7 +106,7 @@ static cleat_step_figures figures_of(const cleat_trainer *trainer, const float *
 static cleat_status take_step(cleat_trainer *trainer, const float *ring, int64_t step, cleat_error *error) {
     int row = ring_width(trainer);
     cleat_step_figures figures = figures_of(trainer, ring, step);
-    cleat_status status = log_step(trainer, step, ring + step % CLEAT_RING * row, error);
+    cleat_status status = log_step(trainer, &figures, ring + step % CLEAT_RING * row, error);
     if (status != CLEAT_OK && status != CLEAT_ERR_NAN) return status;
     cleat_status found = cleat_diagnose(trainer, &figures, status == CLEAT_OK ? error : NULL);
     return status == CLEAT_OK ? found : status;
@@ -162,6 +177,7 @@ static cleat_status step_window(cleat_trainer *trainer, const cleat_window *wind
 static cleat_status run_window(cleat_trainer *trainer, const cleat_batches *batches, const cleat_window *window,
                                cleat_error *error) {
     cleat_status status = step_window(trainer, window, error);
+    if (status == CLEAT_ERR_NAN) take_figures(trainer, NULL); /* of the steps before: the log ends with them */
     if (status == CLEAT_OK) status = cleat_deadline_queued(trainer, batches, window, error);
     int64_t pending = trainer->state.step - trainer->ring_read;
     if (status == CLEAT_OK && (pending >= trainer->profile->run.log_every_steps || pending == CLEAT_RING))
@@ -282,14 +298,16 @@ static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_figures *
 
 static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *error) {
     cleat_figures figures;
+    char bad[CLEAT_OUTPUTS_TEXT] = "";
     double started = cleat_seconds();
     cleat_status status = cleat_average_show(&trainer->average, trainer->session, error);
     if (status == CLEAT_OK)
         status = cleat_evaluate_samples(trainer->session, trainer->feed, trainer->dataset, trainer->val,
-                                        trainer->val_count, &figures, error);
+                                        trainer->val_count, &figures, bad, error);
     if (status == CLEAT_OK) status = cleat_average_hide(&trainer->average, trainer->session, error);
     if (status == CLEAT_OK) status = log_evaluation(trainer, &figures, error);
     if (status != CLEAT_OK) return status;
+    if (bad[0]) cleat_log(CLEAT_LOG_WARNING, "evaluation after step %lld: %s", (long long)trainer->state.step, bad);
     cleat_occasion_add(&trainer->budget.evaluation, cleat_seconds() - started);
     cleat_deadline_synced(trainer);
     double metric = cleat_figures_get(&figures, trainer->profile->run.metric);

@@ -56,6 +56,7 @@ struct cleat_trainer {
     bool is_savable; /* the device's parameters, moments and buffers are those of `state`: they can be saved */
     double started;  /* seconds: the call */
     double lap;      /* seconds: the end of the last part of the start that was told (start.c) */
+    double waited;   /* seconds that the session had waited for programs then */
     double last_checkpoint;
     double resumed_time; /* time_used of earlier processes */
     bool resumed_once;   /* it is known: the trainer has been opened once */
@@ -68,7 +69,8 @@ struct cleat_trainer {
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error);
 void cleat_trainer_close(cleat_trainer *trainer);
 
-/* The start, part by part (start.c). Adds the time since the last part to *part, of trainer->report->start. */
+/* The start, part by part (start.c). Adds the time since the last part to *part, of trainer->report->start, and what of it was waiting for
+ * programs to its `kernels`. */
 void cleat_start_lap(cleat_trainer *trainer, double *part);
 /* The device has done the first step: completes the figures, says and logs them. */
 cleat_status cleat_start_done(cleat_trainer *trainer, cleat_error *error);

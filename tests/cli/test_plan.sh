@@ -24,7 +24,7 @@ check_members() {
     for name in card present device fits reason recompute stored recomputed batch_asked effective_batch limit data_known buckets parameters \
         bytes share_of_limit category_bytes activations_and_workspace fixed_bytes bytes_per_sample slabs largest_slab arena_bytes \
         lower_bound forward_peak training_peak stored_activations fused_bytes fused_largest step_seconds samples_per_second \
-        steps_per_epoch epoch_seconds run_seconds rates source; do
+        steps_per_epoch epoch_seconds run_seconds rates source precision f32_arena_bytes; do
         says out "\"$name\":"
     done
     json "$@" training_peak parts workspace

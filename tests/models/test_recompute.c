@@ -170,7 +170,7 @@ static results train_twice(cleat_device *device, const cleat_model *model, int r
     assert_non_null(r.gradients);
     must(cleat_exec_read(s.exec, 0, s.built.loss, &r.loss, &error), &error);
     must(cleat_exec_read(s.exec, 0, s.built.output, r.output, &error), &error);
-    must(cleat_exec_read(s.exec, 0, &s.store->flat[1], r.gradients, &error), &error);
+    must(cleat_exec_read(s.exec, 0, &s.store->flat[CLEAT_FLAT_GRADIENTS], r.gradients, &error), &error);
     r.arena = cleat_plan_category_bytes(s.plan, CLEAT_BYTES_ARENA);
     r.nodes = s.graph->node_count;
     for (size_t i = 0; i < r.nodes; ++i) r.again += s.graph->nodes[i]->recomputed;

@@ -384,7 +384,7 @@ static void empty_slots_are_harmless(void **state) {
     for (int t = 3; t < 6; ++t) assert_true(isfinite(step(&l, t)));
     float *values = cleat_alloc((size_t)l.store->flat_elements, sizeof *values);
     assert_non_null(values);
-    assert_int_equal(cleat_exec_read(l.exec, 0, &l.store->flat[0], values, NULL), CLEAT_OK);
+    assert_int_equal(cleat_exec_read(l.exec, 0, &l.store->flat[CLEAT_FLAT_PARAMETERS], values, NULL), CLEAT_OK);
     for (int64_t i = 0; i < l.store->flat_elements; ++i) assert_true(isfinite(values[i]));
     cleat_free(values);
     learner_close(&l);

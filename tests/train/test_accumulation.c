@@ -57,9 +57,9 @@ static void write_parameters(cleat_session *session) {
     float *values = cleat_alloc((size_t)count, sizeof *values);
     cleat_random random = cleat_random_stream(1, 2, 3);
     assert_int_equal(cleat_session_initialise(session, 1, NULL), CLEAT_OK);
-    assert_int_equal(cleat_session_read_flat(session, 0, values, NULL), CLEAT_OK);
+    assert_int_equal(cleat_session_read_flat(session, CLEAT_FLAT_PARAMETERS, values, NULL), CLEAT_OK);
     for (int64_t i = 0; i < count; ++i) values[i] += 0.05f * (float)cleat_random_normal(&random);
-    assert_int_equal(cleat_session_write_flat(session, 0, values, NULL), CLEAT_OK);
+    assert_int_equal(cleat_session_write_flat(session, CLEAT_FLAT_PARAMETERS, values, NULL), CLEAT_OK);
     cleat_free(values);
 }
 
@@ -133,7 +133,8 @@ static void run_batch(pass *p, const cleat_window *window, int64_t step) {
 /* Reads gradient and loss terms, and zeroes them. */
 static void take_results(pass *p, window_results *r) {
     cleat_exec *exec = p->session->exec;
-    const cleat_tensor *gradient = &p->session->work->store->flat[1], *terms = p->session->work->terms;
+    const cleat_tensor *gradient = &p->session->work->store->flat[CLEAT_FLAT_GRADIENTS],
+                       *terms = p->session->work->terms;
     float *zeros = cleat_alloc((size_t)r->elements, sizeof *zeros);
     float *values = r->gradient[r->count] = cleat_alloc((size_t)r->elements, sizeof *values);
     assert_non_null(zeros);

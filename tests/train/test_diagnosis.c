@@ -280,6 +280,22 @@ static void bad_parameter_is_named(void **state) {
     middle_close(m);
 }
 
+/* A parameter that is fine in f32, and whose copy in f16 is not. */
+static void parameter_that_f16_cannot_hold_is_named(void **state) {
+    middle *m = middle_open(*state, "copy", SET("train.precision=f16"));
+    const cleat_tensor *matrix = some_matrix(m);
+    set_parameter(m, cleat_tensor_name(matrix), 1e30f, 3, 4);
+    diagnose(m, 0);
+    assert_says(m->heard, SET(cleat_tensor_name(matrix), "(f16 ", "is inf at [0, 3]", "The parameter is 1e+30 there",
+                              "f16 ends at 65504", "bf16 or f32 can hold it"));
+    if (strstr(m->heard, "resume from")) fail_msg("'%s' sends to an earlier checkpoint", m->heard);
+    set_parameter(m, cleat_tensor_name(matrix), INFINITY, 3, 4);
+    diagnose(m, 0);
+    assert_says(m->heard,
+                SET(cleat_tensor_name(matrix), "was so before the step", "resume from an earlier checkpoint"));
+    middle_close(m);
+}
+
 static void overflow_is_named_with_its_op(void **state) {
     middle *m = middle_open(*state, "overflow", NULL);
     const cleat_tensor *matrix = some_matrix(m);
@@ -332,6 +348,37 @@ static void loss_scale_at_work_is_left_alone(void **state) {
     middle_close(m);
 }
 
+/* What the run's message says of the parameters, from the ring's rows of the steps done: a letter a step, in which n is not a number in
+ * loss and norm, l in the loss only, and f are finite figures. */
+static void assert_parameters(middle *m, const char *steps, const char *said) {
+    cleat_trainer *trainer = &m->trainer;
+    cleat_error error = {0};
+    const cleat_tensor *tensor = trainer->session->work->ring;
+    const int64_t width = cleat_tensor_shape(tensor)[1], loss = cleat_model_terms(trainer->model);
+    float *ring = cleat_alloc((size_t)cleat_tensor_elements(tensor), sizeof *ring);
+    for (int64_t step = 0; steps[step]; ++step) {
+        ring[step * width + loss] = steps[step] == 'f' ? 1.0f : NAN;
+        ring[step * width + loss + 1] = steps[step] == 'n' ? NAN : 1.0f;
+    }
+    ok(cleat_exec_write(trainer->session->exec, 0, tensor, ring, &error), &error);
+    cleat_free(ring);
+    trainer->ring_read = 0;
+    trainer->state.step = trainer->state.position = (int64_t)strlen(steps);
+    assert_int_equal(cleat_trainer_save_within_epoch(trainer, &error), CLEAT_ERR_NAN);
+    assert_says(error.text, SET("not finite", said));
+}
+
+static void what_became_of_the_parameters_is_said(void **state) {
+    middle *m = middle_open(*state, "said", NULL);
+    assert_parameters(m, "fn", "stand as they were before that step");
+    assert_parameters(m, "fnn", "stand as they were before that step");
+    assert_parameters(m, "nff", "left the parameters as they were, but 2 after it changed them");
+    assert_parameters(m, "fnf", "left the parameters as they were, but 1 after it changed them");
+    assert_parameters(m, "fl", "changed by that step and by 0 after it");
+    assert_parameters(m, "lnf", "changed by that step and by 1 after it");
+    middle_close(m);
+}
+
 /* --- whole runs --- */
 
 /* Far too large: the parameters grow until something overflows, after a few steps. */
@@ -368,19 +415,59 @@ static void checked_run_stops_at_the_same_step(void **state) {
     assert_int_equal(watched.report.memory.allocated, watched.report.memory.planned);
 }
 
+/* Steps before the one it stops at are in the log, though they were to be written later. */
+static void checked_run_logs_the_steps_before(void **state) {
+    const char *checked[16], path[] = "late/metrics.jsonl";
+    char full[TINY_PATH];
+    size_t n = 0, size;
+    int64_t rows = 0;
+    for (; absurd[n]; ++n) checked[n] = absurd[n];
+    checked[n - 1] = "run.log_every_steps=64";
+    checked[n++] = "run.check_finite=true";
+    checked[n] = NULL;
+    tiny_result late = tiny_train_to(CLEAT_ERR_NAN, *state, "late", checked, false, 0);
+    char *text = tiny_read(tiny_path(*state, path, full), &size);
+    for (const char *at = text; (at = strstr(at, "\"kind\":\"train\"")); ++at) ++rows;
+    cleat_free(text);
+    assert_true(late.report.steps > 0);
+    assert_int_equal(rows, late.report.steps);
+}
+
+static void hear_overflow(void *user, cleat_log_level level, const char *text) {
+    if (level == CLEAT_LOG_INFO && strstr(text, "overflows at a loss scale of")) ++*(int *)user;
+}
+
+/* A gradient that overflows under its loss scale is no error of the run; in f16 the first is named. */
 static void checked_run_gives_the_same_bits(void **state) {
-    tiny_train_to(CLEAT_OK, *state, "free", NULL, false, 0);
-    tiny_train_to(CLEAT_OK, *state, "checked", SET("run.check_finite=true"), false, 0);
-    tiny_assert_same_run(*state, "free", "checked");
+    static const char *const free_runs[] = {"free", "free16"}, *const checked[] = {"checked", "checked16"};
+    static const char *const precisions[] = {"train.precision=f32", "train.precision=f16"};
+    static const char *const scales[] = {"train.loss_scale=auto", "train.loss_scale=1073741824"};
+    for (int i = 0; i < 2; ++i) {
+        int heard = 0;
+        tiny_result plain = tiny_train_to(CLEAT_OK, *state, free_runs[i], SET(precisions[i], scales[i]), false, 0);
+        cleat_set_log(hear_overflow, &heard, CLEAT_LOG_INFO);
+        tiny_train_to(CLEAT_OK, *state, checked[i], SET(precisions[i], scales[i], "run.check_finite=true"), false, 0);
+        cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
+        tiny_assert_same_run(*state, free_runs[i], checked[i]);
+        assert_int_equal(heard, i);
+        assert_true(i == 0 ? plain.report.skipped_steps == 0 : plain.report.skipped_steps > 1);
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finite_step_is_said_to_be),        cmocka_unit_test(padding_is_written_by_every_op),
-        cmocka_unit_test(value_in_the_data_is_named),       cmocka_unit_test(bad_parameter_is_named),
-        cmocka_unit_test(overflow_is_named_with_its_op),    cmocka_unit_test(not_every_step_is_looked_into),
-        cmocka_unit_test(loss_scale_at_work_is_left_alone), cmocka_unit_test(checked_run_stops_at_the_same_step),
+        cmocka_unit_test(finite_step_is_said_to_be),
+        cmocka_unit_test(padding_is_written_by_every_op),
+        cmocka_unit_test(value_in_the_data_is_named),
+        cmocka_unit_test(bad_parameter_is_named),
+        cmocka_unit_test(overflow_is_named_with_its_op),
+        cmocka_unit_test(not_every_step_is_looked_into),
+        cmocka_unit_test(loss_scale_at_work_is_left_alone),
+        cmocka_unit_test(checked_run_stops_at_the_same_step),
         cmocka_unit_test(checked_run_gives_the_same_bits),
+        cmocka_unit_test(checked_run_logs_the_steps_before),
+        cmocka_unit_test(parameter_that_f16_cannot_hold_is_named),
+        cmocka_unit_test(what_became_of_the_parameters_is_said),
     };
     tiny_require_device();
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);

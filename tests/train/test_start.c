@@ -183,9 +183,8 @@ static double number(const cJSON *record, const char *name) {
     return item->valuedouble;
 }
 
-static void the_parts_of_the_start_add_up(void **state) {
-    const tiny *t = *state;
-    tiny_result result = tiny_train_to(CLEAT_OK, t, "start", NULL, false, 0);
+static void assert_parts_add_up(const tiny *t, const char *run, const char *precision) {
+    tiny_result result = tiny_train_to(CLEAT_OK, t, run, SET(precision), false, 0);
     const cleat_start_figures *s = &result.report.start;
     double seconds = result.report.seconds_first_step;
     assert_true(seconds > 0 && seconds <= result.report.seconds);
@@ -193,7 +192,7 @@ static void the_parts_of_the_start_add_up(void **state) {
     assert_true(s->data > 0 && s->device > 0 && s->plan > 0 && s->setup > 0);
     assert_true(s->programs > 0 && s->built + s->loaded > 0 && s->built + s->loaded <= s->programs);
 
-    cJSON *record = first_record(t, "start");
+    cJSON *record = first_record(t, run);
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(record, "kind")), "start");
     assert_true(number(record, "step") == 1);
     assert_true(fabs(number(record, "seconds") - seconds) <= 1e-6 * seconds);
@@ -204,6 +203,13 @@ static void the_parts_of_the_start_add_up(void **state) {
     assert_true(number(record, "programs") == (double)s->programs);
     assert_true(number(record, "built") == (double)s->built && number(record, "loaded") == (double)s->loaded);
     cJSON_Delete(record);
+}
+
+/* In half precision the host waits for the program that makes the working copies before the first step begins. */
+static void the_parts_of_the_start_add_up(void **state) {
+    static const char *const precisions[] = {"train.precision=f32", "train.precision=f16", "train.precision=bf16"};
+    static const char *const runs[] = {"start32", "start16", "startb"};
+    for (int i = 0; i < 3; ++i) assert_parts_add_up(*state, runs[i], precisions[i]);
 }
 
 int main(void) {
