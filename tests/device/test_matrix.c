@@ -115,12 +115,12 @@ static void test_wrong_units_are_found_out(void **state) {
         /* A is its transpose */
         {CLEAT_MATRIX_EMULATED, "mma.clh", "mma_a_runs(a, p, ld, 1)", "mma_a_runs(a, p, 1, ld)"},
         /* teams disturb each other */
-        {CLEAT_MATRIX_EMULATED, "mma.clh", "scratch + 256 * MMA_TEAM", "scratch + 64 * MMA_TEAM"},
+        {CLEAT_MATRIX_EMULATED, "mma.clh", "scratch + 128 * MMA_TEAM", "scratch + 32 * MMA_TEAM"},
         /* half the product */
-        {CLEAT_MATRIX_EMULATED, "mma.clh", "half_k < 16", "half_k < 8"},
+        {CLEAT_MATRIX_EMULATED, "mma.clh", "from < 16", "from < 8"},
         /* sums of 11 bits */
-        {CLEAT_MATRIX_EMULATED, "mma.clh", "for (int k = 0; k < 8; ++k) c->x[i]",
-         "c->x[i] = as_float(as_uint(c->x[i]) & 0xffffe000u);\n for (int k = 0; k < 8; ++k) c->x[i]"},
+        {CLEAT_MATRIX_EMULATED, "mma.clh", "for (int k = 0; k < 4; ++k) c->x[i]",
+         "c->x[i] = as_float(as_uint(c->x[i]) & 0xffffe000u);\n for (int k = 0; k < 4; ++k) c->x[i]"},
         /* a column twice */
         {CLEAT_MATRIX_EMULATED_DOT, "mma_dot.clh", "b->x[12 + r] = MMA_HIGH", "b->x[12 + r] = MMA_LOW"},
     };
