@@ -118,7 +118,7 @@ static cleat_status refuse(const checker *c, int rank, const cleat_verify_report
     char which[64] = "the kernels that it takes first", what[96], where[192] = "";
     if (rank > 0) snprintf(which, sizeof which, "kernel variants number %d", rank + 1);
     if (first->op[0])
-        snprintf(where, sizeof where, "; first wrong: '%s', at or before '%s', which makes it", first->name, first->op);
+        snprintf(where, sizeof where, "; first wrong: '%s', by '%s' or an operation before it", first->name, first->op);
     return cleat_fail(
         error, CLEAT_ERR_DEVICE,
         "the device '%s' (%s, driver %s) computes wrongly: in %s in %s with %s, '%s' "

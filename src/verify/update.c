@@ -194,11 +194,11 @@ static cleat_status compare_buffers(probe *p, const step_class *step, cleat_erro
         if (b == CLEAT_FLAT_GRADIENTS)
             add(p, step, names[b], "adamw", all_zero(p) ? 0 : 1, exactly);
         else if (step->finite)
-            add(p, step, names[b], "grad_norm or adamw", deviation(p, b, norm), 1e-5);
+            add(p, step, names[b], "adamw", deviation(p, b, norm), 1e-5);
         else
             same &= memcmp(p->found, p->before[b], bytes) == 0;
     }
-    if (!step->finite) add(p, step, "parameters and moments stay", "grad_norm or adamw", same ? 0 : 1, exactly);
+    if (!step->finite) add(p, step, "parameters and moments stay", "adamw", same ? 0 : 1, exactly);
     return compare_copies(p, step, error);
 }
 

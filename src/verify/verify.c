@@ -20,8 +20,8 @@ typedef struct tolerances {
 /* An element of a gradient this small beside the whole one's norm is rounding noise, and AdamW makes steps of full size of it. */
 static const double noise = 1e-6;
 
-/* The place of what optimizer steps make: behind every node. */
-static const int after_training = INT_MAX;
+/* Places behind every node of the training graph: a step on chosen figures, and what ten steps lead to. */
+enum { ONE_UPDATE = INT_MAX - 1, ALL_STEPS = INT_MAX };
 
 static const tolerances tolerances_f32 = {1e-5, 1e-5, 1e-4, 1e-3, 1e-6, 1.0};
 
@@ -44,10 +44,10 @@ static cleat_status append(verifier *v, const cleat_verification *item, cleat_er
     return CLEAT_OK;
 }
 
-/* maker: the node that makes it (NULL: the optimizer step). */
+/* maker: the node that makes it (NULL: optimizer steps). */
 static cleat_status add(verifier *v, const char *name, const cleat_node *maker, double deviation, double tolerance,
                         cleat_error *error) {
-    cleat_verification item = {.place = maker ? maker->index : after_training,
+    cleat_verification item = {.place = maker ? maker->index : ALL_STEPS,
                                .deviation = deviation,
                                .tolerance = tolerance,
                                .ok = deviation <= tolerance}; /* false for NaN */
@@ -336,7 +336,7 @@ static cleat_status compare_update(verifier *v, cleat_error *error) {
     size_t count = 0;
     cleat_status status = cleat_verify_update(&v->run, items, &count, error);
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
-        items[i].place = after_training;
+        items[i].place = ONE_UPDATE;
         status = append(v, &items[i], error);
     }
     return status;
