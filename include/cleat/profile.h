@@ -67,10 +67,9 @@ typedef enum cleat_budget_policy {
 
 /* Whether a device first proves that it computes rightly (cleat_self_check). */
 typedef enum cleat_self_check_policy {
-    CLEAT_SELF_CHECK_AUTO, /* as once */
+    CLEAT_SELF_CHECK_ONCE, /* for each device, driver, set of kernels, model type and precision */
     CLEAT_SELF_CHECK_ALWAYS,
     CLEAT_SELF_CHECK_NEVER,
-    CLEAT_SELF_CHECK_ONCE, /* for each device, driver, set of kernels, model type and precision */
 } cleat_self_check_policy;
 
 typedef struct cleat_int_list {

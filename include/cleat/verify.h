@@ -46,7 +46,7 @@ CLEAT_API void cleat_verify_free(cleat_verify_report *report);
 /* Refuses a device that computes wrongly: repeats a small trajectory of the profile's family of models that is part of
  * the library, in the profile's precision, once with each kernel variant that serves it on this device; then single operations that
  * no small trajectory reaches (long sums, CLBlast's products, dropout's mask, running statistics), against the host's double precision. As
- * profile->run.self_check says: `auto` passes at once where this device, driver and set of kernels has passed before (a
+ * profile->run.self_check says: `once` passes at once where this device, driver and set of kernels has passed before (a
  * file in the cache folder says so), `always` repeats it, `never` passes. Costs about as much as compiling the kernels of
  * the trajectory, and a few MiB of device memory, which are released. CLEAT_ERR_DEVICE names the device, the kernels,
  * the comparison that is furthest off, and the operation that made the first wrong tensor. */

@@ -14,7 +14,7 @@ static const char *const schedules[] = {"constant", "cosine", "step", NULL};
 static const char *const precisions[] = {"auto", "f32", "f16", "bf16", NULL};
 static const char *const checkpointings[] = {"auto", "false", "true", NULL};
 static const char *const budget_policies[] = {"fit", "stop", NULL};
-static const char *const self_checks[] = {"auto", "always", "never", "once", NULL};
+static const char *const self_checks[] = {"once", "always", "never", NULL};
 static const char *const poolings[] = {"mean", "first", NULL};
 static const char *const empty_texts[] = {"error", "skip", "keep", NULL};
 static const char *const encodings[] = {"error", "replace", NULL};
@@ -299,11 +299,9 @@ const cleat_key cleat_keys[] = {
     {AT(run, log_every_steps), INT(1, 1e6, "10"), .help = "Optimizer steps between lines of the metrics log."},
     {AT(run, check_finite), BOOL("false"),
      .help = "Look at every tensor of every step, stop at the first that is not finite, but for what f16's loss scale "
-             "makes so "
-             "(slow)."},
-    {AT(run, self_check), CHOICE(self_checks, "auto"),
-     .help =
-         "A small reference training first; auto: once, which is for each device, driver, model type and precision."},
+             "makes so (slow)."},
+    {AT(run, self_check), CHOICE(self_checks, "once"),
+     .help = "A small reference training first; once: for each device, driver, model type and precision."},
     {.section = NULL, .name = NULL},
 };
 

@@ -87,12 +87,6 @@ static cleat_status choose_lengths(const cleat_profile *profile, const cleat_mod
     return status;
 }
 
-cleat_status cleat_check_device(cleat_device *device, const cleat_profile *profile, cleat_error *error) {
-    cleat_profile asked = *profile;
-    if (asked.run.self_check == CLEAT_SELF_CHECK_ONCE) asked.run.self_check = CLEAT_SELF_CHECK_AUTO;
-    return cleat_self_check(device, &asked, error);
-}
-
 cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint, const char *data,
                            cleat_purpose purpose, cleat_restored *restored, cleat_error *error) {
     cleat_restored made = {0};
@@ -109,7 +103,7 @@ cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint,
                                        saved->folder, &made.dataset, error);
     if (status == CLEAT_OK) status = choose_lengths(profile, made.model, made.dataset, &lengths, error);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &made.device, error);
-    if (status == CLEAT_OK) status = cleat_check_device(made.device, profile, error);
+    if (status == CLEAT_OK) status = cleat_self_check(made.device, profile, error);
     if (status == CLEAT_OK) {
         cleat_fit_request request =
             cleat_fit_request_for(profile, made.model, purpose, &lengths, cleat_device_get_facts(made.device), NULL);

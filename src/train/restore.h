@@ -19,9 +19,6 @@ cleat_status cleat_restore(const cleat_profile *profile, const char *checkpoint,
                            cleat_purpose purpose, cleat_restored *restored, cleat_error *error);
 void cleat_restored_close(cleat_restored *restored);
 
-/* cleat_self_check, for which `once` is what its `auto` means. */
-cleat_status cleat_check_device(cleat_device *device, const cleat_profile *profile, cleat_error *error);
-
 /* The settings a checkpoint's parameters depend on; `settings` [CLEAT_SETTINGS], texts in `texts`. */
 enum { CLEAT_SETTINGS = 16 };
 typedef struct cleat_settings {

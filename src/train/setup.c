@@ -96,7 +96,7 @@ static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     if (status == CLEAT_OK) status = check_schedule(trainer, &lengths, error);
     cleat_start_lap(trainer, &trainer->report->start.plan);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &trainer->device, error);
-    if (status == CLEAT_OK) status = cleat_check_device(trainer->device, profile, error);
+    if (status == CLEAT_OK) status = cleat_self_check(trainer->device, profile, error);
     if (status != CLEAT_OK) return status;
     cleat_start_lap(trainer, &trainer->report->start.device);
     if (trainer->opened) trainer->opened(trainer->opened_user, trainer->device);
@@ -134,7 +134,6 @@ static void resolve(cleat_trainer *trainer) {
     resolved->train.gradient_accumulation_steps = (effective + most - 1) / most;
     resolved->train.precision = cleat_storage_precision(work->storage);
     resolved->train.loss_scale = cleat_profile_loss_scale(trainer->profile);
-    if (resolved->run.self_check == CLEAT_SELF_CHECK_AUTO) resolved->run.self_check = CLEAT_SELF_CHECK_ONCE;
     resolved->train.gradient_checkpointing = work->recompute ? CLEAT_CHECKPOINTING_TRUE : CLEAT_CHECKPOINTING_FALSE;
     int64_t longest = work->buckets[work->n_buckets - 1].length; /* no sample is longer */
     if (resolved->data.max_length > longest) resolved->data.max_length = longest;

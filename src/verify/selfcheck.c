@@ -197,7 +197,10 @@ static cleat_status check(checker *c, const char *path, cleat_error *error) {
 static cleat_status check_unless_passed(checker *c, cleat_self_check_policy policy, cleat_error *error) {
     char path[PATH + HASH + 16];
     if (passed_path(c, path, sizeof path, NULL) != CLEAT_OK) path[0] = 0;
-    if (policy == CLEAT_SELF_CHECK_AUTO && path[0] && has_passed(path)) return CLEAT_OK;
+    if (policy == CLEAT_SELF_CHECK_ONCE && path[0] && has_passed(path)) return CLEAT_OK;
+    char what[96];
+    cleat_log(CLEAT_LOG_INFO, "self-check of the device: %s in %s (run.self_check)", subject_of(c, what),
+              cleat_dtype_name(c->storage));
     return check(c, path, error);
 }
 
