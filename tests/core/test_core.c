@@ -281,6 +281,39 @@ static void folders_are_made_with_their_parents(void **state) {
     assert_int_equal(cleat_folder_make("", &error), CLEAT_ERR_ARGUMENT);
 }
 
+static bool is_csv(const char *name) {
+    return strcmp(cleat_name_ending(name), ".csv") == 0;
+}
+
+static void folders_are_listed_in_order(void **state) {
+    const place *p = *state;
+    static const char *const names[] = {"b.csv", "B.csv", ".hidden.csv", "a.csv.txt", ".csv", "ends.", "a b.csv"};
+    cleat_listing all = {0}, tables = {0};
+    cleat_error error;
+    char path[160];
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        assert_int_equal(cleat_path_join(p->folder, names[i], path, sizeof path, &error), CLEAT_OK);
+        assert_int_equal(cleat_file_write(path, "x", 1, &error), CLEAT_OK);
+    }
+    assert_int_equal(cleat_listing_read(p->folder, NULL, &all, &error), CLEAT_OK);
+    assert_int_equal(cleat_listing_read(p->folder, is_csv, &tables, &error), CLEAT_OK);
+    assert_int_equal(all.count, 5);
+    assert_string_equal(all.names[4], "ends.");
+    assert_int_equal(tables.count, 3);
+    assert_string_equal(tables.names[0], "B.csv");
+    assert_string_equal(tables.names[1], "a b.csv");
+    assert_string_equal(tables.names[2], "b.csv");
+    assert_int_equal(cleat_listing_read(path, NULL, &tables, &error), CLEAT_ERR_IO); /* a file: the listing stays */
+    assert_int_equal(tables.count, 3);
+    snprintf(path, sizeof path, "%s/nowhere", p->folder);
+    assert_int_equal(cleat_listing_read(path, NULL, &tables, &error), CLEAT_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, path));
+    cleat_listing_free(&tables);
+    cleat_listing_free(&all);
+    assert_string_equal(cleat_name_ending(".csv"), "");
+    assert_string_equal(cleat_name_ending("ends."), ".");
+}
+
 static void cache_folder_is_private(void **state) {
     const place *p = *state;
     char path[256], small[8], wanted[128];
@@ -422,6 +455,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(read_without_memory_is_an_error, make_place, remove_place),
         cmocka_unit_test_setup_teardown(failed_write_leaves_nothing, make_place, remove_place),
         cmocka_unit_test_setup_teardown(folders_are_made_with_their_parents, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(folders_are_listed_in_order, make_place, remove_place),
         cmocka_unit_test_setup_teardown(cache_folder_is_private, make_place, remove_place),
         cmocka_unit_test(hash_is_xxh3),
         cmocka_unit_test(chosen_allocation_fails_once),

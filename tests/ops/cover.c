@@ -65,16 +65,23 @@ static bool is_set(const char *name) {
     return value && *value;
 }
 
+/* Whether the rows are enough to be shared among f16 and bf16. */
+static bool halves_take_turns(const op_test *test) {
+    const uint32_t both = 1u << CLEAT_F16 | 1u << CLEAT_BF16;
+    return test->row_count >= 4 && (!test->only || (test->only & both) == both);
+}
+
 bool cover_wants(const op_case *c) {
     if (is_set("CLEAT_TEST_ROW") || is_set("CLEAT_TEST_FULL")) return true;
-    if (c->shape == &op_shape_gpu64 && c->row % 2 == 0) return true;
-    if (c->shape != &op_shape_gpu64 && c->storage == CLEAT_F32) return true;
-    if (c->storage != CLEAT_F32 && (c->row + c->storage) % 2 == 0) return true;
-    return any_launch(c, is_new);
+    if (c->shape == &op_shape_gpu64) return c->row % 2 == 0 || any_launch(c, is_new);
+    if (c->storage == CLEAT_F32 || !halves_take_turns(c->test)) return true;
+    return (c->row + (int)c->storage) % 2 == 0 || any_launch(c, is_new);
 }
 
 bool cover_skips(const op_case *c) {
-    return c->storage != CLEAT_F32 && !c->test->no_backward && (c->row / 2 % 2 == 0) == c->chained;
+    if (c->storage == CLEAT_F32 || c->test->no_backward || is_set("CLEAT_TEST_FULL")) return false;
+    const int turn = halves_take_turns(c->test) ? c->row / 2 : c->row + (int)c->storage;
+    return (turn % 2 == 0) == c->chained;
 }
 
 void cover_note(const op_case *c) {
