@@ -11,6 +11,14 @@ static inline void cleat_kernel_shape(cleat_device_facts *facts, bool cpu) {
     while (facts->work_group > facts->max_work_group && facts->work_group > 1) facts->work_group /= 2;
 }
 
+/* LANES of cl/mma.clh: the work-items of a team. */
+static inline int cleat_matrix_lanes(cleat_matrix_unit unit) {
+    return unit == CLEAT_MATRIX_AMD_MFMA  ? 64
+           : unit == CLEAT_MATRIX_INTEL8  ? 8
+           : unit == CLEAT_MATRIX_INTEL16 ? 16
+                                          : 32;
+}
+
 /* False where units of this kind multiply f16 only. */
 static inline bool cleat_matrix_may_have_bf16(cleat_matrix_unit unit) {
     return unit != CLEAT_MATRIX_NONE && unit != CLEAT_MATRIX_NV70 && unit != CLEAT_MATRIX_NV75 &&

@@ -42,13 +42,6 @@ static void make_sample(sample *s, bool bf16) {
         }
 }
 
-static int lanes_of(cleat_matrix_unit unit) {
-    return unit == CLEAT_MATRIX_AMD_MFMA  ? 64
-           : unit == CLEAT_MATRIX_INTEL8  ? 8
-           : unit == CLEAT_MATRIX_INTEL16 ? 16
-                                          : 32;
-}
-
 static cleat_status compare(const sample *s, const float *out, int teams, cleat_error *error) {
     static const char *const forms[FORMS] = {"A B", "A from its transpose", "B from its transpose",
                                              "both from their transposes"};
@@ -112,7 +105,7 @@ cleat_status cleat_matrix_check(cleat_device *device, cleat_matrix_unit unit, bo
     char options[128];
     cl_program program = NULL;
     bool loaded = false;
-    int teams = GROUP / lanes_of(unit);
+    int teams = GROUP / cleat_matrix_lanes(unit);
     if (device->facts.max_work_group < GROUP)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "groups of %d work-items are needed", (int)GROUP);
     snprintf(options, sizeof options, "-DSTORAGE_%s -DWG=%d -DVEC=4 -DMATRIX_UNIT=%d %s", bf16 ? "BF16" : "F16",

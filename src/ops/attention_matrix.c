@@ -1,4 +1,5 @@
 /* Attention on matrix units: how it is cut into tiles, and its launches. */
+#include "core/kernel_shape.h"
 #include "ops/attention.h"
 #include "ops/tiles.h"
 
@@ -14,20 +15,6 @@ typedef struct tiles {
 
 static int64_t ceil_div(int64_t n, int64_t by) {
     return (n + by - 1) / by;
-}
-
-/* LANES of mma.clh */
-static int64_t lanes_of(cleat_matrix_unit unit) {
-    switch (unit) {
-    case CLEAT_MATRIX_INTEL8:
-        return 8;
-    case CLEAT_MATRIX_INTEL16:
-        return 16;
-    case CLEAT_MATRIX_AMD_MFMA:
-        return 64;
-    default:
-        return 32;
-    }
 }
 
 /* Tiles for heads of up to 32, 64 and 128 elements that keep local memory within 32 KiB, a group within 256 work-items, and a team's sums
@@ -56,7 +43,7 @@ static const tiles *tiles_for(kernel_kind kind, int64_t lanes) {
 }
 
 static tiles tiles_of(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
-    return tiles_for(kind, lanes_of(facts->matrix_unit))[p->head <= 32 ? 0 : p->head <= 64 ? 1 : 2];
+    return tiles_for(kind, cleat_matrix_lanes(facts->matrix_unit))[p->head <= 32 ? 0 : p->head <= 64 ? 1 : 2];
 }
 
 const char *cleat_attention_matrix_refuse(const cleat_node *node, const cleat_device_facts *facts) {
@@ -64,7 +51,7 @@ const char *cleat_attention_matrix_refuse(const cleat_node *node, const cleat_de
     const char *why = cleat_matrix_refuse(facts, p.in.q->dtype);
     if (why) return why;
     if (p.head % OCTET != 0) return "made for heads of a multiple of 8 elements";
-    if (facts->sub_group > 0 && facts->sub_group != lanes_of(facts->matrix_unit))
+    if (facts->sub_group > 0 && facts->sub_group != cleat_matrix_lanes(facts->matrix_unit))
         return "the matrix unit's teams are not the work-items that run together";
     return NULL;
 }
@@ -78,7 +65,7 @@ static void define_tiles(cleat_binder *binder, tiles t, kernel_kind kind) {
 }
 
 static void launch_groups(cleat_binder *binder, tiles t, int64_t groups) {
-    size_t local = (size_t)(t.rows / FRAGMENT * t.column_teams * lanes_of(binder->facts->matrix_unit));
+    size_t local = (size_t)(t.rows / FRAGMENT * t.column_teams * cleat_matrix_lanes(binder->facts->matrix_unit));
     size_t global = local * (size_t)groups;
     cleat_launch_range(binder, 1, &global, &local);
 }
