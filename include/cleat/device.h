@@ -8,6 +8,8 @@
 extern "C" {
 #endif
 
+enum { CLEAT_CPU_LIST = 1024 }; /* bytes of a list of CPUs */
+
 typedef enum cleat_device_kind { CLEAT_DEVICE_CPU, CLEAT_DEVICE_GPU, CLEAT_DEVICE_OTHER } cleat_device_kind;
 
 typedef enum cleat_vendor {
@@ -59,7 +61,7 @@ typedef struct cleat_device_facts {
     bool half_extension; /* cl_khr_fp16 is listed; half STORAGE works everywhere without it */
     bool double_extension;
     int32_t pci_domain, pci_bus, pci_device, pci_function; /* pci_bus is -1 where unknown */
-    char pinning[64];                                      /* the CPUs near the card, as a list ("0-7"), or "any" */
+    char pinning[CLEAT_CPU_LIST];                          /* the CPUs near the card, as a list ("0-7"), or "any" */
     /* The shape kernels are built in: one work-item with wide vectors on a CPU (work_group 1, lanes 16),
      * groups with local memory and barriers on a GPU (work_group 256, lanes 4). CLEAT_DEVICE_SHAPE=gpu|cpu
      * overrides it, so that a CPU can test what a card will run. */
@@ -88,8 +90,8 @@ typedef struct cleat_device cleat_device;
 CLEAT_API cleat_status cleat_device_list(cleat_device_facts **facts, size_t *count, cleat_error *error);
 CLEAT_API void cleat_device_list_free(cleat_device_facts *facts);
 
-/* Opens a device. `selector`: "auto" (a GPU with the most memory if there is one, else a CPU), "gpu", "cpu",
- * a number as listed by cleat_device_list, or a part of a name (case-insensitive). No match, or more than one
+/* Opens a device. `selector`: "auto" or NULL (a GPU if there is one, else a CPU; of several one with memory of its own, then the one with the
+ * most), "gpu", "cpu", a number as listed by cleat_device_list, or a part of a name (case-insensitive). No match, or more than one
  * match by name, is an error that lists what there is. The caller closes it. */
 CLEAT_API cleat_status cleat_device_open(const char *selector, cleat_device **device, cleat_error *error);
 CLEAT_API void cleat_device_close(cleat_device *device);

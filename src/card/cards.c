@@ -101,7 +101,7 @@ bool cleat_name_matches(const char *match, const char *device) {
     for (;;) {
         size_t size = strcspn(part, "|"), blank = strspn(part, " "), used = size;
         while (used > blank && part[used - 1] == ' ') --used;
-        if (contains(device, part + blank, used - blank)) return true;
+        if (used > blank && contains(device, part + blank, used - blank)) return true;
         if (!part[size]) return false;
         part += size + 1;
     }

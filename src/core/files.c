@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,10 +94,12 @@ cleat_status cleat_folder_sync(const char *path, cleat_error *error) {
 
 cleat_status cleat_file_write(const char *path, const void *data, size_t size, cleat_error *error) {
     char temporary[PATH_BYTES], folder[PATH_BYTES];
-    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid()) >= sizeof temporary)
+    unsigned long long number = 0; /* by chance: process ids repeat where containers share a folder */
+    if (getrandom(&number, sizeof number, 0) != sizeof number) return io_fail(error, path, "get a random name for");
+    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp-%016llx", path, number) >= sizeof temporary)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
     folder_of(path, folder);
-    int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (file < 0) return io_fail(error, temporary, "create");
     cleat_status status = write_all(file, temporary, data, size, error);
     if (status == CLEAT_OK && fsync(file) != 0) status = io_fail(error, temporary, "sync");
@@ -144,9 +147,14 @@ cleat_status cleat_listing_read(const char *folder, bool (*wanted)(const char *n
     cleat_status status = CLEAT_OK;
     DIR *stream = opendir(folder);
     if (!stream) return io_fail(error, folder, "list the folder");
-    for (const struct dirent *entry; status == CLEAT_OK && (entry = readdir(stream));)
+    while (status == CLEAT_OK) {
+        errno = 0; /* readdir's NULL is the end, or an error */
+        const struct dirent *entry = readdir(stream);
+        if (!entry && errno) status = io_fail(error, folder, "list the folder");
+        if (!entry) break;
         if (entry->d_name[0] != '.' && (!wanted || wanted(entry->d_name)))
             status = cleat_grow_names(&found.names, &found.count, &found.capacity, entry->d_name, error);
+    }
     closedir(stream);
     if (status != CLEAT_OK) {
         cleat_listing_free(&found);
@@ -168,6 +176,23 @@ const char *cleat_name_ending(const char *name) {
     return dot && dot != name ? dot : "";
 }
 
+/* What is run from a folder (kernels) is safe where nobody else can write. Makes it, for its owner alone, or leaves it as it is.
+ * CLEAT_ERR_ARGUMENT: others may write there. */
+static cleat_status make_private(const char *path, cleat_error *error) {
+    char parent[PATH_BYTES];
+    struct stat about;
+    folder_of(path, parent);
+    cleat_status status = cleat_folder_make(parent, error);
+    if (status != CLEAT_OK) return status;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) return io_fail(error, path, "make folder");
+    if (stat(path, &about) != 0) return io_fail(error, path, "stat");
+    if (!S_ISDIR(about.st_mode)) return cleat_fail(error, CLEAT_ERR_IO, "%s: is not a folder", path);
+    if ((about.st_mode & 022) != 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: others may write there", path);
+    if (about.st_uid != geteuid())
+        return cleat_fail(error, CLEAT_ERR_IO, "%s: belongs to another user; set CLEAT_CACHE_DIR", path);
+    return CLEAT_OK;
+}
+
 cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error) {
     const char *own = getenv("CLEAT_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int used;
@@ -180,14 +205,14 @@ cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error) {
     else
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no cache folder: set CLEAT_CACHE_DIR or HOME");
     if (used < 0 || (size_t)used >= size) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cache folder name too long");
-    cleat_status status = cleat_folder_make(path, error);
-    if (status != CLEAT_OK) return status;
-    struct stat about;
-    if (stat(path, &about) != 0) return io_fail(error, path, "stat");
-    if (about.st_uid != geteuid())
-        return cleat_fail(error, CLEAT_ERR_IO, "%s: belongs to another user; set CLEAT_CACHE_DIR", path);
-    if ((about.st_mode & 077) != 0 && chmod(path, 0700) != 0) return io_fail(error, path, "make private");
-    return CLEAT_OK;
+    cleat_status status = make_private(path, error);
+    if (status != CLEAT_ERR_ARGUMENT) return status;
+    if ((size_t)used + sizeof "/cleat" > size)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cache folder name too long");
+    memcpy(path + used, "/cleat", sizeof "/cleat");
+    return make_private(path, error) == CLEAT_OK
+               ? CLEAT_OK
+               : cleat_fail(error, CLEAT_ERR_IO, "%s: others may write there; set CLEAT_CACHE_DIR", path);
 }
 
 void cleat_hash_text(const void *data, size_t size, char text[33]) {

@@ -26,8 +26,8 @@ cleat_status cleat_listing_read(const char *folder, bool (*wanted)(const char *n
 void cleat_listing_free(cleat_listing *listing);
 /* What a name ends in, from its last dot on (".csv"); "" where there is none but one it begins with. */
 const char *cleat_name_ending(const char *name);
-/* The user's cache folder for cleat, made if needed and private: $CLEAT_CACHE_DIR, $XDG_CACHE_HOME/cleat or
- * ~/.cache/cleat. */
+/* The user's cache folder for cleat: $CLEAT_CACHE_DIR, $XDG_CACHE_HOME/cleat or ~/.cache/cleat. Made if needed, for the user alone; in a folder
+ * that others may write to, a folder cleat/ of its own. */
 cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error);
 /* A 128-bit hash as 32 hexadecimal digits and a zero. */
 void cleat_hash_text(const void *data, size_t size, char text[33]);

@@ -1,9 +1,10 @@
 /* The same work for many items, on a few threads. */
 #include "data/parallel.h"
 
+#include "core/cpus.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 enum { MOST_THREADS = 8, ITEMS_A_THREAD = 16 };
 
@@ -43,9 +44,8 @@ static void *run(void *argument) {
 cleat_status cleat_parallel(size_t count, cleat_parallel_work work, void *user, cleat_error *error) {
     pthread_t threads[MOST_THREADS];
     job j = {.work = work, .user = user, .count = count};
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t wanted = processors > MOST_THREADS ? MOST_THREADS : processors > 1 ? (size_t)processors : 1;
-    size_t started = 0;
+    size_t wanted = (size_t)cleat_cpus(), started = 0;
+    if (wanted > MOST_THREADS) wanted = MOST_THREADS;
     if (wanted > count / ITEMS_A_THREAD + 1) wanted = count / ITEMS_A_THREAD + 1;
     if (pthread_mutex_init(&j.lock, NULL) != 0) return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot make a lock");
     while (started + 1 < wanted && pthread_create(&threads[started], NULL, run, &j) == 0) ++started;

@@ -113,16 +113,18 @@ static cleat_status fail_selection(cleat_error *error, cleat_status status, cons
                       selector, what, list);
 }
 
-/* Among devices of `kind`, the one with the most memory, then the most compute units; count where there is
- * none. */
+/* A GPU with memory of its own is faster than one that reports most of the host's. */
+static bool is_larger(const cleat_device_facts *a, const cleat_device_facts *b) {
+    if (a->unified_memory != b->unified_memory) return !a->unified_memory;
+    if (a->memory_total != b->memory_total) return a->memory_total > b->memory_total;
+    return a->compute_units > b->compute_units;
+}
+
+/* Among devices of `kind`, the one with memory of its own, then the most memory, then the most compute units; count where there is none. */
 static size_t largest_of_kind(const cleat_device_facts *const *facts, size_t count, cleat_device_kind kind) {
     size_t best = count;
     for (size_t i = 0; i < count; ++i) {
-        if (facts[i]->kind != kind) continue;
-        if (best == count || facts[i]->memory_total > facts[best]->memory_total ||
-            (facts[i]->memory_total == facts[best]->memory_total &&
-             facts[i]->compute_units > facts[best]->compute_units))
-            best = i;
+        if (facts[i]->kind == kind && (best == count || is_larger(facts[i], facts[best]))) best = i;
     }
     return best;
 }
@@ -176,7 +178,8 @@ static cleat_status select_by_name(const cleat_device_facts *const *facts, size_
 cleat_status cleat_select_device(const cleat_device_facts *const *facts, size_t count, const char *selector,
                                  size_t *index, cleat_error *error) {
     size_t chosen = count;
-    if (!selector || !selector[0]) selector = "auto";
+    if (!selector) selector = "auto";
+    if (!selector[0]) return fail_selection(error, CLEAT_ERR_ARGUMENT, facts, count, selector, "an empty name");
     bool automatic = strcasecmp(selector, "auto") == 0;
     bool gpu = strcasecmp(selector, "gpu") == 0, cpu = strcasecmp(selector, "cpu") == 0;
     if (automatic)

@@ -41,6 +41,13 @@ static void read_pci(cl_device_id id, cleat_device_facts *facts) {
     }
 }
 
+void cleat_print_cpus(hwloc_const_bitmap_t set, char text[CLEAT_CPU_LIST]) {
+    int length = hwloc_bitmap_list_snprintf(text, CLEAT_CPU_LIST, set);
+    if (length >= 0 && length < CLEAT_CPU_LIST) return;
+    cleat_log(CLEAT_LOG_INFO, "the list of the CPUs near the card is too long (%d characters): any is taken", length);
+    snprintf(text, CLEAT_CPU_LIST, "any");
+}
+
 static bool load_topology(hwloc_topology_t *topology) {
     if (hwloc_topology_init(topology) != 0) return false;
     hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL);
@@ -60,8 +67,7 @@ static void name_near_cpus(hwloc_topology_t topology, cleat_device_facts *facts)
     hwloc_cpuset_t set = near && near->cpuset ? hwloc_bitmap_dup(near->cpuset) : NULL;
     if (!set) return;
     hwloc_bitmap_and(set, set, allowed);
-    if (!hwloc_bitmap_iszero(set) && !hwloc_bitmap_isequal(set, allowed))
-        hwloc_bitmap_list_snprintf(facts->pinning, sizeof facts->pinning, set);
+    if (!hwloc_bitmap_iszero(set) && !hwloc_bitmap_isequal(set, allowed)) cleat_print_cpus(set, facts->pinning);
     hwloc_bitmap_free(set);
 }
 

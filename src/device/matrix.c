@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT = 1, HASH = 33, PATH = 1024, LINE = 64 };
+enum { FORMAT = 2, HASH = 33, PATH = 1024, LINE = 64 };
 
 /* Seconds for which a start waits for another one that is trying the units: compilers need a second or two a unit. */
 enum { PATIENCE = 60 };
@@ -97,9 +97,11 @@ cleat_status cleat_matrix_path(const cleat_device *device, char *path, size_t si
     return cleat_path_join(folder, name, path, size, error);
 }
 
-/* The word for a probe that is under way. Whoever tries holds the file's lock: found by the next holder of the lock, it says that the last
- * probe took its process down with it. */
+/* "trying 1" stands there while a probe is under way, and stays where it came to no answer: it took its process down with it, or somebody
+ * ended the process, or the device failed. Whoever tries holds the file's lock, so the next holder knows that there was such an end; after
+ * ATTEMPTS of them nobody tries again. */
 static const char trying[] = "trying";
+enum { ATTEMPTS = 2 };
 
 /* "nv80 bf16\n", "nv75\n", "none\n" */
 static void print_answer(const cleat_device_facts *facts, char text[LINE]) {
@@ -119,21 +121,19 @@ static bool parse_answer(const char *text, cleat_device_facts *facts) {
     return false;
 }
 
-typedef enum answer { UNKNOWN, KNOWN, UNDER_WAY } answer;
-
-static answer load_answer(const char *path, cleat_device_facts *facts) {
+/* True where the answer is there; else *attempts is how many attempts at it have begun. */
+static bool load_answer(const char *path, cleat_device_facts *facts, int *attempts) {
     char *data = NULL;
     size_t size = 0;
-    answer found = UNKNOWN;
-    if (!path[0] || !cleat_file_exists(path) || cleat_file_read(path, &data, &size, NULL)) return UNKNOWN;
-    if (strcmp(data, trying) == 0)
-        found = UNDER_WAY;
-    else if (parse_answer(data, facts))
-        found = KNOWN;
-    else
+    *attempts = 0;
+    if (!path[0] || !cleat_file_exists(path) || cleat_file_read(path, &data, &size, NULL)) return false;
+    bool known = parse_answer(data, facts);
+    if (!known && strncmp(data, trying, strlen(trying)) == 0)
+        *attempts = strtol(data + strlen(trying), NULL, 10) < ATTEMPTS ? 1 : ATTEMPTS;
+    else if (!known)
         cleat_log(CLEAT_LOG_DEBUG, "matrix unit: %s is damaged, trying again", path);
     cleat_free(data);
-    return found;
+    return known;
 }
 
 static void save_answer(const char *path, const char *text) {
@@ -170,16 +170,15 @@ static bool try_candidates(cleat_device *device, const cleat_matrix_unit *units,
 }
 
 /* Tries, and keeps the answer. */
-static void find_answer(cleat_device *device, const cleat_matrix_unit *units, int count, const char *path) {
+static void find_answer(cleat_device *device, const cleat_matrix_unit *units, int count, int attempt,
+                        const char *path) {
     char text[LINE];
     double start = cleat_seconds();
-    save_answer(path, trying);
+    snprintf(text, sizeof text, "%s %d\n", trying, attempt);
+    save_answer(path, text);
     bool known = try_candidates(device, units, count);
     print_answer(&device->facts, text);
-    if (known)
-        save_answer(path, text);
-    else if (path[0])
-        remove(path);
+    if (known) save_answer(path, text);
     cleat_log(CLEAT_LOG_INFO, "matrix unit of '%s': %.*s, found in %.2f s", device->facts.name,
               (int)strcspn(text, "\n"), text, cleat_seconds() - start);
 }
@@ -199,22 +198,22 @@ static cleat_status lock_answer(const cleat_device *device, const char *path, do
 
 void cleat_matrix_settle(cleat_device *device, const cleat_matrix_unit *units, int count, double patience) {
     char path[PATH] = "";
-    int lock = -1;
+    int lock = -1, attempts = 0;
     if (cleat_matrix_path(device, path, sizeof path, NULL)) path[0] = 0;
-    if (load_answer(path, &device->facts) == KNOWN) return;
+    if (load_answer(path, &device->facts, &attempts)) return;
     cleat_status locked = path[0] ? lock_answer(device, path, patience, &lock) : CLEAT_ERR_NOT_SUPPORTED;
     if (locked == CLEAT_ERR_TIME_UP) {
         cleat_log(CLEAT_LOG_WARNING, "'%s' is used without its matrix unit this time: another start is still trying it",
                   device->facts.name);
         return;
     }
-    answer found = load_answer(path, &device->facts); /* whoever had the lock has found it */
-    if (found == UNKNOWN) find_answer(device, units, count, path);
-    if (found == UNDER_WAY)
+    bool known = load_answer(path, &device->facts, &attempts); /* whoever had the lock has found it */
+    if (!known && attempts < ATTEMPTS) find_answer(device, units, count, attempts + 1, path);
+    if (!known && attempts == ATTEMPTS)
         cleat_log(CLEAT_LOG_WARNING,
-                  "'%s' is used without its matrix unit: an earlier start ended while it tried it%s. To try it again, "
-                  "remove %s",
-                  device->facts.name, locked ? ", or another one is trying it" : "", path);
+                  "'%s' is used without its matrix unit: %d starts came to no answer while they tried it%s. To try it "
+                  "again, remove %s",
+                  device->facts.name, attempts, locked ? ", or others are trying it" : "", path);
     if (locked == CLEAT_OK) cleat_unlock(lock);
 }
 

@@ -18,13 +18,14 @@ int cleat_matrix_candidates(const cleat_device_facts *facts, const cleat_matrix_
 
 /* Compiles cl/mma_probe.cl for `unit`, runs it and compares: CLEAT_OK where every number is right. CLEAT_ERR_BUILD: it does not compile;
  * CLEAT_ERR_NOT_SUPPORTED: it computes wrong, and the message says what; others: it could not be tried. */
-cleat_status cleat_matrix_check(cleat_device *device, cleat_matrix_unit unit, bool bf16, cleat_error *error);
+cleat_status cleat_matrix_check(const cleat_device *device, cleat_matrix_unit unit, bool bf16, cleat_error *error);
 
 /* Sets matrix_unit and matrix_bf16 of a device that has just been opened. A device without candidates costs nothing. Never fails: a unit that
  * is not right is not there, and the log says why. */
 void cleat_matrix_find(cleat_device *device);
 /* The same for these units, best first: by the answer that is kept on disk, or by trying them and keeping the answer. One process tries at a
- * time: the others wait `patience` seconds at most for its answer, and then go without a unit. */
+ * time: the others wait `patience` seconds at most for its answer, and then go without a unit. A trial that comes to no answer is made once
+ * more by the next start, and then no more. */
 void cleat_matrix_settle(cleat_device *device, const cleat_matrix_unit *units, int count, double patience);
 /* The file in which the answer is kept. */
 cleat_status cleat_matrix_path(const cleat_device *device, char *path, size_t size, cleat_error *error);

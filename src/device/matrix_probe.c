@@ -101,7 +101,29 @@ static cleat_status run_and_compare(cleat_device *device, cl_program program, in
     return status;
 }
 
-cleat_status cleat_matrix_check(cleat_device *device, cleat_matrix_unit unit, bool bf16, cleat_error *error) {
+/* The same device with a context and a queue of its own: a kernel that faults makes the context useless in which it ran. */
+static cleat_status open_aside(const cleat_device *device, cleat_device *aside, cleat_error *error) {
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)device->platform, 0};
+    cl_int code = CL_SUCCESS;
+    cleat_device opened = *device;
+    opened.context = clCreateContext(properties, 1, &opened.id, NULL, NULL, &code);
+    if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "a context to try a matrix unit in");
+    opened.compute = clCreateCommandQueue(opened.context, opened.id, 0, &code);
+    if (code != CL_SUCCESS) {
+        clReleaseContext(opened.context);
+        return cleat_cl_fail(error, code, "a queue to try a matrix unit in");
+    }
+    *aside = opened;
+    return CLEAT_OK;
+}
+
+static void close_aside(const cleat_device *aside) {
+    clReleaseCommandQueue(aside->compute);
+    clReleaseContext(aside->context);
+}
+
+cleat_status cleat_matrix_check(const cleat_device *device, cleat_matrix_unit unit, bool bf16, cleat_error *error) {
+    cleat_device aside;
     char options[128];
     cl_program program = NULL;
     bool loaded = false;
@@ -111,9 +133,13 @@ cleat_status cleat_matrix_check(cleat_device *device, cleat_matrix_unit unit, bo
     snprintf(options, sizeof options, "-DSTORAGE_%s -DWG=%d -DVEC=4 -DMATRIX_UNIT=%d %s", bf16 ? "BF16" : "F16",
              (int)GROUP, (int)unit, cleat_matrix_options(unit));
     cleat_program_key key = {"mma_probe.cl", options};
-    cleat_status status = cleat_program_build(device, &key, &program, &loaded, error);
+    cleat_status status = open_aside(device, &aside, error);
     if (status) return status;
-    status = run_and_compare(device, program, teams, bf16, error);
-    clReleaseProgram(program);
+    status = cleat_program_build(&aside, &key, &program, &loaded, error);
+    if (!status) {
+        status = run_and_compare(&aside, program, teams, bf16, error);
+        clReleaseProgram(program);
+    }
+    close_aside(&aside);
     return status;
 }

@@ -35,6 +35,9 @@ int64_t cleat_amdgpu_memory_free(const char *root, const cleat_device_facts *fac
 
 /* Fills the PCI place and the CPUs near it. */
 void cleat_read_locality(cl_device_id id, cleat_device_facts *facts);
+struct hwloc_bitmap_s;
+/* The set as a list ("0-7,16"), whole or not at all: "any" where it does not fit. `set` is hwloc's. */
+void cleat_print_cpus(const struct hwloc_bitmap_s *set, char text[CLEAT_CPU_LIST]);
 
 /* What a driver does differently. Set in quirks.c, where each has its reason. */
 typedef enum cleat_quirk {

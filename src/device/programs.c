@@ -1,11 +1,11 @@
 /* Programs built behind the caller's back: whoever needs one waits for that one only. */
 #include "device/programs.h"
 #include "core/clock.h"
+#include "core/cpus.h"
 #include "core/memory.h"
 #include "device/probe.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 enum { MAX_THREADS = 16 };
 
@@ -53,8 +53,7 @@ static void *build_all(void *user) {
 
 /* None is fine too: then each program is built by whoever needs it first. */
 static void start_threads(cleat_programs *programs) {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t wanted = cpus > 1 ? (size_t)cpus : 1;
+    size_t wanted = (size_t)cleat_cpus();
     if (wanted > MAX_THREADS) wanted = MAX_THREADS;
     if (wanted > programs->count) wanted = programs->count;
     if (programs->device->quirks & CLEAT_QUIRK_ONE_BUILD_THREAD) wanted = 0;

@@ -31,7 +31,7 @@ typedef struct cleat_key {
     size_t room;                /* of a string's field */
     bool unordered;             /* a list need not ascend */
     bool computes;              /* it decides which bits a run computes ... */
-    bool shapes;                /* ... and what the parameters are */
+    bool shapes;                /* ... and what the parameters are, or were trained for: a checkpoint keeps it */
     uint32_t kinds;             /* bit k is set: the key has a meaning in records of kind k; 0: in all */
     const char *help;           /* one sentence */
 } cleat_key;

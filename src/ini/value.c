@@ -379,7 +379,7 @@ void cleat_value_allowed(const cleat_key *key, cleat_text *text) {
         print_bytes((int64_t)key->max, text);
         break;
     case CLEAT_KEY_LIST:
-        cleat_text_add(text, "ascending whole numbers");
+        cleat_text_add(text, key->unordered ? "whole numbers" : "ascending whole numbers");
         print_range(key, text);
         cleat_text_add(text, ", with commas between, %d at most", CLEAT_INI_LIST);
         break;

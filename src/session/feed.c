@@ -2,10 +2,10 @@
 #include "session/feed.h"
 
 #include "cleat/card.h"
+#include "core/cpus.h"
 #include "core/memory.h"
 
 #include <string.h>
-#include <unistd.h>
 
 struct cleat_feed {
     cleat_session *session;
@@ -25,8 +25,7 @@ static int choose_workers(const cleat_session *session) {
     cleat_card card;
     int64_t asked = session->profile->loader.num_workers;
     if (asked != CLEAT_AUTO) return (int)asked;
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    int workers = cpus > 2 ? (int)cpus / 2 : 1, most = MOST_WORKERS_BY_ITSELF;
+    int cpus = cleat_cpus(), workers = cpus > 2 ? cpus / 2 : 1, most = MOST_WORKERS_BY_ITSELF;
     if (cleat_card_match(cleat_device_get_facts(session->device), &card)) most = (int)card.workers;
     return workers < most ? workers : most;
 }
@@ -175,8 +174,4 @@ cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, con
 
 void cleat_feed_release(cleat_feed *feed, const cleat_fed *fed) {
     cleat_loader_release(feed->loader, fed->slot);
-}
-
-double cleat_feed_wait_seconds(const cleat_feed *feed) {
-    return cleat_loader_statistics(feed->loader).wait_seconds;
 }

@@ -37,7 +37,5 @@ cleat_status cleat_feed_upload(cleat_feed *feed, const cleat_work_graph *graph, 
 /* Uploads the batch and enqueues the graph; neither is waited for. */
 cleat_status cleat_feed_run(cleat_feed *feed, const cleat_work_graph *graph, const cleat_fed *fed, cleat_error *error);
 void cleat_feed_release(cleat_feed *feed, const cleat_fed *fed);
-/* Seconds the consumer stood waiting for the loader so far. */
-double cleat_feed_wait_seconds(const cleat_feed *feed);
 
 #endif

@@ -316,7 +316,7 @@ static void folders_are_listed_in_order(void **state) {
 
 static void cache_folder_is_private(void **state) {
     const place *p = *state;
-    char path[256], small[8], wanted[128];
+    char path[256], small[8], wanted[128], inner[160];
     struct stat about;
     const char *known = getenv("CLEAT_CACHE_DIR");
     char *before = known ? strdup(known) : NULL;
@@ -324,10 +324,21 @@ static void cache_folder_is_private(void **state) {
     setenv("CLEAT_CACHE_DIR", wanted, 1);
     assert_int_equal(cleat_cache_folder(path, sizeof path, NULL), CLEAT_OK);
     assert_string_equal(path, wanted);
-    assert_int_equal(chmod(path, 0755), 0);
-    assert_int_equal(cleat_cache_folder(path, sizeof path, NULL), CLEAT_OK);
     assert_int_equal(stat(path, &about), 0);
     assert_int_equal(about.st_mode & 0777, 0700);
+    assert_int_equal(chmod(path, 0755), 0); /* the user's own wish */
+    assert_int_equal(cleat_cache_folder(path, sizeof path, NULL), CLEAT_OK);
+    assert_string_equal(path, wanted);
+    assert_int_equal(chmod(path, 01777), 0);
+    assert_int_equal(cleat_cache_folder(path, sizeof path, NULL), CLEAT_OK);
+    assert_int_equal(stat(wanted, &about), 0);
+    assert_int_equal(about.st_mode & 07777, 01777);
+    snprintf(inner, sizeof inner, "%s/cleat", wanted);
+    assert_string_equal(path, inner);
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0700);
+    assert_int_equal(chmod(path, 0777), 0);
+    assert_int_equal(cleat_cache_folder(path, sizeof path, NULL), CLEAT_ERR_IO);
     assert_int_equal(cleat_cache_folder(small, sizeof small, NULL), CLEAT_ERR_ARGUMENT);
     if (before)
         setenv("CLEAT_CACHE_DIR", before, 1);

@@ -185,10 +185,13 @@ static void test_answers_are_kept(void **state) {
     settle(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_EMULATED && facts->matrix_bf16);
     answer_is("emulated bf16\n");
-    put_answer("trying"); /* the process ended in it */
+    put_answer("trying 1\n"); /* the process ended in it: once more */
+    settle(CLEAT_MATRIX_EMULATED);
+    assert_true(facts->matrix_unit == CLEAT_MATRIX_EMULATED && facts->matrix_bf16);
+    put_answer("trying 2\n"); /* again */
     settle(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_NONE && !facts->matrix_bf16);
-    answer_is("trying");
+    answer_is("trying 2\n");
 }
 
 /* This device has no such built-in functions; on one that has them the answer is another. */

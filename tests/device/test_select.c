@@ -55,9 +55,14 @@ static void test_auto(void **state) {
     (void)state;
     expect_choice("auto", COUNT, 4); /* as much memory as the Radeon, more units */
     expect_choice(NULL, COUNT, 4);
-    expect_choice("", COUNT, 4);
+    expect_refusal("", COUNT, CLEAT_ERR_ARGUMENT, "an empty name");
     expect_choice("auto", 3, 1); /* the first of equals */
     expect_choice("AUTO", 1, 0); /* no GPU: the CPU */
+    cards[4].unified_memory = true;
+    expect_choice("gpu", COUNT, 3); /* memory of its own goes before more of the host's */
+    cards[3].memory_total = cards[4].memory_total = 1024;
+    cards[3].unified_memory = true;
+    expect_choice("auto", COUNT, 1);
 }
 
 static void test_kinds(void **state) {

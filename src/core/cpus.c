@@ -1,0 +1,35 @@
+/* Counting the CPUs that may be used. */
+#include "core/cpus.h"
+
+#include "core/memory.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+enum { FEWEST = 1024, MOST = 1 << 20 }; /* CPUs that a mask has room for */
+
+/* CPUs of the affinity mask; 0: not known. *too_small: the kernel's masks are larger. */
+static int count_allowed(int room, bool *too_small) {
+    const size_t size = CPU_ALLOC_SIZE((size_t)room);
+    cpu_set_t *set = cleat_alloc(1, size);
+    int count = 0;
+    *too_small = false;
+    if (!set) return 0;
+    if (sched_getaffinity(0, size, set) == 0)
+        count = CPU_COUNT_S(size, set);
+    else
+        *too_small = errno == EINVAL;
+    cleat_free(set);
+    return count;
+}
+
+int cleat_cpus(void) {
+    bool too_small = true;
+    int count = 0;
+    for (int room = FEWEST; too_small && room <= MOST; room *= 2) count = count_allowed(room, &too_small);
+    if (count > 0) return count;
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 1 ? (int)online : 1;
+}
