@@ -18,7 +18,8 @@ static inline void multiply(uint c, uintv x, uintv *hi, uintv *lo) {
 #endif
 }
 
-/* Philox on VEC counters at once: words[j] lane k is word j of counter `first` + k. */
+/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011) on VEC counters at once; src/core/philox.c is
+ * its twin. words[j] lane k is word j of counter `first` + k. */
 static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, uintv words[4]) {
     uintv low = (uintv)((uint)first), x = low;
 #if VEC > 1

@@ -2,32 +2,15 @@
  * v, in rising order of i, without atomics on floats. A position is one of n = B L tokens; rows are `width`
  * wide.
  *
- *   embedding_forward        a vector of a row a step
- *   embedding_chain          one work-item links the positions of each token: head[v] first, next[i]
- *   following position, or -1. embedding_walk           dtable from the chains. For a CPU: both are quick
- *   there, whatever V embedding_gather         a work-group a position: the first one with its token scans
- *   the rest and sums. For a GPU, whatever V embedding_few_partial    small V: a stretch of positions is
- *   summed into VOCABULARY private accumulators embedding_few_total      the stretches' sums, in order */
+ *   embedding_forward       a vector of a row a step
+ *   embedding_chain         one work-item links the positions of each token: head[v] first, next[i] the following position, or -1
+ *   embedding_walk          dtable from the chains. For a CPU: both are quick there, whatever V
+ *   embedding_gather        a work-group a position: the first one with its token scans the rest and sums. For a GPU, whatever V
+ *   embedding_few_partial   small V: a stretch of positions is summed into VOCABULARY private accumulators
+ *   embedding_few_total     the stretches' sums, in order */
 #include "common.clh"
 
-static inline floatv row_load(__global const T *row, uint at, uint width) {
-    return at + VEC <= width ? LOADV(row, at) : LOADN(row, at, (int)(width - at));
-}
-static inline floatv row_load_f32(__global const float *row, uint at, uint width) {
-    return at + VEC <= width ? LOADFV(row, at) : LOADFN(row, at, (int)(width - at));
-}
-static inline void row_store(floatv v, __global T *row, uint at, uint width) {
-    if (at + VEC <= width)
-        STOREV(v, row, at);
-    else
-        STOREN(v, row, at, (int)(width - at));
-}
-static inline void row_store_f32(floatv v, __global float *row, uint at, uint width) {
-    if (at + VEC <= width)
-        STOREFV(v, row, at);
-    else
-        STOREFN(v, row, at, (int)(width - at));
-}
+#include "runs.clh"
 
 /* The part of 0 .. units that is this work-item's: a stretch on a CPU, every get_global_size-th on a GPU. */
 static inline uint3 own_units(uint units) {
@@ -49,8 +32,8 @@ __kernel void embedding_forward(TENSOR(const int, tokens), TENSOR(const float, t
         uint i = unit / vectors, at = (unit - i * vectors) * VEC;
         int token = AT(tokens)[i];
         floatv v = (floatv)(0.0f);
-        if (token >= 0 && token < vocabulary) v = row_load_f32(AT(table) + (ulong)token * width, at, width);
-        row_store(v, AT(y) + (ulong)i * width, at, width);
+        if (token >= 0 && token < vocabulary) v = run_load_f32(AT(table) + (ulong)token * width, at, width);
+        run_store(v, AT(y) + (ulong)i * width, at, width);
     }
 }
 
@@ -87,13 +70,13 @@ __kernel void embedding_walk(TENSOR(const int, head), TENSOR(const int, next), T
             __global const T *row = AT(dy) + (ulong)i * width;
 #pragma unroll
             for (int k = 0; k < STRIPE; ++k)
-                if (first + k * VEC < width) sum[k] += row_load(row, first + k * VEC, width);
+                if (first + k * VEC < width) sum[k] += run_load(row, first + k * VEC, width);
         }
         __global float *to = AT(dtable) + (ulong)token * width;
 #pragma unroll
         for (int k = 0; k < STRIPE; ++k) {
             uint at = first + k * VEC;
-            if (at < width) row_store_f32(row_load_f32(to, at, width) + sum[k], to, at, width);
+            if (at < width) run_store_f32(run_load_f32(to, at, width) + sum[k], to, at, width);
         }
     }
 }
@@ -153,14 +136,14 @@ __kernel void embedding_few_partial(TENSOR(const int, tokens), TENSOR(const T, d
 #pragma unroll
         for (int v = 0; v < VOCABULARY; ++v) sum[v] = (floatv)(0.0f);
         for (uint i = part * length; i < end; ++i) {
-            floatv row = row_load(AT(dy) + (ulong)i * width, at, width);
+            floatv row = run_load(AT(dy) + (ulong)i * width, at, width);
             int token = AT(tokens)[i];
 #pragma unroll
             for (int v = 0; v < VOCABULARY; ++v) sum[v] += token == v ? row : (floatv)(0.0f);
         }
 #pragma unroll
         for (int v = 0; v < VOCABULARY; ++v)
-            row_store_f32(sum[v], AT(partial) + (ulong)(part * VOCABULARY + v) * width, at, width);
+            run_store_f32(sum[v], AT(partial) + (ulong)(part * VOCABULARY + v) * width, at, width);
     }
 }
 
@@ -172,8 +155,8 @@ __kernel void embedding_few_total(TENSOR(const float, partial), TENSOR(float, dt
         uint v = unit / vectors, at = (unit - v * vectors) * VEC;
         floatv sum = (floatv)(0.0f);
         for (uint p = 0; p < parts; ++p)
-            sum += row_load_f32(AT(partial) + (ulong)(p * VOCABULARY + v) * width, at, width);
+            sum += run_load_f32(AT(partial) + (ulong)(p * VOCABULARY + v) * width, at, width);
         __global float *to = AT(dtable) + (ulong)v * width;
-        row_store_f32(row_load_f32(to, at, width) + sum, to, at, width);
+        run_store_f32(run_load_f32(to, at, width) + sum, to, at, width);
     }
 }

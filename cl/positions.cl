@@ -8,6 +8,9 @@
  * 2^20. */
 #include "common.clh"
 
+/* Products are rounded before they are added to, except where fma says otherwise: the pairs' low parts are what the rounding left. */
+#pragma OPENCL FP_CONTRACT OFF
+
 /* Product of two pairs (Dekker 1971, with fma). */
 static inline void pair_multiply(floatv *hi, floatv *lo, floatv b_hi, floatv b_lo) {
     floatv p = *hi * b_hi;

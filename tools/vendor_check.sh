@@ -47,10 +47,10 @@ rule() {
 }
 
 lint_file() {
-  local name=${1##*/} source allowed=
+  local name=${1##*/} source allowed='s/#pragma OPENCL FP_CONTRACT OFF//;'
   source=$(strip_comments "$1")
   # the built-in functions of AMD's matrix units and of its dot products take vectors of half
-  [[ "$name" != mma_@(amd|dot).clh ]] || allowed='s/#pragma OPENCL EXTENSION cl_khr_fp16 : enable//'
+  [[ "$name" != mma_@(amd|dot).clh ]] || allowed+='s/#pragma OPENCL EXTENSION cl_khr_fp16 : enable//'
   rule half "$name" '\bhalf(2|3|4|8|16)?\b' 'half is storage: pointers to it only' 's/\bhalf *\*/ /g; s/typedef half T;//' <<<"$source"
   rule half "$name" '\bTC?\b' 'T may be half: pointers to it only' 's/typedef [a-z]+ T;//; s/#define TC (T|float)$//; s/\bTC? *([*,])/\1/g' <<<"$source"
   rule double "$name" '\bdouble(2|3|4|8|16)?\b' 'no double' <<<"$source"

@@ -38,7 +38,7 @@ CLEAT_API cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_erro
 /* Enqueues only the nodes [first, last) by index: for tests, benchmarks and profiling. */
 CLEAT_API cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last,
                                             cleat_error *error);
-/* Waits until everything enqueued is done. A kernel that failed is reported here, by name. */
+/* Waits until everything enqueued is done. A kernel that failed is reported here, by name (CLBlast's: without), or by the next cleat_exec_read. */
 CLEAT_API cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error);
 
 /* Copies a whole tensor from or to the host in its own dtype; `graph` says in which graph's layout it lies

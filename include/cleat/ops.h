@@ -203,7 +203,7 @@ CLEAT_API cleat_tensor *cleat_unpatch(cleat_graph *graph, cleat_tensor *x, int64
 /* Batch normalisation (Ioffe & Szegedy 2015) with the statistics of this batch: mean and biased variance of every
  * channel over all rows of the first samples[0] samples (empty slots behind them do not count, and pass no gradient);
  * y = (x - mean) / sqrt(var + eps) gamma + beta, then + residual, then max(., 0) where `relu`. x T [B, ..., C], residual
- * T of the same shape or NULL, gamma, beta f32 [C], samples i32 [1] or NULL (all). *statistics (may be NULL) receives
+ * T of the same shape or NULL (x itself: only without samples), gamma, beta f32 [C], samples i32 [1] or NULL (all). *statistics (may be NULL) receives
  * f32 [2, C]: mean, and the unbiased variance (biased where there is one row only), for cleat_batch_norm_track. -> T as x.
  * Backward keeps x and, where relu, y. */
 CLEAT_API cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,

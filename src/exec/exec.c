@@ -114,5 +114,6 @@ cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor 
     if (status) return status;
     cl_int code = clEnqueueReadBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset,
                                       (size_t)cleat_tensor_bytes(tensor), values, 0, NULL, NULL);
-    return code == CL_SUCCESS ? CLEAT_OK : fail_copy(exec, code, "reading", tensor, error);
+    /* A copy need not fail where a kernel before it did. */
+    return code == CL_SUCCESS ? cleat_exec_take_failure(exec, error) : fail_copy(exec, code, "reading", tensor, error);
 }

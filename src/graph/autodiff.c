@@ -45,7 +45,11 @@ void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_te
     }
     graph->gradient_count = graph->tensor_count;
     for (int i = 0; i < n; ++i) {
-        if (!outs[i] || !douts[i] || !cleat_same_shape(outs[i], douts[i]) || outs[i]->dtype != douts[i]->dtype) {
+        if (!outs[i] || !douts[i]) {
+            cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "backward: there is no tensor %d, or no gradient for it", i);
+            return;
+        }
+        if (!cleat_same_shape(outs[i], douts[i]) || outs[i]->dtype != douts[i]->dtype) {
             cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "gradient %d does not have the shape and type of its tensor", i);
             return;
         }

@@ -54,6 +54,11 @@ void cleat_scope(cleat_graph *graph, const char *format, ...) {
 
 static bool shape_is_possible(cleat_graph *graph, const char *name, int rank, const int64_t *shape) {
     if (graph->error.status != CLEAT_OK) return false;
+    if (strlen(name) >= CLEAT_NAME) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "tensor '%s': a name has at most %d characters", name,
+                         CLEAT_NAME - 1);
+        return false;
+    }
     if (rank < 1 || rank > CLEAT_MAX_RANK) {
         cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "tensor '%s' has rank %d; 1 to %d are possible", name, rank,
                          CLEAT_MAX_RANK);
@@ -62,7 +67,10 @@ static bool shape_is_possible(cleat_graph *graph, const char *name, int rank, co
     int64_t elements = 1;
     for (int i = 0; i < rank; ++i) {
         if (shape[i] < 1 || elements > INT64_MAX / 8 / shape[i]) {
-            cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "tensor '%s': extent %d is %lld", name, i, (long long)shape[i]);
+            cleat_graph_fail(graph, CLEAT_ERR_SHAPE,
+                             "tensor '%s': with extent %d, %lld, it is no tensor: extents are 1 or more, their product "
+                             "is at most 2^60",
+                             name, i, (long long)shape[i]);
             return false;
         }
         elements *= shape[i];
@@ -225,16 +233,17 @@ static bool infer(cleat_graph *graph, cleat_node *node) {
     return graph->error.status == CLEAT_OK;
 }
 
-/* x in another storage type: a parameter's working copy, or a cast, which is made once. */
-static cleat_tensor *as_type(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype) {
+/* x in another storage type: of a parameter that is a weight its working copy, else a cast, which a graph makes once of a tensor of its own. */
+static cleat_tensor *as_type(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype, bool weight) {
     if (!x || !cleat_is_storage(x->dtype) || x->dtype == dtype) return x;
-    if (x->role == CLEAT_ROLE_PARAMETER) {
+    if (x->role == CLEAT_ROLE_PARAMETER && weight) {
         cleat_tensor *copy = NULL;
         cleat_error error = {0};
         if (cleat_store_copy(graph->store, x, dtype, &copy, &error) != CLEAT_OK && graph->error.status == CLEAT_OK)
             graph->error = error;
         return copy;
     }
+    if (cleat_is_persistent(x)) return graph->cast(graph, x, dtype);
     if (!x->narrow || x->narrow->dtype != dtype) x->narrow = graph->cast(graph, x, dtype);
     return x->narrow;
 }
@@ -248,7 +257,7 @@ static bool bring_to_storage(cleat_graph *graph, const cleat_op *op, cleat_tenso
     const bool casts = graph->cast && !graph->gradients && !op->as_given;
     for (int i = 0; i < n_in; ++i) {
         cleat_dtype dtype = op->stored >> i & 1 ? graph->storage : CLEAT_F32;
-        brought[i] = casts ? as_type(graph, in[i], dtype) : in[i];
+        brought[i] = casts ? as_type(graph, in[i], dtype, op->weights >> i & 1) : in[i];
     }
     return graph->error.status == CLEAT_OK;
 }

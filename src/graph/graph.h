@@ -100,9 +100,11 @@ struct cleat_op {
      * kernels must then read each element of in[i] before they write the same element of out[0], in the same
      * work-item. */
     uint32_t share;
-    /* Bit i set: autocast brings in[i] to the graph's storage type; every other floating input, to f32 (cleat_autocast). A parameter comes
-     * as its working copy: the gradient of an input that may be one is f32 where the others are halves. */
+    /* Bit i set: autocast brings in[i] to the graph's storage type; every other floating input, to f32 (cleat_autocast). */
     uint32_t stored;
+    /* Of these bit i is set where in[i] is a weight: a parameter comes as its working copy there, and the op's gradient of it is f32 where the
+     * others are halves. Elsewhere a parameter is cast, as any tensor. */
+    uint32_t weights;
     bool as_given; /* autocast leaves its inputs alone */
     /* Bytes of results that a composition of plain operations would store for backward, and that this op's
      * kernels never write (a fused attention: the probabilities). NULL: none. */

@@ -45,14 +45,17 @@ static cleat_status check_arguments(cleat_graph *const *graphs, size_t count, co
     return CLEAT_OK;
 }
 
-/* `what`: a sentence's subject, the graph included where there is one. */
-static cleat_status fail_fit(const cleat_plan *plan, const char *what, int64_t bytes, cleat_error *error) {
+/* `what`: a sentence's subject, the graph included where there is one. `in_graph`: it depends on the batch size. */
+static cleat_status fail_fit(const cleat_plan *plan, const char *what, bool in_graph, int64_t bytes,
+                             cleat_error *error) {
     return cleat_fail(
         error, CLEAT_ERR_FIT,
         "%s needs %lld bytes in one buffer: short by %lld, as the largest buffer of device '%s' has %lld. "
-        "Reduce the batch size, the length or the model",
+        "%s",
         what, (long long)bytes, (long long)(bytes - plan->facts.max_allocation), plan->facts.name,
-        (long long)plan->facts.max_allocation);
+        (long long)plan->facts.max_allocation,
+        in_graph ? "Reduce the batch size, the length or the model"
+                 : "Take a smaller model, or a device with larger buffers");
 }
 
 static cleat_status add_slab(planner *p, int64_t bytes, cleat_category category, int32_t *slab, cleat_error *error) {
@@ -130,7 +133,7 @@ static cleat_status place_flat(planner *p, cleat_error *error) {
         if (!used[k] || bytes == 0) continue;
         char what[CLEAT_NAME + 32];
         snprintf(what, sizeof what, "the flat buffer of %s", plan->store->flat[k].name);
-        if (bytes > plan->facts.max_allocation) return fail_fit(plan, what, bytes, error);
+        if (bytes > plan->facts.max_allocation) return fail_fit(plan, what, false, bytes, error);
         cleat_status status = add_slab(p, bytes, cleat_flat_category(k), &plan->flat[k].slab, error);
         if (status != CLEAT_OK) return status;
     }
@@ -150,7 +153,7 @@ static cleat_status place_states(planner *p, cleat_error *error) {
         if (bytes > plan->facts.max_allocation) {
             char what[CLEAT_NAME + 16];
             snprintf(what, sizeof what, "state '%s'", state->name);
-            return fail_fit(plan, what, bytes, error);
+            return fail_fit(plan, what, false, bytes, error);
         }
         if (slab < 0 || plan->slabs[slab].bytes > plan->facts.max_allocation - bytes) {
             cleat_status status = add_slab(p, 0, CLEAT_BYTES_STATE, &slab, error);
@@ -174,13 +177,13 @@ static cleat_status lay_inputs(const cleat_plan *plan, cleat_layout *layout, cle
         int64_t bytes = cleat_align_up(cleat_tensor_bytes(tensor), plan->facts.alignment);
         if (bytes > plan->facts.max_allocation) {
             snprintf(what, sizeof what, "input '%s' of graph '%s'", tensor->name, graph->name);
-            return fail_fit(plan, what, bytes, error);
+            return fail_fit(plan, what, true, bytes, error);
         }
         layout->tensors[i].offset = layout->input_bytes;
         layout->input_bytes += bytes;
         if (layout->input_bytes > plan->facts.max_allocation) {
             snprintf(what, sizeof what, "the inputs of graph '%s' up to '%s' together", graph->name, tensor->name);
-            return fail_fit(plan, what, layout->input_bytes, error);
+            return fail_fit(plan, what, true, layout->input_bytes, error);
         }
     }
     return CLEAT_OK;
@@ -234,7 +237,7 @@ static cleat_status check_blocks_fit(const cleat_plan *plan, const cleat_layout 
         if (bytes <= plan->facts.max_allocation / plan->facts.alignment * plan->facts.alignment) continue;
         char what[512];
         name_block(layout, i, what, sizeof what);
-        return fail_fit(plan, what, bytes, error);
+        return fail_fit(plan, what, true, bytes, error);
     }
     return CLEAT_OK;
 }

@@ -39,7 +39,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 }
 
 static const cleat_variant variants[] = {{.name = "one pass", .bind = bind}, {0}};
-static const cleat_op adamw = {.name = "adamw", .infer = infer, .cost = cost, .variants = variants};
+static const cleat_op adamw = {.name = "adamw", .infer = infer, .cost = cost, .variants = variants, .as_given = true};
 
 void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *scale) {
     if (!hyper || !norm) return;

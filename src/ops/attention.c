@@ -2,6 +2,7 @@
  * queries, keys and values by base, row length and count of rows: self-attention passes them one tensor three times. */
 #include "ops/attention.h"
 #include "cleat/ops.h"
+#include "ops/count.h"
 #include "ops/shared.h"
 
 #include <math.h>
@@ -31,10 +32,6 @@ problem cleat_attention_problem_of(const cleat_node *node) {
                      .width = width,
                      .heads = heads,
                      .head = heads > 0 ? width / heads : 0};
-}
-
-static int64_t round_up(int64_t n, int64_t unit) {
-    return (n + unit - 1) / unit * unit;
 }
 
 /* --- launches: what they share -------------------------------------------------------------------------------- */
@@ -112,10 +109,6 @@ typedef struct cpu_parts {
     int64_t floats;  /* of dK and dV together, rows in whole vectors */
 } cpu_parts;
 
-static int64_t ceil_div(int64_t n, int64_t by) {
-    return (n + by - 1) / by;
-}
-
 /* PITCH of attention_cpu.cl */
 static int64_t pitch_of(const problem *p, const cleat_device_facts *facts) {
     return p->head <= facts->lanes ? facts->lanes : round_up(p->head, 2 * (int64_t)facts->lanes);
@@ -123,15 +116,15 @@ static int64_t pitch_of(const problem *p, const cleat_device_facts *facts) {
 
 /* Work-items wanted: some for every compute unit, so that none waits long for the others. */
 static int64_t busy_for(const cleat_device_facts *facts) {
-    return 4 * (int64_t)(facts->compute_units > 0 ? facts->compute_units : 1);
+    return 4 * units_of(facts);
 }
 
 /* As many groups a block as the kernel serves, fewer where that leaves too few blocks; then blocks of like size. */
 static cpu_split split_for(const problem *p, const cleat_device_facts *facts, int64_t groups) {
-    int64_t all = ceil_div(p->queries, 2 * (int64_t)facts->lanes), heads = p->batch * p->heads;
-    while (groups > 1 && heads * ceil_div(all, groups) < busy_for(facts)) groups /= 2;
-    int64_t blocks = ceil_div(all, groups);
-    return (cpu_split){.groups = ceil_div(all, blocks), .blocks = blocks};
+    int64_t all = divide_up(p->queries, 2 * (int64_t)facts->lanes), heads = p->batch * p->heads;
+    while (groups > 1 && heads * divide_up(all, groups) < busy_for(facts)) groups /= 2;
+    int64_t blocks = divide_up(all, groups);
+    return (cpu_split){.groups = divide_up(all, blocks), .blocks = blocks};
 }
 
 static cpu_split split_forward(const problem *p, const cleat_device_facts *facts) {
@@ -146,10 +139,10 @@ static cpu_split split_backward(const problem *p, const cleat_device_facts *fact
 static cpu_parts parts_for(const problem *p, const cleat_device_facts *facts) {
     enum { TILE_MOST = 8 };
     cpu_split split = split_backward(p, facts);
-    int64_t heads = p->batch * p->heads, busy = busy_for(facts), wanted = heads < busy ? ceil_div(busy, heads) : 1;
-    int64_t part_blocks = ceil_div(split.blocks, wanted);
+    int64_t heads = p->batch * p->heads, busy = busy_for(facts), wanted = heads < busy ? divide_up(busy, heads) : 1;
+    int64_t part_blocks = divide_up(split.blocks, wanted);
     cpu_parts parts = {.queries = part_blocks * split.groups * 2 * (int64_t)facts->lanes,
-                       .count = ceil_div(split.blocks, part_blocks),
+                       .count = divide_up(split.blocks, part_blocks),
                        .rows = round_up(p->keys, TILE_MOST)};
     parts.floats = 2 * parts.rows * pitch_of(p, facts);
     return parts;
@@ -201,7 +194,7 @@ static cleat_status bind_card(const cleat_node *node, const cleat_device_facts *
     enum { ROWS = 32 }; /* of the kernel */
     cleat_attention_begin_forward(binder, node, &p, "attention_gpu_forward.cl", "attention_gpu_forward");
     cleat_attention_sizes(binder, &p);
-    launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, ROWS));
+    launch_tiles(binder, p.batch * p.heads * divide_up(p.queries, ROWS));
     return CLEAT_OK;
 }
 
@@ -294,12 +287,12 @@ int64_t cleat_attention_delta_bytes(const cleat_node *node, const cleat_device_f
 
 cleat_attention_parts cleat_attention_parts_for(const problem *p, const cleat_device_facts *facts, int64_t rows) {
     enum { GROUPS_A_UNIT = 2, QUERIES_LEAST = 128 };
-    int64_t tiles = p->batch * p->heads * ceil_div(p->keys, rows);
-    int64_t idle = GROUPS_A_UNIT * (int64_t)facts->compute_units / tiles, most = ceil_div(p->queries, QUERIES_LEAST);
-    int64_t wanted = idle < most ? idle : most;
-    int64_t queries = wanted > 1 ? round_up(ceil_div(p->queries, wanted), rows) : p->queries;
+    int64_t tiles = p->batch * p->heads * divide_up(p->keys, rows);
+    int64_t idle = GROUPS_A_UNIT * (int64_t)facts->compute_units / tiles;
+    int64_t wanted = least(idle, divide_up(p->queries, QUERIES_LEAST));
+    int64_t queries = wanted > 1 ? round_up(divide_up(p->queries, wanted), rows) : p->queries;
     return (cleat_attention_parts){
-        .rows = rows, .tiles = tiles, .queries = queries, .count = ceil_div(p->queries, queries)};
+        .rows = rows, .tiles = tiles, .queries = queries, .count = divide_up(p->queries, queries)};
 }
 
 static cleat_attention_parts card_parts_for(const problem *p, const cleat_device_facts *facts) {
@@ -380,7 +373,7 @@ static cleat_status bind_grad_card(const cleat_node *node, const cleat_device_fa
     if (cleat_attention_wants_queries(node)) {
         cleat_attention_begin_dq(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_dq");
         cleat_attention_sizes(binder, &p);
-        launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, parts.rows));
+        launch_tiles(binder, p.batch * p.heads * divide_up(p.queries, parts.rows));
     }
     if (cleat_attention_wants_keys(node)) {
         cleat_attention_begin_keys(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_keys");
@@ -505,8 +498,8 @@ static cleat_status check_keys(const cleat_node *node, cleat_error *error) {
 static cleat_status check_size(const cleat_node *node, cleat_error *error) {
     problem p = cleat_attention_problem_of(node);
     int64_t longer = p.queries > p.keys ? p.queries : p.keys;
-    if (p.batch * longer <= INT32_MAX / p.heads && longer <= INT32_MAX / (4 * HEAD_MOST)) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "%lld samples of %lld rows with %lld heads: more than 2^31 rows",
+    if (p.batch * longer <= CLEAT_MOST_ROWS / p.heads && longer <= INT32_MAX / (4 * HEAD_MOST)) return CLEAT_OK;
+    return cleat_infer_fail(node, error, "%lld samples of %lld rows with %lld heads: more than 2^30 rows",
                             (long long)p.batch, (long long)longer, (long long)p.heads);
 }
 

@@ -1,6 +1,7 @@
 /* Attention on matrix units: how it is cut into tiles, and its launches. */
 #include "core/kernel_shape.h"
 #include "ops/attention.h"
+#include "ops/count.h"
 #include "ops/tiles.h"
 
 enum { FRAGMENT = 16, OCTET = 8 };
@@ -12,10 +13,6 @@ typedef struct tiles {
     int64_t rows, columns; /* ROWS, COLS */
     int64_t column_teams;
 } tiles;
-
-static int64_t ceil_div(int64_t n, int64_t by) {
-    return (n + by - 1) / by;
-}
 
 /* Tiles for heads of up to 32, 64 and 128 elements that keep local memory within 32 KiB, a group within 256 work-items, and a team's sums
  * in its registers: one fragment of 16 x 16 takes an eighth of what Intel's smaller unit has (ocloc 22.43 spills where there are more than
@@ -78,7 +75,7 @@ cleat_status cleat_attention_matrix_bind(const cleat_node *node, const cleat_dev
     cleat_attention_begin_forward(binder, node, &p, "attention_matrix_forward.cl", "attention_matrix_forward");
     cleat_attention_sizes(binder, &p);
     define_tiles(binder, t, FORWARD);
-    launch_groups(binder, t, p.batch * p.heads * ceil_div(p.queries, t.rows));
+    launch_groups(binder, t, p.batch * p.heads * divide_up(p.queries, t.rows));
     return CLEAT_OK;
 }
 
@@ -95,7 +92,7 @@ static void launch_dq(cleat_binder *binder, const cleat_node *node, const cleat_
     cleat_attention_begin_dq(binder, node, p, "attention_matrix_backward.cl", "attention_matrix_dq");
     cleat_attention_sizes(binder, p);
     define_tiles(binder, t, DQ);
-    launch_groups(binder, t, p->batch * p->heads * ceil_div(p->queries, t.rows));
+    launch_groups(binder, t, p->batch * p->heads * divide_up(p->queries, t.rows));
 }
 
 static void launch_keys(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p) {

@@ -252,6 +252,11 @@ cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor
     if (!x || !gamma || !beta) return NULL;
     /* One node cannot make two gradients of one tensor. */
     bool apart = residual == x;
+    if (apart && samples) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,
+                         "op 'batch_norm': x cannot be its own residual where samples count");
+        return NULL;
+    }
     cleat_tensor *in[] = {
         [X] = x, [GAMMA] = gamma, [BETA] = beta, [SAMPLES] = samples, [RESIDUAL] = apart ? NULL : residual};
     batch_norm_attr attr = {.eps = eps, .relu = relu && !apart, .statistics = statistics != NULL};

@@ -1,19 +1,12 @@
 /* How the channels of a tensor are shared among work-items. */
 #include "ops/channels.h"
+#include "ops/count.h"
 
 /* A chunk is 64 channels: 256 bytes of f32 side by side, four vectors of a CPU. */
 enum { CHUNK_ITEMS = 16, CHUNK_VECTORS = 4 };
 enum { CPU_GROUPS_PER_UNIT = 8, JOINED_GROUPS_PER_UNIT = 2, FREE_GROUPS_PER_UNIT = 8 };
 /* Fewer are not worth a part of their own. */
 enum { JOINED_ROWS = 8, FREE_ROWS = 1, CPU_ROWS = 16 };
-
-static int64_t at_least_one(int64_t a) {
-    return a > 0 ? a : 1;
-}
-
-static int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
 
 /* Vectors of a chunk: as many as divide a row. A row with a vector that is no whole one goes by single ones: its programs are
  * large enough. */
@@ -38,8 +31,8 @@ static int64_t parts(const cleat_channels *cut, const cleat_device_facts *facts,
                      int64_t groups_per_unit) {
     int64_t rows_at_once = facts->work_group / cut->items;
     int64_t wanted = divide_up(cut->rows, rows_an_item * rows_at_once);
-    int64_t most = at_least_one(at_least_one(facts->compute_units) * groups_per_unit / cut->chunks);
-    return at_least_one(wanted < most ? wanted : most);
+    int64_t useful = most(units_of(facts) * groups_per_unit / cut->chunks, 1);
+    return most(least(wanted, useful), 1);
 }
 
 int64_t cleat_channels_joined_parts(const cleat_channels *cut, const cleat_device_facts *facts) {

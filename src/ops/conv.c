@@ -2,6 +2,7 @@
 #include "ops/conv.h"
 
 #include "cleat/ops.h"
+#include "ops/count.h"
 #include "ops/linear.h"
 #include "ops/shared.h"
 
@@ -127,8 +128,9 @@ static cleat_status check_window(const cleat_node *node, cleat_error *error) {
 /* Kernels count pixels, the elements of a picture's row and those of a filter with 32 bits. */
 static bool counts_fit(const int64_t *picture, const int64_t *weight) {
     int64_t widest = weight[0] > weight[3] ? weight[0] : weight[3];
-    return picture[1] <= INT32_MAX / picture[2] && picture[0] <= INT32_MAX / (picture[1] * picture[2]) &&
-           picture[2] + 2 * KERNEL_MAX <= INT32_MAX / picture[3] && widest <= INT32_MAX / (weight[1] * weight[2]);
+    return picture[1] <= CLEAT_MOST_ROWS / picture[2] && picture[0] <= CLEAT_MOST_ROWS / (picture[1] * picture[2]) &&
+           picture[2] + 2 * KERNEL_MAX <= CLEAT_MOST_ROWS / picture[3] &&
+           widest <= CLEAT_MOST_ROWS / (weight[1] * weight[2]);
 }
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -142,12 +144,17 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
                              (x->shape[2] + 2 * attr->padding - weight->shape[2]) / attr->stride + 1, weight->shape[0]};
     if (!counts_fit(x->shape, weight->shape) || !counts_fit(shape, weight->shape))
         return cleat_infer_fail(node, error, "more than %d pixels, or elements of a row of them or of a filter",
-                                INT32_MAX);
+                                CLEAT_MOST_ROWS);
     return cleat_set_output(node, 0, x->dtype, 4, shape, error);
 }
 
-static const cleat_op conv2d = {
-    .name = "conv2d", .infer = infer, .backward = backward, .cost = cost, .variants = cleat_conv_variants, .stored = 3};
+static const cleat_op conv2d = {.name = "conv2d",
+                                .infer = infer,
+                                .backward = backward,
+                                .cost = cost,
+                                .variants = cleat_conv_variants,
+                                .stored = 3,
+                                .weights = 2};
 
 cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            int64_t stride, int64_t padding) {

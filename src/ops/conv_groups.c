@@ -2,16 +2,10 @@
  * common with them. Kernel: cl/conv_groups.cl. */
 #include "ops/conv.h"
 
+#include "ops/count.h"
 #include "ops/linear.h"
 
 enum { FLOAT_BYTES = 4, QUAD = 4 };
-
-static int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-static int64_t round_up(int64_t a, int64_t b) {
-    return divide_up(a, b) * b;
-}
 
 /* --- what all products share ------------------------------------------------------------------------------------- */
 

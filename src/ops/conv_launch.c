@@ -2,29 +2,13 @@
  * conv_groups.c, conv_matrix.c. */
 #include "ops/conv.h"
 
+#include "ops/count.h"
 #include "ops/linear.h"
 
 enum {
     FLOAT_BYTES = 4,
     SPLIT_DEPTH_MIN = 512, /* pixels of a part of a split sum */
-    SPLITS_MAX = 64
 };
-
-static int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-static int64_t round_up(int64_t a, int64_t b) {
-    return divide_up(a, b) * b;
-}
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-static int64_t most(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-static int64_t units(const cleat_device_facts *facts) {
-    return most(facts->compute_units, 1);
-}
 
 /* GEOMETRY of cl/conv.cl */
 void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *c) {
@@ -79,7 +63,7 @@ static int64_t pixels_of(const cleat_conv *c) {
 static lanes_shape shape_pixels(const cleat_conv *c, const cleat_device_facts *facts) {
     enum { ROWS_MIN = 48 };
     bool forward = c->kind == CLEAT_CONV_FORWARD;
-    int64_t columns = forward ? c->features : c->channels, lanes = facts->lanes, wanted = 2 * units(facts);
+    int64_t columns = forward ? c->features : c->channels, lanes = facts->lanes, wanted = 2 * units_of(facts);
     int64_t pixels = pixels_of(c), phases = forward ? 1 : c->stride * c->stride;
     bool wide = lanes >= 16 && round_up(columns, 4 * lanes) == round_up(columns, 2 * lanes);
     lanes_shape s = {.tile_rows = wide ? 6 : 8,
@@ -95,7 +79,7 @@ static lanes_shape shape_pixels(const cleat_conv *c, const cleat_device_facts *f
         s.panels = divide_up(s.panels, 2);
     int64_t across = divide_up(columns, s.panels * width);
     blocks = most(blocks, divide_up(wanted, across));
-    if (across % units(facts) != 0) blocks = round_up(blocks, units(facts));
+    if (across % units_of(facts) != 0) blocks = round_up(blocks, units_of(facts));
     s.rows = least(s.rows_max, round_up(most(divide_up(pixels, blocks), ROWS_MIN), s.tile_rows));
     s.items = divide_up(pixels, s.rows) * phases * across;
     return s;
@@ -128,7 +112,7 @@ static int64_t panel_vecs(int64_t columns, int64_t lanes) {
 static lanes_shape shape_filters(const cleat_conv *c, const cleat_device_facts *facts) {
     enum { STRIP = 16, ROWS_MAX = 256, PANELS_MAX = 8 };
     int64_t columns = c->kernel_rows * c->kernel_columns * c->channels, lanes = facts->lanes;
-    int64_t pixels = c->batch * c->rows * c->columns, wanted = 4 * units(facts);
+    int64_t pixels = c->batch * c->rows * c->columns, wanted = 4 * units_of(facts);
     lanes_shape s = {.tile_rows = 8,
                      .tile_vecs = panel_vecs(columns, lanes),
                      .chunk = 128,
@@ -138,7 +122,7 @@ static lanes_shape shape_filters(const cleat_conv *c, const cleat_device_facts *
     s.rows = round_up(divide_up(c->features, divide_up(c->features, ROWS_MAX)), STRIP);
     s.panels = divide_up(panels, divide_up(panels, PANELS_MAX));
     int64_t blocks = divide_up(c->features, s.rows) * divide_up(panels, s.panels);
-    s.splits = most(1, least(least(divide_up(wanted, blocks), pixels / SPLIT_DEPTH_MIN), SPLITS_MAX));
+    s.splits = most(1, least(least(divide_up(wanted, blocks), pixels / SPLIT_DEPTH_MIN), CLEAT_SPLITS_MAX));
     s.split_depth = round_up(divide_up(pixels, s.splits), s.chunk);
     s.splits = divide_up(pixels, s.split_depth);
     s.items = blocks * s.splits;

@@ -1,5 +1,6 @@
 /* Depth-wise convolution: every channel of a picture by itself. */
 #include "cleat/ops.h"
+#include "ops/count.h"
 #include "ops/rows.h"
 #include "ops/shared.h"
 
@@ -12,14 +13,6 @@ enum { X, WEIGHT, BIAS, FORWARD_IN };
 /* in = {dy, x, weight, addends}, out = {dx, dweight, dbias} */
 enum { DY, GRAD_X, GRAD_WEIGHT, GRAD_IN };
 enum { DX, DWEIGHT, DBIAS };
-
-static int64_t at_most(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t over(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X], *weight = node->in[WEIGHT];
@@ -77,8 +70,8 @@ static void launch_apply(cleat_binder *binder, const cleat_node *node, const cle
                          const cleat_tensor *weight, const cleat_tensor *bias, const cleat_tensor *addend,
                          const cleat_tensor *y, bool turned) {
     bool card = binder->facts->work_group > 1;
-    int64_t width = x->shape[2], strip = card ? at_most(CARD_STRIP, width) : width;
-    int64_t deep = card ? 1 : at_most(over(PIXELS_A_PASS, width), lines(x));
+    int64_t width = x->shape[2], strip = card ? least(CARD_STRIP, width) : width;
+    int64_t deep = card ? 1 : least(divide_up(PIXELS_A_PASS, width), lines(x));
     begin(binder, node, "depthwise_apply", weight, x->dtype);
     cleat_launch_tensor(binder, x);
     cleat_launch_tensor(binder, weight);
@@ -89,7 +82,7 @@ static void launch_apply(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_i32(binder, (int32_t)deep);
     cleat_launch_i32(binder, (int32_t)strip);
     cleat_launch_i32(binder, turned);
-    cleat_launch_runs(binder, over(lines(x), deep) * over(width, strip), x->shape[3]);
+    cleat_launch_runs(binder, divide_up(lines(x), deep) * divide_up(width, strip), x->shape[3]);
 }
 
 static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
@@ -112,14 +105,14 @@ static cleat_cost cost_grad(const cleat_node *node) {
 
 /* Rows of pixels in a partial sum of the weight's gradient. */
 static int64_t part_lines(const cleat_tensor *x, const cleat_device_facts *facts) {
-    if (facts->work_group == 1) return at_most(over(PIXELS_A_PART, x->shape[2]), lines(x));
-    int64_t units = facts->compute_units > 0 ? facts->compute_units : 1;
-    int64_t parts = over(units * CARD_ITEMS_PER_UNIT, over(x->shape[3], facts->lanes));
-    return over(lines(x), at_most(parts, lines(x)));
+    if (facts->work_group == 1) return least(divide_up(PIXELS_A_PART, x->shape[2]), lines(x));
+    int64_t units = units_of(facts);
+    int64_t parts = divide_up(units * CARD_ITEMS_PER_UNIT, divide_up(x->shape[3], facts->lanes));
+    return divide_up(lines(x), least(parts, lines(x)));
 }
 
 static int64_t part_count(const cleat_tensor *x, const cleat_device_facts *facts) {
-    return over(lines(x), part_lines(x, facts));
+    return divide_up(lines(x), part_lines(x, facts));
 }
 
 /* Elements of a part: of weight, and bias. */
@@ -157,7 +150,7 @@ static void launch_total(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_i32(binder, (int32_t)part_count(node->in[GRAD_X], facts));
     cleat_launch_i32(binder, (int32_t)part_elements(node));
     cleat_launch_i32(binder, (int32_t)n);
-    cleat_launch_groups(binder, over(n, columns));
+    cleat_launch_groups(binder, divide_up(n, columns));
 }
 
 static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
@@ -199,7 +192,8 @@ static const cleat_op depthwise = {.name = "depthwise",
                                    .backward = backward,
                                    .cost = cost,
                                    .variants = variants,
-                                   .stored = 1u << X | 1u << WEIGHT};
+                                   .stored = 1u << X | 1u << WEIGHT,
+                                   .weights = 1u << WEIGHT};
 
 cleat_tensor *cleat_depthwise(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias) {
     if (!x || !weight) return NULL;

@@ -92,7 +92,10 @@ static uint32_t next_stream(const cleat_graph *graph) {
 
 cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate) {
     if (!x || rate == 0.0f) return x;
-    if (!rng) return NULL;
+    if (!rng) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'dropout' needs rng");
+        return NULL;
+    }
     cleat_tensor *in[] = {x, rng};
     dropout_attr attr = {.rate = rate, .stream = next_stream(graph)};
     cleat_node *node = cleat_emit(graph, &dropout, &attr, sizeof attr, in, 2);

@@ -1,6 +1,7 @@
 /* Rows of a table chosen by tokens; the table's gradient in a fixed order of summation (cl/embedding.cl has
  * the ways). */
 #include "cleat/ops.h"
+#include "ops/count.h"
 #include "ops/shared.h"
 
 typedef struct embedding_attr {
@@ -87,10 +88,10 @@ static const char *refuse_few(const cleat_node *node, const cleat_device_facts *
 }
 
 static int64_t parts_of(sizes s, const cleat_device_facts *facts) {
-    int64_t units = facts->compute_units > 0 ? facts->compute_units : 1;
+    int64_t units = units_of(facts);
     int64_t wanted = facts->work_group == 1 ? 8 * units : 8 * units * facts->work_group / s.vectors;
-    int64_t most = (s.n + 31) / 32; /* positions: at least 32 a part, or the totals cost more than the parts */
-    if (wanted > most) wanted = most;
+    wanted =
+        least(wanted, divide_up(s.n, 32)); /* positions: at least 32 a part, or the totals cost more than the parts */
     if (wanted > 512) wanted = 512;
     return wanted > 0 ? wanted : 1;
 }

@@ -129,7 +129,11 @@ static const cleat_op frame_loss = {
 
 cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *frames, const cleat_structure *truth,
                                cleat_tensor *scale, int term) {
-    if (!x || !frames || !truth->coords || !truth->mask || !truth->lengths || !scale) return NULL;
+    if (!x || !frames || !scale) return NULL;
+    if (!truth->coords || !truth->mask || !truth->lengths) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'frame_loss' needs coords, mask and lengths");
+        return NULL;
+    }
     int32_t attribute = term;
     cleat_tensor *in[FORWARD_IN] = {x, frames, truth->coords, truth->mask, truth->lengths, scale};
     cleat_node *node = cleat_emit(graph, &frame_loss, &attribute, sizeof attribute, in, FORWARD_IN);

@@ -1,5 +1,6 @@
 /* The norm of the store's whole gradient. */
 #include "cleat/ops.h"
+#include "ops/count.h"
 #include "ops/shared.h"
 
 enum { GROUPS_PER_UNIT = 8 };
@@ -15,10 +16,10 @@ static cleat_cost cost(const cleat_node *node) {
 }
 
 static int64_t groups_for(const cleat_node *node, const cleat_device_facts *facts) {
-    int64_t most = GROUPS_PER_UNIT * (int64_t)(facts->compute_units > 0 ? facts->compute_units : 1);
+    int64_t useful = GROUPS_PER_UNIT * units_of(facts);
     int64_t each = (int64_t)facts->lanes * facts->work_group;
     int64_t groups = (cleat_tensor_elements(node->in[0]) + each - 1) / each;
-    return groups < most ? groups : most;
+    return least(groups, useful);
 }
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {

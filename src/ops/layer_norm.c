@@ -1,7 +1,10 @@
 /* Layer normalisation over the last extent. */
 #include "cleat/ops.h"
+#include "ops/count.h"
 #include "ops/rows.h"
 #include "ops/shared.h"
+
+#include <math.h>
 
 typedef struct layer_norm_attr {
     float eps;
@@ -15,6 +18,9 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     int64_t width[] = {cleat_width(x)}, rows[] = {cleat_rows(x)};
     if (!cleat_is_storage(x->dtype))
         return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16", cleat_dtype_name(x->dtype));
+    const float eps = ((const layer_norm_attr *)node->attr)->eps;
+    if (!(eps >= 0.0f && isfinite(eps)))
+        return cleat_infer_fail(node, error, "eps is %g, it must be finite and not below 0", (double)eps);
     cleat_status status = cleat_expect(node, 1, "gamma", CLEAT_F32, 1, width, error);
     if (status == CLEAT_OK) status = cleat_expect(node, 2, "beta", CLEAT_F32, 1, width, error);
     if (status == CLEAT_OK) status = cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
@@ -33,14 +39,10 @@ static const char *refuse(const cleat_node *node, const cleat_device_facts *fact
     return cleat_rows(node->in[0]) > CLEAT_MOST_ROWS ? "more than 2^30 rows" : NULL;
 }
 
-static int64_t at_most(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static int64_t groups_for(int64_t rows, int64_t width, const cleat_device_facts *facts) {
     int64_t at_once = cleat_rows_at_once(width, facts);
-    int64_t units = facts->compute_units > 0 ? facts->compute_units : 1;
-    return at_most((rows + at_once - 1) / at_once, units * (facts->work_group == 1 ? 8 : GROUPS_PER_UNIT));
+    int64_t units = units_of(facts);
+    return least(divide_up(rows, at_once), units * (facts->work_group == 1 ? 8 : GROUPS_PER_UNIT));
 }
 
 static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,

@@ -3,6 +3,7 @@
 
 #include "cleat/ops.h"
 #include "ops/absorbed.h"
+#include "ops/count.h"
 #include "ops/shared.h"
 
 /* --- the ops as products -------------------------------------------------------------------------------------- */
@@ -201,8 +202,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
                                 text_x, text_weight);
     }
     int64_t fan_out = weight->shape[0], shape[CLEAT_MAX_RANK];
-    if (cleat_rows(x) > INT32_MAX || fan_out > INT32_MAX || weight->shape[1] > INT32_MAX)
-        return cleat_infer_fail(node, error, "an extent is larger than %d", INT32_MAX);
+    if (cleat_rows(x) > CLEAT_MOST_ROWS || fan_out > CLEAT_MOST_ROWS || weight->shape[1] > CLEAT_MOST_ROWS)
+        return cleat_infer_fail(node, error, "an extent is larger than %d", CLEAT_MOST_ROWS);
     for (int i = 0; i < x->rank; ++i) shape[i] = x->shape[i];
     shape[x->rank - 1] = fan_out;
     cleat_status status = CLEAT_OK;
@@ -234,7 +235,8 @@ static const cleat_op linear = {.name = "linear",
                                 .variants = cleat_linear_variants,
                                 .share = 1u << 3,
                                 .absorb = absorb_activation,
-                                .stored = 1u | 1u << 1 | 1u << 3};
+                                .stored = 1u | 1u << 1 | 1u << 3,
+                                .weights = 1u << 1};
 
 cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            cleat_tensor *residual) {

@@ -3,6 +3,7 @@
 #include "ops/linear.h"
 
 #include "ops/absorbed.h"
+#include "ops/count.h"
 #include "ops/tiles.h"
 
 enum {
@@ -13,19 +14,6 @@ enum {
     CLBLAST_EXTENT_MIN = 32, /* below, its padding costs more than it gains */
     CLBLAST_ROWS = 16384     /* rows of a batch it gets at once: it copies them */
 };
-
-static int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-static int64_t round_up(int64_t a, int64_t b) {
-    return divide_up(a, b) * b;
-}
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-static int64_t units(const cleat_device_facts *facts) {
-    return facts->compute_units > 0 ? facts->compute_units : 1;
-}
 
 /* --- splitting k ---------------------------------------------------------------------------------------------- */
 
@@ -201,7 +189,7 @@ static const char *refuse_clblast(const cleat_node *node, const cleat_device_fac
     if (least(p.m, least(p.n, p.k)) < CLBLAST_EXTENT_MIN) return "too small for CLBlast";
     if (p.trans_a && p.trans_b) return "no op needs both transposed";
     int64_t tiles = divide_up(p.m, 64) * divide_up(p.n, 64);
-    if (p.k >= 2 * SPLIT_DEPTH_MIN && tiles < units(facts))
+    if (p.k >= 2 * SPLIT_DEPTH_MIN && tiles < units_of(facts))
         return "too few tiles to fill the device, and CLBlast does not split k";
     int64_t workspace = clblast_workspace(node, facts);
     if (workspace / FLOAT_BYTES > INT32_MAX) return "CLBlast counts elements with 32 bits";
@@ -329,7 +317,7 @@ static bool takes_wide_tile(const cleat_product *p, int64_t lanes) {
 static lanes_shape shape_lanes(const cleat_product *p, const cleat_device_facts *facts) {
     enum { ROWS_MIN = 32, SPLIT_STEP = 256 };
     bool copies = p->trans_a || p->a->dtype != CLEAT_F32;
-    int64_t lanes = facts->lanes, wanted = (copies ? 2 : 4) * units(facts);
+    int64_t lanes = facts->lanes, wanted = (copies ? 2 : 4) * units_of(facts);
     lanes_shape s = {.tile_rows = p->m <= 4 ? 4 : 8,
                      .tile_vecs = p->n <= lanes ? 1 : 2,
                      .chunk = copies ? 128 : 1024,

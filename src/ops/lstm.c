@@ -7,6 +7,7 @@
 #include "ops/lstm.h"
 
 #include "cleat/ops.h"
+#include "ops/count.h"
 #include "ops/shared.h"
 
 cleat_lstm_size cleat_lstm_size_of(const cleat_node *node) {
@@ -74,8 +75,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
             text_products, text_weight);
     }
     cleat_lstm_size s = cleat_lstm_size_of(node);
-    if (s.batch > INT32_MAX / s.length || s.hidden > 1 << 14)
-        return cleat_infer_fail(node, error, "more than 2^31 steps, or more than 2^14 units");
+    if (s.batch > CLEAT_MOST_ROWS / s.length || s.hidden > 1 << 14)
+        return cleat_infer_fail(node, error, "more than 2^30 steps, or more than 2^14 units");
     const int64_t shape[] = {s.batch, s.length, s.hidden};
     cleat_status status = cleat_set_output(node, CLEAT_LSTM_GATES, products->dtype, 3, products->shape, error);
     if (status == CLEAT_OK) status = cleat_set_output(node, CLEAT_LSTM_H, products->dtype, 3, shape, error);
@@ -99,7 +100,8 @@ static const cleat_op lstm = {.name = "lstm",
                               .variants = cleat_lstm_variants,
                               .share = 1u << CLEAT_LSTM_PRODUCTS,
                               .fused_bytes = fused_bytes,
-                              .stored = 1u << CLEAT_LSTM_PRODUCTS | 1u << CLEAT_LSTM_WEIGHT};
+                              .stored = 1u << CLEAT_LSTM_PRODUCTS | 1u << CLEAT_LSTM_WEIGHT,
+                              .weights = 1u << CLEAT_LSTM_WEIGHT};
 
 /* What the linear node adds is f32 whatever autocast says. */
 static cleat_tensor *add_biases(cleat_graph *graph, cleat_tensor *bias_ih, cleat_tensor *bias_hh) {

@@ -2,22 +2,10 @@
  * one launch. */
 #include "ops/lstm.h"
 
+#include "ops/count.h"
 #include "ops/rows.h"
 
 enum { FLOAT_BYTES = 4 };
-
-static int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-static int64_t round_up(int64_t a, int64_t b) {
-    return divide_up(a, b) * b;
-}
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-static int64_t units_of(const cleat_device_facts *facts) {
-    return facts->compute_units > 0 ? facts->compute_units : 1;
-}
 
 static void begin(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel) {
     cleat_launch_kernel(binder, node, file, kernel, node->in[0]->dtype);

@@ -3,8 +3,7 @@
 #define CLEAT_SRC_OPS_ROWS_H
 
 #include "graph/launch.h"
-
-enum { CLEAT_MOST_ROWS = 1 << 30 };
+#include "ops/count.h"
 
 /* Work-items that share a row: a power of two. */
 int64_t cleat_row_items(int64_t width, const cleat_device_facts *facts);

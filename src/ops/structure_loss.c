@@ -192,8 +192,8 @@ cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_los
                                    const cleat_structure *truth, cleat_tensor *scale) {
     bool needs_reference = spec->kind == CLEAT_LOSS_DISTANCE || spec->kind == CLEAT_LOSS_LDDT ||
                            spec->kind == CLEAT_LOSS_COORDINATE || spec->kind == CLEAT_LOSS_HANDEDNESS;
-    if (!x || !scale || !truth->lengths) return NULL;
-    if ((needs_reference && (!truth->coords || !truth->mask)) ||
+    if (!x || !scale) return NULL;
+    if (!truth->lengths || (needs_reference && (!truth->coords || !truth->mask)) ||
         (spec->kind == CLEAT_LOSS_BASE_PAIR && !truth->partner)) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "structure loss %d needs a reference", (int)spec->kind);
         return NULL;

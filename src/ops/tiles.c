@@ -1,15 +1,7 @@
 /* Tile by tile: what fits, how long it takes, which is best. */
 #include "ops/tiles.h"
-
-static int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-static int64_t round_up(int64_t a, int64_t b) {
-    return divide_up(a, b) * b;
-}
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
+#include "core/kernel_shape.h"
+#include "ops/count.h"
 
 const char *cleat_tiles_refuse(const cleat_device_facts *facts) {
     enum { LOCAL_BYTES = 18 * 1024 };
@@ -29,25 +21,11 @@ const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dty
     return NULL;
 }
 
-/* LANES of mma.clh */
-static int64_t team_lanes(cleat_matrix_unit unit) {
-    switch (unit) {
-    case CLEAT_MATRIX_AMD_MFMA:
-        return 64;
-    case CLEAT_MATRIX_INTEL8:
-        return 8;
-    case CLEAT_MATRIX_INTEL16:
-        return 16;
-    default:
-        return 32;
-    }
-}
-
 /* A tile of matrix units: `rows` x `columns` of C, over which a group's teams stand as squarely as they can. Where there are more teams than
  * products of 16 x 16, item_m or item_n is 0. */
 static cleat_tile matrix_tile(int64_t rows, int64_t columns, double speed, const cleat_device_facts *facts) {
     enum { PRODUCT = 16, ENDS = 128 };
-    int64_t teams = facts->work_group / team_lanes(facts->matrix_unit), across = 1;
+    int64_t teams = facts->work_group / cleat_matrix_lanes(facts->matrix_unit), across = 1;
     while (across * across * rows < teams * columns) across *= 2;
     return (cleat_tile){.item_m = rows / PRODUCT * across / (teams > 0 ? teams : 1),
                         .item_n = columns / PRODUCT / across,
@@ -111,7 +89,7 @@ static const char *refuse_tile(const cleat_tile_work *work, cleat_tile_kind kind
  * together, half as many where programs for its matrix units give them twice the registers; others count what a group fits. */
 static int64_t groups_at_once(cleat_tile_kind kind, const cleat_device_facts *facts) {
     enum { ENGINE_THREADS = 8 };
-    int64_t units = facts->compute_units > 0 ? facts->compute_units : 1;
+    int64_t units = units_of(facts);
     if (facts->vendor != CLEAT_VENDOR_INTEL) return units;
     int64_t together = facts->sub_group > 0 ? facts->sub_group : 16;
     int64_t threads = kind < CLEAT_TILE_KINDS ? ENGINE_THREADS : ENGINE_THREADS / 2;
@@ -138,10 +116,10 @@ static cleat_tiling tiling_with(const cleat_tile_work *work, cleat_tile_kind kin
     cleat_tile t = cleat_tile_of(kind, facts);
     int64_t tiles = work->products * divide_up(work->m, t.rows) * divide_up(work->n, t.columns);
     cleat_tiling best = {.kind = kind, .tiles = tiles, .k = {work->k, 1}};
-    int64_t most = work->whole ? 1 : least(work->k / DEPTH_MIN, CLEAT_SPLITS_MAX);
-    for (int64_t count = 2; count <= most; ++count) {
+    int64_t parts = work->whole ? 1 : least(work->k / DEPTH_MIN, CLEAT_SPLITS_MAX);
+    for (int64_t count = 2; count <= parts; ++count) {
         cleat_tiling next = best;
-        next.k.depth = round_up(divide_up(work->k, count), CLEAT_SPLIT_STEP);
+        next.k.depth = round_up(divide_up(work->k, count), most(t.step, CLEAT_SPLIT_STEP));
         next.k.count = divide_up(work->k, next.k.depth);
         if (estimate(work, &next, facts) < estimate(work, &best, facts)) best = next;
     }

@@ -9,7 +9,7 @@ typedef struct cleat_split {
     int64_t depth, count;
 } cleat_split;
 
-enum { CLEAT_SPLITS_MAX = 64, CLEAT_SPLIT_STEP = 16 /* a multiple of every TILE_K; parts of k are multiples of it */ };
+enum { CLEAT_SPLITS_MAX = 64, CLEAT_SPLIT_STEP = 16 /* a multiple of TILE_K of every tile without matrix units */ };
 
 /* A large tile makes 64 multiply-adds of 4 quads of local memory, a medium one 32 of 3, a small one 16 of 2; tall and wide ones are small
  * tiles for a C of few columns or rows. Those of matrix units are 128 x 128, 128 x 64 and 64 x 64. */

@@ -267,6 +267,13 @@ static void test_failure_during_a_run_is_named_once(void **state) {
     assert_non_null(strstr(error.text, "tiny_add"));
     assert_int_not_equal(cleat_exec_read(exec, 1, r.total, NULL, &error), CLEAT_OK);
     assert_non_null(strstr(error.text, "reading tensor 'total': CL_INVALID_VALUE"));
+    float total[N];
+    exec->graphs[1].events[2] = clCreateUserEvent(device->context, &code);
+    assert_int_equal(clSetUserEventStatus(exec->graphs[1].events[2], CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    assert_int_equal(cleat_exec_read(exec, 1, r.total, total, &error),
+                     CLEAT_ERR_DEVICE_MEMORY); /* a copy that does not */
+    assert_non_null(strstr(error.text, "tiny_add"));
+    ok(cleat_exec_read(exec, 1, r.total, total, &error), &error);
     cleat_exec_destroy(exec);
     rig_close(&r);
 }

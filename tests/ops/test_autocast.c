@@ -177,6 +177,68 @@ static void without_autocast_nothing_is_cast(void **state) {
     end(&w);
 }
 
+/* A parameter that is no weight has no working copy: its gradient comes back through the cast. */
+static void parameters_elsewhere_are_cast(void **state) {
+    const int64_t out = OUT, one = 1, rows = ROWS;
+    (void)state;
+    world w = begin();
+    cleat_autocast(w.graph, CLEAT_F16);
+    cleat_tensor *table = weight(&w, "table", ROWS, OUT);
+    cleat_tensor *gamma = cleat_param(w.graph, "gamma", 1, &out, zero);
+    cleat_tensor *beta = cleat_param(w.graph, "beta", 1, &out, zero);
+    cleat_tensor *y = cleat_layer_norm(w.graph, table, gamma, beta, 1e-5f);
+    y = cleat_add(w.graph, cleat_gelu(w.graph, y), table);
+    cleat_tensor *logits = cleat_linear(w.graph, y, weight(&w, "head", CLASSES, OUT), NULL, NULL);
+    cleat_tensor *label = cleat_input(w.graph, "label", CLEAT_I32, 1, &rows);
+    cleat_tensor *scale = cleat_input(w.graph, "scale", CLEAT_F32, 1, &rows);
+    cleat_autocast(w.graph, CLEAT_F32);
+    cleat_tensor *loss = cleat_cross_entropy(w.graph, logits, label, scale, 0);
+    cleat_backward(w.graph, loss, cleat_input(w.graph, "seed", CLEAT_F32, 1, &one));
+    must_be_well(&w);
+    assert_null(w.store->copies[0]);
+    for (size_t i = 0; i < w.graph->node_count; ++i) {
+        const cleat_node *node = w.graph->nodes[i];
+        if (strcmp(node->op->name, "layer_norm_grad") == 0) assert_int_equal(node->out[0]->dtype, CLEAT_F16);
+    }
+    assert_int_equal(cleat_gradient(w.graph, table)->dtype, CLEAT_F32);
+    end(&w);
+}
+
+/* The optimizer writes the working copies themselves, whatever the graph's storage type. */
+static void the_optimizer_is_not_cast(void **state) {
+    cleat_graph *update;
+    const int64_t eight = 8, one = 1;
+    (void)state;
+    world w = begin();
+    build(&w, CLEAT_F16);
+    assert_int_equal(cleat_graph_create(w.store, "update", &update, NULL), CLEAT_OK);
+    cleat_autocast(update, CLEAT_F16);
+    cleat_adamw(update, cleat_input(update, "hyper", CLEAT_F32, 1, &eight),
+                cleat_input(update, "norm", CLEAT_F32, 1, &one), NULL);
+    assert_int_equal(cleat_graph_status(update, NULL), CLEAT_OK);
+    assert_int_equal(update->node_count, 1);
+    const cleat_node *node = update->nodes[0];
+    bool writes_copies = false;
+    for (int i = 0; i < node->n_out; ++i)
+        writes_copies = writes_copies || node->out[i] == &w.store->flat[CLEAT_FLAT_COPIES];
+    assert_true(writes_copies);
+    cleat_graph_destroy(update);
+    end(&w);
+}
+
+static void long_names_are_refused(void **state) {
+    char name[CLEAT_NAME + 1];
+    cleat_error error;
+    (void)state;
+    world w = begin();
+    memset(name, 'a', CLEAT_NAME);
+    name[CLEAT_NAME] = 0;
+    assert_null(weight(&w, name, OUT, WIDTH));
+    assert_int_equal(cleat_graph_status(w.graph, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "at most 63 characters"));
+    end(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_input_is_cast_once),
@@ -186,6 +248,9 @@ int main(void) {
         cmocka_unit_test(copies_have_one_type),
         cmocka_unit_test(only_storage_types_are_possible),
         cmocka_unit_test(without_autocast_nothing_is_cast),
+        cmocka_unit_test(parameters_elsewhere_are_cast),
+        cmocka_unit_test(the_optimizer_is_not_cast),
+        cmocka_unit_test(long_names_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

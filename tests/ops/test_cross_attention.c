@@ -154,7 +154,7 @@ static void test_inputs_that_do_not_fit(void **state) {
         {{2, 3, 24}, {2, 5, 24}, 3, 3, 1, CLEAT_F32, CLEAT_F32, "f32 [2, S, 48]"},
         {{2, 3, 24}, {1, 5, 48}, 3, 3, 1, CLEAT_F32, CLEAT_F32, "f32 [2, S, 48]"},
         {{2, 3, 24}, {2, 5, 48}, 3, 3, 1, CLEAT_F32, CLEAT_F16, "f32 [2, S, 48]"},
-        {{1 << 20, 3, 8}, {1 << 20, 4096, 16}, 3, 3, 1, CLEAT_F32, CLEAT_F32, "more than 2^31 rows"},
+        {{1 << 20, 3, 8}, {1 << 20, 4096, 16}, 3, 3, 1, CLEAT_F32, CLEAT_F32, "more than 2^30 rows"},
     };
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; ++i) {
         const bad_call *bad = &calls[i];
