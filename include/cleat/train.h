@@ -70,8 +70,9 @@ typedef struct cleat_train_report {
 } cleat_train_report;
 
 /* Trains as the profile says. `report` is filled as far as the run came, also on CLEAT_ERR_INTERRUPTED,
- * CLEAT_ERR_TIME_UP and CLEAT_ERR_NAN; the run's folder then holds a checkpoint to resume from (the one
- * before the bad step, on CLEAT_ERR_NAN). Folder: resolved.ini, metrics.jsonl, ckpt-*, last, best.
+ * CLEAT_ERR_TIME_UP and CLEAT_ERR_NAN; the run's folder then holds a checkpoint to resume from (on
+ * CLEAT_ERR_NAN the one before the bad step, if one was written by then). Folder: resolved.ini, metrics.jsonl, ckpt-*, last, best, and
+ * .train.lock, which is locked while a run goes on in it: CLEAT_ERR_ARGUMENT for a second one.
  *
  * With run.time_budget the run stops before the next step could end, its checkpoint included, beyond the budget;
  * CLEAT_ERR_TIME_UP at once where the budget is used up already. */

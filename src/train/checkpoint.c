@@ -84,9 +84,15 @@ bool cleat_checkpoint_exists(const char *run) {
     return count > 0;
 }
 
+const cleat_checkpoint_file *cleat_checkpoint_find(const cleat_checkpoint_files *files, const char *name) {
+    for (size_t i = 0; i < files->count; ++i)
+        if (strcmp(files->items[i].name, name) == 0) return &files->items[i];
+    return NULL;
+}
+
 /* --- one checkpoint ------------------------------------------------------------------------------------------- */
 
-static cleat_status open_state(const char *folder, cleat_train_state *state, cleat_checkpoint_file files[2],
+static cleat_status open_state(const char *folder, cleat_train_state *state, cleat_checkpoint_files *files,
                                cleat_error *error) {
     char path[CLEAT_CHECKPOINT_PATH], *text;
     size_t size;
@@ -98,41 +104,50 @@ static cleat_status open_state(const char *folder, cleat_train_state *state, cle
     return status;
 }
 
-/* Opens a tensor file whose size and hash are known. */
-static cleat_status open_tensors(const char *folder, const cleat_checkpoint_file *file, cleat_safetensors **tensors,
-                                 cleat_error *error) {
-    char path[CLEAT_CHECKPOINT_PATH], hash[33], *bytes = NULL;
+/* Reads a file whose size and hash are known; the caller frees *bytes. */
+static cleat_status read_intact(const char *path, const cleat_checkpoint_file *file, char **bytes, cleat_error *error) {
+    char hash[33], *read;
     size_t size;
-    cleat_status status = cleat_checkpoint_path(folder, file->name, path, error);
-    if (status == CLEAT_OK) status = cleat_file_read(path, &bytes, &size, error);
+    cleat_status status = cleat_file_read(path, &read, &size, error);
     if (status != CLEAT_OK) return status;
-    if (size != file->size) {
+    cleat_hash_text(read, size, hash);
+    if (size != file->size)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is damaged: %zu bytes, of %zu that were written", path, size,
                             file->size);
-        goto done;
-    }
-    cleat_hash_text(bytes, size, hash);
-    if (strcmp(hash, file->hash) != 0) {
+    else if (strcmp(hash, file->hash) != 0)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is damaged: its bytes are not those that were written", path);
-        goto done;
+    if (status == CLEAT_OK)
+        *bytes = read;
+    else
+        cleat_free(read);
+    return status;
+}
+
+/* The files of the model and the optimizer are opened, the others are looked at only. */
+static cleat_status open_file(cleat_checkpoint *checkpoint, const cleat_checkpoint_file *file, cleat_error *error) {
+    char path[CLEAT_CHECKPOINT_PATH], *bytes = NULL;
+    cleat_safetensors **tensors = NULL;
+    if (strcmp(file->name, CLEAT_MODEL_FILE) == 0) tensors = &checkpoint->model;
+    if (strcmp(file->name, CLEAT_OPTIM_FILE) == 0) tensors = &checkpoint->optim;
+    cleat_status status = cleat_checkpoint_path(checkpoint->folder, file->name, path, error);
+    if (status == CLEAT_OK) status = read_intact(path, file, &bytes, error);
+    if (status == CLEAT_OK && tensors) {
+        status = cleat_safetensors_adopt(path, bytes, file->size, tensors, error);
+        if (status == CLEAT_OK) bytes = NULL;
     }
-    status = cleat_safetensors_adopt(path, bytes, size, tensors, error);
-    if (status == CLEAT_OK) bytes = NULL;
-done:
     cleat_free(bytes);
     return status;
 }
 
 cleat_status cleat_checkpoint_open(const char *folder, cleat_checkpoint **checkpoint, cleat_error *error) {
-    cleat_checkpoint_file files[CLEAT_CHECKPOINT_FILES] = {{.name = CLEAT_MODEL_FILE}, {.name = CLEAT_OPTIM_FILE}};
+    cleat_checkpoint_files files = {.count = 0};
     if (strlen(folder) >= CLEAT_CHECKPOINT_PATH)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", folder);
     cleat_checkpoint *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", folder);
     snprintf(made->folder, sizeof made->folder, "%s", folder);
-    cleat_status status = open_state(folder, &made->state, files, error);
-    if (status == CLEAT_OK) status = open_tensors(folder, &files[0], &made->model, error);
-    if (status == CLEAT_OK) status = open_tensors(folder, &files[1], &made->optim, error);
+    cleat_status status = open_state(folder, &made->state, &files, error);
+    for (size_t i = 0; i < files.count && status == CLEAT_OK; ++i) status = open_file(made, &files.items[i], error);
     if (status != CLEAT_OK) {
         cleat_checkpoint_close(made);
         return status;

@@ -2,7 +2,7 @@
  *
  *     RUN/ckpt-E005-S000123/model.safetensors    parameters, and buffers (running statistics)
  *                           optim.safetensors    moments, and what else a step needs
- *                           state.json           where training stands; size and hash of the other two files
+ *                           state.json           where training stands; size and hash of all other files
  *                           ...                  what the data taught (cleat_dataset_save)
  *     RUN/last, RUN/best                         text files: the name of a checkpoint folder
  *
@@ -15,13 +15,7 @@
 #include "cleat/data.h"
 #include "core/safetensors.h"
 
-enum { CLEAT_CHECKPOINT_SUMS = 32, CLEAT_CHECKPOINT_PATH = 1280 };
-
-/* A running value that a resumed run continues with the same bits (also NaN and infinities). */
-typedef struct cleat_checkpoint_sum {
-    char name[32];
-    double value;
-} cleat_checkpoint_sum;
+enum { CLEAT_CHECKPOINT_PATH = 1280 };
 
 /* Where training stands. */
 typedef struct cleat_train_state {
@@ -43,14 +37,7 @@ typedef struct cleat_train_state {
     int64_t clean_steps;       /* f16: steps since it changed */
     int64_t skipped_steps;     /* f16: steps whose gradient overflowed: they moved no parameter */
     char profile_hash[33];     /* cleat_profile_hash, or empty */
-    size_t sum_count;          /* the running sums of the current epoch */
-    cleat_checkpoint_sum sums[CLEAT_CHECKPOINT_SUMS];
 } cleat_train_state;
-
-/* Adds to the sum `name`, or reads it (0 where there is none). Adding past CLEAT_CHECKPOINT_SUMS names is
- * CLEAT_ERR_ARGUMENT. */
-cleat_status cleat_train_state_add(cleat_train_state *state, const char *name, double value, cleat_error *error);
-double cleat_train_state_sum(const cleat_train_state *state, const char *name);
 
 /* What one checkpoint holds. Tensor data are host memory. */
 typedef struct cleat_checkpoint_content {

@@ -32,18 +32,27 @@ cleat_status cleat_checkpoint_path(const char *folder, const char *name, char *p
 
 /* A file of a checkpoint, as state.json knows it. */
 typedef struct cleat_checkpoint_file {
-    const char *name;
+    char name[CLEAT_CHECKPOINT_NAME];
     size_t size;
     char hash[33];
 } cleat_checkpoint_file;
 
-enum { CLEAT_CHECKPOINT_FILES = 2 }; /* model, optim */
+enum { CLEAT_CHECKPOINT_FILES = 16 };
 
-/* state.json as text (cleat_free), which carries a hash of itself; and back. `files` names both files;
- * parsing fills size and hash. */
-cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_checkpoint_file files[2], char **text,
+/* All but state.json. */
+typedef struct cleat_checkpoint_files {
+    cleat_checkpoint_file items[CLEAT_CHECKPOINT_FILES];
+    size_t count;
+} cleat_checkpoint_files;
+
+/* NULL where it is not among them. */
+const cleat_checkpoint_file *cleat_checkpoint_find(const cleat_checkpoint_files *files, const char *name);
+
+/* state.json as text (cleat_free), which carries a hash of itself; and back, in which the model's and the optimizer's file must be among
+ * the files. */
+cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_checkpoint_files *files, char **text,
                                 cleat_error *error);
 cleat_status cleat_state_decode(const char *path, const char *text, size_t size, cleat_train_state *state,
-                                cleat_checkpoint_file files[2], cleat_error *error);
+                                cleat_checkpoint_files *files, cleat_error *error);
 
 #endif

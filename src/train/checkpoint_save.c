@@ -103,49 +103,79 @@ static void prune(const char *run, const cleat_checkpoint_name *current, int64_t
 
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
-static cleat_status write_hashed(const char *folder, const char *data, size_t size, cleat_checkpoint_file *file,
-                                 cleat_error *error) {
-    char path[CLEAT_CHECKPOINT_PATH];
-    cleat_status status = cleat_checkpoint_path(folder, file->name, path, error);
-    if (status != CLEAT_OK) return status;
+static cleat_status note(cleat_checkpoint_files *files, const char *name, const char *data, size_t size,
+                         cleat_error *error) {
+    if (files->count == CLEAT_CHECKPOINT_FILES || strlen(name) >= CLEAT_CHECKPOINT_NAME)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a checkpoint has no room for the file '%.100s'", name);
+    cleat_checkpoint_file *file = &files->items[files->count++];
+    snprintf(file->name, sizeof file->name, "%s", name);
     file->size = size;
     cleat_hash_text(data, size, file->hash);
-    return cleat_file_write(path, data, size, error);
+    return CLEAT_OK;
 }
 
 static cleat_status write_tensors(const char *folder, const cleat_st_tensor *tensors, size_t count,
-                                  const cleat_st_metadata *metadata, size_t metadata_count, cleat_checkpoint_file *file,
-                                  cleat_error *error) {
-    char *data;
+                                  const cleat_st_metadata *metadata, size_t metadata_count, const char *name,
+                                  cleat_checkpoint_files *files, cleat_error *error) {
+    char path[CLEAT_CHECKPOINT_PATH], *data;
     size_t size;
-    cleat_status status = cleat_safetensors_encode(tensors, count, metadata, metadata_count, &data, &size, error);
+    cleat_status status = cleat_checkpoint_path(folder, name, path, error);
+    if (status == CLEAT_OK)
+        status = cleat_safetensors_encode(tensors, count, metadata, metadata_count, &data, &size, error);
     if (status != CLEAT_OK) return status;
-    status = write_hashed(folder, data, size, file, error);
+    status = note(files, name, data, size, error);
+    if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
     cleat_free(data);
     return status;
 }
 
-static cleat_status write_state(const char *folder, const cleat_train_state *state,
-                                const cleat_checkpoint_file files[2], cleat_error *error) {
-    cleat_checkpoint_file file = {.name = CLEAT_STATE_FILE};
-    char *text;
-    cleat_status status = cleat_state_encode(state, files, &text, error);
+/* A file that the dataset wrote is taken as it is on the disk. */
+static cleat_status note_written(const char *folder, const char *name, cleat_checkpoint_files *files,
+                                 cleat_error *error) {
+    char path[CLEAT_CHECKPOINT_PATH], *data;
+    size_t size;
+    if (cleat_checkpoint_find(files, name)) return CLEAT_OK;
+    cleat_status status = cleat_checkpoint_path(folder, name, path, error);
+    if (status == CLEAT_OK) status = cleat_file_read(path, &data, &size, error);
     if (status != CLEAT_OK) return status;
-    status = write_hashed(folder, text, strlen(text), &file, error);
+    status = note(files, name, data, size, error);
+    cleat_free(data);
+    return status;
+}
+
+/* What the data taught. */
+static cleat_status write_learnt(const char *folder, const cleat_dataset *dataset, cleat_checkpoint_files *files,
+                                 cleat_error *error) {
+    cleat_listing listing = {0};
+    cleat_status status = cleat_dataset_save(dataset, folder, error);
+    if (status == CLEAT_OK) status = cleat_listing_read(folder, NULL, &listing, error);
+    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i)
+        status = note_written(folder, listing.names[i], files, error);
+    cleat_listing_free(&listing);
+    return status;
+}
+
+static cleat_status write_state(const char *folder, const cleat_train_state *state, const cleat_checkpoint_files *files,
+                                cleat_error *error) {
+    char path[CLEAT_CHECKPOINT_PATH], *text;
+    cleat_status status = cleat_checkpoint_path(folder, CLEAT_STATE_FILE, path, error);
+    if (status == CLEAT_OK) status = cleat_state_encode(state, files, &text, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_file_write(path, text, strlen(text), error);
     cleat_free(text);
     return status;
 }
 
 static cleat_status write_content(const char *folder, const cleat_checkpoint_content *content, cleat_error *error) {
-    cleat_checkpoint_file files[CLEAT_CHECKPOINT_FILES] = {{.name = CLEAT_MODEL_FILE}, {.name = CLEAT_OPTIM_FILE}};
+    cleat_checkpoint_files files = {.count = 0};
     cleat_status status = cleat_folder_make(folder, error);
     if (status == CLEAT_OK)
         status = write_tensors(folder, content->model, content->model_count, content->settings, content->settings_count,
-                               &files[0], error);
+                               CLEAT_MODEL_FILE, &files, error);
     if (status == CLEAT_OK)
-        status = write_tensors(folder, content->optim, content->optim_count, NULL, 0, &files[1], error);
-    if (status == CLEAT_OK && content->dataset) status = cleat_dataset_save(content->dataset, folder, error);
-    if (status == CLEAT_OK) status = write_state(folder, content->state, files, error);
+        status = write_tensors(folder, content->optim, content->optim_count, NULL, 0, CLEAT_OPTIM_FILE, &files, error);
+    if (status == CLEAT_OK && content->dataset) status = write_learnt(folder, content->dataset, &files, error);
+    if (status == CLEAT_OK) status = write_state(folder, content->state, &files, error);
     if (status == CLEAT_OK) status = cleat_folder_sync(folder, error);
     return status;
 }

@@ -21,33 +21,6 @@ static const char opening[] = "{\"state\":";
 static const char middle[] = ",\"hash\":\"";
 static const char closing[] = "\"}\n";
 
-/* --- running sums --------------------------------------------------------------------------------------------- */
-
-static const cleat_checkpoint_sum *find_sum(const cleat_train_state *state, const char *name) {
-    for (size_t i = 0; i < state->sum_count; ++i)
-        if (strcmp(state->sums[i].name, name) == 0) return &state->sums[i];
-    return NULL;
-}
-
-cleat_status cleat_train_state_add(cleat_train_state *state, const char *name, double value, cleat_error *error) {
-    const cleat_checkpoint_sum *known = find_sum(state, name);
-    if (known) {
-        state->sums[known - state->sums].value += value;
-        return CLEAT_OK;
-    }
-    if (state->sum_count == CLEAT_CHECKPOINT_SUMS || strlen(name) >= sizeof state->sums[0].name)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no room for a running sum '%.60s'", name);
-    cleat_checkpoint_sum *sum = &state->sums[state->sum_count++];
-    snprintf(sum->name, sizeof sum->name, "%s", name);
-    sum->value = value;
-    return CLEAT_OK;
-}
-
-double cleat_train_state_sum(const cleat_train_state *state, const char *name) {
-    const cleat_checkpoint_sum *sum = find_sum(state, name);
-    return sum ? sum->value : 0;
-}
-
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
 static void add_integer(cleat_text *text, const char *name, int64_t value) {
@@ -63,36 +36,29 @@ static void add_real(cleat_text *text, double value) {
     cleat_text_add(text, "{\"value\": %s, \"bits\": \"%016" PRIx64 "\"}", digits, bits);
 }
 
-static void add_sums(cleat_text *text, const cleat_train_state *state) {
-    cleat_text_add(text, "  \"sums\": {");
-    for (size_t i = 0; i < state->sum_count; ++i) {
-        cleat_text_add(text, "%s\n    ", i ? "," : "");
-        cleat_json_add_string(text, state->sums[i].name);
-        cleat_text_add(text, ": ");
-        add_real(text, state->sums[i].value);
-    }
-    cleat_text_add(text, "},\n");
-}
-
-static void add_files(cleat_text *text, const cleat_checkpoint_file files[2]) {
+static void add_files(cleat_text *text, const cleat_checkpoint_files *files) {
     cleat_text_add(text, "  \"files\": {");
-    for (int i = 0; i < CLEAT_CHECKPOINT_FILES; ++i)
-        cleat_text_add(text, "%s\n    \"%s\": {\"size\": %zu, \"hash\": \"%s\"}", i ? "," : "", files[i].name,
-                       files[i].size, files[i].hash);
+    for (size_t i = 0; i < files->count; ++i) {
+        cleat_text_add(text, "%s\n    ", i ? "," : "");
+        cleat_json_add_string(text, files->items[i].name);
+        cleat_text_add(text, ": {\"size\": %zu, \"hash\": \"%s\"}", files->items[i].size, files->items[i].hash);
+    }
     cleat_text_add(text, "}\n");
 }
 
-/* Only of f16: others have none of it. */
+/* Only of f16, whose skipped steps a run keeps that goes on in another precision. */
 static void add_loss_scale(cleat_text *text, const cleat_train_state *state) {
-    if (!(state->loss_scale > 0)) return;
-    cleat_text_add(text, "  \"loss_scale\": ");
-    add_real(text, state->loss_scale);
-    cleat_text_add(text, ",\n");
-    add_integer(text, "clean_steps", state->clean_steps);
-    add_integer(text, "skipped_steps", state->skipped_steps);
+    const bool scaled = state->loss_scale > 0;
+    if (scaled) {
+        cleat_text_add(text, "  \"loss_scale\": ");
+        add_real(text, state->loss_scale);
+        cleat_text_add(text, ",\n");
+        add_integer(text, "clean_steps", state->clean_steps);
+    }
+    if (scaled || state->skipped_steps > 0) add_integer(text, "skipped_steps", state->skipped_steps);
 }
 
-static void add_state(cleat_text *text, const cleat_train_state *state, const cleat_checkpoint_file files[2]) {
+static void add_state(cleat_text *text, const cleat_train_state *state, const cleat_checkpoint_files *files) {
     cleat_text_add(text, "{\n");
     add_integer(text, "format", FORMAT);
     add_integer(text, "epoch", state->epoch);
@@ -117,12 +83,11 @@ static void add_state(cleat_text *text, const cleat_train_state *state, const cl
     cleat_text_add(text, "  \"profile_hash\": ");
     cleat_json_add_string(text, state->profile_hash);
     cleat_text_add(text, ",\n");
-    add_sums(text, state);
     add_files(text, files);
     cleat_text_add(text, "}");
 }
 
-cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_checkpoint_file files[2], char **text,
+cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_checkpoint_files *files, char **text,
                                 cleat_error *error) {
     cleat_text all = {0};
     char hash[33] = "";
@@ -168,37 +133,35 @@ static bool get_real(const cJSON *from, const char *name, double *value) {
     return get_bits(cJSON_GetObjectItemCaseSensitive(from, name), value);
 }
 
-static bool get_sums(const cJSON *from, cleat_train_state *state) {
-    const cJSON *item, *sums = cJSON_GetObjectItemCaseSensitive(from, "sums");
-    if (!cJSON_IsObject(sums)) return false;
-    cJSON_ArrayForEach(item, sums) {
-        double value;
-        if (!get_bits(item, &value) || find_sum(state, item->string)) return false;
-        if (cleat_train_state_add(state, item->string, value, NULL) != CLEAT_OK) return false;
-    }
+static bool get_file(const cJSON *from, cleat_checkpoint_file *file) {
+    int64_t size;
+    if (strlen(from->string) >= sizeof file->name || strchr(from->string, '/')) return false;
+    if (!get_integer(from, "size", &size) || !get_text(from, "hash", file->hash, sizeof file->hash)) return false;
+    snprintf(file->name, sizeof file->name, "%s", from->string);
+    file->size = (size_t)size;
     return true;
 }
 
-static bool get_files(const cJSON *from, cleat_checkpoint_file files[2]) {
-    const cJSON *all = cJSON_GetObjectItemCaseSensitive(from, "files");
-    for (int i = 0; i < CLEAT_CHECKPOINT_FILES; ++i) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(all, files[i].name);
-        int64_t size;
-        if (!get_integer(item, "size", &size) || !get_text(item, "hash", files[i].hash, sizeof files[i].hash))
-            return false;
-        files[i].size = (size_t)size;
+static bool get_files(const cJSON *from, cleat_checkpoint_files *files) {
+    const cJSON *item, *all = cJSON_GetObjectItemCaseSensitive(from, "files");
+    files->count = 0;
+    if (!cJSON_IsObject(all)) return false;
+    cJSON_ArrayForEach(item, all) {
+        if (files->count == CLEAT_CHECKPOINT_FILES || !get_file(item, &files->items[files->count++])) return false;
     }
-    return true;
+    return cleat_checkpoint_find(files, CLEAT_MODEL_FILE) && cleat_checkpoint_find(files, CLEAT_OPTIM_FILE);
 }
 
 static bool get_loss_scale(const cJSON *from, cleat_train_state *state) {
-    if (!cJSON_HasObjectItem(from, "loss_scale")) return true;
-    return get_real(from, "loss_scale", &state->loss_scale) && state->loss_scale > 0 &&
-           get_integer(from, "clean_steps", &state->clean_steps) &&
-           get_integer(from, "skipped_steps", &state->skipped_steps);
+    const bool scaled = cJSON_HasObjectItem(from, "loss_scale");
+    if (scaled && !(get_real(from, "loss_scale", &state->loss_scale) && state->loss_scale > 0 &&
+                    get_integer(from, "clean_steps", &state->clean_steps)))
+        return false;
+    if (!scaled && !cJSON_HasObjectItem(from, "skipped_steps")) return true;
+    return get_integer(from, "skipped_steps", &state->skipped_steps);
 }
 
-static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpoint_file files[2]) {
+static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpoint_files *files) {
     const cJSON *has_best = cJSON_GetObjectItemCaseSensitive(from, "has_best");
     int64_t format;
     state->has_best = cJSON_IsTrue(has_best);
@@ -212,8 +175,7 @@ static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpo
            get_real(from, "time_used", &state->time_used) && get_real(from, "next_seconds", &state->next_seconds) &&
            get_integer(from, "epochs", &state->epochs) &&
            get_integer(from, "metrics_records", &state->metrics_records) && get_loss_scale(from, state) &&
-           get_text(from, "profile_hash", state->profile_hash, sizeof state->profile_hash) && get_sums(from, state) &&
-           get_files(from, files);
+           get_text(from, "profile_hash", state->profile_hash, sizeof state->profile_hash) && get_files(from, files);
 }
 
 /* The text between `opening` and `middle`, if the file is laid out as written and its hash is right. */
@@ -230,7 +192,7 @@ static bool find_intact(const char *text, size_t size, const char **start, size_
 }
 
 cleat_status cleat_state_decode(const char *path, const char *text, size_t size, cleat_train_state *state,
-                                cleat_checkpoint_file files[2], cleat_error *error) {
+                                cleat_checkpoint_files *files, cleat_error *error) {
     const char *start;
     size_t length;
     cleat_train_state read = {0};

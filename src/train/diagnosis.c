@@ -18,16 +18,24 @@ static bool is_scaled(const cleat_trainer *trainer) {
     return trainer->session->work->storage == CLEAT_F16;
 }
 
-/* Nodes of the update graph that come before the parameters change: the norm of the gradient. */
-static size_t norm_nodes(const cleat_graph *update) {
+static bool reads(const cleat_node *node, const cleat_tensor *tensor) {
+    for (int i = 0; i < node->n_in; ++i)
+        if (node->in[i] == tensor) return true;
+    return false;
+}
+
+/* Nodes of the update graph that need nothing but gradients: their norm. What follows reads the step's hyper-parameters, which are not
+ * there before the update itself. */
+static size_t norm_nodes(const cleat_workload *work) {
+    const cleat_graph *update = work->update.graph;
     size_t n = 0;
-    while (n < update->node_count && strcmp(update->nodes[n]->op->name, "adamw") != 0) ++n;
+    while (n < update->node_count && !reads(update->nodes[n], work->hyper)) ++n;
     return n;
 }
 
 static cleat_status watch_norm(cleat_trainer *trainer, cleat_watch *watch, cleat_finding *finding, cleat_error *error) {
     const cleat_work_graph *update = &trainer->session->work->update;
-    return cleat_watch_run(watch, update->index, 0, norm_nodes(update->graph), finding, error);
+    return cleat_watch_run(watch, update->index, 0, norm_nodes(trainer->session->work), finding, error);
 }
 
 static void say_norm(const cleat_trainer *trainer, const cleat_finding *finding, cleat_text *text) {
@@ -103,6 +111,7 @@ static cleat_status watch_unscaled(cleat_trainer *trainer, const cleat_work_grap
 static cleat_status find_unscaled(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
                                   cleat_finding *finding, cleat_error *error) {
     cleat_session *session = trainer->session;
+    const bool was_savable = trainer->is_savable;
     float *gradients = cleat_alloc((size_t)cleat_session_flat(session), sizeof *gradients);
     if (!gradients) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a copy of the gradients");
     cleat_status status = cleat_session_read_flat(session, CLEAT_FLAT_GRADIENTS, gradients, error);
@@ -113,7 +122,7 @@ static cleat_status find_unscaled(cleat_trainer *trainer, const cleat_work_graph
         if (status == CLEAT_OK) status = watch_unscaled(trainer, graph, fed, finding, error);
         if (status == CLEAT_OK) status = cleat_watch_undo(trainer->diagnosis.watch, error);
         if (status == CLEAT_OK) status = cleat_session_write_flat(session, CLEAT_FLAT_GRADIENTS, gradients, error);
-        trainer->is_savable = status == CLEAT_OK;
+        trainer->is_savable = was_savable && status == CLEAT_OK;
     }
     cleat_free(gradients);
     return status;

@@ -1,7 +1,9 @@
 /* The ladder down when a card has less memory than was planned with: each rung is said aloud. What a step computes
  * does not depend on the rung, only how its window is cut; but batch normalisation sees micro-batches. */
+#include "train/checkpoint_files.h"
 #include "train/trainer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { LENGTH_STEP = 8 };
@@ -29,16 +31,27 @@ static bool shorten(cleat_trainer *trainer) {
     return true;
 }
 
+/* "the checkpoint of step 12" or "the beginning". */
+static const char *place_to_go_on(const cleat_trainer *trainer, char text[64]) {
+    cleat_checkpoint_name last;
+    if (cleat_checkpoint_pointer(trainer->folder, "last", &last))
+        snprintf(text, 64, "the checkpoint of step %lld", (long long)last.step);
+    else
+        snprintf(text, 64, "%s", cleat_checkpoint_exists(trainer->folder) ? "the newest checkpoint" : "the beginning");
+    return text;
+}
+
 bool cleat_trainer_step_down(cleat_trainer *trainer, cleat_error *error) {
     int64_t planned = trainer->session ? cleat_plan_bytes(trainer->session->work->plan) : 0;
     if (error->status == CLEAT_ERR_DEVICE_MEMORY) trainer->refused = *error;
     if (planned > 0) {
         int64_t limit = cleat_session_less(planned);
-        char text[2][CLEAT_BYTES_TEXT];
+        char text[2][CLEAT_BYTES_TEXT], place[64];
+        keep_steps(trainer);
         cleat_log(CLEAT_LOG_WARNING,
-                  "out of device memory (%s): going on from step %lld with at most %s instead of %s; the effective "
+                  "out of device memory (%s): going on from %s with at most %s instead of %s; the effective "
                   "batch stays %lld",
-                  error->text, (long long)trainer->state.step, cleat_bytes_text(limit, text[0]),
+                  error->text, place_to_go_on(trainer, place), cleat_bytes_text(limit, text[0]),
                   cleat_bytes_text(planned, text[1]), (long long)cleat_profile_effective_batch(trainer->profile));
         trainer->limit = limit;
     } else if (!shorten(trainer)) {
@@ -49,7 +62,6 @@ bool cleat_trainer_step_down(cleat_trainer *trainer, cleat_error *error) {
         }
         return false;
     }
-    keep_steps(trainer);
     cleat_trainer_close(trainer);
     trainer->resume = cleat_checkpoint_exists(trainer->folder);
     return true;

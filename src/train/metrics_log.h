@@ -23,8 +23,8 @@ cleat_status cleat_metrics_log_open(const char *path, int64_t keep, cleat_metric
 /* Complete records in the file: what a checkpoint remembers. */
 int64_t cleat_metrics_log_records(const cleat_metrics_log *log);
 void cleat_metrics_log_close(cleat_metrics_log *log);
-/* `kind`: "start" (what the first step of a process waited for), "train", "eval", or "schedule" (epochs, where a time budget shortened them). `step`: optimizer steps done. Names must be JSON-plain (letters, digits, _ . /
- * -). */
+/* `kind`: "start" (what the first step of a process waited for), "train", "eval", or "schedule" (epochs, where a time budget shortened
+ * them). `step`: optimizer steps done. */
 cleat_status cleat_metrics_log_write(cleat_metrics_log *log, const char *kind, int64_t epoch, int64_t step,
                                      const cleat_metric *metrics, size_t count, cleat_error *error);
 /* Syncs to the disk: before a checkpoint that counts on the records. */

@@ -113,7 +113,7 @@ static cleat_status resume_scale(cleat_trainer *trainer, cleat_error *error) {
         if (state->loss_scale > 0)
             cleat_log(CLEAT_LOG_INFO, "the checkpoint was trained in f16: its loss scale is not needed any more");
         state->loss_scale = 0;
-        state->clean_steps = state->skipped_steps = 0;
+        state->clean_steps = 0;
         return CLEAT_OK;
     }
     cleat_status status = cleat_session_read_scale(trainer->session, &scale, error);
@@ -183,6 +183,17 @@ static cleat_status check_same_run(const cleat_trainer *trainer, const cleat_che
                       checkpoint->folder, *differences ? ": " : "", differences);
 }
 
+/* Samples that are cut move to other buckets, and the epoch gets another order. */
+static void say_other_order(const cleat_trainer *trainer) {
+    const cleat_train_state *then = &trainer->checkpoint->state;
+    if (!trainer->cut || then->position == 0 || then->max_length == trainer->profile->data.max_length) return;
+    cleat_log(
+        CLEAT_LOG_WARNING,
+        "with other lengths the samples of epoch %lld come in another order: the rest of it has some of them once "
+        "more and others not at all",
+        (long long)then->epoch + 1);
+}
+
 cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
     const cleat_checkpoint *checkpoint = trainer->checkpoint;
     snapshot copy = {0};
@@ -192,6 +203,7 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
     if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->optim, copy.optim, copy.optim_count, error);
     if (status == CLEAT_OK) status = write_device(trainer, &copy, error);
     if (status == CLEAT_OK) {
+        say_other_order(trainer);
         trainer->state = checkpoint->state;
         cleat_profile_hash(&trainer->resolved, trainer->state.profile_hash);
         trainer->average.epochs = trainer->state.averaged_epochs;

@@ -23,9 +23,10 @@ cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_p
 /* The learning rate of optimizer step `step` (the first is 0).
  *   warm-up, step < W:  start + (peak - start) * step / W
  *   constant:           peak
- *   cosine:             floor + (peak - floor) * (1 + cos(pi * (step - W) / (T - W))) / 2     (T total steps;
- * floor from T on) step:               max(floor, peak * gamma^floor(step / D)) (D decay steps, counted from
- * 0) */
+ *   cosine:             floor + (peak - floor) * (1 + cos(pi * (step - W) / (T - W))) / 2
+ *                       T total steps; floor from T on
+ *   step:               max(floor, peak * gamma^floor(step / D))
+ *                       D decay steps, counted from 0 */
 double cleat_schedule_rate(const cleat_schedule *schedule, int64_t step);
 
 #endif

@@ -6,30 +6,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-static cleat_status choose_folder(cleat_trainer *trainer, cleat_error *error) {
-    if (trainer->folder[0]) return CLEAT_OK; /* opened again */
-    const char *wanted = trainer->options->out ? trainer->options->out : trainer->profile->run.out;
-    if (*wanted && strcmp(wanted, "auto") != 0) {
-        snprintf(trainer->folder, sizeof trainer->folder, "%s", wanted);
-    } else {
-        if (trainer->resume)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--resume needs the run's folder: give --out or run.out");
-        char stamp[32], type[64];
-        time_t now = time(NULL);
-        struct tm local;
-        strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
-        cleat_status status = cleat_profile_get(trainer->profile, "model.type", type, sizeof type, error);
-        if (status != CLEAT_OK) return status;
-        snprintf(trainer->folder, sizeof trainer->folder, "runs/%s-%s", type, stamp);
-    }
-    if (!trainer->resume && cleat_checkpoint_exists(trainer->folder))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "%s holds a run already: --resume goes on with it, another --out starts a new one",
-                          trainer->folder);
-    return cleat_folder_make(trainer->folder, error);
-}
 
 /* A run whose sequences were cut goes on with them. */
 static cleat_status open_checkpoint(cleat_trainer *trainer, cleat_error *error) {
@@ -41,6 +17,16 @@ static cleat_status open_checkpoint(cleat_trainer *trainer, cleat_error *error) 
     cleat_profile_shorten(trainer->profile, length, &trainer->shortened);
     trainer->profile = &trainer->shortened;
     return CLEAT_OK;
+}
+
+/* Many profiles set these for data with a validation split. */
+static void warn_of_no_validation(const cleat_trainer *trainer) {
+    const bool asked =
+        trainer->profile->run.early_stopping_patience > 0 || strcmp(trainer->profile->run.metric, "loss") != 0;
+    if (asked && trainer->val_count == 0 && !trainer->resumed_once)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "no sample to validate: nothing is evaluated, and run.early_stopping_patience and run.metric have no "
+                  "effect; data.val_fraction holds some out where the data name no split");
 }
 
 static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
@@ -60,16 +46,16 @@ static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no sample in split 'train'", profile->data.path);
     cleat_log(CLEAT_LOG_INFO, "data %s: %zu samples to train on, %zu to validate", profile->data.path,
               trainer->train_count, trainer->val_count);
+    warn_of_no_validation(trainer);
     return CLEAT_OK;
 }
 
-/* Micro-batches of the run's earlier processes: the same cut gives the same bits. */
+/* Micro-batches of the run's earlier processes: the same cut gives the same bits. What the profile asks for goes before. */
 static void want_earlier_cut(const cleat_trainer *trainer, cleat_profile **earlier, cleat_fit_request *request) {
     char path[CLEAT_PATH + 32];
     snprintf(path, sizeof path, "%s/resolved.ini", trainer->folder);
     cleat_error error;
-    bool asked = trainer->profile->train.batch_size != CLEAT_AUTO;
-    if (!trainer->resume || asked || trainer->limit || !cleat_file_exists(path)) return;
+    if (!trainer->resume || request->exactly || trainer->limit || !cleat_file_exists(path)) return;
     if (cleat_profile_load(path, NULL, 0, earlier, &error) != CLEAT_OK) {
         cleat_log(CLEAT_LOG_WARNING,
                   "micro-batches of the earlier run are not known, so the same bits are not promised: %s", error.text);
@@ -78,6 +64,19 @@ static void want_earlier_cut(const cleat_trainer *trainer, cleat_profile **earli
     cleat_int_list *batches = &(*earlier)->train.bucket_batch_sizes;
     if (batches->count == CLEAT_AUTO) *batches = (cleat_int_list){.count = 1, .values = {(*earlier)->train.batch_size}};
     request->batches = batches;
+}
+
+/* `earlier` is NULL where the earlier micro-batches are not to be had again. */
+static void warn_of_another_cut(const cleat_workload *work, const cleat_profile *earlier) {
+    const cleat_int_list *batches = earlier ? &earlier->train.bucket_batch_sizes : NULL;
+    if (!batches || batches->count != (int64_t)work->n_buckets) return;
+    for (size_t b = 0; b < work->n_buckets; ++b)
+        if (work->buckets[b].batch != batches->values[b])
+            cleat_log(
+                CLEAT_LOG_WARNING,
+                "samples up to length %lld: micro-batches of %lld, of %lld earlier in this run, which does not give "
+                "the same bits as a run without a break",
+                (long long)work->buckets[b].length, (long long)work->buckets[b].batch, (long long)batches->values[b]);
 }
 
 /* Before anything takes long: a warm-up longer than the run is refused. Samples too long for every bucket are refused by count_steps. */
@@ -108,6 +107,7 @@ static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
         request.exactly = false;
     }
     status = cleat_session_fit(trainer->device, &request, &trainer->session, error);
+    if (status == CLEAT_OK) warn_of_another_cut(trainer->session->work, earlier);
     cleat_profile_destroy(earlier);
     if (status == CLEAT_OK) {
         trainer->report->storage = trainer->session->work->storage;
@@ -137,6 +137,7 @@ static void resolve(cleat_trainer *trainer) {
     resolved->train.gradient_checkpointing = work->recompute ? CLEAT_CHECKPOINTING_TRUE : CLEAT_CHECKPOINTING_FALSE;
     int64_t longest = work->buckets[work->n_buckets - 1].length; /* no sample is longer */
     if (resolved->data.max_length > longest) resolved->data.max_length = longest;
+    if (resolved->data.min_length > longest) resolved->data.min_length = longest;
 }
 
 static cleat_status open_update_stagings(cleat_trainer *trainer, cleat_error *error) {
@@ -173,13 +174,13 @@ static cleat_status start_or_resume(cleat_trainer *trainer, cleat_error *error) 
     return cleat_session_initialise(trainer->session, trainer->state.seed, error);
 }
 
-/* A finished run that is opened again keeps the resolved.ini of its training. */
+/* A run that has ended, in full or early, and is opened again keeps the resolved.ini of its training. */
 static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
     char path[CLEAT_PATH + 32];
     snprintf(path, sizeof path, "%s/resolved.ini", trainer->folder);
-    const bool trains = trainer->state.epoch < trainer->profile->train.epochs;
     cleat_status status = CLEAT_OK;
-    if (trains || !cleat_file_exists(path)) status = cleat_profile_write(&trainer->resolved, path, error);
+    if (!cleat_trainer_has_ended(trainer) || !cleat_file_exists(path))
+        status = cleat_profile_write(&trainer->resolved, path, error);
     if (status != CLEAT_OK) return status;
     snprintf(path, sizeof path, "%s/metrics.jsonl", trainer->folder);
     int64_t keep = trainer->state.step > 0 ? trainer->state.metrics_records : -1;
@@ -188,7 +189,7 @@ static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
 
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_profile_check_training(trainer->profile, error);
-    if (status == CLEAT_OK) status = choose_folder(trainer, error);
+    if (status == CLEAT_OK) status = cleat_trainer_enter_folder(trainer, error);
     if (status == CLEAT_OK) status = open_checkpoint(trainer, error);
     if (status == CLEAT_OK) status = cleat_model_create(trainer->profile, &trainer->model, error);
     cleat_start_lap(trainer, &trainer->report->start.setup);
@@ -203,10 +204,11 @@ cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
     if (status == CLEAT_OK)
         status = cleat_average_open(&trainer->average, trainer->session, trainer->profile->train.average_decay, error);
     if (status == CLEAT_OK) status = start_or_resume(trainer, error);
-    if (status == CLEAT_OK) status = open_log(trainer, error);
+    if (status != CLEAT_OK) return status;
+    cleat_deadline_open(trainer);
+    status = open_log(trainer, error);
     if (status != CLEAT_OK) return status;
     cleat_start_lap(trainer, &trainer->report->start.setup);
-    cleat_deadline_open(trainer);
     trainer->last_checkpoint = cleat_seconds();
     cleat_progress_start(&trainer->progress, trainer->options->print, trainer->options->user,
                          trainer->options->terminal, trainer->options->width, trainer->state.step,
@@ -238,4 +240,5 @@ void cleat_trainer_close(cleat_trainer *trainer) {
     trainer->dataset = NULL;
     trainer->device = NULL;
     trainer->model = NULL;
+    cleat_trainer_leave_folder(trainer);
 }

@@ -13,6 +13,7 @@ static double take_waits(cleat_trainer *trainer) {
 }
 
 void cleat_start_lap(cleat_trainer *trainer, double *part) {
+    if (trainer->report->seconds_first_step > 0) return; /* opened again after it: the ladder */
     double now = cleat_seconds();
     *part += now - trainer->lap - take_waits(trainer);
     trainer->lap = now;

@@ -330,6 +330,10 @@ static bool patience_is_out(const cleat_trainer *trainer) {
     return patience > 0 && trainer->state.stale_evaluations >= patience;
 }
 
+bool cleat_trainer_has_ended(const cleat_trainer *trainer) {
+    return trainer->state.epoch >= trainer->epochs || patience_is_out(trainer);
+}
+
 /* What follows an epoch: evaluation, checkpoint, the decision to end early. */
 static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error *error) {
     const cleat_profile *profile = trainer->profile;
@@ -346,7 +350,7 @@ static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error
 static cleat_status run(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     bool early = patience_is_out(trainer); /* a run that ended early and is resumed */
-    if (!early && trainer->state.epoch < trainer->epochs) status = cleat_deadline_check_resumed(trainer, error);
+    if (!cleat_trainer_has_ended(trainer)) status = cleat_deadline_check_resumed(trainer, error);
     while (status == CLEAT_OK && !early && trainer->state.epoch < trainer->epochs) {
         status = run_epoch(trainer, error);
         if (status == CLEAT_OK) status = close_epoch(trainer, &early, error);

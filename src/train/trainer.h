@@ -26,6 +26,8 @@ struct cleat_trainer {
     const cleat_train_options *options;
     cleat_train_report *report;
     char folder[CLEAT_PATH];
+    int lock;            /* of the folder, ... */
+    bool is_locked;      /* ... while the trainer is open */
     bool resume;         /* go on from the folder's last checkpoint */
     int64_t limit;       /* bytes to plan with at most, once the device had less than it said; 0: the profile's */
     cleat_error refused; /* what the device said then */
@@ -69,6 +71,11 @@ struct cleat_trainer {
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error);
 void cleat_trainer_close(cleat_trainer *trainer);
 
+/* The run's folder, in which no other run trains until it is left (folder.c). CLEAT_ERR_ARGUMENT: another run does, or has, or the name
+ * does not fit. */
+cleat_status cleat_trainer_enter_folder(cleat_trainer *trainer, cleat_error *error);
+void cleat_trainer_leave_folder(cleat_trainer *trainer);
+
 /* The start, part by part (start.c). Adds the time since the last part to *part, of trainer->report->start, and what of it was waiting for
  * programs to its `kernels`. */
 void cleat_start_lap(cleat_trainer *trainer, double *part);
@@ -87,6 +94,9 @@ void cleat_trainer_say(cleat_trainer *trainer, const char *text);
 cleat_status cleat_train_watched(const cleat_profile *profile, const cleat_train_options *options,
                                  void (*opened)(void *user, cleat_device *device), void *user,
                                  cleat_train_report *report, cleat_error *error);
+
+/* No epoch is left, or patience is out: after cleat_deadline_open (trainer.c). */
+bool cleat_trainer_has_ended(const cleat_trainer *trainer);
 
 /* Between two epochs' ends: first takes the figures of all steps, so that none of them is a bad one (trainer.c). */
 cleat_status cleat_trainer_save_within_epoch(cleat_trainer *trainer, cleat_error *error);

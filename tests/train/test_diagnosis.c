@@ -348,6 +348,42 @@ static void loss_scale_at_work_is_left_alone(void **state) {
     middle_close(m);
 }
 
+/* Nobody has written the hyper-parameters before the update itself: in their place are bytes of the last batch, whatever they are. */
+static void norm_is_looked_at_without_the_hyper_parameters(void **state) {
+    middle *m = middle_open(*state, "hyper", SET("train.precision=f16", "train.loss_scale=1"));
+    const cleat_workload *work = m->trainer.session->work;
+    const float bad[8] = {-2, -2, -2, -2, -2, -2, -2, -2};
+    cleat_error error = {0};
+    ok(cleat_watch_create(m->trainer.session->exec, &m->trainer.diagnosis.watch, &error), &error);
+    ok(cleat_exec_write(m->trainer.session->exec, work->update.index, work->hyper, bad, &error), &error);
+    ok(cleat_check_gradient(&m->trainer, &error), &error);
+    middle_close(m);
+}
+
+/* Buffers that move within a window are not to be saved half-way, whatever was looked at. */
+static void looking_makes_nothing_savable(void **state) {
+    middle *m = middle_open(*state, "unsavable", SET("train.precision=f16", "train.loss_scale=1073741824"));
+    cleat_trainer *trainer = &m->trainer;
+    cleat_error error = {0};
+    cleat_fed fed;
+    cleat_window window;
+    set_parameter(m, "head.weight", 0.1f, 0, INT64_MAX); /* of zeros no gradient passes */
+    assert_true(cleat_batches_window(m->batches, STEP, &window));
+    ok(cleat_feed_next(trainer->feed, &fed, &error), &error);
+    const cleat_work_graph *graph = &trainer->session->work->train[fed.batch->bucket];
+    cleat_dropout_key key = {.seed = trainer->state.seed, .step = STEP, .first = fed.batch->first};
+    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, &window, &key);
+    for (int savable = 0; savable < 2; ++savable) {
+        trainer->is_savable = savable;
+        trainer->diagnosis.overflow_said = false;
+        ok(cleat_check_micro_batch(trainer, graph, &fed, &error), &error);
+        assert_true(trainer->diagnosis.overflow_said);
+        assert_int_equal(trainer->is_savable, savable);
+    }
+    cleat_feed_release(trainer->feed, &fed);
+    middle_close(m);
+}
+
 /* What the run's message says of the parameters, from the ring's rows of the steps done: a letter a step, in which n is not a number in
  * loss and norm, l in the loss only, and f are finite figures. */
 static void assert_parameters(middle *m, const char *steps, const char *said) {
@@ -468,6 +504,8 @@ int main(void) {
         cmocka_unit_test(checked_run_logs_the_steps_before),
         cmocka_unit_test(parameter_that_f16_cannot_hold_is_named),
         cmocka_unit_test(what_became_of_the_parameters_is_said),
+        cmocka_unit_test(norm_is_looked_at_without_the_hyper_parameters),
+        cmocka_unit_test(looking_makes_nothing_savable),
     };
     tiny_require_device();
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);

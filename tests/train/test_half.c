@@ -107,6 +107,11 @@ static void skipped_step_leaves_every_bit(void **state) {
     float *two = tiny_parameters(t, "one", &other);
     assert_int_equal(count, other);
     assert_memory_equal(one, two, count * sizeof *one);
+    tiny_result other_precision = tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "one",
+                                                SET(SHORT, HEAD, "train.precision=bf16", "train.epochs=8"), true, 1);
+    assert_int_equal(other_precision.report.skipped_steps, 2); /* of the whole run */
+    assert_true(state_says(t, "one", "\"skipped_steps\": 2,"));
+    assert_false(state_says(t, "one", "loss_scale"));
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "plain",
                   SET(SHORT, HEAD, "train.learning_rate=1e-12", "train.weight_decay=0", "train.epochs=8"), false, 1);
     float *start = tiny_parameters(t, "plain", &other);

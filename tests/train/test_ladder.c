@@ -1,5 +1,6 @@
 /* The ladder down: a device that has less memory than it said, at every buffer and at kernels all over a run. The run
  * goes on with smaller micro-batches, and its result is theirs. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +53,7 @@ static void listen(void *user, cleat_log_level level, const char *text) {
     words *w = user;
     if (level != CLEAT_LOG_WARNING) return;
     w->refusals += strstr(text, "out of device memory") != NULL;
-    w->steps_down += strstr(text, "going on from step") != NULL;
+    w->steps_down += strstr(text, "going on from the ") != NULL;
     w->cuts += strstr(text, "longer sequences are cut") != NULL;
     w->repeats += strstr(text, "must be computed again") != NULL;
     snprintf(w->last, sizeof w->last, "%s", text);
@@ -76,6 +77,11 @@ static void train_well(const tiny *t, const char *run, const char *const *set, f
     cleat_error error = {0};
     if (train(t, run, set, f, heard, &report, &error) != CLEAT_OK) fail_msg("%s: %s", run, error.text);
     assert_int_equal(report.steps, 6);
+    const cleat_start_figures *s =
+        &report.start; /* of the first step, also where the trainer was opened again after it */
+    double parts = s->data + s->device + s->plan + s->setup + s->kernels + s->step;
+    if (!(fabs(parts - report.seconds_first_step) < 1e-6))
+        fail_msg("%g s until the first step, in parts %g", report.seconds_first_step, parts);
 }
 
 static void remove_run(const tiny *t, const char *run) {
@@ -159,8 +165,8 @@ static void kernels_all_over_the_run(void **state) {
             break;
         }
         assert_int_equal(heard.steps_down, 1);
-        went_on += strstr(heard.last, "from step 0 ") == NULL;
-        within += strstr(heard.last, "from step 1 ") || strstr(heard.last, "from step 4 ");
+        went_on += strstr(heard.last, "from the beginning ") == NULL;
+        within += strstr(heard.last, "checkpoint of step 1 ") || strstr(heard.last, "checkpoint of step 4 ");
         double distance = tiny_distance(t, "run", "whole");
         if (!(distance <= CLOSE)) fail_msg("kernel %ld: %g from the whole run", n, distance);
         if (n == 1) {
@@ -206,9 +212,9 @@ static void an_update_half_done_is_not_kept(void **state) {
         train_well(t, "run", settings, &f, &heard);
         assert_int_equal(heard.steps_down, 1);
         if (n <= 2 * window)
-            assert_non_null(strstr(heard.last, "from step 1 ")); /* that update had not counted yet */
+            assert_non_null(strstr(heard.last, "from the beginning ")); /* nobody knows what that update had changed */
         else
-            assert_non_null(strstr(heard.last, "from step 2 "));
+            assert_non_null(strstr(heard.last, "from the checkpoint of step 2 "));
         double distance = tiny_distance(t, "run", "whole");
         if (!(distance <= CLOSE)) fail_msg("kernel %ld: %g from the whole run", n, distance);
         remove_run(t, "run");

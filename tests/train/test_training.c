@@ -21,12 +21,36 @@
 #include "session/feed.h"
 #include "tiny.h"
 #include "train/restore.h"
+#include "train/trainer.h"
 
 extern char **environ;
 
 static void assert_says(const char *text, const char *const *words) {
     for (; *words; ++words)
         if (!strstr(text, *words)) fail_msg("'%s' does not say '%s'", text, *words);
+}
+
+/* What the log warns of, with these words in it. */
+typedef struct warned {
+    const char *words;
+    int times;
+    char text[1024];
+} warned;
+
+static void hear(void *user, cleat_log_level level, const char *text) {
+    warned *w = user;
+    if (level != CLEAT_LOG_WARNING || !strstr(text, w->words)) return;
+    ++w->times;
+    snprintf(w->text, sizeof w->text, "%s", text);
+}
+
+static void listen_for(warned *w, const char *words) {
+    *w = (warned){.words = words};
+    cleat_set_log(hear, w, CLEAT_LOG_WARNING);
+}
+
+static void listen_no_more(void) {
+    cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
 }
 
 /* The run that others are compared with; trained when first asked for. */
@@ -174,6 +198,81 @@ static void run_is_not_overwritten(void **state) {
     assert_says(result.error.text, SET("base", "--resume", "--out"));
 }
 
+/* --- the run's folder --- */
+
+/* A trainer that is open; options as for cleat_train. */
+typedef struct opened {
+    cleat_profile *profile;
+    cleat_train_options options;
+    cleat_train_report report;
+    cleat_trainer trainer;
+    cleat_error error;
+} opened;
+
+static opened *open_trainer(const tiny *t, const char *out, cleat_status wanted) {
+    opened *o = cleat_alloc(1, sizeof *o);
+    o->profile = tiny_profile(t, NULL);
+    o->options.out = out;
+    o->trainer.profile = o->profile;
+    o->trainer.options = &o->options;
+    o->trainer.report = &o->report;
+    cleat_status status = cleat_trainer_open(&o->trainer, &o->error);
+    if (status != wanted) fail_msg("%s: %s", cleat_status_text(status), o->error.text);
+    return o;
+}
+
+static void close_trainer(opened *o) {
+    cleat_trainer_close(&o->trainer);
+    cleat_profile_destroy(o->profile);
+    cleat_free(o);
+}
+
+/* The lock ends with the trainer; the file that stays behind hinders nobody. */
+static void two_runs_do_not_share_a_folder(void **state) {
+    const tiny *t = *state;
+    char path[TINY_PATH];
+    opened *first = open_trainer(t, tiny_path(t, "shared", path), CLEAT_OK);
+    tiny_result second = tiny_train_to(CLEAT_ERR_ARGUMENT, t, "shared", NULL, true, 0);
+    assert_says(second.error.text, SET("another process trains in", "/shared", "--out"));
+    close_trainer(first);
+    tiny_train_to(CLEAT_OK, t, "shared", NULL, true, 0);
+    tiny_assert_same_run(t, base(t), "shared");
+}
+
+/* Folders of each second of a minute are there: as if another run had begun in the same one. */
+static void run_without_a_name_gets_a_folder_of_its_own(void **state) {
+    const tiny *t = *state;
+    char before[TINY_PATH], name[64], stamp[32];
+    time_t now = time(NULL);
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(t->folder), 0);
+    assert_int_equal(mkdir("runs", 0755), 0);
+    for (time_t second = now; second < now + 60; ++second) {
+        struct tm local;
+        strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&second, &local));
+        snprintf(name, sizeof name, "runs/rna_transformer-%s", stamp);
+        assert_int_equal(mkdir(name, 0755), 0);
+    }
+    opened *o = open_trainer(t, NULL, CLEAT_OK);
+    const char *folder = o->trainer.folder;
+    assert_int_equal(strlen(folder), strlen(name) + 2);
+    assert_string_equal(folder + strlen(name), "-2");
+    assert_int_equal(access(folder, F_OK), 0);
+    close_trainer(o);
+    assert_int_equal(chdir(before), 0);
+}
+
+static void folder_name_that_is_too_long_is_refused(void **state) {
+    char name[2 * CLEAT_PATH];
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = 0;
+    opened *o = open_trainer(*state, name, CLEAT_ERR_ARGUMENT);
+    assert_says(o->error.text, SET("--out", "too long"));
+    close_trainer(o);
+}
+
+/* --- the log --- */
+
 /* Figures of more steps than the device's ring holds, all in the log. */
 static void log_is_complete_however_seldom_it_is_written(void **state) {
     const tiny *t = *state;
@@ -257,8 +356,41 @@ static void resume_keeps_its_cut(void **state) {
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "scarce_then_ample", set, false, 1);
     unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
     assert_true(small.report.memory.allocated < whole.report.memory.allocated);
+    warned w;
+    listen_for(&w, "earlier in this run");
     tiny_train_to(CLEAT_OK, t, "scarce_then_ample", set, true, 0);
     tiny_assert_same_run(t, "scarce", "scarce_then_ample");
+    assert_int_equal(w.times, 0);
+
+    /* with less memory than before it cannot be, and that is said */
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "ample_then_scarce", set, false, 1);
+    setenv("CLEAT_DEVICE_MEMORY_LIMIT", limit, 1);
+    tiny_train_to(CLEAT_OK, t, "ample_then_scarce", set, true, 0);
+    unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
+    listen_no_more();
+    assert_int_equal(w.times, 1);
+    assert_says(w.text, SET("length 32", "micro-batches of 2, of 4 earlier"));
+}
+
+/* Micro-batches that the profile asks for, however it does, go before those of earlier. */
+static void resume_takes_the_cut_that_is_asked_for(void **state) {
+    const tiny *t = *state;
+    static const char *const asked[] = {"train.gradient_accumulation_steps=1", "train.bucket_batch_sizes=2",
+                                        "train.gradient_accumulation_steps=4", "train.bucket_batch_sizes=3",
+                                        "train.gradient_accumulation_steps=2"};
+    static const int64_t batches[] = {4, 2, 1, 3, 2};
+    for (int i = 0; i < 5; ++i) {
+        char path[TINY_PATH];
+        cleat_profile *resolved = NULL;
+        tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "asked",
+                      SET("train.batch_size=auto", "train.effective_batch_size=4", "data.buckets=32",
+                          "data.max_length=32", "train.epochs=9", asked[i]),
+                      i > 0, 1);
+        assert_int_equal(cleat_profile_load(tiny_path(t, "asked/resolved.ini", path), NULL, 0, &resolved, NULL),
+                         CLEAT_OK);
+        assert_int_equal(resolved->train.bucket_batch_sizes.values[0], batches[i]);
+        cleat_profile_destroy(resolved);
+    }
 }
 
 /* --- the ways in which a run ends --- */
@@ -301,9 +433,35 @@ static void run_without_progress_ends_early(void **state) {
     assert_true(result.report.stopped_early);
     int64_t epochs = result.report.epochs;
     assert_true(epochs >= 3 && epochs < 9);
-    result = tiny_train_to(CLEAT_OK, t, "early", set, true, 0);
+    size_t size;
+    char path[TINY_PATH], *resolved = tiny_read(tiny_path(t, "early/resolved.ini", path), &size);
+    const char *const otherwise[] = {set[0], set[1], set[2], set[3], "train.batch_size=1", NULL};
+    result = tiny_train_to(CLEAT_OK, t, "early", otherwise, true, 0);
     assert_true(result.report.stopped_early);
     assert_int_equal(result.report.epochs, epochs);
+    char *kept = tiny_read(path, &size); /* how it was trained */
+    assert_string_equal(kept, resolved);
+    cleat_free(resolved);
+    cleat_free(kept);
+}
+
+static void patience_without_a_sample_to_validate_is_said(void **state) {
+    const tiny *t = *state;
+    tiny all = *t;
+    cleat_rna_make molecules = cleat_rna_make_defaults();
+    char path[TINY_PATH];
+    warned w;
+    molecules.count = 4;
+    molecules.stem_max = 5;
+    molecules.val_fraction = 0;
+    snprintf(all.data, sizeof all.data, "%s", tiny_path(t, "all", path));
+    assert_int_equal(cleat_data_make_rna(all.data, &molecules, NULL), CLEAT_OK);
+    listen_for(&w, "no sample to validate");
+    tiny_train_to(CLEAT_OK, &all, "unjudged", SET("run.early_stopping_patience=2", "train.warmup_steps=0"), false, 0);
+    assert_int_equal(w.times, 1);
+    tiny_train_to(CLEAT_OK, &all, "unasked", SET("train.warmup_steps=0"), false, 0);
+    assert_int_equal(w.times, 1);
+    listen_no_more();
 }
 
 static void what_does_not_fit_is_said(void **state) {
@@ -337,6 +495,19 @@ static void batch_is_made_to_fit(void **state) {
 }
 
 /* --- what a run leaves behind --- */
+
+/* Sequences are shorter than the profile allows them to be made. */
+static void what_was_resolved_loads_again(void **state) {
+    const tiny *t = *state;
+    char path[TINY_PATH];
+    cleat_profile *resolved = NULL;
+    cleat_error error;
+    tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "loads", SET("data.max_length=256", "data.min_length=128"), false, 1);
+    if (cleat_profile_load(tiny_path(t, "loads/resolved.ini", path), NULL, 0, &resolved, &error) != CLEAT_OK)
+        fail_msg("%s", error.text);
+    assert_true(resolved->data.max_length < 128);
+    cleat_profile_destroy(resolved);
+}
 
 static void best_checkpoint_gives_the_logged_figures(void **state) {
     const tiny *t = *state;
@@ -490,14 +661,20 @@ int main(int argc, char **argv) {
         cmocka_unit_test(killed_at_any_moment_and_resumed),
         cmocka_unit_test(changed_profile_is_not_resumed),
         cmocka_unit_test(run_is_not_overwritten),
+        cmocka_unit_test(two_runs_do_not_share_a_folder),
+        cmocka_unit_test(run_without_a_name_gets_a_folder_of_its_own),
+        cmocka_unit_test(folder_name_that_is_too_long_is_refused),
         cmocka_unit_test(log_is_complete_however_seldom_it_is_written),
         cmocka_unit_test(micro_batches_add_up),
         cmocka_unit_test(resume_with_other_micro_batches),
         cmocka_unit_test(resume_keeps_its_cut),
+        cmocka_unit_test(resume_takes_the_cut_that_is_asked_for),
         cmocka_unit_test(not_a_number_stops_the_run),
         cmocka_unit_test(run_without_progress_ends_early),
+        cmocka_unit_test(patience_without_a_sample_to_validate_is_said),
         cmocka_unit_test(what_does_not_fit_is_said),
         cmocka_unit_test(batch_is_made_to_fit),
+        cmocka_unit_test(what_was_resolved_loads_again),
         cmocka_unit_test(best_checkpoint_gives_the_logged_figures),
         cmocka_unit_test(predictions_are_what_evaluation_computes),
         cmocka_unit_test(other_model_is_refused),
