@@ -67,7 +67,7 @@ typedef struct cleat_fit_report {
                             for backward (attention matrices), per micro-batch, all layers; not in the plan */
     int64_t fused_largest;   /* the largest of those: of one layer */
     int64_t steps_per_epoch; /* 0 where the data are not known */
-    double epoch_seconds, run_seconds; /* estimates, evaluation included; 0 where the data are not known */
+    double epoch_seconds, run_seconds; /* estimates, without evaluation; 0 where the data are not known */
 } cleat_fit_report;
 
 CLEAT_API const char *cleat_peak_part_name(int part); /* "stored activations", ... */

@@ -240,7 +240,7 @@ CLEAT_API void cleat_profile_hash(const cleat_profile *profile, char text[33]);
 CLEAT_API size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile *now, char *text,
                                            size_t size);
 
-/* Writes the name of the i-th setting that decides what the model's parameters are, as "section.key", to `name`; false
+/* Writes the name of the i-th setting that decides what the model's parameters are, or were trained for, as "section.key", to `name`; false
  * behind the last one. */
 CLEAT_API bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i, char *name, size_t size);
 

@@ -84,8 +84,8 @@ static cleat_status estimate_node(const cleat_layout *layout, size_t index, cons
     }
     if (e.launches > 0) {
         e.cost = cost_of(node);
-        double compute = e.cost.flops / (flops_of(rates, variant) * e.busy),
-               memory = e.cost.bytes / (rates->bytes * e.reached);
+        e.flops_rate = flops_of(rates, variant);
+        double compute = e.cost.flops / (e.flops_rate * e.busy), memory = e.cost.bytes / (rates->bytes * e.reached);
         e.seconds = (binder->facts->work_group == 1 ? compute + memory : fmax(compute, memory)) +
                     (double)e.launches * rates->launch_seconds;
     }

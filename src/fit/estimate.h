@@ -1,5 +1,5 @@
 /* How long a graph takes on a card, from what its operations cost and how fast the card is. Nothing is run: see
- * train/rates.h for the rates of a card that is there, cleat/card.h for those of one that is not.
+ * session/rates.h for the rates of a card that is there, cleat/card.h for those of one that is not.
  *
  * A node takes
  *     max(flops / (rates.flops * busy), bytes / (rates.bytes * reached)) + launches * rates.launch_seconds
@@ -23,6 +23,7 @@ typedef struct cleat_node_estimate {
     cleat_cost cost;
     size_t launches;      /* 0: a reshape, which takes no time */
     double busy, reached; /* 0 to 1 */
+    double flops_rate;    /* of the unit it runs on: rates.matrix_flops or rates.flops */
     double seconds;
 } cleat_node_estimate;
 

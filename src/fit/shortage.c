@@ -84,6 +84,32 @@ static void say_what_for(const cleat_fit_request *request, int recompute, cleat_
     cleat_workload_destroy(work);
 }
 
+/* "A card with": what one sample needs, where that is known (a single tensor may be too large already). */
+static void describe_enough(const cleat_fit_request *request, int64_t least_bytes, char *text, size_t size) {
+    const double enough = (double)least_bytes / request->profile->run.max_memory_usage;
+    char bytes[CLEAT_BYTES_TEXT];
+    if (least_bytes > 0)
+        snprintf(text, size, "%s free", cleat_bytes_text((int64_t)enough + 1, bytes));
+    else
+        snprintf(text, size, "more memory");
+}
+
+/* What else makes samples of one size smaller is each model's own: pixels, steps, frames. */
+static void say_what_would_fit(const cleat_fit_request *request, int recompute, int64_t least_bytes,
+                               cleat_error *error) {
+    const bool same_size = cleat_model_fixed_length(request->model) > 0;
+    const int64_t length = same_size ? 0 : longest_that_fits(request, recompute);
+    char card[CLEAT_BYTES_TEXT + 16];
+    describe_enough(request, least_bytes, card, sizeof card);
+    if (same_size)
+        append(error, ". Smaller samples or a smaller model may fit, a card with %s would", card);
+    else if (length)
+        append(error, ". What would fit: data.max_length = %lld, a smaller model, or a card with %s", (long long)length,
+               card);
+    else
+        append(error, ". No length would fit: take a smaller model, or a card with more memory");
+}
+
 void cleat_fit_explain(const cleat_fit_request *request, const cleat_fitted *smallest, cleat_error *error) {
     if (!error) return;
     int recompute = 0;
@@ -98,12 +124,5 @@ void cleat_fit_explain(const cleat_fit_request *request, const cleat_fitted *sma
         if (batch || recomputed) return;
     }
     say_what_for(request, recompute, error);
-    int64_t length = longest_that_fits(request, recompute);
-    double enough = (double)smallest->least_bytes / request->profile->run.max_memory_usage;
-    char text[CLEAT_BYTES_TEXT];
-    if (length)
-        append(error, ". What would fit: data.max_length = %lld, a smaller model, or a card with %s free",
-               (long long)length, cleat_bytes_text((int64_t)enough + 1, text));
-    else
-        append(error, ". No length would fit: take a smaller model, or a card with more memory");
+    say_what_would_fit(request, recompute, smallest->least_bytes, error);
 }

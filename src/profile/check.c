@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { DEFAULT_EFFECTIVE_BATCH = 8, DEFAULT_LOSS_SCALE = 65536, DEFAULT_GROWTH_INTERVAL = 2000 };
+enum { ANCHOR_SEASON = 2 }; /* of the choices of data.anchor */
 
 /* --- metrics a model has -------------------------------------------------------------------------------------- */
 
@@ -104,6 +105,12 @@ static cleat_status check_rows(const cleat_profile *p, const cleat_record *recor
                                    "give train_rows and val_rows (and test_rows), or none of them");
 }
 
+/* Without one the last known values would be taken instead. */
+static cleat_status check_anchor(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
+    if (p->data.anchor != ANCHOR_SEASON || p->data.season != CLEAT_NONE) return CLEAT_OK;
+    return cleat_record_refuse(record, error, "data", "anchor", "needs data.season: the steps of a season");
+}
+
 static cleat_status check_loss(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     const cleat_key *first = NULL;
     if (p->model.type != CLEAT_MODEL_RNA_TRANSFORMER) return CLEAT_OK;
@@ -131,6 +138,11 @@ static cleat_status check_at_most(const cleat_record *record, cleat_error *error
 static cleat_status check_batch(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     int64_t batch = p->train.batch_size, accumulation = p->train.gradient_accumulation_steps;
     int64_t effective = cleat_profile_effective_batch(p);
+    if (effective > MOST_SAMPLES)
+        return cleat_record_contradict(record, error, (cleat_key_name){"train", "batch_size"},
+                                       (cleat_key_name){"train", "gradient_accumulation_steps"},
+                                       "together %lld samples a step; it may have %d", (long long)effective,
+                                       (int)MOST_SAMPLES);
     cleat_status status = check_at_most(record, error, "batch_size", batch, effective);
     if (status == CLEAT_OK)
         status = check_at_most(record, error, "gradient_accumulation_steps", accumulation, effective);
@@ -247,9 +259,9 @@ static cleat_status check_run(const cleat_profile *p, const cleat_record *record
 
 cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *error) {
     typedef cleat_status (*check)(const cleat_profile *profile, const cleat_record *record, cleat_error *error);
-    static const check checks[] = {check_meaning,    check_model,    check_data,       check_rows,
-                                   check_min_length, check_loss,     check_batch,      check_bucket_batches,
-                                   check_scaling,    check_schedule, check_loss_scale, check_run};
+    static const check checks[] = {check_meaning,    check_model,      check_data,  check_rows,           check_anchor,
+                                   check_min_length, check_loss,       check_batch, check_bucket_batches, check_scaling,
+                                   check_schedule,   check_loss_scale, check_run};
     cleat_record record = cleat_profile_record(profile);
     for (size_t i = 0; i < sizeof checks / sizeof *checks; ++i) {
         cleat_status status = checks[i](profile, &record, error);

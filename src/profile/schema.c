@@ -137,10 +137,10 @@ const cleat_key cleat_keys[] = {
     {AT(data, vocabulary), STRING(data.vocabulary, 0, ""), COMPUTES, ONLY(TEXT),
      .help = "A vocab.txt as BERT has it; empty: learnt from the training texts."},
     {AT(data, vocabulary_size), INT(64, 1e6, "8000"), COMPUTES, ONLY(TEXT), .help = "Pieces of a learnt vocabulary."},
-    {AT(data, lowercase), BOOL("true"), COMPUTES, ONLY(TEXT), .help = "Letters lose their case and their accents."},
+    {AT(data, lowercase), BOOL("true"), SHAPES, ONLY(TEXT), .help = "Letters lose their case and their accents."},
     {AT(data, word_dropout), FLOAT(0, 0.9, "0"), COMPUTES, ONLY(TEXT),
      .help = "Training: part of the tokens that become unknown, so that the others must tell."},
-    {AT(data, empty_texts), CHOICE(empty_texts, "error"), COMPUTES, ONLY(TEXT),
+    {AT(data, empty_texts), CHOICE(empty_texts, "error"), COMPUTES, ONLY(CLASSIFIER),
      .help = "A row without a text is an error, left out, or a sample of its own."},
     {AT(data, invalid_utf8), CHOICE(encodings, "error"), COMPUTES, ONLY(TEXT),
      .help = "Bytes that are no UTF-8 are an error, or left out."},
@@ -165,8 +165,8 @@ const cleat_key cleat_keys[] = {
     {AT(data, anchor), CHOICE(anchors, "none"), SHAPES, ONLY(SERIES),
      .help = "Look-back and forecast as differences from the last known values, the forecast also from those a season "
              "earlier."},
-    {AT(data, season), INT(1, 65536, "none"), OR_NONE, ONLY(SERIES),
-     .help = "Steps of a season, for the forecast of its last value."},
+    {AT(data, season), INT(1, 65536, "none"), OR_NONE, SHAPES, ONLY(SERIES),
+     .help = "Steps of a season, for anchor = season and the forecast of its last value."},
     {AT(data, train_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES, ONLY(SERIES),
      .help = "First rows, to train on; none: by val_fraction and test_fraction."},
     {AT(data, val_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES, ONLY(SERIES),
@@ -202,7 +202,7 @@ const cleat_key cleat_keys[] = {
     {AT(data, target), STRING(data.target, 0, ""), COMPUTES, ONLY(EMBERFORMER),
      .help = "The grid that is forecast: where it is above 0; empty: the first input."},
     {AT(data, history), INT(1, 4096, "6"), SHAPES, ONLY(EMBERFORMER), .help = "Frames that are seen at most."},
-    {AT(data, ahead), INT(1, 4096, "1"), COMPUTES, ONLY(EMBERFORMER),
+    {AT(data, ahead), INT(1, 4096, "1"), SHAPES, ONLY(EMBERFORMER),
      .help = "Days from the last frame seen to the forecast."},
     {AT(data, patch), INT(1, 64, "4"), SHAPES, ONLY(EMBERFORMER),
      .help = "Pixels of a patch's side: each patch is a sequence over time."},
@@ -235,17 +235,17 @@ const cleat_key cleat_keys[] = {
     {AT(loss, dice), FLOAT(0, 1e3, "1"), COMPUTES, ONLY(MASKS), .help = "Weight of the Dice loss beside it."},
 
     {AT(train, epochs), INT(1, 1e6, "40"), COMPUTES, .help = "Passes over the data."},
-    {AT(train, batch_size), INT(1, 65536, "auto"), OR_AUTO,
+    {AT(train, batch_size), INT(1, MOST_SAMPLES, "auto"), OR_AUTO,
      .help = "Samples a micro-batch at most; auto: for each bucket as many as fit the device."},
-    {AT(train, effective_batch_size), INT(1, 1048576, "auto"), OR_AUTO, COMPUTES,
+    {AT(train, effective_batch_size), INT(1, MOST_SAMPLES, "auto"), OR_AUTO, COMPUTES,
      .help = "Samples an optimizer step; auto: batch_size x gradient_accumulation_steps, or 8."},
-    {AT(train, gradient_accumulation_steps), INT(1, 65536, "auto"), OR_AUTO,
+    {AT(train, gradient_accumulation_steps), INT(1, MOST_SAMPLES, "auto"), OR_AUTO,
      .help = "Micro-batches an optimizer step; auto: as few as batch_size allows."},
-    {AT(train, bucket_batch_sizes), LIST(1, 65536, "auto"), OR_AUTO, ONLY(RNA | TEXT), .unordered = true,
+    {AT(train, bucket_batch_sizes), LIST(1, MOST_SAMPLES, "auto"), OR_AUTO, ONLY(RNA | TEXT), .unordered = true,
      .help = "Samples a micro-batch, one number for each of data.buckets; auto: as batch_size says."},
     {AT(train, learning_rate), FLOAT(1e-12, 10, "5e-4"), COMPUTES,
      .help = "Peak learning rate, for base_batch_size samples a step where lr_scaling is on."},
-    {AT(train, base_batch_size), INT(1, 1048576, "none"), OR_NONE, COMPUTES,
+    {AT(train, base_batch_size), INT(1, MOST_SAMPLES, "none"), OR_NONE, COMPUTES,
      .help = "The batch learning_rate was chosen for."},
     {AT(train, lr_scaling), CHOICE(lr_scalings, "none"), COMPUTES,
      .help = "Factor on learning_rate: 1, r or sqrt(r), r = effective_batch_size / base_batch_size."},
@@ -259,7 +259,8 @@ const cleat_key cleat_keys[] = {
     {AT(train, min_learning_rate), FLOAT(0, 10, "0"), COMPUTES, .help = "Schedules do not fall below it."},
     {AT(train, precision), CHOICE(precisions, "auto"),
      .help =
-         "Storage of activations and of the weights they meet (sums are f32). auto: f16 with matrix units, else f32."},
+         "Storage of activations and of the weights they meet (sums are f32). auto: f16 on cards that multiply halves "
+         "faster, else f32."},
     {AT(train, loss_scale), INT(1, 1099511627776.0, "auto"), OR_AUTO,
      .help = "f16: factor on the loss at the start, a power of two; halved after a step that overflows. auto: 65536."},
     {AT(train, loss_scale_growth_interval), INT(1, 1e9, "2000"),
@@ -296,7 +297,9 @@ const cleat_key cleat_keys[] = {
      .help = "Stop in time, with a checkpoint, e.g. 30h or 1h30m; the time of all --resume together."},
     {AT(run, budget), CHOICE(budget_policies, "fit"),
      .help = "Where time_budget is too short: shorten the schedule to the epochs that fit, or only stop in time."},
-    {AT(run, log_every_steps), INT(1, 1e6, "10"), .help = "Optimizer steps between lines of the metrics log."},
+    {AT(run, log_every_steps), INT(1, 1e6, "10"),
+     .help = "Optimizer steps whose figures are read from the device at once, 64 at most; each step has its line in "
+             "the log."},
     {AT(run, check_finite), BOOL("false"),
      .help = "Look at every tensor of every step, stop at the first that is not finite, but for what f16's loss scale "
              "makes so (slow)."},
@@ -311,14 +314,6 @@ const cleat_schema cleat_profile_schema = {
 _Static_assert((int)CLEAT_PROFILE_TEXT <= (int)CLEAT_INI_TEXT, "a profile's texts are texts of an INI record");
 _Static_assert(sizeof(cleat_int_list) == (1 + CLEAT_INI_LIST) * sizeof(int64_t), "a profile's lists are its lists");
 
-size_t cleat_key_count(void) {
-    return cleat_schema_size(&cleat_profile_schema);
-}
-
 const cleat_key *cleat_key_find(const char *section, const char *name) {
     return cleat_schema_find(&cleat_profile_schema, section, name);
-}
-
-cleat_status cleat_section_require(const char *section, const char *place, cleat_error *error) {
-    return cleat_schema_require_section(&cleat_profile_schema, section, place, error);
 }

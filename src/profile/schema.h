@@ -5,14 +5,14 @@
 #include "cleat/profile.h"
 #include "ini/record.h"
 
+/* Samples an optimizer step at most. */
+enum { MOST_SAMPLES = 1048576 };
+
 extern const cleat_section cleat_sections[]; /* ends in a NULL name */
 extern const cleat_key cleat_keys[];         /* grouped by section, in order; ends in a NULL name */
 extern const cleat_schema cleat_profile_schema;
 
-size_t cleat_key_count(void);
 const cleat_key *cleat_key_find(const char *section, const char *name); /* or NULL */
-/* CLEAT_ERR_PROFILE unless there is a section of that name: at `place`, and which may have been meant. */
-cleat_status cleat_section_require(const char *section, const char *place, cleat_error *error);
 
 /* The profile as a record; functions that take a const record do not change it. */
 cleat_record cleat_profile_record(const cleat_profile *profile);

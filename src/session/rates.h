@@ -1,4 +1,4 @@
-/* Where the measured rates of a device are kept (cleat_rates_measure of cleat/train.h). */
+/* Where the measured rates of a device are kept (cleat_rates_measure of cleat/session.h). */
 #ifndef CLEAT_SRC_RATES_H
 #define CLEAT_SRC_RATES_H
 

@@ -157,6 +157,8 @@ cleat_choices *cleat_tuned_known(const cleat_device *device) {
     const char *mode = getenv("CLEAT_TUNED");
     cleat_error error = {0};
     if (mode && strcmp(mode, "never") == 0) return NULL;
+    if (mode && mode[0] && strcmp(mode, "auto") != 0)
+        cleat_log(CLEAT_LOG_WARNING, "CLEAT_TUNED is '%s': only never and auto mean something", mode);
     cleat_choices *choices = cleat_tuned_read(device);
     if (add_shipped(device, &choices, &error) != CLEAT_OK)
         cleat_log(CLEAT_LOG_WARNING, "kernels: the shipped choices are not used: %s", error.text);

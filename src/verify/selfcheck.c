@@ -123,8 +123,7 @@ static cleat_status refuse(const checker *c, int rank, const cleat_verify_report
         error, CLEAT_ERR_DEVICE,
         "the device '%s' (%s, driver %s) computes wrongly: in %s in %s with %s, '%s' "
         "is off by %.3g of its size, where %.1g is allowed (%zu of %zu comparisons are beyond their tolerance%s). Take "
-        "another "
-        "device (run.device) or another version of its driver; run.self_check = never trains all the same",
+        "another device (run.device) or another version of its driver; run.self_check = never trains all the same",
         facts->name, facts->platform, facts->driver, subject_of(c, what), cleat_dtype_name(c->storage), which,
         furthest->name, furthest->deviation, allowed(c, furthest), report->failed, report->count, where);
 }
@@ -147,15 +146,25 @@ static cleat_status repeat(const checker *c, int rank, cleat_verify_report *repo
                     : cleat_verify_pieces(c->device, c->storage, rank, more, report, error);
 }
 
+/* Of a set that does not compile nothing is known, so that this is no passing; but only tuned choices take kernels of a higher rank. */
+static cleat_status cannot_check(const checker *c, int rank, cleat_status status, cleat_error *error) {
+    char what[96];
+    if (status == CLEAT_ERR_BUILD && rank > 0)
+        return cleat_fail_in(error, status,
+                             "the self-check (%s with kernel variants number %d, of which a run need not take any: "
+                             "run.self_check = never trains without the check)",
+                             subject_of(c, what), rank + 1);
+    return cleat_fail_in(error, status, "the self-check (%s)", subject_of(c, what));
+}
+
 /* Once with each rank of variants, so that every kernel that can serve the trajectory has served it. */
 static cleat_status check_all(checker *c, int *ranks, cleat_error *error) {
     bool more = true;
     int rank = 0;
-    char what[96];
     for (; more; ++rank) {
         cleat_verify_report report = {0};
         cleat_status status = repeat(c, rank, &report, &more, error);
-        if (status != CLEAT_OK) return cleat_fail_in(error, status, "the self-check (%s)", subject_of(c, what));
+        if (status != CLEAT_OK) return cannot_check(c, rank, status, error);
         status = judge(c, rank, &report, error);
         cleat_verify_free(&report);
         if (status != CLEAT_OK) return status;

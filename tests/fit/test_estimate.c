@@ -247,6 +247,25 @@ static void without_a_cost_tensors_are_read_and_written_once(void **state) {
     small_destroy(&s);
 }
 
+static const cleat_variant matrix_variants[] = {{.name = "matrix_large", .bind = bind_copy}, {0}};
+static const cleat_op on_unit = {.name = "on_unit", .infer = infer_copy, .variants = matrix_variants};
+
+static void a_matrix_unit_has_its_own_rate(void **state) {
+    (void)state;
+    cleat_rates with = rates;
+    cleat_node_estimate estimate;
+    cleat_error error = {0};
+    small s = one_node(&on_unit, 1000), plain = one_node(&copy, 1000);
+    assert_true(small_node(&s, 0).flops_rate == rates.flops); /* it has none */
+    with.matrix_flops = 7 * rates.flops;
+    ok(cleat_estimate_node(s.plan, 0, 0, &with, &estimate, &error), &error);
+    assert_true(estimate.flops_rate == with.matrix_flops);
+    ok(cleat_estimate_node(plain.plan, 0, 0, &with, &estimate, &error), &error);
+    assert_true(estimate.flops_rate == with.flops);
+    small_destroy(&plain);
+    small_destroy(&s);
+}
+
 static void what_launches_nothing_takes_no_time(void **state) {
     (void)state;
     small s = one_node(&view, 1000);
@@ -378,6 +397,7 @@ int main(void) {
         cmocka_unit_test(rounds_that_are_not_full_cost_as_much),
         cmocka_unit_test(small_groups_share_a_unit),
         cmocka_unit_test(without_a_cost_tensors_are_read_and_written_once),
+        cmocka_unit_test(a_matrix_unit_has_its_own_rate),
         cmocka_unit_test(what_launches_nothing_takes_no_time),
         cmocka_unit_test(wrong_questions_are_refused),
         cmocka_unit_test(more_work_takes_longer),

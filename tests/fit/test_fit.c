@@ -176,6 +176,34 @@ static void says_what_would_fit(void **state) {
     bench_destroy(&b);
 }
 
+/* Their length is data.lookback, data.image_size or data.history: data.max_length is refused for such models. */
+static void samples_of_one_size_have_no_length_to_cut(void **state) {
+    (void)state;
+    static const char *const types[] = {"series_lstm", "image_resnet", "emberformer"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; ++i) {
+        cleat_profile *profile = NULL;
+        cleat_error error = {0};
+        cleat_fit_report ample, r;
+        cleat_device_facts facts = gpu(100000 * MIB);
+        char text[256];
+        snprintf(text, sizeof text,
+                 "[model]\ntype = %s\n[data]\npath = /nonexistent\n[train]\ngradient_checkpointing = false\n[run]\n"
+                 "max_memory_usage = 1\n",
+                 types[i]);
+        assert_int_equal(cleat_profile_create(&profile, NULL), CLEAT_OK);
+        assert_int_equal(cleat_profile_read_text(profile, "test", text, strlen(text), NULL), CLEAT_OK);
+        if (cleat_fit_describe(profile, &facts, &rates, NULL, 1, &ample, &error) != CLEAT_OK)
+            fail_msg("%s", error.text);
+        facts.memory_free = ample.bytes - 1;
+        if (cleat_fit_describe(profile, &facts, &rates, NULL, 0, &r, &error) != CLEAT_OK) fail_msg("%s", error.text);
+        assert_false(r.fits);
+        if (strstr(r.reason, "length =") || strstr(r.reason, "No length")) fail_msg("%s", r.reason);
+        assert_non_null(strstr(r.reason, "smaller model"));
+        assert_non_null(strstr(r.reason, "a card with"));
+        cleat_profile_destroy(profile);
+    }
+}
+
 static void what_was_asked_for_is_not_changed(void **state) {
     (void)state;
     bench b = bench_create("train.batch_size=6");
@@ -325,6 +353,7 @@ int main(void) {
         cmocka_unit_test(ample_memory_takes_whole_windows),
         cmocka_unit_test(less_memory_cuts_windows),
         cmocka_unit_test(says_what_would_fit),
+        cmocka_unit_test(samples_of_one_size_have_no_length_to_cut),
         cmocka_unit_test(what_was_asked_for_is_not_changed),
         cmocka_unit_test(recomputing_is_the_last_resort),
         cmocka_unit_test(recomputing_must_pay),

@@ -149,6 +149,18 @@ static void wrong_kernels_are_refused(void **state) {
     }
 }
 
+/* Kernels that only tuned choices take. */
+static void what_does_not_compile_names_the_way_out(void **state) {
+    const tiny *t = *state;
+    use_changed_kernel(t, "lstm.cl", "__kernel void lstm_plain_forward", "__kernel viod lstm_plain_forward");
+    outcome found = check("series_lstm", "f32", "always");
+    unsetenv("CLEAT_KERNEL_DIR");
+    print_message("%s\n", found.error.text);
+    assert_int_equal(found.status, CLEAT_ERR_BUILD);
+    assert_non_null(strstr(found.error.text, "kernel variants number 2"));
+    assert_non_null(strstr(found.error.text, "run.self_check = never"));
+}
+
 static void training_is_refused(void **state) {
     const tiny *t = *state;
     use_changed_kernel(t, "adamw.cl", "* keep - step", "* keep + step");
@@ -160,8 +172,11 @@ static void training_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_model_type_passes),      cmocka_unit_test(half_precisions_pass),
-        cmocka_unit_test(a_passed_check_is_remembered), cmocka_unit_test(wrong_kernels_are_refused),
+        cmocka_unit_test(every_model_type_passes),
+        cmocka_unit_test(half_precisions_pass),
+        cmocka_unit_test(a_passed_check_is_remembered),
+        cmocka_unit_test(wrong_kernels_are_refused),
+        cmocka_unit_test(what_does_not_compile_names_the_way_out),
         cmocka_unit_test(training_is_refused),
     };
     tiny_require_device();
