@@ -1,5 +1,5 @@
-/* Data: datasets behind one interface, batches of equal padded length, the loader's threads, and the RNA
- * files.
+/* Data: datasets behind one interface, batches of equal padded length, the loader's threads, and the files of
+ * RNA, series, pictures, maps and texts.
  *
  * A dataset gives samples; a sample is one entry in each FIELD the dataset lists; a batch stacks the entries
  * of samples of about the same length, padded to the length of their BUCKET; the loader fills batches on its
@@ -136,9 +136,9 @@ typedef struct cleat_loader_setup {
     const cleat_dataset *dataset;
     const cleat_bucket *buckets;
     size_t n_buckets;
-    int workers;        /* threads; 0: cleat_loader_next fills the batch itself */
-    bool persistent;    /* threads live from one pass to the next; false: they end with the pass */
-    const char *cpus;   /* CPUs near the card, a list as in cleat_device_facts.pinning ("0-7"); NULL or "any":
+    int workers;      /* threads; 0: cleat_loader_next fills the batch itself */
+    bool persistent;  /* threads live from one pass to the next; false: they end with a pass that is read to its end */
+    const char *cpus; /* CPUs near the card, a list as in cleat_device_facts.pinning ("0-7"); NULL or "any":
                            all allowed */
     void *const *slots; /* [n_slots] host memory (pinned staging buffers); see cleat_loader_slots */
     size_t n_slots;
@@ -214,7 +214,7 @@ typedef struct cleat_rna_options {
     double test_fraction;
     uint64_t split_seed;
     bool structures;  /* chains without any coordinate are skipped and counted; false: kept, for prediction */
-    size_t generated; /* so many molecules of cleat_data_make_rna are added to the training samples */
+    size_t generated; /* so many molecules, of sequences that are not there yet, join the training part */
     double mutation;  /* training: chance that a chain's letters are varied, pairs staying pairs */
     double crop;      /* training: chance that a chain of more than 16 residues is cut to a random stretch of at
                     least 16 */
@@ -224,8 +224,8 @@ typedef struct cleat_rna_options {
 CLEAT_API cleat_rna_options cleat_rna_defaults(void);
 
 /* Reads RNA chains from `path`:
- * - a folder with sequences.csv and labels.csv, the layout of Kaggle's "Stanford RNA 3D Folding"
- *   (without `structures`, labels.csv may be absent);
+ * - a folder with sequences.csv and labels.csv (or train_sequences.csv and train_labels.csv), the layout of Kaggle's "Stanford RNA 3D
+ *   Folding" (without `structures`, the labels may be absent);
  * - a folder of *.pdb files, or one such file (.pdb, .ent);
  * - without `structures` only: FASTA (.fasta, .fa, .fna, .txt) or a sequences file (.csv).
  * `options` NULL: the defaults. Malformed input is CLEAT_ERR_FORMAT with file:line, cause and remedy. What is
@@ -467,7 +467,7 @@ typedef struct cleat_picture_info {
 CLEAT_API cleat_picture_info cleat_pictures_describe(const cleat_dataset *dataset);
 /* The name of a class, borrowed; NULL behind the last. */
 CLEAT_API const char *cleat_images_class(const cleat_dataset *dataset, size_t index);
-/* Training samples of a class; 0 behind the last. */
+/* Training samples of a class, those of `learnt` where it tells them; 0 behind the last. */
 CLEAT_API int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_t index);
 
 /* Pictures with a mask. `path` is a folder with images/ and masks/: NAME.png (or .jpg) and masks/NAME.png of the same size,
@@ -570,7 +570,7 @@ typedef enum cleat_text_empty {
 typedef struct cleat_text_options {
     cleat_text_task task;
     const char *text_column, *label_column; /* of tables */
-    const char *id_column;                  /* of tables; "": the id is the row's number, from 1, below the header */
+    const char *id_column; /* of tables; "": a row's number, of several files behind the part's name (val-3) */
     const char *train_file, *val_file, *test_file; /* names in the folder; "": found by name, see cleat_text_open */
     const char *vocabulary;                        /* a vocab.txt, or "": made from the texts of the training part */
     int64_t vocabulary_size;                       /* pieces of one that is made */
@@ -609,7 +609,8 @@ CLEAT_API cleat_text_options cleat_text_defaults(void);
  * is repaired, cut or left out is counted and logged. */
 CLEAT_API cleat_status cleat_text_open(const char *path, const cleat_text_options *options, cleat_dataset **dataset,
                                        cleat_error *error);
-/* Writes vocab.txt and labels.txt (a label a line, in order) into `folder`, which is there. */
+/* Writes vocab.txt, labels.txt (a label a line, in order) and label_samples.txt (their samples in the training part) into
+ * `folder`, which is there. */
 CLEAT_API cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, cleat_error *error);
 
 /* What follows is 0, NULL or CLEAT_TEXT_NO_LABEL for a dataset of another kind; texts are borrowed. */
@@ -618,7 +619,7 @@ CLEAT_API const cleat_tokenizer *cleat_text_tokenizer(const cleat_dataset *datas
 /* Classes, or tags: O, B-x, I-x, ... */
 CLEAT_API size_t cleat_text_labels_count(const cleat_dataset *dataset);
 CLEAT_API const char *cleat_text_label_name(const cleat_dataset *dataset, size_t label);
-/* Samples (of tags: words) of the training part with this label. */
+/* Samples (of tags: words) of the training part with this label, those of `learnt` where it tells them. */
 CLEAT_API int64_t cleat_text_label_samples(const cleat_dataset *dataset, size_t label);
 
 /* The text as it stands in the file; of tags the first word. */

@@ -101,7 +101,8 @@ CLEAT_API int32_t cleat_tokenizer_cls(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_sep(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_mask(const cleat_tokenizer *tokenizer); /* -1: the vocabulary has none */
 
-/* 32 hexadecimal digits and a zero that stand for all that encoding depends on: pieces, their order, lower-casing. */
+/* 32 hexadecimal digits and a zero that stand for all that encoding depends on: pieces, their order, lower-casing, and
+ * the release of utf8proc, whose tables tell letters from punctuation. */
 CLEAT_API void cleat_tokenizer_hash(const cleat_tokenizer *tokenizer, char hash[33]);
 
 #ifdef __cplusplus

@@ -1,13 +1,24 @@
 /* The interface of datasets: checks, padding, and the way to the reader's own functions. */
 #include "data/dataset.h"
 
+#include "core/files.h"
 #include "core/memory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const char *cleat_split_name(cleat_split split) {
     static const char *const names[CLEAT_SPLITS] = {"train", "val", "test"};
     return (unsigned)split < CLEAT_SPLITS ? names[split] : "unknown";
+}
+
+cleat_split cleat_hashed_split(const void *bytes, size_t size, double val_fraction, double test_fraction) {
+    char text[33];
+    cleat_hash_text(bytes, size, text);
+    text[12] = 0; /* 48 bits: a double holds them all */
+    double place = (double)strtoull(text, NULL, 16) / (double)(1ull << 48);
+    if (place < test_fraction) return CLEAT_SPLIT_TEST;
+    return place < test_fraction + val_fraction ? CLEAT_SPLIT_VAL : CLEAT_SPLIT_TRAIN;
 }
 
 void cleat_dataset_destroy(cleat_dataset *dataset) {

@@ -23,6 +23,9 @@ typedef struct cleat_dataset_class {
     void (*destroy)(cleat_dataset *dataset);
 } cleat_dataset_class;
 
+/* The part that a hash of these bytes falls on. */
+cleat_split cleat_hashed_split(const void *bytes, size_t size, double val_fraction, double test_fraction);
+
 struct cleat_dataset {
     const cleat_dataset_class *type;
     size_t count;

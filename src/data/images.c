@@ -21,7 +21,6 @@ typedef struct images {
     cleat_augment augment;
     bool varies;         /* any augmentation */
     int64_t least;       /* a file's picture is decoded with at least so many pixels a side */
-    int64_t *trained;    /* [classes] samples of the training part */
     float (*table)[256]; /* [C] standardised values of a byte */
 } images;
 
@@ -131,7 +130,6 @@ static void images_destroy(cleat_dataset *dataset) {
     cleat_image_set_free(&im->set);
     cleat_picture_learnt_free(&im->learnt);
     cleat_picture_cache_destroy(im->cache);
-    cleat_free(im->trained);
     cleat_free(im->table);
     cleat_free(im);
 }
@@ -270,12 +268,14 @@ static cleat_status make_table(images *im, cleat_error *error) {
 
 static cleat_status count_samples(images *im, cleat_error *error) {
     cleat_picture_info *info = &im->pictures.info;
-    im->trained = cleat_alloc(im->learnt.n_classes, sizeof *im->trained);
-    if (!im->trained) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", im->learnt.n_classes);
+    bool told = im->learnt.samples != NULL;
+    if (!told) im->learnt.samples = cleat_alloc(im->learnt.n_classes, sizeof *im->learnt.samples);
+    if (!im->learnt.samples)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", im->learnt.n_classes);
     for (size_t i = 0; i < im->set.n_rows; ++i) {
         const cleat_image_row *row = &im->set.rows[i];
         ++info->samples[row->split];
-        if (row->split == CLEAT_SPLIT_TRAIN && row->label >= 0) ++im->trained[row->label];
+        if (!told && row->split == CLEAT_SPLIT_TRAIN && row->label >= 0) ++im->learnt.samples[row->label];
     }
     return CLEAT_OK;
 }
@@ -290,7 +290,9 @@ static void become_dataset(images *im) {
                                    .channels = im->learnt.channels,
                                    .classes = (int64_t)im->learnt.n_classes,
                                    .height = options->size,
-                                   .width = options->size};
+                                   .width = options->size,
+                                   .file_height = options->size,
+                                   .file_width = options->size};
     p->base.count = im->set.n_rows;
     cleat_pictures_become_dataset(p, &images_class);
 }
@@ -356,7 +358,7 @@ const char *cleat_images_class(const cleat_dataset *dataset, size_t index) {
 
 int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_t index) {
     const images *im = as_images(dataset);
-    return im && index < im->learnt.n_classes ? im->trained[index] : 0;
+    return im && index < im->learnt.n_classes ? im->learnt.samples[index] : 0;
 }
 
 cleat_picture_cache_stats cleat_images_cache_statistics(const cleat_dataset *dataset) {

@@ -21,6 +21,34 @@ typedef struct reader {
     cleat_series_names stacks, masks; /* NAMEs, in order */
 } reader;
 
+/* --- settings ------------------------------------------------------------------------------------------------- */
+
+static bool is_given(const char *option) {
+    return option && option[strspn(option, " \t")];
+}
+
+/* The profiles set what grids need: whoever brings stacks with one of them must not think that it is done. */
+static void warn_unused(const reader *r) {
+    const cleat_maps_options *o = r->options, usual = cleat_maps_defaults();
+    const struct {
+        const char *name;
+        bool given;
+    } settings[] = {{"data.inputs", is_given(o->inputs)},        {"data.target", is_given(o->target)},
+                    {"data.ahead", o->horizon != usual.horizon}, {"data.missing_days", o->skip_missing},
+                    {"data.val_days", o->val_days > 0},          {"data.test_days", o->test_days > 0}};
+    char names[128] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; ++i)
+        if (settings[i].given)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", settings[i].name);
+    if (used == 0 || o->predict) return;
+    cleat_log(CLEAT_LOG_WARNING,
+              "%s: of no use with stacks (.npy): %s. A stack is a sample, with all of its channels; val.txt and "
+              "test.txt in that "
+              "folder name the stacks of those parts (without them data.val_fraction and data.test_fraction count)",
+              r->folder, names);
+}
+
 /* --- files ---------------------------------------------------------------------------------------------------- */
 
 static bool is_stack(const char *name) {
@@ -198,6 +226,7 @@ static cleat_status read_values(reader *r, cleat_error *error) {
 cleat_status cleat_maps_read_npy(const char *folder, const cleat_maps_options *options, cleat_maps *maps,
                                  cleat_error *error) {
     reader r = {.folder = folder, .options = options, .maps = maps};
+    warn_unused(&r);
     cleat_status status = list_files(&r, error);
     if (status == CLEAT_OK) status = check_pairs(&r, error);
     if (status == CLEAT_OK) status = add_samples(&r, error);

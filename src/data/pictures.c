@@ -1,10 +1,7 @@
 /* What datasets of pictures have in common. */
 #include "data/pictures.h"
 
-#include "core/files.h"
-
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- options -------------------------------------------------------------------------------------------------- */
@@ -57,12 +54,7 @@ cleat_status cleat_picture_check_options(const cleat_picture_options *options, c
 }
 
 cleat_split cleat_pictures_hashed_split(const char *name, double val_fraction, double test_fraction) {
-    char text[33];
-    cleat_hash_text(name, strlen(name), text);
-    text[12] = 0;
-    double place = (double)strtoull(text, NULL, 16) / (double)(1ull << 48);
-    if (place < test_fraction) return CLEAT_SPLIT_TEST;
-    return place < test_fraction + val_fraction ? CLEAT_SPLIT_VAL : CLEAT_SPLIT_TRAIN;
+    return cleat_hashed_split(name, strlen(name), val_fraction, test_fraction);
 }
 
 /* --- the dataset's head --------------------------------------------------------------------------------------- */

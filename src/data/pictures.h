@@ -42,6 +42,7 @@ typedef struct cleat_picture_learnt {
     int64_t channels;
     double mean[CLEAT_PICTURE_PLANES], deviation[CLEAT_PICTURE_PLANES]; /* [channels] */
     char **classes;                                                     /* [n_classes]; none for masks */
+    int64_t *samples; /* [n_classes] training pictures; NULL where a file does not tell them */
     size_t n_classes;
     double positive; /* of masks: the share of 1 among their pixels; else 0 */
 } cleat_picture_learnt;

@@ -1,5 +1,5 @@
 /* pictures.json: what pictures taught,
- *   {"channels": 3, "means": [0.5, 0.4, 0.4], "deviations": [0.2, 0.2, 0.2], "classes": ["cat", "dog"]}
+ *   {"channels": 3, "means": [0.5, 0.4, 0.4], "deviations": [0.2, 0.2, 0.2], "classes": ["cat", "dog"], "samples": [40, 60]}
  * or of masks "classes": [] and "positive": 0.1, the share of 1 among their pixels. */
 #include "data/pictures.h"
 
@@ -13,6 +13,7 @@ static const char file[] = "pictures.json";
 void cleat_picture_learnt_free(cleat_picture_learnt *learnt) {
     for (size_t i = 0; learnt->classes && i < learnt->n_classes; ++i) cleat_free(learnt->classes[i]);
     cleat_free(learnt->classes);
+    cleat_free(learnt->samples);
     *learnt = (cleat_picture_learnt){0};
 }
 
@@ -30,6 +31,12 @@ cleat_status cleat_picture_learnt_write(const char *folder, const cleat_picture_
         cleat_learnt_add_string(&text, learnt->classes[i]);
     }
     cleat_text_add(&text, "]");
+    if (learnt->samples) {
+        cleat_text_add(&text, ",\n \"samples\": [");
+        for (size_t i = 0; i < learnt->n_classes; ++i)
+            cleat_text_add(&text, "%s%lld", i ? ", " : "", (long long)learnt->samples[i]);
+        cleat_text_add(&text, "]");
+    }
     if (!learnt->n_classes) {
         cleat_text_add(&text, ",\n \"positive\": ");
         cleat_learnt_add_number(&text, learnt->positive);
@@ -52,9 +59,29 @@ static cleat_status get_classes(const cJSON *list, cleat_picture_learnt *learnt,
     return CLEAT_OK;
 }
 
+static cleat_status get_samples(const cJSON *list, cleat_picture_learnt *learnt, cleat_error *error) {
+    const cJSON *item;
+    size_t used = 0;
+    if (!list) return CLEAT_OK;
+    learnt->samples = cleat_alloc(learnt->n_classes, sizeof *learnt->samples);
+    if (!learnt->samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the classes' samples");
+    cJSON_ArrayForEach(item, list) learnt->samples[used++] = (int64_t)item->valuedouble;
+    return CLEAT_OK;
+}
+
+static bool is_counts(const cJSON *list, int length) {
+    const cJSON *item;
+    if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != length) return false;
+    cJSON_ArrayForEach(item, list) {
+        if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < 1e15)) return false;
+    }
+    return true;
+}
+
 /* NULL: it is sound. */
 static const char *fault_of(const cJSON *root, cleat_picture_learnt *learnt) {
     const cJSON *classes = cJSON_GetObjectItemCaseSensitive(root, "classes"), *item;
+    const cJSON *samples = cJSON_GetObjectItemCaseSensitive(root, "samples");
     double channels;
     if (!cleat_learnt_get_number(root, "channels", &channels) || channels != floor(channels) || channels < 1 ||
         channels > CLEAT_PICTURE_PLANES)
@@ -69,6 +96,8 @@ static const char *fault_of(const cJSON *root, cleat_picture_learnt *learnt) {
     cJSON_ArrayForEach(item, classes) {
         if (!cJSON_IsString(item) || !*item->valuestring) return "\"classes\" must be a list of names";
     }
+    if (samples && !is_counts(samples, cJSON_GetArraySize(classes)))
+        return "\"samples\" must have a count for each class";
     bool masks = !classes->child;
     if (masks && !(cleat_learnt_get_number(root, "positive", &learnt->positive) && learnt->positive >= 0 &&
                    learnt->positive <= 1))
@@ -84,6 +113,7 @@ cleat_status cleat_picture_learnt_read(const char *folder, cleat_picture_learnt 
     const char *fault = fault_of(root, &found);
     status = fault ? cleat_learnt_fault(folder, file, fault, error)
                    : get_classes(cJSON_GetObjectItemCaseSensitive(root, "classes"), &found, error);
+    if (status == CLEAT_OK) status = get_samples(cJSON_GetObjectItemCaseSensitive(root, "samples"), &found, error);
     if (status == CLEAT_OK)
         *learnt = found;
     else

@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct rna_chain {
@@ -133,15 +132,11 @@ static const cleat_dataset_class rna_class = {
 
 /* The side of the split a hash of the entry's name falls on. */
 static cleat_split hashed_split(const char *id, const cleat_rna_options *options) {
-    char key[600], text[33];
+    char key[600];
     const char *underscore = strrchr(id, '_');
     int stem = (int)(underscore && underscore != id ? (size_t)(underscore - id) : strlen(id));
     snprintf(key, sizeof key, "%llu/%.*s", (unsigned long long)options->split_seed, stem, id);
-    cleat_hash_text(key, strlen(key), text);
-    text[12] = 0;
-    double place = (double)strtoull(text, NULL, 16) / (double)(1ull << 48);
-    if (place < options->test_fraction) return CLEAT_SPLIT_TEST;
-    return place < options->test_fraction + options->val_fraction ? CLEAT_SPLIT_VAL : CLEAT_SPLIT_TRAIN;
+    return cleat_hashed_split(key, strlen(key), options->val_fraction, options->test_fraction);
 }
 
 /* Counts what is left out; true when the chain is used. */
@@ -276,17 +271,23 @@ static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, clea
 
 static cleat_status read_folder(const char *folder, const cleat_rna_options *options, cleat_rna_set *set,
                                 cleat_error *error) {
+    static const char *const names[][2] = {{"sequences.csv", "labels.csv"},
+                                           {"train_sequences.csv", "train_labels.csv"}}; /* as Kaggle hands them out */
     char sequences[4096], labels[4096];
-    cleat_status status = cleat_path_join(folder, "sequences.csv", sequences, sizeof sequences, error);
-    if (status == CLEAT_OK) status = cleat_path_join(folder, "labels.csv", labels, sizeof labels, error);
-    if (status != CLEAT_OK) return status;
-    if (!cleat_file_exists(sequences)) return read_pdb_folder(folder, set, error);
-    status = cleat_rna_read_sequences(sequences, set, error);
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !found; ++i) {
+        cleat_status status = cleat_path_join(folder, names[i][0], sequences, sizeof sequences, error);
+        if (status == CLEAT_OK) status = cleat_path_join(folder, names[i][1], labels, sizeof labels, error);
+        if (status != CLEAT_OK) return status;
+        found = cleat_file_exists(sequences);
+    }
+    if (!found) return read_pdb_folder(folder, set, error);
+    cleat_status status = cleat_rna_read_sequences(sequences, set, error);
     if (status != CLEAT_OK) return status;
     if (cleat_file_exists(labels)) return cleat_rna_read_labels(labels, set, error);
     if (!options->structures) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                      "%s: is missing beside sequences.csv; training and evaluation need its coordinates", labels);
+                      "%s: is missing beside the sequences; training and evaluation need its coordinates", labels);
 }
 
 static cleat_status read_any(const char *path, const cleat_rna_options *options, cleat_rna_set *set,

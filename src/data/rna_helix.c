@@ -7,7 +7,7 @@
  * minor groove (displacement 4.4 - 4.9 A) and inclined by 10 - 20 degrees (Saenger 1984, "Principles of
  * Nucleic Acid Structure"; 15 - 16 degrees in Cheatham & Kollman 1997, Proc. Natl. Acad. Sci. 94, 9626). 4.77
  * A and 16 degrees of these put C1' at the radius of 8.9 A that ideal A-RNA has. What follows from them
- * agrees with helices of crystal structures (343 pairs of ../shared/data/rna_3d, mean +- deviation):
+ * agrees with helices of crystal structures (343 pairs of 156 entries of the PDB, mean +- deviation):
  * neighbours 5.74 (5.43 +- 0.27), pair 10.70 (10.61 +- 0.28), across the minor groove 8.17 (8.06 +- 0.58),
  * across the major groove 13.95 (13.68 +- 0.50). The helix is right-handed: x, y turn counter-clockwise as z
  * grows.

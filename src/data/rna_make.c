@@ -15,6 +15,7 @@
 enum { MAX_STEM = 64, MAX_LOOP = 8, MAX_RESIDUES = 2 * MAX_STEM + MAX_LOOP, MAX_TRIES = 1000, ID_BYTES = 32 };
 
 static const uint64_t MAKE_SEED = 0x6D616B65u, SPLIT_SEED = 0x73706C69u; /* "make", "spli" */
+static const uint64_t JOIN_SEED = 0x6A6F696Eu;                           /* "join": molecules that join a set */
 
 typedef struct molecule {
     int chains; /* 1: hairpin, 2: duplex */
@@ -215,16 +216,35 @@ static cleat_status add_chain(cleat_rna_set *set, const molecule *m, int c, clea
     return status;
 }
 
+/* Of the set's sequences, those that a molecule made here could have. */
+static cleat_status list_sequences(const cleat_rna_set *set, cleat_names *sequences, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i) {
+        const cleat_rna_entry *entry = &set->chains[i];
+        char sequence[MAX_RESIDUES + 1] = "";
+        uint32_t earlier;
+        if (entry->length > MAX_RESIDUES) continue;
+        for (size_t r = 0; r < entry->length; ++r) sequence[r] = set->residues[entry->first + r].letter;
+        if (!cleat_names_find(sequences, sequence, &earlier))
+            status = cleat_names_add(sequences, sequence, (uint32_t)i, error);
+    }
+    return status;
+}
+
 cleat_status cleat_rna_set_generate(cleat_rna_set *set, size_t count, cleat_error *error) {
     cleat_rna_make options = cleat_rna_make_defaults();
+    cleat_names sequences = {0};
     options.count = count;
+    options.seed = JOIN_SEED;
     if (count == 0) return CLEAT_OK;
     cleat_status status = check_make(&options, error);
+    if (status == CLEAT_OK) status = list_sequences(set, &sequences, error);
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
         molecule m;
-        make_molecule(&m, i, 0, &options);
+        status = draw_distinct(&m, i, &options, &sequences, error);
         for (int c = 0; c < m.chains && status == CLEAT_OK; ++c) status = add_chain(set, &m, c, error);
     }
+    cleat_names_free(&sequences);
     return status;
 }
 

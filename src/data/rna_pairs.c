@@ -5,7 +5,7 @@
  * three residues;
  *   - their C1' atoms are 10.5 +- 1.2 Angstrom apart. A planar Watson-Crick pair has 10.7 (C1' of the
  * standard reference frame, Olson et al. 2001, J. Mol. Biol. 313, 229); pairs inside helices of
- * ../shared/data/rna_3d have 10.6 +- 0.3 (343 pairs, 98 % of them in 9.9 - 11.6), G-U 10.5 +- 0.4;
+ * 156 entries of the PDB have 10.6 +- 0.3 (343 pairs, 98 % of them in 9.9 - 11.6), G-U 10.5 +- 0.4;
  *   - the helix runs antiparallel here: across the minor groove the C1' of the residue 3' of one is nearer to
  * the other than the pair's own (A-form: 8.2 against 10.7), which shifted strands do not have. Of those, a
  * pair is two residues that are each other's nearest to 10.5; and it stays when the neighbouring (i + 1, j -

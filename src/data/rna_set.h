@@ -67,7 +67,7 @@ cleat_status cleat_rna_find_pairs(const char *letters, const float *coords, cons
 
 /* --- generated chains (rna_make.c) --- */
 
-/* Adds `count` molecules of the default options to the training split. */
+/* Adds `count` molecules of the default options, but of another seed, to the training split; none has a sequence of the set. */
 cleat_status cleat_rna_set_generate(cleat_rna_set *set, size_t count, cleat_error *error);
 
 /* --- variation (rna_vary.c) --- */

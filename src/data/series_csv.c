@@ -109,12 +109,11 @@ static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
             "the gap cannot be filled; skip gaps, or correct the times",
             path_of(r), line_of(r), (long long)(time - before), (long long)r->step, r->step_source);
     if (lacking > r->options->longest_fill)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: %lld rows are missing behind %s, more than the %lld that may be filled; skip gaps, or "
-            "allow more",
-            path_of(r), line_of(r), (long long)lacking, cleat_time_text(before, text),
-            (long long)r->options->longest_fill);
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: %lld rows are missing behind %s, more than the %lld that may be filled; fill in "
+                          "the rows, or skip gaps: data.gaps = skip",
+                          path_of(r), line_of(r), (long long)lacking, cleat_time_text(before, text),
+                          (long long)r->options->longest_fill);
     cleat_status status = CLEAT_OK;
     for (int64_t i = 0; i < lacking && status == CLEAT_OK; ++i) {
         status = reserve(r, error);
@@ -213,11 +212,10 @@ static cleat_status meet_missing(reader *r, size_t column, float *row, uint8_t *
             "row",
             path_of(r), line_of(r), name);
     if (++r->carried[column] > r->options->longest_fill)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: '%.100s' has had no value for more than the %lld rows that may be filled; skip missing "
-            "values, or allow more",
-            path_of(r), line_of(r), name, (long long)r->options->longest_fill);
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: '%.100s' has had no value for more than the %lld rows that may be filled; fill them "
+                          "in, or skip missing values: data.missing = skip",
+                          path_of(r), line_of(r), name, (long long)r->options->longest_fill);
     row[column] = (row - width)[column];
     return CLEAT_OK;
 }

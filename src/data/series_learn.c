@@ -82,12 +82,6 @@ void cleat_series_learnt_free(cleat_series_learnt *learnt) {
     *learnt = (cleat_series_learnt){0};
 }
 
-static void add_quoted(cleat_text *text, const char *name) {
-    cleat_text_add_bytes(text, "\"", 1);
-    for (const char *p = name; *p; ++p) cleat_text_add_bytes(text, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
-    cleat_text_add_bytes(text, "\"", 1);
-}
-
 static void add_columns(cleat_text *text, const char *kind, const cleat_series_names *names, const double *mean,
                         const double *deviation) {
     char a[32], b[32];
@@ -95,7 +89,7 @@ static void add_columns(cleat_text *text, const char *kind, const cleat_series_n
         cleat_number_print(mean[i], a);
         cleat_number_print(deviation[i], b);
         cleat_text_add(text, "%s,", kind);
-        add_quoted(text, names->names[i]);
+        cleat_text_add_field(text, names->names[i]);
         cleat_text_add(text, ",%s,%s\n", a, b);
     }
 }

@@ -145,8 +145,8 @@ static cleat_status only_csv(const char *folder, char path[PATH_BYTES], cleat_er
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no *.csv in this folder (data.path)", folder);
     else
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                            "%s: %zu *.csv in this folder (%.100s, %.100s, ...); name one of them", folder,
-                            listing.count, listing.names[0], listing.names[1]);
+                            "%s: %zu *.csv in this folder (%.100s, %.100s, ...); give one of them itself as data.path",
+                            folder, listing.count, listing.names[0], listing.names[1]);
     cleat_listing_free(&listing);
     return status;
 }

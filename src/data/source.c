@@ -1,6 +1,7 @@
 /* Text files as readers want them, and numbers that do not depend on the locale. */
 #include "data/source.h"
 
+#include "cleat/text.h"
 #include "core/files.h"
 #include "core/memory.h"
 
@@ -14,31 +15,15 @@ static size_t line_of(const cleat_source *source, const char *at) {
     return line;
 }
 
-/* Bytes of the well-formed UTF-8 character at `p` (Unicode 15, table 3-7); 0 where there is none. */
-static size_t utf8_length(const unsigned char *p, const unsigned char *end) {
-    if (p[0] < 0x80) return 1;
-    size_t length = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : 2;
-    if (p[0] < 0xC2 || p[0] > 0xF4 || (size_t)(end - p) < length) return 0;
-    for (size_t i = 1; i < length; ++i)
-        if ((p[i] & 0xC0) != 0x80) return 0;
-    bool overlong = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90);
-    bool surrogate = p[0] == 0xED && p[1] > 0x9F, too_large = p[0] == 0xF4 && p[1] > 0x8F;
-    return overlong || surrogate || too_large ? 0 : length;
-}
-
 static cleat_status check_utf8(const cleat_source *source, cleat_error *error) {
-    const unsigned char *end = (const unsigned char *)source->end;
-    for (const unsigned char *p = (const unsigned char *)source->at; p < end;) {
-        size_t length = utf8_length(p, end);
-        if (!length)
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s:%zu: byte 0x%02x at offset %zu of the file is not UTF-8; save the file as UTF-8 (a "
-                              "damaged copy? compare its checksum)",
-                              source->path, line_of(source, (const char *)p), (unsigned)*p,
-                              source->bytes_before + (size_t)((const char *)p - source->data));
-        p += length;
-    }
-    return CLEAT_OK;
+    size_t bad;
+    if (cleat_text_check(source->at, (size_t)(source->end - source->at), &bad)) return CLEAT_OK;
+    const char *p = source->at + bad;
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s:%zu: byte 0x%02x at offset %zu of the file is not UTF-8; save the file as UTF-8 (a damaged "
+                      "copy? compare its checksum)",
+                      source->path, line_of(source, p), (unsigned)(unsigned char)*p,
+                      source->bytes_before + (size_t)(p - source->data));
 }
 
 cleat_status cleat_source_check(cleat_source *source, bool utf8, cleat_error *error) {
@@ -73,13 +58,8 @@ cleat_status cleat_source_read(const char *path, bool utf8, cleat_source *source
 }
 
 static size_t count_invalid(const cleat_source *source) {
-    const unsigned char *end = (const unsigned char *)source->end;
-    size_t invalid = 0;
-    for (const unsigned char *p = (const unsigned char *)source->at; p < end;) {
-        size_t length = utf8_length(p, end);
-        invalid += !length;
-        p += length ? length : 1;
-    }
+    size_t invalid = 0, bad;
+    for (const char *p = source->at; !cleat_text_check(p, (size_t)(source->end - p), &bad); p += bad + 1) ++invalid;
     return invalid;
 }
 
@@ -91,11 +71,15 @@ cleat_status cleat_source_mend_utf8(cleat_source *source, size_t *replaced, clea
     char *mended = cleat_alloc(kept + 2 * invalid + 1, 1), *write = mended;
     if (!mended) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory to mend its UTF-8", source->path);
     for (const char *p = source->at; p < source->end;) {
-        size_t length = utf8_length((const unsigned char *)p, (const unsigned char *)source->end);
-        size_t size = length ? length : strlen(REPLACEMENT);
-        memcpy(write, length ? p : REPLACEMENT, size);
-        write += size;
-        p += length ? length : 1;
+        size_t left = (size_t)(source->end - p), good = left;
+        bool sound = cleat_text_check(p, left, &good);
+        memcpy(write, p, good);
+        write += good;
+        p += good;
+        if (sound) break;
+        memcpy(write, REPLACEMENT, strlen(REPLACEMENT));
+        write += strlen(REPLACEMENT);
+        ++p;
     }
     cleat_free(source->data);
     source->data = source->at = mended;

@@ -92,7 +92,7 @@ static void end_sentence(conll *in) {
 
 static cleat_status begin_sentence(conll *in, cleat_error *error) {
     if (in->open) return CLEAT_OK;
-    cleat_status status = cleat_text_begin_row(in->set, NULL, ++in->sentences, error);
+    cleat_status status = cleat_text_begin_row(in->set, in->file, NULL, ++in->sentences, error);
     in->open = status == CLEAT_OK;
     in->before = 0;
     return status;

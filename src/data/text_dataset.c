@@ -16,7 +16,6 @@ typedef struct text_dataset {
     cleat_text_set set; /* rows [base.count]; no names, and options are NULL */
     cleat_text_tokens tokens;
     cleat_text_labels labels;
-    int64_t *trained; /* [labels.count] units of the training part */
     cleat_tokenizer *tokenizer;
     double word_dropout;
 } text_dataset;
@@ -99,7 +98,6 @@ static void text_destroy(cleat_dataset *dataset) {
     cleat_text_set_free(&texts->set);
     cleat_text_tokens_free(&texts->tokens);
     cleat_text_labels_free(&texts->labels);
-    cleat_free(texts->trained);
     cleat_tokenizer_destroy(texts->tokenizer);
     cleat_free(texts);
 }
@@ -198,13 +196,14 @@ static cleat_status read_files(const char *path, const cleat_text_files *files, 
 
 static cleat_status count_labels(text_dataset *texts, cleat_error *error) {
     const cleat_text_set *set = &texts->set;
-    texts->trained = cleat_alloc(texts->labels.count, sizeof *texts->trained);
-    if (!texts->trained)
+    if (texts->labels.samples) return CLEAT_OK; /* the model tells those it learnt from */
+    texts->labels.samples = cleat_alloc(texts->labels.count, sizeof *texts->labels.samples);
+    if (!texts->labels.samples)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the counts of %zu labels", texts->labels.count);
     for (size_t r = 0; r < set->n_rows; ++r) {
         const cleat_text_row *row = &set->rows[r];
         for (size_t i = row->first; i < row->first + row->units && row->split == CLEAT_SPLIT_TRAIN; ++i)
-            if (set->units[i].label != CLEAT_TEXT_NO_LABEL) ++texts->trained[set->units[i].label];
+            if (set->units[i].label != CLEAT_TEXT_NO_LABEL) ++texts->labels.samples[set->units[i].label];
     }
     return CLEAT_OK;
 }
@@ -215,23 +214,24 @@ static void log_labels(const char *path, const text_dataset *texts) {
     if (!texts->set.summary.samples[CLEAT_SPLIT_TRAIN]) return;
     for (size_t i = tags; i < texts->labels.count && line.size < 800; i += tags ? 2 : 1)
         cleat_text_add(&line, "%s%s %lld", line.size ? ", " : "", texts->labels.names[i] + (tags ? 2 : 0),
-                       (long long)texts->trained[i]);
+                       (long long)texts->labels.samples[i]);
     if (line.data) cleat_log(CLEAT_LOG_INFO, "%s: training part: %s", path, line.data);
     for (size_t i = tags; i < texts->labels.count; i += tags ? 2 : 1)
-        if (!texts->trained[i])
+        if (!texts->labels.samples[i])
             cleat_log(CLEAT_LOG_DEBUG, "%s: '%s' is not in the training part", path, texts->labels.names[i]);
     cleat_text_free(&line);
 }
 
-static void log_summary(const char *path, const text_dataset *texts, int64_t max_length) {
+static void log_summary(const char *path, const text_dataset *texts, const cleat_text_options *options) {
     const cleat_text_summary *s = &texts->set.summary;
+    const int64_t max_length = options->max_length;
     bool tags = texts->task == CLEAT_TEXT_TAGS;
     cleat_log(CLEAT_LOG_INFO,
               "%s: %zu training, %zu validation, %zu test %s; %zu tokens (%.2f %% unknown) of %zu pieces", path,
               s->samples[CLEAT_SPLIT_TRAIN], s->samples[CLEAT_SPLIT_VAL], s->samples[CLEAT_SPLIT_TEST],
               tags ? "sentences" : "texts", s->tokens, 100 * (double)s->unknown / (double)s->tokens,
               cleat_tokenizer_size(texts->tokenizer));
-    log_labels(path, texts);
+    if (!*cleat_text_option(options->learnt)) log_labels(path, texts);
     if (s->skipped) cleat_log(CLEAT_LOG_WARNING, "%s: %zu empty texts are left out", path, s->skipped);
     if (s->replaced)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu bytes are not UTF-8 and were replaced by U+FFFD", path, s->replaced);
@@ -277,7 +277,7 @@ cleat_status cleat_text_open(const char *path, const cleat_text_options *options
     }
     texts->base.count = texts->set.n_rows;
     texts->set.options = NULL; /* they are the caller's */
-    log_summary(path, texts, options->max_length);
+    log_summary(path, texts, options);
     *dataset = &texts->base;
     return CLEAT_OK;
 }
@@ -321,7 +321,7 @@ const char *cleat_text_label_name(const cleat_dataset *dataset, size_t label) {
 
 int64_t cleat_text_label_samples(const cleat_dataset *dataset, size_t label) {
     const text_dataset *texts = is_texts(dataset);
-    return texts && label < texts->labels.count ? texts->trained[label] : 0;
+    return texts && label < texts->labels.count ? texts->labels.samples[label] : 0;
 }
 
 const char *cleat_text_sample(const cleat_dataset *dataset, size_t sample) {

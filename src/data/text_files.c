@@ -104,6 +104,7 @@ static cleat_status find_in_folder(const char *folder, const cleat_text_options 
                           "%s: no training file in this folder: it is called %s, or is named "
                           "by data.train_file",
                           folder, wanted[options->task]);
+    for (size_t i = 0; i < files->count; ++i) files->files[i].several = files->count > 1;
     if (has_part(files, CLEAT_SPLIT_TRAIN)) {
         files->files[0].val_fraction = has_part(files, CLEAT_SPLIT_VAL) ? 0 : options->val_fraction;
         files->files[0].test_fraction = has_part(files, CLEAT_SPLIT_TEST) ? 0 : options->test_fraction;

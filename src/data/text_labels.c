@@ -75,7 +75,7 @@ static cleat_status from_training(const cleat_text_set *set, names_list *list, c
     return status;
 }
 
-static const char FILE_NAME[] = "labels.txt";
+static const char FILE_NAME[] = "labels.txt", SAMPLES_NAME[] = "label_samples.txt";
 
 /* Of tags line 1 is O, then B-x and I-x take turns: the types are the x. */
 static cleat_status read_tag_line(const char *place, size_t number, const char *line, size_t size, names_list *list,
@@ -176,6 +176,31 @@ static cleat_status name_labels(const names_list *list, cleat_text_task task, cl
     return CLEAT_OK;
 }
 
+/* The samples of each label that a model learnt from; a folder without the file does not tell them. */
+static cleat_status read_samples(const char *folder, cleat_text_labels *labels, cleat_error *error) {
+    cleat_source source;
+    char path[4096];
+    cleat_status status = cleat_path_join(folder, SAMPLES_NAME, path, sizeof path, error);
+    if (status != CLEAT_OK || !cleat_file_exists(path)) return status;
+    status = cleat_source_read(path, true, &source, error);
+    if (status != CLEAT_OK) return status;
+    labels->samples = cleat_alloc(labels->count, sizeof *labels->samples);
+    if (!labels->samples)
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the counts of %zu labels", labels->count);
+    for (size_t i = 0; i < labels->count && status == CLEAT_OK; ++i) {
+        char *end;
+        labels->samples[i] = strtoll(source.at, &end, 10);
+        if (end == source.at || *end != '\n' || labels->samples[i] < 0)
+            status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                                "%s:%zu: no count; the file has one for each line of labels.txt and is written in "
+                                "training: take both from the run again",
+                                path, i + 1);
+        source.at = end;
+    }
+    cleat_source_close(&source);
+    return status;
+}
+
 static cleat_status check_count(const cleat_text_options *options, size_t count, cleat_error *error) {
     if (options->task == CLEAT_TEXT_CLASSES && count < 2)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
@@ -197,24 +222,35 @@ cleat_status cleat_text_settle_labels(cleat_text_set *set, cleat_text_labels *la
     if (status == CLEAT_OK) status = check_count(options, list.count, error);
     if (status == CLEAT_OK) status = rename_units(set, &list, error);
     if (status == CLEAT_OK) status = name_labels(&list, options->task, labels, error);
+    if (status == CLEAT_OK && *cleat_text_option(options->learnt))
+        status = read_samples(options->learnt, labels, error);
     free_list(&list);
     return status;
 }
 
-cleat_status cleat_text_save_labels(const cleat_text_labels *labels, const char *folder, cleat_error *error) {
+/* Writes the text and frees it. */
+static cleat_status write_file(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
     char path[4096], *data = NULL;
-    cleat_text text = {0};
-    for (size_t i = 0; i < labels->count; ++i) cleat_text_add(&text, "%s\n", labels->names[i]);
-    size_t size = text.size;
-    cleat_status status = cleat_text_take(&text, &data, error);
-    if (status == CLEAT_OK) status = cleat_path_join(folder, FILE_NAME, path, sizeof path, error);
+    size_t size = text->size;
+    cleat_status status = cleat_text_take(text, &data, error);
+    if (status == CLEAT_OK) status = cleat_path_join(folder, name, path, sizeof path, error);
     if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
     cleat_free(data);
     return status;
 }
 
+cleat_status cleat_text_save_labels(const cleat_text_labels *labels, const char *folder, cleat_error *error) {
+    cleat_text names = {0}, samples = {0};
+    for (size_t i = 0; i < labels->count; ++i) cleat_text_add(&names, "%s\n", labels->names[i]);
+    cleat_status status = write_file(folder, FILE_NAME, &names, error);
+    if (status != CLEAT_OK) return status;
+    for (size_t i = 0; i < labels->count; ++i) cleat_text_add(&samples, "%lld\n", (long long)labels->samples[i]);
+    return write_file(folder, SAMPLES_NAME, &samples, error);
+}
+
 void cleat_text_labels_free(cleat_text_labels *labels) {
     for (size_t i = 0; labels->names && i < labels->count; ++i) cleat_free(labels->names[i]);
     cleat_free(labels->names);
+    cleat_free(labels->samples);
     *labels = (cleat_text_labels){0};
 }

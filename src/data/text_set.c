@@ -1,11 +1,12 @@
 /* Rows of texts and words in an arena, their parts, and the names of their labels. */
 #include "data/text_set.h"
 
+#include "data/dataset.h"
+
 #include "core/files.h"
 #include "core/memory.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *cleat_text_option(const char *text) {
@@ -36,12 +37,16 @@ static cleat_status keep(cleat_text_set *set, const char *text, size_t size, siz
     return CLEAT_OK;
 }
 
-cleat_status cleat_text_begin_row(cleat_text_set *set, const char *id, size_t number, cleat_error *error) {
-    char numbered[24];
+cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *file, const char *id, size_t number,
+                                  cleat_error *error) {
+    char numbered[32];
     cleat_status status = cleat_grow(&set->rows, set->n_rows, &set->rows_capacity, sizeof *set->rows, error);
     if (status != CLEAT_OK) return status;
     cleat_text_row row = {.first = set->n_units};
-    if (!id) snprintf(numbered, sizeof numbered, "%zu", number);
+    if (!id && file->several)
+        snprintf(numbered, sizeof numbered, "%s-%zu", cleat_split_name(file->split), number);
+    else if (!id)
+        snprintf(numbered, sizeof numbered, "%zu", number);
     const char *kept = id ? id : numbered;
     status = keep(set, kept, strlen(kept), &row.id, error);
     if (status == CLEAT_OK) set->rows[set->n_rows++] = row;
@@ -59,22 +64,14 @@ cleat_status cleat_text_add_unit(cleat_text_set *set, const char *text, size_t s
     return CLEAT_OK;
 }
 
-/* A number in [0, 1) that depends on these bytes and the seed alone. */
-static double place_of(uint64_t seed, const char *bytes, size_t size) {
-    char text[33], key[64];
-    cleat_hash_text(bytes, size, text);
-    int length = snprintf(key, sizeof key, "%llu/%s", (unsigned long long)seed, text);
-    cleat_hash_text(key, (size_t)length, text);
-    text[12] = 0;
-    return (double)strtoull(text, NULL, 16) / (double)(1ull << 48);
-}
-
 static cleat_split split_of(const cleat_text_set *set, const cleat_text_file *file, const cleat_text_row *row) {
+    char text[33], key[64];
     if (!row->units || !(file->val_fraction + file->test_fraction > 0)) return file->split;
     size_t start = set->units[row->first].start;
-    double place = place_of(set->options->split_seed, set->bytes.data + start, set->bytes.size - start);
-    if (place < file->test_fraction) return CLEAT_SPLIT_TEST;
-    return place < file->test_fraction + file->val_fraction ? CLEAT_SPLIT_VAL : file->split;
+    cleat_hash_text(set->bytes.data + start, set->bytes.size - start, text);
+    int length = snprintf(key, sizeof key, "%llu/%s", (unsigned long long)set->options->split_seed, text);
+    cleat_split split = cleat_hashed_split(key, (size_t)length, file->val_fraction, file->test_fraction);
+    return split == CLEAT_SPLIT_TRAIN ? file->split : split;
 }
 
 void cleat_text_end_row(cleat_text_set *set, const cleat_text_file *file) {

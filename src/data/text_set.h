@@ -48,6 +48,7 @@ typedef struct cleat_text_file {
     cleat_split split;
     double val_fraction, test_fraction;
     bool guessed; /* found by its name */
+    bool several; /* it is not the only one: a row's number alone does not name it */
 } cleat_text_file;
 
 typedef struct cleat_text_files {
@@ -69,8 +70,9 @@ cleat_status cleat_text_read_conll(const cleat_text_file *file, cleat_text_set *
 /* For the readers: the file as UTF-8, the way the options want it. */
 cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set, cleat_source *source,
                                cleat_error *error);
-/* Opens a row: units added from here on are its own. `id` NULL: `number` in decimal. */
-cleat_status cleat_text_begin_row(cleat_text_set *set, const char *id, size_t number, cleat_error *error);
+/* Opens a row: units added from here on are its own. `id` NULL: `number` in decimal, of several files with the part before it. */
+cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *file, const char *id, size_t number,
+                                  cleat_error *error);
 cleat_status cleat_text_add_unit(cleat_text_set *set, const char *text, size_t size, int32_t label, cleat_error *error);
 /* Chooses the row's part, from all bytes of its units. */
 void cleat_text_end_row(cleat_text_set *set, const cleat_text_file *file);
@@ -83,11 +85,12 @@ void cleat_text_set_free(cleat_text_set *set);
 
 /* The labels of a dataset, in order. tags: O, B-x, I-x, B-y, ... */
 typedef struct cleat_text_labels {
-    char **names; /* [count] */
+    char **names;     /* [count] */
+    int64_t *samples; /* [count] of the training part; NULL: not counted yet */
     size_t count;
 } cleat_text_labels;
 
-/* Settles the labels (from the options, a folder, or the training part) and puts them in place of the set's names. */
+/* Settles the labels (from the options, a folder with their samples, or the training part) and puts them in place of the set's names. */
 cleat_status cleat_text_settle_labels(cleat_text_set *set, cleat_text_labels *labels, cleat_error *error);
 cleat_status cleat_text_save_labels(const cleat_text_labels *labels, const char *folder, cleat_error *error);
 void cleat_text_labels_free(cleat_text_labels *labels);

@@ -62,7 +62,7 @@ static cleat_status add_row(const cleat_csv *csv, const text_columns *columns, s
             csv->source.path, csv->line);
     cleat_status status = read_label(csv, columns->label, set, &label, error);
     if (status == CLEAT_OK)
-        status = cleat_text_begin_row(set, columns->id < 0 ? NULL : csv->fields[columns->id], number, error);
+        status = cleat_text_begin_row(set, file, columns->id < 0 ? NULL : csv->fields[columns->id], number, error);
     if (status == CLEAT_OK) status = cleat_text_add_unit(set, text, strlen(text), label, error);
     if (status == CLEAT_OK) cleat_text_end_row(set, file);
     return status;

@@ -1,6 +1,7 @@
 /* Classes of samples, whatever the samples are. */
 #include "models/classes.h"
 
+#include "core/files.h"
 #include "core/memory.h"
 #include "models/text_metrics.h"
 #include "models/text_write.h"
@@ -33,24 +34,44 @@ int32_t cleat_class_most_likely(const float *logits, int64_t classes) {
     return best;
 }
 
+enum { TRUTH, PREDICTED, RIGHT, COUNTS }; /* of each class, before the matrix */
+
+static bool has_matrix(int64_t classes) {
+    return classes <= SHOWN_CLASSES;
+}
+
+size_t cleat_classes_totals(int64_t classes) {
+    return (size_t)(COUNTS * classes + (has_matrix(classes) ? classes * classes : 0));
+}
+
 void cleat_classes_measure(const int32_t *labels, const float *logits, int64_t count, int64_t classes, double *totals) {
-    for (int64_t i = 0; i < count; ++i)
-        if (labels[i] >= 0) totals[labels[i] * classes + cleat_class_most_likely(logits + i * classes, classes)] += 1;
+    double *matrix = totals + COUNTS * classes;
+    for (int64_t i = 0; i < count; ++i) {
+        if (labels[i] < 0) continue;
+        int32_t said = cleat_class_most_likely(logits + i * classes, classes);
+        totals[COUNTS * labels[i] + TRUTH] += 1;
+        totals[COUNTS * said + PREDICTED] += 1;
+        totals[COUNTS * said + RIGHT] += said == labels[i];
+        if (has_matrix(classes)) matrix[labels[i] * classes + said] += 1;
+    }
 }
 
 void cleat_classes_figures(const cleat_class *known, int64_t classes, const double *totals, cleat_figures *found) {
-    size_t n = (size_t)classes;
+    const double *matrix = totals + COUNTS * classes;
     char name[48];
-    int64_t *counts = cleat_alloc(n * n, sizeof *counts);
+    cleat_count *counts = cleat_alloc((size_t)classes, sizeof *counts);
     cleat_class_figures figures = {.accuracy = NAN, .macro_f1 = NAN, .macro_recall = NAN};
-    for (size_t i = 0; counts && i < n * n; ++i) counts[i] = (int64_t)totals[i];
-    if (counts) figures = cleat_confusion_figures(counts, n, NULL);
+    for (int64_t c = 0; counts && c < classes; ++c)
+        counts[c] = (cleat_count){.truth = (int64_t)totals[COUNTS * c + TRUTH],
+                                  .predicted = (int64_t)totals[COUNTS * c + PREDICTED],
+                                  .right = (int64_t)totals[COUNTS * c + RIGHT]};
+    if (counts) figures = cleat_class_counts_figures(counts, (size_t)classes);
     cleat_figures_add(found, "accuracy", figures.accuracy);
     cleat_figures_add(found, "macro_f1", figures.macro_f1);
     cleat_figures_add(found, "macro_recall", figures.macro_recall);
-    for (size_t i = 0; i < n * n && n <= SHOWN_CLASSES; ++i) {
-        snprintf(name, sizeof name, "%.18s_as_%.18s", known[i / n].name, known[i % n].name);
-        cleat_figures_add(found, name, totals[i]);
+    for (int64_t i = 0; i < classes * classes && has_matrix(classes); ++i) {
+        snprintf(name, sizeof name, "%.18s_as_%.18s", known[i / classes].name, known[i % classes].name);
+        cleat_figures_add(found, name, matrix[i]);
     }
     cleat_free(counts);
 }
@@ -64,7 +85,7 @@ static void softmax(const float *logits, int64_t classes, float *probabilities) 
 
 cleat_status cleat_classes_write(const cleat_class_source *source, int64_t classes, const cleat_prediction *predictions,
                                  size_t count, const char *folder, cleat_error *error) {
-    char path[CLEAT_PROFILE_TEXT + 64];
+    char path[4096];
     cleat_status status = CLEAT_OK;
     const char **names = cleat_alloc((size_t)classes, sizeof *names);
     float *probabilities = cleat_alloc(count * (size_t)classes, sizeof *probabilities);
@@ -80,8 +101,8 @@ cleat_status cleat_classes_write(const cleat_class_source *source, int64_t class
                                           .label = cleat_class_most_likely(predictions[i].output, classes),
                                           .probabilities = probabilities + i * (size_t)classes};
     }
-    snprintf(path, sizeof path, "%.1000s/predictions.csv", folder);
-    status = cleat_text_write_classes(path, names, (size_t)classes, rows, count, error);
+    status = cleat_path_join(folder, "predictions.csv", path, sizeof path, error);
+    if (status == CLEAT_OK) status = cleat_text_write_classes(path, names, (size_t)classes, rows, count, error);
 done:
     cleat_free(rows);
     cleat_free(probabilities);

@@ -1,4 +1,4 @@
-/* What models that tell classes share: class weights, the confusion matrix and its figures, predictions as CSV. */
+/* What models that tell classes share: class weights, counts and their figures, predictions as CSV. */
 #ifndef CLEAT_SRC_CLASSES_H
 #define CLEAT_SRC_CLASSES_H
 
@@ -24,8 +24,9 @@ void cleat_classes_know(const cleat_class_source *source, const cleat_dataset *d
 /* The index of the largest of logits [classes], the first of equals. */
 int32_t cleat_class_most_likely(const float *logits, int64_t classes);
 
-/* The confusion matrix [classes, classes] as totals: adds samples [count] with logits [count, classes]; labels below 0 are
- * left out. */
+/* Totals: truth, predicted and right of every class, and the confusion matrix [classes, classes] where they are few. */
+size_t cleat_classes_totals(int64_t classes);
+/* Adds samples [count] with logits [count, classes]; labels below 0 are left out. */
 void cleat_classes_measure(const int32_t *labels, const float *logits, int64_t count, int64_t classes, double *totals);
 /* accuracy, macro_f1, macro_recall, and where classes are few each kind of confusion. */
 void cleat_classes_figures(const cleat_class *known, int64_t classes, const double *totals, cleat_figures *found);

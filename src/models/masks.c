@@ -2,12 +2,15 @@
 #include "models/masks.h"
 
 #include "cleat/ops.h"
+#include "core/files.h"
 #include "core/memory.h"
 #include "graph/graph.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { PATH_BYTES = 4096 };
 
 cleat_status cleat_masks_make_own(cleat_model *model, cleat_error *error) {
     cleat_mask_own *own = cleat_alloc(1, sizeof *own);
@@ -204,10 +207,19 @@ static float interpolate(const float *logits, int64_t height, int64_t width, int
                          dx * probability(logits[below * stride + right])));
 }
 
+/* FOLDER/ID and an ending. */
+static cleat_status path_of(const char *folder, const char *id, const char *ending, char path[PATH_BYTES],
+                            cleat_error *error) {
+    char name[PATH_BYTES];
+    if ((size_t)snprintf(name, sizeof name, "%s%s", id, ending) >= sizeof name)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%.100s...: too long for the name of a file", id);
+    return cleat_path_join(folder, name, path, PATH_BYTES, error);
+}
+
 cleat_status cleat_masks_write(const cleat_model *model, const char *id, const float *logits, int64_t height,
                                int64_t width, int64_t stride, int64_t out_height, int64_t out_width, const char *folder,
                                cleat_error *error) {
-    char path[CLEAT_PROFILE_TEXT + 320];
+    char path[PATH_BYTES];
     size_t pixels = (size_t)(out_height * out_width);
     float *probabilities = cleat_alloc(pixels, sizeof *probabilities);
     uint8_t *mask = cleat_alloc(pixels, 1);
@@ -225,11 +237,10 @@ cleat_status cleat_masks_write(const cleat_model *model, const char *id, const f
             probabilities[r * out_width + c] = p;
             mask[r * out_width + c] = p >= model->profile.model.threshold ? 255 : 0;
         }
-    snprintf(path, sizeof path, "%.1000s/%.250s.npy", folder, id);
-    status = cleat_npy_write(path, probabilities, out_height, out_width, error);
-    if (status != CLEAT_OK) goto done;
-    snprintf(path, sizeof path, "%.1000s/%.250s.png", folder, id);
-    status = cleat_png_write(path, mask, out_height, out_width, error);
+    status = path_of(folder, id, ".npy", path, error);
+    if (status == CLEAT_OK) status = cleat_npy_write(path, probabilities, out_height, out_width, error);
+    if (status == CLEAT_OK) status = path_of(folder, id, ".png", path, error);
+    if (status == CLEAT_OK) status = cleat_png_write(path, mask, out_height, out_width, error);
 done:
     cleat_free(mask);
     cleat_free(probabilities);

@@ -120,7 +120,7 @@ static void scale(const cleat_model *model, const cleat_host_batch *batch, const
 /* --- metrics and predictions ---------------------------------------------------------------------------------- */
 
 static size_t count_totals(const cleat_model *model) {
-    return (size_t)(model->sizes.classes * model->sizes.classes);
+    return cleat_classes_totals(model->sizes.classes);
 }
 
 static cleat_status measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,

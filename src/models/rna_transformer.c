@@ -5,6 +5,9 @@
  * along the chain; `absolute` predicts coordinates as they are. Every loss term is a mean over the items of a
  * chain, then a mean over chains. */
 #include "cleat/ops.h"
+#include "core/files.h"
+#include "core/memory.h"
+#include "data/names.h"
 #include "graph/graph.h"
 #include "models/model.h"
 #include "models/rna_metrics.h"
@@ -15,10 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/memory.h"
-
-/* --- the loss
- * --------------------------------------------------------------------------------------------------------- */
+/* --- the loss ------------------------------------------------------------------------------------------------- */
 
 /* In the order of the log. */
 enum { DISTANCE, LOCAL, FRAME, HANDEDNESS, BOND, ANGLE, CLASH, BASE_PAIR, COORDINATE, N_TERMS };
@@ -226,23 +226,54 @@ static cleat_rna_chain chain_of(const cleat_prediction *prediction) {
                              .coords = prediction->output};
 }
 
-/* FOLDER/ID.pdb for each chain, and FOLDER/predictions.csv with all. */
+enum { PATH_BYTES = 4096 };
+
+/* FOLDER/ID.pdb, or FOLDER/ID-2.pdb where an id before it differs in nothing that a file's name can show. */
+static cleat_status pdb_path(const char *folder, const char *id, cleat_names *taken, char path[PATH_BYTES],
+                             cleat_error *error) {
+    char name[PATH_BYTES];
+    uint32_t earlier;
+    for (int number = 1;; ++number) {
+        int length = snprintf(name, sizeof name, number > 1 ? "%s-%d" : "%s", id, number);
+        if (length < 0 || (size_t)length >= sizeof name || !cleat_rna_pdb_path(folder, name, path, PATH_BYTES))
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s.../%.100s.pdb", folder, id);
+        if (!cleat_names_find(taken, path, &earlier)) return cleat_names_add(taken, path, 0, error);
+    }
+}
+
+/* A chain that the columns of a PDB file do not hold has its place in the CSV alone. */
+static cleat_status write_pdb_files(const cleat_rna_chain *chains, size_t count, const char *folder,
+                                    cleat_error *error) {
+    char path[PATH_BYTES];
+    cleat_names taken = {0};
+    cleat_error why, first = {0};
+    size_t left_out = 0;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+        status = pdb_path(folder, chains[i].id, &taken, path, &why);
+        if (status == CLEAT_OK) status = cleat_rna_write_pdb(path, &chains[i], 1, &why);
+        if (status != CLEAT_ERR_NOT_SUPPORTED) continue;
+        if (!left_out++) first = why;
+        status = CLEAT_OK;
+    }
+    cleat_names_free(&taken);
+    if (left_out)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu chains are in predictions.csv alone; the first: %s", folder,
+                  left_out, count, first.text);
+    return status == CLEAT_OK ? CLEAT_OK : cleat_fail(error, status, "%s", why.text);
+}
+
+/* FOLDER/predictions.csv with all chains, and a PDB file for each. */
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error) {
     (void)model;
-    char path[CLEAT_PROFILE_TEXT + 64];
-    cleat_status status = CLEAT_OK;
+    char path[PATH_BYTES];
     cleat_rna_chain *chains = cleat_alloc(count, sizeof *chains);
     if (!chains) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu chains", count);
-    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
-        chains[i] = chain_of(&predictions[i]);
-        if (cleat_rna_pdb_path(folder, chains[i].id, path, sizeof path))
-            status = cleat_rna_write_pdb(path, &chains[i], 1, error);
-        else
-            status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: folder name too long", folder);
-    }
-    snprintf(path, sizeof path, "%.1000s/predictions.csv", folder);
+    for (size_t i = 0; i < count; ++i) chains[i] = chain_of(&predictions[i]);
+    cleat_status status = cleat_path_join(folder, "predictions.csv", path, sizeof path, error);
     if (status == CLEAT_OK) status = cleat_rna_write_csv(path, chains, count, error);
+    if (status == CLEAT_OK) status = write_pdb_files(chains, count, folder, error);
     cleat_free(chains);
     return status;
 }

@@ -2,6 +2,7 @@
  * encoder (both answer from their last step) or a dense network over the whole window. Loss: mean squared error of
  * standardised values. Persistence, and persistence of the last season, are measured beside it. */
 #include "cleat/ops.h"
+#include "core/files.h"
 #include "core/memory.h"
 #include "graph/recompute.h"
 #include "models/model.h"
@@ -259,8 +260,9 @@ static void figures(const cleat_model *model, const double *totals, cleat_figure
 /* FOLDER/predictions.csv */
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error) {
-    char path[CLEAT_PROFILE_TEXT + 64];
-    snprintf(path, sizeof path, "%.1000s/predictions.csv", folder);
+    char path[4096];
+    cleat_status status = cleat_path_join(folder, "predictions.csv", path, sizeof path, error);
+    if (status != CLEAT_OK) return status;
     return cleat_series_write(path, (cleat_series_anchor)model->profile.data.anchor, predictions, count, error);
 }
 

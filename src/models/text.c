@@ -3,6 +3,8 @@
  * over the texts, or over the words, of a window; with balanced class weights w[c] = N / (C n[c]), whose mean over the
  * training part is 1. */
 #include "cleat/ops.h"
+#include "core/cpus.h"
+#include "core/files.h"
 #include "core/memory.h"
 #include "models/classes.h"
 #include "models/text_metrics.h"
@@ -12,7 +14,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char *const terms[] = {"cross_entropy"};
 
@@ -40,9 +41,9 @@ static cleat_status know_classes(cleat_model *model, const cleat_dataset *datase
     return CLEAT_OK;
 }
 
-static int online_cpus(void) {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    return cpus < 1 ? 1 : cpus > MOST_ENCODERS ? MOST_ENCODERS : (int)cpus;
+static int encoders(void) {
+    int cpus = cleat_cpus();
+    return cpus > MOST_ENCODERS ? MOST_ENCODERS : cpus;
 }
 
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
@@ -70,7 +71,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.repair_tags = p->data.bad_tags != 0;
     options.learnt = learnt ? learnt : "";
     options.cache = p->data.cache;
-    options.workers = p->loader.num_workers == CLEAT_AUTO ? online_cpus() : (int)p->loader.num_workers;
+    options.workers = p->loader.num_workers == CLEAT_AUTO ? encoders() : (int)p->loader.num_workers;
     cleat_dataset *opened = NULL;
     cleat_status status = cleat_text_open(path, &options, &opened, error);
     if (status != CLEAT_OK) return status;
@@ -142,9 +143,8 @@ static void scale(const cleat_model *model, const cleat_host_batch *batch, const
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */
 
-/* Totals of classes: the confusion matrix. */
-static size_t count_confusion(const cleat_model *model) {
-    return (size_t)(model->sizes.classes * model->sizes.classes);
+static size_t count_class_totals(const cleat_model *model) {
+    return cleat_classes_totals(model->sizes.classes);
 }
 
 static cleat_status measure_classes(const cleat_model *model, const cleat_host_batch *batch, const float *output,
@@ -168,7 +168,7 @@ static size_t count_tag_totals(const cleat_model *model) {
     return 2 + 3 * count_types(model);
 }
 
-static void add_entities(const cleat_entity_count *types, size_t n, const cleat_tag_count *tags, double *totals) {
+static void add_entities(const cleat_count *types, size_t n, const cleat_tag_count *tags, double *totals) {
     totals[0] += (double)tags->words;
     totals[1] += (double)tags->right;
     for (size_t t = 0; t < n; ++t) {
@@ -200,7 +200,7 @@ static cleat_status measure_tags(const cleat_model *model, const cleat_host_batc
                                  double *totals, cleat_error *error) {
     size_t n = count_types(model), most = most_words(batch);
     cleat_tag_count tags = {0, 0};
-    cleat_entity_count *types = cleat_alloc(n, sizeof *types);
+    cleat_count *types = cleat_alloc(n, sizeof *types);
     int32_t *truth = cleat_alloc(most, sizeof *truth), *found = cleat_alloc(most, sizeof *found);
     cleat_status status = CLEAT_OK;
     if (!types || !truth || !found) {
@@ -222,31 +222,31 @@ done:
     return status;
 }
 
-static cleat_entity_count entities_of(const double *totals, size_t type) {
-    return (cleat_entity_count){.truth = (int64_t)totals[2 + 3 * type],
-                                .predicted = (int64_t)totals[3 + 3 * type],
-                                .right = (int64_t)totals[4 + 3 * type]};
+static cleat_count entities_of(const double *totals, size_t type) {
+    return (cleat_count){.truth = (int64_t)totals[2 + 3 * type],
+                         .predicted = (int64_t)totals[3 + 3 * type],
+                         .right = (int64_t)totals[4 + 3 * type]};
 }
 
 static void tag_figures(const cleat_model *model, const double *totals, cleat_figures *found) {
     const cleat_class *known = model->own;
-    cleat_entity_count all = {0, 0, 0};
+    cleat_count all = {0, 0, 0};
     char name[48];
     for (size_t t = 0; t < count_types(model); ++t) {
-        cleat_entity_count one = entities_of(totals, t);
+        cleat_count one = entities_of(totals, t);
         all.truth += one.truth;
         all.predicted += one.predicted;
         all.right += one.right;
     }
-    cleat_score score = cleat_entity_score(&all);
+    cleat_score score = cleat_count_score(&all);
     cleat_figures_add(found, "accuracy", totals[1] / totals[0]);
     cleat_figures_add(found, "entity_precision", score.precision);
     cleat_figures_add(found, "entity_recall", score.recall);
     cleat_figures_add(found, "entity_f1", score.f1);
     for (size_t t = 0; t < count_types(model) && t < SHOWN_TYPES; ++t) {
-        cleat_entity_count one = entities_of(totals, t);
+        cleat_count one = entities_of(totals, t);
         snprintf(name, sizeof name, "f1_%s", known[1 + 2 * t].name + strlen("B-"));
-        cleat_figures_add(found, name, cleat_entity_score(&one).f1);
+        cleat_figures_add(found, name, cleat_count_score(&one).f1);
     }
 }
 
@@ -266,7 +266,7 @@ static cleat_status write_classes(const cleat_model *model, const cleat_predicti
 /* FOLDER/predictions.conll */
 static cleat_status write_tags(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                                const char *folder, cleat_error *error) {
-    char path[CLEAT_PROFILE_TEXT + 64];
+    char path[4096];
     size_t all = 0, at = 0;
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < count; ++i) all += cleat_text_words(predictions[i].dataset, predictions[i].sample);
@@ -286,8 +286,9 @@ static cleat_status write_tags(const cleat_model *model, const cleat_prediction 
         sentences[i] = (cleat_tagged_sentence){.words = words + at, .labels = tags + at, .count = n};
         at += n;
     }
-    snprintf(path, sizeof path, "%.1000s/predictions.conll", folder);
-    status = cleat_text_write_tags(path, names, (size_t)model->sizes.classes, sentences, count, error);
+    status = cleat_path_join(folder, "predictions.conll", path, sizeof path, error);
+    if (status == CLEAT_OK)
+        status = cleat_text_write_tags(path, names, (size_t)model->sizes.classes, sentences, count, error);
 done:
     cleat_free(sentences);
     cleat_free(tags);
@@ -372,7 +373,7 @@ const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .open_data = open_data,
                                                  .build = build,
                                                  .scale = scale,
-                                                 .totals = count_confusion,
+                                                 .totals = count_class_totals,
                                                  .measure = measure_classes,
                                                  .figures = class_figures,
                                                  .write = write_classes,

@@ -25,8 +25,12 @@ static cleat_status check_label(int32_t label, size_t labels, size_t row, cleat_
 
 /* --- classes -------------------------------------------------------------------------------------------------- */
 
-/* Six decimals, whatever the locale. */
+/* Six decimals, whatever the locale; nan where a model's outputs gave no number. */
 static void add_probability(cleat_text *text, float probability) {
+    if (!isfinite(probability)) {
+        cleat_text_add(text, ",nan");
+        return;
+    }
     long millionths = lround((double)probability * 1e6);
     cleat_text_add(text, ",%ld.%06ld", millionths / 1000000, millionths % 1000000);
 }
@@ -35,10 +39,12 @@ static cleat_status add_prediction(cleat_text *text, const cleat_text_prediction
                                    const char *const *names, size_t classes, cleat_error *error) {
     cleat_status status = check_label(prediction->label, classes, row, error);
     if (status != CLEAT_OK) return status;
-    for (size_t i = 0; i < classes; ++i)
-        if (!(prediction->probabilities[i] >= 0 && prediction->probabilities[i] <= 1.001f))
+    for (size_t i = 0; i < classes; ++i) {
+        float probability = prediction->probabilities[i];
+        if (isfinite(probability) && !(probability >= 0 && probability <= 1.001f))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "prediction %zu: %g is no probability (class %s)", row,
-                              (double)prediction->probabilities[i], names[i]);
+                              (double)probability, names[i]);
+    }
     cleat_text_add_field(text, prediction->id);
     cleat_text_add_bytes(text, ",", 1);
     cleat_text_add_field(text, names[prediction->label]);

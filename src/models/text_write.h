@@ -7,7 +7,7 @@
 typedef struct cleat_text_prediction {
     const char *id;
     int32_t label;              /* 0 .. classes - 1 */
-    const float *probabilities; /* [classes] */
+    const float *probabilities; /* [classes], 0 to 1; one that is not finite is written as nan */
 } cleat_text_prediction;
 
 /* id,label,probability, and a column with the probability of every class, called by its name: RFC 4180, a line feed

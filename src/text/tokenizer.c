@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "text/unicode.h"
 
+#include <stdio.h>
 #include <string.h>
 
 cleat_status cleat_tokenizer_create(cleat_vocabulary *vocabulary, bool lowercase, const char *place,
@@ -198,8 +199,9 @@ int32_t cleat_tokenizer_mask(const cleat_tokenizer *tokenizer) {
 }
 
 void cleat_tokenizer_hash(const cleat_tokenizer *tokenizer, char hash[33]) {
-    char parts[66];
-    const char *rules = tokenizer->rules.lowercase ? "lower-cased" : "cased";
+    char parts[66], rules[64];
+    snprintf(rules, sizeof rules, "%s, utf8proc %s", tokenizer->rules.lowercase ? "lower-cased" : "cased",
+             cleat_unicode_version());
     cleat_hash_text(tokenizer->vocabulary.text, tokenizer->vocabulary.text_size, parts);
     cleat_hash_text(rules, strlen(rules), parts + 33);
     cleat_hash_text(parts, sizeof parts, hash);

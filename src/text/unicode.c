@@ -53,6 +53,10 @@ bool cleat_text_check(const char *text, size_t size, size_t *bad_byte) {
 
 /* --- classes -------------------------------------------------------------------------------------------------- */
 
+const char *cleat_unicode_version(void) {
+    return utf8proc_version();
+}
+
 cleat_char_class cleat_ascii_class(unsigned char character) {
     enum { W = CLEAT_CHAR_WORD, S = CLEAT_CHAR_SPACE, P = CLEAT_CHAR_PUNCTUATION, R = CLEAT_CHAR_REMOVED };
     static const unsigned char classes[128] = {

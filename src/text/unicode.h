@@ -13,6 +13,9 @@ typedef enum cleat_char_class {
     CLEAT_CHAR_MARK, /* may be composed with, or reordered behind, the character before it */
 } cleat_char_class;
 
+/* The release of the tables behind the classes: another one may cut texts in other words. */
+const char *cleat_unicode_version(void);
+
 /* The character at text [size > 0], and its bytes: 1 to 4, or 0 where it is not UTF-8. */
 size_t cleat_utf8_decode(const char *text, size_t size, int32_t *character);
 /* Writes a character, returns its bytes. */

@@ -454,6 +454,10 @@ static void what_is_learnt_is_used_again(void **state) {
     assert_int_equal(cleat_dataset_count(second), 4);
     assert_int_equal(cleat_pictures_describe(second).samples[CLEAT_SPLIT_TEST], 4);
     assert_int_equal(cleat_pictures_describe(second).channels, 3);
+    assert_int_equal(cleat_pictures_describe(second).file_width, 12);
+    assert_true(cleat_images_class_samples(first, 0) > 0);
+    for (size_t i = 0; i < 2; ++i) /* the training part's, not this one's */
+        assert_int_equal(cleat_images_class_samples(second, i), cleat_images_class_samples(first, i));
     assert_int_equal(fill(second, sample_called(second, "cow/1.png"), NULL, b), CLEAT_NO_CLASS);
     assert_int_equal(fill(second, sample_called(second, "loose.jpg"), NULL, b), CLEAT_NO_CLASS);
     assert_int_equal(fill(second, sample_called(second, "dog/0.png"), NULL, b), 0);
@@ -477,6 +481,14 @@ static void what_is_learnt_is_used_again(void **state) {
     test_write_text(json,
                     "{\"channels\": 1, \"means\": [0.5], \"deviations\": [1], \"classes\": [], \"positive\": 0.5}");
     expect_failure(path, &options, "no classes");
+    test_write_text(
+        json,
+        "{\"channels\": 1, \"means\": [0.5], \"deviations\": [1], \"classes\": [\"a\", \"b\"], \"samples\": [1]}");
+    expect_failure(path, &options, "a count for each class");
+    test_write_text(json, "{\"channels\": 1, \"means\": [0.5], \"deviations\": [1], \"classes\": [\"dog\", \"cat\"]}");
+    second = open_ok(test_path("learnt"), &options); /* a model of an earlier release */
+    assert_int_equal(cleat_images_class_samples(second, 0), 0);
+    cleat_dataset_destroy(second);
     test_write_text(json, "junk");
     expect_failure(path, &options, "pictures.json");
     unlink(json);

@@ -574,6 +574,27 @@ static void stacks_are_samples(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+static void listen(void *user, cleat_log_level level, const char *text) {
+    char *heard = user;
+    if (level == CLEAT_LOG_WARNING) snprintf(heard, 1024, "%s", text);
+}
+
+static void settings_of_grids_are_named_beside_stacks(void **state) {
+    (void)state;
+    char heard[1024] = "", folder[512];
+    cleat_maps_options options = stack_options();
+    snprintf(folder, sizeof folder, "%s", write_stacks("stacks"));
+    cleat_set_log(listen, heard, CLEAT_LOG_WARNING);
+    cleat_dataset_destroy(open_maps(folder, &options));
+    assert_string_equal(heard, "");
+    options.inputs = "count frp";
+    options.horizon = 2;
+    options.val_days = 10;
+    cleat_dataset_destroy(open_maps(folder, &options));
+    cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
+    assert_non_null(strstr(heard, "of no use with stacks (.npy): data.inputs, data.ahead, data.val_days. "));
+}
+
 static void stacks_are_predicted_without_masks(void **state) {
     (void)state;
     char learnt[512], folder[512];
@@ -696,6 +717,7 @@ int main(void) {
         cmocka_unit_test(channels_without_values_or_variety),
         cmocka_unit_test(persistence_of_the_shared_wildfires),
         cmocka_unit_test(stacks_are_samples),
+        cmocka_unit_test(settings_of_grids_are_named_beside_stacks),
         cmocka_unit_test(stacks_are_predicted_without_masks),
         cmocka_unit_test(large_stacks_are_read_when_they_are_wanted),
         cmocka_unit_test(bad_stacks_are_refused),

@@ -69,6 +69,31 @@ static void reads_both_files(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* The files as Kaggle hands them out; where both pairs are there, the one without "train_". */
+static void reads_training_files(void **state) {
+    (void)state;
+    const char *folder = test_folder("kaggle");
+    const char *const names[] = {"train_sequences.csv", "train_labels.csv", "sequences.csv"};
+    const char *const texts[] = {good_sequences, good_labels, "target_id,sequence\nX_A,ACGU\n"};
+    char path[600];
+    for (int files = 2; files <= 3; ++files) {
+        cleat_dataset *dataset = NULL;
+        for (int i = 0; i < files; ++i) {
+            snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+            test_write_text(path, texts[i]);
+        }
+        cleat_error error = {0};
+        cleat_status status = cleat_rna_open(folder, NULL, &dataset, &error);
+        assert_int_equal(status, files == 2 ? CLEAT_OK : CLEAT_ERR_NOT_FOUND);
+        if (status != CLEAT_OK) {
+            assert_non_null(strstr(error.text, "kaggle/labels.csv"));
+            continue;
+        }
+        assert_int_equal(cleat_dataset_count(dataset), 2);
+        cleat_dataset_destroy(dataset);
+    }
+}
+
 #define SEQ "target_id,sequence\n"
 #define LAB "ID,resname,resid,x_1,y_1,z_1\n"
 #define ONE SEQ "X_A,ACG\n"
@@ -242,11 +267,9 @@ static void refuses_other_paths(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_both_files),
-        cmocka_unit_test(refuses_bad_tables),
-        cmocka_unit_test(survives_cuts_and_flips),
-        cmocka_unit_test(splits_by_hash),
-        cmocka_unit_test(reads_fasta),
+        cmocka_unit_test(reads_both_files),    cmocka_unit_test(reads_training_files),
+        cmocka_unit_test(refuses_bad_tables),  cmocka_unit_test(survives_cuts_and_flips),
+        cmocka_unit_test(splits_by_hash),      cmocka_unit_test(reads_fasta),
         cmocka_unit_test(refuses_other_paths),
     };
     return cmocka_run_group_tests(tests, NULL, test_remove_all);

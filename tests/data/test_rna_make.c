@@ -192,6 +192,29 @@ static void made_set_reads_back(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* Molecules that join a set made the same way are none of it, nor twice there. */
+static void joined_molecules_are_new(void **state) {
+    (void)state;
+    const size_t joined = 60;
+    cleat_rna_make options = cleat_rna_make_defaults();
+    cleat_rna_options open = cleat_rna_defaults();
+    cleat_error error = {0};
+    cleat_dataset *dataset = NULL;
+    const char *folder = test_path("joined");
+    options.count = 80;
+    if (cleat_data_make_rna(folder, &options, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    open.generated = joined;
+    if (cleat_rna_open(folder, &open, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    size_t count = cleat_dataset_count(dataset);
+    assert_int_equal(count, 100 + joined + joined / 4);
+    for (size_t s = 100; s < count; ++s) {
+        assert_int_equal(cleat_dataset_split(dataset, s), CLEAT_SPLIT_TRAIN);
+        for (size_t other = 0; other < s; ++other)
+            assert_string_not_equal(cleat_rna_sequence(dataset, s), cleat_rna_sequence(dataset, other));
+    }
+    cleat_dataset_destroy(dataset);
+}
+
 static void refuses_impossible_options(void **state) {
     (void)state;
     cleat_error error = {0};
@@ -260,7 +283,7 @@ int main(void) {
         cmocka_unit_test(torsion_has_the_right_sign),  cmocka_unit_test(helix_is_a_form),
         cmocka_unit_test(loops_close_without_clashes), cmocka_unit_test(same_options_same_bytes),
         cmocka_unit_test(made_set_reads_back),         cmocka_unit_test(refuses_impossible_options),
-        cmocka_unit_test(writes_fixed_columns),
+        cmocka_unit_test(writes_fixed_columns),        cmocka_unit_test(joined_molecules_are_new),
     };
     return cmocka_run_group_tests(tests, NULL, test_remove_all);
 }

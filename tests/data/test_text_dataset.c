@@ -272,10 +272,17 @@ static void opens_with_what_was_learnt(void **state) {
     char *labels = test_read(path, &size);
     assert_string_equal(labels, "O\nB-x\nI-x\nB-y\nI-y\n");
     free(labels);
+    char samples[600];
+    snprintf(samples, sizeof samples, "%s/label_samples.txt", learnt);
+    labels = test_read(samples, &size);
+    assert_string_equal(labels, "2\n1\n1\n1\n0\n");
+    free(labels);
 
-    /* other words with one of the types: the same ids */
+    /* other words with one of the types: the same ids, and the samples that were learnt from */
     options.learnt = learnt;
     cleat_dataset *second = open_text("bad\tB-y\ngood\tO\n", &options);
+    for (size_t i = 0; i < 5; ++i)
+        assert_int_equal(cleat_text_label_samples(second, i), cleat_text_label_samples(first, i));
     assert_int_equal(cleat_text_labels_count(second), 5);
     assert_int_equal(cleat_text_word_label(second, 0, 0), 3);
     assert_int_equal(fill(second, 0).tokens[1], cleat_tokenizer_id(cleat_text_tokenizer(first), "bad"));
@@ -292,7 +299,17 @@ static void opens_with_what_was_learnt(void **state) {
     cleat_dataset_destroy(second);
     cleat_dataset_destroy(first);
 
-    /* damaged */
+    /* damaged, or not there as with a model of an earlier release */
+    options.labelled = true;
+    static const char *const no_counts[] = {"2\n1\n1\n1\n", "2\n1\n1\n-1\n0\n", "2\n1.5\n1\n1\n0\n", "2\n1\nO\n1\n0\n"};
+    for (size_t i = 0; i < sizeof no_counts / sizeof *no_counts; ++i) {
+        test_write_text(samples, no_counts[i]);
+        assert_refused("bad\tB-y\n", &options, "label_samples.txt:", "no count");
+    }
+    remove(samples);
+    second = open_text("bad\tB-y\ngood\tO\n", &options);
+    assert_int_equal(cleat_text_label_samples(second, 0), 1);
+    cleat_dataset_destroy(second);
     static const char *const wrong[][2] = {
         {"", "empty"},
         {"B-x\nI-x\n", "out of order"},
@@ -302,7 +319,6 @@ static void opens_with_what_was_learnt(void **state) {
         {"up\ndown\n", "model.type"},
         {"O\n", "no entity"},
     };
-    options.labelled = true;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
         test_write_text(path, wrong[i][0]);
         assert_refused("bad\tB-y\n", &options, i == 6 ? "" : "labels.txt:", wrong[i][1]);

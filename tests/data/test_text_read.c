@@ -310,6 +310,8 @@ static void finds_tables(void **state) {
     assert_int_equal(count_of(dataset, CLEAT_SPLIT_VAL), 1);
     assert_int_equal(count_of(dataset, CLEAT_SPLIT_TEST), 2);
     assert_int_equal(cleat_dataset_split(dataset, 2), CLEAT_SPLIT_VAL);
+    assert_string_equal(cleat_dataset_id(dataset, 1), "train-2");
+    assert_string_equal(cleat_dataset_id(dataset, 2), "val-1");
     cleat_dataset_destroy(dataset);
 
     /* a competition's test file */

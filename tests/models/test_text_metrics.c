@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "models/classes.h"
 #include "models/text_metrics.h"
 
 static void assert_near(double got, double wanted) {
@@ -17,41 +18,60 @@ static void assert_near(double got, double wanted) {
 
 /* --- classes -------------------------------------------------------------------------------------------------- */
 
-static void counts_classes(void **state) {
-    (void)state;
-    static const int32_t truth[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2}, predicted[] = {0, 0, 0, 1, 1, 1, 2, 2, 0, 2};
-    int64_t counts[9] = {0};
-    cleat_score each[3];
-    for (size_t i = 0; i < 10; ++i) cleat_confusion_add(counts, 3, truth[i], predicted[i]);
-    static const int64_t wanted[9] = {3, 1, 0, 0, 2, 2, 1, 0, 1};
-    assert_memory_equal(counts, wanted, sizeof wanted);
-    cleat_class_figures all = cleat_confusion_figures(counts, 3, each);
-    assert_int_equal(all.samples, 10);
-    assert_near(all.accuracy, 0.6);
-    assert_near(all.macro_recall, (0.75 + 0.5 + 0.5) / 3);
-    assert_near(all.macro_f1, (0.75 + 4.0 / 7 + 0.4) / 3);
-    assert_int_equal(each[1].truth, 4);
-    assert_int_equal(each[1].predicted, 3);
-    assert_int_equal(each[1].right, 2);
-    assert_near(each[1].precision, 2.0 / 3);
-    assert_near(each[1].recall, 0.5);
-    assert_near(each[1].f1, 4.0 / 7);
-    assert_near(each[2].precision, 1.0 / 3);
+enum { MOST_CLASSES = 6, MOST_SAMPLES = 10 };
+
+/* Figures of classes a, b, ... of samples by their labels and what is said of them. */
+static cleat_figures figures_of(int64_t classes, const int32_t *truth, const int32_t *said, int64_t count) {
+    static const cleat_class known[MOST_CLASSES] = {{1, "a"}, {1, "b"}, {1, "c"}, {1, "d"}, {1, "e"}, {1, "f"}};
+    float logits[MOST_SAMPLES * MOST_CLASSES] = {0};
+    double totals[3 * MOST_CLASSES + MOST_CLASSES * MOST_CLASSES] = {0};
+    cleat_figures found = {0};
+    for (int64_t i = 0; i < count; ++i) logits[i * classes + said[i]] = 1;
+    assert_true(cleat_classes_totals(classes) <= sizeof totals / sizeof *totals);
+    cleat_classes_measure(truth, logits, count / 2, classes, totals); /* in two pieces */
+    cleat_classes_measure(truth + count / 2, logits + count / 2 * classes, count - count / 2, classes, totals);
+    cleat_classes_figures(known, classes, totals, &found);
+    return found;
 }
 
-/* A class that never occurs counts nowhere; one that is only predicted counts as an F1 of 0. */
+/* Whether the classes are few enough for a confusion matrix or not. */
+static void counts_classes(void **state) {
+    (void)state;
+    static const int32_t truth[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2}, said[] = {0, 0, 0, 1, 1, 1, 2, 2, 0, 2};
+    for (int64_t classes = 3; classes <= MOST_CLASSES; classes += 3) {
+        cleat_figures found = figures_of(classes, truth, said, 10);
+        assert_near(cleat_figures_get(&found, "accuracy"), 0.6);
+        assert_near(cleat_figures_get(&found, "macro_recall"), (0.75 + 0.5 + 0.5) / 3);
+        assert_near(cleat_figures_get(&found, "macro_f1"), (0.75 + 4.0 / 7 + 0.4) / 3);
+        assert_int_equal(found.count, classes == 3 ? 3 + 9 : 3);
+    }
+    cleat_figures found = figures_of(3, truth, said, 10);
+    static const double matrix[9] = {3, 1, 0, 0, 2, 2, 1, 0, 1};
+    for (size_t i = 0; i < 9; ++i) assert_near(found.items[3 + i].value, matrix[i]);
+    assert_near(cleat_figures_get(&found, "b_as_c"), 2);
+    assert_int_equal(cleat_classes_totals(21841), 3 * 21841); /* not their square */
+}
+
+static void scores_counts(void **state) {
+    (void)state;
+    cleat_score score = cleat_count_score(&(cleat_count){.truth = 4, .predicted = 3, .right = 2});
+    assert_near(score.precision, 2.0 / 3);
+    assert_near(score.recall, 0.5);
+    assert_near(score.f1, 4.0 / 7);
+    score = cleat_count_score(&(cleat_count){0});
+    assert_near(score.precision + score.recall + score.f1, 0);
+}
+
+/* A class that never occurs counts nowhere; one that is only predicted counts as an F1 of 0; no label counts nowhere. */
 static void leaves_absent_classes_out(void **state) {
     (void)state;
-    int64_t counts[16] = {0};
-    cleat_class_figures none = cleat_confusion_figures(counts, 4, NULL);
-    assert_near(none.accuracy + none.macro_f1 + none.macro_recall, 0);
-    cleat_confusion_add(counts, 4, 0, 0);
-    cleat_confusion_add(counts, 4, 1, 1);
-    cleat_confusion_add(counts, 4, 1, 3);
-    cleat_class_figures all = cleat_confusion_figures(counts, 4, NULL);
-    assert_near(all.accuracy, 2.0 / 3);
-    assert_near(all.macro_recall, (1 + 0.5) / 2);
-    assert_near(all.macro_f1, (1 + 2.0 / 3 + 0) / 3);
+    static const int32_t truth[] = {0, 1, -1, 1}, said[] = {0, 1, 2, 3};
+    cleat_figures none = figures_of(4, truth, said, 0);
+    for (size_t i = 0; i < none.count; ++i) assert_near(none.items[i].value, 0);
+    cleat_figures all = figures_of(4, truth, said, 4);
+    assert_near(cleat_figures_get(&all, "accuracy"), 2.0 / 3);
+    assert_near(cleat_figures_get(&all, "macro_recall"), (1 + 0.5) / 2);
+    assert_near(cleat_figures_get(&all, "macro_f1"), (1 + 2.0 / 3 + 0) / 3);
 }
 
 /* --- tags ----------------------------------------------------------------------------------------------------- */
@@ -77,7 +97,7 @@ static void counts_entities(void **state) {
     (void)state;
     static const struct {
         const char *truth, *predicted;
-        cleat_entity_count x, y;
+        cleat_count x, y;
         int64_t right_tags;
     } rows[] = {
         {"", "", {0, 0, 0}, {0, 0, 0}, 0},
@@ -96,7 +116,7 @@ static void counts_entities(void **state) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         int32_t truth[8], predicted[8];
-        cleat_entity_count types[TYPES] = {0};
+        cleat_count types[TYPES] = {0};
         cleat_tag_count tags = {0};
         size_t words = read_tags(rows[i].truth, truth);
         assert_int_equal(read_tags(rows[i].predicted, predicted), words);
@@ -112,27 +132,21 @@ static void counts_entities(void **state) {
 static void scores_entities(void **state) {
     (void)state;
     int32_t truth[8], predicted[8];
-    cleat_entity_count types[TYPES] = {0};
+    cleat_count types[TYPES] = {0};
     cleat_tag_count tags = {0};
-    cleat_score none = cleat_entities_score(types, TYPES);
-    assert_near(none.precision + none.recall + none.f1, 0);
     size_t words = read_tags("Bx O By Iy O Bx", truth);
     read_tags("Bx O By O O O", predicted);
     cleat_entities_add(truth, predicted, words, types, &tags);
     words = read_tags("Bx", truth);
     read_tags("By", predicted);
     cleat_entities_add(truth, predicted, words, types, &tags);
-    cleat_score x = cleat_entity_score(&types[0]), y = cleat_entity_score(&types[1]);
+    cleat_score x = cleat_count_score(&types[0]), y = cleat_count_score(&types[1]);
     assert_near(x.precision, 1);
     assert_near(x.recall, 1.0 / 3);
     assert_near(x.f1, 0.5);
     assert_near(y.f1, 0);
-    cleat_score all = cleat_entities_score(types, TYPES);
-    assert_int_equal(all.truth, 4);
-    assert_int_equal(all.predicted, 3);
-    assert_near(all.precision, 1.0 / 3);
-    assert_near(all.recall, 0.25);
-    assert_near(all.f1, 2.0 / 7);
+    assert_int_equal(types[1].truth, 1);
+    assert_int_equal(types[1].predicted, 2);
     assert_int_equal(tags.words, 7);
     assert_int_equal(tags.right, 4);
 }
@@ -166,7 +180,7 @@ static void agrees_with_spans(void **state) {
         for (size_t b = 0; b < sequences; ++b) {
             int32_t truth[LONGEST], predicted[LONGEST];
             span there[LONGEST], said[LONGEST];
-            cleat_entity_count types[TYPES] = {0}, wanted[TYPES] = {0};
+            cleat_count types[TYPES] = {0}, wanted[TYPES] = {0};
             cleat_tag_count tags = {0};
             for (size_t i = 0, x = a, y = b; i < LONGEST; ++i, x /= TAGS, y /= TAGS) {
                 truth[i] = (int32_t)(x % TAGS);
@@ -186,8 +200,11 @@ static void agrees_with_spans(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_classes),    cmocka_unit_test(leaves_absent_classes_out),
-        cmocka_unit_test(counts_entities),   cmocka_unit_test(scores_entities),
+        cmocka_unit_test(counts_classes),
+        cmocka_unit_test(scores_counts),
+        cmocka_unit_test(leaves_absent_classes_out),
+        cmocka_unit_test(counts_entities),
+        cmocka_unit_test(scores_entities),
         cmocka_unit_test(agrees_with_spans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Predictions for texts and words as files: the bytes, what is refused, and that nothing is left half written. */
+/* Predictions as files: the bytes, what is refused, and that nothing is left half written. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,10 @@
 
 #include <cmocka.h>
 
+#include "cleat/models.h"
 #include "core/memory.h"
+#include "data/dataset.h"
+#include "models/classes.h"
 #include "models/text_write.h"
 
 static char folder[] = "/tmp/cleat-write-XXXXXX", path[64];
@@ -53,6 +57,41 @@ static void writes_classes(void **state) {
     assert_written("id,label,probability,negative\n");
 }
 
+static const char *sample_id(const cleat_dataset *dataset, size_t sample) {
+    (void)dataset;
+    return sample ? "second" : "first";
+}
+
+static const char *class_name(const cleat_dataset *dataset, size_t index) {
+    (void)dataset;
+    return classes[index];
+}
+
+/* Logits that are not finite spoil their own row alone. */
+static void writes_classes_of_bad_logits(void **state) {
+    (void)state;
+    static const cleat_dataset_class type = {.name = "two", .id = sample_id};
+    static const cleat_class_source source = {.name = class_name};
+    static const float lost[] = {1, NAN}, endless[] = {1, INFINITY}, good[] = {3, 3};
+    const cleat_dataset dataset = {.type = &type, .count = 2};
+    const cleat_prediction predictions[] = {{.dataset = &dataset, .sample = 0, .output = lost},
+                                            {.dataset = &dataset, .sample = 1, .output = endless},
+                                            {.dataset = &dataset, .sample = 1, .output = good}};
+    cleat_error error = {0};
+    snprintf(path, sizeof path, "%s/predictions.csv", folder);
+    assert_int_equal(cleat_classes_write(&source, 2, predictions, 3, folder, &error), CLEAT_OK);
+    assert_written("id,label,probability,negative,\"so, so\"\n"
+                   "first,negative,nan,nan,nan\n"
+                   "second,\"so, so\",nan,nan,nan\n"
+                   "second,negative,0.500000,0.500000,0.500000\n");
+    char deep[5000];
+    memset(deep, 'x', sizeof deep);
+    deep[sizeof deep - 1] = 0;
+    assert_int_equal(cleat_classes_write(&source, 2, predictions, 3, deep, &error), CLEAT_ERR_ARGUMENT);
+    remove(path);
+    snprintf(path, sizeof path, "%s/out", folder);
+}
+
 static void writes_tags(void **state) {
     (void)state;
     static const char *const names[] = {"O", "B-person", "I-person"};
@@ -66,10 +105,10 @@ static void writes_tags(void **state) {
 
 static void refuses_what_is_wrong(void **state) {
     (void)state;
-    static const float no_number[] = {0.0f / 0.0f, 0, 0}, too_large[] = {2, 0, 0};
+    static const float negative[] = {-0.5f, 0, 0}, too_large[] = {2, 0, 0};
     static const char *const tab[] = {"a\tb"}, *const nothing[] = {""};
     static const int32_t zero[] = {0}, seven[] = {7};
-    const cleat_text_prediction bad[] = {{"a", 3, first}, {"a", -1, first}, {"a", 0, no_number}, {"a", 0, too_large}};
+    const cleat_text_prediction bad[] = {{"a", 3, first}, {"a", -1, first}, {"a", 0, negative}, {"a", 0, too_large}};
     const cleat_tagged_sentence wrong[] = {{tab, zero, 1}, {nothing, zero, 1}, {classes, seven, 1}};
     cleat_error error = {0};
     remove(path);
@@ -79,6 +118,71 @@ static void refuses_what_is_wrong(void **state) {
         assert_int_equal(cleat_text_write_tags(path, classes, 3, &wrong[i], 1, &error), CLEAT_ERR_ARGUMENT);
     assert_int_not_equal(access(path, F_OK), 0);
     assert_int_equal(cleat_text_write_classes("/nowhere/out", classes, 3, NULL, 0, &error), CLEAT_ERR_NOT_FOUND);
+}
+
+/* --- chains --------------------------------------------------------------------------------------------------- */
+
+static const char *in_folder(const char *name) {
+    static char joined[128];
+    snprintf(joined, sizeof joined, "%s/%s", folder, name);
+    return joined;
+}
+
+static bool has(const char *name, const char *wanted) {
+    char data[1024] = {0};
+    FILE *file = fopen(in_folder(name), "rb");
+    if (!file) return false;
+    size_t size = fread(data, 1, sizeof data - 1, file);
+    fclose(file);
+    remove(in_folder(name));
+    return size > 0 && strstr(data, wanted);
+}
+
+static char warning[1024];
+
+static void keep_warning(void *user, cleat_log_level level, const char *text) {
+    (void)user;
+    if (level == CLEAT_LOG_WARNING) snprintf(warning, sizeof warning, "%s", text);
+}
+
+/* One that is too far away for a PDB file, and three whose names look alike there. */
+static void writes_all_chains(void **state) {
+    (void)state;
+    static const float far_away[] = {-2000, 0, 0}, near[] = {1, 2, 3};
+    cleat_profile *profile = NULL;
+    cleat_model *model = NULL;
+    cleat_dataset *dataset = NULL;
+    cleat_rna_options options = cleat_rna_defaults();
+    cleat_prediction predictions[4];
+    cleat_error error = {0};
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    fputs(">far\nA\n>a/b\nC\n>a:b\nG\n>a_b-2\nU\n", file);
+    fclose(file);
+    snprintf(path, sizeof path, "%s/chains.fasta", folder);
+    assert_int_equal(rename(in_folder("out"), path), 0);
+    options.structures = false;
+    assert_int_equal(cleat_profile_create(&profile, &error), CLEAT_OK);
+    assert_int_equal(cleat_model_create(profile, &model, &error), CLEAT_OK);
+    if (cleat_rna_open(path, &options, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_int_equal(cleat_dataset_count(dataset), 4);
+    for (size_t i = 0; i < 4; ++i)
+        predictions[i] =
+            (cleat_prediction){.dataset = dataset, .sample = i, .output = i ? near : far_away, .length = 1};
+    cleat_set_log(keep_warning, NULL, CLEAT_LOG_WARNING);
+    if (cleat_model_write(model, predictions, 4, folder, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
+    assert_non_null(strstr(warning, "1 of 4 chains are in predictions.csv alone; the first: far: "));
+    assert_true(has("predictions.csv", "far_1,A,1,-2000.000,0.000,0.000\na/b_1,C,1,1.000,2.000,3.000\n"));
+    assert_int_not_equal(access(in_folder("far.pdb"), F_OK), 0);
+    assert_true(has("a_b.pdb", "IS a/b\n"));
+    assert_true(has("a_b-2.pdb", "IS a:b\n"));
+    assert_true(has("a_b-2-2.pdb", "IS a_b-2\n"));
+    cleat_dataset_destroy(dataset);
+    cleat_model_destroy(model);
+    cleat_profile_destroy(profile);
+    remove(path);
+    snprintf(path, sizeof path, "%s/out", folder);
 }
 
 static void survives_failing_memory(void **state) {
@@ -97,10 +201,9 @@ static void survives_failing_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writes_classes),
-        cmocka_unit_test(writes_tags),
-        cmocka_unit_test(refuses_what_is_wrong),
-        cmocka_unit_test(survives_failing_memory),
+        cmocka_unit_test(writes_classes),    cmocka_unit_test(writes_classes_of_bad_logits),
+        cmocka_unit_test(writes_tags),       cmocka_unit_test(refuses_what_is_wrong),
+        cmocka_unit_test(writes_all_chains), cmocka_unit_test(survives_failing_memory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
