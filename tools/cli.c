@@ -113,6 +113,10 @@ bool cli_parse(const cli_command *command, const cli_option *options, int argc, 
     return true;
 }
 
+bool cli_is_count(double value, double least, double most) {
+    return value >= least && value <= most && value == floor(value);
+}
+
 int cli_precision(const cli_command *command, const char *name, cleat_precision *precision) {
     static const char *const names[] = {"f32", "f16", "bf16"};
     static const cleat_precision codes[] = {CLEAT_PRECISION_F32, CLEAT_PRECISION_F16, CLEAT_PRECISION_BF16};
@@ -140,6 +144,8 @@ int cli_finish(cleat_status status, const cleat_error *error) {
         return EXIT_NAN;
     case CLEAT_ERR_TIME_UP:
         return EXIT_TIME;
+    case CLEAT_ERR_INTERRUPTED:
+        return EXIT_INTERRUPTED;
     default:
         return EXIT_FAILURE;
     }
@@ -159,9 +165,15 @@ const char *cli_duration(double seconds, char text[CLI_SHORT]) {
 
 cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error) {
-    cleat_status status = cleat_profile_load(path, assignments->items, assignments->count, profile, error);
-    if (status == CLEAT_OK && device) snprintf((*profile)->run.device, sizeof(*profile)->run.device, "%s", device);
-    return status;
+    cli_list all = *assignments;
+    char text[CLEAT_PATH];
+    if (device) {
+        if (all.count == CLI_LIST)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "more than %d assignments with --device", CLI_LIST - 1);
+        snprintf(text, sizeof text, "run.device=%s", device);
+        all.items[all.count++] = text;
+    }
+    return cleat_profile_load(path, all.items, all.count, profile, error);
 }
 
 int cli_run_with_profile(const cli_command *command, int argc, char **argv, double seconds, const char *seconds_help,
@@ -196,15 +208,19 @@ void cli_print_json_string(const char *text) {
     cJSON_Delete(string);
 }
 
+void cli_print_json_number(double value) {
+    if (isfinite(value))
+        printf("%.9g", value);
+    else
+        printf("null");
+}
+
 void cli_print_json_figures(const cleat_figures *figures) {
     printf("{");
     for (size_t i = 0; i < figures->count; ++i) {
         const cleat_figure *figure = &figures->items[i];
         printf("%s\"%s\": ", i ? ", " : "", figure->name);
-        if (isfinite(figure->value))
-            printf("%.9g", figure->value);
-        else
-            printf("null");
+        cli_print_json_number(figure->value);
     }
     printf("}");
 }

@@ -6,7 +6,7 @@
 #include <cleat/core.h>
 #include <cleat/measure.h>
 
-enum { EXIT_USAGE = 2, EXIT_FIT = 3, EXIT_DEVICE = 4, EXIT_NAN = 5, EXIT_TIME = 75 };
+enum { EXIT_USAGE = 2, EXIT_FIT = 3, EXIT_DEVICE = 4, EXIT_NAN = 5, EXIT_TIME = 75, EXIT_INTERRUPTED = 130 };
 
 enum { CLI_LIST = 64 };
 
@@ -43,6 +43,8 @@ bool cli_parse(const cli_command *command, const cli_option *options, int argc, 
                int *exit_code);
 /* Says what is wrong with the command line; returns EXIT_USAGE. */
 int cli_usage(const cli_command *command, const char *format, ...) CLEAT_PRINTF(2, 3);
+/* Whether an option's number is a whole one from `least` to `most`. */
+bool cli_is_count(double value, double least, double most);
 /* --precision: f32, f16 or bf16; else cli_usage's exit code. */
 int cli_precision(const cli_command *command, const char *name, cleat_precision *precision);
 
@@ -53,7 +55,7 @@ enum { CLI_SHORT = CLEAT_BYTES_TEXT };
 /* A time as "12.3 ms", "12.3 s", "12.3 min" or "12.3 h", written to `text`, which is returned. */
 const char *cli_duration(double seconds, char text[CLI_SHORT]);
 
-/* The profile of `path` with the --set assignments, and `device` over it where given. */
+/* The profile of `path` with the --set assignments, the last of them `device` (run.device) where it is not NULL. */
 cleat_status cli_profile(const char *path, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error);
 
@@ -63,8 +65,10 @@ int cli_run_with_profile(const cli_command *command, int argc, char **argv, doub
 
 /* A table "name value" on stdout, or one JSON object and the end of its line. */
 void cli_print_figures(const cleat_figures *figures, bool json);
-/* The JSON object alone; what is not finite is null. */
+/* The JSON object alone; of cli_print_json_number. */
 void cli_print_json_figures(const cleat_figures *figures);
+/* A JSON number on stdout; null where it is not finite. */
+void cli_print_json_number(double value);
 /* JSON text of a string, with its quotes, on stdout. */
 void cli_print_json_string(const char *text);
 

@@ -4,6 +4,7 @@
 #include <cleat/profile.h>
 
 #include <fnmatch.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,22 +48,27 @@ static bool matches(const char *word, const cleat_bench_info *info) {
     return fnmatch(word, info->name, 0) == 0;
 }
 
-static void add(subjects *all, const char *name) {
-    if (all->count < MOST_WORKLOADS) snprintf(all->items[all->count++].name, CLEAT_PATH, "%s", name);
+static cleat_status add(subjects *all, const char *name, cleat_error *error) {
+    if (all->count == MOST_WORKLOADS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "'%s' would be one workload more than the %d of a call", name,
+                          MOST_WORKLOADS);
+    snprintf(all->items[all->count++].name, CLEAT_PATH, "%s", name);
+    return CLEAT_OK;
 }
 
 /* Adds what `word` stands for: profiles by their ending, groups, patterns; any other name is the library's to judge. */
 static cleat_status select_subjects(const bench_command *bench, const char *word, subjects *all, cleat_error *error) {
     size_t before = all->count;
+    cleat_status status = CLEAT_OK;
     if (!is_pattern(word)) {
-        add(all, word);
-        if (!ends_with(word, ".ini") || all->count == before) return CLEAT_OK;
+        status = add(all, word, error);
+        if (!ends_with(word, ".ini") || status != CLEAT_OK) return status;
         return cli_profile(word, &bench->assignments, NULL, &all->items[before].profile, error);
     }
     cleat_bench_info info;
-    for (size_t i = 0; cleat_bench_workload(i, &info); ++i)
-        if (matches(word, &info)) add(all, info.name);
-    if (all->count > before) return CLEAT_OK;
+    for (size_t i = 0; cleat_bench_workload(i, &info) && status == CLEAT_OK; ++i)
+        if (matches(word, &info)) status = add(all, info.name, error);
+    if (all->count > before || status != CLEAT_OK) return status;
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no workload matches '%s'; `cleat bench --list` lists them", word);
 }
 
@@ -94,19 +100,24 @@ static void print_json_result(const cleat_bench_result *r) {
     cli_print_json_string(r->device);
     printf(", \"kind\": \"%s\", \"ms_per_step\": %.6g, \"ms_min\": %.6g, \"ms_max\": %.6g, \"steps\": %lld, "
            "\"gflops\": %.6g, \"gbytes_per_s\": %.6g, \"share_of_peak\": %.4g, \"bound\": \"%s\", "
-           "\"peak_gflops\": %.6g, \"peak_gbytes_per_s\": %.6g, \"device_mb\": %.1f, \"peak_rss_mb\": %.1f",
+           "\"peak_gflops\": %.6g, \"peak_gbytes_per_s\": %.6g, \"device_mb\": %.1f, \"peak_rss_mb\": %.1f, "
+           "\"peak_matrix_gflops\": ",
            r->kind == CLEAT_BENCH_MICRO ? "micro" : "model", r->ms_median, r->ms_min, r->ms_max, (long long)r->steps,
            r->gflops, r->gbytes_per_second, r->share_of_peak, bound_of(r), r->peak.flops / 1e9, r->peak.bytes / 1e9,
            (double)r->device_bytes / 1048576.0, r->peak_rss_mb);
-    if (r->kind == CLEAT_BENCH_MODEL)
-        printf(", \"precision\": \"%s\", \"samples\": %lld, \"samples_per_s\": %.6g, \"params\": %lld, \"loss\": %.6g",
-               cleat_dtype_name(r->storage), (long long)r->samples, r->samples_per_second, (long long)r->parameters,
-               r->loss);
+    cli_print_json_number(r->peak.matrix_flops > 0 ? r->peak.matrix_flops / 1e9 : NAN);
+    if (r->kind != CLEAT_BENCH_MODEL) return;
+    printf(", \"precision\": \"%s\", \"samples\": %lld, \"samples_per_s\": %.6g, \"params\": %lld, \"loss\": ",
+           cleat_dtype_name(r->storage), (long long)r->samples, r->samples_per_second, (long long)r->parameters);
+    cli_print_json_number(r->loss);
+    if (r->length > 0)
+        printf(", \"length\": %lld, \"data_known\": %s", (long long)r->length, r->data_known ? "true" : "false");
 }
 
 static void print_peak(const cleat_bench_result *r) {
-    printf("%s: at most %.4g GFLOP/s and %.4g GB/s measured in cleat's kernels\n\n", r->device, r->peak.flops / 1e9,
-           r->peak.bytes / 1e9);
+    printf("%s: at most %.4g GFLOP/s", r->device, r->peak.flops / 1e9);
+    if (r->peak.matrix_flops > 0) printf(" (%.4g on its matrix unit)", r->peak.matrix_flops / 1e9);
+    printf(" and %.4g GB/s measured in cleat's kernels\n\n", r->peak.bytes / 1e9);
 }
 
 static void print_head(const char *first, bool speed) {
@@ -124,6 +135,13 @@ static void print_row(const char *name, const cleat_bench_result *r, double spee
     if (speed > 0) printf("  %6.2fx", speed);
     printf("\n");
     fflush(stdout);
+}
+
+/* Which length was run, where it is not the data's. */
+static void print_length(const subject *what, const cleat_bench_result *r) {
+    if (what->profile && !r->data_known)
+        printf("  %s does not exist: the longest length is run, %lld\n", what->profile->data.path,
+               (long long)r->length);
 }
 
 static cleat_bench_request request_of(const bench_command *bench, const subject *what) {
@@ -146,6 +164,7 @@ static cleat_status run_plain(const bench_command *bench, const subjects *all, c
             if (i == 0) print_peak(&result);
             if (i == 0) print_head("workload", false);
             print_row(result.workload, &result, 0);
+            print_length(&all->items[i], &result);
             continue;
         }
         printf("{");
@@ -191,6 +210,7 @@ static cleat_status run_devices(const bench_command *bench, const subject *what,
             print_head("device", true);
         }
         print_device(bench, selector, &result, first.ms_median / result.ms_median);
+        if (!rest && !bench->json) print_length(what, &result);
     }
     return CLEAT_OK;
 }
@@ -248,10 +268,12 @@ static cleat_status run_comparisons(const bench_command *bench, const subjects *
             printf("%-28s %28s %28s  %26s  %s\n", "workload", "cleat ms", "command ms", "ratio",
                    "peak MiB of the processes");
         }
-        if (bench->json)
+        if (bench->json) {
             print_json_comparison(&comparison, bench->compare);
-        else
-            print_comparison(&comparison);
+            continue;
+        }
+        print_comparison(&comparison);
+        print_length(&all->items[i], &comparison.ours);
     }
     return CLEAT_OK;
 }
@@ -283,10 +305,6 @@ static bool has_profile(const bench_command *bench) {
     return false;
 }
 
-static bool is_count(double value, double least, double most) {
-    return value >= least && value <= most && value == (double)(int64_t)value;
-}
-
 static int check(const cli_command *command, const bench_command *bench) {
     if (bench->compare && bench->devices) return cli_usage(command, "either --compare or --devices");
     if (bench->device && bench->devices) return cli_usage(command, "either --device or --devices");
@@ -295,15 +313,15 @@ static int check(const cli_command *command, const bench_command *bench) {
         return cli_usage(command, "--compare needs a command");
     if (bench->assignments.count > 0 && !has_profile(bench)) return cli_usage(command, "--set needs a PROFILE.ini");
     if (!(bench->seconds > 0)) return cli_usage(command, "--seconds must be above 0");
-    if (!is_count(bench->steps, 0, 2000)) return cli_usage(command, "--steps is a whole number up to 2000");
-    if (!is_count(bench->rounds, 1, 1000)) return cli_usage(command, "--rounds is a whole number from 1 to 1000");
+    if (!cli_is_count(bench->steps, 0, 2000)) return cli_usage(command, "--steps is a whole number up to 2000");
+    if (!cli_is_count(bench->rounds, 1, 1000)) return cli_usage(command, "--rounds is a whole number from 1 to 1000");
     return 0;
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
     bench_command bench = {.seconds = 4, .rounds = 5};
     const cli_option options[] = {
-        {"--list", CLI_FLAG, &bench.list, NULL, "the workloads: name, kind, name in torch_bench.py, what is run"},
+        {"--list", CLI_FLAG, &bench.list, NULL, "the workloads: name, kind, name for --compare, what is run"},
         {"--device", CLI_TEXT, &bench.device, "SEL", "as for train"},
         {"--devices", CLI_TEXT, &bench.devices, "A,B,...", "one row each, with the speed relative to the first"},
         {"--compare", CLI_TEXT, &bench.compare, "CMD",

@@ -19,8 +19,10 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (words.count != 2 || strcmp(words.items[0], "make") != 0 || strcmp(words.items[1], "rna") != 0)
         return cli_usage(command, "'make rna' is what there is");
     if (!out) return cli_usage(command, "--out is missing");
-    if (count < 1 || count > 1e7 || seed < 0 || seed > 9e15)
-        return cli_usage(command, "--count or --seed out of range");
+    if (!cli_is_count(count, 1, 1e7))
+        return cli_usage(command, "--count %g: a whole number from 1 to 1e7 is expected", count);
+    if (!cli_is_count(seed, 0, 9e15))
+        return cli_usage(command, "--seed %g: a whole number from 0 to 9e15 is expected", seed);
     make.count = (size_t)count;
     make.seed = (uint64_t)seed;
     cleat_error error = {0};

@@ -8,7 +8,8 @@ static double gib(int64_t bytes) {
     return (double)bytes / 1073741824.0;
 }
 
-static void print_text(const cleat_device_facts *f, size_t i) {
+/* `failure`: why it does not open; "" where it does, or was not opened. */
+static void print_text(const cleat_device_facts *f, size_t i, const char *failure) {
     printf("%zu  %s\n", i, f->name);
     printf("   kind               %s (%s, driver %s)\n", cleat_device_kind_text(f->kind), f->platform, f->driver);
     printf("   memory             %.2f GiB", gib(f->memory_total));
@@ -26,9 +27,10 @@ static void print_text(const cleat_device_facts *f, size_t i) {
         printf("   pci                %04x:%02x:%02x.%x\n", (unsigned)f->pci_domain, (unsigned)f->pci_bus,
                (unsigned)f->pci_device, (unsigned)f->pci_function);
     printf("   loader threads on  CPUs %s\n", f->pinning);
+    if (failure[0]) printf("   does not open      %s\n", failure);
 }
 
-static void print_json(const cleat_device_facts *f, size_t i) {
+static void print_json(const cleat_device_facts *f, size_t i, const char *failure) {
     printf("%s{\"index\": %zu, \"name\": ", i ? ", " : "", i);
     cli_print_json_string(f->name);
     printf(", \"kind\": \"%s\", \"platform\": ", cleat_device_kind_text(f->kind));
@@ -44,16 +46,21 @@ static void print_json(const cleat_device_facts *f, size_t i) {
            cleat_matrix_unit_text(f->matrix_unit), f->matrix_bf16 ? "true" : "false",
            f->unified_memory ? "true" : "false");
     cli_print_json_string(f->pinning);
+    printf(", \"error\": ");
+    if (failure[0])
+        cli_print_json_string(failure);
+    else
+        printf("null");
     printf("}");
 }
 
-/* Only an open device tells its matrix unit; one that does not open keeps what the list says. */
-static void ask_matrix_unit(cleat_device_facts *f, size_t i) {
+/* Only an open device tells its matrix unit. */
+static void ask_matrix_unit(cleat_device_facts *f, size_t i, cleat_error *failure) {
     char number[24];
     cleat_device *device = NULL;
     if (f->kind != CLEAT_DEVICE_GPU) return;
     snprintf(number, sizeof number, "%zu", i);
-    if (cleat_device_open(number, &device, NULL) != CLEAT_OK) return;
+    if (cleat_device_open(number, &device, failure) != CLEAT_OK) return;
     f->matrix_unit = cleat_device_get_facts(device)->matrix_unit;
     f->matrix_bf16 = cleat_device_get_facts(device)->matrix_bf16;
     cleat_device_close(device);
@@ -72,9 +79,12 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_error error = {0};
     cleat_status status = cleat_device_list(&facts, &count, &error);
     if (status == CLEAT_OK) {
-        for (size_t i = 0; i < count; ++i) ask_matrix_unit(&facts[i], i);
         if (json) printf("[");
-        for (size_t i = 0; i < count; ++i) (json ? print_json : print_text)(&facts[i], i);
+        for (size_t i = 0; i < count; ++i) {
+            cleat_error failure = {0};
+            ask_matrix_unit(&facts[i], i, &failure);
+            (json ? print_json : print_text)(&facts[i], i, failure.text);
+        }
         if (json) printf("]\n");
         cleat_device_list_free(facts);
     }

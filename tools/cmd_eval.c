@@ -26,5 +26,6 @@ static int run(const cli_command *command, int argc, char **argv) {
     return cli_finish(status, &error);
 }
 
-const cli_command cli_eval = {"eval", "PROFILE --checkpoint DIR [--split NAME] [--set section.key=value ...] [--json]",
-                              "measures a checkpoint on data with references", run};
+const cli_command cli_eval = {
+    "eval", "PROFILE --checkpoint DIR [--device SEL] [--split NAME] [--set section.key=value ...] [--json]",
+    "measures a checkpoint on data with references", run};

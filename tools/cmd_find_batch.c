@@ -108,9 +108,9 @@ static int find(const cleat_profile *profile, double seconds, bool json) {
     if (status != CLEAT_OK) return cli_finish(status, &error);
     if (!json) print_head();
     status = cleat_find_batch(profile, &options, &search, &error);
-    if (json)
-        print_json(&search);
-    else if (status == CLEAT_OK) {
+    if (json) {
+        if (status == CLEAT_OK || search.count > 0) print_json(&search);
+    } else if (status == CLEAT_OK) {
         print_verdict(&search);
         printf("Samples of length %lld, the longest of %s; %lld of them an optimizer step.\n", (long long)search.length,
                search.data_known ? "the data" : "the profile (its data are not there)", (long long)search.window);

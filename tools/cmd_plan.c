@@ -1,5 +1,6 @@
 /* cleat plan: a profile planned for the device that is there, for a card that is not, or for all cards; and the
- * learning rate as a table. Trains nothing and allocates nothing on a card. */
+ * learning rate as a table. Trains nothing. With --card nothing is opened; a device that is there is opened, and its speeds are measured where
+ * they are not known yet. */
 #include "plan.h"
 
 #include <cleat/card.h>
@@ -140,7 +141,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (asked.device && asked.card)
         return cli_usage(command,
                          "--device is a device of this machine, --card one that need not be: give one of them");
-    if (!isnan(batch) && !(batch >= 1 && batch <= 1e9 && batch == floor(batch)))
+    if (!isnan(batch) && !cli_is_count(batch, 1, 1e9))
         return cli_usage(command, "--batch %g: a whole number of samples is expected, at least 1", batch);
     asked.path = words.items[0];
     asked.batch = isnan(batch) ? 0 : (int64_t)batch;

@@ -27,6 +27,6 @@ static int run(const cli_command *command, int argc, char **argv) {
     return cli_finish(status, &error);
 }
 
-const cli_command cli_predict = {"predict",
-                                 "PROFILE --checkpoint DIR --data PATH --out DIR [--set section.key=value ...]",
-                                 "writes a checkpoint's predictions", run};
+const cli_command cli_predict = {
+    "predict", "PROFILE --checkpoint DIR --data PATH --out DIR [--device SEL] [--set section.key=value ...]",
+    "writes a checkpoint's predictions", run};

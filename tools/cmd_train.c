@@ -90,6 +90,7 @@ static int train(const char *path, const cli_list *assignments, const char *devi
     if (status == CLEAT_OK) {
         signal(SIGINT, on_signal);
         signal(SIGTERM, on_signal);
+        if (signal(SIGHUP, on_signal) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* nohup */
         status = cleat_train(profile, options, &report, &error);
     }
     if (status == CLEAT_OK || report.steps > 0) {

@@ -49,7 +49,7 @@ static double percent(double from, double to) {
     return from > 0 ? 100 * (to / from - 1) : 0;
 }
 
-static void print_summary(const cleat_tune_report *report) {
+static void print_summary(const cleat_tune_report *report, const char *data) {
     char text[4][CLI_SHORT];
     printf(
         "%s: %zu kinds of nodes with a choice, %zu of them now by another kernel than the default; %zu kinds have one "
@@ -59,6 +59,8 @@ static void print_summary(const cleat_tune_report *report) {
            (long long)report->length, cli_duration(report->default_seconds, text[0]),
            cli_duration(report->tuned_seconds, text[1]), percent(report->default_seconds, report->tuned_seconds),
            cleat_bytes_text(report->default_bytes, text[2]), cleat_bytes_text(report->tuned_bytes, text[3]));
+    if (!report->data_known)
+        printf("%s does not exist: the longest length is tuned, %lld\n", data, (long long)report->length);
     printf("until now: %s\n", report->before);
     if (report->clblast[0]) printf("CLBlast's parameters: %s\n", report->clblast);
     if (report->path[0]) printf("%zu choices kept in %s\n", report->choices, report->path);
@@ -106,11 +108,12 @@ static void print_json(const cleat_tune_report *report) {
     cli_print_json_string(report->before);
     printf(", \"clblast\": ");
     cli_print_json_string(report->clblast);
-    printf(", \"choices\": %zu, \"single\": %zu, \"changed\": %zu, \"length\": %lld, \"micro_batches\": %lld, "
+    printf(", \"choices\": %zu, \"single\": %zu, \"changed\": %zu, \"data_known\": %s, \"length\": %lld, "
+           "\"micro_batches\": %lld, "
            "\"default_seconds\": %.6g, \"tuned_seconds\": %.6g, \"default_bytes\": %lld, \"tuned_bytes\": %lld, "
            "\"seconds\": %.3f, \"nodes\": [",
-           report->choices, report->single, changed(report), (long long)report->length,
-           (long long)report->micro_batches, report->default_seconds, report->tuned_seconds,
+           report->choices, report->single, changed(report), report->data_known ? "true" : "false",
+           (long long)report->length, (long long)report->micro_batches, report->default_seconds, report->tuned_seconds,
            (long long)report->default_bytes, (long long)report->tuned_bytes, report->seconds);
     for (size_t i = 0; i < report->count; ++i) {
         if (i) printf(", ");
@@ -130,10 +133,11 @@ static int tune(const tune_command *asked, const char *path) {
     cleat_status status = cli_profile(path, &asked->assignments, asked->device, &profile, &error);
     if (status != CLEAT_OK) return cli_finish(status, &error);
     status = cleat_tune(profile, &options, &report, &error);
-    if (asked->json)
-        print_json(&report);
-    else if (status == CLEAT_OK)
-        print_summary(&report);
+    if (asked->json) {
+        if (status == CLEAT_OK || report.count > 0) print_json(&report);
+    } else if (status == CLEAT_OK) {
+        print_summary(&report, profile->data.path);
+    }
     cleat_tune_free(&report);
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);
@@ -159,13 +163,21 @@ static int tune_apart(const tune_command *asked, const char *path) {
     return EXIT_DEVICE;
 }
 
+/* One that fails does not keep the others from being tuned; the first one's exit code is that of all. */
 static int tune_all(const tune_command *asked) {
-    if (asked->profiles.count == 1) return tune(asked, asked->profiles.items[0]);
+    const cli_list *profiles = &asked->profiles;
+    cli_list failed = {.count = 0};
     int exit_code = 0;
-    for (size_t i = 0; i < asked->profiles.count && exit_code == 0; ++i) {
-        if (!asked->json) printf("%s== %s\n\n", i ? "\n" : "", asked->profiles.items[i]);
-        exit_code = tune_apart(asked, asked->profiles.items[i]);
+    if (profiles->count == 1) return tune(asked, profiles->items[0]);
+    for (size_t i = 0; i < profiles->count; ++i) {
+        if (!asked->json) printf("%s== %s\n\n", i ? "\n" : "", profiles->items[i]);
+        int code = tune_apart(asked, profiles->items[i]);
+        if (code != 0) failed.items[failed.count++] = profiles->items[i];
+        if (exit_code == 0) exit_code = code;
     }
+    if (failed.count > 0) fprintf(stderr, "cleat: %zu of %zu profiles failed:", failed.count, profiles->count);
+    for (size_t i = 0; i < failed.count; ++i)
+        fprintf(stderr, " %s%s", failed.items[i], i + 1 < failed.count ? "" : "\n");
     return exit_code;
 }
 

@@ -1,6 +1,7 @@
 /* cleat verify: proves that a device trains correctly, against reference trajectories. */
 #include "cli.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static void print_text(const char *file, const char *precision, const cleat_verify_report *report) {
@@ -11,7 +12,7 @@ static void print_text(const char *file, const char *precision, const cleat_veri
         const cleat_verification *item = &report->items[i];
         bool gradient = item->name[0] == 'g';
         gradients += gradient;
-        if (gradient && item->deviation > worst) worst = item->deviation;
+        if (gradient && (isnan(item->deviation) || item->deviation > worst)) worst = item->deviation;
         if (!gradient || !item->ok)
             printf("  %-36s %10.2e  (tolerance %.0e)  %s\n", item->name, item->deviation, item->tolerance,
                    item->ok ? "ok" : "FAILED");
@@ -26,8 +27,9 @@ static void print_json(const char *file, const char *precision, const cleat_veri
     printf(", \"precision\": \"%s\", \"failed\": %zu, \"checks\": {", precision, report->failed);
     for (size_t i = 0; i < report->count; ++i) {
         const cleat_verification *item = &report->items[i];
-        printf("%s\"%s\": {\"deviation\": %.6g, \"tolerance\": %g, \"ok\": %s}", i ? ", " : "", item->name,
-               item->deviation, item->tolerance, item->ok ? "true" : "false");
+        printf("%s\"%s\": {\"deviation\": ", i ? ", " : "", item->name);
+        cli_print_json_number(item->deviation);
+        printf(", \"tolerance\": %g, \"ok\": %s}", item->tolerance, item->ok ? "true" : "false");
     }
     printf("}}\n");
 }

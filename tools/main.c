@@ -35,8 +35,8 @@ static void print_help(void) {
     printf("\n`cleat COMMAND --help` says more; `cleat train --help-profile` lists every setting of a profile.\n"
            "LEVEL: error, warning, info (the default), debug, dispatch (which kernel serves which node, and "
            "why).\n"
-           "Exit codes: 0 ok, 1 error, 2 usage, 3 does not fit, 4 device failed, 5 stopped on NaN, 75 time is "
-           "up.\n");
+           "Exit codes: 0 ok, 1 error, 2 usage, 3 does not fit, 4 device failed, 5 not finite (training stopped on it; "
+           "eval and predict wrote results of which some are not), 75 time is up, 130 interrupted.\n");
 }
 
 static int fail(const char *what, const char *word) {
@@ -47,9 +47,10 @@ static int fail(const char *what, const char *word) {
 int main(int argc, char **argv) {
     cleat_log_level level = CLEAT_LOG_INFO;
     int at = 1;
-    if (at + 1 < argc && strcmp(argv[at], "--log") == 0) {
-        if (!log_level(argv[at + 1], &level)) return fail("no log level", argv[at + 1]);
-        at += 2;
+    if (at < argc && (strcmp(argv[at], "--log") == 0 || strncmp(argv[at], "--log=", 6) == 0)) {
+        const char *name = argv[at][5] ? argv[at] + 6 : at + 1 < argc ? argv[++at] : "";
+        if (!log_level(name, &level)) return fail("no log level", name);
+        ++at;
     }
     if (at >= argc || strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0 || strcmp(argv[at], "help") == 0) {
         print_help();

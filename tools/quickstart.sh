@@ -13,6 +13,7 @@ molecules=1500 # as the profile's head says
 device=auto
 out=$top/runs/quickstart
 fresh=false
+made=(data data.part run predictions held_out.fasta eval.part eval.txt) # in $out, beside the fingerprint
 
 fail() {
     printf 'quickstart: %s\n' "$@" >&2
@@ -65,21 +66,35 @@ build() {
 # What the run depends on. A run made from something else is not shown as this one's result.
 fingerprint() {
     echo "molecules $molecules"
+    echo "device $device"
     cksum <"$profile"
 }
 
+# Only a folder with a fingerprint is quickstart's own: nothing in another one is taken for its own, overwritten or deleted.
+check_folder() {
+    local name
+    [[ ! -f $out/fingerprint ]] || return 0
+    for name in "${made[@]}"; do
+        [[ ! -e $out/$name ]] || fail "$out/$name is there, and quickstart did not make it (there is no $out/fingerprint)" \
+            "--out names another folder"
+    done
+}
+
 forget() {
-    rm -rf "$out/data" "$out/run" "$out/predictions" "$out/held_out.fasta" "$out/eval.txt" "$out/fingerprint"
+    local name
+    for name in "${made[@]}"; do rm -rf "${out:?}/$name"; done
 }
 
 prepare_folder() {
     mkdir -p "$out"
     out=$(cd "$out" && pwd)
-    if $fresh; then
-        forget
-    elif [[ -f $out/fingerprint && $(fingerprint) != "$(<"$out/fingerprint")" ]]; then
-        echo "the profile has changed since this run was made: starting anew"
-        forget
+    if [[ -f $out/fingerprint ]]; then
+        if $fresh; then
+            forget
+        elif [[ $(fingerprint) != "$(<"$out/fingerprint")" ]]; then
+            echo "the profile or the device is another than this run was made with: starting anew"
+            forget
+        fi
     fi
     fingerprint >"$out/fingerprint"
 }
@@ -144,6 +159,7 @@ interrupted() {
 
 main() {
     parse_options "$@"
+    check_folder
     trap interrupted INT TERM
     title "packages"
     "$top/tools/setup.sh"

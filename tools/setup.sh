@@ -10,8 +10,10 @@ build_packages=(gcc libc6-dev cmake ninja-build pkg-config ocl-icd-opencl-dev op
 test_packages=(clang oclgrind clang-format binutils diffutils)
 least_cmake=3.25
 
+exec 3>&2 # for `fail`: where it is called, stderr may go into a log
+
 fail() {
-    printf 'setup: %s\n' "$@" >&2
+    printf 'setup: %s\n' "$@" >&3
     exit 1
 }
 
@@ -29,33 +31,37 @@ missing_packages() {
 
 # Without dpkg nothing can be installed here; what is needed may be there all the same.
 check_by_hand() {
-    local tool library
+    local tool library libraries=(OpenCL clblast hwloc inih libcjson libutf8proc libxxhash libpng libjpeg zlib)
+    $tests && libraries+=(cmocka)
     for tool in cc cmake ninja pkg-config; do
         command -v "$tool" >/dev/null || fail "'$tool' is missing, and this is no Debian or Ubuntu (there is no dpkg-query and apt-get)" \
             "install what corresponds to: ${packages[*]}"
     done
-    for library in OpenCL hwloc inih libcjson libutf8proc libpng libjpeg zlib cmocka; do
+    for library in "${libraries[@]}"; do
         pkg-config --exists "$library" || fail "library '$library' is missing (pkg-config does not find it)" \
             "this is no Debian or Ubuntu: install what corresponds to: ${packages[*]}"
     done
     echo "setup: no Debian or Ubuntu; what was looked for is there"
 }
 
+# become_root PACKAGE...: whether as_root can work. sudo asks for its password on the terminal, whatever stdin and stderr are.
+become_root() {
+    local by_hand="run as root: apt-get install $*"
+    ((EUID != 0)) || return 0
+    command -v sudo >/dev/null || fail "these packages are missing: $*" "you are not root and there is no sudo; $by_hand"
+    ! sudo -n true 2>/dev/null || return 0
+    { : </dev/tty; } 2>/dev/null || fail "these packages are missing: $*" "'sudo' wants a password and nobody can type one; $by_hand"
+    sudo -v || fail "these packages are missing: $*" "'sudo' does not let you; $by_hand"
+}
+
 # as_root COMMAND...
 as_root() {
-    if ((EUID == 0)); then
-        "$@"
-    elif [[ -t 0 ]]; then
-        sudo "$@"
-    else
-        sudo -n "$@" || fail "'sudo' wants a password and nobody can type one; run as root: $*"
-    fi
+    if ((EUID == 0)); then "$@"; else sudo "$@"; fi
 }
 
 install_packages() {
     local log
-    ((EUID == 0)) || command -v sudo >/dev/null ||
-        fail "these packages are missing: $*" "you are not root and there is no sudo; run as root: apt-get install $*"
+    become_root "$@"
     log=$(mktemp)
     # shellcheck disable=SC2064 # the name of this moment
     trap "rm -f '$log'" EXIT
@@ -78,9 +84,13 @@ check_cmake() {
 }
 
 packages=("${build_packages[@]}")
+tests=false
 case ${1:-} in
 "") ;;
---tests) packages+=("${test_packages[@]}") ;;
+--tests)
+    packages+=("${test_packages[@]}")
+    tests=true
+    ;;
 --help | -h)
     usage
     exit 0

@@ -6,7 +6,7 @@
 #     default    gcc, warnings are errors, every test
 #     oclgrind   kernels under Oclgrind: one small row an op, data races
 #     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests that are not slow
-#     thread     ThreadSanitizer: the loader
+#     thread     ThreadSanitizer: the loader, and what else of the data has threads and needs no device
 #     clang      the library and the program with clang, warnings are errors
 #     package    install into a folder, and use it: pkg-config, CMake, shared, static, the program
 #     format     clang-format changes nothing; README's source tour names every file
@@ -120,8 +120,8 @@ step_sanitize() {
 }
 
 step_thread() {
-    ! build thread "data_loader data_rna_dataset" "${sanitizer_options[@]}" -DCLEAT_SANITIZE=thread ||
-        run_tests thread -R '^data\.(loader|rna_dataset)$'
+    ! build thread "data_loader data_rna_dataset data_encode data_images data_masks text_train" "${sanitizer_options[@]}" -DCLEAT_SANITIZE=thread ||
+        run_tests thread -R '^(data\.(loader|rna_dataset|encode|images|masks)|text\.train)$'
 }
 
 step_clang() {

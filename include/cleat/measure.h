@@ -18,7 +18,7 @@ typedef enum cleat_bench_kind {
 typedef struct cleat_bench_info {
     cleat_bench_kind kind;
     char name[48];
-    char peer[24];  /* the same workload in ../shared/bench/torch_bench.py; "" where it has none */
+    char peer[24];  /* what a PyTorch script calls the same workload, $WORKLOAD of --compare; "" where it has none */
     char what[128]; /* is run, in a line */
 } cleat_bench_info;
 
@@ -45,9 +45,9 @@ typedef struct cleat_bench_result {
     int64_t steps;                    /* that were timed */
     double gflops, gbytes_per_second; /* what the operations cost (arithmetic; inputs and outputs once each), over the
                                          median */
-    /* The time in which every operation would be done at the device's measured rate of arithmetic or of memory,
-     * whichever takes longer (the roofline model), over the median. Above 1 where data stay in caches, or a shape suits
-     * the kernels better than the one that is measured. */
+    /* The time in which every operation would be done at the device's measured rate of arithmetic (of its matrix unit,
+     * where the kernel uses that) or of memory, whichever takes longer (the roofline model), over the median. Above 1
+     * where data stay in caches, or a shape suits the kernels better than the one that is measured. */
     double share_of_peak;
     bool memory_bound; /* most of that time is memory's */
     cleat_rates peak;  /* cleat_rates_measure */
@@ -58,6 +58,9 @@ typedef struct cleat_bench_result {
     double samples_per_second;
     int64_t parameters;
     double loss; /* of the last step */
+    /* A profile's only; else 0: */
+    int64_t length;  /* of its samples: the longest of the data ... */
+    bool data_known; /* ... or where data.path is not there (false), the longest of the profile */
 } cleat_bench_result;
 
 /* Times a workload. CLEAT_ERR_NOT_FOUND: there is none of that name; the message says the nearest. */
@@ -127,7 +130,7 @@ typedef struct cleat_batch_search_options {
 CLEAT_API cleat_status cleat_find_batch(const cleat_profile *profile, const cleat_batch_search_options *options,
                                         cleat_batch_search *result, cleat_error *error);
 
-enum { CLEAT_TUNE_CANDIDATES = 8 };
+enum { CLEAT_TUNE_CANDIDATES = 16 };
 
 /* A kernel variant that can compute a node. */
 typedef struct cleat_tune_candidate {
@@ -153,9 +156,10 @@ typedef struct cleat_tune_report {
     size_t count;
     cleat_tune_node *nodes;                /* [count], kinds of nodes with a choice */
     size_t single;                         /* kinds for which one variant only serves: nothing to measure */
-    size_t choices;                        /* in the file, with those of earlier calls */
+    size_t choices;                        /* in the file, with those of other calls */
     char before[CLEAT_CHOICES_TEXT];       /* what runs used until now: cleat_choices_describe */
     char clblast[256];                     /* what came of CLBlast's parameters; "": they were not looked at */
+    bool data_known;                       /* false: data.path is not there, the profile's longest length is tuned */
     int64_t length, micro_batches;         /* an optimizer step of the longest bucket: ... */
     double default_seconds, tuned_seconds; /* ... of its nodes with a choice; all others take what they took */
     int64_t default_bytes, tuned_bytes;    /* of the plan */
@@ -174,8 +178,9 @@ typedef struct cleat_tune_options {
 } cleat_tune_options;
 
 /* Measures which kernel variants are the fastest on the profile's device for the graphs it runs (micro-batches as they are
- * fitted), and keeps the winners in the cache folder ($CLEAT_CACHE_DIR), with those of earlier calls: later runs and
- * plans on this device use them. A variant must win 3 % over the default to replace it. `options` NULL: the defaults.
+ * fitted), and keeps the winners in the cache folder ($CLEAT_CACHE_DIR), each as soon as it is known, with those of earlier
+ * calls and of other processes: later runs and plans on this device use them. A variant must win 3 % over the default to
+ * replace it. `options` NULL: the defaults. CLEAT_ERR_IO: a winner cannot be kept; that ends the search.
  * options->ship: the table is also written as a file that may come with the program (profiles/devices/NAME.tuned).
  * `report` (free with cleat_tune_free) is filled as far as it came. */
 CLEAT_API cleat_status cleat_tune(const cleat_profile *profile, const cleat_tune_options *options,

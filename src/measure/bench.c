@@ -107,7 +107,7 @@ static cleat_status add_part(const cleat_bench_job *job, const cleat_bench_part 
     for (size_t i = part->first; i < part->last && status == CLEAT_OK; ++i) {
         status = cleat_estimate_node(job->plan, part->graph, i, peak, &node, error);
         if (status != CLEAT_OK || node.launches == 0) continue;
-        double compute = node.cost.flops / peak->flops, memory = node.cost.bytes / peak->bytes;
+        double compute = node.cost.flops / node.flops_rate, memory = node.cost.bytes / peak->bytes;
         sum->flops += times * node.cost.flops;
         sum->bytes += times * node.cost.bytes;
         *(memory > compute ? &sum->memory_seconds : &sum->compute_seconds) += times * fmax(compute, memory);
@@ -147,6 +147,8 @@ static void describe(const cleat_bench_job *job, const cleat_step_times *times, 
     result->samples_per_second = (double)job->samples / times->ms_median * 1e3;
     result->parameters = cleat_store_elements(job->plan->store);
     result->loss = job->loss;
+    result->length = job->length;
+    result->data_known = job->data_known;
 }
 
 /* --- the call ------------------------------------------------------------------------------------------------- */
@@ -204,15 +206,21 @@ static void bench_in_child(void *user, int out) {
 
 static cleat_status bench_apart(const cleat_bench_request *request, cleat_bench_result *result, cleat_error *error) {
     const double kernels_seconds = 900; /* a device's first run compiles */
+    const bool counted = request->repeats > 0;
     cleat_bench_request own = *request;
     const cleat_child child = {.body = bench_in_child,
                                .user = &own,
                                .record_bytes = sizeof(report),
-                               .seconds = kernels_seconds + 10 * fmax(request->seconds, 0)};
+                               .seconds = counted ? INFINITY : kernels_seconds + 10 * fmax(request->seconds, 0)};
     report told = {0};
     cleat_child_end end = {0};
     cleat_status status = cleat_child_run(&child, &told, &end, error);
     if (status != CLEAT_OK) return status;
+    if (end.timed_out)
+        return cleat_fail(
+            error, CLEAT_ERR_DEVICE,
+            "workload '%s': %s; more --seconds give it longer, with --steps it may take as long as it takes",
+            request->workload, end.text);
     if (end.text[0]) return cleat_fail(error, CLEAT_ERR_DEVICE, "workload '%s': %s", request->workload, end.text);
     if (told.status != CLEAT_OK) return cleat_fail(error, told.status, "%s", told.text);
     *result = told.result;

@@ -27,6 +27,8 @@ typedef struct cleat_bench_job {
     /* One training step, ended; the loss goes to job->loss. NULL: the parts are enqueued. */
     cleat_status (*step)(struct cleat_bench_job *job, cleat_error *error);
     int64_t samples; /* of a step */
+    int64_t length;  /* of a profile's samples; else 0 */
+    bool data_known; /* ... which is that of its data */
     double loss;
     void *own; /* whatever the workload keeps; `close` (may be NULL) frees it */
     void (*close)(void *own);
@@ -62,7 +64,7 @@ cleat_status cleat_bench_graph_create(const char *name, cleat_bench_graph *made,
  * and gradients: small numbers of both signs, of integer inputs 0 and 1. The job runs all of it. */
 cleat_status cleat_bench_graph_open(cleat_bench_graph *made, cleat_bench_job *job, cleat_error *error);
 void cleat_bench_graph_destroy(cleat_bench_graph *made);
-/* Those numbers, for `values` [elements of tensor]; f16 and bf16 are left as they are. */
+/* Those numbers, for `values` [elements of tensor], in the tensor's type. */
 void cleat_bench_fill(const cleat_tensor *tensor, void *values);
 
 /* --- comparisons (bench_compare.c) --- */
@@ -77,8 +79,6 @@ typedef struct cleat_bench_told {
 /* Understands the output of a command that took `seconds`. */
 cleat_status cleat_bench_listen(const char *output, double seconds, cleat_bench_told *told, cleat_error *error);
 
-/* Median, least and largest of values [count], count > 0. */
-cleat_status cleat_bench_spread(const double *values, int64_t count, cleat_spread *spread, cleat_error *error);
 /* Of ours [count] over theirs [count]: the ratio of the medians, the least and the largest ratio of a round. */
 cleat_status cleat_bench_ratio(const double *ours, const double *theirs, int64_t count, cleat_spread *ratio,
                                cleat_error *error);

@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "measure/steps.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -17,27 +18,11 @@ enum { MOST_ROUNDS = 1000 };
 
 /* --- figures -------------------------------------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-cleat_status cleat_bench_spread(const double *values, int64_t count, cleat_spread *spread, cleat_error *error) {
-    double *sorted = cleat_alloc((size_t)count, sizeof *sorted);
-    if (!sorted) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld rounds", (long long)count);
-    memcpy(sorted, values, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, ascending);
-    *spread = (cleat_spread){
-        .median = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2, .min = sorted[0], .max = sorted[count - 1]};
-    cleat_free(sorted);
-    return CLEAT_OK;
-}
-
 cleat_status cleat_bench_ratio(const double *ours, const double *theirs, int64_t count, cleat_spread *ratio,
                                cleat_error *error) {
     cleat_spread a, b;
-    cleat_status status = cleat_bench_spread(ours, count, &a, error);
-    if (status == CLEAT_OK) status = cleat_bench_spread(theirs, count, &b, error);
+    cleat_status status = cleat_spread_of(ours, count, &a, error);
+    if (status == CLEAT_OK) status = cleat_spread_of(theirs, count, &b, error);
     if (status != CLEAT_OK) return status;
     *ratio = (cleat_spread){.median = a.median / b.median, .min = INFINITY, .max = 0};
     for (int64_t i = 0; i < count; ++i) {
@@ -164,11 +149,11 @@ static cleat_status take_turn(const cleat_bench_request *request, const char *sc
 
 static cleat_status summarise(const turns *t, int64_t rounds, cleat_bench_comparison *made, cleat_error *error) {
     cleat_spread ours_rss = {0}, theirs_rss = {0};
-    cleat_status status = cleat_bench_spread(t->ours_ms, rounds, &made->ours_ms, error);
-    if (status == CLEAT_OK) status = cleat_bench_spread(t->theirs_ms, rounds, &made->theirs_ms, error);
+    cleat_status status = cleat_spread_of(t->ours_ms, rounds, &made->ours_ms, error);
+    if (status == CLEAT_OK) status = cleat_spread_of(t->theirs_ms, rounds, &made->theirs_ms, error);
     if (status == CLEAT_OK) status = cleat_bench_ratio(t->ours_ms, t->theirs_ms, rounds, &made->ratio, error);
-    if (status == CLEAT_OK) status = cleat_bench_spread(t->ours_rss, rounds, &ours_rss, error);
-    if (status == CLEAT_OK) status = cleat_bench_spread(t->theirs_rss, rounds, &theirs_rss, error);
+    if (status == CLEAT_OK) status = cleat_spread_of(t->ours_rss, rounds, &ours_rss, error);
+    if (status == CLEAT_OK) status = cleat_spread_of(t->theirs_rss, rounds, &theirs_rss, error);
     made->ours_rss_mb = ours_rss.median;
     made->theirs_rss_mb = theirs_rss.median;
     made->wall_time = t->wall_time;

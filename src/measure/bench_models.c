@@ -132,11 +132,10 @@ bool cleat_bench_model(size_t i, cleat_bench_entry *entry) {
 /* --- a profile ------------------------------------------------------------------------------------------------ */
 
 /* A full window of the longest length, in the micro-batches that fit the device. */
-static cleat_status fit_session(trajectory_job *own, cleat_error *error) {
+static cleat_status fit_session(trajectory_job *own, bool *data_known, cleat_error *error) {
     cleat_trajectory *run = &own->run;
     cleat_lengths all;
-    bool data_known;
-    cleat_status status = cleat_fit_lengths(run->profile, run->model, &all, &data_known, error);
+    cleat_status status = cleat_fit_lengths(run->profile, run->model, &all, data_known, error);
     if (status != CLEAT_OK) return status;
     cleat_lengths longest = {
         .count = 1, .lengths = {all.lengths[all.count - 1]}, .samples = {cleat_profile_effective_batch(run->profile)}};
@@ -168,10 +167,12 @@ static cleat_status open_profile(const void *spec, cleat_bench_job *job, cleat_e
     own->run.profile = own->profile;
     if (job->precision != CLEAT_PRECISION_AUTO) own->profile->train.precision = job->precision;
     cleat_status status = cleat_model_create(own->profile, &own->run.model, error);
-    if (status == CLEAT_OK) status = fit_session(own, error);
+    if (status == CLEAT_OK) status = fit_session(own, &job->data_known, error);
     if (status == CLEAT_OK) status = start(&own->run, error);
-    if (status == CLEAT_OK) describe(own, job);
-    return status;
+    if (status != CLEAT_OK) return status;
+    describe(own, job);
+    job->length = own->run.session->work->buckets[0].length;
+    return CLEAT_OK;
 }
 
 cleat_bench_entry cleat_bench_profile(const cleat_bench_request *request) {

@@ -10,7 +10,7 @@ typedef struct cleat_child {
     void (*body)(void *user, int out);
     void *user;
     size_t record_bytes; /* of what it tells; at most a pipe writes at once (4096) */
-    double seconds;      /* then it is killed */
+    double seconds;      /* then it is killed; INFINITY: never */
 } cleat_child;
 
 typedef struct cleat_child_end {

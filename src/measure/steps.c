@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { WARM_UPS = 2, MOST_TIMINGS = 2000, MOST_OF_A_BURST = 4096 };
 
@@ -14,6 +15,17 @@ enum { WARM_UPS = 2, MOST_TIMINGS = 2000, MOST_OF_A_BURST = 4096 };
 static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
+}
+
+cleat_status cleat_spread_of(const double *values, int64_t count, cleat_spread *spread, cleat_error *error) {
+    double *sorted = cleat_alloc((size_t)count, sizeof *sorted);
+    if (!sorted) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld timings", (long long)count);
+    memcpy(sorted, values, (size_t)count * sizeof *sorted);
+    qsort(sorted, (size_t)count, sizeof *sorted, ascending);
+    *spread = (cleat_spread){
+        .median = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2, .min = sorted[0], .max = sorted[count - 1]};
+    cleat_free(sorted);
+    return CLEAT_OK;
 }
 
 /* Milliseconds of one of `count` runs. */
@@ -39,15 +51,15 @@ cleat_status cleat_time_runs(const cleat_repeated *what, double seconds, int64_t
     double *each = cleat_alloc(MOST_TIMINGS, sizeof *each);
     if (!each) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for timings");
     int64_t count = 0, burst = 1;
+    cleat_spread spread;
     cleat_status status = warm_up(what, &burst, error);
     double end = cleat_seconds() + seconds;
     while (status == CLEAT_OK && count < MOST_TIMINGS && (count < least || cleat_seconds() < end))
         status = time_burst(what, burst, &each[count++], error);
-    if (status == CLEAT_OK) {
-        qsort(each, (size_t)count, sizeof *each, ascending);
+    if (status == CLEAT_OK) status = cleat_spread_of(each, count, &spread, error);
+    if (status == CLEAT_OK)
         *times = (cleat_step_times){
-            .steps = count * burst, .ms_median = each[count / 2], .ms_min = each[0], .ms_max = each[count - 1]};
-    }
+            .steps = count * burst, .ms_median = spread.median, .ms_min = spread.min, .ms_max = spread.max};
     cleat_free(each);
     return status;
 }

@@ -3,7 +3,11 @@
 #ifndef CLEAT_SRC_STEPS_H
 #define CLEAT_SRC_STEPS_H
 
+#include "cleat/measure.h"
 #include "verify/trajectory.h"
+
+/* Median (of an even count the mean of the two in the middle), least and largest of values [count], count > 0. */
+cleat_status cleat_spread_of(const double *values, int64_t count, cleat_spread *spread, cleat_error *error);
 
 typedef struct cleat_step_times {
     int64_t steps;

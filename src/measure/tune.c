@@ -4,6 +4,8 @@
 #include "session/tuned.h"
 
 #include "core/clock.h"
+#include "core/files.h"
+#include "core/lock.h"
 #include "core/memory.h"
 #include "graph/graph.h"
 
@@ -12,10 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double DEFAULT_SECONDS = 0.2;
-static const double WORTH = 0.97; /* of the default's time: less is noise */
-static const double BY_FAR = 8;   /* times slower than the winner */
-enum { LOST_OFTEN = 2, MOST_ROUNDS = 3, RIVALS = 64 };
+enum { LOST_OFTEN = 2, MOST_ROUNDS = 3 };
 
 /* --- judging -------------------------------------------------------------------------------------------------- */
 
@@ -26,7 +25,7 @@ void cleat_tune_judge(cleat_tune_node *node) {
         if (c[i].seconds > 0 && c[i].seconds < c[best].seconds) best = i;
     for (size_t i = 1; i < node->count; ++i)
         if (c[i].seconds > 0 && (second == 0 || c[i].seconds < c[second].seconds)) second = i;
-    bool keep = best == 0 || c[best].seconds > WORTH * c[0].seconds;
+    bool keep = best == 0 || c[best].seconds > CLEAT_TUNE_WORTH * c[0].seconds;
     node->chosen = keep ? 0 : best;
     if (!keep)
         snprintf(node->why, sizeof node->why, "%.2f x as fast as the default %s", c[0].seconds / c[best].seconds,
@@ -157,7 +156,7 @@ static void skip_losers(cleat_tuner *t, cleat_contest *contest, cleat_tune_node 
         contest->out[i] = r && r->lost >= LOST_OFTEN;
         if (!contest->out[i]) continue;
         snprintf(about->candidates[i].error, sizeof about->candidates[i].error,
-                 "not run: more than %.0f x slower at smaller shapes", BY_FAR);
+                 "not run: more than %.0f x slower at smaller shapes", CLEAT_TUNE_BY_FAR);
     }
 }
 
@@ -166,7 +165,7 @@ static void note_losers(cleat_tuner *t, const cleat_contest *contest, const clea
     for (size_t i = 1; i < contest->count; ++i) {
         cleat_rival *r = find_rival(t, contest->node->op, contest->variants[i]);
         if (!r || !(about->candidates[i].seconds > 0)) continue;
-        r->lost = about->candidates[i].seconds > BY_FAR * fastest ? r->lost + 1 : 0;
+        r->lost = about->candidates[i].seconds > CLEAT_TUNE_BY_FAR * fastest ? r->lost + 1 : 0;
     }
 }
 
@@ -175,7 +174,7 @@ cleat_contest cleat_tuner_contest(cleat_tuner *t, const cleat_kind *k) {
     cleat_contest contest = {.device = t->device,
                              .node = k->node,
                              .limit = cleat_fit_limit(facts, t->profile),
-                             .seconds = t->options->seconds > 0 ? t->options->seconds : DEFAULT_SECONDS,
+                             .seconds = t->options->seconds > 0 ? t->options->seconds : CLEAT_TUNE_SECONDS,
                              .input = write_input,
                              .user = t};
     contest.count = find_candidates(k->node, facts, contest.variants);
@@ -230,6 +229,66 @@ static cleat_status report_kind(cleat_tuner *t, cleat_kind *k, cleat_error *erro
     return CLEAT_OK;
 }
 
+/* --- the file ------------------------------------------------------------------------------------------------- */
+
+static const cleat_tune_node *find_node(const cleat_tune_report *report, const char *key) {
+    for (size_t i = 0; i < report->count; ++i)
+        if (strcmp(report->nodes[i].key, key) == 0) return &report->nodes[i];
+    return NULL;
+}
+
+/* What is there and was not measured here. */
+static cleat_status take_file(cleat_tuner *t, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    cleat_choices *file = cleat_tuned_read(t->device);
+    for (size_t i = 0; file && i < file->count && status == CLEAT_OK; ++i) {
+        const cleat_tune_node *node = find_node(t->report, file->items[i].key);
+        if (!node || !node->measured)
+            status = cleat_choices_set(t->table, file->items[i].key, file->items[i].variant, error);
+    }
+    if (file && file->has_clblast && !t->found_clblast) {
+        t->table->has_clblast = true;
+        t->table->clblast = file->clblast;
+    }
+    cleat_choices_destroy(file);
+    return status;
+}
+
+/* A table of today with what was chosen before. */
+static cleat_status open_table(cleat_tuner *t, cleat_error *error) {
+    cleat_status status = cleat_tuned_create(t->device, &t->table, error);
+    return status == CLEAT_OK ? take_file(t, error) : status;
+}
+
+static bool has_answers(const cleat_tuner *t) {
+    return t->table && (t->table->count > 0 || t->table->has_clblast);
+}
+
+static cleat_status place_of(const cleat_device *device, char path[CLEAT_PATH], cleat_error *error) {
+    char folder[CLEAT_PATH];
+    cleat_status status = cleat_tuned_path(device, path, CLEAT_PATH, error);
+    if (status != CLEAT_OK) return status;
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    return cleat_folder_make(folder, error);
+}
+
+/* Other processes may tune at the same time: their answers stay. */
+static cleat_status keep(cleat_tuner *t, cleat_error *error) {
+    enum { PATIENCE = 10 };
+    char path[CLEAT_PATH];
+    int lock = -1;
+    cleat_status status = place_of(t->device, path, error);
+    if (status != CLEAT_OK) return status;
+    const bool locked = cleat_lock(path, PATIENCE, &lock, NULL) == CLEAT_OK;
+    status = take_file(t, error);
+    if (status == CLEAT_OK) status = cleat_tuned_write(t->device, t->table, NULL, error);
+    if (locked) cleat_unlock(lock);
+    if (status != CLEAT_OK) return status;
+    t->report->choices = t->table->count;
+    snprintf(t->report->path, sizeof t->report->path, "%s", path);
+    return CLEAT_OK;
+}
+
 /* --- rounds --------------------------------------------------------------------------------------------------- */
 
 /* The workload as a run with these choices would have it. */
@@ -249,6 +308,15 @@ cleat_status cleat_tuner_fit(cleat_tuner *t, cleat_error *error) {
     return fit(t, t->table, &t->work, error);
 }
 
+/* Its answer is kept at once: a search takes long, and may be killed. */
+static cleat_status settle(cleat_tuner *t, cleat_kind *k, cleat_error *error) {
+    cleat_status status = measure(t, k, error);
+    if (status == CLEAT_OK) status = report_kind(t, k, error);
+    if (status != CLEAT_OK || !k->about.measured) return status;
+    status = keep(t, error);
+    return status == CLEAT_OK ? status : cleat_fail_in(error, status, "keeping the choices");
+}
+
 /* Other kernels may need another workspace, so that other micro-batches fit: then there are new shapes. */
 static cleat_status tune_rounds(cleat_tuner *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
@@ -257,10 +325,7 @@ static cleat_status tune_rounds(cleat_tuner *t, cleat_error *error) {
         cleat_kinds found = {0};
         status = cleat_tuner_fit(t, error);
         if (status == CLEAT_OK) status = cleat_tuner_find_kinds(t, &found, error);
-        for (size_t i = 0; i < found.count && status == CLEAT_OK; ++i) {
-            status = measure(t, &found.items[i], error);
-            if (status == CLEAT_OK) status = report_kind(t, &found.items[i], error);
-        }
+        for (size_t i = 0; i < found.count && status == CLEAT_OK; ++i) status = settle(t, &found.items[i], error);
         more = found.count > 0;
         cleat_kinds_clear(&found);
     }
@@ -268,12 +333,6 @@ static cleat_status tune_rounds(cleat_tuner *t, cleat_error *error) {
 }
 
 /* --- what it brings ------------------------------------------------------------------------------------------- */
-
-static const cleat_tune_node *find_node(const cleat_tune_report *report, const char *key) {
-    for (size_t i = 0; i < report->count; ++i)
-        if (strcmp(report->nodes[i].key, key) == 0) return &report->nodes[i];
-    return NULL;
-}
 
 static void sum_step(const cleat_tuner *t) {
     cleat_tune_report *report = t->report;
@@ -309,25 +368,10 @@ static cleat_status compare_plans(cleat_tuner *t, cleat_error *error) {
 
 /* --- the call ------------------------------------------------------------------------------------------------- */
 
-/* A table of today with what was chosen before. */
-static cleat_status open_table(cleat_tuner *t, cleat_error *error) {
-    cleat_status status = cleat_tuned_create(t->device, &t->table, error);
-    if (status != CLEAT_OK) return status;
-    cleat_choices *before = cleat_tuned_read(t->device);
-    for (size_t i = 0; before && i < before->count && status == CLEAT_OK; ++i)
-        status = cleat_choices_set(t->table, before->items[i].key, before->items[i].variant, error);
-    if (before && before->has_clblast) {
-        t->table->has_clblast = true;
-        t->table->clblast = before->clblast;
-    }
-    cleat_choices_destroy(before);
-    return status;
-}
-
 cleat_status cleat_tuner_open(cleat_tuner *t, cleat_error *error) {
-    bool data_known;
     cleat_status status = cleat_model_create(t->profile, &t->model, error);
-    if (status == CLEAT_OK) status = cleat_fit_lengths(t->profile, t->model, &t->lengths, &data_known, error);
+    if (status == CLEAT_OK)
+        status = cleat_fit_lengths(t->profile, t->model, &t->lengths, &t->report->data_known, error);
     if (status == CLEAT_OK) status = cleat_device_open(t->profile->run.device, &t->device, error);
     if (status == CLEAT_OK) status = open_table(t, error);
     if (status == CLEAT_OK) status = cleat_choices_create(&t->seen, error);
@@ -346,18 +390,13 @@ void cleat_tuner_close(cleat_tuner *t) {
     cleat_model_destroy(t->model);
 }
 
-/* What was found so far is kept, whatever ended the search. */
-static cleat_status keep(const cleat_tuner *t, cleat_status status, cleat_error *error) {
+/* What was found so far is kept, whatever error ended the search. */
+static cleat_status keep_all(cleat_tuner *t, cleat_status status, cleat_error *error) {
     cleat_error failure = {0};
-    char path[CLEAT_PATH];
-    if (!t->table || (t->table->count == 0 && !t->table->has_clblast)) return status;
-    cleat_status written = cleat_tuned_path(t->device, path, sizeof path, &failure);
-    if (written == CLEAT_OK) written = cleat_tuned_write(t->device, t->table, NULL, &failure);
-    if (written == CLEAT_OK) {
-        t->report->choices = t->table->count;
-        snprintf(t->report->path, sizeof t->report->path, "%s", path);
-        if (t->options->ship) written = cleat_tuned_write(t->device, t->table, t->options->ship, &failure);
-    }
+    if (!has_answers(t)) return status;
+    cleat_status written = keep(t, &failure);
+    if (written == CLEAT_OK && t->options->ship)
+        written = cleat_tuned_write(t->device, t->table, t->options->ship, &failure);
     if (written == CLEAT_OK || status != CLEAT_OK) return status;
     if (error) *error = failure;
     return cleat_fail_in(error, written, "keeping the choices");
@@ -372,10 +411,10 @@ static void say_before(const cleat_tuner *t) {
 }
 
 /* CLBlast's parameters first: the contests are run with them. */
-static void take_parameters(const cleat_tuner *t, const cleat_clblast_answer *answer) {
+static void take_parameters(cleat_tuner *t, const cleat_clblast_answer *answer) {
     snprintf(t->report->clblast, sizeof t->report->clblast, "%s", answer->why);
     if (!answer->found) return;
-    t->table->has_clblast = true;
+    t->found_clblast = t->table->has_clblast = true;
     t->table->clblast = answer->parameters;
 }
 
@@ -400,7 +439,7 @@ cleat_status cleat_tune(const cleat_profile *profile, const cleat_tune_options *
     if (status == CLEAT_OK) status = tune_rounds(&t, error);
     if (status == CLEAT_OK) sum_step(&t);
     if (status == CLEAT_OK) status = compare_plans(&t, error);
-    status = keep(&t, status, error);
+    status = keep_all(&t, status, error);
     cleat_tuner_close(&t);
     report->seconds = cleat_seconds() - start;
     return status;

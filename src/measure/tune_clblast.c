@@ -14,12 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double DEFAULT_SECONDS = 0.2;
 static const double BUDGET = 300; /* times the seconds of a candidate, for trying sets */
 static const double GRACE = 600;  /* seconds more, and as long again: then the child hangs */
-static const double BY_FAR = 8;   /* times slower than another variant: no parameters make up for that */
 static const double SLOW = 2;     /* times slower than the best set: not tried in other products */
-static const double WORTH = 0.97; /* of the time before: less is noise */
 static const double SAME = 1e-4;  /* of the largest result */
 enum { MOST_SUBJECTS = 6, LEAST_BURSTS = 3, ALL_LARGE = 1, ALL_DIRECT = CLEAT_CLBLAST_SIZE_MAX };
 enum { FAMILIES = CLEAT_CLBLAST_FAMILIES, LARGE = CLEAT_CLBLAST_LARGE, DIRECT = CLEAT_CLBLAST_DIRECT };
@@ -268,7 +265,7 @@ static cleat_status look_at_rivals(search *all, bool *near, cleat_clblast_answer
     contest.seconds = all->seconds;
     cleat_status status = cleat_contest_run(&contest, &result, error);
     double clblast = result.candidates[0].seconds, other = result.candidates[1].seconds;
-    *near = status == CLEAT_OK && clblast > 0 && !(other > 0 && clblast > BY_FAR * other);
+    *near = status == CLEAT_OK && clblast > 0 && !(other > 0 && clblast > CLEAT_TUNE_BY_FAR * other);
     if (status == CLEAT_OK && !*near)
         snprintf(answer->why, sizeof answer->why, "not looked for: CLBlast takes %.1f x the time of %s",
                  other > 0 ? clblast / other : 0.0, contest.variants[1]->name);
@@ -296,7 +293,7 @@ static cleat_status try_all(search *all, cleat_clblast_answer *answer, cleat_err
     status = cleat_clblast_override(all->tuner->device, &answer->parameters, error);
     if (status == CLEAT_OK) status = time_all(all, &after, error);
     if (status != CLEAT_OK) return status;
-    answer->found = after < WORTH * before;
+    answer->found = after < CLEAT_TUNE_WORTH * before;
     snprintf(answer->why, sizeof answer->why,
              "%s: the best of %zu sets (%zu failed) takes %.2f x the time of those there were, in the %zu heaviest "
              "products",
@@ -305,7 +302,7 @@ static cleat_status try_all(search *all, cleat_clblast_answer *answer, cleat_err
 }
 
 cleat_status cleat_tuner_search_clblast(cleat_tuner *t, cleat_clblast_answer *answer, cleat_error *error) {
-    double seconds = t->options->seconds > 0 ? t->options->seconds : DEFAULT_SECONDS;
+    double seconds = t->options->seconds > 0 ? t->options->seconds : CLEAT_TUNE_SECONDS;
     search all = {.tuner = t, .seconds = seconds / 4, .budget = BUDGET * seconds};
     cleat_kinds kinds = {0};
     bool near = false;
@@ -342,7 +339,7 @@ static void search_in_child(void *user, int out) {
 
 cleat_clblast_answer cleat_tune_clblast(const cleat_profile *profile, const cleat_tune_options *options) {
     request asked = {profile, options};
-    double seconds = options->seconds > 0 ? options->seconds : DEFAULT_SECONDS;
+    double seconds = options->seconds > 0 ? options->seconds : CLEAT_TUNE_SECONDS;
     cleat_clblast_answer answer = {0};
     cleat_child child = {.body = search_in_child,
                          .user = &asked,

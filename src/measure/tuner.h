@@ -8,6 +8,9 @@
 #include "session/session.h"
 
 enum { CLEAT_TUNE_RIVALS = 64 };
+#define CLEAT_TUNE_SECONDS 0.2 /* a candidate, about, where nothing is said */
+#define CLEAT_TUNE_WORTH 0.97  /* of the time before: less is noise */
+#define CLEAT_TUNE_BY_FAR 8.0  /* times slower than another variant: it need not be looked at any more */
 
 /* Nodes of one key in a planned workload. */
 typedef struct cleat_kind {
@@ -37,6 +40,7 @@ typedef struct cleat_tuner {
     cleat_device *device;
     cleat_lengths lengths;
     cleat_choices *table; /* what will be in the file */
+    bool found_clblast;   /* the table's parameters for CLBlast are this call's */
     cleat_choices *seen;  /* keys of the kinds that were looked at */
     cleat_workload *work; /* planned with `table` */
     size_t rival_count;

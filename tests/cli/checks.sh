@@ -28,6 +28,12 @@ says() {
     grep -qF -- "$2" "$scratch/$1" || complain "std$1 does not say '$2'"
 }
 
+# empty out|err: the last command printed nothing there.
+empty() {
+    checks=$((checks + 1))
+    [[ ! -s $scratch/$1 ]] || complain "std$1 is not empty"
+}
+
 # json [PATH...]: the last command printed JSON on stdout (the member PATH is there); CMake reads it.
 json() {
     checks=$((checks + 1))

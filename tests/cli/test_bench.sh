@@ -60,7 +60,7 @@ test_results() {
     says out sgemm_256_dw
     lines 6
     exits 0 "$cleat" bench W4 "${short[@]}" --json
-    for member in ms_per_step ms_min steps gflops gbytes_per_s share_of_peak bound peak_gflops device_mb peak_rss_mb samples_per_s params loss; do
+    for member in ms_per_step ms_min steps gflops gbytes_per_s share_of_peak bound peak_gflops device_mb peak_rss_mb peak_matrix_gflops samples_per_s params loss; do
         json "$member"
     done
     lines 1
@@ -93,7 +93,10 @@ test_devices() {
     exits 0 "$cleat" bench "$profile" "${tiny[@]}" --devices "$device,$device" --steps 1 --json
     lines 2
     says out '"samples": 4,'
+    says out '"length": 24, "data_known": false'
     says out '"speed": 1}'
+    exits 0 "$cleat" bench "$profile" "${tiny[@]}" "${short[@]}"
+    says out "$scratch/nothing does not exist: the longest length is run, 24"
     exits 4 "$cleat" bench sgemm_256 --devices "$device,no_such_device" --steps 1
     says err no_such_device
 }

@@ -90,6 +90,12 @@ test_check_finite() {
         says err "step 1: the first tensor that is not finite"
         says err "by op mse_loss_grad"
     done
+    exits 4 env CLEAT_KERNEL_DIR="$scratch/cl" "$cleat" verify "$2/src/verify/checks/series_dense.safetensors" --device "${CLEAT_TEST_DEVICE:-auto}"
+    says out "the worst                      nan"
+    exits 4 env CLEAT_KERNEL_DIR="$scratch/cl" "$cleat" verify "$2/src/verify/checks/series_dense.safetensors" --device "${CLEAT_TEST_DEVICE:-auto}" \
+        --json
+    says out '"deviation": null'
+    json checks
     # A gradient that only the loss scale makes too large is its business, and named once.
     exits 0 "$cleat" train "$profile" "${f16[@]}" --set train.loss_scale=1099511627776 --set train.epochs=10 --check-finite \
         --set run.evaluate_every_epochs=none --set data.val_rows=10 --out "$scratch/high"

@@ -57,6 +57,15 @@ test_time_budget() {
     json epochs_planned
 }
 
+# A run that is asked to stop leaves a checkpoint, and says so by its exit code.
+test_signals() {
+    local line=("$cleat" train "$profile" "${tiny[@]}" --set train.epochs=100000) signal
+    for signal in INT TERM HUP; do
+        exits 130 timeout --preserve-status -s "$signal" 2 "${line[@]}" --out "$scratch/stopped_$signal"
+        exits 0 test -f "$scratch/stopped_$signal/last"
+    done
+}
+
 # The run ends at the first tensor that overflows, and names it.
 test_check_finite() {
     local absurd=(--set train.learning_rate=3 --set train.weight_decay=1 --set train.warmup_steps=0 --set train.epochs=60 --set data.limit=4
@@ -95,6 +104,7 @@ require_device
 test_devices
 test_train
 test_time_budget
+test_signals
 test_check_finite
 test_eval
 test_predict

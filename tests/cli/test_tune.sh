@@ -35,6 +35,7 @@ test_tuning() {
     says out "  * "
     says out "kinds of nodes with a choice"
     says out "an optimizer step at length"
+    says out "$scratch/data does not exist: the longest length is tuned, 24"
     says out "choices kept in $CLEAT_CACHE_DIR/tuned/"
     says out "until now: "
     says out "CLBlast's parameters: not looked for"
@@ -44,6 +45,7 @@ test_tuning() {
     json nodes 0 candidates 1 variant
     json nodes 0 chosen
     json default_seconds
+    says out '"data_known": false'
     json tuned_bytes
 }
 
@@ -77,7 +79,9 @@ test_several() {
     says out "until now: "
     exits 0 cmp "$scratch/card.tuned" "$(file_of_choices)"
     exits 0 grep -q '^match = ' "$scratch/card.tuned"
-    exits 1 "$cleat" tune "$scratch/missing.ini" "$profile" "${tiny[@]}"
+    exits 1 "$cleat" tune "$scratch/missing.ini" "$profile" "${tiny[@]}" --seconds 0.001
+    says err "1 of 2 profiles failed: $scratch/missing.ini"
+    says out "kinds of nodes with a choice"
     exits 1 "$cleat" tune "$profile" "${tiny[@]}" --seconds 0.001 --ship "$scratch/no/such/folder/card.tuned"
     says err "keeping the choices"
 }
@@ -86,6 +90,8 @@ test_refusals() {
     exits 3 env CLEAT_DEVICE_MEMORY_LIMIT=20000 "$cleat" tune "$profile" "${tiny[@]}"
     exits 4 "$cleat" tune "$profile" "${tiny[@]}" --device no_such_device
     says err no_such_device
+    exits 4 "$cleat" tune "$profile" "${tiny[@]}" --device no_such_device --json
+    empty out
     exits 1 "$cleat" tune "$scratch/missing.ini"
     says err missing.ini
     exits 2 "$cleat" tune

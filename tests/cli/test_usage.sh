@@ -10,7 +10,13 @@ test_help() {
     local command
     exits 0 "$cleat" --help
     says out "usage: cleat"
+    says out "130 interrupted"
     exits 0 "$cleat" --version
+    exits 0 "$cleat" --log=debug --version
+    for command in eval predict; do
+        exits 2 "$cleat" "$command"
+        says err "[--device SEL]"
+    done
     for command in devices train eval predict verify data bench; do
         exits 0 "$cleat" "$command" --help
         says out "usage: cleat $command"
@@ -23,6 +29,9 @@ test_wrong_lines() {
     exits 2 "$cleat"
     exits 2 "$cleat" no_such_command
     exits 2 "$cleat" --log no_such_level devices
+    exits 2 "$cleat" --log=no_such_level devices
+    says err "no log level 'no_such_level'"
+    exits 2 "$cleat" --log
     exits 2 "$cleat" devices --no-such-option
     says err "no option '--no-such-option'"
     exits 2 "$cleat" devices surplus
@@ -39,6 +48,12 @@ test_wrong_lines() {
     exits 2 "$cleat" data make rna
     exits 2 "$cleat" data make fish --out "$scratch/fish"
     exits 2 "$cleat" data make rna --out "$scratch/rna" --count many
+    exits 2 "$cleat" data make rna --out "$scratch/rna" --count 1.5
+    says err "--count 1.5: a whole number from 1 to"
+    exits 2 "$cleat" data make rna --out "$scratch/rna" --seed -1
+    says err "--seed -1: a whole number from 0 to"
+    exits 1 "$cleat" bench models micro micro micro micro micro micro micro
+    says err "more than the 256 of a call"
 }
 
 test_wrong_profiles() {
@@ -55,6 +70,8 @@ test_wrong_profiles() {
     printf '[model]\ntype = rna_transformer\n' >"$scratch/good.ini"
     exits 1 "$cleat" train "$scratch/good.ini" --set train.epoch=3
     says err "did you mean 'epochs'"
+    exits 1 "$cleat" train "$scratch/good.ini" --device ""
+    says err run.device
 }
 
 test_wrong_files() {

@@ -18,6 +18,7 @@
 #include "cleat/measure.h"
 #include "core/memory.h"
 #include "measure/bench.h"
+#include "measure/steps.h"
 #include "train/tiny.h"
 
 static bool same(double a, double b) {
@@ -35,11 +36,11 @@ static void spreads_are_exact(void **state) {
     (void)state;
     const double values[] = {14, 10, 12, 11};
     cleat_spread spread;
-    assert_int_equal(cleat_bench_spread(values, 1, &spread, NULL), CLEAT_OK);
+    assert_int_equal(cleat_spread_of(values, 1, &spread, NULL), CLEAT_OK);
     assert_spread(spread, 14, 14, 14);
-    assert_int_equal(cleat_bench_spread(values, 3, &spread, NULL), CLEAT_OK);
+    assert_int_equal(cleat_spread_of(values, 3, &spread, NULL), CLEAT_OK);
     assert_spread(spread, 12, 10, 14);
-    assert_int_equal(cleat_bench_spread(values, 4, &spread, NULL), CLEAT_OK);
+    assert_int_equal(cleat_spread_of(values, 4, &spread, NULL), CLEAT_OK);
     assert_spread(spread, 11.5, 10, 14);
 }
 

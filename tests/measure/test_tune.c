@@ -549,6 +549,48 @@ static void tuning_is_kept_and_used(void **state) {
     bench_close(&b);
 }
 
+/* Another process that tunes at the same time, and writes its table once this one has a first answer. */
+typedef struct neighbour {
+    const cleat_device *device;
+    size_t calls, in_file; /* at the last call */
+} neighbour;
+
+static void write_beside(void *user, const cleat_tune_node *node) {
+    (void)node;
+    neighbour *other = user;
+    cleat_choices *file = cleat_tuned_read(other->device);
+    other->in_file = file ? file->count : 0;
+    cleat_choices_destroy(file);
+    if (other->calls++ > 0) return;
+    cleat_choices *choices = new_table(other->device);
+    write_table(other->device, choices);
+    cleat_choices_destroy(choices);
+}
+
+static void answers_are_kept_at_once_and_beside_others(void **state) {
+    bench b = bench_open(*state);
+    neighbour other = {.device = b.device};
+    cleat_tune_report report;
+    cleat_error error = {0};
+    cleat_tune_options options = {.seconds = 1e-3, .node = write_beside, .user = &other};
+    must(cleat_tune(b.profile, &options, &report, &error), &error);
+    cleat_choices *choices = cleat_choices_load(b.device);
+    size_t measured = 0;
+    for (size_t i = 0; i < report.count; ++i) {
+        const cleat_tune_node *node = &report.nodes[i];
+        if (!node->measured) continue;
+        ++measured;
+        assert_string_equal(cleat_choices_get(choices, node->key), node->candidates[node->chosen].variant);
+    }
+    assert_true(other.calls == report.count && measured > 1);
+    assert_int_equal(other.in_file, measured - report.nodes[report.count - 1].measured + 1);
+    assert_int_equal(choices->count, measured + 1);
+    assert_string_equal(cleat_choices_get(choices, "add f32[2] f32[2] -> f32[2]"), "elements");
+    cleat_choices_destroy(choices);
+    cleat_tune_free(&report);
+    bench_close(&b);
+}
+
 typedef const cleat_variant *(*pick_fn)(const cleat_node *node, const cleat_device_facts *facts);
 
 /* What nobody would choose. */
@@ -741,6 +783,7 @@ int main(void) {
     };
     const struct CMUnitTest profiles[] = {
         cmocka_unit_test_setup(tuning_is_kept_and_used, setup),
+        cmocka_unit_test_setup(answers_are_kept_at_once_and_beside_others, setup),
         cmocka_unit_test_setup(runs_and_plans_follow_the_table, setup),
         cmocka_unit_test_setup(variants_may_go, setup),
         cmocka_unit_test_setup(tuned_kernels_do_not_cost_the_fit, setup),
