@@ -379,10 +379,19 @@ static void fill_report(cleat_trainer *trainer) {
         report->memory.category_bytes[c] = cleat_plan_category_bytes(plan, (cleat_category)c);
 }
 
+/* Ctrl-C goes to every process of a terminal: a driver whose compiler is one of them then fails to build. */
+static cleat_status judge_failure(cleat_trainer *trainer, cleat_status status, cleat_error *error) {
+    if ((status != CLEAT_ERR_BUILD && status != CLEAT_ERR_DEVICE) || !stop_asked(trainer)) return status;
+    if (trainer->is_savable && trainer->state.step > 0) return leave(trainer, CLEAT_ERR_INTERRUPTED, error);
+    const cleat_error why = *error;
+    return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "interrupted before a step could be kept (%s)", why.text);
+}
+
 static cleat_status open_and_run(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_trainer_open(trainer, error);
-    if (status != CLEAT_OK) return status;
+    if (status != CLEAT_OK) return judge_failure(trainer, status, error);
     status = run(trainer, error);
+    if (status != CLEAT_OK) status = judge_failure(trainer, status, error);
     cleat_diagnosis_end(trainer);
     cleat_progress_end(&trainer->progress);
     return status;

@@ -57,11 +57,22 @@ test_time_budget() {
     json epochs_planned
 }
 
+# stop_with SIGNAL OUT COMMAND...: sends the signal once the run in OUT has logged its first step.
+stop_with() {
+    local signal=$1 out=$2 run
+    shift 2
+    "$@" --out "$out" &
+    run=$!
+    while kill -0 "$run" && [[ ! -s $out/metrics.jsonl ]]; do sleep 0.05; done
+    kill -s "$signal" "$run"
+    wait "$run"
+}
+
 # A run that is asked to stop leaves a checkpoint, and says so by its exit code.
 test_signals() {
     local line=("$cleat" train "$profile" "${tiny[@]}" --set train.epochs=100000) signal
     for signal in INT TERM HUP; do
-        exits 130 timeout --preserve-status -s "$signal" 2 "${line[@]}" --out "$scratch/stopped_$signal"
+        exits 130 stop_with "$signal" "$scratch/stopped_$signal" "${line[@]}"
         exits 0 test -f "$scratch/stopped_$signal/last"
     done
 }
