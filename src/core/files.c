@@ -112,6 +112,15 @@ cleat_status cleat_file_write(const char *path, const void *data, size_t size, c
     return cleat_folder_sync(folder, error);
 }
 
+cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_error *error) {
+    char *data = NULL;
+    size_t size = text->size;
+    cleat_status status = cleat_text_take(text, &data, error);
+    if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
+    cleat_free(data);
+    return status;
+}
+
 cleat_status cleat_folder_make(const char *path, cleat_error *error) {
     char part[PATH_BYTES];
     if ((size_t)snprintf(part, sizeof part, "%s", path) >= sizeof part || !*path)

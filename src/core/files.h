@@ -2,12 +2,14 @@
 #ifndef CLEAT_SRC_FILES_H
 #define CLEAT_SRC_FILES_H
 
-#include "cleat/core.h"
+#include "core/text.h"
 
 /* The whole file, with a zero byte after it that does not count. The caller frees it (cleat_free). */
 cleat_status cleat_file_read(const char *path, char **data, size_t *size, cleat_error *error);
 /* Writes to a temporary name beside `path`, syncs file and folder, renames. */
 cleat_status cleat_file_write(const char *path, const void *data, size_t size, cleat_error *error);
+/* Writes a text in the same way and frees it, written or not; or says that memory ran out while it was made. */
+cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_error *error);
 /* Makes a folder and its parents; an existing folder is fine. */
 cleat_status cleat_folder_make(const char *path, cleat_error *error);
 /* Syncs a folder's entries to the disk. */

@@ -38,13 +38,11 @@ void cleat_learnt_add_string(cleat_text *text, const char *string) {
 }
 
 cleat_status cleat_learnt_write(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
-    char path[PATH_BYTES], *data = NULL;
-    size_t size = text->size;
-    cleat_status status = cleat_text_take(text, &data, error);
-    if (status == CLEAT_OK) status = cleat_path_join(folder, name, path, PATH_BYTES, error);
+    char path[PATH_BYTES];
+    cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_folder_make(folder, error);
-    if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
-    cleat_free(data);
+    if (status == CLEAT_OK) return cleat_file_write_text(path, text, error);
+    cleat_text_free(text);
     return status;
 }
 

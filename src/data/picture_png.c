@@ -184,7 +184,6 @@ static void encode(writer *w, const cleat_picture *picture) {
 
 cleat_status cleat_picture_write_png(const char *path, const cleat_picture *picture, cleat_error *error) {
     writer w = {.path = path, .error = error};
-    char *data = NULL;
     if (picture->channels != 1 && picture->channels != 3)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: a picture of %lld channels; a PNG file has 1 or 3", path,
                           (long long)picture->channels);
@@ -197,10 +196,7 @@ cleat_status cleat_picture_write_png(const char *path, const cleat_picture *pict
     else
         w.status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for writing a PNG file", path);
     png_destroy_write_struct(&w.png, &w.info);
-    size_t size = w.bytes.size;
-    if (w.status == CLEAT_OK) w.status = cleat_text_take(&w.bytes, &data, error);
-    if (w.status == CLEAT_OK) w.status = cleat_file_write(path, data, size, error);
+    if (w.status == CLEAT_OK) return cleat_file_write_text(path, &w.bytes, error);
     cleat_text_free(&w.bytes);
-    cleat_free(data);
     return w.status;
 }

@@ -65,16 +65,6 @@ static void add_trace(cleat_text *text, const cleat_rna_chain *chain, char name,
         cleat_text_add(text, "TER   %5d        %c %c%4d\n", (*serial)++, chain->sequence[last], name, (int)last + 1);
 }
 
-/* Writes the text and frees it. */
-static cleat_status finish(const char *path, cleat_text *text, cleat_error *error) {
-    char *data = NULL;
-    size_t size = text->size;
-    cleat_status status = cleat_text_take(text, &data, error);
-    if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
-    cleat_free(data);
-    return status;
-}
-
 cleat_status cleat_rna_write_pdb(const char *path, const cleat_rna_chain *chains, size_t n_chains, cleat_error *error) {
     cleat_text text = {0};
     int serial = 1;
@@ -87,7 +77,7 @@ cleat_status cleat_rna_write_pdb(const char *path, const cleat_rna_chain *chains
     }
     for (size_t c = 0; c < n_chains; ++c) add_trace(&text, &chains[c], chain_names[c], &serial);
     cleat_text_add(&text, "END\n");
-    return finish(path, &text, error);
+    return cleat_file_write_text(path, &text, error);
 }
 
 bool cleat_rna_pdb_path(const char *folder, const char *id, char *path, size_t size) {
@@ -129,7 +119,7 @@ cleat_status cleat_rna_write_csv(const char *path, const cleat_rna_chain *chains
     cleat_status status = CLEAT_OK;
     cleat_text_add(&text, "ID,resname,resid,x_1,y_1,z_1\n");
     for (size_t c = 0; c < n_chains && status == CLEAT_OK; ++c) status = add_rows(&text, &chains[c], error);
-    if (status == CLEAT_OK) return finish(path, &text, error);
+    if (status == CLEAT_OK) return cleat_file_write_text(path, &text, error);
     cleat_text_free(&text);
     return status;
 }

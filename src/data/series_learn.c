@@ -98,21 +98,16 @@ static const char FILE_NAME[] = "series.csv";
 
 cleat_status cleat_series_learnt_write(const char *folder, const cleat_series_learnt *learnt, cleat_error *error) {
     char path[PATH_BYTES];
-    char *data = NULL;
     cleat_text text = {0};
     size_t features = learnt->features.count;
     cleat_status status = cleat_path_join(folder, FILE_NAME, path, PATH_BYTES, error);
+    if (status == CLEAT_OK) status = cleat_folder_make(folder, error);
     if (status != CLEAT_OK) return status;
     cleat_text_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)learnt->step);
     for (size_t f = 0; f < learnt->n_frames; ++f) cleat_text_add(&text, "frame,%lld,,\n", (long long)learnt->frames[f]);
     add_columns(&text, "feature", &learnt->features, learnt->mean, learnt->deviation);
     add_columns(&text, "target", &learnt->targets, learnt->mean + features, learnt->deviation + features);
-    size_t size = text.size;
-    status = cleat_text_take(&text, &data, error);
-    if (status == CLEAT_OK) status = cleat_folder_make(folder, error);
-    if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
-    cleat_free(data);
-    return status;
+    return cleat_file_write_text(path, &text, error);
 }
 
 typedef struct line_columns {

@@ -230,12 +230,10 @@ cleat_status cleat_text_settle_labels(cleat_text_set *set, cleat_text_labels *la
 
 /* Writes the text and frees it. */
 static cleat_status write_file(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
-    char path[4096], *data = NULL;
-    size_t size = text->size;
-    cleat_status status = cleat_text_take(text, &data, error);
-    if (status == CLEAT_OK) status = cleat_path_join(folder, name, path, sizeof path, error);
-    if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
-    cleat_free(data);
+    char path[4096];
+    cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
+    if (status == CLEAT_OK) return cleat_file_write_text(path, text, error);
+    cleat_text_free(text);
     return status;
 }
 

@@ -71,7 +71,6 @@ cleat_status cleat_series_write(const char *path, cleat_series_anchor kind, cons
     cleat_series_info info = count ? cleat_series_describe(predictions[0].dataset) : (cleat_series_info){0};
     cleat_forecast known = {0};
     cleat_text text = {0};
-    char *taken;
     cleat_text_add(&text, "made_at,time,step");
     for (size_t k = 0; count && cleat_series_target(predictions[0].dataset, k); ++k) {
         cleat_text_add(&text, ",");
@@ -89,9 +88,5 @@ cleat_status cleat_series_write(const char *path, cleat_series_anchor kind, cons
         cleat_text_free(&text);
         return status;
     }
-    status = cleat_text_take(&text, &taken, error);
-    if (status != CLEAT_OK) return status;
-    status = cleat_file_write(path, taken, strlen(taken), error);
-    cleat_free(taken);
-    return status;
+    return cleat_file_write_text(path, &text, error);
 }

@@ -8,16 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Writes the text, or says what is wrong with it; frees it either way. */
-static cleat_status finish(const char *path, cleat_text *text, cleat_error *error) {
-    char *data = NULL;
-    size_t size = text->size;
-    cleat_status status = cleat_text_take(text, &data, error);
-    if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
-    cleat_free(data);
-    return status;
-}
-
 static cleat_status check_label(int32_t label, size_t labels, size_t row, cleat_error *error) {
     if (label >= 0 && (size_t)label < labels) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT, "prediction %zu: no label %d among %zu", row, label, labels);
@@ -66,7 +56,7 @@ cleat_status cleat_text_write_classes(const char *path, const char *const *names
     cleat_text_add_bytes(&text, "\n", 1);
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
         status = add_prediction(&text, &predictions[i], i, names, classes, error);
-    if (status == CLEAT_OK) return finish(path, &text, error);
+    if (status == CLEAT_OK) return cleat_file_write_text(path, &text, error);
     cleat_text_free(&text);
     return status;
 }
@@ -97,7 +87,7 @@ cleat_status cleat_text_write_tags(const char *path, const char *const *names, s
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
         status = add_sentence(&text, &sentences[i], i, names, labels, error);
-    if (status == CLEAT_OK) return finish(path, &text, error);
+    if (status == CLEAT_OK) return cleat_file_write_text(path, &text, error);
     cleat_text_free(&text);
     return status;
 }
