@@ -2,6 +2,7 @@
  * place (clBuildProgram finds no files next to the source). */
 #include "core/files.h"
 #include "core/memory.h"
+#include "core/text.h"
 #include "device/device.h"
 #include "device/embedded.h"
 
@@ -12,49 +13,24 @@
 enum { MAX_FILES = 32, MAX_NAME = 128, PATH = 1024 };
 
 typedef struct assembly {
-    char *text;
-    size_t length, capacity;
+    cleat_text text;
     char seen[MAX_FILES][MAX_NAME]; /* each file is included once */
     int seen_count;
 } assembly;
 
-static cleat_status append(assembly *out, const char *text, size_t length, cleat_error *error) {
-    if (out->length + length + 1 > out->capacity) {
-        size_t capacity = 2 * (out->length + length + 1);
-        char *larger = cleat_alloc(capacity, 1);
-        if (!larger) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a kernel source of %zu bytes", capacity);
-        if (out->text) memcpy(larger, out->text, out->length);
-        cleat_free(out->text);
-        out->text = larger;
-        out->capacity = capacity;
-    }
-    memcpy(out->text + out->length, text, length);
-    out->length += length;
-    out->text[out->length] = 0;
-    return CLEAT_OK;
+static void append_line_marker(assembly *out, const char *file, int line) {
+    cleat_text_add(&out->text, "#line %d \"%s\"\n", line, file);
 }
 
-static cleat_status append_line_marker(assembly *out, const char *file, int line, cleat_error *error) {
-    char marker[MAX_NAME + 32];
-    int length = snprintf(marker, sizeof marker, "#line %d \"%s\"\n", line, file);
-    return append(out, marker, (size_t)length, error);
-}
-
-static char *copy_embedded(const char *file) {
+static const char *find_embedded(const char *file) {
     for (const cleat_embedded *kernel = cleat_embedded_kernels; kernel->name; ++kernel)
-        if (strcmp(kernel->name, file) == 0) return cleat_strdup(kernel->text);
+        if (strcmp(kernel->name, file) == 0) return kernel->text;
     return NULL;
-}
-
-static bool is_embedded(const char *file) {
-    for (const cleat_embedded *kernel = cleat_embedded_kernels; kernel->name; ++kernel)
-        if (strcmp(kernel->name, file) == 0) return true;
-    return false;
 }
 
 /* One file as it is. A file that the folder of $CLEAT_KERNEL_DIR lacks is taken from the library. */
 static cleat_status read_one(const char *file, char **text, cleat_error *error) {
-    const char *folder = getenv("CLEAT_KERNEL_DIR");
+    const char *folder = getenv("CLEAT_KERNEL_DIR"), *embedded = find_embedded(file);
     char path[PATH];
     size_t size = 0;
     if (folder && folder[0]) {
@@ -64,10 +40,10 @@ static cleat_status read_one(const char *file, char **text, cleat_error *error) 
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "CLEAT_KERNEL_DIR: the path of '%s' is too long", file);
         if (cleat_file_exists(path)) return cleat_file_read(path, text, &size, error);
     }
-    if (!is_embedded(file))
+    if (!embedded)
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "kernel file '%s' is neither in the library nor in %s", file,
                           folder && folder[0] ? folder : "CLEAT_KERNEL_DIR (not set)");
-    *text = copy_embedded(file);
+    *text = cleat_strdup(embedded);
     return *text ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for kernel file '%s'", file);
 }
 
@@ -93,7 +69,8 @@ static cleat_status append_include(assembly *out, const char *name, const char *
         cleat_status status = append_file(out, name, error);
         if (status) return cleat_fail_in(error, status, "%s:%d", from, line);
     }
-    return append_line_marker(out, from, line + 1, error);
+    append_line_marker(out, from, line + 1);
+    return CLEAT_OK;
 }
 
 static cleat_status append_file(assembly *out, const char *file, cleat_error *error) {
@@ -103,7 +80,7 @@ static cleat_status append_file(assembly *out, const char *file, cleat_error *er
     cleat_status status = read_one(file, &text, error);
     if (status) return status;
     snprintf(out->seen[out->seen_count++], MAX_NAME, "%s", file);
-    status = append_line_marker(out, file, 1, error);
+    append_line_marker(out, file, 1);
     int line = 1;
     for (const char *at = text; *at && !status; ++line) {
         size_t length = strcspn(at, "\n");
@@ -111,10 +88,11 @@ static cleat_status append_file(assembly *out, const char *file, cleat_error *er
         if (parse_include(at, length, name))
             status = append_include(out, name, file, line, error);
         else
-            status = append(out, at, whole, error);
+            cleat_text_add_bytes(&out->text, at, whole);
         at += whole;
     }
-    if (!status && out->text[out->length - 1] != '\n') status = append(out, "\n", 1, error);
+    const cleat_text *all = &out->text;
+    if (!status && !all->failed && all->data[all->size - 1] != '\n') cleat_text_add_bytes(&out->text, "\n", 1);
     cleat_free(text);
     return status;
 }
@@ -122,10 +100,7 @@ static cleat_status append_file(assembly *out, const char *file, cleat_error *er
 cleat_status cleat_kernel_source(const char *file, char **source, cleat_error *error) {
     assembly out = {0};
     cleat_status status = append_file(&out, file, error);
-    if (status) {
-        cleat_free(out.text);
-        return status;
-    }
-    *source = out.text;
-    return CLEAT_OK;
+    if (!status) return cleat_text_take(&out.text, source, error);
+    cleat_text_free(&out.text);
+    return status;
 }

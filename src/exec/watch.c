@@ -183,15 +183,10 @@ static cleat_status make_room(cleat_watch *watch, size_t slots, cleat_error *err
 
 /* --- what was found ------------------------------------------------------------------------------------------- */
 
-/* Whose bytes a tensor's are. */
-static const cleat_tensor *owner(const cleat_tensor *tensor) {
-    return tensor->base ? tensor->base : tensor;
-}
-
 /* The last look at a tensor among the first `before`. */
 static const look *last_look(const cleat_watch *watch, const cleat_tensor *tensor, size_t before) {
     for (size_t i = before; i-- > 0;)
-        if (watch->looks[i].tensor == owner(tensor)) return &watch->looks[i];
+        if (watch->looks[i].tensor == cleat_root(tensor)) return &watch->looks[i];
     return NULL;
 }
 
@@ -227,9 +222,9 @@ static cleat_status scan_sources(cleat_watch *watch, size_t graph, size_t first,
     for (size_t n = first; n < last; ++n)
         for (int i = 0; i < nodes->nodes[n]->n_in && !status; ++i) {
             const cleat_tensor *in = nodes->nodes[n]->in[i];
-            if (!in || owner(in)->role == CLEAT_ROLE_ACTIVATION || last_look(watch, in, watch->count)) continue;
+            if (!in || cleat_root(in)->role == CLEAT_ROLE_ACTIVATION || last_look(watch, in, watch->count)) continue;
             status = make_room(watch, 1, error);
-            if (!status) status = scan(watch, graph, owner(in), NULL, error);
+            if (!status) status = scan(watch, graph, cleat_root(in), NULL, error);
         }
     return status ? status : take_records(watch, error);
 }
@@ -240,7 +235,7 @@ static cleat_status run_node(cleat_watch *watch, size_t graph, size_t n, cleat_e
     cleat_status status = cleat_exec_run_nodes(watch->exec, graph, n, n + 1, error);
     if (!layout->variants[n]) return status; /* a reshape: its bytes have been looked at */
     for (int i = 0; i < node->n_out && !status; ++i)
-        if (node->out[i]) status = scan(watch, graph, owner(node->out[i]), node, error);
+        if (node->out[i]) status = scan(watch, graph, cleat_root(node->out[i]), node, error);
     return status;
 }
 

@@ -3,7 +3,6 @@
 #include "graph/graph.h"
 
 #include "core/memory.h"
-#include "graph/lifetime.h"
 
 /* Who reads a tensor, or a reshape of it. */
 typedef struct readers {

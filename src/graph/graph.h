@@ -211,6 +211,11 @@ int64_t cleat_rows(const cleat_tensor *tensor);
 int64_t cleat_width(const cleat_tensor *tensor);
 bool cleat_same_shape(const cleat_tensor *a, const cleat_tensor *b);
 bool cleat_is_storage(cleat_dtype dtype); /* f32, f16 or bf16 */
+/* The tensor whose bytes these are: the base of a reshape, else the tensor itself. */
+static inline const cleat_tensor *cleat_root(const cleat_tensor *tensor) {
+    return tensor->base ? tensor->base : tensor;
+}
+
 /* Whether it is the store's, and outlives a run of its graph. */
 static inline bool cleat_is_persistent(const cleat_tensor *tensor) {
     return tensor->role != CLEAT_ROLE_ACTIVATION && tensor->role != CLEAT_ROLE_INPUT;
@@ -219,6 +224,34 @@ static inline bool cleat_is_persistent(const cleat_tensor *tensor) {
 /* Whether graphs of the store read working copies. */
 static inline bool cleat_has_copies(const cleat_store *store) {
     return store->flat[CLEAT_FLAT_COPIES].dtype != CLEAT_F32;
+}
+
+/* Which of the flat buffers holds tensors of this role (cleat_store.flat); -1: none. */
+static inline int cleat_flat_index(cleat_role role) {
+    switch (role) {
+    case CLEAT_ROLE_PARAMETER:
+        return CLEAT_FLAT_PARAMETERS;
+    case CLEAT_ROLE_GRADIENT:
+        return CLEAT_FLAT_GRADIENTS;
+    case CLEAT_ROLE_MOMENT1:
+        return CLEAT_FLAT_MOMENTS1;
+    case CLEAT_ROLE_MOMENT2:
+        return CLEAT_FLAT_MOMENTS2;
+    case CLEAT_ROLE_COPY:
+        return CLEAT_FLAT_COPIES;
+    default:
+        return -1;
+    }
+}
+
+/* What its bytes are for. */
+static inline cleat_category cleat_flat_category(int flat) {
+    static const cleat_category categories[CLEAT_FLATS] = {[CLEAT_FLAT_PARAMETERS] = CLEAT_BYTES_PARAMETERS,
+                                                           [CLEAT_FLAT_GRADIENTS] = CLEAT_BYTES_GRADIENTS,
+                                                           [CLEAT_FLAT_MOMENTS1] = CLEAT_BYTES_OPTIMIZER,
+                                                           [CLEAT_FLAT_MOMENTS2] = CLEAT_BYTES_OPTIMIZER,
+                                                           [CLEAT_FLAT_COPIES] = CLEAT_BYTES_COPIES};
+    return categories[flat];
 }
 
 /* Puts a prefix before the names of the nodes that follow ("blocks.0."); NULL or "" for none. */

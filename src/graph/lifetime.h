@@ -25,37 +25,4 @@ cleat_status cleat_lifetimes_find(const cleat_graph *graph, const int64_t *works
                                   cleat_error *error);
 void cleat_lifetimes_clear(cleat_lifetimes *lifetimes);
 
-/* The tensor whose bytes these are: the base of a reshape, else the tensor itself. */
-static inline const cleat_tensor *cleat_root(const cleat_tensor *tensor) {
-    return tensor->base ? tensor->base : tensor;
-}
-
-/* Which of the flat buffers holds tensors of this role (cleat_store.flat); -1: none. */
-static inline int cleat_flat_index(cleat_role role) {
-    switch (role) {
-    case CLEAT_ROLE_PARAMETER:
-        return CLEAT_FLAT_PARAMETERS;
-    case CLEAT_ROLE_GRADIENT:
-        return CLEAT_FLAT_GRADIENTS;
-    case CLEAT_ROLE_MOMENT1:
-        return CLEAT_FLAT_MOMENTS1;
-    case CLEAT_ROLE_MOMENT2:
-        return CLEAT_FLAT_MOMENTS2;
-    case CLEAT_ROLE_COPY:
-        return CLEAT_FLAT_COPIES;
-    default:
-        return -1;
-    }
-}
-
-/* What its bytes are for. */
-static inline cleat_category cleat_flat_category(int flat) {
-    static const cleat_category categories[CLEAT_FLATS] = {[CLEAT_FLAT_PARAMETERS] = CLEAT_BYTES_PARAMETERS,
-                                                           [CLEAT_FLAT_GRADIENTS] = CLEAT_BYTES_GRADIENTS,
-                                                           [CLEAT_FLAT_MOMENTS1] = CLEAT_BYTES_OPTIMIZER,
-                                                           [CLEAT_FLAT_MOMENTS2] = CLEAT_BYTES_OPTIMIZER,
-                                                           [CLEAT_FLAT_COPIES] = CLEAT_BYTES_COPIES};
-    return categories[flat];
-}
-
 #endif

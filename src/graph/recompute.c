@@ -2,7 +2,6 @@
 #include "graph/recompute.h"
 
 #include "core/memory.h"
-#include "graph/lifetime.h"
 
 void cleat_graph_set_recompute(cleat_graph *graph, int segments) {
     if (segments < 0 || graph->gradients)
