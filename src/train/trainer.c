@@ -381,7 +381,7 @@ static void fill_report(cleat_trainer *trainer) {
 
 /* Ctrl-C goes to every process of a terminal: a driver whose compiler is one of them then fails to build. */
 static cleat_status judge_failure(cleat_trainer *trainer, cleat_status status, cleat_error *error) {
-    if ((status != CLEAT_ERR_BUILD && status != CLEAT_ERR_DEVICE) || !stop_asked(trainer)) return status;
+    if (status != CLEAT_ERR_BUILD || !stop_asked(trainer)) return status;
     if (trainer->is_savable && trainer->state.step > 0) return leave(trainer, CLEAT_ERR_INTERRUPTED, error);
     const cleat_error why = *error;
     return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "interrupted before a step could be kept (%s)", why.text);
