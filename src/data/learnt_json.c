@@ -5,7 +5,6 @@
 #include "core/memory.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { PATH_BYTES = 4096 };

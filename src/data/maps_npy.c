@@ -44,8 +44,8 @@ static void warn_unused(const reader *r) {
     if (used == 0 || o->predict) return;
     cleat_log(CLEAT_LOG_WARNING,
               "%s: of no use with stacks (.npy): %s. A stack is a sample, with all of its channels; val.txt and "
-              "test.txt in that "
-              "folder name the stacks of those parts (without them data.val_fraction and data.test_fraction count)",
+              "test.txt in that folder name the stacks of those parts (without them data.val_fraction and "
+              "data.test_fraction count)",
               r->folder, names);
 }
 

@@ -3,7 +3,6 @@
 #include "cleat/data.h"
 
 #include "core/files.h"
-#include "core/memory.h"
 #include "core/text.h"
 #include "data/source.h"
 

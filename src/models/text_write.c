@@ -2,7 +2,6 @@
 #include "models/text_write.h"
 
 #include "core/files.h"
-#include "core/memory.h"
 #include "core/text.h"
 
 #include <math.h>

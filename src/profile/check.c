@@ -5,7 +5,8 @@
 #include <string.h>
 
 enum { DEFAULT_EFFECTIVE_BATCH = 8, DEFAULT_LOSS_SCALE = 65536, DEFAULT_GROWTH_INTERVAL = 2000 };
-enum { ANCHOR_SEASON = 2 }; /* of the choices of data.anchor */
+/* Of data.anchor: CLEAT_SERIES_ANCHOR_SEASON of the data room, which this one does not know. */
+enum { ANCHOR_SEASON = 2 };
 
 /* --- metrics a model has -------------------------------------------------------------------------------------- */
 

@@ -504,6 +504,18 @@ static cleat_tune_report tune(const cleat_profile *profile) {
     return report;
 }
 
+/* Kinds that were measured: the file has the choice of each. */
+static size_t count_kept(const cleat_tune_report *report, const cleat_choices *choices) {
+    size_t measured = 0;
+    for (size_t i = 0; i < report->count; ++i) {
+        const cleat_tune_node *node = &report->nodes[i];
+        if (!node->measured) continue;
+        ++measured;
+        assert_string_equal(cleat_choices_get(choices, node->key), node->candidates[node->chosen].variant);
+    }
+    return measured;
+}
+
 static void tuning_is_kept_and_used(void **state) {
     bench b = bench_open(*state);
     char path[TINY_PATH];
@@ -513,13 +525,7 @@ static void tuning_is_kept_and_used(void **state) {
     cleat_choices *choices = cleat_choices_load(b.device);
     assert_non_null(choices);
     assert_int_equal(choices->count, report.choices);
-    size_t measured = 0;
-    for (size_t i = 0; i < report.count; ++i) {
-        const cleat_tune_node *node = &report.nodes[i];
-        if (!node->measured) continue;
-        ++measured;
-        assert_string_equal(cleat_choices_get(choices, node->key), node->candidates[node->chosen].variant);
-    }
+    size_t measured = count_kept(&report, choices);
     assert_int_equal(measured, choices->count);
     assert_string_equal(report.before, "the defaults");
 
@@ -575,13 +581,7 @@ static void answers_are_kept_at_once_and_beside_others(void **state) {
     cleat_tune_options options = {.seconds = 1e-3, .node = write_beside, .user = &other};
     must(cleat_tune(b.profile, &options, &report, &error), &error);
     cleat_choices *choices = cleat_choices_load(b.device);
-    size_t measured = 0;
-    for (size_t i = 0; i < report.count; ++i) {
-        const cleat_tune_node *node = &report.nodes[i];
-        if (!node->measured) continue;
-        ++measured;
-        assert_string_equal(cleat_choices_get(choices, node->key), node->candidates[node->chosen].variant);
-    }
+    size_t measured = count_kept(&report, choices);
     assert_true(other.calls == report.count && measured > 1);
     assert_int_equal(other.in_file, measured - report.nodes[report.count - 1].measured + 1);
     assert_int_equal(choices->count, measured + 1);
