@@ -9,7 +9,7 @@
 #     thread     ThreadSanitizer: the loader, and what else of the data has threads and needs no device
 #     clang      the library and the program with clang, warnings are errors
 #     package    install into a folder, and use it: pkg-config, CMake, shared, static, the program
-#     format     clang-format changes nothing; README's source tour names every file
+#     format     clang-format changes nothing; opening lines of source files; sizes and links of the READMEs
 # Environment: CLEAT_TEST_DEVICE (as --device; auto), CLEAT_TEST_JOBS (as many as CPUs), CLEAT_TEST_BUILD (build-tests).
 # Builds and caches of compiled kernels are kept in CLEAT_TEST_BUILD: a second call is quicker.
 set -euo pipefail
@@ -141,7 +141,8 @@ step_package() {
 # Releases of clang-format differ in what they write: the one of Debian 12 decides.
 step_format() {
     local program
-    check "README's source tour" "$top/tests/readme_tour.sh" || true
+    check "opening lines of source files" "$top/tests/opening_lines.sh" || true
+    check "READMEs" "$top/tests/readmes.sh" || true
     program=$(command -v clang-format-14 || command -v clang-format || true)
     if [[ -z $program || $("$program" --version) != *" 14."* ]]; then
         skip "format: clang-format 14 is not installed"

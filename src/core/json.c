@@ -1,4 +1,4 @@
-/* JSON strings. */
+/* JSON strings: quoting and escaping. */
 #include "core/json.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Writing checkpoints.
+/* Writes the files of a checkpoint.
  *
  * The order makes every moment safe: files and folder are synced under a temporary name; one rename makes the
  * checkpoint; then `best`, then `last` point at it; only then are older ones removed, each renamed to a

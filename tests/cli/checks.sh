@@ -1,5 +1,5 @@
-# shellcheck shell=bash
 # What the command-line tests share: run the program, compare exit status and output, count. Source it, then end with `finish`.
+# shellcheck shell=bash
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

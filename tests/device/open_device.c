@@ -1,3 +1,4 @@
+/* Opens the device under test for the device tests. */
 #include "open_device.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* See cover.h. */
+/* The choice of the cases of an op test (cover.h). */
 #include "cover.h"
 
 #include "graph/launch.h"

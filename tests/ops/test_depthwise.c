@@ -1,4 +1,4 @@
-/* Depth-wise convolution. */
+/* Depth-wise convolution against a double-precision reference. */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,4 @@
-/* Layer normalisation. */
+/* Layer normalisation against a double-precision reference. */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,4 @@
-/* Bilinear interpolation. */
+/* Bilinear interpolation against a double-precision reference. */
 #include "harness.h"
 
 #include "cleat/ops.h"

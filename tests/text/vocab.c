@@ -1,3 +1,4 @@
+/* Writes the vocabulary files of the text tests. */
 #include "vocab.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* A kernel that does not compile, for the test of build errors. */
 #include "common.clh"
 
 __kernel void broken_kernel(TENSOR(float, x)) {

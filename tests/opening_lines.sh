@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Checks that every source file begins with a comment that says what the file is.
+#   tests/opening_lines.sh [FOLDER]      FOLDER: another source tree than this one
+# The comment is the first line of the file, or of a script the first line after #!. It has at least three words, and
+# says more than "See plan.h.".
+set -euo pipefail
+
+cd "${1:-$(dirname "$0")/..}"
+rooms=(src include cl tools tests)
+files=0 faults=0
+
+# opening_line FILE: sets `line`.
+opening_line() {
+    line=
+    { read -r line && [[ $line != '#!'* ]] || read -r line; } <"$1" || true
+}
+
+# judge FILE LINE: sets `why` to what is wrong with the line; empty where nothing is.
+judge() {
+    local comment=$2 words
+    why=
+    case $1 in
+    *.sh | *.py) [[ $comment == '# '* || $comment == '"""'* ]] || why="is no comment" ;;
+    *) [[ $comment == '/* '* ]] || why="is no comment" ;;
+    esac
+    [[ -z $why ]] || return 0
+    comment=${comment#'/* '} comment=${comment#'# '} comment=${comment#'"""'} comment=${comment%'*/'}
+    read -ra words <<<"$comment"
+    if [[ $comment == 'shellcheck '* ]]; then
+        why="is an instruction to a tool"
+    elif ((${#words[@]} < 3)) || [[ ${words[0]} == [Ss]ee && ${#words[@]} -lt 4 ]]; then
+        why="does not say what the file is"
+    fi
+}
+
+while IFS= read -r -d '' path; do
+    files=$((files + 1))
+    opening_line "$path"
+    judge "$path" "$line"
+    [[ -z $why ]] && continue
+    faults=$((faults + 1))
+    printf '%s: the opening line %s: %s\n' "$path" "$why" "$line"
+done < <(find "${rooms[@]}" -type f -regextype egrep -regex '.*\.(c|h|cl|clh|sh|py)' -print0 | sort -z)
+printf '%d files, %d without a good opening line\n' "$files" "$faults"
+((files > 0 && faults == 0))

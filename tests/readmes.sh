@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Checks the READMEs: the front page is short, and what they name in this repository exists.
+#   tests/readmes.sh [FOLDER]      FOLDER: another source tree than this one
+# README.md has at most 10 KB. Checked in every README: targets of relative links, headings that links name behind "#",
+# and paths in backquotes that begin with a folder of the top level (`src/fit/fit.c`). A path with a placeholder in
+# capitals (`src/ops/NAME.c`) or a pattern is passed over, and so are code blocks.
+set -euo pipefail
+
+cd "${1:-$(dirname "$0")/..}"
+rooms=(src include cl tools tests profiles)
+most_bytes=10240
+faults=0 names=0
+
+fault() {
+    printf '%s\n' "$1"
+    faults=$((faults + 1))
+}
+
+# prose FILE: its text without code blocks (indented by four or more after an empty line, or between ```).
+prose() {
+    awk '/^ *```/ { fenced = !fenced; next }
+        fenced { next }
+        /^ *$/ { empty = 1; print; next }
+        /^    / && (empty || code) { code = 1; next }
+        { empty = code = 0; print }' "$1"
+}
+
+# anchors FILE: the names that links give to its headings.
+anchors() {
+    prose "$1" | sed -nE 's/^#+ +(.*)$/\1/p' | tr '[:upper:]' '[:lower:]' | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'
+}
+
+# check_link README TARGET
+check_link() {
+    local file=$1 target=$2 path anchor=
+    [[ $target != *:* ]] || return 0 # another place: https:, mailto:
+    [[ $target != *'#'* ]] || anchor=${target#*'#'}
+    path=${target%%'#'*}
+    names=$((names + 1))
+    if [[ -z $path ]]; then path=$file; else path=$(dirname "$file")/$path; fi
+    if [[ ! -e $path ]]; then
+        fault "$file: the link to $target leads nowhere"
+    elif [[ -n $anchor ]] && ! anchors "$path" | grep -qxF -- "$anchor"; then
+        fault "$file: $path has no heading #$anchor"
+    fi
+}
+
+check_readme() {
+    local file=$1 target path
+    while read -r target; do
+        check_link "$file" "$target"
+    done < <(prose "$file" | grep -oE '\]\([^) ]+\)' | sed -E 's/^\]\((.*)\)$/\1/')
+    # shellcheck disable=SC2016 # backquotes of Markdown, not of the shell
+    while read -r path; do
+        [[ ${path/README/} =~ [A-Z]{3,} ]] && continue
+        names=$((names + 1))
+        [[ -e $path ]] || fault "$file: there is no \`$path\`"
+    done < <(prose "$file" | grep -oE '`[^`]+`' | tr -d '`' | grep -E "^($(IFS='|' && echo "${rooms[*]}"))/[A-Za-z0-9_./-]*$")
+}
+
+bytes=$(wc -c <README.md)
+((bytes <= most_bytes)) || fault "README.md has $bytes bytes, more than $most_bytes: the READMEs of the folders have room"
+while IFS= read -r -d '' readme; do
+    check_readme "$readme"
+done < <(find README.md "${rooms[@]}" -name '*.md' -print0 | sort -z)
+printf '%d links and paths, %d faults\n' "$names" "$faults"
+((faults == 0))
