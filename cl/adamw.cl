@@ -1,11 +1,11 @@
 /* One AdamW step (Loshchilov & Hutter 2019, algorithm 2; PyTorch's order of operations) over flat f32
  * buffers, in place:
  *
- *   g <- clip g / scale;  p <- p (1 - lr wd);  m <- b1 m + (1 - b1) g;  v <- b2 v + (1 - b2) g^2
+ *   g <- clip g / loss_scale;  p <- p (1 - lr wd);  m <- b1 m + (1 - b1) g;  v <- b2 v + (1 - b2) g^2
  *   p <- p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps);  g <- 0;  copy <- p
  *
- * clip = min(1, max_norm / (norm + 1e-6)), or 1 where max_norm is 0; norm is that of g / scale. norm not finite: only
- * g <- 0 happens. hyper f32 [8]: lr, b1, b2, eps, wd, max_norm, 1 - b1^t, 1 - b2^t. scale may be left out: 1. copy: what
+ * clip = min(1, max_norm / (norm + 1e-6)), or 1 where max_norm is 0; norm is that of g / loss_scale. norm not finite: only
+ * g <- 0 happens. hyper f32 [8]: lr, b1, b2, eps, wd, max_norm, 1 - b1^t, 1 - b2^t. loss_scale may be left out: 1. copy: what
  * kernels read of p where they read halves (T); there is none where T is f32. n is a multiple of VEC: the store
  * sees to it. */
 #include "common.clh"
@@ -18,7 +18,7 @@
 #endif
 
 __kernel void adamw_step(TENSOR(float, p), TENSOR(float, g), TENSOR(float, m), TENSOR(float, v),
-                         TENSOR(const float, hyper), TENSOR(const float, norm), TENSOR(const float, scale),
+                         TENSOR(const float, hyper), TENSOR(const float, norm), TENSOR(const float, loss_scale),
                          TENSOR(T, copy), const ulong n) {
     __global const float *h = AT(hyper);
     float length = AT(norm)[0];
@@ -30,7 +30,7 @@ __kernel void adamw_step(TENSOR(float, p), TENSOR(float, g), TENSOR(float, m), T
     float lr = h[0], b1 = h[1], b2 = h[2], eps = h[3], keep = 1.0f - lr * h[4];
     float clip = h[5] > 0.0f ? fmin(1.0f, h[5] / (length + 1e-6f)) : 1.0f;
     float step = lr / h[6], root = 1.0f / sqrt(h[7]);
-    if (HAS(scale)) clip *= inverse_of_power(AT(scale)[0]);
+    if (HAS(loss_scale)) clip *= inverse_of_power(AT(loss_scale)[0]);
     FOR_VECTORS(s, n) {
         floatv grad = LOADFV(AT(g), s.at) * clip;
         floatv first = b1 * LOADFV(AT(m), s.at) + (1.0f - b1) * grad;

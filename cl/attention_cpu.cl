@@ -110,16 +110,16 @@ typedef struct __attribute__((packed)) packed_vector {
 #define PUT_T(x, p) PUT(x, p)
 #endif
 
-/* packed[r, :] = scale * rows[r * row : + DH] for r < n, 0 beyond DH. */
-static inline void pack(floatv *packed, __global const T *rows, int row, int n, float scale) {
+/* packed[r, :] = softmax_scale * rows[r * row : + DH] for r < n, 0 beyond DH. */
+static inline void pack(floatv *packed, __global const T *rows, int row, int n, float softmax_scale) {
     for (int r = 0; r < n; ++r) {
         __global const T *from = rows + (ulong)r * row;
 #if DH % PITCH == 0
-        for (int w = 0; w < ROW_VECTORS; ++w) packed[r * ROW_VECTORS + w] = FETCH_T(from + w * VEC) * scale;
+        for (int w = 0; w < ROW_VECTORS; ++w) packed[r * ROW_VECTORS + w] = FETCH_T(from + w * VEC) * softmax_scale;
 #else
         float *to = (float *)(packed + r * ROW_VECTORS);
         for (int d = 0; d < DH; d += CHUNK) {
-            chunk x = LOADC(from, d) * scale;
+            chunk x = LOADC(from, d) * softmax_scale;
             STOREFC(x, to, d);
         }
         for (int d = DH; d < PITCH; ++d) to[d] = 0.0f;
@@ -127,32 +127,32 @@ static inline void pack(floatv *packed, __global const T *rows, int row, int n, 
     }
 }
 
-/* rows[r * row : + DH] = addend (where there is one) + packed[r, :] for r < n. */
-static inline void unpack(__global T *rows, __global const T *addend, int row, const floatv *packed, int n) {
+/* rows[r * row : + DH] = accum (where there is one) + packed[r, :] for r < n. */
+static inline void unpack(__global T *rows, __global const T *accum, int row, const floatv *packed, int n) {
     for (int r = 0; r < n; ++r) {
         const ulong at = (ulong)r * row;
 #if DH % PITCH == 0
         for (int w = 0; w < ROW_VECTORS; ++w) {
             floatv x = packed[r * ROW_VECTORS + w];
-            if (addend) x += FETCH_T(addend + at + w * VEC);
+            if (accum) x += FETCH_T(accum + at + w * VEC);
             PUT_T(x, rows + at + w * VEC);
         }
 #else
         const float *from = (const float *)(packed + r * ROW_VECTORS);
         for (int d = 0; d < DH; d += CHUNK) {
             chunk x = LOADFC(from, d);
-            if (addend) x += LOADC(addend + at, d);
+            if (accum) x += LOADC(accum + at, d);
             STOREC(x, rows + at, d);
         }
 #endif
     }
 }
 
-/* rows[r * row : + DH] = addend or 0 for r < n. */
-static inline void unpack_nothing(__global T *rows, __global const T *addend, int row, int n) {
+/* rows[r * row : + DH] = accum or 0 for r < n. */
+static inline void unpack_nothing(__global T *rows, __global const T *accum, int row, int n) {
     floatv zeros[ROW_VECTORS];
     for (int w = 0; w < ROW_VECTORS; ++w) zeros[w] = 0.0f;
-    for (int r = 0; r < n; ++r) unpack(rows + (ulong)r * row, addend ? addend + (ulong)r * row : 0, 0, zeros, 1);
+    for (int r = 0; r < n; ++r) unpack(rows + (ulong)r * row, accum ? accum + (ulong)r * row : 0, 0, zeros, 1);
 }
 
 /* A tile reads whole rows of keys past the last: the last again, because their weight of 0 must meet numbers. */
@@ -166,7 +166,7 @@ static inline void clear(floatv *x, int n) {
 }
 
 /* Interleaving row i with row i + VEC / 2, log2(VEC) times over, transposes a square. */
-static inline void transpose_square(floatv *to, int to_step, const floatv *from, int from_step, float scale) {
+static inline void transpose_square(floatv *to, int to_step, const floatv *from, int from_step, float softmax_scale) {
     floatv row[VEC], zipped[VEC];
 #pragma unroll
     for (int i = 0; i < VEC; ++i) row[i] = from[i * from_step];
@@ -183,21 +183,21 @@ static inline void transpose_square(floatv *to, int to_step, const floatv *from,
         for (int i = 0; i < VEC; ++i) row[i] = zipped[i];
     }
 #pragma unroll
-    for (int i = 0; i < VEC; ++i) to[i * to_step] = row[i] * scale;
+    for (int i = 0; i < VEC; ++i) to[i * to_step] = row[i] * softmax_scale;
 }
 
-/* columns [PITCH, QUERIES] = scale * the transpose of packed [QUERIES, PITCH]; and back. */
-static inline void columns_of(floatv *columns, const floatv *packed, float scale) {
+/* columns [PITCH, QUERIES] = softmax_scale * the transpose of packed [QUERIES, PITCH]; and back. */
+static inline void columns_of(floatv *columns, const floatv *packed, float softmax_scale) {
     for (int side = 0; side < 2; ++side)
         for (int w = 0; w < ROW_VECTORS; ++w)
             transpose_square(columns + w * VEC * 2 + side, 2, packed + side * VEC * ROW_VECTORS + w, ROW_VECTORS,
-                             scale);
+                             softmax_scale);
 }
-static inline void rows_of(floatv *packed, const floatv *columns, float scale) {
+static inline void rows_of(floatv *packed, const floatv *columns, float softmax_scale) {
     for (int side = 0; side < 2; ++side)
         for (int w = 0; w < ROW_VECTORS; ++w)
             transpose_square(packed + side * VEC * ROW_VECTORS + w, ROW_VECTORS, columns + w * VEC * 2 + side, 2,
-                             scale);
+                             softmax_scale);
 }
 
 static inline floatv larger(floatv a, floatv b) {
@@ -206,7 +206,7 @@ static inline floatv larger(floatv a, floatv b) {
 
 /* --- forward ----------------------------------------------------------------------------------------------------- */
 
-/* Up to QUERIES queries, which carry scale * log2(e) so that scores are in base 2, and their outputs so far. */
+/* Up to QUERIES queries, which carry softmax_scale * log2(e) so that scores are in base 2, and their outputs so far. */
 typedef struct queries {
     floatv query[PITCH * 2], out[PITCH * 2]; /* [PITCH, QUERIES] */
     floatv top[2], sum[2];                   /* what weights are relative to: 2^(score - top); their sum */
@@ -216,11 +216,11 @@ typedef struct queries {
  * outputs stay far from overflow, and no weight that matters is lost at the lower end. */
 #define HEADROOM 32.0f
 
-static inline void begin_queries(queries *g, __global const T *q, int q_row, int n, float scale) {
+static inline void begin_queries(queries *g, __global const T *q, int q_row, int n, float softmax_scale) {
     floatv packed[QUERIES * ROW_VECTORS];
     pack(packed, q, q_row, n, 1.0f);
     clear(packed + n * ROW_VECTORS, (QUERIES - n) * ROW_VECTORS);
-    columns_of(g->query, packed, scale);
+    columns_of(g->query, packed, softmax_scale);
     clear(g->out, PITCH * 2);
     g->top[0] = g->top[1] = -1e30f;
     g->sum[0] = g->sum[1] = 0.0f;
@@ -298,7 +298,7 @@ static inline void finish_queries(queries *g, __global T *y, int y_row, __global
 __kernel void attention_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                                     const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
                                     TENSOR(T, y), TENSOR(float, lse), const int heads, const int lq, const int lk,
-                                    const float scale, const int groups) {
+                                    const float softmax_scale, const int groups) {
     const int block = groups * QUERIES, blocks = (lq + block - 1) / block, item = get_global_id(0);
     const int i0 = item % blocks * block, h = item / blocks % heads, b = item / blocks / heads;
     const int keys = LENGTH(k_lengths, b, lk), in_block = min(block, lq - i0), y_row = heads * DH;
@@ -307,7 +307,7 @@ __kernel void attention_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENS
     queries group[FORWARD_GROUPS];
     floatv packed_k[KEYS * ROW_VECTORS], packed_v[KEYS * ROW_VECTORS];
     for (int i = 0, g = 0; i < n; i += QUERIES, ++g)
-        begin_queries(group + g, Q_AT(q, b, i0 + i, h), q_row, min(QUERIES, n - i), scale * LOG2E);
+        begin_queries(group + g, Q_AT(q, b, i0 + i, h), q_row, min(QUERIES, n - i), softmax_scale * LOG2E);
     for (int j0 = 0; j0 < (n > 0 ? keys : 0); j0 += KEYS) {
         const int m = min(KEYS, keys - j0);
         pack(packed_k, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
@@ -325,7 +325,7 @@ __kernel void attention_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENS
 /* --- backward ---------------------------------------------------------------------------------------------------- */
 
 /* Up to QUERIES queries: all that backward knows of them, by rows [QUERIES, PITCH] and transposed [PITCH, QUERIES].
- * query and logs are in base 2, as in forward; q carries only the scale. */
+ * query and logs are in base 2, as in forward; q carries only the softmax_scale. */
 typedef struct known {
     floatv q[QUERIES * ROW_VECTORS], dy[QUERIES * ROW_VECTORS];
     floatv query[PITCH * 2], dout[PITCH * 2], dquery[PITCH * 2];
@@ -333,8 +333,8 @@ typedef struct known {
 } known;
 
 static inline void know(known *g, __global const T *q, int q_row, __global const T *y, __global const T *dy, int y_row,
-                        __global const float *lse, int n, float scale) {
-    pack(g->q, q, q_row, n, scale);
+                        __global const float *lse, int n, float softmax_scale) {
+    pack(g->q, q, q_row, n, softmax_scale);
     pack(g->dy, dy, y_row, n, 1.0f);
     clear(g->q + n * ROW_VECTORS, (QUERIES - n) * ROW_VECTORS);
     clear(g->dy + n * ROW_VECTORS, (QUERIES - n) * ROW_VECTORS);
@@ -414,8 +414,8 @@ static inline void differentiate(known *g, const floatv *packed_k, const floatv 
 __kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                                      const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
                                      TENSOR(const T, y), TENSOR(const float, lse), TENSOR(const T, dy),
-                                     TENSOR(const T, addend), TENSOR(T, dq), TENSOR(float, scratch), const int heads,
-                                     const int lq, const int lk, const float scale, const int parts,
+                                     TENSOR(const T, accum), TENSOR(T, dq), TENSOR(float, scratch), const int heads,
+                                     const int lq, const int lk, const float softmax_scale, const int parts,
                                      const int part_queries, const int groups, const int rows) {
     const int item = get_global_id(0), part = item % parts, h = item / parts % heads, b = item / parts / heads;
     const int keys = LENGTH(k_lengths, b, lk), y_row = heads * DH, block = groups * QUERIES;
@@ -428,7 +428,7 @@ __kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TEN
         const int n = min(block, filled - i0);
         for (int i = 0, g = 0; i < n; i += QUERIES, ++g)
             know(group + g, Q_AT(q, b, i0 + i, h), q_row, Y_AT(y, b, i0 + i, h), Y_AT(dy, b, i0 + i, h), y_row,
-                 LSE_AT(lse, b, i0 + i, h), min(QUERIES, n - i), scale);
+                 LSE_AT(lse, b, i0 + i, h), min(QUERIES, n - i), softmax_scale);
         for (int j0 = 0; j0 < keys; j0 += KEYS) {
             const int m = min(KEYS, keys - j0);
             pack(packed_k, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
@@ -441,18 +441,18 @@ __kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TEN
         }
         for (int i = 0, g = 0; i < n && HAS(dq); i += QUERIES, ++g) {
             floatv packed[QUERIES * ROW_VECTORS];
-            rows_of(packed, group[g].dquery, scale);
-            unpack(Q_AT(dq, b, i0 + i, h), HAS(addend) ? Q_AT(addend, b, i0 + i, h) : 0, q_row, packed,
+            rows_of(packed, group[g].dquery, softmax_scale);
+            unpack(Q_AT(dq, b, i0 + i, h), HAS(accum) ? Q_AT(accum, b, i0 + i, h) : 0, q_row, packed,
                    min(QUERIES, n - i));
         }
     }
     if (HAS(dq))
-        unpack_nothing(Q_AT(dq, b, filled, h), HAS(addend) ? Q_AT(addend, b, filled, h) : 0, q_row, end - filled);
+        unpack_nothing(Q_AT(dq, b, filled, h), HAS(accum) ? Q_AT(accum, b, filled, h) : 0, q_row, end - filled);
 }
 
-/* dK and dV = addend + the sum of the parts, in order, for key rows b * lk + j. */
+/* dK and dV = accum + the sum of the parts, in order, for key rows b * lk + j. */
 __kernel void attention_cpu_keys(TENSOR(const float, scratch), TENSOR(const int, q_lengths),
-                                 TENSOR(const int, k_lengths), TENSOR(const T, addend_k), TENSOR(const T, addend_v),
+                                 TENSOR(const int, k_lengths), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
                                  TENSOR(T, dk), TENSOR(T, dv), const int kv_row, const int batch, const int heads,
                                  const int lq, const int lk, const int parts, const int part_queries, const int rows) {
     for (int at = get_global_id(0); at < batch * lk; at += get_global_size(0)) {
@@ -462,8 +462,8 @@ __kernel void attention_cpu_keys(TENSOR(const float, scratch), TENSOR(const int,
         for (int h = 0; h < heads; ++h)
             for (int d = 0; d < DH; d += CHUNK) {
                 chunk sum_k = 0.0f, sum_v = 0.0f;
-                if (HAS(addend_k))
-                    sum_k = LOADC(KV_AT(addend_k, b, j, h), d), sum_v = LOADC(KV_AT(addend_v, b, j, h), d);
+                if (HAS(accum_k))
+                    sum_k = LOADC(KV_AT(accum_k, b, j, h), d), sum_v = LOADC(KV_AT(accum_v, b, j, h), d);
                 for (int p = 0; p < used; ++p) {
                     const int part = (b * heads + h) * parts + p;
                     sum_k += LOADFC(SCRATCH_K(part), j * PITCH + d);

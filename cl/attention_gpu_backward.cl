@@ -28,8 +28,8 @@
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                  TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                 TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, addend), TENSOR(T, dq),
-                 const int heads, const int lq, const int lk, const float scale) {
+                 TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum), TENSOR(T, dq),
+                 const int heads, const int lq, const int lk, const float softmax_scale) {
     __local float4 queries[ROWS * STRIDE], douts[ROWS * STRIDE], keys[COLS * STRIDE], values[COLS * STRIDE];
     __local float4 dscore[ROWS * WEIGHT_STRIDE];
     const int tiles = (lq + ROWS - 1) / ROWS, item = get_group_id(0);
@@ -45,7 +45,7 @@ attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
         logs[i] = r < n ? LSE_AT(lse, b, i0, h)[r] * LOG2E : 0.0f;
         deltas[i] = r < n ? LSE_AT(delta, b, i0, h)[r] : 0.0f;
     }
-    load_rows(queries, ROWS, Q_AT(q, b, i0, h), q_row, n, scale * LOG2E);
+    load_rows(queries, ROWS, Q_AT(q, b, i0, h), q_row, n, softmax_scale * LOG2E);
     load_rows(douts, ROWS, Y_AT(dy, b, i0, h), heads * DH, n, 1.0f);
 
     for (int j0 = 0; j0 < length; j0 += COLS) {
@@ -65,7 +65,7 @@ attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
         barrier(CLK_LOCAL_MEM_FENCE);
         out = add_weighted(out, dscore, keys);
     }
-    store_sums(out, Q_AT(dq, b, i0, h), HAS(addend) ? Q_AT(addend, b, i0, h) : 0, q_row, in_tile, scale);
+    store_sums(out, Q_AT(dq, b, i0, h), HAS(accum) ? Q_AT(accum, b, i0, h) : 0, q_row, in_tile, softmax_scale);
 }
 
 /* The first floats of dK and dV of one work-group of attention_gpu_keys: [ROWS, DH] each, one behind the other. */
@@ -73,13 +73,13 @@ attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
 #define SHARE_V(group) (SHARE_K(group) + ROWS * DH)
 
 /* A work-group is a tile of keys and a part of the queries: ((b * heads + h) * tiles + tile) * parts + part. A part has
- * part_queries of them. Writes dK and dV where there is one part; else the part's shares of them, without addends. */
+ * part_queries of them. Writes dK and dV where there is one part; else the part's shares of them, without accums. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                    TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                   TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, addend_k),
-                   TENSOR(const T, addend_v), TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk,
-                   const float scale, TENSOR(float, shares), const int parts, const int part_queries) {
+                   TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum_k),
+                   TENSOR(const T, accum_v), TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk,
+                   const float softmax_scale, TENSOR(float, shares), const int parts, const int part_queries) {
     __local float4 keys[ROWS * STRIDE], values[ROWS * STRIDE], queries[COLS * STRIDE], douts[COLS * STRIDE];
     __local float4 weight[ROWS * WEIGHT_STRIDE], dscore[ROWS * WEIGHT_STRIDE];
     const int tiles = (lk + ROWS - 1) / ROWS, part = get_group_id(0) % parts, item = get_group_id(0) / parts;
@@ -88,7 +88,7 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
     const int start = part * part_queries, length = n > 0 ? min(LENGTH(q_lengths, b, lq), start + part_queries) : 0;
 
     sums sum_k = zero_sums(), sum_v = zero_sums();
-    load_rows(keys, ROWS, KV_AT(k, b, j0, h), kv_row, n, scale * LOG2E);
+    load_rows(keys, ROWS, KV_AT(k, b, j0, h), kv_row, n, softmax_scale * LOG2E);
     load_rows(values, ROWS, KV_AT(v, b, j0, h), kv_row, n, 1.0f);
 
     for (int i0 = start; i0 < length; i0 += COLS) {
@@ -115,17 +115,17 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
         sum_k = add_weighted(sum_k, dscore, queries);
     }
     if (parts > 1) {
-        store_share(sum_k, SHARE_K(get_group_id(0)), scale);
+        store_share(sum_k, SHARE_K(get_group_id(0)), softmax_scale);
         store_share(sum_v, SHARE_V(get_group_id(0)), 1.0f);
         return;
     }
-    store_sums(sum_k, KV_AT(dk, b, j0, h), HAS(addend_k) ? KV_AT(addend_k, b, j0, h) : 0, kv_row, in_tile, scale);
-    store_sums(sum_v, KV_AT(dv, b, j0, h), HAS(addend_v) ? KV_AT(addend_v, b, j0, h) : 0, kv_row, in_tile, 1.0f);
+    store_sums(sum_k, KV_AT(dk, b, j0, h), HAS(accum_k) ? KV_AT(accum_k, b, j0, h) : 0, kv_row, in_tile, softmax_scale);
+    store_sums(sum_v, KV_AT(dv, b, j0, h), HAS(accum_v) ? KV_AT(accum_v, b, j0, h) : 0, kv_row, in_tile, 1.0f);
 }
 
-/* dK and dV = addend + the sum of the parts' shares, in order. A work-item takes one element of both; there are few, or
+/* dK and dV = accum + the sum of the parts' shares, in order. A work-item takes one element of both; there are few, or
  * there would be no parts. */
-__kernel void attention_gpu_sum_keys(TENSOR(const float, shares), TENSOR(const T, addend_k), TENSOR(const T, addend_v),
+__kernel void attention_gpu_sum_keys(TENSOR(const float, shares), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
                                      TENSOR(T, dk), TENSOR(T, dv), const int kv_row, const int batch, const int heads,
                                      const int lk, const int parts) {
     const int tiles = (lk + ROWS - 1) / ROWS, width = heads * DH;
@@ -133,7 +133,7 @@ __kernel void attention_gpu_sum_keys(TENSOR(const float, shares), TENSOR(const T
         const int e = at % width, h = e / DH, d = e % DH, j = at / width % lk, b = at / width / lk;
         const int first = ((b * heads + h) * tiles + j / ROWS) * parts, in_share = j % ROWS * DH + d;
         float sum_k = 0.0f, sum_v = 0.0f;
-        if (HAS(addend_k)) sum_k = LOAD(KV_AT(addend_k, b, j, h), d), sum_v = LOAD(KV_AT(addend_v, b, j, h), d);
+        if (HAS(accum_k)) sum_k = LOAD(KV_AT(accum_k, b, j, h), d), sum_v = LOAD(KV_AT(accum_v, b, j, h), d);
         for (int part = 0; part < parts; ++part) {
             sum_k += SHARE_K(first + part)[in_share];
             sum_v += SHARE_V(first + part)[in_share];

@@ -16,7 +16,7 @@
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                       TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(T, y), TENSOR(float, lse),
-                      const int heads, const int lq, const int lk, const float scale) {
+                      const int heads, const int lq, const int lk, const float softmax_scale) {
     __local float4 queries[ROWS * STRIDE], streamed[COLS * STRIDE], weight[ROWS * WEIGHT_STRIDE];
     __local float4 shared[ROWS * TX / 4]; /* a float from every work-item of a row */
     const int tiles = (lq + ROWS - 1) / ROWS, item = get_group_id(0), tx = own_column(0);
@@ -28,7 +28,7 @@ attention_gpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
     float top[OWN_ROWS], sum[OWN_ROWS]; /* of the scores in base 2; sum over the own columns */
 #pragma unroll
     for (int i = 0; i < OWN_ROWS; ++i) top[i] = -1e30f, sum[i] = 0.0f;
-    load_rows(queries, ROWS, Q_AT(q, b, i0, h), q_row, n, scale * LOG2E);
+    load_rows(queries, ROWS, Q_AT(q, b, i0, h), q_row, n, softmax_scale * LOG2E);
 
     for (int j0 = 0; j0 < keys; j0 += COLS) {
         const int m = min(COLS, keys - j0);

@@ -21,14 +21,14 @@ static inline void load_statistics(__local float *logs, __local float *deltas, i
 static inline void dscore_fragment(__local ushort *dscore, __local const ushort *queries, __local const ushort *keys,
                                    __local const ushort *douts, __local const ushort *values,
                                    __local const float *logs, __local const float *deltas, int m, int fragment,
-                                   float scale, MATRIX_SCRATCH_ARG scratch) {
+                                   float softmax_scale, MATRIX_SCRATCH_ARG scratch) {
     const int rows = TEAM_ROW * STRIDE, columns = min(fragment, SCORE_FRAGMENTS - 1) * 16 * STRIDE;
     const bool there = fragment < SCORE_FRAGMENTS;
     matrix_c p = multiply(queries + rows, keys + columns, scratch);
 #define WEIGHT(i)                                                                                                      \
     {                                                                                                                  \
         const int r = TEAM_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                            \
-        const float weight = exp2(fma(p.x[i], scale * LOG2E, -logs[r]));                                               \
+        const float weight = exp2(fma(p.x[i], softmax_scale * LOG2E, -logs[r]));                                               \
         p.x[i] = c < m ? weight : 0.0f;                                                                                \
     }
     ELEMENTS(WEIGHT)
@@ -47,8 +47,8 @@ static inline void dscore_fragment(__local ushort *dscore, __local const ushort 
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_matrix_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                     TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                    TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, addend), TENSOR(T, dq),
-                    const int heads, const int lq, const int lk, const float scale) {
+                    TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum), TENSOR(T, dq),
+                    const int heads, const int lq, const int lk, const float softmax_scale) {
     MATRIX_SCRATCH(scratch);
     LOCAL_ROWS(queries, ROWS, STRIDE);
     LOCAL_ROWS(douts, ROWS, STRIDE);
@@ -74,14 +74,14 @@ attention_matrix_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), 
         copy_rows(values, COLS, KV_AT(v, b, j0, h), kv_row, m);
         barrier(CLK_LOCAL_MEM_FENCE);
 #define FRAGMENT(f)                                                                                                    \
-    dscore_fragment(dscore, queries, keys, douts, values, logs, deltas, m, TEAM_COLUMN + (f)*COLUMN_TEAMS, scale,      \
+    dscore_fragment(dscore, queries, keys, douts, values, logs, deltas, m, TEAM_COLUMN + (f)*COLUMN_TEAMS, softmax_scale,      \
                     scratch);
         STEPS(OWN_SCORES, FRAGMENT)
 #undef FRAGMENT
         barrier(CLK_LOCAL_MEM_FENCE);
         add_weighted(&out, dscore + TEAM_ROW * WEIGHT_STRIDE, keys, TEAM_COLUMN, scratch);
     }
-    store_sums(&out, Q_AT(dq, b, i0, h), HAS(addend) ? Q_AT(addend, b, i0, h) : 0, q_row, in_tile, TEAM_COLUMN, scale);
+    store_sums(&out, Q_AT(dq, b, i0, h), HAS(accum) ? Q_AT(accum, b, i0, h) : 0, q_row, in_tile, TEAM_COLUMN, softmax_scale);
 }
 
 #else
@@ -90,7 +90,7 @@ attention_matrix_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), 
 static inline void weight_fragment(__local ushort *weight, __local ushort *dscore, __local const ushort *keys,
                                    __local const ushort *queries, __local const ushort *values,
                                    __local const ushort *douts, __local const float *logs,
-                                   __local const float *deltas, int n, int m, int fragment, float scale,
+                                   __local const float *deltas, int n, int m, int fragment, float softmax_scale,
                                    MATRIX_SCRATCH_ARG scratch) {
     const int rows = TEAM_ROW * STRIDE, columns = min(fragment, SCORE_FRAGMENTS - 1) * 16 * STRIDE;
     const bool there = fragment < SCORE_FRAGMENTS;
@@ -98,7 +98,7 @@ static inline void weight_fragment(__local ushort *weight, __local ushort *dscor
 #define WEIGHT(i)                                                                                                      \
     {                                                                                                                  \
         const int r = TEAM_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                            \
-        const float known = exp2(fma(p.x[i], scale * LOG2E, -logs[c]));                                                \
+        const float known = exp2(fma(p.x[i], softmax_scale * LOG2E, -logs[c]));                                                \
         p.x[i] = r < n && c < m ? known : 0.0f;                                                                        \
         if (there) store_weight(weight, r, c, p.x[i]);                                                                 \
     }
@@ -118,31 +118,31 @@ static inline void weight_fragment(__local ushort *weight, __local ushort *dscor
 #define SHARE_AT(b, part, kind, j, h)                                                                                  \
     (AT(shares) + (((((ulong)(b)*parts + (part)) * 2 + (kind)) * lk + (j)) * heads + (h)) * DH)
 
-/* share[r * row : + DH] = scale * o for the team's rows r < n. */
+/* share[r * row : + DH] = softmax_scale * o for the team's rows r < n. */
 static inline void share_fragment(const matrix_c *c, __global float *share, int row, int n, int first_column,
-                                  float scale) {
+                                  float softmax_scale) {
 #define STORE_ONE(i)                                                                                                   \
     {                                                                                                                  \
         const int r = TEAM_ROW + C_ROW(i), d = first_column + C_COLUMN(i);                                             \
-        if (r < n && d < DH) share[(ulong)r * row + d] = scale * c->x[i];                                              \
+        if (r < n && d < DH) share[(ulong)r * row + d] = softmax_scale * c->x[i];                                              \
     }
     ELEMENTS(STORE_ONE)
 #undef STORE_ONE
 }
-static inline void store_share(const sums *o, __global float *share, int row, int n, int first, float scale) {
-#define STORE_FRAGMENT(f) share_fragment(&o->at[f], share, row, n, (first + (f)*SUM_TEAMS) * 16, scale);
+static inline void store_share(const sums *o, __global float *share, int row, int n, int first, float softmax_scale) {
+#define STORE_FRAGMENT(f) share_fragment(&o->at[f], share, row, n, (first + (f)*SUM_TEAMS) * 16, softmax_scale);
     STEPS(OWN_FRAGMENTS, STORE_FRAGMENT)
 #undef STORE_FRAGMENT
 }
 
 /* A work-group is a tile of keys and a part of the queries: ((b * heads + h) * tiles + tile) * parts + part. A part has
- * part_queries of them. Writes dK and dV where there is one part; else the part's shares of them, without addends. */
+ * part_queries of them. Writes dK and dV where there is one part; else the part's shares of them, without accums. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_matrix_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                       TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                      TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, addend_k),
-                      TENSOR(const T, addend_v), TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq,
-                      const int lk, const float scale, TENSOR(float, shares), const int parts, const int part_queries) {
+                      TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum_k),
+                      TENSOR(const T, accum_v), TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq,
+                      const int lk, const float softmax_scale, TENSOR(float, shares), const int parts, const int part_queries) {
     MATRIX_SCRATCH(scratch);
     LOCAL_ROWS(keys, ROWS, STRIDE);
     LOCAL_ROWS(values, ROWS, STRIDE);
@@ -171,7 +171,7 @@ attention_matrix_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
         barrier(CLK_LOCAL_MEM_FENCE);
 #define FRAGMENT(f)                                                                                                    \
     weight_fragment(weight, dscore, keys, queries, values, douts, logs, deltas, n, m, TEAM_COLUMN + (f)*COLUMN_TEAMS,  \
-                    scale, scratch);
+                    softmax_scale, scratch);
         STEPS(OWN_SCORES, FRAGMENT)
 #undef FRAGMENT
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -180,25 +180,25 @@ attention_matrix_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
     }
 
     /* One call of store_sums for both, so that it is inlined. */
-    const float by = kind == 0 ? scale : 1.0f;
+    const float by = kind == 0 ? softmax_scale : 1.0f;
     __global const T *before = 0;
-    if (HAS(addend_k)) before = kind == 0 ? KV_AT(addend_k, b, j0, h) : KV_AT(addend_v, b, j0, h);
+    if (HAS(accum_k)) before = kind == 0 ? KV_AT(accum_k, b, j0, h) : KV_AT(accum_v, b, j0, h);
     if (parts > 1)
         store_share(&sum, SHARE_AT(b, part, kind, j0, h), heads * DH, in_tile, first, by);
     else
         store_sums(&sum, kind == 0 ? KV_AT(dk, b, j0, h) : KV_AT(dv, b, j0, h), before, kv_row, in_tile, first, by);
 }
 
-/* dK and dV = addend + the sum of the parts' shares, in order. A work-item takes one element of both; there are few, or
+/* dK and dV = accum + the sum of the parts' shares, in order. A work-item takes one element of both; there are few, or
  * there would be no parts. */
-__kernel void attention_matrix_sum_keys(TENSOR(const float, shares), TENSOR(const T, addend_k),
-                                        TENSOR(const T, addend_v), TENSOR(T, dk), TENSOR(T, dv), const int kv_row,
+__kernel void attention_matrix_sum_keys(TENSOR(const float, shares), TENSOR(const T, accum_k),
+                                        TENSOR(const T, accum_v), TENSOR(T, dk), TENSOR(T, dv), const int kv_row,
                                         const int batch, const int heads, const int lk, const int parts) {
     const int width = heads * DH;
     for (int at = get_global_id(0); at < batch * lk * width; at += get_global_size(0)) {
         const int e = at % width, h = e / DH, d = e % DH, j = at / width % lk, b = at / width / lk;
         float sum_k = 0.0f, sum_v = 0.0f;
-        if (HAS(addend_k)) sum_k = LOAD(KV_AT(addend_k, b, j, h), d), sum_v = LOAD(KV_AT(addend_v, b, j, h), d);
+        if (HAS(accum_k)) sum_k = LOAD(KV_AT(accum_k, b, j, h), d), sum_v = LOAD(KV_AT(accum_v, b, j, h), d);
         for (int part = 0; part < parts; ++part) {
             sum_k += SHARE_AT(b, part, 0, j, h)[d];
             sum_v += SHARE_AT(b, part, 1, j, h)[d];

@@ -34,8 +34,8 @@ static inline void scale_sums(sums *o, __local const float *by) {
 }
 
 /* A quad of scores in base 2; those of columns m and later are -INFINITY. */
-static inline float4 load_scores(__local const float *scores, int quad, int m, float scale) {
-    const float4 s = *(__local const float4 *)(scores + quad * 4) * scale;
+static inline float4 load_scores(__local const float *scores, int quad, int m, float softmax_scale) {
+    const float4 s = *(__local const float4 *)(scores + quad * 4) * softmax_scale;
     const int left = m - quad * 4;
     return (float4)(left > 0 ? s.x : -INFINITY, left > 1 ? s.y : -INFINITY, left > 2 ? s.z : -INFINITY,
                     left > 3 ? s.w : -INFINITY);
@@ -45,7 +45,7 @@ static inline float4 load_scores(__local const float *scores, int quad, int m, f
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_matrix_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                          TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(T, y), TENSOR(float, lse),
-                         const int heads, const int lq, const int lk, const float scale) {
+                         const int heads, const int lq, const int lk, const float softmax_scale) {
     MATRIX_SCRATCH(scratch);
     LOCAL_ROWS(queries, ROWS, STRIDE);
     LOCAL_ROWS(streamed, COLS, STRIDE);
@@ -77,7 +77,7 @@ attention_matrix_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T,
         __local float *row = scores + own * SCORE_STRIDE;
         float highest = -INFINITY;
         for (int c = part; c < QUADS; c += PER_ROW) {
-            const float4 s = load_scores(row, c, m, scale * LOG2E);
+            const float4 s = load_scores(row, c, m, softmax_scale * LOG2E);
             highest = fmax(highest, fmax(fmax(s.x, s.y), fmax(s.z, s.w)));
         }
         shared[own * PER_ROW + part] = highest;
@@ -88,7 +88,7 @@ attention_matrix_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T,
         top = higher;
         sum *= shrink;
         for (int c = part; c < QUADS; c += PER_ROW) {
-            const float4 p = exp2(load_scores(row, c, m, scale * LOG2E) - higher);
+            const float4 p = exp2(load_scores(row, c, m, softmax_scale * LOG2E) - higher);
             sum += (p.x + p.z) + (p.y + p.w);
             store_weight(weight, own, c * 4, p.x);
             store_weight(weight, own, c * 4 + 1, p.y);

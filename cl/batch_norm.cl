@@ -183,10 +183,10 @@ static inline floatv add_items(floatv sum, __local floatv *sums) {
 }
 #endif
 
-/* dresidual = addend + d (dresidual may be NULL); partial f32 [parts, 2, channels]: each part's sums of d and of d xhat.
+/* dresidual = accum + d (dresidual may be NULL); partial f32 [parts, 2, channels]: each part's sums of d and of d xhat.
  * y NULL: without relu. */
 __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, y),
-                                  TENSOR(const float, saved), TENSOR(const int, samples), TENSOR(const T, addend),
+                                  TENSOR(const float, saved), TENSOR(const int, samples), TENSOR(const T, accum),
                                   TENSOR(T, dresidual), TENSOR(float, partial), const int rows, const int sample_rows,
                                   const int channels, const int chunks, const float eps) {
     VECTOR_SCRATCH(sums);
@@ -208,7 +208,7 @@ __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSO
                 product[v] = fma(d, channels_load(AT(x) + at, CHANNEL(v), channels) - mean[v], product[v]);
             }
             if (HAS(dresidual)) {
-                if (HAS(addend)) d += channels_load(AT(addend) + at, CHANNEL(v), channels);
+                if (HAS(accum)) d += channels_load(AT(accum) + at, CHANNEL(v), channels);
                 channels_store(d, AT(dresidual) + at, CHANNEL(v), channels);
             }
         }
@@ -225,9 +225,9 @@ __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSO
     }
 }
 
-/* total [2, channels] = the sums of all parts; dbeta = addend + the first, dgamma = addend + the second (may be NULL). */
-__kernel void batch_norm_sum_join(TENSOR(const float, partial), TENSOR(float, total), TENSOR(const float, gamma_addend),
-                                  TENSOR(float, dgamma), TENSOR(const float, beta_addend), TENSOR(float, dbeta),
+/* total [2, channels] = the sums of all parts; dbeta = accum + the first, dgamma = accum + the second (may be NULL). */
+__kernel void batch_norm_sum_join(TENSOR(const float, partial), TENSOR(float, total), TENSOR(const float, gamma_accum),
+                                  TENSOR(float, dgamma), TENSOR(const float, beta_accum), TENSOR(float, dbeta),
                                   const int channels, const int chunks, const int parts) {
     VECTOR_SCRATCH(sums);
     const int first = own_channel(chunks);
@@ -244,19 +244,19 @@ __kernel void batch_norm_sum_join(TENSOR(const float, partial), TENSOR(float, to
         if ((int)get_local_id(0) < COLUMN_ITEMS) {
             channels_store_f32(sum, AT(total), c, channels);
             channels_store_f32(product, AT(total) + channels, c, channels);
-            if (HAS(beta_addend)) sum += channels_load_f32(AT(beta_addend), c, channels);
-            if (HAS(gamma_addend)) product += channels_load_f32(AT(gamma_addend), c, channels);
+            if (HAS(beta_accum)) sum += channels_load_f32(AT(beta_accum), c, channels);
+            if (HAS(gamma_accum)) product += channels_load_f32(AT(gamma_accum), c, channels);
             if (HAS(dbeta)) channels_store_f32(sum, AT(dbeta), c, channels);
             if (HAS(dgamma)) channels_store_f32(product, AT(dgamma), c, channels);
         }
     }
 }
 
-/* dx = addend + gamma / sqrt(variance + eps) (d - mean of d - xhat mean of d xhat) in rows that count, addend in others.
+/* dx = accum + gamma / sqrt(variance + eps) (d - mean of d - xhat mean of d xhat) in rows that count, accum in others.
  * dx may be any of its inputs. */
 __kernel void batch_norm_grad_apply(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, y),
                                     TENSOR(const float, saved), TENSOR(const float, gamma),
-                                    TENSOR(const float, total), TENSOR(const int, samples), TENSOR(const T, addend),
+                                    TENSOR(const float, total), TENSOR(const int, samples), TENSOR(const T, accum),
                                     TENSOR(T, dx), const int rows, const int sample_rows, const int channels,
                                     const int chunks, const float eps) {
     const int first = own_channel(chunks), counted = counted_rows(SAMPLES, rows, sample_rows);
@@ -281,7 +281,7 @@ __kernel void batch_norm_grad_apply(TENSOR(const T, dy), TENSOR(const T, x), TEN
                 if (HAS(y)) d = relu_pass(d, channels_load(AT(y) + at, c, channels));
                 g = (d - middle[v] - (channels_load(AT(x) + at, c, channels) - mean[v]) * slope[v]) * scale[v];
             }
-            if (HAS(addend)) g += channels_load(AT(addend) + at, c, channels);
+            if (HAS(accum)) g += channels_load(AT(accum) + at, c, channels);
             channels_store(g, AT(dx) + at, c, channels);
         }
     }

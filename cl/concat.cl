@@ -2,14 +2,14 @@
 #include "common.clh"
 #include "runs.clh"
 
-/* to[row, c] = addend[row, c] + from[row, c] for c < width; what is absent counts as 0. Rows of `from` lie from_width apart, those of `to` and of the addend, which may
+/* to[row, c] = accum[row, c] + from[row, c] for c < width; what is absent counts as 0. Rows of `from` lie from_width apart, those of `to` and of the accum, which may
  * be `to`, to_width; the tensors begin at their first column. */
-__kernel void concat_columns(TENSOR(const T, from), TENSOR(const T, addend), TENSOR(T, to), const int rows,
+__kernel void concat_columns(TENSOR(const T, from), TENSOR(const T, accum), TENSOR(T, to), const int rows,
                              const int width, const int from_width, const int to_width) {
     FOR_RUNS(r, rows, width) {
         floatv v = HAS(from) ? run_load(AT(from) + (ulong)r.row * from_width, r.at, width) : (floatv)(0.0f);
         const ulong row = (ulong)r.row * to_width;
-        if (HAS(addend)) v += run_load(AT(addend) + row, r.at, width);
+        if (HAS(accum)) v += run_load(AT(accum) + row, r.at, width);
         run_store(v, AT(to) + row, r.at, width);
     }
 }

@@ -1,12 +1,12 @@
 /* Convolution with zeros around the picture, and its gradients, in their plain form: an element of the result a work-item.
  *
  *   y[b, p, q, n]  = bias[n] + sum over r, s, c of x[b, p stride + r - padding, q stride + s - padding, c] weight[n, r, s, c]
- *   dx[b, h, w, c] = addend + sum over r, s, n of dy[b, p, q, n] weight[n, r, s, c], where p stride + r - padding = h,
+ *   dx[b, h, w, c] = accum + sum over r, s, n of dy[b, p, q, n] weight[n, r, s, c], where p stride + r - padding = h,
  *                    q stride + s - padding = w
- *   dw[n, r, s, c] = addend + sum over b, p, q of dy[b, p, q, n] x[b, p stride + r - padding, q stride + s - padding, c]
- *   sums[n]        = addend + sum over b, p, q of dy[b, p, q, n]
+ *   dw[n, r, s, c] = accum + sum over b, p, q of dy[b, p, q, n] x[b, p stride + r - padding, q stride + s - padding, c]
+ *   sums[n]        = accum + sum over b, p, q of dy[b, p, q, n]
  *
- * x [B, H, W, C], weight [N, R, S, C], y [B, P, Q, N]; bias and addends may be absent. A result may take its addend's bytes:
+ * x [B, H, W, C], weight [N, R, S, C], y [B, P, Q, N]; bias and accums may be absent. A result may take its accum's bytes:
  * each element is read and written by one work-item. dw may be f32 whatever T is (result.clh). */
 #include "common.clh"
 #include "result.clh"
@@ -30,13 +30,13 @@ __kernel void conv_plain_forward(TENSOR(const T, x), TENSOR(const T, weight), TE
     }
 }
 
-__kernel void conv_plain_dx(TENSOR(const T, dy), TENSOR(const T, weight), TENSOR(const T, addend), TENSOR(T, dx),
+__kernel void conv_plain_dx(TENSOR(const T, dy), TENSOR(const T, weight), TENSOR(const T, accum), TENSOR(T, dx),
                             GEOMETRY) {
     const long count = (long)B * H * W * C;
     for (long at = get_global_id(0); at < count; at += get_global_size(0)) {
         const int c = at % C, w = at / C % W, h = at / C / W % H;
         const long b = at / C / W / H;
-        float sum = HAS(addend) ? LOAD(AT(addend), at) : 0.0f;
+        float sum = HAS(accum) ? LOAD(AT(accum), at) : 0.0f;
         for (int r = 0; r < R; ++r)
             for (int s = 0; s < S; ++s) {
                 const int down = h + padding - r, along = w + padding - s, p = down / stride, q = along / stride;
@@ -48,12 +48,12 @@ __kernel void conv_plain_dx(TENSOR(const T, dy), TENSOR(const T, weight), TENSOR
     }
 }
 
-__kernel void conv_plain_dw(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, addend), TENSOR(TC, dw), GEOMETRY) {
+__kernel void conv_plain_dw(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw), GEOMETRY) {
     const long count = (long)N * R * S * C;
     for (long at = get_global_id(0); at < count; at += get_global_size(0)) {
         const int c = at % C, s = at / C % S, r = at / C / S % R;
         const long n = at / C / S / R;
-        float sum = HAS(addend) ? LOADC(AT(addend), at) : 0.0f;
+        float sum = HAS(accum) ? LOADC(AT(accum), at) : 0.0f;
         for (long row = 0; row < (long)B * P; ++row)
             for (int q = 0; q < Q; ++q) {
                 const int h = row % P * stride + r - padding, w = q * stride + s - padding;
@@ -64,10 +64,10 @@ __kernel void conv_plain_dw(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(cons
     }
 }
 
-__kernel void conv_plain_sums(TENSOR(const T, dy), TENSOR(const float, addend), TENSOR(float, sums), GEOMETRY) {
+__kernel void conv_plain_sums(TENSOR(const T, dy), TENSOR(const float, accum), TENSOR(float, sums), GEOMETRY) {
     const long pixels = (long)B * P * Q;
     for (int n = get_global_id(0); n < N; n += get_global_size(0)) {
-        float sum = HAS(addend) ? AT(addend)[n] : 0.0f;
+        float sum = HAS(accum) ? AT(accum)[n] : 0.0f;
         for (long m = 0; m < pixels; ++m) sum += LOAD(AT(dy), m * N + n);
         AT(sums)[n] = sum;
     }

@@ -44,8 +44,8 @@ static inline void fetch_next(struct operands *o, float4 a_quad[QUADS_AN_ITEM(TI
 }
 
 MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
-conv_groups_product(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, addend),
-                    TENSOR(TC, c), TENSOR(const float, sums_addend), TENSOR(float, sums), TENSOR(float, partial),
+conv_groups_product(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
+                    TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial),
                     GEOMETRY, const int split_steps) {
     __local float4 a_steps[2 * STEP(TILE_M)], b_steps[2 * STEP(TILE_N)];
     struct operands operands = {AT(a), AT(b), GEOMETRY_GIVEN};
@@ -75,7 +75,7 @@ conv_groups_product(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, 
 #else
             const int at = n, cols = tile.columns - n;
 #endif
-            store_quad(sum[i][j], tile.split == 0 ? OR_NULL(bias) : 0, OR_NULL(addend), part, AT(c), line + at, at,
+            store_quad(sum[i][j], tile.split == 0 ? OR_NULL(bias) : 0, OR_NULL(accum), part, AT(c), line + at, at,
                        cols);
         }
     }
@@ -84,7 +84,7 @@ conv_groups_product(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, 
         for (int i = 0; i < LINES_AN_ITEM; ++i) {
             const int line = (int)get_local_id(0) + i * WG, m = tile.m0 + line;
             if (line < TILE_M && m < tile.M)
-                AT(sums)[(long)tile.split * tile.M + m] = (HAS(sums_addend) ? AT(sums_addend)[m] : 0.0f) + line_sum[i];
+                AT(sums)[(long)tile.split * tile.M + m] = (HAS(sums_accum) ? AT(sums_accum)[m] : 0.0f) + line_sum[i];
         }
     }
 }

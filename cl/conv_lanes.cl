@@ -139,7 +139,7 @@ static inline void filters_soon(__global const T *weight, grid g, int down, int 
 /* Work-item (block of pixels, phase of dx, block of columns), columns innermost: neighbours read the same patches. Phases have unequal
  * work: who gets many work-items gets some of each. */
 __kernel void conv_lanes_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, bias),
-                                TENSOR(const T, addend), TENSOR(T, result), GEOMETRY, const int block_rows,
+                                TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,
                                 const int block_panels) {
     const int to_channels = PRODUCT == 0 ? N : C;
     const int width = block_panels * TILE_COLS, across = (to_channels + width - 1) / width;
@@ -163,7 +163,7 @@ __kernel void conv_lanes_pixels(TENSOR(const T, source), TENSOR(const T, weight)
     patches_find(g, block * block_rows, rows, patches);
 
     int k = 0;
-    do { /* at least once: pixels that no tap reaches get their addend */
+    do { /* at least once: pixels that no tap reaches get their accum */
         const int depth = min(CHUNK, K - k);
         const bool first = k == 0, last = k + CHUNK >= K;
         patches_load(AT(source), g, B, patches, rows, k, depth, copy, CHUNK);
@@ -189,7 +189,7 @@ __kernel void conv_lanes_pixels(TENSOR(const T, source), TENSOR(const T, weight)
                     for (int i = 0; i < TILE_ROWS; ++i) {
 #pragma unroll
                         for (int v = 0; v < TILE_VECS; ++v)
-                            write_row(sum[i][v], OR_NULL(bias), OR_NULL(addend), 0, AT(result),
+                            write_row(sum[i][v], OR_NULL(bias), OR_NULL(accum), 0, AT(result),
                                       (long)patches[m + i].to * to_channels + n + v * VEC, n + v * VEC, VEC);
                     }
                     continue;
@@ -197,7 +197,7 @@ __kernel void conv_lanes_pixels(TENSOR(const T, source), TENSOR(const T, weight)
                 tile_keep(sum, kept);
                 for (int i = 0; last && i < min(TILE_ROWS, rows - m); ++i)
                     for (int v = 0; v * VEC < here; ++v)
-                        write_row(kept[i * TILE_VECS + v], OR_NULL(bias), OR_NULL(addend), 0, AT(result),
+                        write_row(kept[i * TILE_VECS + v], OR_NULL(bias), OR_NULL(accum), 0, AT(result),
                                   (long)patches[m + i].to * to_channels + n + v * VEC, n + v * VEC, here - v * VEC);
             }
         }
@@ -209,8 +209,8 @@ __kernel void conv_lanes_pixels(TENSOR(const T, source), TENSOR(const T, weight)
 
 /* Work-item (split of the pixels, block of filters, block of their elements), elements innermost. Where there are splits, each
  * writes its own part of `partial` [splits, N, R S C] and of `sums` [splits, N]. */
-__kernel void conv_lanes_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, addend), TENSOR(TC, dw),
-                                 TENSOR(const float, sums_addend), TENSOR(float, sums), TENSOR(float, partial),
+__kernel void conv_lanes_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),
+                                 TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial),
                                  GEOMETRY, const int block_rows, const int block_panels, const int split_depth) {
     const grid g = grid_forward(B, H, W, C, P, Q, N, R, S, stride, padding);
     const int pixels = B * P * Q, elements = R * S * C, width = block_panels * TILE_COLS;
@@ -245,7 +245,7 @@ __kernel void conv_lanes_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR
                 const long at = (long)(n0 + r) * elements + e;
 #pragma unroll
                 for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, 0, r, i, rows);
-                if (last && !part && HAS(addend)) tile_soon(AT(addend) + at, elements);
+                if (last && !part && HAS(accum)) tile_soon(AT(accum) + at, elements);
                 tile_begin(first ? 0 : kept, sum);
                 tile_multiply(row, VEC, panel, depth, sum);
                 if (last && here == TILE_COLS && r + TILE_ROWS <= rows) { /* straight from the registers */
@@ -253,7 +253,7 @@ __kernel void conv_lanes_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR
                     for (int i = 0; i < TILE_ROWS; ++i) {
 #pragma unroll
                         for (int v = 0; v < TILE_VECS; ++v)
-                            write_sum(sum[i][v], part, 0, OR_NULL(addend), 0, AT(dw), at + (long)i * elements + v * VEC,
+                            write_sum(sum[i][v], part, 0, OR_NULL(accum), 0, AT(dw), at + (long)i * elements + v * VEC,
                                       0, VEC);
                     }
                     continue;
@@ -261,7 +261,7 @@ __kernel void conv_lanes_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR
                 tile_keep(sum, kept);
                 for (int i = 0; last && i < min(TILE_ROWS, rows - r); ++i)
                     for (int v = 0; v * VEC < here; ++v)
-                        write_sum(kept[i * TILE_VECS + v], part, 0, OR_NULL(addend), 0, AT(dw),
+                        write_sum(kept[i * TILE_VECS + v], part, 0, OR_NULL(accum), 0, AT(dw),
                                   at + (long)i * elements + v * VEC, 0, here - v * VEC);
             }
         }
@@ -269,7 +269,7 @@ __kernel void conv_lanes_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR
     if (HAS(sums) && e0 == 0)
         for (int n = 0; n < rows; ++n)
             AT(sums)[(long)split * N + n0 + n] =
-                (HAS(sums_addend) ? AT(sums_addend)[n0 + n] : 0.0f) + ((const float *)row_sums)[n];
+                (HAS(sums_accum) ? AT(sums_accum)[n0 + n] : 0.0f) + ((const float *)row_sums)[n];
 }
 
 #endif

@@ -29,8 +29,8 @@ static inline void next_step(struct operands *o, octet_source *a, octet_source *
 }
 
 MATRIX_KERNEL __kernel void conv_matrix_product(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
-                                                TENSOR(const TC, addend), TENSOR(TC, c),
-                                                TENSOR(const float, sums_addend), TENSOR(float, sums),
+                                                TENSOR(const TC, accum), TENSOR(TC, c),
+                                                TENSOR(const float, sums_accum), TENSOR(float, sums),
                                                 TENSOR(float, partial), GEOMETRY, const int split_steps) {
     MATRIX_SCRATCH(scratch);
     __local ushort8 memory[STEPS_MEMORY / 8];
@@ -55,7 +55,7 @@ MATRIX_KERNEL __kernel void conv_matrix_product(TENSOR(const T, a), TENSOR(const
         tile_sum(&operands, tile.steps, steps, steps + STAGES * A_STEP, sum, sums_here, &line_sum, scratch);
     if (sums_here && lid < TILE_M && tile.m0 + lid < tile.M)
         AT(sums)[(long)tile.split * tile.M + tile.m0 + lid] =
-            (HAS(sums_addend) ? AT(sums_addend)[tile.m0 + lid] : 0.0f) + line_sum;
+            (HAS(sums_accum) ? AT(sums_accum)[tile.m0 + lid] : 0.0f) + line_sum;
 
     __global float *part = HAS(partial) ? AT(partial) + tile.split * tile.elements : 0;
     for (int s = 0; s < SLICES; ++s) {
@@ -69,7 +69,7 @@ MATRIX_KERNEL __kernel void conv_matrix_product(TENSOR(const T, a), TENSOR(const
 #else
             const long line = line_of(&operands, m);
 #endif
-            store_quad(slice_quad(steps, q), tile.split == 0 ? OR_NULL(bias) : 0, OR_NULL(addend), part, AT(c),
+            store_quad(slice_quad(steps, q), tile.split == 0 ? OR_NULL(bias) : 0, OR_NULL(accum), part, AT(c),
                        line + n, n, tile.columns - n);
         }
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -1,7 +1,7 @@
 /* Cross entropy of rows of logits x with labels, smoothed by `smoothing` (e below), forward and backward:
  *
  *   loss = -sum over c of q[c] log softmax(x)[c],   q[c] = (1 - e) [c = label] + e / WIDTH
- *   dx[c] = addend[c] + dloss scale (softmax(x)[c] - q[c])
+ *   dx[c] = accum[c] + dloss sample_weight (softmax(x)[c] - q[c])
  *
  * A row whose label is not a column counts for nothing, whatever its logits are. All is done relative to the largest logit,
  * so that no large numbers cancel. */
@@ -17,9 +17,9 @@
 #endif
 #define KEPT (PARTS <= MOST_KEPT)
 
-/* x T [rows, WIDTH], labels i32, scale f32 [rows]; statistics f32 [2, rows]: the largest logit, and 1 / sum of
- * exp(x - largest); losses f32 [rows]: scale * loss */
-WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int, labels), TENSOR(const float, scale),
+/* x T [rows, WIDTH], labels i32, sample_weight f32 [rows]; statistics f32 [2, rows]: the largest logit, and 1 / sum of
+ * exp(x - largest); losses f32 [rows]: sample_weight * loss */
+WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int, labels), TENSOR(const float, sample_weight),
                                  TENSOR(float, statistics), TENSOR(float, losses), const int rows,
                                  const float smoothing) {
     GROUP_SCRATCH(scratch_a);
@@ -51,7 +51,7 @@ WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int,
             if (label >= 0 && label < WIDTH) {
                 loss = log_from_one(sums.x) - (1.0f - smoothing) * (LOAD(from, label) - top);
                 if (smoothing > 0.0f) loss -= smoothing * (1.0f / WIDTH) * sums.y;
-                loss *= AT(scale)[row];
+                loss *= AT(sample_weight)[row];
             }
             AT(losses)[row] = loss;
             AT(statistics)[row] = top;
@@ -60,9 +60,9 @@ WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int,
     }
 }
 
-/* dx may be x or the addend. */
-WIDE_ROWS __kernel void cross_entropy_grad(TENSOR(const T, x), TENSOR(const int, labels), TENSOR(const float, scale),
-                                 TENSOR(const float, statistics), TENSOR(const float, dloss), TENSOR(const T, addend),
+/* dx may be x or the accum. */
+WIDE_ROWS __kernel void cross_entropy_grad(TENSOR(const T, x), TENSOR(const int, labels), TENSOR(const float, sample_weight),
+                                 TENSOR(const float, statistics), TENSOR(const float, dloss), TENSOR(const T, accum),
                                  TENSOR(T, dx), const int rows, const float smoothing) {
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
     floatv zero = (floatv)(0.0f);
@@ -72,12 +72,12 @@ WIDE_ROWS __kernel void cross_entropy_grad(TENSOR(const T, x), TENSOR(const int,
         ulong at = (ulong)row * WIDTH;
         int label = AT(labels)[row];
         bool counts = label >= 0 && label < WIDTH;
-        float weight = AT(dloss)[0] * AT(scale)[row], top = AT(statistics)[row];
+        float weight = AT(dloss)[0] * AT(sample_weight)[row], top = AT(statistics)[row];
         float p = weight * AT(statistics)[rows + row], off = weight * smoothing * (1.0f / WIDTH);
         float on = weight * (1.0f - smoothing);
 #pragma unroll UNROLL
         for (int k = 0; k < PARTS; ++k) {
-            floatv d = zero, before = HAS(addend) ? row_load(AT(addend) + at, COLUMN(k)) : zero;
+            floatv d = zero, before = HAS(accum) ? row_load(AT(accum) + at, COLUMN(k)) : zero;
             if (counts) {
                 d = fma(exp_below(row_load(AT(x) + at, COLUMN(k)) - top), (floatv)(p), (floatv)(-off));
                 d -= row_columns(COLUMN(k)) == (intv)(label) ? (floatv)(on) : zero;

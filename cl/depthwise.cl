@@ -34,8 +34,8 @@ typedef struct area {
     int C, n;
 } area;
 
-/* One row of the output, columns [begin, end). x, y and the addend, if there is one, begin at the item's first channel of the row. */
-static inline void convolve(__global const T *x, __global const T *addend, __global T *y, const floatv *k, floatv bias,
+/* One row of the output, columns [begin, end). x, y and the accum, if there is one, begin at the item's first channel of the row. */
+static inline void convolve(__global const T *x, __global const T *accum, __global T *y, const floatv *k, floatv bias,
                             area a) {
     const int h = a.row % a.H, line = a.W * a.C;
     floatv sum[S];
@@ -53,7 +53,7 @@ static inline void convolve(__global const T *x, __global const T *addend, __glo
         const int done = w - S / 2; /* has met its last column */
         if (done >= a.begin) {
             floatv v = sum[S - 1];
-            if (addend) v += load_channels(addend + (long)done * a.C, a.n);
+            if (accum) v += load_channels(accum + (long)done * a.C, a.n);
             store_channels(v, y + (long)done * a.C, a.n);
         }
 #pragma unroll
@@ -62,10 +62,10 @@ static inline void convolve(__global const T *x, __global const T *addend, __glo
     }
 }
 
-/* y = addend + bias + x * weight, weight turned round where `turned`; y may be the addend. x, y T [rows, W, C], rows = batch H; weight T
+/* y = accum + bias + x * weight, weight turned round where `turned`; y may be the accum. x, y T [rows, W, C], rows = batch H; weight T
  * [R, S, C]; bias f32 [C]. An item does `deep` rows of `strip` columns. */
 MANY_REGISTERS __kernel void depthwise_apply(TENSOR(const T, x), TENSOR(const T, weight), TENSOR(const float, bias),
-                              TENSOR(const T, addend), TENSOR(T, y), const int rows, const int H, const int W,
+                              TENSOR(const T, accum), TENSOR(T, y), const int rows, const int H, const int W,
                               const int C, const int deep, const int strip, const int turned) {
     const int strips = (W + strip - 1) / strip, blocks = (rows + deep - 1) / deep;
     FOR_RUNS(r, blocks * strips, C) {
@@ -78,7 +78,7 @@ MANY_REGISTERS __kernel void depthwise_apply(TENSOR(const T, x), TENSOR(const T,
         if (HAS(bias)) start = run_load_f32(AT(bias), r.at, C);
         for (; a.row < min(first + deep, rows); ++a.row) {
             const ulong at = (ulong)a.row * W * C + r.at;
-            __global const T *before = HAS(addend) ? AT(addend) + at : 0;
+            __global const T *before = HAS(accum) ? AT(accum) + at : 0;
             convolve(AT(x) + at, before, AT(y) + at, k, start, a);
         }
     }
@@ -125,16 +125,16 @@ MANY_REGISTERS __kernel void depthwise_weight_parts(TENSOR(const T, dy), TENSOR(
     }
 }
 
-/* out[i] = addend[i] + sum over p of partial[p, i], i < n, in a fixed order; parts lie `apart` elements from one another. On a card a group
+/* out[i] = accum[i] + sum over p of partial[p, i], i < n, in a fixed order; parts lie `apart` elements from one another. On a card a group
  * does COLUMNS elements, with WG / COLUMNS items each. */
 #define COLUMNS (WG < 32 ? WG : 32)
-__kernel void depthwise_weight_total(TENSOR(const float, partial), TENSOR(const T, addend), TENSOR(T, out),
+__kernel void depthwise_weight_total(TENSOR(const float, partial), TENSOR(const T, accum), TENSOR(T, out),
                                      const int parts, const int apart, const int n) {
 #if WG == 1
     FOR_RUNS(r, 1, n) {
         floatv sum = (floatv)(0.0f);
         for (int p = 0; p < parts; ++p) sum += run_load_f32(AT(partial) + (ulong)p * apart, r.at, n);
-        if (HAS(addend)) sum += run_load(AT(addend), r.at, n);
+        if (HAS(accum)) sum += run_load(AT(accum), r.at, n);
         run_store(sum, AT(out), r.at, n);
     }
 #else
@@ -148,7 +148,7 @@ __kernel void depthwise_weight_total(TENSOR(const float, partial), TENSOR(const 
         if (item < half_way) scratch[item] += scratch[item + half_way];
     }
     if (item < COLUMNS && i < n) {
-        float before = HAS(addend) ? LOAD(AT(addend), i) : 0.0f;
+        float before = HAS(accum) ? LOAD(AT(accum), i) : 0.0f;
         STORE(scratch[item] + before, AT(out), i);
     }
 #endif

@@ -78,8 +78,8 @@ static inline void dropout_factors(ulong counter, uint stream, __global const ui
 #undef QUAD
 }
 
-/* Forward (addend NULL) and backward: y = addend + x keep scale. y may be x or addend. */
-__kernel void dropout_elements(TENSOR(const T, x), TENSOR(const uint, rng), TENSOR(const T, addend), TENSOR(T, y),
+/* Forward (accum NULL) and backward: y = accum + x keep scale. y may be x or accum. */
+__kernel void dropout_elements(TENSOR(const T, x), TENSOR(const uint, rng), TENSOR(const T, accum), TENSOR(T, y),
                                const uint stream, const uint threshold, const float scale, const ulong per_sample,
                                const ulong n) {
     const ulong start = AT(rng)[3] * per_sample;
@@ -98,11 +98,11 @@ __kernel void dropout_elements(TENSOR(const T, x), TENSOR(const uint, rng), TENS
         for (int v = 0; v < 4; ++v) {
             ulong i = at + v * VEC;
             if (i + VEC <= n) {
-                floatv before = HAS(addend) ? LOADV(AT(addend), i) : (floatv)(0.0f);
+                floatv before = HAS(accum) ? LOADV(AT(accum), i) : (floatv)(0.0f);
                 STOREV(fma(LOADV(AT(x), i), factor[v], before), AT(y), i);
             } else if (i < n) {
                 int rest = (int)(n - i);
-                floatv before = HAS(addend) ? LOADN(AT(addend), i, rest) : (floatv)(0.0f);
+                floatv before = HAS(accum) ? LOADN(AT(accum), i, rest) : (floatv)(0.0f);
                 STOREN(fma(LOADN(AT(x), i, rest), factor[v], before), AT(y), i, rest);
             }
         }

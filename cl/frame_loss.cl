@@ -131,10 +131,10 @@ __kernel void frame_loss_rows(TENSOR(const float, planes), TENSOR(const int, len
     }
 }
 
-/* dx = addend + gradient, dframes = frames_addend + gradient; either may be absent. One group a residue. */
-__kernel void frame_loss_grad(TENSOR(const float, planes), TENSOR(const int, lengths), TENSOR(const float, scale),
-                              TENSOR(const float, inverse), TENSOR(const float, dterm), TENSOR(const float, addend),
-                              TENSOR(const float, frames_addend), TENSOR(float, dx), TENSOR(float, dframes),
+/* dx = accum + gradient, dframes = rigid_frames_accum + gradient; either may be absent. One group a residue. */
+__kernel void frame_loss_grad(TENSOR(const float, planes), TENSOR(const int, lengths), TENSOR(const float, sample_weight),
+                              TENSOR(const float, inverse), TENSOR(const float, dterm), TENSOR(const float, accum),
+                              TENSOR(const float, rigid_frames_accum), TENSOR(float, dx), TENSOR(float, dframes),
                               const int L, const int stride) {
     GROUP_SCRATCH(scratch);
     int row = get_group_id(0), b = row / L, i = row % L, length = min(AT(lengths)[b], L);
@@ -156,7 +156,7 @@ __kernel void frame_loss_grad(TENSOR(const float, planes), TENSOR(const int, len
             pull[1] += MANY(R + 3) * s.ax + MANY(R + 4) * s.ay + MANY(R + 5) * s.az;
             pull[2] += MANY(R + 6) * s.ax + MANY(R + 7) * s.ay + MANY(R + 8) * s.az;
         }
-    float factor = AT(dterm)[0] * AT(scale)[b] * AT(inverse)[b], a[3];
+    float factor = AT(dterm)[0] * AT(sample_weight)[b] * AT(inverse)[b], a[3];
 #pragma unroll
     for (int k = 0; k < 3; ++k) a[k] = group_sum(sumv(look[k]), scratch);
 #pragma unroll
@@ -165,13 +165,13 @@ __kernel void frame_loss_grad(TENSOR(const float, planes), TENSOR(const int, len
                     plane[(R + 3 * k + 2) * stride + i] * a[2];
         float sum = group_sum(sumv(pull[k]), scratch) - own;
         ulong to = (ulong)row * 3 + k;
-        if (get_local_id(0) == 0 && HAS(dx)) AT(dx)[to] = (HAS(addend) ? AT(addend)[to] : 0.0f) + factor * sum;
+        if (get_local_id(0) == 0 && HAS(dx)) AT(dx)[to] = (HAS(accum) ? AT(accum)[to] : 0.0f) + factor * sum;
     }
 #pragma unroll
     for (int k = 0; k < 9; ++k) {
         float sum = group_sum(sumv(turn[k]), scratch);
         ulong to = (ulong)row * 9 + k;
         if (get_local_id(0) == 0 && HAS(dframes))
-            AT(dframes)[to] = (HAS(frames_addend) ? AT(frames_addend)[to] : 0.0f) + factor * sum;
+            AT(dframes)[to] = (HAS(rigid_frames_accum) ? AT(rigid_frames_accum)[to] : 0.0f) + factor * sum;
     }
 }

@@ -45,11 +45,11 @@ WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const floa
     }
 }
 
-/* dx = addend + rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma, xhat = (x - mean) rstd; dx may be NULL.
+/* dx = accum + rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma, xhat = (x - mean) rstd; dx may be NULL.
  * partial f32 [groups * ROWS_AT_ONCE, 2, WIDTH]: sums of dy xhat and of dy over the rows each item has seen.
  * */
 WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const float, mean),
-                                  TENSOR(const float, rstd), TENSOR(const float, gamma), TENSOR(const T, addend),
+                                  TENSOR(const float, rstd), TENSOR(const float, gamma), TENSOR(const T, accum),
                                   TENSOR(T, dx), TENSOR(float, partial), const int rows) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
@@ -79,7 +79,7 @@ WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T,
 #pragma unroll UNROLL
             for (int k = 0; k < PARTS; ++k) {
                 floatv d = (g[k] - sums.x - xhat[k] * sums.y) * r;
-                if (HAS(addend)) d += row_load(AT(addend) + at, COLUMN(k));
+                if (HAS(accum)) d += row_load(AT(accum) + at, COLUMN(k));
                 row_store(d, AT(dx) + at, COLUMN(k));
             }
         }
@@ -92,16 +92,16 @@ WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T,
     }
 }
 
-/* out[c] = addend[c] + sum over p of partial[p, 2 WIDTH wide, c], in a fixed order. On a GPU a group does
+/* out[c] = accum[c] + sum over p of partial[p, 2 WIDTH wide, c], in a fixed order. On a GPU a group does
  * COLUMNS columns, with WG / COLUMNS items each. */
 #define COLUMNS 32
-__kernel void layer_norm_parameter(TENSOR(const float, partial), TENSOR(const float, addend), TENSOR(float, out),
+__kernel void layer_norm_parameter(TENSOR(const float, partial), TENSOR(const float, accum), TENSOR(float, out),
                                    const int parts) {
 #if WG == 1
     for (int c = (int)get_global_id(0) * VEC; c < WIDTH; c += (int)get_global_size(0) * VEC) {
         floatv sum = (floatv)(0.0f);
         for (int p = 0; p < parts; ++p) sum += row_load_f32(AT(partial) + (ulong)p * (2 * WIDTH), c);
-        if (HAS(addend)) sum += row_load_f32(AT(addend), c);
+        if (HAS(accum)) sum += row_load_f32(AT(accum), c);
         row_store_f32(sum, AT(out), c);
     }
 #else
@@ -115,6 +115,6 @@ __kernel void layer_norm_parameter(TENSOR(const float, partial), TENSOR(const fl
         barrier(CLK_LOCAL_MEM_FENCE);
         if (item < n) scratch[item] += scratch[item + n];
     }
-    if (item < COLUMNS && c < WIDTH) AT(out)[c] = scratch[item] + (HAS(addend) ? AT(addend)[c] : 0.0f);
+    if (item < COLUMNS && c < WIDTH) AT(out)[c] = scratch[item] + (HAS(accum) ? AT(accum)[c] : 0.0f);
 #endif
 }

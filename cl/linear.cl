@@ -1,12 +1,12 @@
 /* The matrix products of the linear layer, one form for all three:
  *
- *   C[m, n] = addend[m, n] + bias[n] + sum over k of A[m, k] B[k, n]
+ *   C[m, n] = accum[m, n] + bias[n] + sum over k of A[m, k] B[k, n]
  *
  *   forward   C = y [rows, N]     A = x  [rows, K]             B = weight^T (stored [N, K])
  *   dx        C = dx [rows, K]    A = dy [rows, N]             B = weight
  *   dW        C = dW [N, K]       A = dy^T (stored [rows, N])  B = x              and db = row sums of A
  *
- * C and addend have the operands' type, or are f32 beside halves (result.clh). bias, addend, sums may be absent. C may take addend's
+ * C and accum have the operands' type, or are f32 beside halves (result.clh). bias, accum, sums may be absent. C may take accum's
  * bytes: each element is read and written by one work-item. Where the k range is split over groups, each writes its own part of `partial` [splits, M, N] and linear_reduce adds them up in order. An activation that
  * comes next, or its gradient, is done in the store of C (epilogue.clh, with `saved` [M, N]). */
 #include "common.clh"
@@ -17,8 +17,8 @@
 #include "gemm_lanes.clh"
 
 /* Work-item (split, row block, column block), column blocks innermost: neighbours read the same rows of A. */
-__kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, addend),
-                           TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_addend), TENSOR(float, sums),
+__kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
+                           TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums),
                            TENSOR(float, partial), const int M, const int N, const int K, const int block_rows,
                            const int block_panels, const int split_depth) {
     const int width = block_panels * TILE_COLS;
@@ -68,7 +68,7 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
                 panel_soon(AT(b) + (TRANS_B ? next_n * ldb + next_k : next_k * ldb + next_n), ldb,
                            min(CHUNK, k_end - next_k), min(TILE_COLS, N - next_n), r / TILE_ROWS,
                            (rows + TILE_ROWS - 1) / TILE_ROWS);
-                if (last && HAS(addend)) tile_soon(AT(addend) + at, N);
+                if (last && HAS(accum)) tile_soon(AT(accum) + at, N);
 #if EPILOGUE
                 if (last && HAS(saved)) tile_soon(AT(saved) + at, N);
 #endif
@@ -81,14 +81,14 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
                     for (int i = 0; i < TILE_ROWS; ++i) {
 #pragma unroll
                         for (int v = 0; v < TILE_VECS; ++v)
-                            write_sum(sum[i][v], part, OR_NULL(bias), OR_NULL(addend), OR_NULL(saved), AT(c),
+                            write_sum(sum[i][v], part, OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c),
                                       at + (long)i * N + v * VEC, n + v * VEC, VEC);
                     }
                 } else {
                     tile_keep(sum, kept);
                     for (int i = 0; i < min(TILE_ROWS, rows - r); ++i)
                         for (int v = 0; v * VEC < here; ++v)
-                            write_sum(kept[i * TILE_VECS + v], part, OR_NULL(bias), OR_NULL(addend), OR_NULL(saved), AT(c),
+                            write_sum(kept[i * TILE_VECS + v], part, OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c),
                                       at + (long)i * N + v * VEC, n + v * VEC, here - v * VEC);
                 }
             }
@@ -98,13 +98,13 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
     if (sums_here)
         for (int m = 0; m < rows; ++m)
             AT(sums)[(long)split * M + m0 + m] =
-                (HAS(sums_addend) ? AT(sums_addend)[m0 + m] : 0.0f) + ((const float *)row_sums)[m];
+                (HAS(sums_accum) ? AT(sums_accum)[m0 + m] : 0.0f) + ((const float *)row_sums)[m];
 #endif
 }
 
 /* Few columns: vectors lie along k (both operands are stored so), and end in one sum each. A work-item does `block_rows` rows. */
 #define NARROW 4
-__kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, addend),
+__kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, accum),
                             TENSOR(T, c), const int M, const int N, const int K, const int block_rows) {
     const int m0 = get_group_id(0) * block_rows, m_end = min(M, m0 + block_rows);
     const int whole = K / VEC * VEC;
@@ -140,7 +140,7 @@ __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const
                     const long at = (long)(m + i) * N + n + j;
                     float y = sumv(sum[i][j]);
                     if (HAS(bias)) y += AT(bias)[n + j];
-                    if (HAS(addend)) y += LOAD(AT(addend), at);
+                    if (HAS(accum)) y += LOAD(AT(accum), at);
                     STORE(y, AT(c), at);
                 }
             }
@@ -166,8 +166,8 @@ static inline void fetch_next(struct operands *o, float4 a_quad[QUADS_AN_ITEM(TI
 
 /* Group (split, tile row, tile column), columns innermost. */
 MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
-linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, addend),
-              TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_addend), TENSOR(float, sums), TENSOR(float, partial), const int M, const int N,
+linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
+              TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), const int M, const int N,
               const int K, const int split_depth) {
     __local float4 a_steps[2 * STEP(TILE_M)], b_steps[2 * STEP(TILE_N)];
     const int across = (N + TILE_N - 1) / TILE_N, down = (M + TILE_M - 1) / TILE_M;
@@ -192,7 +192,7 @@ linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
             if (HAS(partial))
                 write_partial(sum[i][j], AT(partial) + (long)split * M * N, at, N - n);
             else
-                write_row(sum[i][j], OR_NULL(bias), OR_NULL(addend), OR_NULL(saved), AT(c), at, n, N - n);
+                write_row(sum[i][j], OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c), at, n, N - n);
         }
     }
     if (sums_here) {
@@ -200,43 +200,43 @@ linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
         for (int i = 0; i < LINES_AN_ITEM; ++i) {
             const int r = lid + i * WG, m = m0 + r;
             if (r < TILE_M && m < M)
-                AT(sums)[(long)split * M + m] = (HAS(sums_addend) ? AT(sums_addend)[m] : 0.0f) + line_sum[i];
+                AT(sums)[(long)split * M + m] = (HAS(sums_accum) ? AT(sums_accum)[m] : 0.0f) + line_sum[i];
         }
     }
 }
 
 #endif /* --- any shape --------------------------------------------------------------------------------------------- */
 
-/* C = addend + the parts, n elements each, or the epilogue of that. */
-__kernel void linear_reduce(TENSOR(const float, partial), TENSOR(const T, addend), TENSOR(T, saved), TENSOR(T, c),
+/* C = accum + the parts, n elements each, or the epilogue of that. */
+__kernel void linear_reduce(TENSOR(const float, partial), TENSOR(const T, accum), TENSOR(T, saved), TENSOR(T, c),
                             const ulong n, const int splits) {
     FOR_VECTORS(s, n) {
-        floatv sum = HAS(addend) ? LOADV(AT(addend), s.at) : (floatv)(0.0f);
+        floatv sum = HAS(accum) ? LOADV(AT(accum), s.at) : (floatv)(0.0f);
         for (int i = 0; i < splits; ++i) sum += LOADFV(AT(partial) + i * n, s.at);
         STOREV(finish(sum, OR_NULL(saved), s.at, VEC), AT(c), s.at);
     }
     if (OWNS_TAIL(n)) {
         const ulong at = TAIL_AT(n);
         const int rest = (int)(n - at);
-        floatv sum = HAS(addend) ? LOADN(AT(addend), at, rest) : (floatv)(0.0f);
+        floatv sum = HAS(accum) ? LOADN(AT(accum), at, rest) : (floatv)(0.0f);
         for (int i = 0; i < splits; ++i) sum += LOADFN(AT(partial) + i * n, at, rest);
         STOREN(finish(sum, OR_NULL(saved), at, rest), AT(c), at, rest);
     }
 }
 
-/* C = bias + addend: what a product that can only add to C starts from. */
-__kernel void linear_prepare(TENSOR(const float, bias), TENSOR(const TC, addend), TENSOR(TC, c), const long M,
+/* C = bias + accum: what a product that can only add to C starts from. */
+__kernel void linear_prepare(TENSOR(const float, bias), TENSOR(const TC, accum), TENSOR(TC, c), const long M,
                              const int N) {
     const int vectors = (N + VEC - 1) / VEC;
     for (long i = get_global_id(0); i < M * vectors; i += get_global_size(0)) {
         const long m = i / vectors;
         const int n = i % vectors * VEC;
-        write_row((floatv)(0.0f), OR_NULL(bias), OR_NULL(addend), 0, AT(c), m * N + n, n, N - n);
+        write_row((floatv)(0.0f), OR_NULL(bias), OR_NULL(accum), 0, AT(c), m * N + n, n, N - n);
     }
 }
 
-/* sums[split, n] = addend[n] + sum over the split's `depth` rows of x [rows, N]. */
-__kernel void linear_sums(TENSOR(const T, x), TENSOR(const float, addend), TENSOR(float, sums), const int rows,
+/* sums[split, n] = accum[n] + sum over the split's `depth` rows of x [rows, N]. */
+__kernel void linear_sums(TENSOR(const T, x), TENSOR(const float, accum), TENSOR(float, sums), const int rows,
                           const int N, const int depth) {
     const int vectors = (N + VEC - 1) / VEC, splits = (rows + depth - 1) / depth;
     for (long i = get_global_id(0); i < (long)splits * vectors; i += get_global_size(0)) {
@@ -244,24 +244,24 @@ __kernel void linear_sums(TENSOR(const T, x), TENSOR(const float, addend), TENSO
         floatv sum = (floatv)(0.0f);
         if (n + VEC <= N) {
             for (int m = split * depth; m < end; ++m) sum += LOADV(AT(x), (long)m * N + n);
-            if (HAS(addend)) sum += LOADFV(AT(addend), n);
+            if (HAS(accum)) sum += LOADFV(AT(accum), n);
             STOREFV(sum, AT(sums), (long)split * N + n);
         } else {
             for (int m = split * depth; m < end; ++m) sum += LOADN(AT(x), (long)m * N + n, N - n);
-            if (HAS(addend)) sum += LOADFN(AT(addend), n, N - n);
+            if (HAS(accum)) sum += LOADFN(AT(accum), n, N - n);
             STOREFN(sum, AT(sums), (long)split * N + n, N - n);
         }
     }
 }
 
 /* The plain form: an element a work-item. Element (m, k) of A is a[m * a_m + k * a_k], (k, n) of B b[n * b_n + k * b_k]. */
-__kernel void linear_plain(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, addend),
+__kernel void linear_plain(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
                            TENSOR(T, saved), TENSOR(TC, c), const long M, const int N, const int K, const long a_m, const long a_k,
                            const long b_n, const long b_k) {
     for (long at = get_global_id(0); at < M * N; at += get_global_size(0)) {
         const long m = at / N, n = at % N;
         float sum = 0.0f;
         for (int k = 0; k < K; ++k) sum += LOAD(AT(a), m * a_m + k * a_k) * LOAD(AT(b), n * b_n + k * b_k);
-        write_row((floatv)(sum), OR_NULL(bias), OR_NULL(addend), OR_NULL(saved), AT(c), at, n, 1);
+        write_row((floatv)(sum), OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c), at, n, 1);
     }
 }

@@ -19,8 +19,8 @@ static inline void next_step(struct operands *o, octet_source *a, octet_source *
 
 /* Group (split, tile row, tile column), columns innermost. */
 MATRIX_KERNEL __kernel void linear_matrix_product(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
-                                                  TENSOR(const TC, addend), TENSOR(T, saved), TENSOR(TC, c),
-                                                  TENSOR(const float, sums_addend), TENSOR(float, sums),
+                                                  TENSOR(const TC, accum), TENSOR(T, saved), TENSOR(TC, c),
+                                                  TENSOR(const float, sums_accum), TENSOR(float, sums),
                                                   TENSOR(float, partial), const int M, const int N, const int K,
                                                   const int split_depth) {
     MATRIX_SCRATCH(scratch);
@@ -41,7 +41,7 @@ MATRIX_KERNEL __kernel void linear_matrix_product(TENSOR(const T, a), TENSOR(con
     tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, steps + STAGES * A_STEP, sum, sums_here, &line_sum,
              scratch);
     if (sums_here && lid < TILE_M && m0 + lid < M)
-        AT(sums)[(long)split * M + m0 + lid] = (HAS(sums_addend) ? AT(sums_addend)[m0 + lid] : 0.0f) + line_sum;
+        AT(sums)[(long)split * M + m0 + lid] = (HAS(sums_accum) ? AT(sums_accum)[m0 + lid] : 0.0f) + line_sum;
 
     for (int s = 0; s < SLICES; ++s) {
         slice_place(sum, s, steps);
@@ -49,7 +49,7 @@ MATRIX_KERNEL __kernel void linear_matrix_product(TENSOR(const T, a), TENSOR(con
         for (int q = lid; q < SLICE_QUADS; q += WG) {
             const int m = m0 + SLICE_ROW(q, s), n = n0 + SLICE_COLUMN(q);
             if (m < M && n < N)
-                write_sum(slice_quad(steps, q), part, OR_NULL(bias), OR_NULL(addend), OR_NULL(saved), AT(c),
+                write_sum(slice_quad(steps, q), part, OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c),
                           (long)m * N + n, n, N - n);
         }
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -8,17 +8,17 @@ static inline float bias_correction(float b, int n) {
 }
 
 /* unscaled = norm / scale; corrected f32 [8] = hyper (adamw.cl), its bias corrections for the updates that were made and this one */
-__kernel void loss_scale_prepare(TENSOR(const float, norm), TENSOR(const float, scale), TENSOR(const float, hyper),
+__kernel void loss_scale_unscale(TENSOR(const float, norm), TENSOR(const float, loss_scale), TENSOR(const float, hyper),
                                  TENSOR(const int, updates), TENSOR(float, unscaled), TENSOR(float, corrected)) {
     if (get_global_id(0) != 0) return;
     int n = AT(updates)[0] + 1;
     for (int i = 0; i < 6; ++i) AT(corrected)[i] = AT(hyper)[i];
     for (int i = 0; i < 2; ++i) AT(corrected)[6 + i] = bias_correction(AT(hyper)[1 + i], n);
-    AT(unscaled)[0] = AT(norm)[0] * inverse_of_power(AT(scale)[0]);
+    AT(unscaled)[0] = AT(norm)[0] * inverse_of_power(AT(loss_scale)[0]);
 }
 
 /* norm not finite: scale / 2; else ++updates, and after `interval` such steps in a row scale * 2 */
-__kernel void loss_scale_adjust(TENSOR(const float, norm), TENSOR(float, scale), TENSOR(int, clean_steps),
+__kernel void loss_scale_update(TENSOR(const float, norm), TENSOR(float, loss_scale), TENSOR(int, clean_steps),
                                 TENSOR(int, updates), const int interval) {
     const float least = 1.0f, most = 0x1p40f;
     if (get_global_id(0) != 0) return;
@@ -27,11 +27,11 @@ __kernel void loss_scale_adjust(TENSOR(const float, norm), TENSOR(float, scale),
         ++AT(updates)[0];
         clean = AT(clean_steps)[0] + 1;
         if (clean >= interval) {
-            AT(scale)[0] = fmin(AT(scale)[0] * 2.0f, most);
+            AT(loss_scale)[0] = fmin(AT(loss_scale)[0] * 2.0f, most);
             clean = 0;
         }
     } else {
-        AT(scale)[0] = fmax(AT(scale)[0] * 0.5f, least);
+        AT(loss_scale)[0] = fmax(AT(loss_scale)[0] * 0.5f, least);
     }
     AT(clean_steps)[0] = clean;
 }

@@ -69,12 +69,12 @@ __kernel void lstm_plain_backward(TENSOR(const T, dy), TENSOR(const T, gates), T
     }
 }
 
-/* dweight TC (result.clh) [4 hidden, hidden] = addend + sum over samples and steps of dproducts[b, t] and h[b, t - 1] */
-__kernel void lstm_plain_weight(TENSOR(const T, dproducts), TENSOR(const T, h), TENSOR(const TC, addend), TENSOR(TC, dweight),
+/* dweight TC (result.clh) [4 hidden, hidden] = accum + sum over samples and steps of dproducts[b, t] and h[b, t - 1] */
+__kernel void lstm_plain_weight(TENSOR(const T, dproducts), TENSOR(const T, h), TENSOR(const TC, accum), TENSOR(TC, dweight),
                                 const int batch, const int length, const int hidden) {
     for (long i = get_global_id(0); i < 4L * hidden * hidden; i += get_global_size(0)) {
         const long m = i / hidden, n = i % hidden;
-        float sum = HAS(addend) ? LOADC(AT(addend), i) : 0.0f;
+        float sum = HAS(accum) ? LOADC(AT(accum), i) : 0.0f;
         for (int b = 0; b < batch; ++b)
             for (int t = 1; t < length; ++t) {
                 const long at = (long)b * length + t;

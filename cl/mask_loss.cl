@@ -88,8 +88,8 @@ MANY_REGISTERS __kernel void mask_loss_parts(TENSOR(const T, x), TENSOR(const in
     }
 }
 
-/* One group: sums f32 [batch, SUMS], and loss[0] = sum over samples of scale (cross / known + dice_weight dice). */
-__kernel void mask_loss_total(TENSOR(const float, partial), TENSOR(const float, scale), TENSOR(float, sums),
+/* One group: sums f32 [batch, SUMS], and loss[0] = sum over samples of sample_weight (cross / known + dice_weight dice). */
+__kernel void mask_loss_total(TENSOR(const float, partial), TENSOR(const float, sample_weight), TENSOR(float, sums),
                               TENSOR(float, loss), const int batch, const int parts, const float dice_weight) {
     GROUP_SCRATCH(scratch);
     float mine = 0.0f;
@@ -101,15 +101,15 @@ __kernel void mask_loss_total(TENSOR(const float, partial), TENSOR(const float, 
             AT(sums)[(ulong)b * SUMS + i] = sum[i];
         }
         const float dice = 1.0f - fma(2.0f, sum[BOTH], 1.0f) / (sum[EITHER] + 1.0f);
-        if (sum[KNOWN] > 0.0f) mine += AT(scale)[b] * fma(dice_weight, dice, sum[CROSS] / sum[KNOWN]);
+        if (sum[KNOWN] > 0.0f) mine += AT(sample_weight)[b] * fma(dice_weight, dice, sum[CROSS] / sum[KNOWN]);
     }
     mine = group_sum(mine, scratch);
     if (get_local_id(0) == 0) AT(loss)[0] = mine;
 }
 
-/* dx = addend + dloss scale (dcross / known + dice_weight ddice); dx may be x or the addend. */
-__kernel void mask_loss_grad(TENSOR(const T, x), TENSOR(const int, mask), TENSOR(const float, scale),
-                             TENSOR(const float, sums), TENSOR(const float, dloss), TENSOR(const T, addend),
+/* dx = accum + dloss sample_weight (dcross / known + dice_weight ddice); dx may be x or the accum. */
+__kernel void mask_loss_grad(TENSOR(const T, x), TENSOR(const int, mask), TENSOR(const float, sample_weight),
+                             TENSOR(const float, sums), TENSOR(const float, dloss), TENSOR(const T, accum),
                              TENSOR(T, dx), const int batch, const int n, const float positive, const float gamma,
                              const float dice_weight) {
     int row = -1;
@@ -119,7 +119,7 @@ __kernel void mask_loss_grad(TENSOR(const T, x), TENSOR(const int, mask), TENSOR
         if (r.row != row) {
             row = r.row;
             __global const float *sum = AT(sums) + (ulong)row * SUMS;
-            const float factor = AT(dloss)[0] * AT(scale)[row], either = sum[EITHER] + 1.0f;
+            const float factor = AT(dloss)[0] * AT(sample_weight)[row], either = sum[EITHER] + 1.0f;
             cross = sum[KNOWN] > 0.0f ? factor / sum[KNOWN] : 0.0f;
             outside = factor * dice_weight * fma(2.0f, sum[BOTH], 1.0f) / (either * either);
             inside = outside - factor * dice_weight * 2.0f / either;
@@ -131,7 +131,7 @@ __kernel void mask_loss_grad(TENSOR(const T, x), TENSOR(const int, mask), TENSOR
         floatv d = truth > (floatv)(0.0f) ? (floatv)(inside) : (floatv)(outside);
         d = d * here.both - cross * weight * slope;
         d = here.known > (floatv)(0.0f) ? d : (floatv)(0.0f);
-        if (HAS(addend)) d += run_load(AT(addend) + sample, r.at, n);
+        if (HAS(accum)) d += run_load(AT(accum) + sample, r.at, n);
         run_store(d, AT(dx) + sample, r.at, n);
     }
 }

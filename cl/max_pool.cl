@@ -78,8 +78,8 @@ static inline int first_window(int at) {
     return beyond > 0 ? (beyond + STRIDE - 1) / STRIDE : 0;
 }
 
-/* dx = addend + the dy of all windows that the pixel has won. rows: input pixels. */
-__kernel void max_pool_backward(TENSOR(const T, dy), TENSOR(const int, winner), TENSOR(const T, addend), TENSOR(T, dx),
+/* dx = accum + the dy of all windows that the pixel has won. rows: input pixels. */
+__kernel void max_pool_backward(TENSOR(const T, dy), TENSOR(const int, winner), TENSOR(const T, accum), TENSOR(T, dx),
                                 const int rows, const int height, const int width, const int out_height,
                                 const int out_width, const int channels, const int chunks) {
     const int first = own_channel(chunks);
@@ -91,7 +91,7 @@ __kernel void max_pool_backward(TENSOR(const T, dy), TENSOR(const int, winner), 
         const int q0 = first_window(in.w), q1 = min((in.w + PADDING) / STRIDE + 1, out_width);
         const ulong to = (ulong)row * channels;
         floatv sum[VECTORS];
-        FOR_VECTOR sum[v] = HAS(addend) ? channels_load(AT(addend) + to, CHANNEL(v), channels) : (floatv)(0.0f);
+        FOR_VECTOR sum[v] = HAS(accum) ? channels_load(AT(accum) + to, CHANNEL(v), channels) : (floatv)(0.0f);
         for (int p = p0; p < p1; ++p)
             for (int q = q0; q < q1; ++q) {
                 const ulong from = (((ulong)in.sample * out_height + p) * out_width + q) * channels;

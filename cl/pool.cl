@@ -40,8 +40,8 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(const int, lengths), TENSO
     }
 }
 
-/* dx = addend + the row's share of dy */
-__kernel void pool_backward(TENSOR(const T, dy), TENSOR(const int, lengths), TENSOR(const T, addend), TENSOR(T, dx),
+/* dx = accum + the row's share of dy */
+__kernel void pool_backward(TENSOR(const T, dy), TENSOR(const int, lengths), TENSOR(const T, accum), TENSOR(T, dx),
                             const int batch, const int length) {
     const int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS, rows = batch * length;
     FOR_ROWS(rows) {
@@ -52,7 +52,7 @@ __kernel void pool_backward(TENSOR(const T, dy), TENSOR(const int, lengths), TEN
         const ulong at = (ulong)row * WIDTH;
         for (int k = 0; k < PARTS; ++k) {
             floatv d = takes ? row_load(AT(dy) + (ulong)b * WIDTH, COLUMN(k)) * p.scale : (floatv)(0.0f);
-            if (HAS(addend)) d += row_load(AT(addend) + at, COLUMN(k));
+            if (HAS(accum)) d += row_load(AT(accum) + at, COLUMN(k));
             row_store(d, AT(dx) + at, COLUMN(k));
         }
     }

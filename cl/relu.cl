@@ -10,18 +10,18 @@ __kernel void relu_forward(TENSOR(const T, x), TENSOR(T, y), const ulong n) {
     }
 }
 
-/* dx = addend + dy where y > 0 */
-__kernel void relu_backward(TENSOR(const T, dy), TENSOR(const T, y), TENSOR(const T, addend), TENSOR(T, dx),
+/* dx = accum + dy where y > 0 */
+__kernel void relu_backward(TENSOR(const T, dy), TENSOR(const T, y), TENSOR(const T, accum), TENSOR(T, dx),
                             const ulong n) {
     floatv zero = (floatv)(0.0f);
     FOR_VECTORS(s, n) {
-        floatv before = HAS(addend) ? LOADV(AT(addend), s.at) : zero;
+        floatv before = HAS(accum) ? LOADV(AT(accum), s.at) : zero;
         STOREV(before + relu_pass(LOADV(AT(dy), s.at), LOADV(AT(y), s.at)), AT(dx), s.at);
     }
     if (OWNS_TAIL(n)) {
         ulong i = TAIL_AT(n);
         int rest = (int)(n - i);
-        floatv before = HAS(addend) ? LOADN(AT(addend), i, rest) : zero;
+        floatv before = HAS(accum) ? LOADN(AT(accum), i, rest) : zero;
         STOREN(before + relu_pass(LOADN(AT(dy), i, rest), LOADN(AT(y), i, rest)), AT(dx), i, rest);
     }
 }

@@ -182,8 +182,8 @@ __kernel void resize_backward_rows(TENSOR(const T, dy), TENSOR(float, sum), cons
     }
 }
 
-/* dx[o, i, :] = addend[o, i, :] + sum over p of weight(p, i) sum[o, p, :]; dx may be the addend. */
-__kernel void resize_backward_columns(TENSOR(const float, sum), TENSOR(const T, addend), TENSOR(T, dx), const int rows,
+/* dx[o, i, :] = accum[o, i, :] + sum over p of weight(p, i) sum[o, p, :]; dx may be the accum. */
+__kernel void resize_backward_columns(TENSOR(const float, sum), TENSOR(const T, accum), TENSOR(T, dx), const int rows,
                                       const int in, const int out, const int width) {
     const float per_whole = 0.5f / out;
     FOR_RUNS(r, rows, width) {
@@ -192,7 +192,7 @@ __kernel void resize_backward_columns(TENSOR(const float, sum), TENSOR(const T, 
         __global const float *from = AT(sum) + ((ulong)(r.row / in) * out + p.begin) * width;
         const ulong row = (ulong)r.row * width;
         if (r.at + VEC <= width) {
-            floatv v = HAS(addend) ? LOADV(AT(addend) + row, r.at) : (floatv)(0.0f);
+            floatv v = HAS(accum) ? LOADV(AT(accum) + row, r.at) : (floatv)(0.0f);
             for (int k = 0; k < p.end - p.begin; ++k) {
                 const float weight = reader_weight(p.at + k * p.step, per_whole, i == 0, i == in - 1);
                 v = fma(LOADFV(from + (ulong)k * width, r.at), (floatv)(weight), v);
@@ -200,7 +200,7 @@ __kernel void resize_backward_columns(TENSOR(const float, sum), TENSOR(const T, 
             STOREV(v, AT(dx) + row, r.at);
         } else { /* narrow rows are nothing else */
             for (int c = r.at; c < width; ++c) {
-                float v = HAS(addend) ? LOAD(AT(addend) + row, c) : 0.0f;
+                float v = HAS(accum) ? LOAD(AT(accum) + row, c) : 0.0f;
                 for (int k = 0; k < p.end - p.begin; ++k)
                     v = fma(from[(ulong)k * width + c],
                             reader_weight(p.at + k * p.step, per_whole, i == 0, i == in - 1), v);

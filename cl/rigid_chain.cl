@@ -95,12 +95,12 @@ static float3 moment_of(matrix frame, matrix dframe) {
     return m + cross((float3)(frame.r0.z, frame.r1.z, frame.r2.z), (float3)(dframe.r0.z, dframe.r1.z, dframe.r2.z));
 }
 
-/* dsteps = addend + gradient, from dx [B, L, 3] and dframes [B, L, 9] (either may be absent). With S_i the sum of dx from i on and M_i that of
+/* dsteps = accum + gradient, from dx [B, L, 3] and dframes [B, L, 9] (either may be absent). With S_i the sum of dx from i on and M_i that of
  * (x_{j+1} - x_j) x S_{j+1} and of the frames' moments:
  *   dt_i = R_{i-1}^T S_i      db_i = 2 / (1 + |b|^2) (m + b x m),  m = R_i^T M_i                                     */
 __kernel void rigid_chain_backward(TENSOR(const T, steps), TENSOR(const int, lengths), TENSOR(const float, x),
                                    TENSOR(const float, frames), TENSOR(const float, dx), TENSOR(const float, dframes),
-                                   TENSOR(const T, addend), TENSOR(T, dsteps), const int L) {
+                                   TENSOR(const T, accum), TENSOR(T, dsteps), const int L) {
     int b = get_global_id(0), length = min(AT(lengths)[b], L);
     ulong first = (ulong)b * L;
     __global const T *o = AT(steps) + first * 6;
@@ -124,7 +124,7 @@ __kernel void rigid_chain_backward(TENSOR(const T, steps), TENSOR(const int, len
 #pragma unroll
         for (int k = 0; k < 6; ++k) {
             ulong to = (first + i) * 6 + k;
-            STORE(out[k] + (HAS(addend) ? LOAD(AT(addend), to) : 0.0f), AT(dsteps), to);
+            STORE(out[k] + (HAS(accum) ? LOAD(AT(accum), to) : 0.0f), AT(dsteps), to);
         }
     }
 }

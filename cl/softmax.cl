@@ -49,8 +49,8 @@ WIDE_ROWS __kernel void softmax_forward(TENSOR(const T, x), TENSOR(T, y), const 
     }
 }
 
-/* dx = addend + y (dy - sum of y dy) */
-WIDE_ROWS __kernel void softmax_backward(TENSOR(const T, dy), TENSOR(const T, y), TENSOR(const T, addend), TENSOR(T, dx),
+/* dx = accum + y (dy - sum of y dy) */
+WIDE_ROWS __kernel void softmax_backward(TENSOR(const T, dy), TENSOR(const T, y), TENSOR(const T, accum), TENSOR(T, dx),
                                const int rows) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
@@ -68,7 +68,7 @@ WIDE_ROWS __kernel void softmax_backward(TENSOR(const T, dy), TENSOR(const T, y)
 #pragma unroll UNROLL
             for (int k = 0; k < PARTS; ++k) {
                 floatv d = row_load(AT(dy) + at, COLUMN(k)) - dot_product, p = row_load(AT(y) + at, COLUMN(k));
-                floatv before = HAS(addend) ? row_load(AT(addend) + at, COLUMN(k)) : (floatv)(0.0f);
+                floatv before = HAS(accum) ? row_load(AT(accum) + at, COLUMN(k)) : (floatv)(0.0f);
                 row_store(fma(p, d, before), AT(dx) + at, COLUMN(k));
             }
         }

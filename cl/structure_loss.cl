@@ -1,6 +1,6 @@
 /* Losses on C1' traces, each a mean over the items of a chain (pairs, bonds, triples, ...), weighted a chain:
  *
- *   term = sum_b scale[b] * sum_items f / count_b
+ *   term = sum_b sample_weight[b] * sum_items f / count_b
  *
  * None sees where in space the trace lies, but for COORDINATE. All figures are f32. x [B, L, 3] predicted, ref [B, L, 3] reference,
  * mask [B, L] 1 where the reference is known, lengths [B], partner [B, L] or -1.
@@ -138,10 +138,10 @@ __kernel void structure_pair_rows(TENSOR(const float, planes), TENSOR(const int,
     }
 }
 
-/* dx = addend + the gradient of the term. One group a residue. */
-__kernel void structure_pair_grad(TENSOR(const float, planes), TENSOR(const int, lengths), TENSOR(const float, scale),
+/* dx = accum + the gradient of the term. One group a residue. */
+__kernel void structure_pair_grad(TENSOR(const float, planes), TENSOR(const int, lengths), TENSOR(const float, sample_weight),
                                   TENSOR(const float, inverse), TENSOR(const float, dterm),
-                                  TENSOR(const float, addend), TENSOR(float, dx), const int L, const int stride,
+                                  TENSOR(const float, accum), TENSOR(float, dx), const int L, const int stride,
                                   const int kind, const float p0) {
     GROUP_SCRATCH(scratch);
     int row = get_group_id(0), b = row / L, i = row % L;
@@ -160,11 +160,11 @@ __kernel void structure_pair_grad(TENSOR(const float, planes), TENSOR(const int,
     float sx = group_sum(sumv(gx), scratch), sy = group_sum(sumv(gy), scratch), sz = group_sum(sumv(gz), scratch);
     if (get_local_id(0) == 0) {
         /* Twice: a pair's own mean counts it from both ends. */
-        float factor = 2.0f * AT(dterm)[0] * AT(scale)[b] * AT(inverse)[b];
+        float factor = 2.0f * AT(dterm)[0] * AT(sample_weight)[b] * AT(inverse)[b];
         ulong to = (ulong)row * 3;
-        AT(dx)[to] = (HAS(addend) ? AT(addend)[to] : 0.0f) + factor * sx;
-        AT(dx)[to + 1] = (HAS(addend) ? AT(addend)[to + 1] : 0.0f) + factor * sy;
-        AT(dx)[to + 2] = (HAS(addend) ? AT(addend)[to + 2] : 0.0f) + factor * sz;
+        AT(dx)[to] = (HAS(accum) ? AT(accum)[to] : 0.0f) + factor * sx;
+        AT(dx)[to + 1] = (HAS(accum) ? AT(accum)[to + 1] : 0.0f) + factor * sy;
+        AT(dx)[to + 2] = (HAS(accum) ? AT(accum)[to + 2] : 0.0f) + factor * sz;
     }
 }
 
@@ -308,9 +308,9 @@ __kernel void structure_chain_rows(CHAIN_ARGUMENTS, TENSOR(float, rows), const i
     }
 }
 
-/* dx = addend + the gradient of the term: residue i is member m of the item anchored at i - m * step. */
-__kernel void structure_chain_grad(CHAIN_ARGUMENTS, TENSOR(const float, scale), TENSOR(const float, inverse),
-                                   TENSOR(const float, dterm), TENSOR(const float, addend), TENSOR(float, dx),
+/* dx = accum + the gradient of the term: residue i is member m of the item anchored at i - m * step. */
+__kernel void structure_chain_grad(CHAIN_ARGUMENTS, TENSOR(const float, sample_weight), TENSOR(const float, inverse),
+                                   TENSOR(const float, dterm), TENSOR(const float, accum), TENSOR(float, dx),
                                    const int L, const int n, const int kind, const float p0, const float p1,
                                    const float eps) {
     int last_step = kind == HANDEDNESS ? 16 : 1, members = members_of(kind);
@@ -324,18 +324,18 @@ __kernel void structure_chain_grad(CHAIN_ARGUMENTS, TENSOR(const float, scale), 
                 float3 gradient;
                 if (chain_item(c, i - m * step, step, m, &value, &gradient)) sum += gradient;
             }
-        sum *= AT(dterm)[0] * AT(scale)[b] * AT(inverse)[b];
+        sum *= AT(dterm)[0] * AT(sample_weight)[b] * AT(inverse)[b];
         ulong to = (ulong)row * 3;
-        AT(dx)[to] = (HAS(addend) ? AT(addend)[to] : 0.0f) + sum.x;
-        AT(dx)[to + 1] = (HAS(addend) ? AT(addend)[to + 1] : 0.0f) + sum.y;
-        AT(dx)[to + 2] = (HAS(addend) ? AT(addend)[to + 2] : 0.0f) + sum.z;
+        AT(dx)[to] = (HAS(accum) ? AT(accum)[to] : 0.0f) + sum.x;
+        AT(dx)[to + 1] = (HAS(accum) ? AT(accum)[to + 1] : 0.0f) + sum.y;
+        AT(dx)[to + 2] = (HAS(accum) ? AT(accum)[to + 2] : 0.0f) + sum.z;
     }
 }
 
 /* --- from rows to the term ----------------------------------------------------------------------------------------- */
 
 /* term [1], and 1 / count of each chain (0 where it has no item). One group. */
-__kernel void structure_total(TENSOR(const float, rows), TENSOR(const float, scale), TENSOR(float, term),
+__kernel void structure_total(TENSOR(const float, rows), TENSOR(const float, sample_weight), TENSOR(float, term),
                               TENSOR(float, inverse), const int B, const int L) {
     GROUP_SCRATCH(scratch);
     float total = 0.0f;
@@ -348,7 +348,7 @@ __kernel void structure_total(TENSOR(const float, rows), TENSOR(const float, sca
         sum = group_sum(sum, scratch);
         count = group_sum(count, scratch);
         float inverse_count = count > 0.0f ? 1.0f / count : 0.0f;
-        total += AT(scale)[b] * sum * inverse_count;
+        total += AT(sample_weight)[b] * sum * inverse_count;
         if (get_local_id(0) == 0) AT(inverse)[b] = inverse_count;
     }
     if (get_local_id(0) == 0) AT(term)[0] = total;

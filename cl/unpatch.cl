@@ -3,8 +3,8 @@
 #include "common.clh"
 #include "runs.clh"
 
-/* to[o, j, i, :] = addend[o, j, i, :] + from[o, i, j, :], i < a, j < b; the addend may be `to`. */
-__kernel void unpatch_swap(TENSOR(const T, from), TENSOR(const T, addend), TENSOR(T, to), const int outer, const int a,
+/* to[o, j, i, :] = accum[o, j, i, :] + from[o, i, j, :], i < a, j < b; the accum may be `to`. */
+__kernel void unpatch_swap(TENSOR(const T, from), TENSOR(const T, accum), TENSOR(T, to), const int outer, const int a,
                            const int b, const int width) {
     int known = -1;
     __global const T *source = 0;
@@ -16,7 +16,7 @@ __kernel void unpatch_swap(TENSOR(const T, from), TENSOR(const T, addend), TENSO
         }
         floatv v = run_load(source, r.at, width);
         const ulong row = (ulong)r.row * width;
-        if (HAS(addend)) v += run_load(AT(addend) + row, r.at, width);
+        if (HAS(accum)) v += run_load(AT(accum) + row, r.at, width);
         run_store(v, AT(to) + row, r.at, width);
     }
 }

@@ -20,7 +20,7 @@ static void print_row(void *user, const cleat_batch_point *p) {
         snprintf(steps, sizeof steps, "%.2f (%.2f - %.2f)", p->ms_median, p->ms_min, p->ms_max);
         snprintf(rate, sizeof rate, "%.2f", p->samples_per_second);
     }
-    printf("%8lld  %12.1f  %31s  %11s%s", (long long)p->batch, mib(p->planned_bytes), steps, rate,
+    printf("%8lld  %12.1f  %31s  %11s%s", (long long)p->micro_batch_size, mib(p->planned_bytes), steps, rate,
            p->recomputed ? "  activations recomputed" : "");
     if (!p->ran && p->planned_fits) printf("  failed: %s", p->error);
     if (!p->ran && !p->planned_fits) {
@@ -33,9 +33,9 @@ static void print_row(void *user, const cleat_batch_point *p) {
     fflush(stdout);
 }
 
-static const cleat_batch_point *point_of(const cleat_batch_search *search, int64_t batch) {
+static const cleat_batch_point *point_of(const cleat_batch_search *search, int64_t micro_batch_size) {
     for (size_t i = 0; i < search->count; ++i)
-        if (search->points[i].batch == batch) return &search->points[i];
+        if (search->points[i].micro_batch_size == micro_batch_size) return &search->points[i];
     return NULL;
 }
 
@@ -43,7 +43,7 @@ static void print_verdict(const cleat_batch_search *search) {
     const cleat_batch_point *largest = point_of(search, search->largest), *best = point_of(search, search->best);
     if (!largest || !best) return;
     printf("\nThe largest batch that trains is %lld%s: %.1f of %.1f MiB.\n", (long long)search->largest,
-           search->largest == search->window ? ", a whole window" : "", mib(largest->planned_bytes),
+           search->largest == search->global_batch_size ? ", a whole window" : "", mib(largest->planned_bytes),
            mib(largest->limit_bytes));
     printf("The best throughput is %.2f samples/s, with a batch of %lld.\n", best->samples_per_second,
            (long long)search->best);
@@ -61,8 +61,8 @@ static void print_json_point(const cleat_batch_point *p) {
     printf(
         "{\"batch\": %lld, \"planned_bytes\": %lld, \"limit_bytes\": %lld, \"planned_fits\": %s, \"recomputed\": %s, "
         "\"ran\": %s, ",
-        (long long)p->batch, (long long)p->planned_bytes, (long long)p->limit_bytes, p->planned_fits ? "true" : "false",
-        p->recomputed ? "true" : "false", p->ran ? "true" : "false");
+        (long long)p->micro_batch_size, (long long)p->planned_bytes, (long long)p->limit_bytes,
+        p->planned_fits ? "true" : "false", p->recomputed ? "true" : "false", p->ran ? "true" : "false");
     if (p->ran)
         printf("\"ms_per_step\": %.3f, \"ms_min\": %.3f, \"ms_max\": %.3f, \"samples_per_s\": %.3f, "
                "\"allocated_bytes\": %lld}",
@@ -74,16 +74,16 @@ static void print_json_point(const cleat_batch_point *p) {
     }
 }
 
-static void print_json_batch(const char *name, int64_t batch) {
-    if (batch > 0)
-        printf("\"%s\": %lld, ", name, (long long)batch);
+static void print_json_batch(const char *name, int64_t micro_batch_size) {
+    if (micro_batch_size > 0)
+        printf("\"%s\": %lld, ", name, (long long)micro_batch_size);
     else
         printf("\"%s\": null, ", name);
 }
 
 static void print_json(const cleat_batch_search *search) {
     printf("{\"length\": %lld, \"data_known\": %s, \"effective_batch\": %lld, ", (long long)search->length,
-           search->data_known ? "true" : "false", (long long)search->window);
+           search->data_known ? "true" : "false", (long long)search->global_batch_size);
     print_json_batch("largest", search->largest);
     print_json_batch("best", search->best);
     print_json_batch("cliff", search->cliff);
@@ -113,7 +113,8 @@ static int find(const cleat_profile *profile, double seconds, bool json) {
     } else if (status == CLEAT_OK) {
         print_verdict(&search);
         printf("Samples of length %lld, the longest of %s; %lld of them an optimizer step.\n", (long long)search.length,
-               search.data_known ? "the data" : "the profile (its data are not there)", (long long)search.window);
+               search.data_known ? "the data" : "the profile (its data are not there)",
+               (long long)search.global_batch_size);
     }
     return cli_finish(status, &error);
 }

@@ -12,7 +12,7 @@
 
 typedef struct request {
     const char *path, *device, *card; /* device, card: NULL where not given */
-    int64_t batch;                    /* 0: as the profile says */
+    int64_t micro_batch_size;         /* 0: as the profile says */
     bool json;
     cli_list assignments;
 } request;
@@ -23,16 +23,17 @@ const cleat_fit_way *plan_chosen_way(const cleat_fit_report *report) {
 
 /* --- cards -------------------------------------------------------------------------------------------------------- */
 
-static cleat_status plan_named(const cleat_profile *profile, const char *name, int64_t batch, plan_card *planned,
-                               cleat_error *error) {
+static cleat_status plan_named(const cleat_profile *profile, const char *name, int64_t micro_batch_size,
+                               plan_card *planned, cleat_error *error) {
     cleat_card card;
     cleat_status status = cleat_card_open(name, &card, error);
     if (status != CLEAT_OK) return status;
     snprintf(planned->name, sizeof planned->name, "%s", card.name);
-    return cleat_fit_describe(profile, &card.facts, &card.rates, NULL, batch, &planned->report, error);
+    return cleat_fit_describe(profile, &card.facts, &card.rates, NULL, micro_batch_size, &planned->report, error);
 }
 
-static cleat_status plan_present(const cleat_profile *profile, int64_t batch, plan_card *planned, cleat_error *error) {
+static cleat_status plan_present(const cleat_profile *profile, int64_t micro_batch_size, plan_card *planned,
+                                 cleat_error *error) {
     cleat_device *device = NULL;
     cleat_card card;
     cleat_rates rates;
@@ -45,12 +46,12 @@ static cleat_status plan_present(const cleat_profile *profile, int64_t batch, pl
         if (cleat_card_differences(&card, facts, planned->differences, sizeof planned->differences) == 0)
             planned->differences[0] = 0;
     }
-    cleat_choices *choices = cleat_choices_load(device);
-    cleat_choices_describe(choices, planned->kernels);
+    cleat_tuning_table *tuning = cleat_tuning_load(device);
+    cleat_tuning_describe(tuning, planned->kernels);
     status = cleat_rates_measure(device, &rates, error);
     if (status == CLEAT_OK)
-        status = cleat_fit_describe(profile, facts, &rates, choices, batch, &planned->report, error);
-    cleat_choices_destroy(choices);
+        status = cleat_fit_describe(profile, facts, &rates, tuning, micro_batch_size, &planned->report, error);
+    cleat_tuning_destroy(tuning);
     cleat_device_close(device);
     return status;
 }
@@ -60,8 +61,8 @@ static cleat_status plan_cards(const request *asked, bool all, plan_result *plan
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < plan->count && status == CLEAT_OK; ++i) {
         const char *name = all ? cleat_card_name(i) : asked->card;
-        status = name ? plan_named(plan->profile, name, asked->batch, &plan->cards[i], error)
-                      : plan_present(plan->profile, asked->batch, &plan->cards[i], error);
+        status = name ? plan_named(plan->profile, name, asked->micro_batch_size, &plan->cards[i], error)
+                      : plan_present(plan->profile, asked->micro_batch_size, &plan->cards[i], error);
         if (i == 0 && all) cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR); /* the data say the same for every card */
         if (status != CLEAT_OK && all) cleat_fail_in(error, status, "card %s", name);
     }
@@ -95,8 +96,10 @@ static bool any_fits(const plan_result *plan) {
 static int answer(const request *asked, const cleat_profile *profile) {
     cleat_error error = {0};
     bool all = asked->card && strcmp(asked->card, "all") == 0;
-    plan_result plan = {
-        .path = asked->path, .profile = profile, .batch = asked->batch, .count = all ? cleat_card_count() : 1};
+    plan_result plan = {.path = asked->path,
+                        .profile = profile,
+                        .micro_batch_size = asked->micro_batch_size,
+                        .count = all ? cleat_card_count() : 1};
     cleat_status status = CLEAT_OK;
     plan.cards = calloc(plan.count ? plan.count : 1, sizeof *plan.cards);
     if (!plan.cards) status = cleat_fail(&error, CLEAT_ERR_MEMORY, "no memory for %zu plans", plan.count);
@@ -126,12 +129,13 @@ static int load_and_answer(const request *asked) {
 static int run(const cli_command *command, int argc, char **argv) {
     request asked = {.path = NULL};
     cli_list words = {.count = 0};
-    double batch = NAN;
+    double micro_batch_size = NAN;
     const cli_option options[] = {
         {"--device", CLI_TEXT, &asked.device, "SEL",
          "the device to plan for: as for train; the default is the profile's"},
         {"--card", CLI_TEXT, &asked.card, "NAME|FILE.ini|all", "a card that need not be there; all: one table"},
-        {"--batch", CLI_NUMBER, &batch, "N", "what that many samples a micro-batch would need, at the longest length"},
+        {"--batch", CLI_NUMBER, &micro_batch_size, "N",
+         "what that many samples a micro-batch would need, at the longest length"},
         {"--set", CLI_REPEATED, &asked.assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
         {"--json", CLI_FLAG, &asked.json, NULL, "one JSON object; with --card all an array"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
@@ -141,10 +145,10 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (asked.device && asked.card)
         return cli_usage(command,
                          "--device is a device of this machine, --card one that need not be: give one of them");
-    if (!isnan(batch) && !cli_is_count(batch, 1, 1e9))
-        return cli_usage(command, "--batch %g: a whole number of samples is expected, at least 1", batch);
+    if (!isnan(micro_batch_size) && !cli_is_count(micro_batch_size, 1, 1e9))
+        return cli_usage(command, "--batch %g: a whole number of samples is expected, at least 1", micro_batch_size);
     asked.path = words.items[0];
-    asked.batch = isnan(batch) ? 0 : (int64_t)batch;
+    asked.micro_batch_size = isnan(micro_batch_size) ? 0 : (int64_t)micro_batch_size;
     return load_and_answer(&asked);
 }
 

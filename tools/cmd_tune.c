@@ -29,7 +29,7 @@ static void print_candidate(const cleat_tune_node *node, size_t i) {
 
 static void print_node(void *user, const cleat_tune_node *node) {
     (void)user;
-    printf("%s\n  batch %lld, length %lld: ", node->key, (long long)node->batch, (long long)node->length);
+    printf("%s\n  batch %lld, length %lld: ", node->key, (long long)node->micro_batch_size, (long long)node->length);
     if (node->uses > 0)
         printf("%lld times a step\n", (long long)node->uses);
     else
@@ -63,7 +63,7 @@ static void print_summary(const cleat_tune_report *report, const char *data) {
         printf("%s does not exist: the longest length is tuned, %lld\n", data, (long long)report->length);
     printf("until now: %s\n", report->before);
     if (report->clblast[0]) printf("CLBlast's parameters: %s\n", report->clblast);
-    if (report->path[0]) printf("%zu choices kept in %s\n", report->choices, report->path);
+    if (report->path[0]) printf("%zu choices kept in %s\n", report->entries, report->path);
     printf("took %s\n", cli_duration(report->seconds, text[0]));
 }
 
@@ -84,8 +84,9 @@ static void print_json_candidate(const cleat_tune_candidate *c) {
 static void print_json_node(const cleat_tune_node *node) {
     printf("{\"node\": ");
     cli_print_json_string(node->key);
-    printf(", \"length\": %lld, \"batch\": %lld, \"uses\": %lld, \"measured\": %s, \"default\": ",
-           (long long)node->length, (long long)node->batch, (long long)node->uses, node->measured ? "true" : "false");
+    printf(
+        ", \"length\": %lld, \"batch\": %lld, \"uses\": %lld, \"measured\": %s, \"default\": ", (long long)node->length,
+        (long long)node->micro_batch_size, (long long)node->uses, node->measured ? "true" : "false");
     cli_print_json_string(node->candidates[0].variant);
     printf(", \"chosen\": ");
     cli_print_json_string(node->candidates[node->chosen].variant);
@@ -112,7 +113,7 @@ static void print_json(const cleat_tune_report *report) {
            "\"micro_batches\": %lld, "
            "\"default_seconds\": %.6g, \"tuned_seconds\": %.6g, \"default_bytes\": %lld, \"tuned_bytes\": %lld, "
            "\"seconds\": %.3f, \"nodes\": [",
-           report->choices, report->single, changed(report), report->data_known ? "true" : "false",
+           report->entries, report->single, changed(report), report->data_known ? "true" : "false",
            (long long)report->length, (long long)report->micro_batches, report->default_seconds, report->tuned_seconds,
            (long long)report->default_bytes, (long long)report->tuned_bytes, report->seconds);
     for (size_t i = 0; i < report->count; ++i) {

@@ -37,10 +37,10 @@ typedef struct plan_rates {
 plan_rates plan_find_rates(const cleat_profile *profile, int64_t steps_per_epoch);
 
 typedef struct plan_card {
-    char name[32];                    /* of the card file; "" where no card file describes the device */
-    bool present;                     /* a device of this machine, not a card file */
-    char differences[1024];           /* driver against card file; "" where there are none */
-    char kernels[CLEAT_CHOICES_TEXT]; /* what is known of a present device's fastest ones; "" for a card file */
+    char name[32];                   /* of the card file; "" where no card file describes the device */
+    bool present;                    /* a device of this machine, not a card file */
+    char differences[1024];          /* driver against card file; "" where there are none */
+    char kernels[CLEAT_TUNING_TEXT]; /* what is known of a present device's fastest ones; "" for a card file */
     cleat_fit_report report;
 } plan_card;
 
@@ -48,7 +48,7 @@ typedef struct plan_card {
 typedef struct plan_result {
     const char *path; /* of the profile */
     const cleat_profile *profile;
-    int64_t batch; /* the micro-batch that was asked for; 0: what the profile says */
+    int64_t micro_batch_size; /* the micro-batch that was asked for; 0: what the profile says */
     size_t count;
     plan_card *cards; /* [count] */
     plan_rates rates; /* the same on every card */

@@ -73,19 +73,19 @@ static int64_t longest_length(const plan_result *plan) {
 
 /* Which lengths were planned, where it is not the data's. */
 static void print_lengths_planned(const plan_result *plan) {
-    int64_t window = cleat_profile_effective_batch(plan->profile);
+    int64_t global_batch_size = cleat_profile_effective_batch(plan->profile);
     if (plan->cards[0].report.data_known) return;
     label("data");
-    if (plan->batch == 0) {
+    if (plan->micro_batch_size == 0) {
         printf("%s does not exist: the longest length is planned, %lld\n", plan->profile->data.path,
                (long long)longest_length(plan));
         return;
     }
     printf("not counted: a micro-batch of %lld was asked for, the longest length is planned, %lld\n",
-           (long long)plan->batch, (long long)longest_length(plan));
-    if (plan->batch > window)
-        printf("%22ssuch a run needs train.effective_batch_size = %lld (it is %lld)\n", "", (long long)plan->batch,
-               (long long)window);
+           (long long)plan->micro_batch_size, (long long)longest_length(plan));
+    if (plan->micro_batch_size > global_batch_size)
+        printf("%22ssuch a run needs train.effective_batch_size = %lld (it is %lld)\n", "",
+               (long long)plan->micro_batch_size, (long long)global_batch_size);
 }
 
 /* --- one card ----------------------------------------------------------------------------------------------------- */
@@ -105,8 +105,8 @@ static void print_head(const plan_result *plan) {
         printf("%s planned of %s that may be used: %d %%\n", cleat_bytes_text(report->bytes, planned), limit,
                percent(report->bytes, report->limit));
         label("an optimizer step");
-        printf("%lld x %lld (samples a micro-batch x micro-batches) at length %lld%s\n", (long long)way->batch,
-               (long long)way->micro_batches, (long long)longest_length(plan),
+        printf("%lld x %lld (samples a micro-batch x micro-batches) at length %lld%s\n",
+               (long long)way->micro_batch_size, (long long)way->micro_batches, (long long)longest_length(plan),
                report->recompute ? ", activations recomputed" : "");
         label("because");
     } else
@@ -183,7 +183,8 @@ static void print_peaks(const cleat_fit_report *report) {
 
 static void print_way(const char *name, const cleat_fit_way *way, bool chosen) {
     char bytes[CLI_SHORT], cut[CLI_SHORT] = "does not fit";
-    if (way->fits) snprintf(cut, sizeof cut, "%lld x %lld", (long long)way->batch, (long long)way->micro_batches);
+    if (way->fits)
+        snprintf(cut, sizeof cut, "%lld x %lld", (long long)way->micro_batch_size, (long long)way->micro_batches);
     printf("  %-20s %14s %12s", name, way->bytes ? cut : "not planned",
            or_dash((double)way->bytes, cleat_bytes_text(way->bytes, bytes)));
     print_seconds(12, way->step_seconds);
@@ -204,8 +205,9 @@ static void print_buckets(const cleat_fit_report *report) {
         const cleat_fit_bucket *bucket = &report->buckets[i];
         char samples[CLI_SHORT] = "-";
         if (report->data_known) snprintf(samples, sizeof samples, "%lld", (long long)bucket->samples);
-        printf("  %10lld %10s %10lld %10lld %14lld\n", (long long)bucket->length, samples, (long long)bucket->window,
-               (long long)bucket->batch, (long long)bucket->micro_batches);
+        printf("  %10lld %10s %10lld %10lld %14lld\n", (long long)bucket->length, samples,
+               (long long)bucket->global_batch_size, (long long)bucket->micro_batch_size,
+               (long long)bucket->micro_batches);
     }
 }
 
@@ -260,7 +262,7 @@ static void print_row(const plan_card *card) {
         print_wrapped(35, 35, text);
         return;
     }
-    snprintf(cut, sizeof cut, "%lld x %lld", (long long)way->batch, (long long)way->micro_batches);
+    snprintf(cut, sizeof cut, "%lld x %lld", (long long)way->micro_batch_size, (long long)way->micro_batches);
     printf(" %11s %10s %11s %7d %%", cut, report->recompute ? "yes" : "no", cleat_bytes_text(report->bytes, bytes),
            percent(report->bytes, report->limit));
     print_seconds(11, way->step_seconds);
@@ -278,8 +280,8 @@ static void print_fused_share(const plan_result *plan) {
         if (!report->fits || report->fused_bytes <= 0) continue;
         printf("  Attention matrices are never stored: plain operations would keep %s a sample for backward, %s of it "
                "for one\n  layer; tables made by hand count one layer's, or all of them twice (softmax and dropout).\n",
-               cleat_bytes_text(report->fused_bytes / way->batch, every),
-               cleat_bytes_text(report->fused_largest / way->batch, one));
+               cleat_bytes_text(report->fused_bytes / way->micro_batch_size, every),
+               cleat_bytes_text(report->fused_largest / way->micro_batch_size, one));
         return;
     }
 }

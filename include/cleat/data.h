@@ -34,10 +34,10 @@ typedef struct cleat_field {
 } cleat_field;
 
 /* What the random part of a sample may depend on, besides the sample itself. */
-typedef struct cleat_draw {
+typedef struct cleat_rng_key {
     uint64_t seed;
     uint32_t epoch;
-} cleat_draw;
+} cleat_rng_key;
 
 CLEAT_API void cleat_dataset_destroy(cleat_dataset *dataset); /* takes NULL */
 
@@ -68,38 +68,38 @@ CLEAT_API int64_t cleat_field_elements(const cleat_field *field, int64_t length)
 CLEAT_API int64_t cleat_field_bytes(const cleat_field *field, int64_t length);
 
 /* Writes one sample, padded to `length`, into slots[field] (cleat_field_bytes each); a NULL slot is left out.
- * `draw` NULL: evaluation, nothing is random. The bytes depend on (sample, length, draw) only. Thread-safe.
+ * `rng_key` NULL: evaluation, nothing is random. The bytes depend on (sample, length, rng_key) only. Thread-safe.
  * CLEAT_ERR_ARGUMENT when the sample is longer than `length`. */
 CLEAT_API cleat_status cleat_dataset_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
-                                          const cleat_draw *draw, void *const *slots, cleat_error *error);
+                                          const cleat_rng_key *rng_key, void *const *slots, cleat_error *error);
 /* Writes a slot without a sample: every field is its `pad`. */
 CLEAT_API void cleat_dataset_fill_empty(const cleat_dataset *dataset, int64_t length, void *const *slots);
 
 /* --- batches -------------------------------------------------------------------------------------------------- */
 
-/* Samples up to `length` (and above the bucket before) are padded to `length`. An optimizer step takes `window` of
- * them, whatever the card; they are run as micro-batches of at most `batch` slots. */
+/* Samples up to `length` (and above the bucket before) are padded to `length`. An optimizer step takes `global_batch_size` of
+ * them, whatever the card; they are run as micro-batches of at most `micro_batch_size` slots. */
 typedef struct cleat_bucket {
     int64_t length;
-    int64_t window;
-    int64_t batch; /* 1 .. window */
+    int64_t global_batch_size;
+    int64_t micro_batch_size; /* 1 .. global_batch_size */
 } cleat_bucket;
 
 /* A micro-batch. */
-typedef struct cleat_batch {
+typedef struct cleat_micro_batch {
     uint32_t bucket;
     uint32_t count;          /* samples, 1 .. batch of the bucket; slots from here on are empty */
-    uint32_t window;         /* index of its window in the pass */
+    uint32_t global_batch;   /* index of its window in the pass */
     uint32_t first;          /* samples of its window that come before it */
     const uint32_t *samples; /* [count] */
-} cleat_batch;
+} cleat_micro_batch;
 
 /* The samples of one optimizer step: consecutive micro-batches of one bucket, whose gradients add up. */
-typedef struct cleat_window {
-    size_t first, batches; /* micro-batches first .. first + batches - 1 of the pass */
+typedef struct cleat_global_batch {
+    size_t first, micro_batches; /* micro-batches first .. first + micro_batches - 1 of the pass */
     int64_t samples;
-    int64_t items; /* cleat_dataset_items summed over the samples: before any random cut of a draw */
-} cleat_window;
+    int64_t items; /* cleat_dataset_items summed over the samples: before any random cut of a rng_key */
+} cleat_global_batch;
 
 /* All micro-batches of one pass, in order. */
 typedef struct cleat_batches cleat_batches;
@@ -111,21 +111,21 @@ CLEAT_API cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const 
                                             size_t max_buckets, int64_t multiple, int64_t *lengths, size_t *n_lengths,
                                             cleat_error *error);
 
-/* Lays samples [n_samples] out. With `draw` (training): a permutation of the samples, cut into windows within their
+/* Lays samples [n_samples] out. With `rng_key` (training): a permutation of the samples, cut into windows within their
  * buckets, the windows shuffled, each cut into as few micro-batches as its bucket's `batch` allows, which differ by
  * at most one sample. What the windows hold, and their order, is a pure function of (samples, lengths, windows of the
- * buckets, draw): `batch` has no part in it. `draw` NULL (evaluation): bucket by bucket, samples in the given order,
+ * buckets, rng_key): `batch` has no part in it. `rng_key` NULL (evaluation): bucket by bucket, samples in the given order,
  * every `batch` of them a window of its own. The last window of a bucket may be short; no sample is dropped. Buckets
  * ascend by length; CLEAT_ERR_ARGUMENT names a sample longer than the last one. */
 CLEAT_API cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
-                                            const cleat_bucket *buckets, size_t n_buckets, const cleat_draw *draw,
+                                            const cleat_bucket *buckets, size_t n_buckets, const cleat_rng_key *rng_key,
                                             cleat_batches **batches, cleat_error *error);
 CLEAT_API void cleat_batches_destroy(cleat_batches *batches);
 CLEAT_API size_t cleat_batches_count(const cleat_batches *batches);
-CLEAT_API const cleat_batch *cleat_batches_get(const cleat_batches *batches, size_t index);
-CLEAT_API size_t cleat_batches_windows(const cleat_batches *batches);
+CLEAT_API const cleat_micro_batch *cleat_batches_get(const cleat_batches *batches, size_t index);
+CLEAT_API size_t cleat_batches_global_batch_count(const cleat_batches *batches);
 /* Window `index` of the pass; false behind the last one. */
-CLEAT_API bool cleat_batches_window(const cleat_batches *batches, size_t index, cleat_window *window);
+CLEAT_API bool cleat_batches_global_batch(const cleat_batches *batches, size_t index, cleat_global_batch *global_batch);
 
 /* --- loader --------------------------------------------------------------------------------------------------- */
 
@@ -156,8 +156,8 @@ typedef struct cleat_loader_setup {
 
 /* A batch that is ready. It is the consumer's until cleat_loader_release. */
 typedef struct cleat_loaded {
-    const cleat_batch *batch; /* NULL: the pass is over */
-    size_t index;             /* of the batch in the pass */
+    const cleat_micro_batch *micro_batch; /* NULL: the pass is over */
+    size_t index;                         /* of the batch in the pass */
     size_t slot;
 } cleat_loaded;
 
@@ -176,10 +176,10 @@ CLEAT_API cleat_status cleat_loader_create(const cleat_loader_setup *setup, clea
 CLEAT_API void cleat_loader_destroy(cleat_loader *loader);
 
 /* Starts a pass over batches [first, count), which must live until the pass is over or stopped. A pass that
- * is under way is stopped first. `draw` is copied (NULL: evaluation). The batches must have been made with
+ * is under way is stopped first. `rng_key` is copied (NULL: evaluation). The batches must have been made with
  * the buckets of the setup. */
 CLEAT_API cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batches *batches, size_t first,
-                                          const cleat_draw *draw, cleat_error *error);
+                                          const cleat_rng_key *rng_key, cleat_error *error);
 /* Hands out the next batch, in order whatever the number of threads; waits for it. After the last one
  * loaded->batch is NULL. A batch that could not be filled ends the pass: its error, with the text of the
  * thread that met it, is returned in its turn and from then on. Only bytes of wanted fields are written: the

@@ -17,17 +17,17 @@ extern "C" {
 enum { CLEAT_BUCKETS = 16, CLEAT_PEAK_PARTS = 4 };
 
 typedef struct cleat_fit_bucket {
-    int64_t length;        /* samples are padded to it */
-    int64_t samples;       /* of the training data; 0 where the data are not known */
-    int64_t window;        /* W: samples an optimizer step */
-    int64_t batch;         /* B: samples a micro-batch */
-    int64_t micro_batches; /* ceil(W / B) */
+    int64_t length;            /* samples are padded to it */
+    int64_t samples;           /* of the training data; 0 where the data are not known */
+    int64_t global_batch_size; /* W: samples an optimizer step */
+    int64_t micro_batch_size;  /* B: samples a micro-batch */
+    int64_t micro_batches;     /* ceil(W / B) */
 } cleat_fit_bucket;
 
 /* One way of running the profile. */
 typedef struct cleat_fit_way {
     bool fits;
-    int64_t batch;             /* B of the longest bucket */
+    int64_t micro_batch_size;  /* B of the longest bucket */
     int64_t micro_batches;     /* of its window */
     int64_t bytes;             /* planned, all of them; where it does not fit: of one sample */
     double step_seconds;       /* estimate: an optimizer step of the longest bucket */
@@ -72,13 +72,13 @@ typedef struct cleat_fit_report {
 
 CLEAT_API const char *cleat_peak_part_name(int part); /* "stored activations", ... */
 
-/* Plans `profile` for a card. `choices`: kernels that were measured on it (cleat_choices_load of cleat/session.h); NULL: the
+/* Plans `profile` for a card. `choices`: kernels that were measured on it (cleat_tuning_load of cleat/session.h); NULL: the
  * default ones. `batch` > 0 asks for that micro-batch (all buckets at most that), 0 for what the profile
  * says. Samples are counted where profile->data.path exists; where it does not, the longest length is planned.
  * CLEAT_OK also where it does not fit: see report->fits. */
 CLEAT_API cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device_facts *facts,
-                                          const cleat_rates *rates, const cleat_choices *choices, int64_t batch,
-                                          cleat_fit_report *report, cleat_error *error);
+                                          const cleat_rates *rates, const cleat_tuning_table *tuning,
+                                          int64_t micro_batch_size, cleat_fit_report *report, cleat_error *error);
 
 #ifdef __cplusplus
 }

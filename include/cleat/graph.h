@@ -21,11 +21,11 @@ CLEAT_API const char *cleat_dtype_name(cleat_dtype dtype);
 
 enum { CLEAT_MAX_RANK = 5, CLEAT_NAME = 64 };
 
-typedef struct cleat_store cleat_store;     /* parameters, gradients, optimizer state: what outlives a graph */
-typedef struct cleat_graph cleat_graph;     /* nodes in execution order, and their tensors */
-typedef struct cleat_tensor cleat_tensor;   /* owned by its graph, or by the store when it is persistent */
-typedef struct cleat_plan cleat_plan;       /* where every tensor of every graph lies */
-typedef struct cleat_choices cleat_choices; /* which kernels were measured to be the fastest of a device */
+typedef struct cleat_store cleat_store;   /* parameters, gradients, optimizer state: what outlives a graph */
+typedef struct cleat_graph cleat_graph;   /* nodes in execution order, and their tensors */
+typedef struct cleat_tensor cleat_tensor; /* owned by its graph, or by the store when it is persistent */
+typedef struct cleat_plan cleat_plan;     /* where every tensor of every graph lies */
+typedef struct cleat_tuning_table cleat_tuning_table; /* which kernels were measured to be the fastest of a device */
 
 /* --- store ---------------------------------------------------------------------------------------------------- */
 
@@ -81,10 +81,10 @@ CLEAT_API cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_
  * parameter's and no state's. */
 CLEAT_API cleat_tensor *cleat_buffer(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
                                      float initial);
-/* The buffer of cleat_batch_norm_track: f32 [2, channels], means that start at 0 and variances that start at 1. */
+/* The buffer of cleat_batch_norm_update_running_stats: f32 [2, channels], means that start at 0 and variances that start at 1. */
 CLEAT_API cleat_tensor *cleat_running_statistics(cleat_graph *graph, const char *name, int64_t channels);
 /* Marks a tensor whose value the host reads after the run: its bytes are not reused within the graph. */
-CLEAT_API void cleat_keep(cleat_graph *graph, cleat_tensor *tensor);
+CLEAT_API void cleat_retain(cleat_graph *graph, cleat_tensor *tensor);
 
 /* Appends the nodes that compute the gradient of `loss` ([1], f32) for every parameter and every input that
  * asked for one. Parameter gradients ACCUMULATE into the store's gradient buffer (the optimizer zeroes it);
@@ -92,14 +92,14 @@ CLEAT_API void cleat_keep(cleat_graph *graph, cleat_tensor *tensor);
  * loss: 1, or a loss scale. */
 CLEAT_API void cleat_backward(cleat_graph *graph, cleat_tensor *loss, cleat_tensor *seed);
 /* Asks cleat_backward for the gradient of an input; call before the input is used. */
-CLEAT_API void cleat_want_grad(cleat_graph *graph, cleat_tensor *input);
+CLEAT_API void cleat_require_grad(cleat_graph *graph, cleat_tensor *input);
 /* The gradient cleat_backward computed (for a parameter: its place in the store); NULL where there is none.
  * Borrowed. */
 CLEAT_API cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_tensor *tensor);
 
 /* Merges nodes of a finished graph (after cleat_backward, before a plan) where one kernel can do the work of two: an activation after a
  * linear layer, forward and backward; an addition after dropout. A result between the two that nobody else reads and that is not kept
- * (cleat_keep) is then never written; where it was a gradient, cleat_gradient gives NULL. Results are the same but for the rounding of
+ * (cleat_retain) is then never written; where it was a gradient, cleat_gradient gives NULL. Results are the same but for the rounding of
  * what is no longer stored in between. Without this call a graph computes each node by itself. */
 CLEAT_API void cleat_graph_fuse(cleat_graph *graph);
 
@@ -141,11 +141,11 @@ CLEAT_API const char *cleat_category_name(cleat_category category);
 CLEAT_API cleat_status cleat_plan_create(cleat_graph *const *graphs, size_t count, const cleat_device_facts *facts,
                                          cleat_plan **plan, cleat_error *error);
 CLEAT_API void cleat_plan_destroy(cleat_plan *plan);
-CLEAT_API void cleat_choices_destroy(cleat_choices *choices);
+CLEAT_API void cleat_tuning_destroy(cleat_tuning_table *tuning);
 /* Which answers a table of tuned choices has, and where they are from: "61 choices tuned here on 2026-11-20 and 40 choices
  * shipped for pocl_cpu, measured on 2026-11-02"; NULL: "the defaults". Written to `text`, which is returned. */
-enum { CLEAT_CHOICES_TEXT = 288 };
-CLEAT_API const char *cleat_choices_describe(const cleat_choices *choices, char text[CLEAT_CHOICES_TEXT]);
+enum { CLEAT_TUNING_TEXT = 288 };
+CLEAT_API const char *cleat_tuning_describe(const cleat_tuning_table *tuning, char text[CLEAT_TUNING_TEXT]);
 /* Bytes that cleat_exec_create will allocate: all of them, and of one category. */
 CLEAT_API int64_t cleat_plan_bytes(const cleat_plan *plan);
 CLEAT_API int64_t cleat_plan_category_bytes(const cleat_plan *plan, cleat_category category);

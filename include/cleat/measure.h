@@ -91,7 +91,7 @@ enum { CLEAT_BATCH_POINTS = 32 };
 
 /* One micro-batch that was tried. */
 typedef struct cleat_batch_point {
-    int64_t batch;
+    int64_t micro_batch_size;
     int64_t planned_bytes, limit_bytes; /* of the plan; that may be used: run.max_memory_usage of what is free */
     bool planned_fits;
     bool recomputed; /* activations are recomputed in backward, see train.gradient_checkpointing */
@@ -107,7 +107,7 @@ typedef struct cleat_batch_search {
     cleat_batch_point points[CLEAT_BATCH_POINTS]; /* ascending by batch */
     int64_t length;                               /* all samples have it: the longest of the data ... */
     bool data_known;                              /* ... or where data.path is not there, the longest of the profile */
-    int64_t window;                               /* samples an optimizer step */
+    int64_t global_batch_size;                    /* samples an optimizer step */
     int64_t largest;                              /* micro-batch that ran; 0 where none did, as in the following */
     int64_t best;                                 /* with the most samples a second */
     int64_t cliff;       /* the smallest above `best` that is more than 15 % slower, even its fastest step; 0: none */
@@ -142,8 +142,8 @@ typedef struct cleat_tune_candidate {
 /* All nodes of a profile's graphs that run the same operation on the same shapes. */
 typedef struct cleat_tune_node {
     char *key; /* operation, inputs -> outputs: "linear f32[1024,256] f32[512,256] f32[512] - -> f32[1024,512]" */
-    int64_t length, batch; /* the longest bucket that has such nodes */
-    int64_t uses;          /* in an optimizer step of that bucket; 0: in evaluation only */
+    int64_t length, micro_batch_size; /* the longest bucket that has such nodes */
+    int64_t uses;                     /* in an optimizer step of that bucket; 0: in evaluation only */
     size_t count, chosen;
     cleat_tune_candidate candidates[CLEAT_TUNE_CANDIDATES]; /* [count]; the first is the default */
     bool measured;
@@ -156,8 +156,8 @@ typedef struct cleat_tune_report {
     size_t count;
     cleat_tune_node *nodes;                /* [count], kinds of nodes with a choice */
     size_t single;                         /* kinds for which one variant only serves: nothing to measure */
-    size_t choices;                        /* in the file, with those of other calls */
-    char before[CLEAT_CHOICES_TEXT];       /* what runs used until now: cleat_choices_describe */
+    size_t entries;                        /* in the file, with those of other calls */
+    char before[CLEAT_TUNING_TEXT];        /* what runs used until now: cleat_tuning_describe */
     char clblast[256];                     /* what came of CLBlast's parameters; "": they were not looked at */
     bool data_known;                       /* false: data.path is not there, the profile's longest length is tuned */
     int64_t length, micro_batches;         /* an optimizer step of the longest bucket: ... */

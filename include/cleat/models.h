@@ -39,7 +39,7 @@ CLEAT_API cleat_status cleat_model_open_data(cleat_model *model, const char *pat
 CLEAT_API int64_t cleat_model_fixed_length(const cleat_model *model);
 
 /* What a built graph offers. Inputs carry the names of the dataset's fields, and besides
- *   scale  f32         the weights of samples in the loss terms (cleat_model_scale), in a shape of the family's choice
+ *   scale  f32         the weights of samples in the loss terms (cleat_model_sample_weight), in a shape of the family's choice
  *   rng    u32 [4]     dropout: seed low, seed high, optimizer step, samples of the window before this micro-batch
  *   seed   f32 [1]     the gradient that arrives at the loss: 1; under f16 autocast it is the state of cleat_loss_scale_states instead
  *   samples i32 [1]    how many slots of the micro-batch hold a sample, from the first on; only where the family asks for it */
@@ -66,8 +66,8 @@ typedef struct cleat_host_batch {
 /* Writes the graph's input `scale`, the weight of each sample (or item) of a micro-batch in the loss of its window: a
  * mean over the window's samples, or over its items, as the family will. Divided by what the whole window holds, the losses and the gradients
  * of its micro-batches add up to those of one large batch. */
-CLEAT_API void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window,
-                                 float *scale);
+CLEAT_API void cleat_model_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                                         const cleat_global_batch *global_batch, float *sample_weight);
 
 enum { CLEAT_FIGURES = 48 };
 

@@ -99,17 +99,18 @@ CLEAT_API cleat_tensor *cleat_take_row(cleat_graph *graph, cleat_tensor *x, clea
  * x [B, ...] -> [B, ...]. rate 0 returns x. */
 CLEAT_API cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate);
 
-/* Cross entropy, a loss of classification: sum over rows of scale[row] * -sum over c of q[c] log softmax(logits)[c],
+/* Cross entropy, a loss of classification: sum over rows of sample_weight[row] * -sum over c of q[c] log softmax(logits)[c],
  * q[c] = (1 - label_smoothing) [c = label] + label_smoothing / C. A row whose label is not in [0, C) counts for nothing,
- * and gets no gradient. A row is a sample, or a token: rows = B L. logits T [..., C], labels i32 and scale f32 of
+ * and gets no gradient. A row is a sample, or a token: rows = B L. logits T [..., C], labels i32 and sample_weight f32 of
  * `rows` elements ([B, L] or [B L]; the host weighs rows so that micro-batches add up), label_smoothing in
  * [0, 1) -> f32 [1], in a fixed order of summation. */
 CLEAT_API cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels,
-                                            cleat_tensor *scale, float label_smoothing);
+                                            cleat_tensor *sample_weight, float label_smoothing);
 
-/* Squared error: sum over rows of scale[row] * mean over D of (x - target)^2. x T [..., D], target f32 [..., D],
- * scale f32 of `rows` elements -> f32 [1], in a fixed order of summation. */
-CLEAT_API cleat_tensor *cleat_mse_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *target, cleat_tensor *scale);
+/* Squared error: sum over rows of sample_weight[row] * mean over D of (x - target)^2. x T [..., D], target f32 [..., D],
+ * sample_weight f32 of `rows` elements -> f32 [1], in a fixed order of summation. */
+CLEAT_API cleat_tensor *cleat_mse_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *target,
+                                       cleat_tensor *sample_weight);
 
 /* The sum of scalars: n tensors f32 [1] -> f32 [1]. n <= 8. */
 CLEAT_API cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scalars, int n);
@@ -125,10 +126,10 @@ CLEAT_API cleat_tensor *cleat_grad_norm(cleat_graph *graph);
  * parameter, gradient and moment buffers in one pass, which also clips the gradient by its global norm
  * (coefficient min(1, max_norm / (norm + 1e-6)); max_norm 0: no clipping) and zeroes it. A norm that is not
  * finite leaves parameters and moments untouched (gradients are zeroed). hyper f32 [8]: learning rate, beta1,
- * beta2, eps, weight decay, max_norm, 1 - beta1^t, 1 - beta2^t. norm f32 [1]. scale f32 [1], a power of two: the
+ * beta2, eps, weight decay, max_norm, 1 - beta1^t, 1 - beta2^t. norm f32 [1]. loss_scale f32 [1], a power of two: the
  * gradient in the store is so many times too large, and norm is that of the gradient proper; NULL: 1. Where graphs
  * that were built before have autocast parameters, their working copies are written too. No gradient. */
-CLEAT_API void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *scale);
+CLEAT_API void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale);
 
 /* Writes the working copies of all parameters (cleat_autocast): needed once the host has written parameters. At least
  * one graph that was built before has made them. */
@@ -143,7 +144,7 @@ CLEAT_API void cleat_refresh_copies(cleat_graph *graph);
  *
  * The scale is a power of two, so that scaling rounds nothing. States of the store; the host writes what they start from. */
 typedef struct cleat_loss_scale {
-    cleat_tensor *scale;       /* f32 [1], named "loss_scale": what cleat_backward starts from */
+    cleat_tensor *loss_scale;  /* f32 [1], named "loss_scale": what cleat_backward starts from */
     cleat_tensor *clean_steps; /* i32 [1]: finite steps since the scale changed, or since one was not finite */
     cleat_tensor *updates;     /* i32 [1]: steps that moved the parameters: AdamW's t */
 } cleat_loss_scale;
@@ -151,16 +152,16 @@ CLEAT_API cleat_loss_scale cleat_loss_scale_states(cleat_graph *graph);
 
 /* Before cleat_adamw: *norm f32 [1], the scaled gradient's, becomes the gradient's own, and *hyper f32 [8] becomes one whose bias
  * corrections count the steps that moved the parameters. No gradient. */
-CLEAT_API void cleat_loss_scale_prepare(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor **norm,
+CLEAT_API void cleat_loss_scale_unscale(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor **norm,
                                         cleat_tensor **hyper);
 /* After it: the states for the next step. norm f32 [1]; the scale doubles after `interval` >= 1 finite steps. No gradient. */
-CLEAT_API void cleat_loss_scale_adjust(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor *norm,
+CLEAT_API void cleat_loss_scale_update(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor *norm,
                                        int interval);
 
 /* Moves the figures of a step into row slot[0] % R of a ring the host reads every few steps, and zeroes
- * `terms`: ring[row] = (terms[0..n), norm[0]), and scale[0] behind them unless scale is NULL. terms f32 [n] (state), norm
- * and scale f32 [1], slot i32 [1], ring f32 [R, n + 1], or with a scale [R, n + 2] (state). No gradient. */
-CLEAT_API void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *scale,
+ * `terms`: ring[row] = (terms[0..n), norm[0]), and loss_scale[0] behind them unless loss_scale is NULL. terms f32 [n] (state), norm
+ * and loss_scale f32 [1], slot i32 [1], ring f32 [R, n + 1], or with a scale [R, n + 2] (state). No gradient. */
+CLEAT_API void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
                             cleat_tensor *slot, cleat_tensor *ring);
 
 /* --- pictures ------------------------------------------------------------------------------------------------- */
@@ -204,20 +205,20 @@ CLEAT_API cleat_tensor *cleat_unpatch(cleat_graph *graph, cleat_tensor *x, int64
  * channel over all rows of the first samples[0] samples (empty slots behind them do not count, and pass no gradient);
  * y = (x - mean) / sqrt(var + eps) gamma + beta, then + residual, then max(., 0) where `relu`. x T [B, ..., C], residual
  * T of the same shape or NULL (x itself: only without samples), gamma, beta f32 [C], samples i32 [1] or NULL (all). *statistics (may be NULL) receives
- * f32 [2, C]: mean, and the unbiased variance (biased where there is one row only), for cleat_batch_norm_track. -> T as x.
+ * f32 [2, C]: mean, and the unbiased variance (biased where there is one row only), for cleat_batch_norm_update_running_stats. -> T as x.
  * Backward keeps x and, where relu, y. */
 CLEAT_API cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                          cleat_tensor *samples, cleat_tensor *residual, bool relu, float eps,
                                          cleat_tensor **statistics);
 /* running = (1 - momentum) running + momentum statistics, where that is finite. statistics, running (buffer) f32 [2, C].
  * No gradient. */
-CLEAT_API void cleat_batch_norm_track(cleat_graph *graph, cleat_tensor *statistics, cleat_tensor *running,
-                                      float momentum);
+CLEAT_API void cleat_batch_norm_update_running_stats(cleat_graph *graph, cleat_tensor *statistics,
+                                                     cleat_tensor *running, float momentum);
 /* Batch normalisation with known statistics, for evaluation: as cleat_batch_norm, with mean and variance of `running` f32
  * [2, C]. No gradient. */
-CLEAT_API cleat_tensor *cleat_batch_norm_fixed(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma,
-                                               cleat_tensor *beta, cleat_tensor *running, cleat_tensor *residual,
-                                               bool relu, float eps);
+CLEAT_API cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma,
+                                                   cleat_tensor *beta, cleat_tensor *running, cleat_tensor *residual,
+                                                   bool relu, float eps);
 
 /* What a mask of two classes is judged by. */
 typedef struct cleat_mask_loss_spec {
@@ -227,12 +228,12 @@ typedef struct cleat_mask_loss_spec {
     float dice_weight; /* factor on the Dice loss (Milletari et al. 2016); 0: off */
 } cleat_mask_loss_spec;
 
-/* sum over b of scale[b] (mean over the sample's known pixels of the weighted binary cross entropy of sigmoid(logits)
+/* sum over b of sample_weight[b] (mean over the sample's known pixels of the weighted binary cross entropy of sigmoid(logits)
  * + dice_weight (1 - (2 sum p t + 1) / (sum p + sum t + 1))). Pixels with a mask outside {0, 1} are unknown: they count
  * for nothing and get no gradient; a sample without known pixels gives 0. logits T [B, ...], mask i32 with as many
- * elements, scale f32 [B] -> f32 [1], in a fixed order of summation. */
+ * elements, sample_weight f32 [B] -> f32 [1], in a fixed order of summation. */
 CLEAT_API cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *mask,
-                                        cleat_tensor *scale, const cleat_mask_loss_spec *spec);
+                                        cleat_tensor *sample_weight, const cleat_mask_loss_spec *spec);
 
 /* --- C1' traces (RNA) ----------------------------------------------------------------------------------------- */
 
@@ -259,7 +260,7 @@ typedef enum cleat_structure_loss_kind {
 
 typedef struct cleat_structure_loss_spec {
     cleat_structure_loss_kind kind;
-    int term; /* row of scale */
+    int term; /* row of sample_weight */
     float lower, upper, eps;
 } cleat_structure_loss_spec;
 
@@ -269,16 +270,16 @@ typedef struct cleat_structure {
     cleat_tensor *coords, *mask, *lengths, *partner;
 } cleat_structure;
 
-/* sum over b of scale[term, b] * mean over the chain's items. x f32 [B, L, 3], scale f32 [terms, B] -> f32
+/* sum over b of sample_weight[term, b] * mean over the chain's items. x f32 [B, L, 3], sample_weight f32 [terms, B] -> f32
  * [1]. No L x L tensor exists. */
 CLEAT_API cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
-                                             const cleat_structure *truth, cleat_tensor *scale);
+                                             const cleat_structure *truth, cleat_tensor *sample_weight);
 
-/* Frame-aligned point error of a trace with frames (cl/frame_loss.cl): sum over b of scale[term, b] * mean
+/* Frame-aligned point error of a trace with frames (cl/frame_loss.cl): sum over b of sample_weight[term, b] * mean
  * over pairs of a residue with a reference frame and a known atom. x f32 [B, L, 3], frames f32 [B, L, 9] ->
  * f32 [1]. */
 CLEAT_API cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *frames,
-                                         const cleat_structure *truth, cleat_tensor *scale, int term);
+                                         const cleat_structure *truth, cleat_tensor *sample_weight, int term);
 
 #ifdef __cplusplus
 }

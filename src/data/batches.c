@@ -22,12 +22,12 @@ static cleat_status check_arguments(const cleat_dataset *dataset, const uint32_t
     if (!n_buckets) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "batches need at least one bucket");
     if (n_samples > UINT32_MAX) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu samples are too many", n_samples);
     for (size_t i = 0; i < n_buckets; ++i) {
-        if (buckets[i].length < 1 || buckets[i].batch < 1 || buckets[i].batch > UINT32_MAX)
+        if (buckets[i].length < 1 || buckets[i].micro_batch_size < 1 || buckets[i].micro_batch_size > UINT32_MAX)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket %zu: length %lld and batch %lld must be positive", i,
-                              (long long)buckets[i].length, (long long)buckets[i].batch);
-        if (buckets[i].window < buckets[i].batch || buckets[i].window > UINT32_MAX)
+                              (long long)buckets[i].length, (long long)buckets[i].micro_batch_size);
+        if (buckets[i].global_batch_size < buckets[i].micro_batch_size || buckets[i].global_batch_size > UINT32_MAX)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket %zu: a window of %lld samples is no place for %lld", i,
-                              (long long)buckets[i].window, (long long)buckets[i].batch);
+                              (long long)buckets[i].global_batch_size, (long long)buckets[i].micro_batch_size);
         if (i && buckets[i].length <= buckets[i - 1].length)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket lengths must ascend: %lld after %lld",
                               (long long)buckets[i].length, (long long)buckets[i - 1].length);
@@ -55,16 +55,16 @@ typedef struct stretch {
 
 /* Sorts order [n_samples] by bucket, keeping the order within each, into samples, and cuts each bucket into windows:
  * whole [n_samples]. Returns how many. */
-static size_t cut_windows(const cleat_dataset *dataset, const uint32_t *order, size_t n_samples,
-                          const cleat_bucket *buckets, size_t n_buckets, bool evaluation, size_t *filled,
-                          uint32_t *samples, stretch *whole) {
+static size_t cut_global_batches(const cleat_dataset *dataset, const uint32_t *order, size_t n_samples,
+                                 const cleat_bucket *buckets, size_t n_buckets, bool evaluation, size_t *filled,
+                                 uint32_t *samples, stretch *whole) {
     size_t made = 0;
     memset(filled, 0, (n_buckets + 1) * sizeof *filled);
     for (size_t i = 0; i < n_samples; ++i)
         ++filled[cleat_bucket_of(buckets, n_buckets, cleat_dataset_length(dataset, order[i])) + 1];
     for (size_t b = 0; b < n_buckets; ++b) filled[b + 1] += filled[b];
     for (size_t b = 0; b < n_buckets; ++b) {
-        size_t most = (size_t)(evaluation ? buckets[b].batch : buckets[b].window);
+        size_t most = (size_t)(evaluation ? buckets[b].micro_batch_size : buckets[b].global_batch_size);
         for (size_t first = filled[b]; first < filled[b + 1]; first += most) {
             size_t left = filled[b + 1] - first;
             whole[made++] = (stretch){(uint32_t)b, (uint32_t)(left < most ? left : most), samples + first};
@@ -77,7 +77,7 @@ static size_t cut_windows(const cleat_dataset *dataset, const uint32_t *order, s
     return made;
 }
 
-static cleat_status shuffle_windows(stretch *whole, size_t count, cleat_random *random, cleat_error *error) {
+static cleat_status shuffle_global_batches(stretch *whole, size_t count, cleat_random *random, cleat_error *error) {
     uint32_t *order = cleat_alloc(count, sizeof *order);
     stretch *before = cleat_alloc(count, sizeof *before);
     cleat_status status = CLEAT_OK;
@@ -96,25 +96,25 @@ done:
 }
 
 /* Appends a window as micro-batches of at most `most` samples. */
-static void cut_window(cleat_batches *made, const cleat_dataset *dataset, const stretch *whole, int64_t most) {
+static void add_global_batch(cleat_batches *made, const cleat_dataset *dataset, const stretch *whole, int64_t most) {
     uint32_t pieces = (uint32_t)((whole->count + most - 1) / most), first = 0;
-    cleat_window *window = &made->windows[made->window_count];
-    *window = (cleat_window){.first = made->count, .batches = pieces, .samples = whole->count};
-    for (uint32_t i = 0; i < whole->count; ++i) window->items += cleat_dataset_items(dataset, whole->samples[i]);
+    cleat_global_batch *global_batch = &made->global_batches[made->global_batch_count];
+    *global_batch = (cleat_global_batch){.first = made->count, .micro_batches = pieces, .samples = whole->count};
+    for (uint32_t i = 0; i < whole->count; ++i) global_batch->items += cleat_dataset_items(dataset, whole->samples[i]);
     for (uint32_t i = 0; i < pieces; ++i) {
         uint32_t count = whole->count / pieces + (i < whole->count % pieces);
-        made->items[made->count++] = (cleat_batch){.bucket = whole->bucket,
-                                                   .count = count,
-                                                   .window = (uint32_t)made->window_count,
-                                                   .first = first,
-                                                   .samples = whole->samples + first};
+        made->items[made->count++] = (cleat_micro_batch){.bucket = whole->bucket,
+                                                         .count = count,
+                                                         .global_batch = (uint32_t)made->global_batch_count,
+                                                         .first = first,
+                                                         .samples = whole->samples + first};
         first += count;
     }
-    ++made->window_count;
+    ++made->global_batch_count;
 }
 
 cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
-                                  const cleat_bucket *buckets, size_t n_buckets, const cleat_draw *draw,
+                                  const cleat_bucket *buckets, size_t n_buckets, const cleat_rng_key *rng_key,
                                   cleat_batches **batches, cleat_error *error) {
     cleat_status status = check_arguments(dataset, samples, n_samples, buckets, n_buckets, error);
     if (status != CLEAT_OK) return status;
@@ -124,23 +124,25 @@ cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *
     stretch *whole = cleat_alloc(n_samples, sizeof *whole);
     if (made) { /* never more windows, nor micro-batches, than samples */
         made->items = cleat_alloc(n_samples, sizeof *made->items);
-        made->windows = cleat_alloc(n_samples, sizeof *made->windows);
+        made->global_batches = cleat_alloc(n_samples, sizeof *made->global_batches);
         made->samples = cleat_alloc(n_samples, sizeof *made->samples);
     }
-    if (!made || !order || !filled || !whole || !made->items || !made->windows || !made->samples) {
+    if (!made || !order || !filled || !whole || !made->items || !made->global_batches || !made->samples) {
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for batches of %zu samples", n_samples);
         goto done;
     }
     if (n_samples) memcpy(order, samples, n_samples * sizeof *order);
     cleat_random random = {0};
-    if (draw) {
-        random = cleat_random_stream(draw->seed ^ ORDER_SEED, draw->epoch, 0);
+    if (rng_key) {
+        random = cleat_random_stream(rng_key->seed ^ ORDER_SEED, rng_key->epoch, 0);
         cleat_random_shuffle(&random, order, (uint32_t)n_samples);
     }
-    size_t windows = cut_windows(dataset, order, n_samples, buckets, n_buckets, !draw, filled, made->samples, whole);
-    if (draw) status = shuffle_windows(whole, windows, &random, error);
+    size_t global_batches =
+        cut_global_batches(dataset, order, n_samples, buckets, n_buckets, !rng_key, filled, made->samples, whole);
+    if (rng_key) status = shuffle_global_batches(whole, global_batches, &random, error);
     if (status != CLEAT_OK) goto done;
-    for (size_t w = 0; w < windows; ++w) cut_window(made, dataset, &whole[w], buckets[whole[w].bucket].batch);
+    for (size_t w = 0; w < global_batches; ++w)
+        add_global_batch(made, dataset, &whole[w], buckets[whole[w].bucket].micro_batch_size);
     *batches = made;
     made = NULL;
 done:
@@ -154,7 +156,7 @@ done:
 void cleat_batches_destroy(cleat_batches *batches) {
     if (!batches) return;
     cleat_free(batches->items);
-    cleat_free(batches->windows);
+    cleat_free(batches->global_batches);
     cleat_free(batches->samples);
     cleat_free(batches);
 }
@@ -163,17 +165,17 @@ size_t cleat_batches_count(const cleat_batches *batches) {
     return batches->count;
 }
 
-const cleat_batch *cleat_batches_get(const cleat_batches *batches, size_t index) {
+const cleat_micro_batch *cleat_batches_get(const cleat_batches *batches, size_t index) {
     return index < batches->count ? &batches->items[index] : NULL;
 }
 
-size_t cleat_batches_windows(const cleat_batches *batches) {
-    return batches->window_count;
+size_t cleat_batches_global_batch_count(const cleat_batches *batches) {
+    return batches->global_batch_count;
 }
 
-bool cleat_batches_window(const cleat_batches *batches, size_t index, cleat_window *window) {
-    if (index >= batches->window_count) return false;
-    *window = batches->windows[index];
+bool cleat_batches_global_batch(const cleat_batches *batches, size_t index, cleat_global_batch *global_batch) {
+    if (index >= batches->global_batch_count) return false;
+    *global_batch = batches->global_batches[index];
     return true;
 }
 

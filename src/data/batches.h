@@ -5,10 +5,10 @@
 #include "cleat/data.h"
 
 struct cleat_batches {
-    cleat_batch *items; /* [count]; their samples point into `samples` */
+    cleat_micro_batch *items; /* [count]; their samples point into `samples` */
     size_t count;
-    cleat_window *windows; /* [window_count] */
-    size_t window_count;
+    cleat_global_batch *global_batches; /* [global_batch_count] */
+    size_t global_batch_count;
     uint32_t *samples; /* [n_samples] */
 };
 

@@ -14,7 +14,7 @@ typedef struct cleat_dataset_class {
     cleat_split (*split)(const cleat_dataset *dataset, size_t sample);
     /* Writes the sample's own elements; the slots already hold `pad` everywhere. Slots are 4-byte aligned,
      * some may be NULL. Called by several threads at once. */
-    cleat_status (*fill)(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
+    cleat_status (*fill)(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_rng_key *rng_key,
                          void *const *slots, cleat_error *error);
     /* Items a sample adds to a loss that is a mean over items; NULL: its length. */
     int64_t (*items)(const cleat_dataset *dataset, size_t sample);

@@ -83,14 +83,14 @@ static void fill_plain(const images *im, const cleat_picture *picture, float *va
         for (int64_t c = 0; c < channels; ++c) *values++ = im->table[c][*from++];
 }
 
-static cleat_status fill_image(const images *im, size_t sample, const cleat_draw *draw, float *values,
+static cleat_status fill_image(const images *im, size_t sample, const cleat_rng_key *rng_key, float *values,
                                cleat_error *error) {
     int64_t size = im->pictures.info.size;
     cleat_picture picture;
     cleat_status status = borrow(im, sample, &picture, error);
     if (status != CLEAT_OK) return status;
-    cleat_view view = draw && im->varies ? cleat_view_draw(&picture, true, size, &im->augment, draw, sample)
-                                         : cleat_view_whole(&picture, true);
+    cleat_view view = rng_key && im->varies ? cleat_view_draw(&picture, true, size, &im->augment, rng_key, sample)
+                                            : cleat_view_whole(&picture, true);
     if (cleat_view_is_plain(&picture, &view, size)) {
         fill_plain(im, &picture, values);
     } else {
@@ -110,13 +110,13 @@ static void spread(int64_t size, int64_t length, int64_t channels, float *values
     }
 }
 
-static cleat_status images_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
-                                void *const *slots, cleat_error *error) {
+static cleat_status images_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
+                                const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
     const images *im = images_of(dataset);
     int64_t size = im->pictures.info.size;
     if (slots[LABEL]) *(int32_t *)slots[LABEL] = im->set.rows[sample].label;
     if (!slots[IMAGE]) return CLEAT_OK;
-    cleat_status status = fill_image(im, sample, draw, slots[IMAGE], error);
+    cleat_status status = fill_image(im, sample, rng_key, slots[IMAGE], error);
     if (status == CLEAT_OK && length > size) spread(size, length, im->learnt.channels, slots[IMAGE]);
     return status;
 }

@@ -35,7 +35,7 @@ struct cleat_loader {
 
     const cleat_batches *batches; /* of the pass; NULL without one */
     bool random;
-    cleat_draw draw;
+    cleat_rng_key rng_key;
     size_t next_claim, next_out, end; /* batches [next_out, next_claim) are filling or ready */
     int filling;
     slot_state *state;   /* [n_slots] */
@@ -87,23 +87,23 @@ static void round_fields(const cleat_loader *loader, size_t bucket, size_t slot,
 
 static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, size_t slot, cleat_error *error) {
     const cleat_dataset *dataset = loader->setup.dataset;
-    const cleat_batch *batch = cleat_batches_get(loader->batches, batch_index);
-    const cleat_bucket *bucket = &loader->buckets[batch->bucket];
+    const cleat_micro_batch *micro_batch = cleat_batches_get(loader->batches, batch_index);
+    const cleat_bucket *bucket = &loader->buckets[micro_batch->bucket];
     if (loader->setup.slot_wait) {
         cleat_status status = loader->setup.slot_wait(loader->setup.user, slot, error);
         if (status != CLEAT_OK) return status;
     }
-    for (int64_t b = 0; b < bucket->batch; ++b) {
+    for (int64_t b = 0; b < bucket->micro_batch_size; ++b) {
         void *fields[CLEAT_MAX_FIELDS];
         cleat_status status = CLEAT_OK;
-        place_fields(loader, batch->bucket, slot, b, fields);
-        if (b >= (int64_t)batch->count)
+        place_fields(loader, micro_batch->bucket, slot, b, fields);
+        if (b >= (int64_t)micro_batch->count)
             cleat_dataset_fill_empty(dataset, bucket->length, fields);
         else
-            status = cleat_dataset_fill(dataset, batch->samples[b], bucket->length,
-                                        loader->random ? &loader->draw : NULL, fields, error);
+            status = cleat_dataset_fill(dataset, micro_batch->samples[b], bucket->length,
+                                        loader->random ? &loader->rng_key : NULL, fields, error);
         if (status != CLEAT_OK) return status;
-        round_fields(loader, batch->bucket, slot, b, fields);
+        round_fields(loader, micro_batch->bucket, slot, b, fields);
     }
     return CLEAT_OK;
 }
@@ -119,9 +119,9 @@ static bool find_slot(const cleat_loader *loader, slot_state state, size_t *slot
     return false;
 }
 
-static bool find_batch(const cleat_loader *loader, size_t batch, size_t *slot) {
+static bool find_batch(const cleat_loader *loader, size_t micro_batch, size_t *slot) {
     for (size_t i = 0; i < loader->setup.n_slots; ++i)
-        if (loader->state[i] == SLOT_READY && loader->slot_batch[i] == batch) {
+        if (loader->state[i] == SLOT_READY && loader->slot_batch[i] == micro_batch) {
             *slot = i;
             return true;
         }
@@ -135,23 +135,23 @@ static bool can_claim(const cleat_loader *loader, size_t *slot) {
 
 /* Claims the next batch into `slot`, fills it with the lock released, and books the result. */
 static void fill_next(cleat_loader *loader, size_t slot) {
-    size_t batch = loader->next_claim++;
+    size_t micro_batch = loader->next_claim++;
     loader->state[slot] = SLOT_FILLING;
-    loader->slot_batch[slot] = batch;
+    loader->slot_batch[slot] = micro_batch;
     ++loader->filling;
     pthread_mutex_unlock(&loader->lock);
 
     cleat_error error = {0};
     double start = cleat_seconds();
-    cleat_status status = fill_slot(loader, batch, slot, &error);
+    cleat_status status = fill_slot(loader, micro_batch, slot, &error);
     double spent = cleat_seconds() - start;
 
     pthread_mutex_lock(&loader->lock);
     --loader->filling;
     loader->stats.fill_seconds += spent;
     loader->state[slot] = status == CLEAT_OK ? SLOT_READY : SLOT_FREE;
-    if (status != CLEAT_OK && batch < loader->failed_batch) {
-        loader->failed_batch = batch;
+    if (status != CLEAT_OK && micro_batch < loader->failed_batch) {
+        loader->failed_batch = micro_batch;
         loader->failure = error;
         loader->failure.status = status;
     }
@@ -330,24 +330,25 @@ void cleat_loader_destroy(cleat_loader *loader) {
 }
 
 cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batches *batches, size_t first,
-                                const cleat_draw *draw, cleat_error *error) {
+                                const cleat_rng_key *rng_key, cleat_error *error) {
     size_t count = cleat_batches_count(batches);
     if (first > count)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a pass of %zu batches cannot start at %zu", count, first);
     for (size_t i = first; i < count; ++i) {
-        const cleat_batch *batch = cleat_batches_get(batches, i);
-        if (batch->bucket >= loader->setup.n_buckets || batch->count > loader->buckets[batch->bucket].batch)
+        const cleat_micro_batch *micro_batch = cleat_batches_get(batches, i);
+        if (micro_batch->bucket >= loader->setup.n_buckets ||
+            micro_batch->count > loader->buckets[micro_batch->bucket].micro_batch_size)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                               "batch %zu (bucket %u, %u samples) was made with other buckets than the loader's", i,
-                              batch->bucket, batch->count);
+                              micro_batch->bucket, micro_batch->count);
     }
     cleat_loader_stop(loader);
     cleat_status status = start_threads(loader, error);
     if (status != CLEAT_OK) return status;
     pthread_mutex_lock(&loader->lock);
     loader->batches = batches;
-    loader->random = draw != NULL;
-    if (draw) loader->draw = *draw;
+    loader->random = rng_key != NULL;
+    if (rng_key) loader->rng_key = *rng_key;
     loader->next_claim = loader->next_out = first;
     loader->end = loader->failed_batch = count;
     pthread_cond_broadcast(&loader->work);
@@ -390,8 +391,9 @@ cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat
     } else {
         status = await_batch(loader, &slot, error);
         if (status == CLEAT_OK) {
-            *loaded = (cleat_loaded){
-                .batch = cleat_batches_get(loader->batches, loader->next_out), .index = loader->next_out, .slot = slot};
+            *loaded = (cleat_loaded){.micro_batch = cleat_batches_get(loader->batches, loader->next_out),
+                                     .index = loader->next_out,
+                                     .slot = slot};
             loader->state[slot] = SLOT_HELD;
             ++loader->next_out;
             ++loader->stats.batches;

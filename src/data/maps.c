@@ -67,9 +67,9 @@ typedef struct mirror {
     bool rows, columns;
 } mirror;
 
-static mirror draw_mirror(const cleat_maps *maps, size_t sample, const cleat_draw *draw) {
-    if (!draw || (!maps->flip && !maps->flip_vertical)) return (mirror){false, false};
-    cleat_random random = cleat_random_stream(draw->seed ^ FLIP_SEED, draw->epoch, (uint32_t)sample);
+static mirror draw_mirror(const cleat_maps *maps, size_t sample, const cleat_rng_key *rng_key) {
+    if (!rng_key || (!maps->flip && !maps->flip_vertical)) return (mirror){false, false};
+    cleat_random random = cleat_random_stream(rng_key->seed ^ FLIP_SEED, rng_key->epoch, (uint32_t)sample);
     bool columns = cleat_random_below(&random, 2), rows = cleat_random_below(&random, 2);
     return (mirror){.rows = rows && maps->flip_vertical, .columns = columns && maps->flip};
 }
@@ -123,11 +123,11 @@ static cleat_status ready_frames(const cleat_maps *maps, const cleat_maps_sample
     return cleat_maps_standardise(maps, sample->path, *room, sample->frames, error);
 }
 
-static cleat_status maps_fill(const cleat_dataset *dataset, size_t index, int64_t length, const cleat_draw *draw,
+static cleat_status maps_fill(const cleat_dataset *dataset, size_t index, int64_t length, const cleat_rng_key *rng_key,
                               void *const *slots, cleat_error *error) {
     const cleat_maps *maps = (const cleat_maps *)dataset;
     const cleat_maps_sample *sample = &maps->samples[index];
-    mirror seen = draw_mirror(maps, index, draw);
+    mirror seen = draw_mirror(maps, index, rng_key);
     if (slots[FRAMES]) {
         float *room = NULL;
         const float *frames = NULL;

@@ -53,10 +53,10 @@ static void give_back(const masks *m, size_t file, cleat_picture *picture) {
 }
 
 /* Pictures and masks are seen in the same view, which depends on the size alone. */
-static cleat_view view_of(const masks *m, size_t sample, const cleat_draw *draw) {
+static cleat_view view_of(const masks *m, size_t sample, const cleat_rng_key *rng_key) {
     cleat_picture size = {.height = m->set.samples[sample].height, .width = m->set.samples[sample].width};
-    if (!draw || !m->varies) return cleat_view_whole(&size, false);
-    return cleat_view_draw(&size, false, m->pictures.info.size, &m->augment, draw, sample);
+    if (!rng_key || !m->varies) return cleat_view_whole(&size, false);
+    return cleat_view_draw(&size, false, m->pictures.info.size, &m->augment, rng_key, sample);
 }
 
 /* Rows [S, width] become the upper left corner of rows [L, ...] of `wide` bytes; what is behind them has the value of
@@ -97,10 +97,10 @@ static cleat_status fill_mask(const masks *m, size_t sample, const cleat_view *v
     return CLEAT_OK;
 }
 
-static cleat_status masks_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
-                               void *const *slots, cleat_error *error) {
+static cleat_status masks_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
+                               const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
     const masks *m = masks_of(dataset);
-    cleat_view view = view_of(m, sample, draw);
+    cleat_view view = view_of(m, sample, rng_key);
     cleat_status status = CLEAT_OK;
     if (slots[IMAGE]) status = fill_image(m, sample, &view, length, slots[IMAGE], error);
     if (status == CLEAT_OK && slots[MASK]) status = fill_mask(m, sample, &view, length, slots[MASK], error);

@@ -62,35 +62,35 @@ static cleat_split rna_split(const cleat_dataset *dataset, size_t sample) {
     return chain_of(dataset, sample)->split;
 }
 
-typedef struct window {
+typedef struct crop_range {
     int64_t start, length;
-} window;
+} crop_range;
 
 /* What of a chain makes the sample: all that fits max_length, or in training now and then a shorter stretch. */
-static window window_of(const rna_dataset *rna, const rna_chain *chain, size_t sample, const cleat_draw *draw) {
-    window w = {.start = 0, .length = rna_length(&rna->base, sample)};
-    if (!draw) return w;
-    cleat_random random = cleat_random_stream(draw->seed ^ CROP_SEED, draw->epoch, (uint32_t)sample);
+static crop_range crop_of(const rna_dataset *rna, const rna_chain *chain, size_t sample, const cleat_rng_key *rng_key) {
+    crop_range w = {.start = 0, .length = rna_length(&rna->base, sample)};
+    if (!rng_key) return w;
+    cleat_random random = cleat_random_stream(rng_key->seed ^ CROP_SEED, rng_key->epoch, (uint32_t)sample);
     if (w.length > SHORTEST_CROP && cleat_random_uniform(&random) < rna->crop)
         w.length = SHORTEST_CROP + cleat_random_below(&random, (uint32_t)(w.length - SHORTEST_CROP + 1));
     if (chain->length > w.length) w.start = cleat_random_below(&random, (uint32_t)(chain->length - w.length + 1));
     return w;
 }
 
-static void vary(const rna_dataset *rna, size_t sample, const cleat_draw *draw, const int32_t *partner, int64_t n,
+static void vary(const rna_dataset *rna, size_t sample, const cleat_rng_key *rng_key, const int32_t *partner, int64_t n,
                  int32_t *tokens) {
-    if (!draw || rna->mutation <= 0) return;
-    cleat_random random = cleat_random_stream(draw->seed ^ VARY_SEED, draw->epoch, (uint32_t)sample);
+    if (!rng_key || rna->mutation <= 0) return;
+    cleat_random random = cleat_random_stream(rng_key->seed ^ VARY_SEED, rng_key->epoch, (uint32_t)sample);
     if (cleat_random_uniform(&random) < rna->mutation) cleat_rna_vary(&random, partner, n, tokens);
 }
 
-static cleat_status rna_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
+static cleat_status rna_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_rng_key *rng_key,
                              void *const *slots, cleat_error *error) {
     (void)length;
     (void)error;
     const rna_dataset *rna = (const rna_dataset *)dataset;
     const rna_chain *chain = chain_of(dataset, sample);
-    window w = window_of(rna, chain, sample, draw);
+    crop_range w = crop_of(rna, chain, sample, rng_key);
     int64_t n = w.length, start = w.start, first = chain->first + start;
     int32_t *tokens = slots[TOKENS], *lengths = slots[LENGTHS], *partner = slots[PARTNER];
     const char *letters = cleat_rna_sequence(dataset, sample) + start;
@@ -102,7 +102,7 @@ static cleat_status rna_fill(const cleat_dataset *dataset, size_t sample, int64_
         int64_t j = rna->partners[first + i] - start;
         partner[i] = rna->partners[first + i] >= 0 && j >= 0 && j < n ? (int32_t)j : -1;
     }
-    if (tokens && partner) vary(rna, sample, draw, partner, n, tokens);
+    if (tokens && partner) vary(rna, sample, rng_key, partner, n, tokens);
     return CLEAT_OK;
 }
 

@@ -76,10 +76,10 @@ static int64_t known_of(const cleat_series *s, int64_t last) {
     return known;
 }
 
-static cleat_status series_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
-                                void *const *slots, cleat_error *error) {
+static cleat_status series_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
+                                const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
     (void)length;
-    (void)draw;
+    (void)rng_key;
     (void)error;
     const cleat_series *s = (const cleat_series *)dataset;
     int64_t last = s->windows.last[sample], known = s->forecast ? known_of(s, last) : s->horizon;

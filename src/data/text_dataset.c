@@ -57,14 +57,15 @@ static cleat_split text_split(const cleat_dataset *dataset, size_t sample) {
 }
 
 /* All but [CLS] and [SEP] may become unknown. */
-static void drop_words(const text_dataset *texts, size_t sample, const cleat_draw *draw, int64_t n, int32_t *tokens) {
-    cleat_random random = cleat_random_stream(draw->seed ^ DROP_SEED, draw->epoch, (uint32_t)sample);
+static void drop_words(const text_dataset *texts, size_t sample, const cleat_rng_key *rng_key, int64_t n,
+                       int32_t *tokens) {
+    cleat_random random = cleat_random_stream(rng_key->seed ^ DROP_SEED, rng_key->epoch, (uint32_t)sample);
     int32_t unknown = cleat_tokenizer_unk(texts->tokenizer);
     for (int64_t i = 1; i < n - 1; ++i)
         if (cleat_random_uniform(&random) < texts->word_dropout) tokens[i] = unknown;
 }
 
-static cleat_status text_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
+static cleat_status text_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_rng_key *rng_key,
                               void *const *slots, cleat_error *error) {
     (void)length;
     (void)error;
@@ -73,7 +74,7 @@ static cleat_status text_fill(const cleat_dataset *dataset, size_t sample, int64
     int64_t n = text_length(dataset, sample);
     int32_t *tokens = slots[TOKENS], *lengths = slots[LENGTHS], *labels = slots[LABEL];
     if (tokens) memcpy(tokens, texts->tokens.ids + texts->tokens.starts[sample], (size_t)n * sizeof *tokens);
-    if (tokens && draw && texts->word_dropout > 0) drop_words(texts, sample, draw, n, tokens);
+    if (tokens && rng_key && texts->word_dropout > 0) drop_words(texts, sample, rng_key, n, tokens);
     if (lengths) *lengths = (int32_t)n;
     if (labels && texts->task == CLEAT_TEXT_CLASSES) *labels = texts->set.units[row->first].label;
     if (labels && texts->task == CLEAT_TEXT_TAGS)

@@ -70,9 +70,9 @@ static float draw_factor(cleat_random *random, double width) {
 }
 
 cleat_view cleat_view_draw(const cleat_picture *picture, bool square, int64_t size, const cleat_augment *augment,
-                           const cleat_draw *draw, size_t sample) {
+                           const cleat_rng_key *rng_key, size_t sample) {
     cleat_view view = cleat_view_whole(picture, square);
-    cleat_random random = cleat_random_stream(draw->seed ^ VIEW_SEED, draw->epoch, (uint32_t)sample);
+    cleat_random random = cleat_random_stream(rng_key->seed ^ VIEW_SEED, rng_key->epoch, (uint32_t)sample);
     if (augment->crop_min < 1) draw_crop(&random, picture, square, augment->crop_min, &view);
     if (augment->shift > 0) draw_shift(&random, augment->shift, size, &view);
     if (augment->flip) view.flip_x = cleat_random_below(&random, 2);

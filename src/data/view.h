@@ -22,7 +22,7 @@ bool cleat_view_varies(const cleat_augment *augment);
  * cleat_view_whole shows), moved, mirrored, turned, and the colours' factors. `square`: as above; the crop's ratio of
  * sides, 3/4 to 4/3, is that of its pixels, else it is to the picture's own. The same (draw, sample) gives the same view. */
 cleat_view cleat_view_draw(const cleat_picture *picture, bool square, int64_t size, const cleat_augment *augment,
-                           const cleat_draw *draw, size_t sample);
+                           const cleat_rng_key *rng_key, size_t sample);
 /* True where the sample is the picture as it is, every pixel a pixel. */
 bool cleat_view_is_plain(const cleat_picture *picture, const cleat_view *view, int64_t size);
 

@@ -37,14 +37,16 @@ static int64_t divide_up(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
-int64_t cleat_bucket_split(int64_t window, int64_t most) {
-    return divide_up(window, divide_up(window, most));
+int64_t cleat_bucket_split(int64_t global_batch_size, int64_t most) {
+    return divide_up(global_batch_size, divide_up(global_batch_size, most));
 }
 
-void cleat_lengths_windows(const cleat_lengths *lengths, int64_t effective, cleat_bucket *buckets) {
+void cleat_lengths_global_batches(const cleat_lengths *lengths, int64_t effective, cleat_bucket *buckets) {
     for (size_t i = 0; i < lengths->count; ++i) {
-        int64_t window = cleat_bucket_split(lengths->samples[i] > 0 ? lengths->samples[i] : 1, effective);
-        buckets[i] = (cleat_bucket){.length = lengths->lengths[i], .window = window, .batch = window};
+        int64_t global_batch_size = cleat_bucket_split(lengths->samples[i] > 0 ? lengths->samples[i] : 1, effective);
+        buckets[i] = (cleat_bucket){.length = lengths->lengths[i],
+                                    .global_batch_size = global_batch_size,
+                                    .micro_batch_size = global_batch_size};
     }
 }
 
@@ -55,7 +57,7 @@ int64_t cleat_lengths_steps(const cleat_lengths *lengths, int64_t effective) {
 }
 
 void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t effective, int64_t most, cleat_bucket *buckets) {
-    cleat_lengths_windows(lengths, effective, buckets);
+    cleat_lengths_global_batches(lengths, effective, buckets);
     for (size_t i = 0; i < lengths->count && most > 0; ++i)
-        buckets[i].batch = cleat_bucket_split(buckets[i].window, most);
+        buckets[i].micro_batch_size = cleat_bucket_split(buckets[i].global_batch_size, most);
 }

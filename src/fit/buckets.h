@@ -19,14 +19,14 @@ cleat_status cleat_lengths_choose(const cleat_profile *profile, int64_t fixed, c
 
 /* The windows of an effective batch: of each bucket at most `effective` samples, spread evenly, so that 50 samples at
  * 48 a step are two windows of 25. They do not depend on a card. buckets [lengths->count], `batch` the whole window. */
-void cleat_lengths_windows(const cleat_lengths *lengths, int64_t effective, cleat_bucket *buckets);
+void cleat_lengths_global_batches(const cleat_lengths *lengths, int64_t effective, cleat_bucket *buckets);
 
 /* How many windows there are of all buckets: optimizer steps an epoch. */
 int64_t cleat_lengths_steps(const cleat_lengths *lengths, int64_t effective);
 
 /* The size of even micro-batches of at most `most` (>= 1) samples: a window of 25 with at most 8 at a time is 4 of
  * them, of 7 slots. */
-int64_t cleat_bucket_split(int64_t window, int64_t most);
+int64_t cleat_bucket_split(int64_t global_batch_size, int64_t most);
 
 /* The same windows in micro-batches of at most `most` samples; 0: whole. */
 void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t effective, int64_t most, cleat_bucket *buckets);

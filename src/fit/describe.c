@@ -1,7 +1,7 @@
 /* What `cleat plan` shows: a profile fitted to a card, in figures. */
 #include "fit/fit.h"
 
-#include "graph/figures.h"
+#include "graph/memory_profile.h"
 #include "graph/plan.h"
 #include "models/model.h"
 
@@ -53,9 +53,9 @@ cleat_status cleat_fit_lengths(const cleat_profile *profile, cleat_model *model,
 }
 
 /* A micro-batch somebody asks about is planned at the longest length, whether or not the data have so many. */
-static void only_longest(cleat_lengths *lengths, int64_t batch) {
+static void only_longest(cleat_lengths *lengths, int64_t micro_batch_size) {
     int64_t length = lengths->lengths[lengths->count - 1];
-    *lengths = (cleat_lengths){.count = 1, .lengths = {length}, .samples = {batch}};
+    *lengths = (cleat_lengths){.count = 1, .lengths = {length}, .samples = {micro_batch_size}};
 }
 
 /* --- figures of a fitted workload ----------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ static void describe_way(const cleat_fitted *fitted, const cleat_lengths *length
     const cleat_bucket *longest = &fitted->work->buckets[fitted->work->n_buckets - 1];
     int64_t samples = 0;
     for (size_t i = 0; i < lengths->count; ++i) samples += lengths->samples[i];
-    way->batch = longest->batch;
+    way->micro_batch_size = longest->micro_batch_size;
     way->micro_batches = cleat_fit_micro_batches(longest);
     way->bytes = cleat_plan_bytes(fitted->work->plan);
     way->step_seconds = fitted->step_seconds;
@@ -89,7 +89,7 @@ static cleat_status describe_storage(const cleat_fit_request *request, const cle
     if (work->storage == CLEAT_F32) return CLEAT_OK;
     single.profile.train.precision = CLEAT_PRECISION_F32;
     roomy.max_allocation = INT64_C(1) << 50; /* it need not fit */
-    cleat_status status = cleat_workload_create(&roomy, request->choices, &single, request->purpose, work->buckets,
+    cleat_status status = cleat_workload_create(&roomy, request->tuning, &single, request->purpose, work->buckets,
                                                 work->n_buckets, work->recompute, &same, error);
     if (status != CLEAT_OK) return status;
     report->single_arena = cleat_plan_category_bytes(same->plan, CLEAT_BYTES_ARENA);
@@ -101,12 +101,13 @@ static cleat_status describe_storage(const cleat_fit_request *request, const cle
 static cleat_status describe_slope(const cleat_fit_request *request, const cleat_workload *work,
                                    cleat_fit_report *report, cleat_error *error) {
     cleat_bucket longest = work->buckets[work->n_buckets - 1];
-    int64_t high = longest.batch > 1 ? longest.batch : 2, bytes[2] = {0, 0}, batches[2] = {1, high};
+    int64_t high = longest.micro_batch_size > 1 ? longest.micro_batch_size : 2, bytes[2] = {0, 0},
+            batches[2] = {1, high};
     for (int i = 0; i < 2; ++i) {
         cleat_workload *one = NULL;
-        longest.batch = batches[i];
-        if (longest.window < longest.batch) longest.window = longest.batch;
-        cleat_status status = cleat_workload_create(request->facts, request->choices, request->model, request->purpose,
+        longest.micro_batch_size = batches[i];
+        if (longest.global_batch_size < longest.micro_batch_size) longest.global_batch_size = longest.micro_batch_size;
+        cleat_status status = cleat_workload_create(request->facts, request->tuning, request->model, request->purpose,
                                                     &longest, 1, work->recompute, &one, error);
         if (status == CLEAT_ERR_FIT && i > 0) return CLEAT_OK; /* a second sample's tensor is too large to be planned */
         if (status != CLEAT_OK) return status;
@@ -120,28 +121,28 @@ static cleat_status describe_slope(const cleat_fit_request *request, const cleat
 
 static cleat_status describe_peaks(const cleat_workload *work, cleat_fit_report *report, cleat_error *error) {
     const cleat_work_graph *longest = &work->train[work->n_buckets - 1];
-    cleat_graph_figures figures;
-    cleat_status status = cleat_graph_figures_find(work->plan, longest->index, &figures, error);
+    cleat_memory_profile memory;
+    cleat_status status = cleat_memory_profile_find(work->plan, longest->index, &memory, error);
     if (status != CLEAT_OK) return status;
-    report->forward_peak = figures.forward_peak;
-    report->training_peak = figures.training_peak;
-    snprintf(report->forward_peak_node, CLEAT_NAME, "%s", figures.forward_peak_node->name);
-    snprintf(report->training_peak_node, CLEAT_NAME, "%s", figures.training_peak_node->name);
-    for (int i = 0; i < CLEAT_PEAK_PARTS; ++i) report->peak_parts[i] = figures.parts[i];
+    report->forward_peak = memory.forward_peak;
+    report->training_peak = memory.training_peak;
+    snprintf(report->forward_peak_node, CLEAT_NAME, "%s", memory.forward_peak_node->name);
+    snprintf(report->training_peak_node, CLEAT_NAME, "%s", memory.training_peak_node->name);
+    for (int i = 0; i < CLEAT_PEAK_PARTS; ++i) report->peak_parts[i] = memory.parts[i];
     cleat_graph_fused(longest->graph, &report->fused_bytes, &report->fused_largest);
     return CLEAT_OK;
 }
 
 static cleat_status describe_work(const cleat_fit_request *request, const cleat_workload *work,
                                   cleat_fit_report *report, cleat_error *error) {
-    cleat_choices_log(request->choices, work->plan);
+    cleat_tuning_log(request->tuning, work->plan);
     report->recompute = work->recompute > 0;
     report->n_buckets = work->n_buckets;
     for (size_t b = 0; b < work->n_buckets; ++b)
         report->buckets[b] = (cleat_fit_bucket){.length = work->buckets[b].length,
                                                 .samples = report->data_known ? request->lengths->samples[b] : 0,
-                                                .window = work->buckets[b].window,
-                                                .batch = work->buckets[b].batch,
+                                                .global_batch_size = work->buckets[b].global_batch_size,
+                                                .micro_batch_size = work->buckets[b].micro_batch_size,
                                                 .micro_batches = cleat_fit_micro_batches(&work->buckets[b])};
     report->parameters = cleat_store_elements(work->store);
     report->bytes = cleat_plan_bytes(work->plan);
@@ -197,14 +198,15 @@ done:
 }
 
 cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device_facts *facts, const cleat_rates *rates,
-                                const cleat_choices *choices, int64_t batch, cleat_fit_report *report,
+                                const cleat_tuning_table *tuning, int64_t micro_batch_size, cleat_fit_report *report,
                                 cleat_error *error) {
     cleat_fit_report made = {.facts = *facts, .storage = cleat_precision_storage(profile->train.precision, facts)};
     cleat_profile asked = *profile;
     cleat_model *model = NULL;
     cleat_lengths lengths;
     if (rates) made.rates = *rates;
-    if (batch < 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a micro-batch of %lld samples", (long long)batch);
+    if (micro_batch_size < 0)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a micro-batch of %lld samples", (long long)micro_batch_size);
     cleat_status status = cleat_profile_check_training(profile, error);
     if (status == CLEAT_OK) status = cleat_model_create(profile, &model, error);
     if (status != CLEAT_OK) return status;
@@ -212,14 +214,14 @@ cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device
     if (status != CLEAT_OK) goto done;
     made.effective_batch = cleat_profile_effective_batch(profile);
     made.steps_per_epoch = made.data_known ? cleat_lengths_steps(&lengths, made.effective_batch) : 0;
-    if (batch > 0) {
-        asked.train.batch_size = batch;
-        if (made.effective_batch < batch) asked.train.effective_batch_size = batch;
+    if (micro_batch_size > 0) {
+        asked.train.batch_size = micro_batch_size;
+        if (made.effective_batch < micro_batch_size) asked.train.effective_batch_size = micro_batch_size;
         only_longest(&lengths, cleat_profile_effective_batch(&asked));
         made.data_known = false;
     }
     cleat_fit_request request = cleat_fit_request_for(&asked, model, CLEAT_FOR_TRAINING, &lengths, facts, rates);
-    request.choices = choices;
+    request.tuning = tuning;
     made.limit = request.limit;
     status = describe(&request, &made, error);
     if (status == CLEAT_OK) *report = made;

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-static int64_t cut(int64_t window, int64_t micro_batches) {
-    return (window + micro_batches - 1) / micro_batches;
+static int64_t cut(int64_t global_batch_size, int64_t micro_batches) {
+    return (global_batch_size + micro_batches - 1) / micro_batches;
 }
 
 int64_t cleat_fit_limit(const cleat_device_facts *facts, const cleat_profile *profile) {
@@ -39,14 +39,14 @@ void cleat_fitted_clear(cleat_fitted *fitted) {
 }
 
 int64_t cleat_fit_micro_batches(const cleat_bucket *bucket) {
-    return (bucket->window + bucket->batch - 1) / bucket->batch;
+    return (bucket->global_batch_size + bucket->micro_batch_size - 1) / bucket->micro_batch_size;
 }
 
 /* --- one try -------------------------------------------------------------------------------------------------- */
 
 static bool has_batches(const cleat_bucket *buckets, size_t n) {
     for (size_t b = 0; b < n; ++b)
-        if (buckets[b].batch > 1) return true;
+        if (buckets[b].micro_batch_size > 1) return true;
     return false;
 }
 
@@ -56,7 +56,7 @@ static cleat_status try_buckets(const cleat_fit_request *request, int recompute,
                                 cleat_workload **work, int64_t *bytes, cleat_error *error) {
     cleat_workload *made = NULL;
     if (bytes) *bytes = 0;
-    cleat_status status = cleat_workload_create(request->facts, request->choices, request->model, request->purpose,
+    cleat_status status = cleat_workload_create(request->facts, request->tuning, request->model, request->purpose,
                                                 buckets, n, recompute, &made, error);
     if (status == CLEAT_ERR_SHAPE && has_batches(buckets, n)) {
         if (error) error->status = CLEAT_ERR_FIT; /* more elements than an op can count: fewer samples may do */
@@ -71,7 +71,7 @@ static cleat_status try_buckets(const cleat_fit_request *request, int recompute,
             cleat_fail(error, CLEAT_ERR_FIT,
                        "a micro-batch of %lld at length %lld needs %s: short by %s, as %s may be used; the peak is at "
                        "'%s'",
-                       (long long)buckets[n - 1].batch, (long long)buckets[n - 1].length,
+                       (long long)buckets[n - 1].micro_batch_size, (long long)buckets[n - 1].length,
                        cleat_bytes_text(needed, need), cleat_bytes_text(needed - request->limit, over),
                        cleat_bytes_text(request->limit, may), cleat_plan_peak_node(made->plan));
         cleat_workload_destroy(made);
@@ -99,16 +99,16 @@ static cleat_status cut_bucket(const cleat_fit_request *request, int recompute, 
     int64_t bad = 0, good = cleat_fit_micro_batches(bucket); /* micro-batches a window */
     cleat_status status;
     for (;;) {
-        trial.batch = cut(bucket->window, good);
+        trial.micro_batch_size = cut(bucket->global_batch_size, good);
         status = try_bucket(request, recompute, &trial, bytes, error);
         if (status != CLEAT_ERR_FIT) break;
-        if (trial.batch == 1) return status;
+        if (trial.micro_batch_size == 1) return status;
         bad = good;
-        good = good * 2 < bucket->window ? good * 2 : bucket->window;
+        good = good * 2 < bucket->global_batch_size ? good * 2 : bucket->global_batch_size;
     }
     while (status == CLEAT_OK && good - bad > 1) {
         int64_t middle = bad + (good - bad) / 2, needed = 0;
-        trial.batch = cut(bucket->window, middle);
+        trial.micro_batch_size = cut(bucket->global_batch_size, middle);
         status = try_bucket(request, recompute, &trial, &needed, error);
         if (status == CLEAT_OK) {
             good = middle;
@@ -118,7 +118,7 @@ static cleat_status cut_bucket(const cleat_fit_request *request, int recompute, 
             status = CLEAT_OK;
         }
     }
-    bucket->batch = cut(bucket->window, good);
+    bucket->micro_batch_size = cut(bucket->global_batch_size, good);
     return status;
 }
 
@@ -126,12 +126,12 @@ static cleat_status cut_bucket(const cleat_fit_request *request, int recompute, 
 static bool cut_further(cleat_bucket *buckets, int64_t *bytes, size_t n) {
     size_t most = n;
     for (size_t b = 0; b < n; ++b)
-        if (buckets[b].batch > 1 && (most == n || bytes[b] > bytes[most])) most = b;
+        if (buckets[b].micro_batch_size > 1 && (most == n || bytes[b] > bytes[most])) most = b;
     if (most == n) return false;
     cleat_bucket *bucket = &buckets[most];
-    int64_t before = bucket->batch;
-    bucket->batch = cleat_bucket_split(bucket->window, before - 1);
-    bytes[most] = bytes[most] / before * bucket->batch; /* enough to take turns */
+    int64_t before = bucket->micro_batch_size;
+    bucket->micro_batch_size = cleat_bucket_split(bucket->global_batch_size, before - 1);
+    bytes[most] = bytes[most] / before * bucket->micro_batch_size; /* enough to take turns */
     return true;
 }
 
@@ -162,9 +162,9 @@ static cleat_status estimate(const cleat_fit_request *request, cleat_fitted *fit
     for (size_t b = 0; b < work->n_buckets && status == CLEAT_OK; ++b) {
         double seconds = 0;
         status = cleat_estimate_graph(work->plan, work->train[b].index, request->rates, &seconds, error);
-        int64_t windows = cut(request->lengths->samples[b], effective_batch(request));
+        int64_t global_batches = cut(request->lengths->samples[b], effective_batch(request));
         fitted->step_seconds = (double)cleat_fit_micro_batches(&work->buckets[b]) * seconds + update;
-        fitted->pass_seconds += (double)(windows > 0 ? windows : 1) * fitted->step_seconds;
+        fitted->pass_seconds += (double)(global_batches > 0 ? global_batches : 1) * fitted->step_seconds;
     }
     return status;
 }
@@ -173,7 +173,7 @@ static cleat_status estimate(const cleat_fit_request *request, cleat_fitted *fit
 static cleat_status fit_less(const cleat_fit_request *request, int recompute, cleat_bucket *buckets, size_t n,
                              cleat_fitted *found) {
     cleat_error of_one = {0};
-    cleat_bucket one = {.length = buckets[n - 1].length, .batch = 1, .window = 1};
+    cleat_bucket one = {.length = buckets[n - 1].length, .micro_batch_size = 1, .global_batch_size = 1};
     cleat_status status = try_bucket(request, recompute, &one, &found->least_bytes, &of_one);
     if (status != CLEAT_OK && (status != CLEAT_ERR_FIT || !request->exactly)) found->why = of_one;
     if (status != CLEAT_OK) return status;
@@ -187,7 +187,7 @@ static void start_buckets(const cleat_fit_request *request, cleat_bucket *bucket
     size_t n = request->lengths->count;
     cleat_lengths_buckets(request->lengths, effective_batch(request), request->most, buckets);
     for (size_t b = 0; batches && batches->count == (int64_t)n && b < n; ++b)
-        if (batches->values[b] < buckets[b].batch) buckets[b].batch = batches->values[b];
+        if (batches->values[b] < buckets[b].micro_batch_size) buckets[b].micro_batch_size = batches->values[b];
 }
 
 cleat_status cleat_fit_one_way(const cleat_fit_request *request, int recompute, cleat_fitted *fitted,
@@ -259,22 +259,23 @@ static void say_why(const cleat_fit_request *request, const cleat_fitted *stored
                     bool recompute, char *why, size_t size) {
     int setting = request->profile->train.gradient_checkpointing;
     const cleat_workload *work = recompute ? recomputed->work : stored->work;
-    const char *windows = cleat_workload_is_whole(work) ? "whole windows fit" : "the largest micro-batches that fit";
+    const char *global_batches =
+        cleat_workload_is_whole(work) ? "whole windows fit" : "the largest micro-batches that fit";
     if (recompute && setting == CLEAT_CHECKPOINTING_TRUE)
-        snprintf(why, size, "%s; activations are recomputed because the profile says so", windows);
+        snprintf(why, size, "%s; activations are recomputed because the profile says so", global_batches);
     else if (recompute && !stored->work)
-        snprintf(why, size, "%s; activations are recomputed: stored, %s", windows,
+        snprintf(why, size, "%s; activations are recomputed: stored, %s", global_batches,
                  request->exactly ? "so many samples do not fit" : "not even one sample fits");
     else if (recompute)
         snprintf(why, size, "%s; recomputing activations buys larger ones and saves %.0f %% of the estimated time",
-                 windows, 100 * (1 - recomputed->pass_seconds / stored->pass_seconds));
+                 global_batches, 100 * (1 - recomputed->pass_seconds / stored->pass_seconds));
     else if (setting == CLEAT_CHECKPOINTING_FALSE)
-        snprintf(why, size, "%s; activations are stored because the profile says so", windows);
+        snprintf(why, size, "%s; activations are stored because the profile says so", global_batches);
     else if (recomputed->work && recomputed->pass_seconds > 0)
-        snprintf(why, size, "%s; recomputing activations would cost %.0f %% more time than it buys", windows,
+        snprintf(why, size, "%s; recomputing activations would cost %.0f %% more time than it buys", global_batches,
                  100 * (recomputed->pass_seconds / stored->pass_seconds - 1));
     else
-        snprintf(why, size, "%s; nothing need be recomputed", windows);
+        snprintf(why, size, "%s; nothing need be recomputed", global_batches);
 }
 
 /* Least memory first: what explains best why nothing fits. */
@@ -318,9 +319,9 @@ done:
 cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *chosen, cleat_fitted *other, char *why,
                               size_t why_size, cleat_error *error) {
     cleat_status status = search(request, chosen, other, why, why_size, error);
-    if (status != CLEAT_ERR_FIT || !request->choices) return status;
+    if (status != CLEAT_ERR_FIT || !request->tuning) return status;
     cleat_fit_request plain = *request;
-    plain.choices = NULL;
+    plain.tuning = NULL;
     status = search(&plain, chosen, other, why, why_size, error);
     if (status == CLEAT_OK)
         cleat_log(CLEAT_LOG_INFO, "kernels: with the tuned ones it does not fit, the default ones serve");

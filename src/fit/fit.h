@@ -11,10 +11,10 @@ typedef struct cleat_fit_request {
     cleat_purpose purpose;
     const cleat_lengths *lengths;
     const cleat_device_facts *facts;
-    const cleat_rates *rates;     /* NULL: not known; then recomputing is a matter of memory only */
-    const cleat_choices *choices; /* kernels that were measured on the card; NULL: the default ones */
-    int64_t limit;                /* bytes that may be planned; 0: no limit */
-    int64_t most;                 /* samples a micro-batch at most; 0: the whole window */
+    const cleat_rates *rates;         /* NULL: not known; then recomputing is a matter of memory only */
+    const cleat_tuning_table *tuning; /* kernels that were measured on the card; NULL: the default ones */
+    int64_t limit;                    /* bytes that may be planned; 0: no limit */
+    int64_t most;                     /* samples a micro-batch at most; 0: the whole window */
     const cleat_int_list
         *batches; /* samples a micro-batch of each bucket at most; NULL, or of another count: not said */
     bool exactly; /* somebody asked for `most` or `batches`: less is not what they asked for */

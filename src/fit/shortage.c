@@ -54,25 +54,26 @@ static int64_t longest_that_fits(const cleat_fit_request *request, int recompute
 }
 
 /* The largest micro-batch below the one that was asked for; 0: none. */
-static int64_t batch_that_fits(const cleat_fit_request *request, int recompute) {
+static int64_t micro_batch_that_fits(const cleat_fit_request *request, int recompute) {
     cleat_fit_request any = *request;
     cleat_fitted fitted = {0};
-    int64_t batch = 0;
+    int64_t micro_batch_size = 0;
     any.exactly = false;
     any.rates = NULL;
     if (cleat_fit_one_way(&any, recompute, &fitted, NULL) == CLEAT_OK && fitted.work)
         for (size_t b = 0; b < fitted.work->n_buckets; ++b)
-            if (!batch || fitted.work->buckets[b].batch < batch) batch = fitted.work->buckets[b].batch;
+            if (!micro_batch_size || fitted.work->buckets[b].micro_batch_size < micro_batch_size)
+                micro_batch_size = fitted.work->buckets[b].micro_batch_size;
     cleat_fitted_clear(&fitted);
-    return batch;
+    return micro_batch_size;
 }
 
 /* "because": what the bytes of one sample are for. */
 static void say_what_for(const cleat_fit_request *request, int recompute, cleat_error *error) {
     const cleat_lengths *all = request->lengths;
-    cleat_bucket one = {.length = all->lengths[all->count - 1], .batch = 1, .window = 1};
+    cleat_bucket one = {.length = all->lengths[all->count - 1], .micro_batch_size = 1, .global_batch_size = 1};
     cleat_workload *work = NULL;
-    if (cleat_workload_create(request->facts, request->choices, request->model, request->purpose, &one, 1, recompute,
+    if (cleat_workload_create(request->facts, request->tuning, request->model, request->purpose, &one, 1, recompute,
                               &work, NULL) != CLEAT_OK)
         return;
     char text[CLEAT_BYTES_TEXT];
@@ -115,13 +116,14 @@ void cleat_fit_explain(const cleat_fit_request *request, const cleat_fitted *sma
     int recompute = 0;
     if (allowed_group(request, &recompute, NULL) != CLEAT_OK) recompute = 0;
     if (request->exactly) {
-        int64_t batch = batch_that_fits(request, 0);
-        int64_t recomputed = recompute ? batch_that_fits(request, recompute) : 0;
-        if (batch) append(error, ". What would fit: train.batch_size = %lld, or auto", (long long)batch);
-        if (recomputed > batch)
+        int64_t micro_batch_size = micro_batch_that_fits(request, 0);
+        int64_t recomputed = recompute ? micro_batch_that_fits(request, recompute) : 0;
+        if (micro_batch_size)
+            append(error, ". What would fit: train.batch_size = %lld, or auto", (long long)micro_batch_size);
+        if (recomputed > micro_batch_size)
             append(error, "%s %lld with train.gradient_checkpointing = true",
-                   batch ? "; or" : ". What would fit:", (long long)recomputed);
-        if (batch || recomputed) return;
+                   micro_batch_size ? "; or" : ". What would fit:", (long long)recomputed);
+        if (micro_batch_size || recomputed) return;
     }
     say_what_for(request, recompute, error);
     say_what_would_fit(request, recompute, smallest->least_bytes, error);

@@ -26,7 +26,7 @@ cleat_precision cleat_storage_precision(cleat_dtype storage) {
 static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mode mode, size_t bucket,
                                 cleat_work_graph *out, cleat_error *error) {
     char label[CLEAT_NAME];
-    int64_t batch = work->buckets[bucket].batch, length = work->buckets[bucket].length;
+    int64_t batch = work->buckets[bucket].micro_batch_size, length = work->buckets[bucket].length;
     snprintf(label, sizeof label, "%s %lld x %lld", name, (long long)batch, (long long)length);
     cleat_status status = cleat_graph_create(work->store, label, &out->graph, error);
     if (status != CLEAT_OK) return status;
@@ -52,12 +52,12 @@ static cleat_status build_update(cleat_workload *work, cleat_error *error) {
     cleat_tensor *norm = cleat_grad_norm(graph), *hyper = work->hyper;
     if (scaled) {
         work->loss_scale = cleat_loss_scale_states(graph);
-        cleat_loss_scale_prepare(graph, &work->loss_scale, &norm, &hyper);
+        cleat_loss_scale_unscale(graph, &work->loss_scale, &norm, &hyper);
     }
-    cleat_adamw(graph, hyper, norm, work->loss_scale.scale);
-    cleat_report(graph, work->terms, norm, work->loss_scale.scale, work->slot, work->ring);
+    cleat_adamw(graph, hyper, norm, work->loss_scale.loss_scale);
+    cleat_report(graph, work->terms, norm, work->loss_scale.loss_scale, work->slot, work->ring);
     if (scaled)
-        cleat_loss_scale_adjust(graph, &work->loss_scale, norm,
+        cleat_loss_scale_update(graph, &work->loss_scale, norm,
                                 (int)work->model->profile.train.loss_scale_growth_interval);
     return cleat_graph_status(graph, error);
 }
@@ -94,13 +94,13 @@ static int64_t input_offset(const cleat_workload *work, const cleat_work_graph *
 }
 
 static void find_inputs(const cleat_workload *work, cleat_work_graph *graph) {
-    graph->scale_offset = input_offset(work, graph, "scale");
+    graph->sample_weight_offset = input_offset(work, graph, "scale");
     graph->rng_offset = input_offset(work, graph, "rng");
     graph->seed_offset = input_offset(work, graph, "seed");
     graph->samples_offset = input_offset(work, graph, "samples");
 }
 
-static cleat_status plan_graphs(cleat_workload *work, const cleat_device_facts *facts, const cleat_choices *choices,
+static cleat_status plan_graphs(cleat_workload *work, const cleat_device_facts *facts, const cleat_tuning_table *tuning,
                                 cleat_error *error) {
     cleat_graph *graphs[2 * CLEAT_BUCKETS + 2] = {NULL};
     cleat_work_graph *owners[2 * CLEAT_BUCKETS + 2];
@@ -116,12 +116,12 @@ static cleat_status plan_graphs(cleat_workload *work, const cleat_device_facts *
         graphs[i] = owners[i]->graph;
     }
     cleat_status status =
-        cleat_plan_create_with(graphs, count, facts, cleat_choose_listed, (void *)choices, &work->plan, error);
+        cleat_plan_create_with(graphs, count, facts, cleat_choose_tuned, (void *)tuning, &work->plan, error);
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i) find_inputs(work, owners[i]);
     return status;
 }
 
-cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_choices *choices,
+cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_tuning_table *tuning,
                                    const cleat_model *model, cleat_purpose purpose, const cleat_bucket *buckets,
                                    size_t n, int recompute, cleat_workload **workload, cleat_error *error) {
     if (n < 1 || n > CLEAT_BUCKETS)
@@ -135,7 +135,7 @@ cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_
     for (size_t b = 0; b < n; ++b) made->buckets[b] = buckets[b];
     cleat_status status = cleat_store_create(&made->store, error);
     if (status == CLEAT_OK) status = build_graphs(made, purpose, error);
-    if (status == CLEAT_OK) status = plan_graphs(made, facts, choices, error);
+    if (status == CLEAT_OK) status = plan_graphs(made, facts, tuning, error);
     if (status != CLEAT_OK) {
         cleat_workload_destroy(made);
         return status;
@@ -159,7 +159,7 @@ void cleat_workload_destroy(cleat_workload *workload) {
 
 bool cleat_workload_is_whole(const cleat_workload *workload) {
     for (size_t b = 0; b < workload->n_buckets; ++b)
-        if (workload->buckets[b].batch < workload->buckets[b].window) return false;
+        if (workload->buckets[b].micro_batch_size < workload->buckets[b].global_batch_size) return false;
     return true;
 }
 

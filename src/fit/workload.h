@@ -7,7 +7,7 @@
 #include "cleat/fit.h"
 #include "cleat/models.h"
 #include "cleat/ops.h"
-#include "graph/choices.h"
+#include "graph/tuning.h"
 
 enum { CLEAT_RING = 64 };
 
@@ -18,7 +18,7 @@ typedef struct cleat_work_graph {
     cleat_graph *graph; /* NULL: this purpose has no such graph */
     size_t index;       /* in the plan */
     cleat_model_graph built;
-    int64_t scale_offset, rng_offset, seed_offset, samples_offset; /* -1: not an input of this graph */
+    int64_t sample_weight_offset, rng_offset, seed_offset, samples_offset; /* -1: not an input of this graph */
 } cleat_work_graph;
 
 typedef struct cleat_workload {
@@ -48,7 +48,7 @@ cleat_precision cleat_storage_precision(cleat_dtype storage);
 /* Builds and plans for batches of `buckets` [n]. `choices`: kernels that were measured on the card, needed for the call
  * only; NULL: the default ones. `model` must outlive it. CLEAT_ERR_FIT: a tensor is larger than the card's largest
  * buffer. */
-cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_choices *choices,
+cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_tuning_table *tuning,
                                    const cleat_model *model, cleat_purpose purpose, const cleat_bucket *buckets,
                                    size_t n, int recompute, cleat_workload **workload, cleat_error *error);
 void cleat_workload_destroy(cleat_workload *workload);

@@ -23,8 +23,8 @@ static void differentiate(cleat_graph *graph, const cleat_node *node) {
     if (!node->op->backward || !arriving(graph, node, dout)) return;
     size_t scope = strlen(node->name) - strlen(node->op->name);
     cleat_scope(graph, "%.*s", (int)scope, node->name);
-    cleat_node at_hand = cleat_node_at_hand(node);
-    node->op->backward(graph, &at_hand, dout);
+    cleat_node current = cleat_current_node(node);
+    node->op->backward(graph, &current, dout);
 }
 
 void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_tensor *const *douts, int n) {

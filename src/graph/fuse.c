@@ -1,22 +1,22 @@
-/* Fusion: a node does the work of the next in the store of its own result. Which nodes can is the ops' affair (cleat_op.absorb); here
+/* Fusion: a node does the work of the next in the store of its own result. Which nodes can is the ops' affair (cleat_op.fuse); here
  * is when they may. */
 #include "graph/graph.h"
 
 #include "core/memory.h"
 
 /* Who reads a tensor, or a reshape of it. */
-typedef struct readers {
+typedef struct consumers {
     int count;
     int first; /* node index; valid where count > 0 */
-} readers;
+} consumers;
 
-static void note_readers(const cleat_graph *graph, readers *of) {
+static void count_consumers(const cleat_graph *graph, consumers *of) {
     for (size_t n = 0; n < graph->node_count; ++n) {
         const cleat_node *node = graph->nodes[n];
         for (int i = 0; i < node->n_in; ++i) {
             const cleat_tensor *root = node->in[i] ? cleat_root(node->in[i]) : NULL;
             if (!root || root->role != CLEAT_ROLE_ACTIVATION) continue;
-            readers *r = &of[root->index];
+            consumers *r = &of[root->index];
             if (r->count++ == 0) r->first = (int)n;
         }
     }
@@ -34,29 +34,29 @@ static bool same_part(const cleat_graph *graph, const cleat_node *a, const cleat
     return !graph->gradients || (forward_a == forward_b && a->recomputed == b->recomputed);
 }
 
-/* Whether all that `reader` needs besides `result` is there when `node` runs, and stays as it is until `reader` does. */
-static bool can_move_up(const cleat_node *reader, const cleat_node *node, const cleat_tensor *result) {
+/* Whether all that `consumer` needs besides `result` is there when `node` runs, and stays as it is until `consumer` does. */
+static bool can_move_up(const cleat_node *consumer, const cleat_node *node, const cleat_tensor *result) {
     int reads = 0;
-    for (int i = 0; i < reader->n_in; ++i) {
-        if (!reader->in[i]) continue;
-        if (reader->in[i] == result) {
+    for (int i = 0; i < consumer->n_in; ++i) {
+        if (!consumer->in[i]) continue;
+        if (consumer->in[i] == result) {
             ++reads;
             continue;
         }
-        const cleat_tensor *root = cleat_root(reader->in[i]);
+        const cleat_tensor *root = cleat_root(consumer->in[i]);
         if (root->role != CLEAT_ROLE_ACTIVATION && root->role != CLEAT_ROLE_INPUT) return false;
         if (root == result || (root->producer && root->producer->index >= node->index)) return false;
     }
     return reads == 1;
 }
 
-static cleat_node *reader_of(const cleat_graph *graph, const cleat_node *node, const readers *of) {
+static cleat_node *consumer_of(const cleat_graph *graph, const cleat_node *node, const consumers *of) {
     const cleat_tensor *result = node->out[0];
     if (!is_own_activation(node, result) || of[result->index].count == 0) return NULL;
-    cleat_node *reader = graph->nodes[of[result->index].first];
-    bool possible = reader && reader->n_out == 1 && is_own_activation(reader, reader->out[0]) &&
-                    same_part(graph, node, reader) && can_move_up(reader, node, result);
-    return possible ? reader : NULL;
+    cleat_node *consumer = graph->nodes[of[result->index].first];
+    bool possible = consumer && consumer->n_out == 1 && is_own_activation(consumer, consumer->out[0]) &&
+                    same_part(graph, node, consumer) && can_move_up(consumer, node, result);
+    return possible ? consumer : NULL;
 }
 
 /* --- how ------------------------------------------------------------------------------------------------------ */
@@ -68,16 +68,16 @@ static void forget(cleat_graph *graph, cleat_tensor *tensor) {
         if (graph->gradients[i] == tensor) graph->gradients[i] = NULL;
 }
 
-static void absorb(cleat_graph *graph, cleat_node *node, const readers *of) {
-    cleat_node *reader = reader_of(graph, node, of);
+static void fuse(cleat_graph *graph, cleat_node *node, const consumers *of) {
+    cleat_node *consumer = consumer_of(graph, node, of);
     cleat_tensor *result = node->out[0];
-    if (!reader) return;
-    bool alone = of[result->index].count == 1 && !result->keep;
-    if (!node->op->absorb(node, reader, alone)) return;
-    reader->out[0]->producer = node;
-    if (alone) forget(graph, result);
-    graph->nodes[reader->index] = NULL;
-    cleat_free(reader);
+    if (!consumer) return;
+    bool sole_consumer = of[result->index].count == 1 && !result->retain;
+    if (!node->op->fuse(node, consumer, sole_consumer)) return;
+    consumer->out[0]->producer = node;
+    if (sole_consumer) forget(graph, result);
+    graph->nodes[consumer->index] = NULL;
+    cleat_free(consumer);
 }
 
 /* Closes the gaps in the list of nodes. */
@@ -96,15 +96,15 @@ static void close_gaps(cleat_graph *graph) {
 
 void cleat_graph_fuse(cleat_graph *graph) {
     if (graph->error.status != CLEAT_OK) return;
-    readers *of = cleat_alloc(graph->tensor_count, sizeof *of);
+    consumers *of = cleat_alloc(graph->tensor_count, sizeof *of);
     if (!of) {
         cleat_graph_fail(graph, CLEAT_ERR_MEMORY, "no memory for the readers of %zu tensors", graph->tensor_count);
         return;
     }
-    note_readers(graph, of);
+    count_consumers(graph, of);
     for (size_t n = 0; n < graph->node_count; ++n) {
         cleat_node *node = graph->nodes[n];
-        if (node && node->op->absorb && node->n_out > 0) absorb(graph, node, of);
+        if (node && node->op->fuse && node->n_out > 0) fuse(graph, node, of);
     }
     cleat_free(of);
     close_gaps(graph);

@@ -143,18 +143,18 @@ cleat_tensor *cleat_running_statistics(cleat_graph *graph, const char *name, int
     return add_buffer(graph, name, 2, (const int64_t[2]){2, channels}, (const float[2]){0.0f, 1.0f});
 }
 
-void cleat_keep(cleat_graph *graph, cleat_tensor *tensor) {
+void cleat_retain(cleat_graph *graph, cleat_tensor *tensor) {
     (void)graph;
-    if (tensor) (tensor->base ? tensor->base : tensor)->keep = true;
+    if (tensor) (tensor->base ? tensor->base : tensor)->retain = true;
 }
 
-void cleat_want_grad(cleat_graph *graph, cleat_tensor *input) {
+void cleat_require_grad(cleat_graph *graph, cleat_tensor *input) {
     (void)graph;
-    if (input) input->needs_grad = true;
+    if (input) input->requires_grad = true;
 }
 
-bool cleat_wants_grad(const cleat_tensor *x) {
-    return x && x->needs_grad;
+bool cleat_requires_grad(const cleat_tensor *x) {
+    return x && x->requires_grad;
 }
 
 cleat_tensor *cleat_graph_find(const cleat_graph *graph, const char *name) {
@@ -244,8 +244,8 @@ static cleat_tensor *as_type(cleat_graph *graph, cleat_tensor *x, cleat_dtype dt
         return copy;
     }
     if (cleat_is_persistent(x)) return graph->cast(graph, x, dtype);
-    if (!x->narrow || x->narrow->dtype != dtype) x->narrow = graph->cast(graph, x, dtype);
-    return x->narrow;
+    if (!x->cast_cache || x->cast_cache->dtype != dtype) x->cast_cache = graph->cast(graph, x, dtype);
+    return x->cast_cache;
 }
 
 static bool bring_to_storage(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in,
@@ -254,10 +254,10 @@ static bool bring_to_storage(cleat_graph *graph, const cleat_op *op, cleat_tenso
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': %d inputs", op->name, n_in);
         return false;
     }
-    const bool casts = graph->cast && !graph->gradients && !op->as_given;
+    const bool casts = graph->cast && !graph->gradients && !op->no_autocast;
     for (int i = 0; i < n_in; ++i) {
-        cleat_dtype dtype = op->stored >> i & 1 ? graph->storage : CLEAT_F32;
-        brought[i] = casts ? as_type(graph, in[i], dtype, op->weights >> i & 1) : in[i];
+        cleat_dtype dtype = op->autocast_inputs >> i & 1 ? graph->storage : CLEAT_F32;
+        brought[i] = casts ? as_type(graph, in[i], dtype, op->weight_inputs >> i & 1) : in[i];
     }
     return graph->error.status == CLEAT_OK;
 }
@@ -268,45 +268,45 @@ cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr,
     if (!bring_to_storage(graph, op, in, n_in, brought)) return NULL;
     cleat_node *node = add_node(graph, op, attr, attr_bytes);
     if (!node) return NULL;
-    bool needs_grad = false;
+    bool requires_grad = false;
     for (int i = 0; i < n_in; ++i) {
         node->in[i] = brought[i];
-        needs_grad = needs_grad || cleat_wants_grad(brought[i]);
+        requires_grad = requires_grad || cleat_requires_grad(brought[i]);
     }
     node->n_in = n_in;
     if (!infer(graph, node)) return NULL;
     for (int i = 0; i < node->n_out; ++i)
-        if (op->backward && node->out[i] && node->out[i]->producer == node) node->out[i]->needs_grad = needs_grad;
+        if (op->backward && node->out[i] && node->out[i]->producer == node) node->out[i]->requires_grad = requires_grad;
     return node;
 }
 
-static void name_again(char *name, const char *original) {
+static void name_recomputed(char *name, const char *original) {
     snprintf(name, CLEAT_NAME, "%.55s (again)", original);
 }
 
-static cleat_tensor *add_tensor_again(cleat_graph *graph, cleat_node *producer, cleat_tensor *original) {
+static cleat_tensor *add_recomputed_tensor(cleat_graph *graph, cleat_node *producer, cleat_tensor *original) {
     char name[CLEAT_NAME];
-    name_again(name, original->name);
+    name_recomputed(name, original->name);
     cleat_tensor *copy = add_tensor(graph, original->role, name, original->dtype, original->rank, original->shape);
     if (!copy) return NULL;
     copy->producer = producer;
-    copy->base = cleat_at_hand(original->base);
-    copy->needs_grad = original->needs_grad;
-    copy->original = original;
-    original->again = copy;
+    copy->base = cleat_current(original->base);
+    copy->requires_grad = original->requires_grad;
+    copy->recompute_of = original;
+    original->recomputed = copy;
     return copy;
 }
 
-cleat_node *cleat_emit_again(cleat_graph *graph, const cleat_node *node) {
+cleat_node *cleat_emit_recomputed(cleat_graph *graph, const cleat_node *node) {
     cleat_node *copy = add_node(graph, node->op, node->attr, sizeof node->attr);
     if (!copy) return NULL;
-    name_again(copy->name, node->name);
+    name_recomputed(copy->name, node->name);
     copy->recomputed = true;
     copy->n_in = node->n_in;
     copy->n_out = node->n_out;
-    for (int i = 0; i < node->n_in; ++i) copy->in[i] = cleat_at_hand(node->in[i]);
+    for (int i = 0; i < node->n_in; ++i) copy->in[i] = cleat_current(node->in[i]);
     for (int i = 0; i < node->n_out; ++i)
-        if (node->out[i]) copy->out[i] = add_tensor_again(graph, copy, node->out[i]);
+        if (node->out[i]) copy->out[i] = add_recomputed_tensor(graph, copy, node->out[i]);
     return graph->error.status == CLEAT_OK ? copy : NULL;
 }
 
@@ -319,7 +319,7 @@ static bool is_trained(const cleat_tensor *tensor) {
 
 /* A copy has its original's. */
 static cleat_tensor **gradient_slot(const cleat_graph *graph, const cleat_tensor *tensor) {
-    if (tensor->original) tensor = tensor->original;
+    if (tensor->recompute_of) tensor = tensor->recompute_of;
     if (cleat_is_persistent(tensor) || (size_t)tensor->index >= graph->gradient_count) return NULL;
     return &graph->gradients[tensor->index];
 }
@@ -343,14 +343,14 @@ cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void 
     node->n_out = n_targets;
     for (int i = 0; i < n_targets; ++i) {
         cleat_tensor *target = targets[i];
-        if (!cleat_wants_grad(target)) continue;
+        if (!cleat_requires_grad(target)) continue;
         node->in[n_in + i] = cleat_gradient(graph, target);
         if (is_trained(target)) {
             node->out[i] = node->in[n_in + i];
             continue;
         }
         char name[CLEAT_NAME];
-        snprintf(name, sizeof name, "d%.62s", target->original ? target->original->name : target->name);
+        snprintf(name, sizeof name, "d%.62s", target->recompute_of ? target->recompute_of->name : target->name);
         cleat_tensor *gradient =
             add_tensor(graph, CLEAT_ROLE_ACTIVATION, name, target->dtype, target->rank, target->shape);
         cleat_tensor **slot = gradient_slot(graph, target);
@@ -358,7 +358,7 @@ cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void 
             cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': gradient wanted outside cleat_backward", op->name);
             return NULL;
         }
-        if (*slot && (*slot)->producer == node) { /* its addend would be its own output */
+        if (*slot && (*slot)->producer == node) { /* its accum would be its own output */
             cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': two gradients of '%s' in one node", op->name,
                              target->name);
             return NULL;

@@ -9,7 +9,7 @@ typedef struct cleat_node cleat_node;
 typedef struct cleat_op cleat_op;
 
 typedef enum cleat_role {
-    CLEAT_ROLE_ACTIVATION, /* lives from its producer to its last reader */
+    CLEAT_ROLE_ACTIVATION, /* lives from its producer to its last consumer */
     CLEAT_ROLE_INPUT,      /* filled by the host */
     CLEAT_ROLE_PARAMETER,  /* these six are the store's */
     CLEAT_ROLE_GRADIENT,
@@ -25,18 +25,18 @@ struct cleat_tensor {
     int rank;
     int64_t shape[CLEAT_MAX_RANK];
     cleat_role role;
-    int index;              /* in its graph, or in its list of the store */
-    cleat_node *producer;   /* NULL for inputs and persistent tensors */
-    cleat_tensor *base;     /* a reshape: these bytes are base's (base->base is NULL) */
-    cleat_tensor *original; /* of a copy that recompute.c made: the tensor it repeats; they share one gradient */
-    cleat_tensor *again;    /* the copy of this tensor that the backward part reads; NULL: the tensor itself */
-    int64_t flat_offset;    /* parameter, gradient, moment, copy: its first element in the flat buffer */
-    cleat_tensor *narrow;   /* the cast that autocast made of it (cleat_emit) */
-    cleat_init init;        /* parameter */
-    bool is_buffer;   /* a state that checkpoints hold; flat_offset: its first element among the store's buffers */
-    float initial[2]; /* buffer: of its first and of its second half; both 0 for other states */
-    bool needs_grad;  /* depends on a parameter, or asked for */
-    bool keep;        /* the host reads it after the run */
+    int index;                  /* in its graph, or in its list of the store */
+    cleat_node *producer;       /* NULL for inputs and persistent tensors */
+    cleat_tensor *base;         /* a reshape: these bytes are base's (base->base is NULL) */
+    cleat_tensor *recompute_of; /* of a copy that recompute.c made: the tensor it repeats; they share one gradient */
+    cleat_tensor *recomputed;   /* the copy of this tensor that the backward part reads; NULL: the tensor itself */
+    int64_t flat_offset;        /* parameter, gradient, moment, copy: its first element in the flat buffer */
+    cleat_tensor *cast_cache;   /* the cast that autocast made of it (cleat_emit) */
+    cleat_init init;            /* parameter */
+    bool is_buffer;     /* a state that checkpoints hold; flat_offset: its first element among the store's buffers */
+    float initial[2];   /* buffer: of its first and of its second half; both 0 for other states */
+    bool requires_grad; /* depends on a parameter, or asked for */
+    bool retain;        /* the host reads it after the run */
 };
 
 /* The flat buffers of a store, in this order wherever there is something for each. Every parameter has a place in the first
@@ -99,20 +99,20 @@ struct cleat_op {
     /* Memory rule: bit i set means out[0] may take the bytes of in[i] when nobody reads in[i] later. The
      * kernels must then read each element of in[i] before they write the same element of out[0], in the same
      * work-item. */
-    uint32_t share;
+    uint32_t inplace_inputs;
     /* Bit i set: autocast brings in[i] to the graph's storage type; every other floating input, to f32 (cleat_autocast). */
-    uint32_t stored;
+    uint32_t autocast_inputs;
     /* Of these bit i is set where in[i] is a weight: a parameter comes as its working copy there, and the op's gradient of it is f32 where the
      * others are halves. Elsewhere a parameter is cast, as any tensor. */
-    uint32_t weights;
-    bool as_given; /* autocast leaves its inputs alone */
+    uint32_t weight_inputs;
+    bool no_autocast; /* autocast leaves its inputs alone */
     /* Bytes of results that a composition of plain operations would store for backward, and that this op's
      * kernels never write (a fused attention: the probabilities). NULL: none. */
     int64_t (*fused_bytes)(const cleat_node *node);
-    /* For fuse.c. `reader` reads out[0] of `node`, nothing else that comes after node, and writes one tensor. Where node's kernels can do
-     * reader's work before they store, makes `node` (op, attributes, inputs, outputs) the node that does both and returns true: out[0] is
-     * then reader's output, and what was out[0] another one, or none where `alone` says that nobody else wants it. NULL: never. */
-    bool (*absorb)(cleat_node *node, const cleat_node *reader, bool alone);
+    /* For fuse.c. `consumer` reads out[0] of `node`, nothing else that comes after node, and writes one tensor. Where node's kernels can do
+     * consumer's work before they store, makes `node` (op, attributes, inputs, outputs) the node that does both and returns true: out[0] is
+     * then consumer's output, and what was out[0] another one, or none where `sole_consumer` says that nobody else wants it. NULL: never. */
+    bool (*fuse)(cleat_node *node, const cleat_node *consumer, bool sole_consumer);
 };
 
 struct cleat_store {
@@ -166,10 +166,10 @@ cleat_status cleat_set_output(cleat_node *node, int i, cleat_dtype dtype, int ra
 void cleat_set_output_state(cleat_node *node, int i, cleat_tensor *tensor);
 
 /* Appends a gradient node: its outputs are the gradients of targets [n_targets]. To `in` [n_in] one more
- * input is appended a target: the ADDEND. The node must write  out[i] = in[n_in + i] + contribution  (addend
- * NULL: out[i] = contribution). For a parameter, out[i] and its addend are both its place in the store's
- * gradient buffer: gradients accumulate. For an activation the addend is what other readers contributed so
- * far. A NULL target (no gradient wanted): out[i] and addend are NULL, and the node's kernels leave it out.
+ * input is appended a target: the ACCUM. The node must write  out[i] = in[n_in + i] + contribution  (accum
+ * NULL: out[i] = contribution). For a parameter, out[i] and its accum are both its place in the store's
+ * gradient buffer: gradients accumulate. For an activation the accum is what other readers contributed so
+ * far. A NULL target (no gradient wanted): out[i] and accum are NULL, and the node's kernels leave it out.
  * Shapes and dtypes of out[i] are those of the target; parameter gradients are f32. */
 cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
                              cleat_tensor *const *in, int n_in, cleat_tensor *const *targets, int n_targets);
@@ -182,20 +182,20 @@ void cleat_set_gradient(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gradi
 void cleat_pass_grad(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy);
 
 /* True when somebody needs the gradient of x (false for NULL). */
-bool cleat_wants_grad(const cleat_tensor *x);
+bool cleat_requires_grad(const cleat_tensor *x);
 
-/* The addend of output i of a gradient node emitted with n_in own inputs; NULL where it overwrites. */
-static inline cleat_tensor *cleat_addend(const cleat_node *node, int n_in, int i) {
+/* The accum of output i of a gradient node emitted with n_in own inputs; NULL where it overwrites. */
+static inline cleat_tensor *cleat_accum(const cleat_node *node, int n_in, int i) {
     return node->in[n_in + i];
 }
 
 /* Appends a copy of the forward node `node`: same op, attributes and inputs, but for inputs that were copied
- * before. Its outputs, named "NAME (again)", become the `again` of node's. For recompute.c. */
-cleat_node *cleat_emit_again(cleat_graph *graph, const cleat_node *node);
+ * before. Its outputs, named "NAME (again)", become the `recomputed` of node's. For recompute.c. */
+cleat_node *cleat_emit_recomputed(cleat_graph *graph, const cleat_node *node);
 
 /* Who holds the value of `tensor` for nodes that are emitted from here on; NULL for NULL. */
-static inline cleat_tensor *cleat_at_hand(cleat_tensor *tensor) {
-    return tensor && tensor->again ? tensor->again : tensor;
+static inline cleat_tensor *cleat_current(cleat_tensor *tensor) {
+    return tensor && tensor->recomputed ? tensor->recomputed : tensor;
 }
 
 /* cleat_backward from any tensors: douts[i] is the gradient that arrives at outs[i], same shape and dtype. */

@@ -72,7 +72,7 @@ static cleat_status find_uses(const cleat_graph *graph, uses *u, cleat_error *er
     }
     for (size_t i = 0; i < graph->tensor_count; ++i) {
         const cleat_tensor *root = cleat_root(graph->tensors[i]);
-        if (!graph->tensors[i]->keep || root->role != CLEAT_ROLE_ACTIVATION || u->born[root->index] < 0) continue;
+        if (!graph->tensors[i]->retain || root->role != CLEAT_ROLE_ACTIVATION || u->born[root->index] < 0) continue;
         u->kept[root->index] = true;
         u->last_used[root->index] = (int32_t)graph->node_count - 1;
     }
@@ -86,7 +86,7 @@ static cleat_status find_uses(const cleat_graph *graph, uses *u, cleat_error *er
 static bool shares_all_of(const cleat_node *node, const cleat_tensor *root, int64_t bytes) {
     for (int i = 0; i < node->n_in; ++i) {
         if (!node->in[i] || cleat_root(node->in[i]) != root) continue;
-        if (!(node->op->share >> i & 1) || cleat_tensor_bytes(node->in[i]) != bytes) return false;
+        if (!(node->op->inplace_inputs >> i & 1) || cleat_tensor_bytes(node->in[i]) != bytes) return false;
     }
     for (int i = 1; i < node->n_out; ++i)
         if (node->out[i] && cleat_root(node->out[i]) == root) return false;
@@ -105,11 +105,12 @@ static void share_bytes(const cleat_graph *graph, const uses *u, int32_t *storag
     for (size_t t = 0; t < graph->node_count; ++t) {
         const cleat_node *node = graph->nodes[t];
         const cleat_tensor *out = node->n_out > 0 ? node->out[0] : NULL;
-        if (!node->op->variants || !node->op->share || !out || out->base || out->role != CLEAT_ROLE_ACTIVATION ||
-            u->born[out->index] != (int32_t)t)
+        if (!node->op->variants || !node->op->inplace_inputs || !out || out->base ||
+            out->role != CLEAT_ROLE_ACTIVATION || u->born[out->index] != (int32_t)t)
             continue;
         for (int i = 0; i < node->n_in; ++i) {
-            if (!(node->op->share >> i & 1) || !node->in[i] || !may_take(u, node, (int32_t)t, node->in[i])) continue;
+            if (!(node->op->inplace_inputs >> i & 1) || !node->in[i] || !may_take(u, node, (int32_t)t, node->in[i]))
+                continue;
             storage[out->index] = storage[cleat_root(node->in[i])->index];
             break;
         }

@@ -18,7 +18,7 @@ typedef struct cleat_lifetimes {
 
 /* Finds the lifetimes for workspaces of these sizes (workspace_bytes [graph->node_count]). An activation
  * lives from the node that writes it to the last node that reads it or a reshape of it; to the end of the
- * graph when it is kept. A node's first output takes over an input's bytes where op->share allows and nobody
+ * graph when it is kept. A node's first output takes over an input's bytes where op->inplace_inputs allows and nobody
  * misses them. Reshape nodes (no variants) neither read nor write. CLEAT_ERR_ARGUMENT: a node reads an
  * activation that no earlier node wrote, or a tensor of another graph. */
 cleat_status cleat_lifetimes_find(const cleat_graph *graph, const int64_t *workspace_bytes, cleat_lifetimes *lifetimes,

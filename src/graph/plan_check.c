@@ -107,7 +107,7 @@ static cleat_status check_against_inputs(const memory *m, const cleat_node *node
         claim input = claim_of(m, node->in[i]);
         if (!overlap(&input, result)) continue;
         bool exact = input.begin == result->begin && input.end == result->end;
-        if (which != 0 || !exact || !(node->op->share >> i & 1) || input.tensor->keep)
+        if (which != 0 || !exact || !(node->op->inplace_inputs >> i & 1) || input.tensor->retain)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: node %s writes over its input '%s'", node->name,
                               node->in[i]->name);
     }
@@ -145,7 +145,7 @@ static cleat_status check_kept(const memory *m, cleat_error *error) {
         const cleat_tensor *tensor = graph->tensors[i];
         bool written = is_activation(tensor) && cleat_plan_place(m->plan, m->layout, tensor).slab >= 0;
         claim wanted = claim_of(m, tensor);
-        if (tensor->keep && written && !holds(m, &wanted))
+        if (tensor->retain && written && !holds(m, &wanted))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: kept tensor '%s' is written over", tensor->name);
     }
     return CLEAT_OK;

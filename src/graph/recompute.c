@@ -49,23 +49,23 @@ static bool is_repeatable(const cleat_node *node) {
 
 void cleat_recompute_group(cleat_graph *graph, size_t end) {
     for (size_t i = group_begin(graph, end); i < end && graph->error.status == CLEAT_OK; ++i)
-        if (is_repeatable(graph->nodes[i])) cleat_emit_again(graph, graph->nodes[i]);
+        if (is_repeatable(graph->nodes[i])) cleat_emit_recomputed(graph, graph->nodes[i]);
 }
 
-cleat_node cleat_node_at_hand(const cleat_node *node) {
-    cleat_node at_hand = *node;
-    for (int i = 0; i < node->n_in; ++i) at_hand.in[i] = cleat_at_hand(node->in[i]);
-    for (int i = 0; i < node->n_out; ++i) at_hand.out[i] = cleat_at_hand(node->out[i]);
-    return at_hand;
+cleat_node cleat_current_node(const cleat_node *node) {
+    cleat_node current = *node;
+    for (int i = 0; i < node->n_in; ++i) current.in[i] = cleat_current(node->in[i]);
+    for (int i = 0; i < node->n_out; ++i) current.out[i] = cleat_current(node->out[i]);
+    return current;
 }
 
 /* --- pruning --- */
 
 static void note_use(bool *used, const cleat_tensor *tensor) {
-    if (tensor && tensor->original) used[tensor->index] = true;
+    if (tensor && tensor->recompute_of) used[tensor->index] = true;
 }
 
-static bool has_readers(const cleat_node *node, const bool *used) {
+static bool has_consumers(const cleat_node *node, const bool *used) {
     for (int i = 0; i < node->n_out; ++i)
         if (node->out[i] && used[node->out[i]->index]) return true;
     return false;
@@ -76,7 +76,7 @@ static void find_used(const cleat_graph *graph, bool *used) {
     for (size_t i = 0; i < graph->gradient_count; ++i) note_use(used, graph->gradients[i]);
     for (size_t n = graph->node_count; n-- > graph->forward_nodes;) {
         const cleat_node *node = graph->nodes[n];
-        if (node->recomputed && !has_readers(node, used)) continue;
+        if (node->recomputed && !has_consumers(node, used)) continue;
         for (int i = 0; i < node->n_in; ++i) note_use(used, node->in[i]);
     }
 }
@@ -85,7 +85,7 @@ static void remove_node(cleat_node *node) {
     for (int i = 0; i < node->n_out; ++i) {
         if (!node->out[i]) continue;
         node->out[i]->producer = NULL;
-        node->out[i]->original->again = NULL;
+        node->out[i]->recompute_of->recomputed = NULL;
     }
     cleat_free(node);
 }
@@ -94,7 +94,7 @@ static void remove_unread(cleat_graph *graph, const bool *used) {
     size_t nodes = graph->forward_nodes, tensors = 0;
     for (size_t n = nodes; n < graph->node_count; ++n) {
         cleat_node *node = graph->nodes[n];
-        if (node->recomputed && !has_readers(node, used)) {
+        if (node->recomputed && !has_consumers(node, used)) {
             remove_node(node);
             continue;
         }
@@ -103,7 +103,7 @@ static void remove_unread(cleat_graph *graph, const bool *used) {
     }
     for (size_t i = 0; i < graph->tensor_count; ++i) {
         cleat_tensor *tensor = graph->tensors[i];
-        if (tensor->original && !tensor->producer) {
+        if (tensor->recompute_of && !tensor->producer) {
             cleat_free(tensor);
             continue;
         }

@@ -29,7 +29,7 @@ size_t cleat_graph_segments(const cleat_graph *graph);
 void cleat_recompute_group(cleat_graph *graph, size_t end);
 
 /* `node` with the tensors that hold the values by now. */
-cleat_node cleat_node_at_hand(const cleat_node *node);
+cleat_node cleat_current_node(const cleat_node *node);
 
 /* Removes the copies, nodes and tensors, that nobody reads, and numbers the rest anew. */
 void cleat_recompute_prune(cleat_graph *graph);

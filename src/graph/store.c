@@ -100,7 +100,7 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
                                   .role = flat_roles[k],
                                   .index = (int)store->count,
                                   .flat_offset = store->flat_elements,
-                                  .needs_grad = k == CLEAT_FLAT_PARAMETERS,
+                                  .requires_grad = k == CLEAT_FLAT_PARAMETERS,
                                   .init = init};
         snprintf(made[k]->name, CLEAT_NAME, "%s", name);
         memcpy(made[k]->shape, shape, (size_t)rank * sizeof *shape);

@@ -15,16 +15,16 @@ static void find_best(cleat_batch_search *search, double *fastest) {
     for (size_t i = 0; i < search->count; ++i) {
         const cleat_batch_point *point = &search->points[i];
         if (!point->ran) continue;
-        if (point->batch > search->largest) search->largest = point->batch;
+        if (point->micro_batch_size > search->largest) search->largest = point->micro_batch_size;
         if (!(point->samples_per_second > *fastest)) continue;
         *fastest = point->samples_per_second;
-        search->best = point->batch;
+        search->best = point->micro_batch_size;
     }
 }
 
 /* A busy machine makes a median slow, but seldom every step: the fastest must be slow too. */
 static bool is_cliff(const cleat_batch_point *point, double fastest) {
-    double at_best = (double)point->batch / point->ms_min * 1e3;
+    double at_best = (double)point->micro_batch_size / point->ms_min * 1e3;
     return point->samples_per_second < CLIFF * fastest && at_best < CLIFF * fastest;
 }
 
@@ -37,12 +37,13 @@ void cleat_batch_search_judge(cleat_batch_search *search) {
         const cleat_batch_point *point = &search->points[i];
         if (!point->ran) continue;
         bool near = point->samples_per_second >= NEAR_BEST * fastest;
-        if (near && (!search->recommended || point->batch < search->recommended)) {
-            search->recommended = point->batch;
+        if (near && (!search->recommended || point->micro_batch_size < search->recommended)) {
+            search->recommended = point->micro_batch_size;
             chosen = point->samples_per_second;
         }
-        if (is_cliff(point, fastest) && point->batch > search->best && (!search->cliff || point->batch < search->cliff))
-            search->cliff = point->batch;
+        if (is_cliff(point, fastest) && point->micro_batch_size > search->best &&
+            (!search->cliff || point->micro_batch_size < search->cliff))
+            search->cliff = point->micro_batch_size;
     }
     if (!search->recommended) return;
     if (search->recommended == search->best)
@@ -71,7 +72,7 @@ static cleat_status status_of(const cleat_child_end *end) {
 }
 
 static bool is_report(const cleat_batch_report *report, const cleat_batch_try *asked) {
-    return report->mark == CLEAT_BATCH_MARK && report->point.batch == asked->batch;
+    return report->mark == CLEAT_BATCH_MARK && report->point.micro_batch_size == asked->micro_batch_size;
 }
 
 /* What is known in the end: the report, or how the child failed to give one. A report that came before the failure
@@ -85,7 +86,7 @@ static cleat_status try_batch(const cleat_batch_searcher *searcher, const cleat_
     if (status != CLEAT_OK) return status;
     *lived = end.seconds;
     if (end.records == 0 || !is_report(report, asked)) {
-        *report = (cleat_batch_report){.point.batch = asked->batch};
+        *report = (cleat_batch_report){.point.micro_batch_size = asked->micro_batch_size};
         if (!end.text[0]) snprintf(end.text, sizeof end.text, "told something that makes no sense");
     }
     report->point.error[sizeof report->point.error - 1] = report->text[sizeof report->text - 1] = 0;
@@ -100,7 +101,7 @@ static cleat_status try_batch(const cleat_batch_searcher *searcher, const cleat_
 
 /* good < what is still to be tried < bad. */
 typedef struct bounds {
-    int64_t window;
+    int64_t global_batch_size;
     int64_t good, bad; /* 0: none yet */
     bool planned;      /* the plan says that `bad` does not fit, and that bad - 1 does */
 } bounds;
@@ -108,7 +109,7 @@ typedef struct bounds {
 static int64_t next_batch(const bounds *b) {
     int64_t next;
     if (!b->bad)
-        next = b->good == 0 ? 1 : b->good * 2 < b->window ? b->good * 2 : b->window;
+        next = b->good == 0 ? 1 : b->good * 2 < b->global_batch_size ? b->good * 2 : b->global_batch_size;
     else if (b->planned)
         next = b->bad - 1;
     else if (b->bad - b->good > 1 + b->good / 8)
@@ -116,49 +117,50 @@ static int64_t next_batch(const bounds *b) {
     else
         return 0;
     if (next < 1) return 0;
-    next = cleat_bucket_split(b->window, next);
+    next = cleat_bucket_split(b->global_batch_size, next);
     return next > b->good ? next : 0;
 }
 
 static void narrow(bounds *b, const cleat_batch_report *report) {
     if (report->point.ran) {
-        b->good = report->point.batch;
+        b->good = report->point.micro_batch_size;
         return;
     }
     b->planned = report->status == CLEAT_ERR_FIT && !report->point.planned_fits;
     b->bad = b->planned && report->fitting > b->good ? report->fitting + 1
              : b->planned                            ? b->good + 1
-                                                     : report->point.batch;
+                                                     : report->point.micro_batch_size;
 }
 
 /* Keeps the points ascending. */
 static void keep(cleat_batch_search *search, const cleat_batch_point *point) {
     size_t at = search->count++;
-    for (; at > 0 && search->points[at - 1].batch > point->batch; --at) search->points[at] = search->points[at - 1];
+    for (; at > 0 && search->points[at - 1].micro_batch_size > point->micro_batch_size; --at)
+        search->points[at] = search->points[at - 1];
     search->points[at] = *point;
 }
 
-static double time_for(const cleat_batch_searcher *searcher, double per_sample, int64_t batch) {
-    return per_sample > 0 ? searcher->least_seconds + TIMES_EXPECTED * per_sample * (double)batch
+static double time_for(const cleat_batch_searcher *searcher, double per_sample, int64_t micro_batch_size) {
+    return per_sample > 0 ? searcher->least_seconds + TIMES_EXPECTED * per_sample * (double)micro_batch_size
                           : searcher->first_seconds;
 }
 
 cleat_status cleat_batch_search_run(const cleat_batch_searcher *searcher, cleat_batch_search *search,
                                     cleat_error *error) {
-    bounds found = {.window = searcher->window};
+    bounds found = {.global_batch_size = searcher->global_batch_size};
     cleat_batch_report report = {0};
     double per_sample = 0, lived = 0;
     cleat_status status = CLEAT_OK;
     search->count = 0;
-    search->window = searcher->window;
-    for (int64_t batch; search->count < CLEAT_BATCH_POINTS && (batch = next_batch(&found)) > 0;) {
-        cleat_batch_try asked = {.batch = batch, .good = found.good};
-        report = (cleat_batch_report){.point.batch = batch};
-        status = try_batch(searcher, &asked, time_for(searcher, per_sample, batch), &report, &lived, error);
+    search->global_batch_size = searcher->global_batch_size;
+    for (int64_t micro_batch_size; search->count < CLEAT_BATCH_POINTS && (micro_batch_size = next_batch(&found)) > 0;) {
+        cleat_batch_try asked = {.micro_batch_size = micro_batch_size, .good = found.good};
+        report = (cleat_batch_report){.point.micro_batch_size = micro_batch_size};
+        status = try_batch(searcher, &asked, time_for(searcher, per_sample, micro_batch_size), &report, &lived, error);
         if (status != CLEAT_OK) break;
         keep(search, &report.point);
         if (searcher->options->point) searcher->options->point(searcher->options->user, &report.point);
-        if (report.point.ran) per_sample = lived / (double)batch;
+        if (report.point.ran) per_sample = lived / (double)micro_batch_size;
         narrow(&found, &report);
     }
     cleat_batch_search_judge(search);

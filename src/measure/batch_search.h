@@ -18,12 +18,12 @@ typedef struct cleat_batch_report {
 #define CLEAT_BATCH_MARK UINT64_C(0x6863746162207972)
 
 typedef struct cleat_batch_try {
-    int64_t batch;
+    int64_t micro_batch_size;
     int64_t good; /* the largest that ran so far; 0: none */
 } cleat_batch_try;
 
 typedef struct cleat_batch_searcher {
-    int64_t window; /* samples an optimizer step */
+    int64_t global_batch_size; /* samples an optimizer step */
     /* Runs in a child process: tries, and tells reports with cleat_child_tell(out, ...). */
     void (*attempt)(void *user, const cleat_batch_try *asked, int out);
     void *user;

@@ -3,7 +3,7 @@
 
 #include "core/half.h"
 #include "core/memory.h"
-#include "graph/choices.h"
+#include "graph/tuning.h"
 
 cleat_status cleat_bench_graph_create(const char *name, cleat_bench_graph *made, cleat_error *error) {
     cleat_status status = cleat_store_create(&made->store, error);
@@ -64,10 +64,10 @@ static cleat_status fill_all(cleat_bench_graph *made, cleat_error *error) {
 }
 
 static cleat_status plan(cleat_bench_graph *made, cleat_device *device, cleat_error *error) {
-    cleat_choices *tuned = cleat_choices_load(device);
-    cleat_status status = cleat_plan_create_with(&made->graph, 1, cleat_device_get_facts(device), cleat_choose_listed,
+    cleat_tuning_table *tuned = cleat_tuning_load(device);
+    cleat_status status = cleat_plan_create_with(&made->graph, 1, cleat_device_get_facts(device), cleat_choose_tuned,
                                                  tuned, &made->plan, error);
-    cleat_choices_destroy(tuned);
+    cleat_tuning_destroy(tuned);
     return status;
 }
 

@@ -52,7 +52,7 @@ static void describe(const trajectory_job *own, cleat_bench_job *job) {
     for (int i = 0; i < 2; ++i)
         job->parts[i] = (cleat_bench_part){
             .graph = graphs[i]->index, .last = graphs[i]->graph->node_count, .times = i ? 1 : own->micro_batches};
-    job->samples = session->work->buckets[0].window;
+    job->samples = session->work->buckets[0].global_batch_size;
 }
 
 /* --- fixed models --------------------------------------------------------------------------------------------- */
@@ -149,7 +149,7 @@ static cleat_status fit_session(trajectory_job *own, bool *data_known, cleat_err
 static cleat_status start(cleat_trajectory *run, cleat_error *error) {
     const cleat_bucket *bucket = &run->session->work->buckets[0];
     cleat_reference batch;
-    cleat_status status = cleat_reference_make(run->model, bucket->batch, bucket->length, &batch, error);
+    cleat_status status = cleat_reference_make(run->model, bucket->micro_batch_size, bucket->length, &batch, error);
     if (status != CLEAT_OK) return status;
     status = cleat_trajectory_start(run, &batch, error);
     cleat_reference_free(&batch);

@@ -33,7 +33,7 @@ typedef struct op_subject {
 /* The input whose gradient the row may ask for. */
 static cleat_tensor *make_x(cleat_graph *graph, const op_row *row, int rank, const int64_t *shape) {
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, rank, shape);
-    if (row->phase == BOTH || row->phase == DX) cleat_want_grad(graph, x);
+    if (row->phase == BOTH || row->phase == DX) cleat_require_grad(graph, x);
     return x;
 }
 
@@ -69,7 +69,7 @@ static cleat_tensor *build_attention(cleat_graph *graph, const op_row *row) {
 static cleat_tensor *build_cross_attention(cleat_graph *graph, const op_row *row) {
     const int64_t width = row->size[3];
     cleat_tensor *kv = cleat_input(graph, "kv", CLEAT_F32, 3, (int64_t[]){row->size[0], row->size[2], 2 * width});
-    if (row->phase == BOTH) cleat_want_grad(graph, kv);
+    if (row->phase == BOTH) cleat_require_grad(graph, kv);
     return cleat_cross_attention(graph, make_x(graph, row, 3, (int64_t[]){row->size[0], row->size[1], width}), kv, 1);
 }
 
@@ -86,7 +86,7 @@ static cleat_tensor *build_batch_norm(cleat_graph *graph, const op_row *row) {
     cleat_tensor *gamma = make_weight(graph, row, "gamma", 1, channels);
     cleat_tensor *beta = make_weight(graph, row, "beta", 1, channels);
     cleat_tensor *residual = row->size[3] ? cleat_input(graph, "residual", CLEAT_F32, 4, shape) : NULL;
-    if (residual && row->phase == BOTH) cleat_want_grad(graph, residual);
+    if (residual && row->phase == BOTH) cleat_require_grad(graph, residual);
     return cleat_batch_norm(graph, make_x(graph, row, 4, shape), gamma, beta, NULL, residual, true, 1e-5f, NULL);
 }
 
@@ -102,8 +102,8 @@ static cleat_tensor *build_softmax(cleat_graph *graph, const op_row *row) {
 
 static cleat_tensor *build_cross_entropy(cleat_graph *graph, const op_row *row) {
     cleat_tensor *labels = cleat_input(graph, "labels", CLEAT_I32, 1, row->size);
-    cleat_tensor *scale = cleat_input(graph, "scale", CLEAT_F32, 1, row->size);
-    return cleat_cross_entropy(graph, make_x(graph, row, 2, row->size), labels, scale, 0);
+    cleat_tensor *sample_weight = cleat_input(graph, "scale", CLEAT_F32, 1, row->size);
+    return cleat_cross_entropy(graph, make_x(graph, row, 2, row->size), labels, sample_weight, 0);
 }
 
 static cleat_tensor *build_gelu(cleat_graph *graph, const op_row *row) {
@@ -236,11 +236,11 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void build(cleat_graph *graph, const op_row *row) {
     cleat_tensor *y = row->subject->build(graph, row);
-    cleat_keep(graph, y);
+    cleat_retain(graph, y);
     if (row->phase == FORWARD || !y) return;
     cleat_tensor *dy = cleat_input(graph, "dy", CLEAT_F32, y->rank, y->shape);
     cleat_backward_from(graph, &y, &dy, 1);
-    cleat_keep(graph, cleat_graph_find(graph, "x") ? cleat_gradient(graph, cleat_graph_find(graph, "x")) : NULL);
+    cleat_retain(graph, cleat_graph_find(graph, "x") ? cleat_gradient(graph, cleat_graph_find(graph, "x")) : NULL);
 }
 
 /* Settings that keep moments from shrinking to denormal numbers, which are slow on CPUs, however many steps are timed:

@@ -2,7 +2,7 @@
 #include "core/clock.h"
 #include "core/memory.h"
 #include "core/philox.h"
-#include "graph/alone.h"
+#include "graph/extract_node.h"
 #include "measure/tune.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ static cleat_status build(cleat_arena *a, cleat_error *error) {
         const char *name = a->contest->variants[a->runners[i].candidate]->name;
         status = cleat_graph_create(a->store, name, &a->graphs[i], error);
         if (status != CLEAT_OK) break;
-        cleat_emit_alone(a->graphs[i], a->contest->node);
+        cleat_extract_node(a->graphs[i], a->contest->node);
         status = cleat_graph_status(a->graphs[i], error);
     }
     return status;

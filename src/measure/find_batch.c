@@ -15,16 +15,16 @@ typedef struct batch_finder {
     cleat_model *model;
     cleat_lengths lengths; /* the longest only, with one full window */
     double seconds;
-    cleat_choices *choices; /* in the child, once it has a device */
+    cleat_tuning_table *tuning; /* in the child, once it has a device */
 } batch_finder;
 
 /* --- planning: in the child ----------------------------------------------------------------------------------- */
 
-static cleat_fit_request request_of(const batch_finder *finder, const cleat_device *device, int64_t batch) {
+static cleat_fit_request request_of(const batch_finder *finder, const cleat_device *device, int64_t micro_batch_size) {
     cleat_fit_request request = cleat_fit_request_for(finder->profile, finder->model, CLEAT_FOR_TRAINING,
                                                       &finder->lengths, cleat_device_get_facts(device), NULL);
-    request.choices = finder->choices;
-    request.most = batch;
+    request.tuning = finder->tuning;
+    request.most = micro_batch_size;
     request.batches = NULL;
     request.exactly = true;
     return request;
@@ -50,7 +50,7 @@ static int64_t find_fitting(const batch_finder *finder, const cleat_device *devi
  * buffer. */
 static void plan_without_limit(const batch_finder *finder, const cleat_device *device, cleat_batch_point *point) {
     cleat_profile frugal = *finder->profile;
-    cleat_fit_request request = request_of(finder, device, point->batch);
+    cleat_fit_request request = request_of(finder, device, point->micro_batch_size);
     cleat_fitted fitted = {0};
     if (frugal.train.gradient_checkpointing == CLEAT_CHECKPOINTING_AUTO)
         frugal.train.gradient_checkpointing = CLEAT_CHECKPOINTING_TRUE;
@@ -66,7 +66,7 @@ static void plan_without_limit(const batch_finder *finder, const cleat_device *d
 static cleat_status plan(const batch_finder *finder, const cleat_device *device, const cleat_batch_try *asked,
                          cleat_batch_report *report, cleat_fitted *fitted, cleat_error *error) {
     cleat_batch_point *point = &report->point;
-    cleat_fit_request request = request_of(finder, device, asked->batch);
+    cleat_fit_request request = request_of(finder, device, asked->micro_batch_size);
     point->limit_bytes = request.limit;
     cleat_status status = cleat_fit_search(&request, fitted, NULL, NULL, 0, error);
     if (status == CLEAT_OK) {
@@ -75,7 +75,7 @@ static cleat_status plan(const batch_finder *finder, const cleat_device *device,
         point->recomputed = fitted->work->recompute > 0;
     } else if (status == CLEAT_ERR_FIT) {
         plan_without_limit(finder, device, point);
-        report->fitting = find_fitting(finder, device, asked->good, asked->batch);
+        report->fitting = find_fitting(finder, device, asked->good, asked->micro_batch_size);
     }
     return status;
 }
@@ -86,7 +86,8 @@ static cleat_status time_steps(const batch_finder *finder, cleat_trajectory *run
                                cleat_error *error) {
     cleat_reference made;
     cleat_step_times times;
-    cleat_status status = cleat_reference_make(finder->model, point->batch, finder->lengths.lengths[0], &made, error);
+    cleat_status status =
+        cleat_reference_make(finder->model, point->micro_batch_size, finder->lengths.lengths[0], &made, error);
     if (status != CLEAT_OK) return status;
     status = cleat_trajectory_start(run, &made, error);
     cleat_reference_free(&made);
@@ -97,7 +98,7 @@ static cleat_status time_steps(const batch_finder *finder, cleat_trajectory *run
     point->ms_median = times.ms_median;
     point->ms_min = times.ms_min;
     point->ms_max = times.ms_max;
-    point->samples_per_second = (double)point->batch / times.ms_median * 1e3;
+    point->samples_per_second = (double)point->micro_batch_size / times.ms_median * 1e3;
     point->allocated_bytes = cleat_device_peak(run->device);
     point->ran = true;
     return CLEAT_OK;
@@ -108,7 +109,7 @@ static cleat_status plan_and_train(batch_finder *finder, cleat_trajectory *run, 
                                    cleat_batch_report *report, int out, cleat_error *error) {
     cleat_fitted fitted = {0};
     cleat_status status = cleat_device_open(finder->profile->run.device, &run->device, error);
-    if (status == CLEAT_OK) finder->choices = cleat_choices_load(run->device);
+    if (status == CLEAT_OK) finder->tuning = cleat_tuning_load(run->device);
     if (status == CLEAT_OK) status = plan(finder, run->device, asked, report, &fitted, error);
     if (status != CLEAT_OK) return status;
     cleat_child_tell(out, report, sizeof *report);
@@ -120,7 +121,7 @@ static void attempt(void *user, const cleat_batch_try *asked, int out) {
     batch_finder finder = *(const batch_finder *)user;
     cleat_profile profile = *finder.profile;
     cleat_trajectory run = {.profile = &profile, .model = finder.model};
-    cleat_batch_report report = {.mark = CLEAT_BATCH_MARK, .point.batch = asked->batch};
+    cleat_batch_report report = {.mark = CLEAT_BATCH_MARK, .point.micro_batch_size = asked->micro_batch_size};
     cleat_error error = {0};
     report.status = plan_and_train(&finder, &run, asked, &report, out, &error);
     if (report.status != CLEAT_OK) {
@@ -132,7 +133,7 @@ static void attempt(void *user, const cleat_batch_try *asked, int out) {
     run.profile = NULL; /* the parent's */
     run.model = NULL;
     cleat_trajectory_close(&run);
-    cleat_choices_destroy(finder.choices);
+    cleat_tuning_destroy(finder.tuning);
 }
 
 /* --- the call: in the parent ---------------------------------------------------------------------------------- */
@@ -157,7 +158,7 @@ cleat_status cleat_find_batch(const cleat_profile *profile, const cleat_batch_se
     cleat_status status = cleat_model_create(profile, &finder.model, error);
     if (status == CLEAT_OK) status = choose_length(&finder, &result->data_known, error);
     if (status == CLEAT_OK) {
-        cleat_batch_searcher searcher = {.window = finder.lengths.samples[0],
+        cleat_batch_searcher searcher = {.global_batch_size = finder.lengths.samples[0],
                                          .attempt = attempt,
                                          .user = &finder,
                                          .first_seconds = FIRST_TRY_SECONDS,

@@ -68,16 +68,19 @@ void cleat_kinds_clear(cleat_kinds *k) {
 static cleat_status add_kind(cleat_tuner *t, cleat_kinds *k, const cleat_node *node, const char *key,
                              const cleat_bucket *bucket, int64_t uses, cleat_error *error) {
     const cleat_variant *found[CLEAT_TUNE_CANDIDATES];
-    if (cleat_choices_get(t->seen, key)) return CLEAT_OK;
+    if (cleat_tuning_get(t->seen, key)) return CLEAT_OK;
     size_t count = find_candidates(node, cleat_device_get_facts(t->device), found);
-    cleat_status status = cleat_choices_set(t->seen, key, "", error);
+    cleat_status status = cleat_tuning_set(t->seen, key, "", error);
     if (status == CLEAT_OK && count < 2) ++t->report->single;
     if (status == CLEAT_OK && count >= 2)
         status = cleat_grow(&k->items, k->count, &k->capacity, sizeof *k->items, error);
     if (status != CLEAT_OK || count < 2) return status;
     cleat_kind made = {.node = node, .bytes = bytes_of(node)};
-    made.about = (cleat_tune_node){
-        .key = cleat_strdup(key), .length = bucket->length, .batch = bucket->batch, .uses = uses, .count = count};
+    made.about = (cleat_tune_node){.key = cleat_strdup(key),
+                                   .length = bucket->length,
+                                   .micro_batch_size = bucket->micro_batch_size,
+                                   .uses = uses,
+                                   .count = count};
     if (!made.about.key) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a kind of node");
     for (size_t i = 0; i < count; ++i) made.about.candidates[i].variant = found[i]->name;
     k->items[k->count++] = made;
@@ -89,9 +92,9 @@ static cleat_status add_graph(cleat_tuner *t, cleat_kinds *k, const cleat_graph 
                               int64_t uses, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; graph && i < graph->node_count && status == CLEAT_OK; ++i) {
-        char key[CLEAT_CHOICE_KEY];
-        if (!cleat_op_has_choice(graph->nodes[i]->op)) continue;
-        cleat_choice_key(graph->nodes[i], key);
+        char key[CLEAT_TUNING_KEY];
+        if (!cleat_op_is_tunable(graph->nodes[i]->op)) continue;
+        cleat_tuning_key(graph->nodes[i], key);
         size_t at = 0;
         while (at < k->count && strcmp(k->items[at].about.key, key) != 0) ++at;
         if (at == k->count)
@@ -131,9 +134,9 @@ static void write_input(void *user, const cleat_tensor *tensor, void *values) {
     cleat_tuner *t = user;
     const cleat_tensor *root = tensor->base ? tensor->base : tensor;
     if (root->role != CLEAT_ROLE_INPUT) return;
-    if (t->made.batch != t->batch || t->made.length != t->length) {
+    if (t->made.batch != t->micro_batch_size || t->made.length != t->length) {
         cleat_reference_free(&t->made);
-        if (cleat_reference_make(t->model, t->batch, t->length, &t->made, NULL) != CLEAT_OK) return;
+        if (cleat_reference_make(t->model, t->micro_batch_size, t->length, &t->made, NULL) != CLEAT_OK) return;
     }
     cleat_error error = {0};
     if (cleat_model_reference_input(t->model, &t->made, root, values, &error))
@@ -178,7 +181,7 @@ cleat_contest cleat_tuner_contest(cleat_tuner *t, const cleat_kind *k) {
                              .input = write_input,
                              .user = t};
     contest.count = find_candidates(k->node, facts, contest.variants);
-    t->batch = k->about.batch;
+    t->micro_batch_size = k->about.micro_batch_size;
     t->length = k->about.length;
     return contest;
 }
@@ -199,7 +202,7 @@ static cleat_status measure(cleat_tuner *t, cleat_kind *k, cleat_error *error) {
     k->about.measured = true;
     cleat_tune_judge(&k->about);
     note_losers(t, &contest, &k->about);
-    return cleat_choices_set(t->table, k->about.key, k->about.candidates[k->about.chosen].variant, error);
+    return cleat_tuning_set(t->table, k->about.key, k->about.candidates[k->about.chosen].variant, error);
 }
 
 static void log_kind(const cleat_tune_node *about) {
@@ -240,17 +243,17 @@ static const cleat_tune_node *find_node(const cleat_tune_report *report, const c
 /* What is there and was not measured here. */
 static cleat_status take_file(cleat_tuner *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    cleat_choices *file = cleat_tuned_read(t->device);
+    cleat_tuning_table *file = cleat_tuned_read(t->device);
     for (size_t i = 0; file && i < file->count && status == CLEAT_OK; ++i) {
         const cleat_tune_node *node = find_node(t->report, file->items[i].key);
         if (!node || !node->measured)
-            status = cleat_choices_set(t->table, file->items[i].key, file->items[i].variant, error);
+            status = cleat_tuning_set(t->table, file->items[i].key, file->items[i].variant, error);
     }
     if (file && file->has_clblast && !t->found_clblast) {
         t->table->has_clblast = true;
         t->table->clblast = file->clblast;
     }
-    cleat_choices_destroy(file);
+    cleat_tuning_destroy(file);
     return status;
 }
 
@@ -284,7 +287,7 @@ static cleat_status keep(cleat_tuner *t, cleat_error *error) {
     if (status == CLEAT_OK) status = cleat_tuned_write(t->device, t->table, NULL, error);
     if (locked) cleat_unlock(lock);
     if (status != CLEAT_OK) return status;
-    t->report->choices = t->table->count;
+    t->report->entries = t->table->count;
     snprintf(t->report->path, sizeof t->report->path, "%s", path);
     return CLEAT_OK;
 }
@@ -292,11 +295,12 @@ static cleat_status keep(cleat_tuner *t, cleat_error *error) {
 /* --- rounds --------------------------------------------------------------------------------------------------- */
 
 /* The workload as a run with these choices would have it. */
-static cleat_status fit(const cleat_tuner *t, const cleat_choices *choices, cleat_workload **work, cleat_error *error) {
+static cleat_status fit(const cleat_tuner *t, const cleat_tuning_table *tuning, cleat_workload **work,
+                        cleat_error *error) {
     cleat_fitted fitted = {0};
     cleat_fit_request request = cleat_fit_request_for(t->profile, t->model, CLEAT_FOR_TRAINING, &t->lengths,
                                                       cleat_device_get_facts(t->device), NULL);
-    request.choices = choices;
+    request.tuning = tuning;
     cleat_status status = cleat_session_search(t->device, &request, &fitted, NULL, 0, error);
     if (status == CLEAT_OK) *work = fitted.work;
     return status;
@@ -343,9 +347,9 @@ static void sum_step(const cleat_tuner *t) {
     report->micro_batches = cleat_fit_micro_batches(longest);
     report->default_seconds = report->tuned_seconds = 0;
     for (size_t i = 0; i < graph->node_count; ++i) {
-        char key[CLEAT_CHOICE_KEY];
-        if (!cleat_op_has_choice(graph->nodes[i]->op)) continue;
-        cleat_choice_key(graph->nodes[i], key);
+        char key[CLEAT_TUNING_KEY];
+        if (!cleat_op_is_tunable(graph->nodes[i]->op)) continue;
+        cleat_tuning_key(graph->nodes[i], key);
         const cleat_tune_node *node = find_node(report, key);
         if (!node || !node->measured) continue;
         report->default_seconds += (double)report->micro_batches * node->candidates[0].seconds;
@@ -374,7 +378,7 @@ cleat_status cleat_tuner_open(cleat_tuner *t, cleat_error *error) {
         status = cleat_fit_lengths(t->profile, t->model, &t->lengths, &t->report->data_known, error);
     if (status == CLEAT_OK) status = cleat_device_open(t->profile->run.device, &t->device, error);
     if (status == CLEAT_OK) status = open_table(t, error);
-    if (status == CLEAT_OK) status = cleat_choices_create(&t->seen, error);
+    if (status == CLEAT_OK) status = cleat_tuning_create(&t->seen, error);
     if (status != CLEAT_OK) return status;
     snprintf(t->report->device, sizeof t->report->device, "%s", cleat_device_get_facts(t->device)->name);
     cleat_tuned_apply(t->device, t->table);
@@ -384,8 +388,8 @@ cleat_status cleat_tuner_open(cleat_tuner *t, cleat_error *error) {
 void cleat_tuner_close(cleat_tuner *t) {
     cleat_workload_destroy(t->work);
     cleat_reference_free(&t->made);
-    cleat_choices_destroy(t->seen);
-    cleat_choices_destroy(t->table);
+    cleat_tuning_destroy(t->seen);
+    cleat_tuning_destroy(t->table);
     cleat_device_close(t->device);
     cleat_model_destroy(t->model);
 }
@@ -404,10 +408,10 @@ static cleat_status keep_all(cleat_tuner *t, cleat_status status, cleat_error *e
 
 /* What runs used until now. */
 static void say_before(const cleat_tuner *t) {
-    char text[CLEAT_CHOICES_TEXT];
-    cleat_choices *before = cleat_tuned_known(t->device);
-    snprintf(t->report->before, sizeof t->report->before, "%s", cleat_choices_describe(before, text));
-    cleat_choices_destroy(before);
+    char text[CLEAT_TUNING_TEXT];
+    cleat_tuning_table *before = cleat_tuned_known(t->device);
+    snprintf(t->report->before, sizeof t->report->before, "%s", cleat_tuning_describe(before, text));
+    cleat_tuning_destroy(before);
 }
 
 /* CLBlast's parameters first: the contests are run with them. */

@@ -5,7 +5,7 @@
 
 #include "cleat/exec.h"
 #include "cleat/measure.h"
-#include "graph/choices.h"
+#include "graph/tuning.h"
 
 /* --- a contest ------------------------------------------------------------------------------------------------ */
 

@@ -39,14 +39,14 @@ typedef struct cleat_tuner {
     cleat_model *model;
     cleat_device *device;
     cleat_lengths lengths;
-    cleat_choices *table; /* what will be in the file */
-    bool found_clblast;   /* the table's parameters for CLBlast are this call's */
-    cleat_choices *seen;  /* keys of the kinds that were looked at */
-    cleat_workload *work; /* planned with `table` */
+    cleat_tuning_table *table; /* what will be in the file */
+    bool found_clblast;        /* the table's parameters for CLBlast are this call's */
+    cleat_tuning_table *seen;  /* keys of the kinds that were looked at */
+    cleat_workload *work;      /* planned with `table` */
     size_t rival_count;
     cleat_rival rivals[CLEAT_TUNE_RIVALS];
-    cleat_reference made;  /* of the node in contest */
-    int64_t batch, length; /* of its bucket */
+    cleat_reference made;             /* of the node in contest */
+    int64_t micro_batch_size, length; /* of its bucket */
 } cleat_tuner;
 
 /* Opens what profile, options and report (set by the caller) need; CLBlast gets the parameters of an earlier table. To be

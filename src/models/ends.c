@@ -4,7 +4,7 @@
 
 cleat_tensor *cleat_model_add_seed(cleat_graph *graph) {
     const int64_t one = 1;
-    if (cleat_autocast_storage(graph) == CLEAT_F16) return cleat_loss_scale_states(graph).scale;
+    if (cleat_autocast_storage(graph) == CLEAT_F16) return cleat_loss_scale_states(graph).loss_scale;
     return cleat_input(graph, "seed", CLEAT_F32, 1, &one);
 }
 
@@ -12,11 +12,12 @@ cleat_tensor *cleat_model_add_values(cleat_graph *graph, const char *name, int r
     return cleat_input(graph, name, cleat_autocast_storage(graph), rank, shape);
 }
 
-cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, int rank, const int64_t *scale) {
+cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, int rank,
+                                          const int64_t *sample_weight_shape) {
     const int64_t four = 4;
-    cleat_model_inputs inputs = {.scale = NULL};
+    cleat_model_inputs inputs = {.sample_weight = NULL};
     if (mode == CLEAT_MODE_PREDICT) return inputs;
-    inputs.scale = cleat_input(graph, "scale", CLEAT_F32, rank, scale);
+    inputs.sample_weight = cleat_input(graph, "scale", CLEAT_F32, rank, sample_weight_shape);
     inputs.rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
     inputs.seed = cleat_model_add_seed(graph);
     return inputs;
@@ -33,7 +34,7 @@ void cleat_model_head(cleat_graph *graph) {
 
 cleat_tensor *cleat_model_output(cleat_graph *graph, cleat_tensor *y, cleat_model_graph *built) {
     y = cleat_cast(graph, y, CLEAT_F32);
-    cleat_keep(graph, y);
+    cleat_retain(graph, y);
     *built = (cleat_model_graph){.output = y};
     return y;
 }
@@ -45,6 +46,6 @@ void cleat_model_close(cleat_graph *graph, cleat_mode mode, const cleat_model_in
     built->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &two);
     if (!loss) return;
     for (int i = 0; i < 2; ++i) cleat_record(graph, loss, built->terms, i);
-    cleat_keep(graph, loss);
+    cleat_retain(graph, loss);
     if (mode == CLEAT_MODE_TRAIN) cleat_backward(graph, loss, inputs->seed);
 }

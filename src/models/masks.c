@@ -92,15 +92,16 @@ void cleat_masks_close(const cleat_model *model, cleat_graph *graph, cleat_mode 
                                        .focal_gamma = (float)model->profile.loss.focal_gamma,
                                        .dice_weight = (float)model->profile.loss.dice};
     cleat_tensor *loss = cleat_masks_shape(model, mode).classes > 1
-                             ? cleat_cross_entropy(graph, logits, mask, inputs->scale, 0)
-                             : cleat_mask_loss(graph, logits, mask, inputs->scale, &spec);
+                             ? cleat_cross_entropy(graph, logits, mask, inputs->sample_weight, 0)
+                             : cleat_mask_loss(graph, logits, mask, inputs->sample_weight, &spec);
     cleat_model_close(graph, mode, inputs, loss, built);
 }
 
-void cleat_masks_scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window,
-                       float *values) {
+void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                               const cleat_global_batch *global_batch, float *values) {
     (void)model;
-    for (int64_t b = 0; b < batch->batch; ++b) values[b] = b < batch->count ? 1.0f / (float)window->samples : 0.0f;
+    for (int64_t b = 0; b < batch->batch; ++b)
+        values[b] = b < batch->count ? 1.0f / (float)global_batch->samples : 0.0f;
 }
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */

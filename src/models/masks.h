@@ -28,8 +28,8 @@ void cleat_masks_close(const cleat_model *model, cleat_graph *graph, cleat_mode 
                        cleat_tensor *mask, const cleat_model_inputs *inputs, cleat_model_graph *built);
 
 /* scale [B]: one over the samples of the window. */
-void cleat_masks_scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window,
-                       float *values);
+void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                               const cleat_global_batch *global_batch, float *values);
 
 /* Running sums of pixels by probability and truth. `persistence` [H, W] of sample b, or NULL: an earlier mask that is judged
  * as if it were the forecast. */

@@ -48,7 +48,8 @@ typedef struct cleat_model_class {
     int64_t (*fixed_length)(const cleat_model *model); /* NULL: samples differ in length */
     void (*build)(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built);
-    void (*scale)(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window, float *scale);
+    void (*sample_weight)(const cleat_model *model, const cleat_host_batch *batch,
+                          const cleat_global_batch *global_batch, float *sample_weight);
     size_t (*totals)(const cleat_model *model);
     cleat_status (*measure)(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                             double *totals, cleat_error *error);
@@ -85,15 +86,16 @@ bool cleat_reference_loss_says(const cleat_reference_config *config, const char 
 
 /* What models with a loss of one term have in common. */
 typedef struct cleat_model_inputs {
-    cleat_tensor *scale, *rng, *seed; /* all NULL when predicting */
-    cleat_tensor *samples;            /* NULL when predicting, and where the family does not add it */
+    cleat_tensor *sample_weight, *rng, *seed; /* all NULL when predicting */
+    cleat_tensor *samples;                    /* NULL when predicting, and where the family does not add it */
 } cleat_model_inputs;
 /* What cleat_backward starts from: the input `seed`, or in f16 the loss scale. Call it before cleat_model_head. */
 cleat_tensor *cleat_model_add_seed(cleat_graph *graph);
 /* The input `name` of a sample's own values (pictures, series), in the storage type of autocast: a batch comes to the device in it. */
 cleat_tensor *cleat_model_add_values(cleat_graph *graph, const char *name, int rank, const int64_t *shape);
 /* Appends the runtime's inputs; scale of shape [rank]. */
-cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, int rank, const int64_t *scale);
+cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, int rank,
+                                          const int64_t *sample_weight_shape);
 /* Appends the input `samples` i32 [1], for models in which samples of a batch mix (batch normalisation): empty slots must not
  * count there. NULL when predicting. */
 cleat_tensor *cleat_model_add_samples(cleat_graph *graph, cleat_mode mode);

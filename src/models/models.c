@@ -95,9 +95,9 @@ void cleat_model_build(const cleat_model *model, cleat_graph *graph, cleat_mode 
     model->type->build(model, graph, mode, batch, length, built);
 }
 
-void cleat_model_scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window,
-                       float *scale) {
-    model->type->scale(model, batch, window, scale);
+void cleat_model_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                               const cleat_global_batch *global_batch, float *sample_weight) {
+    model->type->sample_weight(model, batch, global_batch, sample_weight);
 }
 
 size_t cleat_model_totals(const cleat_model *model) {

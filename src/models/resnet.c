@@ -105,16 +105,18 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_tensor *logits = cleat_nn_linear(graph, "fc", x, sizes.classes, NULL); /* [B, classes] */
     logits = cleat_model_output(graph, logits, built);
     if (mode == CLEAT_MODE_PREDICT) return;
-    cleat_tensor *loss = cleat_cross_entropy(graph, logits, label, inputs.scale, (float)p->loss.label_smoothing);
+    cleat_tensor *loss =
+        cleat_cross_entropy(graph, logits, label, inputs.sample_weight, (float)p->loss.label_smoothing);
     cleat_model_close(graph, mode, &inputs, loss, built);
 }
 
-/* scale [B]: the weight of each picture's class over the pictures of the window. */
-static void scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window, float *values) {
+/* sample_weight [B]: the weight of each picture's class over the pictures of the window. */
+static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                          const cleat_global_batch *global_batch, float *values) {
     const int32_t *labels = batch->fields[LABEL];
     const resnet_own *own = model->own;
     for (int64_t b = 0; b < batch->batch; ++b)
-        values[b] = labels[b] >= 0 ? own->classes[labels[b]].weight / (float)window->samples : 0.0f;
+        values[b] = labels[b] >= 0 ? own->classes[labels[b]].weight / (float)global_batch->samples : 0.0f;
 }
 
 /* --- metrics and predictions ---------------------------------------------------------------------------------- */
@@ -207,7 +209,7 @@ const cleat_model_class cleat_image_resnet = {.name = "image_resnet",
                                               .open_data = open_data,
                                               .fixed_length = fixed_length,
                                               .build = build,
-                                              .scale = scale,
+                                              .sample_weight = sample_weight,
                                               .totals = count_totals,
                                               .measure = measure,
                                               .figures = figures,

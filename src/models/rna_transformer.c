@@ -71,13 +71,14 @@ static void weights_of(const cleat_model *model, double weights[N_TERMS]) {
 enum { TOKENS, LENGTHS, COORDS, MASK, PARTNER };
 
 /* A mean over chains; empty slots weigh nothing. */
-static void scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window, float *values) {
+static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                          const cleat_global_batch *global_batch, float *values) {
     double weights[N_TERMS];
     const int32_t *lengths = batch->fields[LENGTHS];
     weights_of(model, weights);
     for (int k = 0; k < N_TERMS; ++k)
         for (int64_t b = 0; b < batch->batch; ++b)
-            values[k * batch->batch + b] = lengths[b] > 0 ? (float)(weights[k] / (double)window->samples) : 0.0f;
+            values[k * batch->batch + b] = lengths[b] > 0 ? (float)(weights[k] / (double)global_batch->samples) : 0.0f;
 }
 
 /* What the head gives: a trace, and the residues' frames where it has them. */
@@ -88,7 +89,7 @@ typedef struct head_output {
 
 /* Every term of non-zero weight, their sum, and records of both for the log. */
 static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, head_output found,
-                                const cleat_structure *truth, cleat_tensor *scales, cleat_tensor *state) {
+                                const cleat_structure *truth, cleat_tensor *sample_weight, cleat_tensor *state) {
     double weights[N_TERMS];
     cleat_tensor *loss = NULL;
     weights_of(model, weights);
@@ -96,8 +97,8 @@ static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, he
         if (weights[k] == 0 || (k == FRAME && !found.frames)) continue;
         cleat_structure_loss_spec spec = spec_of(model, k);
         cleat_scope(graph, "%s/", terms[k]);
-        cleat_tensor *value = k == FRAME ? cleat_frame_loss(graph, found.x, found.frames, truth, scales, k)
-                                         : cleat_structure_loss(graph, &spec, found.x, truth, scales);
+        cleat_tensor *value = k == FRAME ? cleat_frame_loss(graph, found.x, found.frames, truth, sample_weight, k)
+                                         : cleat_structure_loss(graph, &spec, found.x, truth, sample_weight);
         cleat_record(graph, value, state, k);
         loss = loss ? cleat_sum(graph, (cleat_tensor *[]){loss, value}, 2) : value;
     }
@@ -129,17 +130,17 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                                .layers = profile->model.layers,
                                .d_ff = profile->model.d_ff,
                                .dropout = mode == CLEAT_MODE_TRAIN ? (float)profile->model.dropout : 0.0f};
-    int64_t row[2] = {batch, length}, point[3] = {batch, length, 3}, scale_shape[2] = {N_TERMS, batch};
+    int64_t row[2] = {batch, length}, point[3] = {batch, length, 3}, sample_weight_shape[2] = {N_TERMS, batch};
     int64_t four = 4, n_state = N_TERMS + 1;
     cleat_structure truth = {0};
-    cleat_tensor *rng = NULL, *scales = NULL, *seed = NULL;
+    cleat_tensor *rng = NULL, *sample_weight = NULL, *seed = NULL;
     cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
     truth.lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch);
     if (mode != CLEAT_MODE_PREDICT) {
         truth.coords = cleat_input(graph, "coords", CLEAT_F32, 3, point);
         truth.mask = cleat_input(graph, "mask", CLEAT_F32, 2, row);
         truth.partner = cleat_input(graph, "partner", CLEAT_I32, 2, row);
-        scales = cleat_input(graph, "scale", CLEAT_F32, 2, scale_shape);
+        sample_weight = cleat_input(graph, "scale", CLEAT_F32, 2, sample_weight_shape);
         rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
         seed = cleat_model_add_seed(graph);
     }
@@ -152,8 +153,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     found.x = cleat_model_output(graph, found.x, built);
     if (mode == CLEAT_MODE_PREDICT) return;
     built->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &n_state);
-    built->loss = build_loss(model, graph, found, &truth, scales, built->terms);
-    cleat_keep(graph, built->loss);
+    built->loss = build_loss(model, graph, found, &truth, sample_weight, built->terms);
+    cleat_retain(graph, built->loss);
     if (mode == CLEAT_MODE_TRAIN && built->loss) cleat_backward(graph, built->loss, seed);
 }
 
@@ -340,7 +341,7 @@ static int64_t reference_length(const cleat_reference *r, int64_t b) {
 
 /* With all terms: means over each chain. With two the trajectory's means run over the whole batch: a chain weighs as many items as it
  * has. */
-static void reference_scale(const cleat_model *model, const cleat_reference *r, float *values) {
+static void reference_sample_weight(const cleat_model *model, const cleat_reference *r, float *values) {
     double residues = 0, bonds = 0, weights[N_TERMS];
     weights_of(model, weights);
     for (int64_t i = 0; !model->reference_loss && i < N_TERMS * r->batch; ++i)
@@ -391,7 +392,7 @@ static void reference_input(const cleat_model *model, const cleat_reference *r, 
     if (strcmp(name, "partner") == 0)
         for (int64_t i = 0; i < rows; ++i)
             ints[i] = reference_partner(model, reference_length(r, i / r->length), (int32_t)(i % r->length));
-    if (strcmp(name, "scale") == 0) reference_scale(model, r, floats);
+    if (strcmp(name, "scale") == 0) reference_sample_weight(model, r, floats);
 }
 
 const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
@@ -399,7 +400,7 @@ const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
                                                  .n_terms = N_TERMS,
                                                  .open_data = open_data,
                                                  .build = build,
-                                                 .scale = scale,
+                                                 .sample_weight = sample_weight,
                                                  .totals = count_totals,
                                                  .measure = measure,
                                                  .figures = figures,

@@ -171,15 +171,18 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_tensor *y = build_network(model, graph, mode, batch, x, outputs, inputs.rng);
     y = cleat_model_output(graph, y, built);
     if (mode == CLEAT_MODE_PREDICT) return;
-    cleat_tensor *loss =
-        classes ? cleat_cross_entropy(graph, y, target, inputs.scale, 0)
-                : cleat_mse_loss(graph, y, cleat_reshape(graph, target, 2, (int64_t[]){batch, outputs}), inputs.scale);
+    cleat_tensor *loss = classes
+                             ? cleat_cross_entropy(graph, y, target, inputs.sample_weight, 0)
+                             : cleat_mse_loss(graph, y, cleat_reshape(graph, target, 2, (int64_t[]){batch, outputs}),
+                                              inputs.sample_weight);
     cleat_model_close(graph, mode, &inputs, loss, built);
 }
 
-static void scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window, float *values) {
+static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                          const cleat_global_batch *global_batch, float *values) {
     (void)model;
-    for (int64_t b = 0; b < batch->batch; ++b) values[b] = b < batch->count ? 1.0f / (float)window->samples : 0.0f;
+    for (int64_t b = 0; b < batch->batch; ++b)
+        values[b] = b < batch->count ? 1.0f / (float)global_batch->samples : 0.0f;
 }
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */
@@ -374,8 +377,8 @@ static void reference_input(const cleat_model *model, const cleat_reference *r, 
 #define SERIES_CLASS(NAME, FROM_REFERENCE)                                                                             \
     {                                                                                                                  \
         .name = NAME, .terms = terms, .n_terms = 1, .open_data = open_data, .fixed_length = fixed_length,              \
-        .build = build, .scale = scale, .totals = count_totals, .measure = measure, .figures = figures,                \
-        .write = write, .from_reference = FROM_REFERENCE, .reference_arrays = reference_arrays,                        \
+        .build = build, .sample_weight = sample_weight, .totals = count_totals, .measure = measure,                    \
+        .figures = figures, .write = write, .from_reference = FROM_REFERENCE, .reference_arrays = reference_arrays,    \
         .reference_input = reference_input                                                                             \
     }
 

@@ -128,15 +128,18 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_tensor *logits = build_head(model, graph, x, lengths);
     logits = cleat_model_output(graph, logits, built);
     if (mode == CLEAT_MODE_PREDICT) return;
-    cleat_tensor *loss = cleat_cross_entropy(graph, logits, labels, inputs.scale, (float)p->loss.label_smoothing);
+    cleat_tensor *loss =
+        cleat_cross_entropy(graph, logits, labels, inputs.sample_weight, (float)p->loss.label_smoothing);
     cleat_model_close(graph, mode, &inputs, loss, built);
 }
 
-/* scale [B] or [B, L]: the weight of each label over what the window holds. */
-static void scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window, float *values) {
+/* sample_weight [B] or [B, L]: the weight of each label over what the window holds. */
+static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                          const cleat_global_batch *global_batch, float *values) {
     const int32_t *labels = batch->fields[LABELS];
     const cleat_class *known = model->own;
-    int64_t each = is_tagger(model) ? batch->length : 1, whole = is_tagger(model) ? window->items : window->samples;
+    int64_t each = is_tagger(model) ? batch->length : 1,
+            whole = is_tagger(model) ? global_batch->items : global_batch->samples;
     for (int64_t i = 0; i < batch->batch * each; ++i)
         values[i] = labels[i] >= 0 ? known[labels[i]].weight / (float)whole : 0.0f;
 }
@@ -372,7 +375,7 @@ const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .n_terms = 1,
                                                  .open_data = open_data,
                                                  .build = build,
-                                                 .scale = scale,
+                                                 .sample_weight = sample_weight,
                                                  .totals = count_class_totals,
                                                  .measure = measure_classes,
                                                  .figures = class_figures,
@@ -386,7 +389,7 @@ const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .n_terms = 1,
                                              .open_data = open_data,
                                              .build = build,
-                                             .scale = scale,
+                                             .sample_weight = sample_weight,
                                              .totals = count_tag_totals,
                                              .measure = measure_tags,
                                              .figures = tag_figures,

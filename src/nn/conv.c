@@ -57,8 +57,8 @@ cleat_tensor *cleat_nn_batch_norm(cleat_graph *graph, const char *prefix, cleat_
     cleat_tensor *running = cleat_running_statistics(graph, join(name, prefix, "running"), channels);
     cleat_tensor *statistics = NULL;
     cleat_scope(graph, "%s/", prefix);
-    if (!mode->training) return cleat_batch_norm_fixed(graph, x, weight, bias, running, residual, relu, EPS);
+    if (!mode->training) return cleat_batch_norm_inference(graph, x, weight, bias, running, residual, relu, EPS);
     cleat_tensor *y = cleat_batch_norm(graph, x, weight, bias, mode->samples, residual, relu, EPS, &statistics);
-    cleat_batch_norm_track(graph, statistics, running, mode->momentum);
+    cleat_batch_norm_update_running_stats(graph, statistics, running, mode->momentum);
     return y;
 }

@@ -2,16 +2,16 @@
 #include "cleat/ops.h"
 #include "ops/shared.h"
 
-/* Places in `in`, of which scale and copies may be NULL; out = the first four, and the copies where there are any. */
-enum { PARAMETERS, GRADIENTS, MOMENT1, MOMENT2, HYPER, NORM, SCALE, COPIES, INPUTS };
+/* Places in `in`, of which loss_scale and copies may be NULL; out = the first four, and the copies where there are any. */
+enum { PARAMETERS, GRADIENTS, MOMENT1, MOMENT2, HYPER, NORM, LOSS_SCALE, COPIES, INPUTS };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const int64_t one = 1;
     if (node->in[0]->shape[0] < 1) return cleat_infer_fail(node, error, "the store has no parameters");
     cleat_status status = cleat_expect(node, HYPER, "hyper", CLEAT_F32, 1, (int64_t[]){8}, error);
     if (status == CLEAT_OK) status = cleat_expect(node, NORM, "norm", CLEAT_F32, 1, &one, error);
-    if (status == CLEAT_OK && node->in[SCALE])
-        status = cleat_expect(node, SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
+    if (status == CLEAT_OK && node->in[LOSS_SCALE])
+        status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
     if (status != CLEAT_OK) return status;
     for (int i = PARAMETERS; i <= MOMENT2; ++i) cleat_set_output_state(node, i, node->in[i]);
     if (node->in[COPIES]) cleat_set_output_state(node, MOMENT2 + 1, node->in[COPIES]);
@@ -39,9 +39,10 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 }
 
 static const cleat_variant variants[] = {{.name = "one pass", .bind = bind}, {0}};
-static const cleat_op adamw = {.name = "adamw", .infer = infer, .cost = cost, .variants = variants, .as_given = true};
+static const cleat_op adamw = {
+    .name = "adamw", .infer = infer, .cost = cost, .variants = variants, .no_autocast = true};
 
-void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *scale) {
+void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale) {
     if (!hyper || !norm) return;
     cleat_tensor *flat = graph->store->flat;
     cleat_tensor *in[INPUTS] = {&flat[CLEAT_FLAT_PARAMETERS],
@@ -50,7 +51,7 @@ void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cl
                                 &flat[CLEAT_FLAT_MOMENTS2],
                                 hyper,
                                 norm,
-                                scale,
+                                loss_scale,
                                 cleat_has_copies(graph->store) ? &flat[CLEAT_FLAT_COPIES] : NULL};
     cleat_emit(graph, &adamw, NULL, 0, in, INPUTS);
 }

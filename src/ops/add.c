@@ -1,6 +1,6 @@
 /* y = a + b, and the sum of two gradients that arrive at one tensor. */
 #include "cleat/ops.h"
-#include "ops/absorbed.h"
+#include "ops/fusible.h"
 #include "ops/shared.h"
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -33,12 +33,12 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
-/* in = {dy, addend}, out = {dx}: dx = addend + dy. */
+/* in = {dy, accum}, out = {dx}: dx = accum + dy. */
 static const cleat_op add_grad = {
-    .name = "add_grad", .infer = cleat_infer_same_as_dout, .cost = cost, .variants = variants, .share = 3};
+    .name = "add_grad", .infer = cleat_infer_same_as_dout, .cost = cost, .variants = variants, .inplace_inputs = 3};
 
 void cleat_pass_grad(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy) {
-    if (!cleat_wants_grad(x) || !dy) return;
+    if (!cleat_requires_grad(x) || !dy) return;
     if (cleat_gradient(graph, x))
         cleat_emit_grads(graph, &add_grad, NULL, 0, &dy, 1, &x, 1);
     else
@@ -50,8 +50,13 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_pass_grad(graph, node->in[1], dout[0]);
 }
 
-const cleat_op cleat_add_op = {
-    .name = "add", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .share = 3, .stored = 3};
+const cleat_op cleat_add_op = {.name = "add",
+                               .infer = infer,
+                               .backward = backward,
+                               .cost = cost,
+                               .variants = variants,
+                               .inplace_inputs = 3,
+                               .autocast_inputs = 3};
 
 cleat_tensor *cleat_add(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b) {
     if (!a || !b) return NULL;

@@ -15,7 +15,7 @@ typedef struct attention_attr {
 
 /* Inputs of both ops. Forward has the first three, and writes {y T [B, L, D], lse f32 [B, H, L]}; the gradient writes
  * {dq, dkv}. Self-attention has queries, keys and values [B, L, 3D] in place of the queries, and no KV. */
-enum { Q, KV, LENGTHS, Y, LSE, DY, ADDEND_Q, ADDEND_KV };
+enum { Q, KV, LENGTHS, Y, LSE, DY, ACCUM_Q, ACCUM_KV };
 
 typedef cleat_attention_operands operands;
 typedef cleat_attention_problem problem;
@@ -219,8 +219,8 @@ static const cleat_variant variants[] = {
 
 /* --- gradient ------------------------------------------------------------------------------------------------- */
 
-static operands addends_of(const cleat_node *node) {
-    return (operands){node->in[ADDEND_Q], node->in[ADDEND_KV]};
+static operands accums_of(const cleat_node *node) {
+    return (operands){node->in[ACCUM_Q], node->in[ACCUM_KV]};
 }
 
 static operands gradients_of(const cleat_node *node) {
@@ -251,7 +251,7 @@ static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_fac
     cleat_launch_tensor(binder, node->in[Y]);
     cleat_launch_tensor(binder, node->in[LSE]);
     cleat_launch_tensor(binder, node->in[DY]);
-    add_queries(binder, addends_of(node));
+    add_queries(binder, accums_of(node));
     add_queries(binder, gradients_of(node));
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_attention_sizes(binder, &p);
@@ -265,7 +265,7 @@ static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_fac
     begin(binder, node, "attention_cpu.cl", "attention_cpu_keys");
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_lengths(binder, &p);
-    add_keys(binder, &p, addends_of(node));
+    add_keys(binder, &p, accums_of(node));
     add_keys(binder, &p, gradients_of(node));
     cleat_launch_i32(binder, key_row(&p));
     cleat_launch_i32(binder, (int32_t)p.batch);
@@ -332,14 +332,14 @@ static void begin_grad(cleat_binder *binder, const cleat_node *node, const probl
 void cleat_attention_begin_dq(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
                               const char *kernel) {
     begin_grad(binder, node, p, file, kernel);
-    add_queries(binder, addends_of(node));
+    add_queries(binder, accums_of(node));
     add_queries(binder, gradients_of(node));
 }
 
 void cleat_attention_begin_keys(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
                                 const char *kernel) {
     begin_grad(binder, node, p, file, kernel);
-    add_keys(binder, p, addends_of(node));
+    add_keys(binder, p, accums_of(node));
     add_keys(binder, p, gradients_of(node));
 }
 
@@ -354,7 +354,7 @@ void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, co
                                 const char *kernel, const cleat_attention_parts *parts) {
     begin(binder, node, file, kernel);
     cleat_attention_shares(binder, node, parts);
-    add_keys(binder, p, addends_of(node));
+    add_keys(binder, p, accums_of(node));
     add_keys(binder, p, gradients_of(node));
     cleat_launch_i32(binder, key_row(p));
     cleat_launch_i32(binder, (int32_t)p->batch);
@@ -444,14 +444,14 @@ static const cleat_op attention_grad = {.name = "attention_grad",
                                         .infer = infer_grad,
                                         .cost = cost_grad,
                                         .variants = grad_variants,
-                                        .share = 1u << ADDEND_Q};
+                                        .inplace_inputs = 1u << ACCUM_Q};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *const targets[] = {node->in[Q], node->in[KV]};
-    if (!dout[0] || !(cleat_wants_grad(targets[0]) || cleat_wants_grad(targets[1]))) return;
+    if (!dout[0] || !(cleat_requires_grad(targets[0]) || cleat_requires_grad(targets[1]))) return;
     cleat_tensor *in[] = {[Q] = node->in[Q],  [KV] = node->in[KV],  [LENGTHS] = node->in[LENGTHS],
                           [Y] = node->out[0], [LSE] = node->out[1], [DY] = dout[0]};
-    cleat_emit_grads(graph, &attention_grad, node->attr, sizeof(attention_attr), in, ADDEND_Q, targets,
+    cleat_emit_grads(graph, &attention_grad, node->attr, sizeof(attention_attr), in, ACCUM_Q, targets,
                      targets[1] ? 2 : 1);
 }
 
@@ -528,7 +528,7 @@ static const cleat_op attention = {.name = "attention",
                                    .cost = cost,
                                    .variants = variants,
                                    .fused_bytes = fused_bytes,
-                                   .stored = 1u << Q | 1u << KV};
+                                   .autocast_inputs = 1u << Q | 1u << KV};
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *lengths, int heads) {
     cleat_tensor *in[] = {[Q] = q, [KV] = kv, [LENGTHS] = lengths};

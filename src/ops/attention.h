@@ -37,12 +37,12 @@ cleat_attention_parts cleat_attention_parts_for(const cleat_attention_problem *p
 /* q, k, v, q_row, kv_row, q_lengths, k_lengths, y, lse */
 void cleat_attention_begin_forward(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p,
                                    const char *file, const char *kernel);
-/* q, k, v, q_row, kv_row, q_lengths, k_lengths, lse, delta, dy, and of each operand the addend, then the gradient */
+/* q, k, v, q_row, kv_row, q_lengths, k_lengths, lse, delta, dy, and of each operand the accum, then the gradient */
 void cleat_attention_begin_dq(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p,
                               const char *file, const char *kernel);
 void cleat_attention_begin_keys(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p,
                                 const char *file, const char *kernel);
-/* heads, lq, lk, scale */
+/* heads, lq, lk, softmax_scale */
 void cleat_attention_sizes(cleat_binder *binder, const cleat_attention_problem *p);
 /* The shares of the parts, which lie behind delta in the workspace; none where there is one part. */
 void cleat_attention_shares(cleat_binder *binder, const cleat_node *node, const cleat_attention_parts *parts);

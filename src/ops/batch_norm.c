@@ -14,7 +14,7 @@ typedef struct batch_norm_attr {
 /* in = {x, gamma, beta, samples, residual}, out = {y, saved f32 [2, C]: mean, biased variance; statistics f32 [2, C]} */
 enum { X, GAMMA, BETA, SAMPLES, RESIDUAL, FORWARD_IN };
 enum { Y, SAVED, STATISTICS };
-/* in of batch_norm_fixed: the statistics stand where batch_norm has `samples` */
+/* in of batch_norm_inference: the statistics stand where batch_norm has `samples` */
 enum { RUNNING = SAMPLES };
 
 static const batch_norm_attr *attr_of(const cleat_node *node) {
@@ -131,7 +131,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 
 static const cleat_variant variants[] = {{.name = "parts", .workspace = workspace, .bind = bind}, {0}};
 
-/* --- gradient: in = {dy, x, y where relu, saved, gamma, samples, addends}, targets x, residual, gamma, beta ----- */
+/* --- gradient: in = {dy, x, y where relu, saved, gamma, samples, accums}, targets x, residual, gamma, beta ----- */
 
 enum { G_DY, G_X, G_Y, G_SAVED, G_GAMMA, G_SAMPLES, GRAD_IN };
 enum { DX, DRESIDUAL, DGAMMA, DBETA, TARGETS };
@@ -143,13 +143,13 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 
 /* Where the residual's gradient is d itself, the second pass reads that instead of dy and y. */
 static bool reads_dresidual(const cleat_node *node) {
-    return node->out[DRESIDUAL] && !cleat_addend(node, GRAD_IN, DRESIDUAL);
+    return node->out[DRESIDUAL] && !cleat_accum(node, GRAD_IN, DRESIDUAL);
 }
 
 static cleat_cost cost_grad(const cleat_node *node) {
     int masked = node->in[G_Y] != NULL, tensors = 2 + masked;
-    if (node->out[DRESIDUAL]) tensors += 1 + (cleat_addend(node, GRAD_IN, DRESIDUAL) != NULL);
-    if (node->out[DX]) tensors += 3 + (masked && !reads_dresidual(node)) + (cleat_addend(node, GRAD_IN, DX) != NULL);
+    if (node->out[DRESIDUAL]) tensors += 1 + (cleat_accum(node, GRAD_IN, DRESIDUAL) != NULL);
+    if (node->out[DX]) tensors += 3 + (masked && !reads_dresidual(node)) + (cleat_accum(node, GRAD_IN, DX) != NULL);
     return (cleat_cost){.flops = 15.0 * (double)cleat_tensor_elements(node->in[G_X]),
                         .bytes = (double)cleat_tensor_bytes(node->in[G_X]) * tensors};
 }
@@ -164,7 +164,7 @@ static void bind_sums(const cleat_node *node, const cleat_channels *cut, cleat_b
     launch(binder, node, "batch_norm_sum_part", cut);
     for (int i = G_DY; i <= G_SAVED; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, node->in[G_SAMPLES]);
-    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, DRESIDUAL));
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DRESIDUAL));
     cleat_launch_tensor(binder, node->out[DRESIDUAL]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     rows_and_channels(binder, node, cut);
@@ -174,7 +174,7 @@ static void bind_sums(const cleat_node *node, const cleat_channels *cut, cleat_b
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_workspace(binder, partial_bytes(node->in[G_X], binder->facts), sizeof(float));
     for (int i = DGAMMA; i <= DBETA; ++i) {
-        cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, i));
+        cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
         cleat_launch_tensor(binder, node->out[i]);
     }
     cleat_launch_i32(binder, (int32_t)cut->channels);
@@ -193,7 +193,7 @@ static void bind_dx(const cleat_node *node, const cleat_channels *cut, cleat_bin
     cleat_launch_tensor(binder, node->in[G_GAMMA]);
     cleat_launch_workspace(binder, partial_bytes(node->in[G_X], binder->facts), sizeof(float));
     cleat_launch_tensor(binder, node->in[G_SAMPLES]);
-    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, DX));
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
     cleat_launch_tensor(binder, node->out[DX]);
     rows_and_channels(binder, node, cut);
     cleat_launch_f32(binder, attr_of(node)->eps);
@@ -211,12 +211,12 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
 
 static const cleat_variant grad_variants[] = {{.name = "parts", .workspace = workspace_grad, .bind = bind_grad}, {0}};
 
-/* dx may take the bytes of dy, x, y, or its addend. */
+/* dx may take the bytes of dy, x, y, or its accum. */
 static const cleat_op batch_norm_grad = {.name = "batch_norm_grad",
                                          .infer = infer_grad,
                                          .cost = cost_grad,
                                          .variants = grad_variants,
-                                         .share = 1u << G_DY | 1u << G_X | 1u << G_Y | 1u << GRAD_IN};
+                                         .inplace_inputs = 1u << G_DY | 1u << G_X | 1u << G_Y | 1u << GRAD_IN};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *dy = dout[Y], *residual = node->in[RESIDUAL];
@@ -242,8 +242,8 @@ static const cleat_op batch_norm = {.name = "batch_norm",
                                     .backward = backward,
                                     .cost = cost,
                                     .variants = variants,
-                                    .share = 1u << X | 1u << RESIDUAL,
-                                    .stored = 1u << X | 1u << RESIDUAL};
+                                    .inplace_inputs = 1u << X | 1u << RESIDUAL,
+                                    .autocast_inputs = 1u << X | 1u << RESIDUAL};
 
 cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                cleat_tensor *samples, cleat_tensor *residual, bool relu, float eps,
@@ -270,51 +270,51 @@ cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor
 
 /* --- known statistics ----------------------------------------------------------------------------------------- */
 
-static cleat_status infer_fixed(cleat_node *node, cleat_error *error) {
+static cleat_status infer_inference(cleat_node *node, cleat_error *error) {
     cleat_status status = infer_common(node, error);
     const int64_t both[] = {2, cleat_width(node->in[X])};
     return status == CLEAT_OK ? cleat_expect(node, RUNNING, "running", CLEAT_F32, 2, both, error) : status;
 }
 
-static cleat_cost cost_fixed(const cleat_node *node) {
+static cleat_cost cost_inference(const cleat_node *node) {
     return cleat_elementwise_cost(node, 5);
 }
 
-static cleat_status bind_fixed(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                               cleat_error *error) {
+static cleat_status bind_inference(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                   cleat_error *error) {
     (void)error;
     cleat_channels cut = cleat_channels_of(node->in[X], facts);
     bind_apply(node, &cut, node->in[RUNNING], binder);
     return CLEAT_OK;
 }
 
-static const cleat_variant fixed_variants[] = {{.name = "elements", .bind = bind_fixed}, {0}};
-static const cleat_op batch_norm_fixed = {.name = "batch_norm_fixed",
-                                          .infer = infer_fixed,
-                                          .cost = cost_fixed,
-                                          .variants = fixed_variants,
-                                          .share = 1u << X | 1u << RESIDUAL,
-                                          .stored = 1u << X | 1u << RESIDUAL};
+static const cleat_variant inference_variants[] = {{.name = "elements", .bind = bind_inference}, {0}};
+static const cleat_op batch_norm_inference = {.name = "batch_norm_inference",
+                                              .infer = infer_inference,
+                                              .cost = cost_inference,
+                                              .variants = inference_variants,
+                                              .inplace_inputs = 1u << X | 1u << RESIDUAL,
+                                              .autocast_inputs = 1u << X | 1u << RESIDUAL};
 
-cleat_tensor *cleat_batch_norm_fixed(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
-                                     cleat_tensor *running, cleat_tensor *residual, bool relu, float eps) {
+cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
+                                         cleat_tensor *running, cleat_tensor *residual, bool relu, float eps) {
     if (!x || !gamma || !beta || !running) return NULL;
     cleat_tensor *in[] = {[X] = x, [GAMMA] = gamma, [BETA] = beta, [RUNNING] = running, [RESIDUAL] = residual};
     batch_norm_attr attr = {.eps = eps, .relu = relu};
-    cleat_node *node = cleat_emit(graph, &batch_norm_fixed, &attr, sizeof attr, in, FORWARD_IN);
+    cleat_node *node = cleat_emit(graph, &batch_norm_inference, &attr, sizeof attr, in, FORWARD_IN);
     return node ? node->out[Y] : NULL;
 }
 
 /* --- running statistics --------------------------------------------------------------------------------------- */
 
-typedef struct track_attr {
+typedef struct running_attr {
     float momentum;
-} track_attr;
+} running_attr;
 
 /* in = {statistics, running}, out = {running} */
-static cleat_status infer_track(cleat_node *node, cleat_error *error) {
+static cleat_status infer_running(cleat_node *node, cleat_error *error) {
     cleat_tensor *statistics = node->in[0], *running = node->in[1];
-    float momentum = ((const track_attr *)node->attr)->momentum;
+    float momentum = ((const running_attr *)node->attr)->momentum;
     if (statistics->rank != 2 || statistics->shape[0] != 2 || statistics->dtype != CLEAT_F32 ||
         cleat_tensor_elements(statistics) > CLEAT_MOST_ROWS) {
         char text[96];
@@ -332,30 +332,33 @@ static cleat_status infer_track(cleat_node *node, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static cleat_cost cost_track(const cleat_node *node) {
+static cleat_cost cost_running(const cleat_node *node) {
     return cleat_elementwise_cost(node, 3);
 }
 
-static cleat_status bind_track(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                               cleat_error *error) {
+static cleat_status bind_running(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                 cleat_error *error) {
     (void)error;
     cleat_channels cut = cleat_channels_of(node->in[0], facts);
     int64_t elements = cleat_tensor_elements(node->out[0]);
     cleat_launch_channel_kernel(binder, node, "batch_norm.cl", "batch_norm_follow", CLEAT_F32, &cut);
     cleat_launch_tensor(binder, node->in[0]);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_f32(binder, ((const track_attr *)node->attr)->momentum);
+    cleat_launch_f32(binder, ((const running_attr *)node->attr)->momentum);
     cleat_launch_i32(binder, (int32_t)elements);
     cleat_launch_items(binder, elements);
     return CLEAT_OK;
 }
 
-static const cleat_variant track_variants[] = {{.name = "elements", .bind = bind_track}, {0}};
-static const cleat_op batch_norm_track = {
-    .name = "batch_norm_track", .infer = infer_track, .cost = cost_track, .variants = track_variants};
+static const cleat_variant running_variants[] = {{.name = "elements", .bind = bind_running}, {0}};
+static const cleat_op batch_norm_update_running_stats = {.name = "batch_norm_update_running_stats",
+                                                         .infer = infer_running,
+                                                         .cost = cost_running,
+                                                         .variants = running_variants};
 
-void cleat_batch_norm_track(cleat_graph *graph, cleat_tensor *statistics, cleat_tensor *running, float momentum) {
+void cleat_batch_norm_update_running_stats(cleat_graph *graph, cleat_tensor *statistics, cleat_tensor *running,
+                                           float momentum) {
     if (!statistics || !running) return;
     cleat_tensor *in[] = {statistics, running};
-    cleat_emit(graph, &batch_norm_track, &(track_attr){momentum}, sizeof(track_attr), in, 2);
+    cleat_emit(graph, &batch_norm_update_running_stats, &(running_attr){momentum}, sizeof(running_attr), in, 2);
 }

@@ -27,12 +27,12 @@ static cleat_cost cost(const cleat_node *node) {
 static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                          cleat_error *error) {
     (void)facts, (void)error;
-    const cleat_tensor *x = node->in[0], *addend = node->n_in > 1 ? node->in[1] : NULL, *y = node->out[0];
+    const cleat_tensor *x = node->in[0], *accum = node->n_in > 1 ? node->in[1] : NULL, *y = node->out[0];
     int64_t elements = cleat_tensor_elements(y);
     bool narrow = x->dtype == CLEAT_F32;
     cleat_launch_kernel(binder, node, "cast.cl", narrow ? "cast_narrow" : "cast_widen", narrow ? y->dtype : x->dtype);
     cleat_launch_tensor(binder, x);
-    cleat_launch_tensor(binder, addend);
+    cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, y);
     cleat_launch_i64(binder, elements);
     cleat_launch_elementwise(binder, elements);
@@ -41,16 +41,16 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
-/* in = {dy, addend}, out = {dx} */
+/* in = {dy, accum}, out = {dx} */
 static const cleat_op cast_grad = {.name = "cast_grad", .infer = infer_grad, .cost = cost, .variants = variants};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_wants_grad(node->in[0])) return;
+    if (!cleat_requires_grad(node->in[0])) return;
     cleat_emit_grads(graph, &cast_grad, NULL, 0, dout, 1, &node->in[0], 1);
 }
 
 static const cleat_op cast = {
-    .name = "cast", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .as_given = true};
+    .name = "cast", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .no_autocast = true};
 
 cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype) {
     if (!x || x->dtype == dtype) return x;

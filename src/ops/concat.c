@@ -54,7 +54,7 @@ static cleat_cost cost(const cleat_node *node) {
 static cleat_cost cost_grad(const cleat_node *node) {
     double part = (double)cleat_tensor_bytes(node->out[0]);
     return (cleat_cost){.flops = (double)cleat_tensor_elements(node->out[0]),
-                        .bytes = part * (cleat_addend(node, 1, 0) ? 3 : 2)};
+                        .bytes = part * (cleat_accum(node, 1, 0) ? 3 : 2)};
 }
 
 /* Columns of a tensor from `at` on; `tensor` may be NULL. */
@@ -63,14 +63,14 @@ typedef struct columns {
     int64_t at;
 } columns;
 
-/* to = addend + from, `width` columns; the addend is of to's shape. */
-static void launch(cleat_binder *binder, const cleat_node *node, columns from, const cleat_tensor *addend, columns to,
+/* to = accum + from, `width` columns; the accum is of to's shape. */
+static void launch(cleat_binder *binder, const cleat_node *node, columns from, const cleat_tensor *accum, columns to,
                    int64_t width) {
     int64_t from_width = from.tensor ? cleat_width(from.tensor) : 0, to_width = cleat_width(to.tensor);
     int64_t rows = cleat_rows(to.tensor);
     cleat_launch_kernel(binder, node, "concat.cl", "concat_columns", to.tensor->dtype);
     cleat_launch_tensor_at(binder, from.tensor, from.at);
-    cleat_launch_tensor_at(binder, addend, to.at);
+    cleat_launch_tensor_at(binder, accum, to.at);
     cleat_launch_tensor_at(binder, to.tensor, to.at);
     cleat_launch_i32(binder, (int32_t)rows);
     cleat_launch_i32(binder, (int32_t)width);
@@ -88,12 +88,12 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     return CLEAT_OK;
 }
 
-/* in = {dy, addend}, out = {a part's gradient} */
+/* in = {dy, accum}, out = {a part's gradient} */
 static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                               cleat_error *error) {
     (void)facts, (void)error;
     const slice_attr *attr = (const slice_attr *)node->attr;
-    launch(binder, node, (columns){node->in[0], attr->at}, cleat_addend(node, 1, 0), (columns){node->out[0], 0},
+    launch(binder, node, (columns){node->in[0], attr->at}, cleat_accum(node, 1, 0), (columns){node->out[0], 0},
            cleat_width(node->out[0]));
     return CLEAT_OK;
 }
@@ -109,17 +109,17 @@ static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
 static const cleat_op concat_grad = {
-    .name = "concat_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .share = 2};
+    .name = "concat_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .inplace_inputs = 2};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     int64_t at = 0;
     for (int i = 0; i < node->n_in; at += cleat_width(node->in[i]), ++i)
-        if (cleat_wants_grad(node->in[i]))
+        if (cleat_requires_grad(node->in[i]))
             cleat_emit_grads(graph, &concat_grad, &(slice_attr){at}, sizeof(slice_attr), &dout[0], 1, &node->in[i], 1);
 }
 
 static const cleat_op concat = {
-    .name = "concat", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .stored = ~0u};
+    .name = "concat", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .autocast_inputs = ~0u};
 
 cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n) {
     if (n < 1 || n > MOST_PARTS) {
@@ -174,15 +174,15 @@ static cleat_status bind_split(const cleat_node *node, const cleat_device_facts 
     return CLEAT_OK;
 }
 
-/* in = {gradients of the parts (NULL: zeros), addend}, out = {dx} */
+/* in = {gradients of the parts (NULL: zeros), accum}, out = {dx} */
 static cleat_status bind_split_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                     cleat_error *error) {
     (void)facts, (void)error;
     const int parts = (int)parts_of(node);
     const int64_t width = cleat_width(node->out[0]) / parts;
     for (int i = 0; i < parts; ++i)
-        launch(binder, node, (columns){node->in[i], 0}, cleat_addend(node, parts, 0),
-               (columns){node->out[0], i * width}, width);
+        launch(binder, node, (columns){node->in[i], 0}, cleat_accum(node, parts, 0), (columns){node->out[0], i * width},
+               width);
     return CLEAT_OK;
 }
 
@@ -192,7 +192,7 @@ static const cleat_variant split_grad_variants[] = {{.name = "runs", .bind = bin
 static const cleat_op split_grad = {.name = "split_grad", .cost = cost, .variants = split_grad_variants};
 
 static void backward_split(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (cleat_wants_grad(node->in[0]))
+    if (cleat_requires_grad(node->in[0]))
         cleat_emit_grads(graph, &split_grad, node->attr, sizeof(split_attr), dout, (int)parts_of(node), &node->in[0],
                          1);
 }
@@ -202,7 +202,7 @@ static const cleat_op split = {.name = "split",
                                .backward = backward_split,
                                .cost = cost,
                                .variants = split_variants,
-                               .as_given = true};
+                               .no_autocast = true};
 
 bool cleat_split_columns(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts) {
     if (!x) return false;

@@ -15,20 +15,19 @@ typedef struct conv_attr {
 
 /* --- the ops as products -------------------------------------------------------------------------------------- */
 
-/* Forward: in = {x, weight, bias}, out = {y}. dx: in = {dy, weight, addend}, out = {dx}. dW: in = {dy, x, addend of dW,
- * addend of db}, out = {dW, db}; db may be NULL. */
+/* Forward: in = {x, weight, bias}, out = {y}. dx: in = {dy, weight, accum}, out = {dx}. dW: in = {dy, x, accum of dW,
+ * accum of db}, out = {dW, db}; db may be NULL. */
 static cleat_conv operands_of(const cleat_node *node, cleat_conv_kind kind) {
     cleat_tensor *const *in = node->in, *const *out = node->out;
     switch (kind) {
     case CLEAT_CONV_FORWARD:
         return (cleat_conv){.x = in[0], .weight = in[1], .bias = in[2], .y = out[0]};
     case CLEAT_CONV_DX:
-        return (cleat_conv){.y = in[0], .weight = in[1], .addend = in[2], .x = out[0]};
+        return (cleat_conv){.y = in[0], .weight = in[1], .accum = in[2], .x = out[0]};
     case CLEAT_CONV_DW:
         break;
     }
-    return (cleat_conv){
-        .y = in[0], .x = in[1], .addend = in[2], .sums_addend = in[3], .weight = out[0], .sums = out[1]};
+    return (cleat_conv){.y = in[0], .x = in[1], .accum = in[2], .sums_accum = in[3], .weight = out[0], .sums = out[1]};
 }
 
 cleat_conv cleat_conv_of(const cleat_node *node) {
@@ -70,23 +69,23 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_infer_fail(node, error, "dy %s does not fit the gradient %s", text, gradient);
 }
 
-/* Both may take the bytes of their addend. */
+/* Both may take the bytes of their accum. */
 static const cleat_op conv_dw = {
-    .name = "conv2d_dw", .infer = infer_grad, .cost = cost, .variants = cleat_conv_variants, .share = 1u << 2};
+    .name = "conv2d_dw", .infer = infer_grad, .cost = cost, .variants = cleat_conv_variants, .inplace_inputs = 1u << 2};
 static const cleat_op conv_dx = {
-    .name = "conv2d_dx", .infer = infer_grad, .cost = cost, .variants = cleat_conv_variants, .share = 1u << 2};
+    .name = "conv2d_dx", .infer = infer_grad, .cost = cost, .variants = cleat_conv_variants, .inplace_inputs = 1u << 2};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *dy = dout[0], *x = node->in[0], *weight = node->in[1], *bias = node->in[2];
     conv_attr attr = *(const conv_attr *)node->attr;
-    if (cleat_wants_grad(weight)) {
+    if (cleat_requires_grad(weight)) {
         attr.kind = CLEAT_CONV_DW;
         cleat_emit_grads(graph, &conv_dw, &attr, sizeof attr, (cleat_tensor *[]){dy, x}, 2,
                          (cleat_tensor *[]){weight, bias}, 2);
-    } else if (cleat_wants_grad(bias)) {
+    } else if (cleat_requires_grad(bias)) {
         cleat_emit_bias_grad(graph, dy, bias);
     }
-    if (cleat_wants_grad(x)) {
+    if (cleat_requires_grad(x)) {
         attr.kind = CLEAT_CONV_DX;
         cleat_emit_grads(graph, &conv_dx, &attr, sizeof attr, (cleat_tensor *[]){dy, weight}, 2, &x, 1);
     }
@@ -153,8 +152,8 @@ static const cleat_op conv2d = {.name = "conv2d",
                                 .backward = backward,
                                 .cost = cost,
                                 .variants = cleat_conv_variants,
-                                .stored = 3,
-                                .weights = 2};
+                                .autocast_inputs = 3,
+                                .weight_inputs = 2};
 
 cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            int64_t stride, int64_t padding) {

@@ -10,15 +10,15 @@ typedef enum cleat_conv_kind {
     CLEAT_CONV_DW,      /* out = dweight (of dy's type, or f32): in = {dy, x} */
 } cleat_conv_kind;
 
-/* One of a convolution's three products, out = addend + bias + product; sums = sums_addend + the sums of dy over all
+/* One of a convolution's three products, out = accum + bias + product; sums = sums_accum + the sums of dy over all
  * pixels (with DW only: the bias's gradient). x [B, H, W, C], weight [N, R, S, C], y [B, P, Q, N]. */
 typedef struct cleat_conv {
     cleat_conv_kind kind;
-    const cleat_tensor *x, *weight, *y;                     /* or their gradients; of each kind one is the result */
-    const cleat_tensor *bias, *addend, *sums_addend, *sums; /* any may be NULL */
-    int64_t batch, height, width, channels;                 /* B, H, W, C */
-    int64_t rows, columns, features;                        /* P, Q, N */
-    int64_t kernel_rows, kernel_columns;                    /* R, S */
+    const cleat_tensor *x, *weight, *y;                   /* or their gradients; of each kind one is the result */
+    const cleat_tensor *bias, *accum, *sums_accum, *sums; /* any may be NULL */
+    int64_t batch, height, width, channels;               /* B, H, W, C */
+    int64_t rows, columns, features;                      /* P, Q, N */
+    int64_t kernel_rows, kernel_columns;                  /* R, S */
     int64_t stride, padding;
 } cleat_conv;
 

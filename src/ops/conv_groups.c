@@ -48,15 +48,15 @@ int64_t cleat_conv_tiled_workspace(const cleat_node *node, cleat_tiling tiling) 
     return parts_bytes(&c, tiling) + (c.sums ? tiling.k.count * c.features * FLOAT_BYTES : 0);
 }
 
-/* Results go to their tensors, or where k is split to the workspace, without the addends. */
+/* Results go to their tensors, or where k is split to the workspace, without the accums. */
 static void launch_tensors(cleat_binder *binder, const cleat_conv *c, cleat_tiling tiling) {
     bool whole = tiling.k.count == 1;
     cleat_launch_tensor(binder, c->kind == CLEAT_CONV_FORWARD ? c->x : c->y);
     cleat_launch_tensor(binder, c->kind == CLEAT_CONV_DW ? c->x : c->weight);
     cleat_launch_tensor(binder, c->bias);
-    cleat_launch_tensor(binder, whole ? c->addend : NULL);
+    cleat_launch_tensor(binder, whole ? c->accum : NULL);
     cleat_launch_tensor(binder, result_of(c));
-    cleat_launch_tensor(binder, whole ? c->sums_addend : NULL);
+    cleat_launch_tensor(binder, whole ? c->sums_accum : NULL);
     if (whole || !c->sums)
         cleat_launch_tensor(binder, c->sums);
     else
@@ -82,8 +82,8 @@ void cleat_conv_product_end(cleat_binder *binder, const cleat_node *node, const 
     cleat_launch_i32(binder, (int32_t)divide_up(tiling.k.depth, cleat_tile_of(tiling.kind, binder->facts).step));
     cleat_launch_groups(binder, tiling.tiles * tiling.k.count);
     if (tiling.k.count == 1) return;
-    cleat_launch_reduce(binder, node, 0, c->addend, result_of(c), tiling.k.count);
-    if (c->sums) cleat_launch_reduce(binder, node, parts_bytes(c, tiling), c->sums_addend, c->sums, tiling.k.count);
+    cleat_launch_reduce(binder, node, 0, c->accum, result_of(c), tiling.k.count);
+    if (c->sums) cleat_launch_reduce(binder, node, parts_bytes(c, tiling), c->sums_accum, c->sums, tiling.k.count);
 }
 
 /* --- groups ------------------------------------------------------------------------------------------------------ */

@@ -92,7 +92,7 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
     cleat_launch_tensor(binder, forward ? c->x : c->y);
     cleat_launch_tensor(binder, c->weight);
     cleat_launch_tensor(binder, c->bias);
-    cleat_launch_tensor(binder, c->addend);
+    cleat_launch_tensor(binder, c->accum);
     cleat_launch_tensor(binder, forward ? c->y : c->x);
     cleat_conv_launch_geometry(binder, c);
     cleat_launch_i32(binder, (int32_t)s.rows);
@@ -140,9 +140,9 @@ static void bind_filters(cleat_binder *binder, const cleat_node *node, const cle
     launch_lanes(binder, node, c, "conv_lanes_filters", &s);
     cleat_launch_tensor(binder, c->y);
     cleat_launch_tensor(binder, c->x);
-    cleat_launch_tensor(binder, whole ? c->addend : NULL);
+    cleat_launch_tensor(binder, whole ? c->accum : NULL);
     cleat_launch_tensor(binder, c->weight);
-    cleat_launch_tensor(binder, whole ? c->sums_addend : NULL);
+    cleat_launch_tensor(binder, whole ? c->sums_accum : NULL);
     if (whole || !c->sums)
         cleat_launch_tensor(binder, c->sums);
     else
@@ -157,8 +157,8 @@ static void bind_filters(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_i32(binder, (int32_t)s.split_depth);
     cleat_launch_groups(binder, s.items);
     if (whole) return;
-    cleat_launch_reduce(binder, node, 0, c->addend, c->weight, s.splits);
-    if (c->sums) cleat_launch_reduce(binder, node, dw_bytes(c, &s), c->sums_addend, c->sums, s.splits);
+    cleat_launch_reduce(binder, node, 0, c->accum, c->weight, s.splits);
+    if (c->sums) cleat_launch_reduce(binder, node, dw_bytes(c, &s), c->sums_accum, c->sums, s.splits);
 }
 
 static int64_t lanes_workspace(const cleat_node *node, const cleat_device_facts *facts) {
@@ -199,12 +199,12 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
         launch_plain(binder, node, &c, "conv_plain_forward", (const cleat_tensor *[]){c.x, c.weight, c.bias, c.y}, 4);
         break;
     case CLEAT_CONV_DX:
-        launch_plain(binder, node, &c, "conv_plain_dx", (const cleat_tensor *[]){c.y, c.weight, c.addend, c.x}, 4);
+        launch_plain(binder, node, &c, "conv_plain_dx", (const cleat_tensor *[]){c.y, c.weight, c.accum, c.x}, 4);
         break;
     case CLEAT_CONV_DW:
-        launch_plain(binder, node, &c, "conv_plain_dw", (const cleat_tensor *[]){c.y, c.x, c.addend, c.weight}, 4);
+        launch_plain(binder, node, &c, "conv_plain_dw", (const cleat_tensor *[]){c.y, c.x, c.accum, c.weight}, 4);
         if (c.sums)
-            launch_plain(binder, node, &c, "conv_plain_sums", (const cleat_tensor *[]){c.y, c.sums_addend, c.sums}, 3);
+            launch_plain(binder, node, &c, "conv_plain_sums", (const cleat_tensor *[]){c.y, c.sums_accum, c.sums}, 3);
         break;
     }
     return CLEAT_OK;

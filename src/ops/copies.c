@@ -17,7 +17,7 @@ static cleat_cost cost(const cleat_node *node) {
 static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                          cleat_error *error) {
     (void)facts, (void)error;
-    const cleat_tensor *no_addend = NULL, *tensors[] = {node->in[0], no_addend, node->out[0]};
+    const cleat_tensor *no_accum = NULL, *tensors[] = {node->in[0], no_accum, node->out[0]};
     cleat_launch_elements(binder, node, "cast.cl", "cast_narrow", tensors, 3);
     return CLEAT_OK;
 }

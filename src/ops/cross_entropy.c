@@ -8,8 +8,8 @@
 
 enum { MOST_WIDTH = 1 << 20 };
 
-/* For the gradient: what the forward node saved, dloss, and the addend. */
-enum { X, LABELS, SCALE, FORWARD_IN };
+/* For the gradient: what the forward node saved, dloss, and the accum. */
+enum { X, LABELS, SAMPLE_WEIGHT, FORWARD_IN };
 enum { STATISTICS = FORWARD_IN, DLOSS, GRAD_IN };
 
 static float smoothing_of(const cleat_node *node) {
@@ -26,7 +26,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "label smoothing %g is not in [0, 1)", (double)smoothing);
     cleat_status status = cleat_row_loss_infer(node, x, MOST_WIDTH, error);
     if (status == CLEAT_OK) status = cleat_row_loss_expect(node, LABELS, "labels", CLEAT_I32, x, error);
-    if (status == CLEAT_OK) status = cleat_row_loss_expect(node, SCALE, "scale", CLEAT_F32, x, error);
+    if (status == CLEAT_OK) status = cleat_row_loss_expect(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, x, error);
     int64_t statistics[] = {2, cleat_rows(x)};
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 2, statistics, error) : status;
 }
@@ -83,7 +83,7 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     (void)facts, (void)error;
     begin(binder, node, "cross_entropy_grad");
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, 0));
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
     cleat_launch_tensor(binder, node->out[0]);
     end(binder, node);
     return CLEAT_OK;
@@ -92,12 +92,14 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
 static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
-static const cleat_op cross_entropy_grad = {
-    .name = "cross_entropy_grad", .cost = cost_grad, .variants = grad_variants, .share = 1u << X | 1u << GRAD_IN};
+static const cleat_op cross_entropy_grad = {.name = "cross_entropy_grad",
+                                            .cost = cost_grad,
+                                            .variants = grad_variants,
+                                            .inplace_inputs = 1u << X | 1u << GRAD_IN};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!dout[0] || !cleat_wants_grad(node->in[X])) return;
-    cleat_tensor *in[GRAD_IN] = {node->in[X], node->in[LABELS], node->in[SCALE], node->out[1], dout[0]};
+    if (!dout[0] || !cleat_requires_grad(node->in[X])) return;
+    cleat_tensor *in[GRAD_IN] = {node->in[X], node->in[LABELS], node->in[SAMPLE_WEIGHT], node->out[1], dout[0]};
     cleat_emit_grads(graph, &cross_entropy_grad, node->attr, sizeof(float), in, GRAD_IN, &node->in[X], 1);
 }
 
@@ -108,10 +110,10 @@ static const cleat_op cross_entropy = {.name = "cross_entropy",
                                        .variants = variants,
                                        .fused_bytes = fused_bytes};
 
-cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels, cleat_tensor *scale,
-                                  float label_smoothing) {
-    if (!logits || !labels || !scale) return NULL;
-    cleat_tensor *in[FORWARD_IN] = {logits, labels, scale};
+cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels,
+                                  cleat_tensor *sample_weight, float label_smoothing) {
+    if (!logits || !labels || !sample_weight) return NULL;
+    cleat_tensor *in[FORWARD_IN] = {logits, labels, sample_weight};
     cleat_node *node = cleat_emit(graph, &cross_entropy, &label_smoothing, sizeof label_smoothing, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

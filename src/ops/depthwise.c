@@ -10,7 +10,7 @@ enum { PIXELS_A_PASS = 32, PIXELS_A_PART = 128, CARD_STRIP = 8, CARD_ITEMS_PER_U
 
 /* in = {x, weight, bias} */
 enum { X, WEIGHT, BIAS, FORWARD_IN };
-/* in = {dy, x, weight, addends}, out = {dx, dweight, dbias} */
+/* in = {dy, x, weight, accums}, out = {dx, dweight, dbias} */
 enum { DY, GRAD_X, GRAD_WEIGHT, GRAD_IN };
 enum { DX, DWEIGHT, DBIAS };
 
@@ -65,9 +65,9 @@ static void launch_extents(cleat_binder *binder, const cleat_tensor *x) {
     for (int i = 1; i <= 3; ++i) cleat_launch_i32(binder, (int32_t)x->shape[i]);
 }
 
-/* y = addend + bias + x * weight; x may be dy and y dx, with the kernel turned round. */
+/* y = accum + bias + x * weight; x may be dy and y dx, with the kernel turned round. */
 static void launch_apply(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x,
-                         const cleat_tensor *weight, const cleat_tensor *bias, const cleat_tensor *addend,
+                         const cleat_tensor *weight, const cleat_tensor *bias, const cleat_tensor *accum,
                          const cleat_tensor *y, bool turned) {
     bool card = binder->facts->work_group > 1;
     int64_t width = x->shape[2], strip = card ? least(CARD_STRIP, width) : width;
@@ -76,7 +76,7 @@ static void launch_apply(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_tensor(binder, x);
     cleat_launch_tensor(binder, weight);
     cleat_launch_tensor(binder, bias);
-    cleat_launch_tensor(binder, addend);
+    cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, y);
     launch_extents(binder, x);
     cleat_launch_i32(binder, (int32_t)deep);
@@ -145,7 +145,7 @@ static void launch_total(cleat_binder *binder, const cleat_node *node, const cle
     if (facts->work_group < COLUMNS) columns = facts->work_group == 1 ? facts->lanes : facts->work_group;
     begin(binder, node, "depthwise_weight_total", node->in[GRAD_WEIGHT], out->dtype);
     cleat_launch_workspace(binder, at * (int64_t)sizeof(float), sizeof(float));
-    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, i));
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
     cleat_launch_tensor(binder, out);
     cleat_launch_i32(binder, (int32_t)part_count(node->in[GRAD_X], facts));
     cleat_launch_i32(binder, (int32_t)part_elements(node));
@@ -158,7 +158,7 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     (void)error;
     const cleat_tensor *weight = node->in[GRAD_WEIGHT];
     if (node->out[DX])
-        launch_apply(binder, node, node->in[DY], weight, NULL, cleat_addend(node, GRAD_IN, DX), node->out[DX], true);
+        launch_apply(binder, node, node->in[DY], weight, NULL, cleat_accum(node, GRAD_IN, DX), node->out[DX], true);
     if (node->out[DWEIGHT] || node->out[DBIAS]) launch_parts(binder, node, facts);
     if (node->out[DWEIGHT]) launch_total(binder, node, facts, DWEIGHT, 0);
     if (node->out[DBIAS]) launch_total(binder, node, facts, DBIAS, cleat_tensor_elements(weight));
@@ -175,12 +175,12 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .workspace = workspace, .bind = bind_grad}, {0}};
 
-/* dx may take the bytes of its addend. */
+/* dx may take the bytes of its accum. */
 static const cleat_op depthwise_grad = {.name = "depthwise_grad",
                                         .infer = infer_grad,
                                         .cost = cost_grad,
                                         .variants = grad_variants,
-                                        .share = 1u << GRAD_IN};
+                                        .inplace_inputs = 1u << GRAD_IN};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [GRAD_X] = node->in[X], [GRAD_WEIGHT] = node->in[WEIGHT]};
@@ -192,8 +192,8 @@ static const cleat_op depthwise = {.name = "depthwise",
                                    .backward = backward,
                                    .cost = cost,
                                    .variants = variants,
-                                   .stored = 1u << X | 1u << WEIGHT,
-                                   .weights = 1u << WEIGHT};
+                                   .autocast_inputs = 1u << X | 1u << WEIGHT,
+                                   .weight_inputs = 1u << WEIGHT};
 
 cleat_tensor *cleat_depthwise(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias) {
     if (!x || !weight) return NULL;

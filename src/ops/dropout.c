@@ -1,6 +1,6 @@
 /* Dropout with a mask that is drawn again in backward instead of stored. */
 #include "cleat/ops.h"
-#include "ops/absorbed.h"
+#include "ops/fusible.h"
 #include "ops/shared.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, 100);
 }
 
-/* in = {x or dy, rng, addend where there is one}, out = {y or dx} */
+/* in = {x or dy, rng, accum where there is one}, out = {y or dx} */
 static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                          cleat_error *error) {
     (void)error;
@@ -54,23 +54,23 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
 static const cleat_op dropout_grad = {
-    .name = "dropout_grad", .infer = cleat_infer_same_as_dout, .cost = cost, .variants = variants, .share = 5};
+    .name = "dropout_grad", .infer = cleat_infer_same_as_dout, .cost = cost, .variants = variants, .inplace_inputs = 5};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_wants_grad(node->in[0])) return;
+    if (!cleat_requires_grad(node->in[0])) return;
     cleat_tensor *in[] = {dout[0], node->in[1]};
     cleat_emit_grads(graph, &dropout_grad, node->attr, sizeof(dropout_attr), in, 2, &node->in[0], 1);
 }
 
-static const cleat_op dropout_add = {.name = "dropout_add", .cost = cost, .variants = variants, .share = 5};
+static const cleat_op dropout_add = {.name = "dropout_add", .cost = cost, .variants = variants, .inplace_inputs = 5};
 
 /* A residual connection. */
-static bool absorb(cleat_node *node, const cleat_node *reader, bool alone) {
-    if (reader->op != &cleat_add_op || !alone) return false;
+static bool fuse(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
+    if (consumer->op != &cleat_add_op || !sole_consumer) return false;
     node->op = &dropout_add;
-    node->in[2] = reader->in[0] == node->out[0] ? reader->in[1] : reader->in[0];
+    node->in[2] = consumer->in[0] == node->out[0] ? consumer->in[1] : consumer->in[0];
     node->n_in = 3;
-    node->out[0] = reader->out[0];
+    node->out[0] = consumer->out[0];
     return true;
 }
 
@@ -79,9 +79,9 @@ static const cleat_op dropout = {.name = "dropout",
                                  .backward = backward,
                                  .cost = cost,
                                  .variants = variants,
-                                 .share = 1,
-                                 .absorb = absorb,
-                                 .stored = 1};
+                                 .inplace_inputs = 1,
+                                 .fuse = fuse,
+                                 .autocast_inputs = 1};
 
 /* Dropouts alone are counted, not nodes: the casts of a half precision would shift their masks. */
 static uint32_t next_stream(const cleat_graph *graph) {

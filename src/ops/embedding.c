@@ -68,7 +68,7 @@ static sizes sizes_of(const cleat_node *node, const cleat_device_facts *facts) {
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *dy = node->in[0], *dtable = node->out[0];
-    if (cleat_addend(node, 2, 0) == dtable && cleat_width(dy) == dtable->shape[1] &&
+    if (cleat_accum(node, 2, 0) == dtable && cleat_width(dy) == dtable->shape[1] &&
         cleat_rows(dy) == cleat_tensor_elements(node->in[1]))
         return CLEAT_OK;
     return cleat_infer_fail(node, error, "the table must be a parameter (its gradient accumulates in place)");
@@ -184,7 +184,7 @@ static const cleat_op embedding_grad = {
     .name = "embedding_grad", .infer = infer_grad, .cost = grad_cost, .variants = grad_variants};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_wants_grad(node->in[1])) return;
+    if (!cleat_requires_grad(node->in[1])) return;
     cleat_tensor *in[] = {dout[0], node->in[0]};
     cleat_emit_grads(graph, &embedding_grad, NULL, 0, in, 2, &node->in[1], 1);
 }

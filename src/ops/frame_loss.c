@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-/* x, frames, reference, mask, lengths, scale; then, for the gradient, what the forward node saved, dterm, and
- * two addends. */
-enum { X, FRAMES, REFERENCE, MASK, LENGTHS, SCALE, FORWARD_IN };
+/* x, frames, reference, mask, lengths, sample_weight; then, for the gradient, what the forward node saved, dterm, and
+ * two accums. */
+enum { X, FRAMES, REFERENCE, MASK, LENGTHS, SAMPLE_WEIGHT, FORWARD_IN };
 enum { INVERSE = FORWARD_IN, DTERM, GRAD_IN };
 
 enum { PLANES = 26 };
@@ -19,7 +19,7 @@ static int32_t term_of(const cleat_node *node) {
 }
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[X], *scale = node->in[SCALE];
+    const cleat_tensor *x = node->in[X], *sample_weight = node->in[SAMPLE_WEIGHT];
     int64_t one = 1;
     if (x->rank != 3 || x->shape[2] != 3 || x->dtype != CLEAT_F32) {
         char text[96];
@@ -32,7 +32,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (status == CLEAT_OK) status = cleat_expect(node, MASK, "mask", CLEAT_F32, 2, x->shape, error);
     if (status == CLEAT_OK) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
     if (status != CLEAT_OK) return status;
-    status = cleat_trace_check_scale(node, x, scale, term_of(node), error);
+    status = cleat_trace_check_sample_weight(node, x, sample_weight, term_of(node), error);
     if (status != CLEAT_OK) return status;
     status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, x->shape, error) : status;
@@ -87,7 +87,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     cleat_launch_i32(binder, (int32_t)cleat_trace_stride(node->in[X]));
     cleat_launch_i32(binder, (int32_t)(batch * length));
     cleat_launch_groups(binder, batch * length);
-    cleat_trace_launch_total(binder, node, node->in[X], node->in[SCALE], term_of(node), planes_bytes(node));
+    cleat_trace_launch_total(binder, node, node->in[X], node->in[SAMPLE_WEIGHT], term_of(node), planes_bytes(node));
     return CLEAT_OK;
 }
 
@@ -98,10 +98,10 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     cleat_launch_kernel(binder, node, "frame_loss.cl", "frame_loss_grad", CLEAT_F32);
     cleat_launch_workspace(binder, 0, 4);
     cleat_launch_tensor(binder, node->in[LENGTHS]);
-    cleat_trace_launch_scale(binder, node->in[X], node->in[SCALE], term_of(node));
+    cleat_trace_launch_sample_weight(binder, node->in[X], node->in[SAMPLE_WEIGHT], term_of(node));
     cleat_launch_tensor(binder, node->in[INVERSE]);
     cleat_launch_tensor(binder, node->in[DTERM]);
-    for (int i = 0; i < 2; ++i) cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, i));
+    for (int i = 0; i < 2; ++i) cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
     for (int i = 0; i < 2; ++i) cleat_launch_tensor(binder, node->out[i]);
     cleat_launch_i32(binder, (int32_t)node->in[X]->shape[1]);
     cleat_launch_i32(binder, (int32_t)cleat_trace_stride(node->in[X]));
@@ -113,7 +113,7 @@ static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace
 static const cleat_variant grad_variants[] = {{.name = "rows", .workspace = workspace_grad, .bind = bind_grad}, {0}};
 
 static const cleat_op frame_loss_grad = {
-    .name = "frame_loss_grad", .cost = cost_grad, .variants = grad_variants, .share = 1u << GRAD_IN};
+    .name = "frame_loss_grad", .cost = cost_grad, .variants = grad_variants, .inplace_inputs = 1u << GRAD_IN};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *in[GRAD_IN];
@@ -128,14 +128,14 @@ static const cleat_op frame_loss = {
     .name = "frame_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
 cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *frames, const cleat_structure *truth,
-                               cleat_tensor *scale, int term) {
-    if (!x || !frames || !scale) return NULL;
+                               cleat_tensor *sample_weight, int term) {
+    if (!x || !frames || !sample_weight) return NULL;
     if (!truth->coords || !truth->mask || !truth->lengths) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'frame_loss' needs coords, mask and lengths");
         return NULL;
     }
     int32_t attribute = term;
-    cleat_tensor *in[FORWARD_IN] = {x, frames, truth->coords, truth->mask, truth->lengths, scale};
+    cleat_tensor *in[FORWARD_IN] = {x, frames, truth->coords, truth->mask, truth->lengths, sample_weight};
     cleat_node *node = cleat_emit(graph, &frame_loss, &attribute, sizeof attribute, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

@@ -1,6 +1,6 @@
 /* GELU with the error function. */
 #include "cleat/ops.h"
-#include "ops/absorbed.h"
+#include "ops/fusible.h"
 #include "ops/shared.h"
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -23,8 +23,8 @@ void cleat_launch_gelu(cleat_binder *binder, const cleat_node *node, const cleat
 }
 
 void cleat_launch_gelu_grad(cleat_binder *binder, const cleat_node *node, const cleat_tensor *dy, const cleat_tensor *x,
-                            const cleat_tensor *addend, const cleat_tensor *dx) {
-    cleat_launch_elements(binder, node, "gelu.cl", "gelu_backward", (const cleat_tensor *[]){dy, x, addend, dx}, 4);
+                            const cleat_tensor *accum, const cleat_tensor *dx) {
+    cleat_launch_elements(binder, node, "gelu.cl", "gelu_backward", (const cleat_tensor *[]){dy, x, accum, dx}, 4);
 }
 
 static cleat_status bind_forward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
@@ -34,11 +34,11 @@ static cleat_status bind_forward(const cleat_node *node, const cleat_device_fact
     return CLEAT_OK;
 }
 
-/* in = {dy, x, addend}, out = {dx} */
+/* in = {dy, x, accum}, out = {dx} */
 static cleat_status bind_backward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                   cleat_error *error) {
     (void)facts, (void)error;
-    cleat_launch_gelu_grad(binder, node, node->in[0], node->in[1], cleat_addend(node, 2, 0), node->out[0]);
+    cleat_launch_gelu_grad(binder, node, node->in[0], node->in[1], cleat_accum(node, 2, 0), node->out[0]);
     return CLEAT_OK;
 }
 
@@ -49,10 +49,10 @@ const cleat_op cleat_gelu_grad_op = {.name = "gelu_grad",
                                      .infer = cleat_infer_same_as_dout,
                                      .cost = cost_grad,
                                      .variants = backward_variants,
-                                     .share = 7};
+                                     .inplace_inputs = 7};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_wants_grad(node->in[0])) return;
+    if (!cleat_requires_grad(node->in[0])) return;
     cleat_tensor *in[] = {dout[0], node->in[0]};
     cleat_emit_grads(graph, &cleat_gelu_grad_op, NULL, 0, in, 2, &node->in[0], 1);
 }
@@ -62,8 +62,8 @@ const cleat_op cleat_gelu_op = {.name = "gelu",
                                 .backward = backward,
                                 .cost = cost,
                                 .variants = forward_variants,
-                                .share = 1,
-                                .stored = 1};
+                                .inplace_inputs = 1,
+                                .autocast_inputs = 1};
 
 cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x) {
     if (!x) return NULL;

@@ -61,7 +61,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 
 static const cleat_variant variants[] = {{.name = "rows", .refuse = refuse, .bind = bind}, {0}};
 
-/* --- gradient: in = {dy, x, mean, rstd, gamma, addends of x, gamma, beta}, out = {dx, dgamma, dbeta} ---------- */
+/* --- gradient: in = {dy, x, mean, rstd, gamma, accums of x, gamma, beta}, out = {dx, dgamma, dbeta} ---------- */
 
 enum { OWN = 5 };
 
@@ -76,7 +76,7 @@ static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts
 
 static cleat_cost grad_cost(const cleat_node *node) {
     double bytes = (double)cleat_tensor_bytes(node->in[0]);
-    int tensors = 2 + (node->out[0] != NULL) + (cleat_addend(node, OWN, 0) != NULL);
+    int tensors = 2 + (node->out[0] != NULL) + (cleat_accum(node, OWN, 0) != NULL);
     return (cleat_cost){.flops = 30.0 * (double)cleat_tensor_elements(node->in[0]), .bytes = bytes * tensors};
 }
 
@@ -85,7 +85,7 @@ static void bind_parameter(const cleat_node *node, const cleat_device_facts *fac
     int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->lanes : COLUMNS;
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameter", node->in[0]->dtype, width);
     cleat_launch_workspace(binder, (i - 1) * width * (int64_t)sizeof(float), sizeof(float));
-    cleat_launch_tensor(binder, cleat_addend(node, OWN, i));
+    cleat_launch_tensor(binder, cleat_accum(node, OWN, i));
     cleat_launch_tensor(binder, node->out[i]);
     cleat_launch_i32(binder, (int32_t)partials(node, facts));
     cleat_launch_groups(binder, (width + columns - 1) / columns);
@@ -98,7 +98,7 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     int64_t rows = cleat_rows(dy), width = cleat_width(dy);
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", dy->dtype, width);
     for (int i = 0; i < OWN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_addend(node, OWN, 0));
+    cleat_launch_tensor(binder, cleat_accum(node, OWN, 0));
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, (int32_t)rows);
@@ -122,12 +122,12 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 static const cleat_variant grad_variants[] = {
     {.name = "rows", .refuse = refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
 
-/* dx may take the bytes of dy, x, or the addend. */
+/* dx may take the bytes of dy, x, or the accum. */
 static const cleat_op layer_norm_grad = {.name = "layer_norm_grad",
                                          .infer = infer_grad,
                                          .cost = grad_cost,
                                          .variants = grad_variants,
-                                         .share = 1u | 2u | 1u << OWN};
+                                         .inplace_inputs = 1u | 2u | 1u << OWN};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!dout[0]) return;
@@ -140,8 +140,8 @@ static const cleat_op layer_norm = {.name = "layer_norm",
                                     .backward = backward,
                                     .cost = cost,
                                     .variants = variants,
-                                    .share = 1,
-                                    .stored = 1};
+                                    .inplace_inputs = 1,
+                                    .autocast_inputs = 1};
 
 cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                float eps) {

@@ -2,8 +2,8 @@
 #include "ops/linear.h"
 
 #include "cleat/ops.h"
-#include "ops/absorbed.h"
 #include "ops/count.h"
+#include "ops/fusible.h"
 #include "ops/shared.h"
 
 /* --- the ops as products -------------------------------------------------------------------------------------- */
@@ -22,7 +22,7 @@ static cleat_product forward_product(const cleat_node *node) {
                            .b = weight,
                            .trans_b = true,
                            .bias = node->in[2],
-                           .addend = node->in[3],
+                           .accum = node->in[3],
                            .c = node->out[0],
                            .saved = node->n_out > 1 ? node->out[1] : NULL,
                            .m = cleat_rows(x),
@@ -30,12 +30,12 @@ static cleat_product forward_product(const cleat_node *node) {
                            .k = weight->shape[1]};
 }
 
-/* in = {dy, weight, addend}, out = {dx}; with an epilogue in[3] is what the slope is computed of */
+/* in = {dy, weight, accum}, out = {dx}; with an epilogue in[3] is what the slope is computed of */
 static cleat_product dx_product(const cleat_node *node) {
     const cleat_tensor *dy = node->in[0], *weight = node->in[1];
     return (cleat_product){.a = dy,
                            .b = weight,
-                           .addend = node->in[2],
+                           .accum = node->in[2],
                            .c = node->out[0],
                            .saved = node->n_in > 3 ? node->in[3] : NULL,
                            .m = cleat_rows(dy),
@@ -43,27 +43,27 @@ static cleat_product dx_product(const cleat_node *node) {
                            .k = weight->shape[0]};
 }
 
-/* in = {dy, x, addend of dW, addend of db}, out = {dW, db}; db may be NULL */
+/* in = {dy, x, accum of dW, accum of db}, out = {dW, db}; db may be NULL */
 static cleat_product dw_product(const cleat_node *node) {
     const cleat_tensor *dy = node->in[0], *x = node->in[1];
     return (cleat_product){.a = dy,
                            .b = x,
                            .trans_a = true,
-                           .addend = node->in[2],
+                           .accum = node->in[2],
                            .c = node->out[0],
-                           .sums_addend = node->in[3],
+                           .sums_accum = node->in[3],
                            .sums = node->out[1],
                            .m = cleat_width(dy),
                            .n = cleat_width(x),
                            .k = cleat_rows(dy)};
 }
 
-/* in = {dy, addend}, out = {db} */
+/* in = {dy, accum}, out = {db} */
 static cleat_product db_product(const cleat_node *node) {
     const cleat_tensor *dy = node->in[0];
     return (cleat_product){.a = dy,
                            .trans_a = true,
-                           .sums_addend = node->in[1],
+                           .sums_accum = node->in[1],
                            .sums = node->out[0],
                            .m = cleat_width(dy),
                            .k = cleat_rows(dy)};
@@ -109,8 +109,8 @@ static double flops_of(cleat_epilogue epilogue) {
 
 static cleat_cost cost(const cleat_node *node) {
     cleat_product p = cleat_linear_product(node);
-    double bytes = bytes_of(p.a) + bytes_of(p.b) + bytes_of(p.bias) + bytes_of(p.addend) + bytes_of(p.c) +
-                   bytes_of(p.saved) + bytes_of(p.sums_addend) + bytes_of(p.sums);
+    double bytes = bytes_of(p.a) + bytes_of(p.b) + bytes_of(p.bias) + bytes_of(p.accum) + bytes_of(p.c) +
+                   bytes_of(p.saved) + bytes_of(p.sums_accum) + bytes_of(p.sums);
     double flops = (double)p.m * (double)p.n * (2.0 * (double)p.k + flops_of(p.epilogue));
     if (p.sums) flops += (double)p.m * (double)p.k;
     return (cleat_cost){.flops = flops, .bytes = bytes};
@@ -139,25 +139,29 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_infer_fail(node, error, "dy %s does not fit the gradient %s", dy, gradient);
 }
 
-/* dW and dx may take the bytes of their addend. dx may not take those of in[3]: CLBlast writes the sum before the slope is
+/* dW and dx may take the bytes of their accum. dx may not take those of in[3]: CLBlast writes the sum before the slope is
  * computed. */
-static const cleat_op linear_dw = {
-    .name = "linear_dw", .infer = infer_grad, .cost = cost, .variants = cleat_linear_variants, .share = 1u << 2};
+static const cleat_op linear_dw = {.name = "linear_dw",
+                                   .infer = infer_grad,
+                                   .cost = cost,
+                                   .variants = cleat_linear_variants,
+                                   .inplace_inputs = 1u << 2};
 static const cleat_op linear_dx_relu = {
-    .name = "linear_dx_relu", .cost = cost, .variants = cleat_linear_variants, .share = 1u << 2};
+    .name = "linear_dx_relu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = 1u << 2};
 static const cleat_op linear_dx_gelu = {
-    .name = "linear_dx_gelu", .cost = cost, .variants = cleat_linear_variants, .share = 1u << 2};
+    .name = "linear_dx_gelu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = 1u << 2};
 
-/* dx = (addend + dy W) f': reader's inputs are the sum, what the slope is computed of, and an addend of its own, for which
+/* dx = (accum + dy W) f': consumer's inputs are the sum, what the slope is computed of, and an accum of its own, for which
  * there is no place. */
-static bool absorb_slope(cleat_node *node, const cleat_node *reader, bool alone) {
-    bool relu = reader->op == &cleat_relu_grad_op, gelu = reader->op == &cleat_gelu_grad_op;
-    if (!(relu || gelu) || !alone || reader->in[0] != node->out[0] || cleat_addend(reader, 2, 0)) return false;
+static bool fuse_slope(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
+    bool relu = consumer->op == &cleat_relu_grad_op, gelu = consumer->op == &cleat_gelu_grad_op;
+    if (!(relu || gelu) || !sole_consumer || consumer->in[0] != node->out[0] || cleat_accum(consumer, 2, 0))
+        return false;
     node->op = relu ? &linear_dx_relu : &linear_dx_gelu;
     ((linear_attr *)node->attr)->epilogue = relu ? CLEAT_EPILOGUE_RELU_GRAD : CLEAT_EPILOGUE_GELU_GRAD;
-    node->in[3] = reader->in[1];
+    node->in[3] = consumer->in[1];
     node->n_in = 4;
-    node->out[0] = reader->out[0];
+    node->out[0] = consumer->out[0];
     return true;
 }
 
@@ -165,10 +169,13 @@ static const cleat_op linear_dx = {.name = "linear_dx",
                                    .infer = infer_grad,
                                    .cost = cost,
                                    .variants = cleat_linear_variants,
-                                   .share = 1u << 2,
-                                   .absorb = absorb_slope};
-static const cleat_op linear_db = {
-    .name = "linear_db", .infer = infer_grad, .cost = cost, .variants = cleat_linear_sums_variants, .share = 1u << 1};
+                                   .inplace_inputs = 1u << 2,
+                                   .fuse = fuse_slope};
+static const cleat_op linear_db = {.name = "linear_db",
+                                   .infer = infer_grad,
+                                   .cost = cost,
+                                   .variants = cleat_linear_sums_variants,
+                                   .inplace_inputs = 1u << 1};
 
 void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bias) {
     cleat_emit_grads(graph, &linear_db, &(linear_attr){.kind = DB}, sizeof(linear_attr), &dy, 1, &bias, 1);
@@ -176,12 +183,12 @@ void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bi
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *dy = dout[0], *x = node->in[0], *weight = node->in[1], *bias = node->in[2];
-    if (cleat_wants_grad(weight))
+    if (cleat_requires_grad(weight))
         cleat_emit_grads(graph, &linear_dw, &(linear_attr){.kind = DW}, sizeof(linear_attr), (cleat_tensor *[]){dy, x},
                          2, (cleat_tensor *[]){weight, bias}, 2);
-    else if (cleat_wants_grad(bias))
+    else if (cleat_requires_grad(bias))
         cleat_emit_bias_grad(graph, dy, bias);
-    if (cleat_wants_grad(x))
+    if (cleat_requires_grad(x))
         cleat_emit_grads(graph, &linear_dx, &(linear_attr){.kind = DX}, sizeof(linear_attr),
                          (cleat_tensor *[]){dy, weight}, 2, &x, 1);
     cleat_pass_grad(graph, node->in[3], dy);
@@ -214,17 +221,17 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 
 /* y may take the residual's bytes. */
 static const cleat_op linear_relu = {
-    .name = "linear_relu", .cost = cost, .variants = cleat_linear_variants, .share = 1u << 3};
+    .name = "linear_relu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = 1u << 3};
 static const cleat_op linear_gelu = {
-    .name = "linear_gelu", .cost = cost, .variants = cleat_linear_variants, .share = 1u << 3};
+    .name = "linear_gelu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = 1u << 3};
 
-static bool absorb_activation(cleat_node *node, const cleat_node *reader, bool alone) {
-    bool relu = reader->op == &cleat_relu_op, gelu = reader->op == &cleat_gelu_op;
+static bool fuse_activation(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
+    bool relu = consumer->op == &cleat_relu_op, gelu = consumer->op == &cleat_gelu_op;
     if (!(relu || gelu)) return false;
     node->op = relu ? &linear_relu : &linear_gelu;
     ((linear_attr *)node->attr)->epilogue = relu ? CLEAT_EPILOGUE_RELU : CLEAT_EPILOGUE_GELU;
-    if (!alone) node->out[node->n_out++] = node->out[0];
-    node->out[0] = reader->out[0];
+    if (!sole_consumer) node->out[node->n_out++] = node->out[0];
+    node->out[0] = consumer->out[0];
     return true;
 }
 
@@ -233,10 +240,10 @@ static const cleat_op linear = {.name = "linear",
                                 .backward = backward,
                                 .cost = cost,
                                 .variants = cleat_linear_variants,
-                                .share = 1u << 3,
-                                .absorb = absorb_activation,
-                                .stored = 1u | 1u << 1 | 1u << 3,
-                                .weights = 1u << 1};
+                                .inplace_inputs = 1u << 3,
+                                .fuse = fuse_activation,
+                                .autocast_inputs = 1u | 1u << 1 | 1u << 3,
+                                .weight_inputs = 1u << 1};
 
 cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            cleat_tensor *residual) {

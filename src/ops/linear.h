@@ -14,11 +14,11 @@ typedef enum cleat_epilogue {
     CLEAT_EPILOGUE_GELU_GRAD, /* ... gelu's argument */
 } cleat_epilogue;
 
-/* C[m, n] = addend + bias[n] + sum over k of A[m, k] B[k, n], or the epilogue of that, and sums[m] = sums_addend[m] + sum over
+/* C[m, n] = accum + bias[n] + sum over k of A[m, k] B[k, n], or the epilogue of that, and sums[m] = sums_accum[m] + sum over
  * k of A[m, k]. A is stored [k, m] where trans_a is set, B [n, k] where trans_b is. All but `a` may be NULL; sums
  * come with trans_a only, an epilogue with trans_a never. */
 typedef struct cleat_product {
-    const cleat_tensor *a, *b, *bias, *addend, *c, *saved, *sums_addend, *sums;
+    const cleat_tensor *a, *b, *bias, *accum, *c, *saved, *sums_accum, *sums;
     int64_t m, n, k;
     bool trans_a, trans_b;
     cleat_epilogue epilogue;
@@ -30,10 +30,10 @@ cleat_product cleat_linear_product(const cleat_node *node);
 /* Emits the gradient of a bias that was added to every row of what dy [..., N] is the gradient of. */
 void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bias);
 
-/* out = addend + the `count` parts that lie in the node's workspace from byte `workspace_offset` on, f32 [count, elements of out], added in
- * order. addend may be NULL. */
+/* out = accum + the `count` parts that lie in the node's workspace from byte `workspace_offset` on, f32 [count, elements of out], added in
+ * order. accum may be NULL. */
 void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset,
-                         const cleat_tensor *addend, const cleat_tensor *out, int64_t count);
+                         const cleat_tensor *accum, const cleat_tensor *out, int64_t count);
 
 /* --- what the files that launch products share --- */
 

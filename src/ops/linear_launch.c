@@ -2,8 +2,8 @@
  * columns, and a plain one. Kernels: cl/linear.cl. */
 #include "ops/linear.h"
 
-#include "ops/absorbed.h"
 #include "ops/count.h"
+#include "ops/fusible.h"
 #include "ops/tiles.h"
 
 enum {
@@ -36,11 +36,11 @@ void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const clea
 }
 
 /* The rest of a reduction whose kernel is launched. */
-static void launch_parts(cleat_binder *binder, int64_t workspace_offset, const cleat_tensor *addend,
+static void launch_parts(cleat_binder *binder, int64_t workspace_offset, const cleat_tensor *accum,
                          const cleat_tensor *saved, const cleat_tensor *out, int64_t count) {
     int64_t elements = cleat_tensor_elements(out);
     cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
-    cleat_launch_tensor(binder, addend);
+    cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, saved);
     cleat_launch_tensor(binder, out);
     cleat_launch_i64(binder, elements);
@@ -49,9 +49,9 @@ static void launch_parts(cleat_binder *binder, int64_t workspace_offset, const c
 }
 
 void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset,
-                         const cleat_tensor *addend, const cleat_tensor *out, int64_t count) {
+                         const cleat_tensor *accum, const cleat_tensor *out, int64_t count) {
     cleat_launch_kernel(binder, node, "linear.cl", "linear_reduce", out->dtype);
-    launch_parts(binder, workspace_offset, addend, NULL, out, count);
+    launch_parts(binder, workspace_offset, accum, NULL, out, count);
 }
 
 void cleat_linear_operands(cleat_binder *binder, const cleat_product *p, cleat_split s) {
@@ -59,10 +59,10 @@ void cleat_linear_operands(cleat_binder *binder, const cleat_product *p, cleat_s
     cleat_launch_tensor(binder, p->a);
     cleat_launch_tensor(binder, p->b);
     cleat_launch_tensor(binder, p->bias);
-    cleat_launch_tensor(binder, whole ? p->addend : NULL);
+    cleat_launch_tensor(binder, whole ? p->accum : NULL);
     cleat_launch_tensor(binder, p->saved);
     cleat_launch_tensor(binder, p->c);
-    cleat_launch_tensor(binder, whole ? p->sums_addend : NULL);
+    cleat_launch_tensor(binder, whole ? p->sums_accum : NULL);
     if (whole || !p->sums)
         cleat_launch_tensor(binder, p->sums);
     else
@@ -80,9 +80,9 @@ void cleat_linear_reduces(cleat_binder *binder, const cleat_node *node, const cl
     if (s.count == 1) return;
     cleat_launch_kernel(binder, node, "linear.cl", "linear_reduce", p->c->dtype);
     if (p->epilogue) cleat_launch_define(binder, "EPILOGUE", p->epilogue);
-    launch_parts(binder, 0, p->addend, p->saved, p->c, s.count);
+    launch_parts(binder, 0, p->accum, p->saved, p->c, s.count);
     if (p->sums)
-        cleat_launch_reduce(binder, node, s.count * p->m * p->n * FLOAT_BYTES, p->sums_addend, p->sums, s.count);
+        cleat_launch_reduce(binder, node, s.count * p->m * p->n * FLOAT_BYTES, p->sums_accum, p->sums, s.count);
 }
 
 /* --- sums alone ----------------------------------------------------------------------------------------------- */
@@ -98,7 +98,7 @@ static void launch_sums(cleat_binder *binder, const cleat_node *node, const clea
     cleat_split s = workspace_offset < 0 ? (cleat_split){p->k, 1} : split_sums(p);
     cleat_launch_kernel(binder, node, "linear.cl", "linear_sums", p->a->dtype);
     cleat_launch_tensor(binder, p->a);
-    cleat_launch_tensor(binder, s.count > 1 ? NULL : p->sums_addend);
+    cleat_launch_tensor(binder, s.count > 1 ? NULL : p->sums_accum);
     if (s.count > 1)
         cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
     else
@@ -107,7 +107,7 @@ static void launch_sums(cleat_binder *binder, const cleat_node *node, const clea
     cleat_launch_i32(binder, (int32_t)p->m);
     cleat_launch_i32(binder, (int32_t)s.depth);
     cleat_launch_items(binder, s.count * divide_up(p->m, binder->facts->lanes));
-    if (s.count > 1) cleat_launch_reduce(binder, node, workspace_offset, p->sums_addend, p->sums, s.count);
+    if (s.count > 1) cleat_launch_reduce(binder, node, workspace_offset, p->sums_accum, p->sums, s.count);
 }
 
 static int64_t sums_workspace(const cleat_node *node, const cleat_device_facts *facts) {
@@ -160,7 +160,7 @@ static cleat_sgemm piece(const cleat_product *p, int64_t i) {
                      .k = p->k,
                      .trans_a = p->trans_a,
                      .trans_b = p->trans_b,
-                     .beta = p->bias || p->addend ? 1.0f : 0.0f};
+                     .beta = p->bias || p->accum ? 1.0f : 0.0f};
     if (p->trans_a) { /* a part of the sum: A [k, m], B [k, n] */
         g.k = rows;
         g.a_at = begin * p->m;
@@ -217,15 +217,15 @@ static void launch_epilogue(cleat_binder *binder, const cleat_node *node, const 
     }
 }
 
-/* C starts as bias + addend, which may lie in C's bytes already, and the product adds to it. */
+/* C starts as bias + accum, which may lie in C's bytes already, and the product adds to it. */
 static cleat_status bind_clblast(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                  cleat_error *error) {
     (void)error;
     cleat_product p = cleat_linear_product(node);
-    if (p.bias || (p.addend && p.addend != p.c)) {
+    if (p.bias || (p.accum && p.accum != p.c)) {
         cleat_launch_kernel(binder, node, "linear.cl", "linear_prepare", p.c->dtype);
         cleat_launch_tensor(binder, p.bias);
-        cleat_launch_tensor(binder, p.addend);
+        cleat_launch_tensor(binder, p.accum);
         cleat_launch_tensor(binder, sum_of(&p));
         cleat_launch_i64(binder, p.m);
         cleat_launch_i32(binder, (int32_t)p.n);
@@ -393,7 +393,7 @@ static cleat_status bind_narrow(const cleat_node *node, const cleat_device_facts
     cleat_launch_tensor(binder, p.a);
     cleat_launch_tensor(binder, p.b);
     cleat_launch_tensor(binder, p.bias);
-    cleat_launch_tensor(binder, p.addend);
+    cleat_launch_tensor(binder, p.accum);
     cleat_launch_tensor(binder, p.c);
     cleat_launch_i32(binder, (int32_t)p.m);
     cleat_launch_i32(binder, (int32_t)p.n);
@@ -413,7 +413,7 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
     cleat_launch_tensor(binder, p.a);
     cleat_launch_tensor(binder, p.b);
     cleat_launch_tensor(binder, p.bias);
-    cleat_launch_tensor(binder, p.addend);
+    cleat_launch_tensor(binder, p.accum);
     cleat_launch_tensor(binder, p.saved);
     cleat_launch_tensor(binder, p.c);
     cleat_launch_i64(binder, p.m);

@@ -15,15 +15,15 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *ker
 
 cleat_loss_scale cleat_loss_scale_states(cleat_graph *graph) {
     const int64_t one = 1;
-    return (cleat_loss_scale){.scale = cleat_state(graph, "loss_scale", CLEAT_F32, 1, &one),
+    return (cleat_loss_scale){.loss_scale = cleat_state(graph, "loss_scale", CLEAT_F32, 1, &one),
                               .clean_steps = cleat_state(graph, "clean_steps", CLEAT_I32, 1, &one),
                               .updates = cleat_state(graph, "updates", CLEAT_I32, 1, &one)};
 }
 
 /* --- before AdamW --- */
 
-/* in = {norm, scale, hyper, updates}, out = {unscaled norm, corrected hyper} */
-static cleat_status infer_prepare(cleat_node *node, cleat_error *error) {
+/* in = {norm, loss_scale, hyper, updates}, out = {unscaled norm, corrected hyper} */
+static cleat_status infer_unscale(cleat_node *node, cleat_error *error) {
     const int64_t one = 1, eight = HYPER;
     cleat_status status = cleat_expect(node, 0, "norm", CLEAT_F32, 1, &one, error);
     if (status == CLEAT_OK) status = cleat_expect(node, 1, "loss_scale", CLEAT_F32, 1, &one, error);
@@ -33,24 +33,24 @@ static cleat_status infer_prepare(cleat_node *node, cleat_error *error) {
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, &eight, error) : status;
 }
 
-static cleat_status bind_prepare(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+static cleat_status bind_unscale(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                  cleat_error *error) {
     (void)facts, (void)error;
-    launch(binder, node, "loss_scale_prepare");
+    launch(binder, node, "loss_scale_unscale");
     for (int i = 0; i < node->n_out; ++i) cleat_launch_tensor(binder, node->out[i]);
     cleat_launch_groups(binder, 1);
     return CLEAT_OK;
 }
 
-static const cleat_variant prepare_variants[] = {{.name = "one item", .bind = bind_prepare}, {0}};
-static const cleat_op prepare = {
-    .name = "loss_scale_prepare", .infer = infer_prepare, .cost = cost, .variants = prepare_variants};
+static const cleat_variant unscale_variants[] = {{.name = "one item", .bind = bind_unscale}, {0}};
+static const cleat_op unscale = {
+    .name = "loss_scale_unscale", .infer = infer_unscale, .cost = cost, .variants = unscale_variants};
 
-void cleat_loss_scale_prepare(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor **norm,
+void cleat_loss_scale_unscale(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor **norm,
                               cleat_tensor **hyper) {
-    if (!*norm || !*hyper || !states->scale || !states->updates) return;
-    cleat_tensor *in[] = {*norm, states->scale, *hyper, states->updates};
-    cleat_node *node = cleat_emit(graph, &prepare, NULL, 0, in, 4);
+    if (!*norm || !*hyper || !states->loss_scale || !states->updates) return;
+    cleat_tensor *in[] = {*norm, states->loss_scale, *hyper, states->updates};
+    cleat_node *node = cleat_emit(graph, &unscale, NULL, 0, in, 4);
     if (!node) return;
     *norm = node->out[0];
     *hyper = node->out[1];
@@ -58,14 +58,14 @@ void cleat_loss_scale_prepare(cleat_graph *graph, const cleat_loss_scale *states
 
 /* --- after it --- */
 
-typedef struct adjust_attr {
+typedef struct update_attr {
     int32_t interval;
-} adjust_attr;
+} update_attr;
 
-/* in = {norm, scale, clean steps, updates}, out = the last three */
-static cleat_status infer_adjust(cleat_node *node, cleat_error *error) {
+/* in = {norm, loss_scale, clean steps, updates}, out = the last three */
+static cleat_status infer_update(cleat_node *node, cleat_error *error) {
     const int64_t one = 1;
-    int32_t interval = ((const adjust_attr *)node->attr)->interval;
+    int32_t interval = ((const update_attr *)node->attr)->interval;
     if (interval < 1) return cleat_infer_fail(node, error, "a growth interval of %d steps", (int)interval);
     cleat_status status = cleat_expect(node, 0, "norm", CLEAT_F32, 1, &one, error);
     if (status == CLEAT_OK) status = cleat_expect(node, 1, "loss_scale", CLEAT_F32, 1, &one, error);
@@ -75,22 +75,22 @@ static cleat_status infer_adjust(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-static cleat_status bind_adjust(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+static cleat_status bind_update(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                 cleat_error *error) {
     (void)facts, (void)error;
-    launch(binder, node, "loss_scale_adjust");
-    cleat_launch_i32(binder, ((const adjust_attr *)node->attr)->interval);
+    launch(binder, node, "loss_scale_update");
+    cleat_launch_i32(binder, ((const update_attr *)node->attr)->interval);
     cleat_launch_groups(binder, 1);
     return CLEAT_OK;
 }
 
-static const cleat_variant adjust_variants[] = {{.name = "one item", .bind = bind_adjust}, {0}};
-static const cleat_op adjust = {
-    .name = "loss_scale_adjust", .infer = infer_adjust, .cost = cost, .variants = adjust_variants};
+static const cleat_variant update_variants[] = {{.name = "one item", .bind = bind_update}, {0}};
+static const cleat_op update = {
+    .name = "loss_scale_update", .infer = infer_update, .cost = cost, .variants = update_variants};
 
-void cleat_loss_scale_adjust(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor *norm, int interval) {
-    if (!norm || !states->scale || !states->clean_steps || !states->updates) return;
-    cleat_tensor *in[] = {norm, states->scale, states->clean_steps, states->updates};
-    adjust_attr attr = {interval};
-    cleat_emit(graph, &adjust, &attr, sizeof attr, in, 4);
+void cleat_loss_scale_update(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor *norm, int interval) {
+    if (!norm || !states->loss_scale || !states->clean_steps || !states->updates) return;
+    cleat_tensor *in[] = {norm, states->loss_scale, states->clean_steps, states->updates};
+    update_attr attr = {interval};
+    cleat_emit(graph, &update, &attr, sizeof attr, in, 4);
 }

@@ -36,7 +36,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     cleat_status status = cleat_expect(node, CLEAT_LSTM_GRAD_DH, "the gradient of h", h->dtype, 3, h->shape, error);
     if (status == CLEAT_OK)
         status = cleat_expect_weight_grad(node, node->in[CLEAT_LSTM_GRAD_WEIGHT], node->out[1], error);
-    if (status == CLEAT_OK && cleat_addend(node, CLEAT_LSTM_GRAD_IN, 0))
+    if (status == CLEAT_OK && cleat_accum(node, CLEAT_LSTM_GRAD_IN, 0))
         return cleat_infer_fail(node, error, "the products have another reader, whose gradient is not added");
     return status;
 }
@@ -46,7 +46,7 @@ static const cleat_op lstm_grad = {.name = "lstm_grad",
                                    .infer = infer_grad,
                                    .cost = cost_grad,
                                    .variants = cleat_lstm_grad_variants,
-                                   .share = 1u << CLEAT_LSTM_GRAD_GATES};
+                                   .inplace_inputs = 1u << CLEAT_LSTM_GRAD_GATES};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *in[CLEAT_LSTM_GRAD_IN] = {[CLEAT_LSTM_GRAD_DH] = dout[CLEAT_LSTM_H],
@@ -54,7 +54,8 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                             [CLEAT_LSTM_GRAD_H] = node->out[CLEAT_LSTM_H],
                                             [CLEAT_LSTM_GRAD_CELLS] = node->out[CLEAT_LSTM_CELLS],
                                             [CLEAT_LSTM_GRAD_WEIGHT] = node->in[CLEAT_LSTM_WEIGHT]};
-    bool wanted = cleat_wants_grad(node->in[CLEAT_LSTM_PRODUCTS]) || cleat_wants_grad(node->in[CLEAT_LSTM_WEIGHT]);
+    bool wanted =
+        cleat_requires_grad(node->in[CLEAT_LSTM_PRODUCTS]) || cleat_requires_grad(node->in[CLEAT_LSTM_WEIGHT]);
     if (wanted && dout[CLEAT_LSTM_H])
         cleat_emit_grads(graph, &lstm_grad, NULL, 0, in, CLEAT_LSTM_GRAD_IN, node->in, CLEAT_LSTM_IN);
 }
@@ -98,10 +99,10 @@ static const cleat_op lstm = {.name = "lstm",
                               .backward = backward,
                               .cost = cost,
                               .variants = cleat_lstm_variants,
-                              .share = 1u << CLEAT_LSTM_PRODUCTS,
+                              .inplace_inputs = 1u << CLEAT_LSTM_PRODUCTS,
                               .fused_bytes = fused_bytes,
-                              .stored = 1u << CLEAT_LSTM_PRODUCTS | 1u << CLEAT_LSTM_WEIGHT,
-                              .weights = 1u << CLEAT_LSTM_WEIGHT};
+                              .autocast_inputs = 1u << CLEAT_LSTM_PRODUCTS | 1u << CLEAT_LSTM_WEIGHT,
+                              .weight_inputs = 1u << CLEAT_LSTM_WEIGHT};
 
 /* What the linear node adds is f32 whatever autocast says. */
 static cleat_tensor *add_biases(cleat_graph *graph, cleat_tensor *bias_ih, cleat_tensor *bias_hh) {

@@ -5,7 +5,7 @@
 #include "graph/launch.h"
 
 /* The recurrent part of a layer: in = {products, weight_hh}, out = {gates, h, cells}.
- * Its gradient: in = {dh, gates, h, cells, weight_hh, addends of products, weight_hh}, out = {dproducts, dweight_hh}. */
+ * Its gradient: in = {dh, gates, h, cells, weight_hh, accums of products, weight_hh}, out = {dproducts, dweight_hh}. */
 enum { CLEAT_LSTM_PRODUCTS, CLEAT_LSTM_WEIGHT, CLEAT_LSTM_IN };
 enum { CLEAT_LSTM_GATES, CLEAT_LSTM_H, CLEAT_LSTM_CELLS };
 enum {

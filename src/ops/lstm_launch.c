@@ -27,7 +27,7 @@ static void launch_total(cleat_binder *binder, const cleat_node *node, int64_t w
     int64_t hidden = cleat_lstm_size_of(node).hidden;
     cleat_launch_kernel(binder, node, "lstm_weight.cl", "lstm_weight_total", node->out[1]->dtype);
     cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
-    cleat_launch_tensor(binder, cleat_addend(node, CLEAT_LSTM_GRAD_IN, 1));
+    cleat_launch_tensor(binder, cleat_accum(node, CLEAT_LSTM_GRAD_IN, 1));
     cleat_launch_tensor(binder, node->out[1]);
     cleat_launch_i32(binder, (int32_t)count);
     cleat_launch_i32(binder, (int32_t)hidden);
@@ -315,7 +315,7 @@ static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_f
     if (node->out[1]->dtype != node->in[0]->dtype) cleat_launch_define(binder, "C_F32", 1);
     add_dproducts(binder, node);
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_H]);
-    cleat_launch_tensor(binder, cleat_addend(node, CLEAT_LSTM_GRAD_IN, 1));
+    cleat_launch_tensor(binder, cleat_accum(node, CLEAT_LSTM_GRAD_IN, 1));
     cleat_launch_tensor(binder, node->out[1]);
     end_plain(binder, &s, 4 * s.hidden * s.hidden);
     return CLEAT_OK;

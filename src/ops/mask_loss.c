@@ -8,8 +8,8 @@
 
 enum { SUMS = 4, PIXELS_A_PART = 4096, MOST_PARTS = 64 };
 
-/* For the gradient: what was saved, dloss and the addend as well. out = {loss, sums} or {dx} */
-enum { X, MASK, SCALE, FORWARD_IN };
+/* For the gradient: what was saved, dloss and the accum as well. out = {loss, sums} or {dx} */
+enum { X, MASK, SAMPLE_WEIGHT, FORWARD_IN };
 enum { SAVED = FORWARD_IN, DLOSS, GRAD_IN };
 
 _Static_assert(sizeof(cleat_mask_loss_spec) <= CLEAT_ATTR_BYTES, "the spec must fit a node's attributes");
@@ -40,7 +40,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
                                 should, text);
     }
     const int64_t one = 1, sums[] = {batch_of(node), SUMS};
-    cleat_status status = cleat_expect(node, SCALE, "scale", CLEAT_F32, 1, sums, error);
+    cleat_status status = cleat_expect(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, 1, sums, error);
     if (status == CLEAT_OK) status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 2, sums, error) : status;
 }
@@ -86,7 +86,7 @@ static void launch_parts(cleat_binder *binder, const cleat_node *node, const cle
 static void launch_total(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_kernel(binder, node, "mask_loss.cl", "mask_loss_total", node->in[X]->dtype);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_tensor(binder, node->in[SCALE]);
+    cleat_launch_tensor(binder, node->in[SAMPLE_WEIGHT]);
     cleat_launch_tensor(binder, node->out[1]);
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)batch_of(node));
@@ -109,7 +109,7 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     const cleat_mask_loss_spec *spec = spec_of(node);
     cleat_launch_kernel(binder, node, "mask_loss.cl", "mask_loss_grad", node->in[X]->dtype);
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, 0));
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)batch_of(node));
     cleat_launch_i32(binder, (int32_t)pixels_of(node));
@@ -124,10 +124,10 @@ static const cleat_variant variants[] = {{.name = "parts", .workspace = workspac
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
 static const cleat_op mask_loss_grad = {
-    .name = "mask_loss_grad", .cost = cost, .variants = grad_variants, .share = 1u << X | 1u << GRAD_IN};
+    .name = "mask_loss_grad", .cost = cost, .variants = grad_variants, .inplace_inputs = 1u << X | 1u << GRAD_IN};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!dout[0] || !cleat_wants_grad(node->in[X])) return;
+    if (!dout[0] || !cleat_requires_grad(node->in[X])) return;
     cleat_tensor *in[GRAD_IN];
     memcpy(in, node->in, FORWARD_IN * sizeof *in);
     in[SAVED] = node->out[1];
@@ -138,9 +138,9 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static const cleat_op mask_loss = {
     .name = "mask_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
-cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *mask, cleat_tensor *scale,
+cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *mask, cleat_tensor *sample_weight,
                               const cleat_mask_loss_spec *spec) {
-    if (!logits || !mask || !scale) return NULL;
+    if (!logits || !mask || !sample_weight) return NULL;
     if (!spec) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "mask_loss: no spec");
         return NULL;
@@ -152,7 +152,7 @@ cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits, cleat_te
                          (double)spec->positive_weight, (double)spec->focal_gamma, (double)spec->dice_weight);
         return NULL;
     }
-    cleat_tensor *in[FORWARD_IN] = {logits, mask, scale};
+    cleat_tensor *in[FORWARD_IN] = {logits, mask, sample_weight};
     cleat_node *node = cleat_emit(graph, &mask_loss, spec, sizeof *spec, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

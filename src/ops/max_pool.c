@@ -81,7 +81,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 
 static const cleat_variant variants[] = {{.name = "windows", .bind = bind}, {0}};
 
-/* --- gradient: in = {dy, winner, addend}, out = {dx} ------------------------------------------------------------ */
+/* --- gradient: in = {dy, winner, accum}, out = {dx} ------------------------------------------------------------ */
 
 enum { DY, WINNER, GRAD_IN };
 
@@ -98,25 +98,28 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
                               cleat_error *error) {
     (void)facts, (void)error;
     const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
-    const cleat_tensor *tensors[] = {dy, node->in[WINNER], cleat_addend(node, GRAD_IN, 0), dx};
+    const cleat_tensor *tensors[] = {dy, node->in[WINNER], cleat_accum(node, GRAD_IN, 0), dx};
     launch(binder, node, "max_pool_backward", tensors, 4, dx, dx, dy);
     return CLEAT_OK;
 }
 
 static const cleat_variant grad_variants[] = {{.name = "pixels", .bind = bind_grad}, {0}};
 
-/* dx may take the bytes of the addend. */
-static const cleat_op max_pool_grad = {
-    .name = "max_pool_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .share = 1u << GRAD_IN};
+/* dx may take the bytes of the accum. */
+static const cleat_op max_pool_grad = {.name = "max_pool_grad",
+                                       .infer = infer_grad,
+                                       .cost = cost_grad,
+                                       .variants = grad_variants,
+                                       .inplace_inputs = 1u << GRAD_IN};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!dout[0] || !cleat_wants_grad(node->in[0])) return;
+    if (!dout[0] || !cleat_requires_grad(node->in[0])) return;
     cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [WINNER] = node->out[1]};
     cleat_emit_grads(graph, &max_pool_grad, node->attr, sizeof(max_pool_attr), in, GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_op max_pool = {
-    .name = "max_pool", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .stored = 1};
+    .name = "max_pool", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .autocast_inputs = 1};
 
 /* Numbers that no picture allows become one that infer refuses. */
 static int32_t within_i32(int64_t value) {
@@ -128,7 +131,7 @@ cleat_tensor *cleat_max_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, 
     max_pool_attr attr = {.size = within_i32(size),
                           .stride = within_i32(stride),
                           .padding = within_i32(padding),
-                          .winner = cleat_wants_grad(x)};
+                          .winner = cleat_requires_grad(x)};
     cleat_node *node = cleat_emit(graph, &max_pool, &attr, sizeof attr, &x, 1);
     return node ? node->out[0] : NULL;
 }

@@ -8,15 +8,15 @@
 
 enum { MOST_WIDTH = 1 << 20 };
 
-/* For the gradient: dloss and the addend as well. */
-enum { X, TARGET, SCALE, FORWARD_IN };
+/* For the gradient: dloss and the accum as well. */
+enum { X, TARGET, SAMPLE_WEIGHT, FORWARD_IN };
 enum { DLOSS = FORWARD_IN, GRAD_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X];
     cleat_status status = cleat_row_loss_infer(node, x, MOST_WIDTH, error);
     if (status == CLEAT_OK) status = cleat_expect(node, TARGET, "target", CLEAT_F32, x->rank, x->shape, error);
-    return status == CLEAT_OK ? cleat_row_loss_expect(node, SCALE, "scale", CLEAT_F32, x, error) : status;
+    return status == CLEAT_OK ? cleat_row_loss_expect(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, x, error) : status;
 }
 
 static cleat_cost cost(const cleat_node *node) {
@@ -55,7 +55,7 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
                               cleat_error *error) {
     (void)facts, (void)error;
     begin(binder, node, "mse_loss_grad", GRAD_IN);
-    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, 0));
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
     cleat_launch_tensor(binder, node->out[0]);
     end(binder, node);
     return CLEAT_OK;
@@ -65,10 +65,10 @@ static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
 static const cleat_op mse_loss_grad = {
-    .name = "mse_loss_grad", .cost = cost, .variants = grad_variants, .share = 1u << X | 1u << GRAD_IN};
+    .name = "mse_loss_grad", .cost = cost, .variants = grad_variants, .inplace_inputs = 1u << X | 1u << GRAD_IN};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_wants_grad(node->in[X])) return;
+    if (!cleat_requires_grad(node->in[X])) return;
     cleat_tensor *in[GRAD_IN];
     memcpy(in, node->in, FORWARD_IN * sizeof *in);
     in[DLOSS] = dout[0];
@@ -78,9 +78,9 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static const cleat_op mse_loss = {
     .name = "mse_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
-cleat_tensor *cleat_mse_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *target, cleat_tensor *scale) {
-    if (!x || !target || !scale) return NULL;
-    cleat_tensor *in[FORWARD_IN] = {x, target, scale};
+cleat_tensor *cleat_mse_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *target, cleat_tensor *sample_weight) {
+    if (!x || !target || !sample_weight) return NULL;
+    cleat_tensor *in[FORWARD_IN] = {x, target, sample_weight};
     cleat_node *node = cleat_emit(graph, &mse_loss, NULL, 0, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

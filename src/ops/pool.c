@@ -11,7 +11,7 @@ typedef struct pool_attr {
 
 /* in = {x, lengths} */
 enum { X, LENGTHS, FORWARD_IN };
-/* in = {dy, lengths, addend} */
+/* in = {dy, lengths, accum} */
 enum { DY, GRAD_IN = FORWARD_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -75,17 +75,24 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
 static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
-static const cleat_op pool_grad = {
-    .name = "pool_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .share = 1u << GRAD_IN};
+static const cleat_op pool_grad = {.name = "pool_grad",
+                                   .infer = infer_grad,
+                                   .cost = cost_grad,
+                                   .variants = grad_variants,
+                                   .inplace_inputs = 1u << GRAD_IN};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_wants_grad(node->in[X])) return;
+    if (!cleat_requires_grad(node->in[X])) return;
     cleat_tensor *in[] = {[DY] = dout[0], [LENGTHS] = node->in[LENGTHS]};
     cleat_emit_grads(graph, &pool_grad, node->attr, sizeof(pool_attr), in, GRAD_IN, &node->in[X], 1);
 }
 
-static const cleat_op pool = {
-    .name = "pool", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .stored = 1u << X};
+static const cleat_op pool = {.name = "pool",
+                              .infer = infer,
+                              .backward = backward,
+                              .cost = cost,
+                              .variants = variants,
+                              .autocast_inputs = 1u << X};
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, pool_mode mode) {
     if (!x) return NULL;

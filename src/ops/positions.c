@@ -65,8 +65,8 @@ static const cleat_op positions = {.name = "positions",
                                    .backward = backward,
                                    .cost = cost,
                                    .variants = variants,
-                                   .share = 1,
-                                   .stored = 1};
+                                   .inplace_inputs = 1,
+                                   .autocast_inputs = 1};
 
 cleat_tensor *cleat_positions(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     if (!x) return NULL;

@@ -1,6 +1,6 @@
 /* Rectified linear unit. */
 #include "cleat/ops.h"
-#include "ops/absorbed.h"
+#include "ops/fusible.h"
 #include "ops/shared.h"
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -19,8 +19,8 @@ void cleat_launch_relu(cleat_binder *binder, const cleat_node *node, const cleat
 }
 
 void cleat_launch_relu_grad(cleat_binder *binder, const cleat_node *node, const cleat_tensor *dy, const cleat_tensor *y,
-                            const cleat_tensor *addend, const cleat_tensor *dx) {
-    cleat_launch_elements(binder, node, "relu.cl", "relu_backward", (const cleat_tensor *[]){dy, y, addend, dx}, 4);
+                            const cleat_tensor *accum, const cleat_tensor *dx) {
+    cleat_launch_elements(binder, node, "relu.cl", "relu_backward", (const cleat_tensor *[]){dy, y, accum, dx}, 4);
 }
 
 static cleat_status bind_forward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
@@ -33,18 +33,21 @@ static cleat_status bind_forward(const cleat_node *node, const cleat_device_fact
 static cleat_status bind_backward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                   cleat_error *error) {
     (void)facts, (void)error;
-    cleat_launch_relu_grad(binder, node, node->in[0], node->in[1], cleat_addend(node, 2, 0), node->out[0]);
+    cleat_launch_relu_grad(binder, node, node->in[0], node->in[1], cleat_accum(node, 2, 0), node->out[0]);
     return CLEAT_OK;
 }
 
 static const cleat_variant forward_variants[] = {{.name = "elements", .bind = bind_forward}, {0}};
 static const cleat_variant backward_variants[] = {{.name = "elements", .bind = bind_backward}, {0}};
 
-const cleat_op cleat_relu_grad_op = {
-    .name = "relu_grad", .infer = cleat_infer_same_as_dout, .cost = cost, .variants = backward_variants, .share = 7};
+const cleat_op cleat_relu_grad_op = {.name = "relu_grad",
+                                     .infer = cleat_infer_same_as_dout,
+                                     .cost = cost,
+                                     .variants = backward_variants,
+                                     .inplace_inputs = 7};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_wants_grad(node->in[0])) return;
+    if (!cleat_requires_grad(node->in[0])) return;
     cleat_tensor *in[] = {dout[0], node->out[0]};
     cleat_emit_grads(graph, &cleat_relu_grad_op, NULL, 0, in, 2, &node->in[0], 1);
 }
@@ -54,8 +57,8 @@ const cleat_op cleat_relu_op = {.name = "relu",
                                 .backward = backward,
                                 .cost = cost,
                                 .variants = forward_variants,
-                                .share = 1,
-                                .stored = 1};
+                                .inplace_inputs = 1,
+                                .autocast_inputs = 1};
 
 cleat_tensor *cleat_relu(cleat_graph *graph, cleat_tensor *x) {
     if (!x) return NULL;

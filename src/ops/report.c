@@ -2,22 +2,23 @@
 #include "cleat/ops.h"
 #include "ops/shared.h"
 
-/* in = {terms, norm, scale or NULL, slot, ring}, out = {terms, ring} */
+/* in = {terms, norm, loss_scale or NULL, slot, ring}, out = {terms, ring} */
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    cleat_tensor *terms = node->in[0], *scale = node->in[2], *ring = node->in[4];
+    cleat_tensor *terms = node->in[0], *loss_scale = node->in[2], *ring = node->in[4];
     cleat_status status = cleat_expect(node, 1, "norm", CLEAT_F32, 1, (int64_t[]){1}, error);
-    if (status == CLEAT_OK && scale) status = cleat_expect(node, 2, "loss_scale", CLEAT_F32, 1, (int64_t[]){1}, error);
+    if (status == CLEAT_OK && loss_scale)
+        status = cleat_expect(node, 2, "loss_scale", CLEAT_F32, 1, (int64_t[]){1}, error);
     if (status == CLEAT_OK) status = cleat_expect(node, 3, "slot", CLEAT_I32, 1, (int64_t[]){1}, error);
     if (status != CLEAT_OK) return status;
     if (terms->role != CLEAT_ROLE_STATE || terms->dtype != CLEAT_F32 || terms->rank != 1 ||
         ring->role != CLEAT_ROLE_STATE || ring->dtype != CLEAT_F32 || ring->rank != 2 ||
-        ring->shape[1] != terms->shape[0] + (scale ? 2 : 1)) {
+        ring->shape[1] != terms->shape[0] + (loss_scale ? 2 : 1)) {
         char figures[96], rows[96];
         cleat_tensor_describe(terms, figures, sizeof figures);
         cleat_tensor_describe(ring, rows, sizeof rows);
         return cleat_infer_fail(node, error,
                                 "terms are %s, ring is %s: they must be states f32 [n] and f32 [R, n + %d]", figures,
-                                rows, scale ? 2 : 1);
+                                rows, loss_scale ? 2 : 1);
     }
     cleat_set_output_state(node, 0, terms);
     cleat_set_output_state(node, 1, ring);
@@ -42,9 +43,9 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}};
 static const cleat_op report = {.name = "report", .infer = infer, .cost = cost, .variants = variants};
 
-void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *scale, cleat_tensor *slot,
-                  cleat_tensor *ring) {
+void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
+                  cleat_tensor *slot, cleat_tensor *ring) {
     if (!terms || !norm || !slot || !ring) return;
-    cleat_tensor *in[] = {terms, norm, scale, slot, ring};
+    cleat_tensor *in[] = {terms, norm, loss_scale, slot, ring};
     cleat_emit(graph, &report, NULL, 0, in, 5);
 }

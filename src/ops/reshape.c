@@ -34,11 +34,11 @@ static cleat_cost cost(const cleat_node *node) {
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *x = node->in[0];
-    if (cleat_wants_grad(x)) cleat_pass_grad(graph, x, cleat_reshape(graph, dout[0], x->rank, x->shape));
+    if (cleat_requires_grad(x)) cleat_pass_grad(graph, x, cleat_reshape(graph, dout[0], x->rank, x->shape));
 }
 
 static const cleat_op reshape = {
-    .name = "reshape", .infer = infer, .backward = backward, .cost = cost, .as_given = true};
+    .name = "reshape", .infer = infer, .backward = backward, .cost = cost, .no_autocast = true};
 
 cleat_tensor *cleat_reshape(cleat_graph *graph, cleat_tensor *x, int rank, const int64_t *shape) {
     if (!x) return NULL;

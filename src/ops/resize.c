@@ -55,7 +55,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     return CLEAT_OK;
 }
 
-/* --- gradient: in = {dy [B, P, Q, C], addend}, out = {dx [B, H, W, C]}, by way of f32 [B, H, Q, C] --------------- */
+/* --- gradient: in = {dy [B, P, Q, C], accum}, out = {dx [B, H, W, C]}, by way of f32 [B, H, Q, C] --------------- */
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
@@ -93,7 +93,7 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
 
     cleat_launch_kernel(binder, node, "resize.cl", "resize_backward_columns", dx->dtype);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_tensor(binder, cleat_addend(node, 1, 0));
+    cleat_launch_tensor(binder, cleat_accum(node, 1, 0));
     cleat_launch_tensor(binder, dx);
     end_gather(binder, batch * height, dx->shape[2], dy->shape[2], channels);
     return CLEAT_OK;
@@ -110,15 +110,15 @@ static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "gather", .workspace = workspace, .bind = bind_grad}, {0}};
 
 static const cleat_op resize_grad = {
-    .name = "resize_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .share = 2};
+    .name = "resize_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .inplace_inputs = 2};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (cleat_wants_grad(node->in[0]))
+    if (cleat_requires_grad(node->in[0]))
         cleat_emit_grads(graph, &resize_grad, node->attr, sizeof(resize_attr), &dout[0], 1, &node->in[0], 1);
 }
 
 static const cleat_op resize = {
-    .name = "resize", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .stored = 1};
+    .name = "resize", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .autocast_inputs = 1};
 
 cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_t height, int64_t width) {
     if (!x) return NULL;

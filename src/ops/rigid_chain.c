@@ -46,7 +46,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
 
 static const cleat_variant variants[] = {{.name = "scan", .bind = bind}, {0}};
 
-/* in: steps, lengths, coordinates, frames, dcoordinates, dframes, addend; out: dsteps. Either of the two
+/* in: steps, lengths, coordinates, frames, dcoordinates, dframes, accum; out: dsteps. Either of the two
  * gradients may be absent. */
 enum { GRAD_IN = 6 };
 
@@ -56,7 +56,7 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     const cleat_tensor *steps = node->in[0];
     cleat_launch_kernel(binder, node, "rigid_chain.cl", "rigid_chain_backward", steps->dtype);
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, 0));
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)steps->shape[1]);
     one_item_a_chain(binder, steps->shape[0]);
@@ -66,7 +66,7 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
 static const cleat_variant grad_variants[] = {{.name = "scan", .bind = bind_grad}, {0}};
 
 static const cleat_op rigid_chain_grad = {
-    .name = "rigid_chain_grad", .cost = cost, .variants = grad_variants, .share = 1u << GRAD_IN};
+    .name = "rigid_chain_grad", .cost = cost, .variants = grad_variants, .inplace_inputs = 1u << GRAD_IN};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *in[GRAD_IN] = {node->in[0], node->in[1], node->out[0], node->out[1], dout[0], dout[1]};

@@ -1,6 +1,6 @@
 /* What losses over rows share: x [..., W] has a label or a target a row, and a weight, so that
  *
- *   loss f32 [1] = sum over rows of scale[row] * loss of the row.
+ *   loss f32 [1] = sum over rows of sample_weight[row] * loss of the row.
  *
  * The rows' losses, weighted, go to `rows` floats of the node's workspace; the total adds them in a fixed order. */
 #ifndef CLEAT_SRC_OPS_ROW_LOSS_H

@@ -26,7 +26,7 @@ static cleat_cost cost_grad(const cleat_node *node) {
     return cleat_elementwise_cost(node, 6);
 }
 
-/* in = {x}, or {dy, y, addend}; out = {y}, or {dx} */
+/* in = {x}, or {dy, y, accum}; out = {y}, or {dx} */
 static void bind_rows(const cleat_node *node, cleat_binder *binder, const char *kernel) {
     const cleat_tensor *out = node->out[0];
     cleat_launch_row_kernel(binder, node, "softmax.cl", kernel, out->dtype, cleat_width(out));
@@ -57,10 +57,10 @@ static const cleat_op softmax_grad = {.name = "softmax_grad",
                                       .infer = cleat_infer_same_as_dout,
                                       .cost = cost_grad,
                                       .variants = backward_variants,
-                                      .share = 7};
+                                      .inplace_inputs = 7};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_wants_grad(node->in[0])) return;
+    if (!cleat_requires_grad(node->in[0])) return;
     cleat_tensor *in[] = {dout[0], node->out[0]};
     cleat_emit_grads(graph, &softmax_grad, NULL, 0, in, 2, &node->in[0], 1);
 }
@@ -70,8 +70,8 @@ static const cleat_op softmax = {.name = "softmax",
                                  .backward = backward,
                                  .cost = cost,
                                  .variants = forward_variants,
-                                 .share = 1,
-                                 .stored = 1};
+                                 .inplace_inputs = 1,
+                                 .autocast_inputs = 1};
 
 cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x) {
     if (!x) return NULL;

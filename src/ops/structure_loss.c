@@ -8,7 +8,7 @@
 
 typedef struct attributes {
     int32_t kind; /* as in the kernel file */
-    int32_t term; /* row of `scale` */
+    int32_t term; /* row of `sample_weight` */
     float p0, p1, eps;
 } attributes;
 
@@ -22,20 +22,20 @@ static bool is_pair_kind(const cleat_node *node) {
     return attributes_of(node).kind <= CLEAT_LOSS_CLASH;
 }
 
-/* x, reference, mask, lengths, partner, scale. */
-enum { X, REFERENCE, MASK, LENGTHS, PARTNER, SCALE, FORWARD_IN };
-/* ... and what the forward node saved, and dterm; then the addend. */
+/* x, reference, mask, lengths, partner, sample_weight. */
+enum { X, REFERENCE, MASK, LENGTHS, PARTNER, SAMPLE_WEIGHT, FORWARD_IN };
+/* ... and what the forward node saved, and dterm; then the accum. */
 enum { INVERSE = FORWARD_IN, DTERM, GRAD_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[X], *scale = node->in[SCALE];
+    const cleat_tensor *x = node->in[X], *sample_weight = node->in[SAMPLE_WEIGHT];
     int64_t one = 1;
     if (x->rank != 3 || x->shape[2] != 3 || x->dtype != CLEAT_F32) {
         char text[96];
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(node, error, "coordinates are %s; they must be f32 [B, L, 3]", text);
     }
-    cleat_status status = cleat_trace_check_scale(node, x, scale, attributes_of(node).term, error);
+    cleat_status status = cleat_trace_check_sample_weight(node, x, sample_weight, attributes_of(node).term, error);
     if (status == CLEAT_OK) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
     if (status == CLEAT_OK && node->in[REFERENCE])
         status = cleat_expect(node, REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);
@@ -132,15 +132,16 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
         launch_pair_rows(binder, node);
     else
         launch_chain_rows(binder, node);
-    cleat_trace_launch_total(binder, node, node->in[X], node->in[SCALE], attributes_of(node).term, planes_bytes(node));
+    cleat_trace_launch_total(binder, node, node->in[X], node->in[SAMPLE_WEIGHT], attributes_of(node).term,
+                             planes_bytes(node));
     return CLEAT_OK;
 }
 
 static void launch_grad_ends(cleat_binder *binder, const cleat_node *node) {
-    cleat_trace_launch_scale(binder, node->in[X], node->in[SCALE], attributes_of(node).term);
+    cleat_trace_launch_sample_weight(binder, node->in[X], node->in[SAMPLE_WEIGHT], attributes_of(node).term);
     cleat_launch_tensor(binder, node->in[INVERSE]);
     cleat_launch_tensor(binder, node->in[DTERM]);
-    cleat_launch_tensor(binder, cleat_addend(node, GRAD_IN, 0));
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
     cleat_launch_tensor(binder, node->out[0]);
 }
 
@@ -175,7 +176,7 @@ static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace
 static const cleat_variant grad_variants[] = {{.name = "rows", .workspace = workspace_grad, .bind = bind_grad}, {0}};
 
 static const cleat_op structure_loss_grad = {
-    .name = "structure_loss_grad", .cost = cost, .variants = grad_variants, .share = 1u << GRAD_IN};
+    .name = "structure_loss_grad", .cost = cost, .variants = grad_variants, .inplace_inputs = 1u << GRAD_IN};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *in[GRAD_IN];
@@ -189,17 +190,17 @@ static const cleat_op structure_loss = {
     .name = "structure_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
 cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
-                                   const cleat_structure *truth, cleat_tensor *scale) {
+                                   const cleat_structure *truth, cleat_tensor *sample_weight) {
     bool needs_reference = spec->kind == CLEAT_LOSS_DISTANCE || spec->kind == CLEAT_LOSS_LDDT ||
                            spec->kind == CLEAT_LOSS_COORDINATE || spec->kind == CLEAT_LOSS_HANDEDNESS;
-    if (!x || !scale) return NULL;
+    if (!x || !sample_weight) return NULL;
     if (!truth->lengths || (needs_reference && (!truth->coords || !truth->mask)) ||
         (spec->kind == CLEAT_LOSS_BASE_PAIR && !truth->partner)) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "structure loss %d needs a reference", (int)spec->kind);
         return NULL;
     }
     attributes a = {.kind = spec->kind, .term = spec->term, .p0 = spec->lower, .p1 = spec->upper, .eps = spec->eps};
-    cleat_tensor *in[FORWARD_IN] = {x, truth->coords, truth->mask, truth->lengths, truth->partner, scale};
+    cleat_tensor *in[FORWARD_IN] = {x, truth->coords, truth->mask, truth->lengths, truth->partner, sample_weight};
     cleat_node *node = cleat_emit(graph, &structure_loss, &a, sizeof a, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

@@ -10,13 +10,14 @@ int64_t cleat_trace_stride(const cleat_tensor *x);
 int64_t cleat_trace_planes_bytes(const cleat_tensor *x, int planes);
 int64_t cleat_trace_rows_bytes(const cleat_tensor *x);
 
-/* scale must be f32 [terms, B] with a row `term`. */
-cleat_status cleat_trace_check_scale(const cleat_node *node, const cleat_tensor *x, const cleat_tensor *scale, int term,
-                                     cleat_error *error);
-/* Adds row `term` of scale to the launch. */
-void cleat_trace_launch_scale(cleat_binder *binder, const cleat_tensor *x, const cleat_tensor *scale, int term);
+/* sample_weight must be f32 [terms, B] with a row `term`. */
+cleat_status cleat_trace_check_sample_weight(const cleat_node *node, const cleat_tensor *x,
+                                             const cleat_tensor *sample_weight, int term, cleat_error *error);
+/* Adds row `term` of sample_weight to the launch. */
+void cleat_trace_launch_sample_weight(cleat_binder *binder, const cleat_tensor *x, const cleat_tensor *sample_weight,
+                                      int term);
 /* Launches the total: the rows from byte `rows` of the workspace on become out[0], the term, and out[1], 1 / count of each chain. */
 void cleat_trace_launch_total(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x,
-                              const cleat_tensor *scale, int term, int64_t rows);
+                              const cleat_tensor *sample_weight, int term, int64_t rows);
 
 #endif

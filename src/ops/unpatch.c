@@ -36,12 +36,12 @@ static cleat_cost cost_grad(const cleat_node *node) {
 }
 
 /* [outer, a, b, width] -> [outer, b, a, width] */
-static void launch(cleat_binder *binder, const cleat_node *node, const cleat_tensor *addend, int64_t outer, int64_t a,
+static void launch(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum, int64_t outer, int64_t a,
                    int64_t b) {
     int64_t rows = outer * a * b, width = cleat_tensor_elements(node->out[0]) / rows;
     cleat_launch_kernel(binder, node, "unpatch.cl", "unpatch_swap", node->out[0]->dtype);
     cleat_launch_tensor(binder, node->in[0]);
-    cleat_launch_tensor(binder, addend);
+    cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)outer);
     cleat_launch_i32(binder, (int32_t)a);
@@ -58,12 +58,12 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     return CLEAT_OK;
 }
 
-/* in = {dy, addend}, out = {dx} */
+/* in = {dy, accum}, out = {dx} */
 static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                               cleat_error *error) {
     (void)facts, (void)error;
     const cleat_tensor *dx = node->out[0];
-    launch(binder, node, cleat_addend(node, 1, 0), dx->shape[0] * dx->shape[1], patch_of(node), dx->shape[2]);
+    launch(binder, node, cleat_accum(node, 1, 0), dx->shape[0] * dx->shape[1], patch_of(node), dx->shape[2]);
     return CLEAT_OK;
 }
 
@@ -78,15 +78,15 @@ static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
 static const cleat_op unpatch_grad = {
-    .name = "unpatch_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .share = 2};
+    .name = "unpatch_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .inplace_inputs = 2};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (cleat_wants_grad(node->in[0]))
+    if (cleat_requires_grad(node->in[0]))
         cleat_emit_grads(graph, &unpatch_grad, node->attr, sizeof(unpatch_attr), &dout[0], 1, &node->in[0], 1);
 }
 
 static const cleat_op unpatch = {
-    .name = "unpatch", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .stored = 1};
+    .name = "unpatch", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .autocast_inputs = 1};
 
 cleat_tensor *cleat_unpatch(cleat_graph *graph, cleat_tensor *x, int64_t patch) {
     if (!x) return NULL;

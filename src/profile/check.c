@@ -227,8 +227,8 @@ cleat_status cleat_profile_check_training(const cleat_profile *p, cleat_error *e
 }
 
 static cleat_status check_loss_scale(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    const int64_t scale = p->train.loss_scale;
-    if (scale != CLEAT_AUTO && (scale & (scale - 1)) != 0)
+    const int64_t loss_scale = p->train.loss_scale;
+    if (loss_scale != CLEAT_AUTO && (loss_scale & (loss_scale - 1)) != 0)
         return cleat_record_refuse(record, error, "train", "loss_scale",
                                    "must be a power of two, so that scaling rounds nothing, e.g. 65536");
     return CLEAT_OK;

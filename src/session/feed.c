@@ -131,9 +131,9 @@ int cleat_feed_workers(const cleat_feed *feed) {
     return feed->workers;
 }
 
-cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, size_t first, const cleat_draw *draw,
-                              cleat_error *error) {
-    return cleat_loader_start(feed->loader, batches, first, draw, error);
+cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, size_t first,
+                              const cleat_rng_key *rng_key, cleat_error *error) {
+    return cleat_loader_start(feed->loader, batches, first, rng_key, error);
 }
 
 void cleat_feed_stop(cleat_feed *feed) {
@@ -144,21 +144,21 @@ cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *erro
     cleat_loaded loaded;
     cleat_status status = cleat_loader_next(feed->loader, &loaded, error);
     if (status != CLEAT_OK) return status;
-    fed->batch = loaded.batch;
-    if (!loaded.batch) return CLEAT_OK;
-    const cleat_bucket *bucket = &feed->session->work->buckets[loaded.batch->bucket];
+    fed->micro_batch = loaded.micro_batch;
+    if (!loaded.micro_batch) return CLEAT_OK;
+    const cleat_bucket *bucket = &feed->session->work->buckets[loaded.micro_batch->bucket];
     fed->slot = loaded.slot;
     fed->bytes = feed->bytes[loaded.slot];
     for (size_t f = 0; f < cleat_dataset_fields(feed->dataset); ++f) {
-        int64_t offset = feed->offsets[loaded.batch->bucket][f];
+        int64_t offset = feed->offsets[loaded.micro_batch->bucket][f];
         fed->fields[f] = offset < 0 ? NULL : (const char *)fed->bytes + offset;
     }
-    fed->host = (cleat_host_batch){.batch = bucket->batch,
+    fed->host = (cleat_host_batch){.batch = bucket->micro_batch_size,
                                    .length = bucket->length,
                                    .fields = fed->fields,
                                    .dataset = feed->dataset,
-                                   .samples = loaded.batch->samples,
-                                   .count = loaded.batch->count};
+                                   .samples = loaded.micro_batch->samples,
+                                   .count = loaded.micro_batch->count};
     return CLEAT_OK;
 }
 

@@ -11,7 +11,7 @@ typedef struct cleat_feed cleat_feed;
 
 /* One batch that is loaded. The feed's until cleat_feed_release. */
 typedef struct cleat_fed {
-    const cleat_batch *batch; /* NULL: the pass is over */
+    const cleat_micro_batch *micro_batch; /* NULL: the pass is over */
     size_t slot;
     cleat_host_batch host;
     const void *fields[CLEAT_FEED_FIELDS];
@@ -26,8 +26,8 @@ void cleat_feed_close(cleat_feed *feed);
 int cleat_feed_workers(const cleat_feed *feed);
 
 /* Starts a pass over batches from `first` on; see cleat_loader_start. */
-cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, size_t first, const cleat_draw *draw,
-                              cleat_error *error);
+cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, size_t first,
+                              const cleat_rng_key *rng_key, cleat_error *error);
 /* Ends the pass that is under way, if any: then its batches may go. */
 void cleat_feed_stop(cleat_feed *feed);
 cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed *fed, cleat_error *error);

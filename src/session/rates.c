@@ -44,7 +44,7 @@ static void build_products(cleat_graph *graph, int64_t rows) {
     const int64_t shape[] = {rows, WIDTH};
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 2, shape);
     cleat_tensor *dy = cleat_input(graph, "dy", CLEAT_F32, 2, shape);
-    cleat_want_grad(graph, x);
+    cleat_require_grad(graph, x);
     cleat_tensor *hidden = layer(graph, "up", x, WIDTH, HIDDEN);   /* [rows, HIDDEN] */
     cleat_tensor *y = layer(graph, "down", hidden, HIDDEN, WIDTH); /* [rows, WIDTH] */
     cleat_backward_from(graph, &y, &dy, 1);
@@ -58,7 +58,7 @@ static void build_half_products(cleat_graph *graph, int64_t rows) {
     cleat_tensor *up = cleat_input(graph, "up", CLEAT_F16, 2, up_shape);
     cleat_tensor *down = cleat_input(graph, "down", CLEAT_F16, 2, down_shape);
     cleat_tensor *const wanted[] = {x, up, down};
-    for (int i = 0; i < 3; ++i) cleat_want_grad(graph, wanted[i]);
+    for (int i = 0; i < 3; ++i) cleat_require_grad(graph, wanted[i]);
     cleat_tensor *hidden = cleat_linear(graph, x, up, NULL, NULL);   /* [rows, HIDDEN] */
     cleat_tensor *y = cleat_linear(graph, hidden, down, NULL, NULL); /* [rows, WIDTH] */
     cleat_backward_from(graph, &y, &dy, 1);
@@ -68,7 +68,7 @@ static void build_half_products(cleat_graph *graph, int64_t rows) {
 static void build_stream(cleat_graph *graph, int64_t elements) {
     cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 1, &elements);
     cleat_tensor *y = cleat_state(graph, "y", CLEAT_F32, 1, &elements);
-    cleat_keep(graph, cleat_add(graph, x, y));
+    cleat_retain(graph, cleat_add(graph, x, y));
 }
 
 /* `count` pairs of a product and an addition, too small to take any time. */
@@ -77,7 +77,7 @@ static void build_launches(cleat_graph *graph, int64_t count) {
     const int64_t shape[] = {ROWS, WIDTH};
     cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 2, shape), *sum = x;
     for (int64_t i = 0; i < count; ++i) sum = cleat_add(graph, layer(graph, "layer", x, WIDTH, WIDTH), sum);
-    cleat_keep(graph, sum);
+    cleat_retain(graph, sum);
 }
 
 static const subject products = {"products", 2048, 64, build_products};

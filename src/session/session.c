@@ -19,9 +19,9 @@ cleat_status cleat_session_open(cleat_device *device, const cleat_profile *profi
     }
     *made = (cleat_session){.device = device, .profile = profile, .model = model, .work = work};
     cleat_status status = cleat_exec_create(device, work->plan, &made->exec, error);
-    if (status == CLEAT_OK && cleat_session_has_scale(made)) {
-        cleat_scale_state start = {.scale = (float)cleat_profile_loss_scale(profile)};
-        status = cleat_session_write_scale(made, &start, error);
+    if (status == CLEAT_OK && cleat_session_has_loss_scale(made)) {
+        cleat_loss_scale_values start = {.loss_scale = (float)cleat_profile_loss_scale(profile)};
+        status = cleat_session_write_loss_scale(made, &start, error);
     }
     if (status != CLEAT_OK) {
         cleat_session_destroy(made);
@@ -35,11 +35,11 @@ cleat_status cleat_session_create(cleat_device *device, const cleat_profile *pro
                                   cleat_purpose purpose, const cleat_bucket *buckets, size_t n, int recompute,
                                   cleat_session **session, cleat_error *error) {
     cleat_workload *work = NULL;
-    cleat_choices *tuned = cleat_choices_load(device);
+    cleat_tuning_table *tuned = cleat_tuning_load(device);
     cleat_status status = cleat_workload_create(cleat_device_get_facts(device), tuned, model, purpose, buckets, n,
                                                 recompute, &work, error);
-    if (status == CLEAT_OK) cleat_choices_log(tuned, work->plan);
-    cleat_choices_destroy(tuned);
+    if (status == CLEAT_OK) cleat_tuning_log(tuned, work->plan);
+    cleat_tuning_destroy(tuned);
     return status == CLEAT_OK ? cleat_session_open(device, profile, model, work, session, error) : status;
 }
 
@@ -93,7 +93,7 @@ static cleat_status fit(cleat_device *device, const cleat_fit_request *asked, cl
             cleat_session_open(device, request.profile, (cleat_model *)request.model, fitted.work, session, &refused);
         if (status == CLEAT_OK) {
             cleat_log(CLEAT_LOG_INFO, "plan: %s", why);
-            cleat_choices_log(request.choices, (*session)->work->plan);
+            cleat_tuning_log(request.tuning, (*session)->work->plan);
             return CLEAT_OK;
         }
         if (status != CLEAT_ERR_DEVICE_MEMORY) {
@@ -113,10 +113,10 @@ static cleat_status fit(cleat_device *device, const cleat_fit_request *asked, cl
 cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *asked, cleat_session **session,
                                cleat_error *error) {
     cleat_fit_request request = *asked;
-    cleat_choices *tuned = cleat_choices_load(device);
-    request.choices = tuned;
+    cleat_tuning_table *tuned = cleat_tuning_load(device);
+    request.tuning = tuned;
     cleat_status status = fit(device, &request, session, error);
-    cleat_choices_destroy(tuned);
+    cleat_tuning_destroy(tuned);
     return status;
 }
 
@@ -150,10 +150,12 @@ int64_t cleat_session_input_bytes(const cleat_session *session) {
 }
 
 void cleat_session_prepare(const cleat_session *session, const cleat_work_graph *graph, void *staging,
-                           const cleat_host_batch *batch, const cleat_window *window, const cleat_dropout_key *key) {
+                           const cleat_host_batch *batch, const cleat_global_batch *global_batch,
+                           const cleat_dropout_key *key) {
     char *bytes = staging;
-    if (graph->scale_offset >= 0)
-        cleat_model_scale(session->model, batch, window, (float *)(void *)(bytes + graph->scale_offset));
+    if (graph->sample_weight_offset >= 0)
+        cleat_model_sample_weight(session->model, batch, global_batch,
+                                  (float *)(void *)(bytes + graph->sample_weight_offset));
     if (graph->rng_offset >= 0) {
         uint32_t rng[4] = {0};
         if (key) {
@@ -214,23 +216,24 @@ cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat which, 
     return cleat_exec_run(session->exec, refresh->index, error);
 }
 
-bool cleat_session_has_scale(const cleat_session *session) {
-    return session->work->loss_scale.scale != NULL;
+bool cleat_session_has_loss_scale(const cleat_session *session) {
+    return session->work->loss_scale.loss_scale != NULL;
 }
 
-cleat_status cleat_session_read_scale(cleat_session *session, cleat_scale_state *state, cleat_error *error) {
+cleat_status cleat_session_read_loss_scale(cleat_session *session, cleat_loss_scale_values *state, cleat_error *error) {
     const cleat_loss_scale *tensors = &session->work->loss_scale;
-    cleat_scale_state read;
-    cleat_status status = cleat_exec_read(session->exec, 0, tensors->scale, &read.scale, error);
+    cleat_loss_scale_values read;
+    cleat_status status = cleat_exec_read(session->exec, 0, tensors->loss_scale, &read.loss_scale, error);
     if (status == CLEAT_OK) status = cleat_exec_read(session->exec, 0, tensors->clean_steps, &read.clean_steps, error);
     if (status == CLEAT_OK) status = cleat_exec_read(session->exec, 0, tensors->updates, &read.updates, error);
     if (status == CLEAT_OK) *state = read;
     return status;
 }
 
-cleat_status cleat_session_write_scale(cleat_session *session, const cleat_scale_state *state, cleat_error *error) {
+cleat_status cleat_session_write_loss_scale(cleat_session *session, const cleat_loss_scale_values *state,
+                                            cleat_error *error) {
     const cleat_loss_scale *tensors = &session->work->loss_scale;
-    cleat_status status = cleat_exec_write(session->exec, 0, tensors->scale, &state->scale, error);
+    cleat_status status = cleat_exec_write(session->exec, 0, tensors->loss_scale, &state->loss_scale, error);
     if (status == CLEAT_OK)
         status = cleat_exec_write(session->exec, 0, tensors->clean_steps, &state->clean_steps, error);
     return status == CLEAT_OK ? cleat_exec_write(session->exec, 0, tensors->updates, &state->updates, error) : status;
@@ -277,7 +280,8 @@ void cleat_session_log_plan(const cleat_session *session) {
     int used = 0;
     for (size_t b = 0; b < session->work->n_buckets && used < (int)sizeof buckets; ++b)
         used += snprintf(buckets + used, sizeof buckets - (size_t)used, " %lldx%lld",
-                         (long long)session->work->buckets[b].batch, (long long)session->work->buckets[b].length);
+                         (long long)session->work->buckets[b].micro_batch_size,
+                         (long long)session->work->buckets[b].length);
     cleat_log(CLEAT_LOG_INFO, "model %s: %lld parameters; batches (samples x length)%s",
               cleat_model_name(session->model), (long long)cleat_store_elements(session->work->store), buckets);
     char text[2][CLEAT_BYTES_TEXT];

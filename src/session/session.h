@@ -34,7 +34,7 @@ void cleat_session_destroy(cleat_session *session);
 cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *asked, cleat_fitted *fitted, char *why,
                                   size_t why_size, cleat_error *error);
 
-/* The session of the best fit (cleat_session_search, with the kernels that cleat_choices_load names). Where the device
+/* The session of the best fit (cleat_session_search, with the kernels that cleat_tuning_load names). Where the device
  * then has less memory than the plan counts on, fits again to less, and says so. Errors: of the search; that of the
  * device where nothing smaller fits either. */
 cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *asked, cleat_session **session,
@@ -59,7 +59,8 @@ typedef struct cleat_dropout_key {
 /* Fills the session's own inputs of a batch of `window` whose dataset fields are in `staging` already. `key` NULL: for
  * graphs without dropout. */
 void cleat_session_prepare(const cleat_session *session, const cleat_work_graph *graph, void *staging,
-                           const cleat_host_batch *batch, const cleat_window *window, const cleat_dropout_key *key);
+                           const cleat_host_batch *batch, const cleat_global_batch *global_batch,
+                           const cleat_dropout_key *key);
 
 /* Fills the inputs of the update graph: hyper-parameters of optimizer step `step` (the first is 0) at
  * learning rate `rate`. */
@@ -74,13 +75,14 @@ cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat which, 
 
 /* The loss scale between device and host (cleat_loss_scale): of sessions for training in f16 only. A session starts with train.loss_scale
  * and no steps. */
-typedef struct cleat_scale_state {
-    float scale;
+typedef struct cleat_loss_scale_values {
+    float loss_scale;
     int32_t clean_steps, updates;
-} cleat_scale_state;
-bool cleat_session_has_scale(const cleat_session *session);
-cleat_status cleat_session_read_scale(cleat_session *session, cleat_scale_state *state, cleat_error *error);
-cleat_status cleat_session_write_scale(cleat_session *session, const cleat_scale_state *state, cleat_error *error);
+} cleat_loss_scale_values;
+bool cleat_session_has_loss_scale(const cleat_session *session);
+cleat_status cleat_session_read_loss_scale(cleat_session *session, cleat_loss_scale_values *state, cleat_error *error);
+cleat_status cleat_session_write_loss_scale(cleat_session *session, const cleat_loss_scale_values *state,
+                                            cleat_error *error);
 
 /* What a trained model is: the parameters as in their flat buffer, and behind them the buffers (cleat_buffer), in one array
  * [cleat_session_values(session)]. */

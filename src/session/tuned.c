@@ -59,125 +59,125 @@ cleat_status cleat_tuned_path(const cleat_device *device, char *path, size_t siz
 
 /* --- reading -------------------------------------------------------------------------------------------------- */
 
-static bool is_current(const char *path, const cleat_device *device, const cleat_choices *choices) {
+static bool is_current(const char *path, const cleat_device *device, const cleat_tuning_table *tuning) {
     char text[640], hash[HASH];
     describe_device(cleat_device_get_facts(device), text, sizeof text);
-    if (strcmp(text, choices->device) != 0) {
+    if (strcmp(text, tuning->device) != 0) {
         cleat_log(CLEAT_LOG_WARNING, "kernels: %s is of another device (%s), the default ones serve", path,
-                  choices->device);
+                  tuning->device);
         return false;
     }
-    if (cleat_kernels_hash(hash, NULL) == CLEAT_OK && strcmp(hash, choices->kernels) == 0) return true;
+    if (cleat_kernels_hash(hash, NULL) == CLEAT_OK && strcmp(hash, tuning->kernels) == 0) return true;
     cleat_log(CLEAT_LOG_INFO,
               "kernels: the %zu choices tuned here on %s are of other kernels than these and are not used; `cleat "
               "tune` finds "
               "them again",
-              choices->count, choices->date);
+              tuning->count, tuning->date);
     return false;
 }
 
-cleat_choices *cleat_tuned_read(const cleat_device *device) {
+cleat_tuning_table *cleat_tuned_read(const cleat_device *device) {
     char path[PATH + 64], *text = NULL;
     size_t size = 0;
     cleat_error error = {0};
-    cleat_choices *choices = NULL;
+    cleat_tuning_table *tuning = NULL;
     if (cleat_tuned_path(device, path, sizeof path, NULL) != CLEAT_OK || !cleat_file_exists(path)) return NULL;
     cleat_status status = cleat_file_read(path, &text, &size, &error);
-    if (status == CLEAT_OK) status = cleat_choices_read(path, text, size, &choices, &error);
+    if (status == CLEAT_OK) status = cleat_tuning_parse(path, text, size, &tuning, &error);
     cleat_free(text);
     if (status != CLEAT_OK) {
         cleat_log(CLEAT_LOG_WARNING, "kernels: the tuned choices are not used: %s; `cleat tune` writes them anew",
                   error.text);
         return NULL;
     }
-    if (is_current(path, device, choices)) return choices;
-    cleat_choices_destroy(choices);
+    if (is_current(path, device, tuning)) return tuning;
+    cleat_tuning_destroy(tuning);
     return NULL;
 }
 
 /* --- shipped -------------------------------------------------------------------------------------------------- */
 
-static bool is_meant(const cleat_choices *choices, const cleat_device_facts *facts) {
-    char shape[sizeof choices->shape];
+static bool is_meant(const cleat_tuning_table *tuning, const cleat_device_facts *facts) {
+    char shape[sizeof tuning->shape];
     describe_shape(facts, shape, sizeof shape);
-    return choices->match[0] && strcmp(choices->shape, shape) == 0 && cleat_name_matches(choices->match, facts->name);
+    return tuning->match[0] && strcmp(tuning->shape, shape) == 0 && cleat_name_matches(tuning->match, facts->name);
 }
 
-static cleat_status read_shipped(const cleat_embedded *file, cleat_choices **choices, cleat_error *error) {
+static cleat_status read_shipped(const cleat_embedded *file, cleat_tuning_table **tuning, cleat_error *error) {
     char place[128];
     snprintf(place, sizeof place, "profiles/devices/%s.tuned", file->name);
-    cleat_status status = cleat_choices_read(place, file->text, strlen(file->text), choices, error);
-    if (status != CLEAT_OK || ((*choices)->match[0] && (*choices)->shape[0])) return status;
-    cleat_choices_destroy(*choices);
+    cleat_status status = cleat_tuning_parse(place, file->text, strlen(file->text), tuning, error);
+    if (status != CLEAT_OK || ((*tuning)->match[0] && (*tuning)->shape[0])) return status;
+    cleat_tuning_destroy(*tuning);
     return cleat_fail(error, CLEAT_ERR_FORMAT,
                       "%s: [tuned] must give match and shape, as `cleat tune PROFILE --ship FILE` writes them", place);
 }
 
 /* The first file that is meant for the device; NULL where none is. */
-static cleat_choices *find_shipped(const cleat_device *device, const char **name) {
+static cleat_tuning_table *find_shipped(const cleat_device *device, const char **name) {
     for (const cleat_embedded *file = cleat_embedded_tuned; file->name; ++file) {
-        cleat_choices *choices = NULL;
+        cleat_tuning_table *tuning = NULL;
         cleat_error error = {0};
-        if (read_shipped(file, &choices, &error) != CLEAT_OK) {
+        if (read_shipped(file, &tuning, &error) != CLEAT_OK) {
             cleat_log(CLEAT_LOG_WARNING, "kernels: the shipped choices are not used: %s", error.text);
             continue;
         }
         *name = file->name;
-        if (is_meant(choices, cleat_device_get_facts(device))) return choices;
-        cleat_choices_destroy(choices);
+        if (is_meant(tuning, cleat_device_get_facts(device))) return tuning;
+        cleat_tuning_destroy(tuning);
     }
     return NULL;
 }
 
 /* Adds shipped answers to the table of this device; makes one where there is none. */
-static cleat_status add_shipped(const cleat_device *device, cleat_choices **choices, cleat_error *error) {
+static cleat_status add_shipped(const cleat_device *device, cleat_tuning_table **tuning, cleat_error *error) {
     const char *name = NULL;
-    cleat_choices *shipped = find_shipped(device, &name);
+    cleat_tuning_table *shipped = find_shipped(device, &name);
     cleat_status status = CLEAT_OK;
     if (!shipped) return CLEAT_OK;
-    if (!*choices) status = cleat_choices_create(choices, error);
-    if (status == CLEAT_OK) status = cleat_choices_add_shipped(*choices, name, shipped, error);
-    cleat_choices_destroy(shipped);
+    if (!*tuning) status = cleat_tuning_create(tuning, error);
+    if (status == CLEAT_OK) status = cleat_tuning_add_shipped(*tuning, name, shipped, error);
+    cleat_tuning_destroy(shipped);
     return status;
 }
 
 /* --- what runs use -------------------------------------------------------------------------------------------- */
 
-void cleat_tuned_apply(cleat_device *device, const cleat_choices *choices) {
+void cleat_tuned_apply(cleat_device *device, const cleat_tuning_table *tuning) {
     cleat_error error = {0};
-    if (!choices || !choices->has_clblast) return;
-    if (cleat_clblast_override(device, &choices->clblast, &error) == CLEAT_OK)
-        cleat_log(CLEAT_LOG_DISPATCH, "CLBlast: %s parameters of %s", choices->clblast_shipped ? "shipped" : "tuned",
-                  choices->clblast_shipped ? choices->shipped_date : choices->date);
+    if (!tuning || !tuning->has_clblast) return;
+    if (cleat_clblast_override(device, &tuning->clblast, &error) == CLEAT_OK)
+        cleat_log(CLEAT_LOG_DISPATCH, "CLBlast: %s parameters of %s", tuning->clblast_shipped ? "shipped" : "tuned",
+                  tuning->clblast_shipped ? tuning->shipped_date : tuning->date);
     else
         cleat_log(CLEAT_LOG_WARNING, "kernels: the tuned parameters for CLBlast are not used: %s", error.text);
 }
 
-cleat_choices *cleat_tuned_known(const cleat_device *device) {
+cleat_tuning_table *cleat_tuned_known(const cleat_device *device) {
     const char *mode = getenv("CLEAT_TUNED");
     cleat_error error = {0};
     if (mode && strcmp(mode, "never") == 0) return NULL;
     if (mode && mode[0] && strcmp(mode, "auto") != 0)
         cleat_log(CLEAT_LOG_WARNING, "CLEAT_TUNED is '%s': only never and auto mean something", mode);
-    cleat_choices *choices = cleat_tuned_read(device);
-    if (add_shipped(device, &choices, &error) != CLEAT_OK)
+    cleat_tuning_table *tuning = cleat_tuned_read(device);
+    if (add_shipped(device, &tuning, &error) != CLEAT_OK)
         cleat_log(CLEAT_LOG_WARNING, "kernels: the shipped choices are not used: %s", error.text);
-    return choices;
+    return tuning;
 }
 
-cleat_choices *cleat_choices_load(cleat_device *device) {
-    cleat_choices *choices = cleat_tuned_known(device);
-    cleat_tuned_apply(device, choices);
-    return choices;
+cleat_tuning_table *cleat_tuning_load(cleat_device *device) {
+    cleat_tuning_table *tuning = cleat_tuned_known(device);
+    cleat_tuned_apply(device, tuning);
+    return tuning;
 }
 
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
-cleat_status cleat_tuned_create(const cleat_device *device, cleat_choices **choices, cleat_error *error) {
-    cleat_choices *made = NULL;
+cleat_status cleat_tuned_create(const cleat_device *device, cleat_tuning_table **tuning, cleat_error *error) {
+    cleat_tuning_table *made = NULL;
     struct tm local;
     time_t now = time(NULL);
-    cleat_status status = cleat_choices_create(&made, error);
+    cleat_status status = cleat_tuning_create(&made, error);
     if (status != CLEAT_OK) return status;
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     describe_device(facts, made->device, sizeof made->device);
@@ -186,27 +186,27 @@ cleat_status cleat_tuned_create(const cleat_device *device, cleat_choices **choi
     strftime(made->date, sizeof made->date, "%Y-%m-%d", localtime_r(&now, &local));
     status = cleat_kernels_hash(made->kernels, error);
     if (status == CLEAT_OK)
-        *choices = made;
+        *tuning = made;
     else
-        cleat_choices_destroy(made);
+        cleat_tuning_destroy(made);
     return status;
 }
 
-static cleat_status write_to(const char *path, const cleat_choices *choices, cleat_error *error) {
+static cleat_status write_to(const char *path, const cleat_tuning_table *tuning, cleat_error *error) {
     char *text = NULL;
-    cleat_status status = cleat_choices_print(choices, &text, error);
+    cleat_status status = cleat_tuning_format(tuning, &text, error);
     if (status == CLEAT_OK) status = cleat_file_write(path, text, strlen(text), error);
     cleat_free(text);
     return status;
 }
 
-cleat_status cleat_tuned_write(const cleat_device *device, const cleat_choices *choices, const char *path,
+cleat_status cleat_tuned_write(const cleat_device *device, const cleat_tuning_table *tuning, const char *path,
                                cleat_error *error) {
     char own[PATH + 64], folder[PATH + 64];
-    if (path) return write_to(path, choices, error);
+    if (path) return write_to(path, tuning, error);
     cleat_status status = cleat_tuned_path(device, own, sizeof own, error);
     if (status != CLEAT_OK) return status;
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(own, '/') - own), own);
     status = cleat_folder_make(folder, error);
-    return status == CLEAT_OK ? write_to(own, choices, error) : status;
+    return status == CLEAT_OK ? write_to(own, tuning, error) : status;
 }

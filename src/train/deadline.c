@@ -21,22 +21,22 @@ static void set_epochs(cleat_trainer *trainer, int64_t epochs) {
 }
 
 /* Positions that are computed for a window, padding included. */
-static double work_of(const cleat_trainer *trainer, const cleat_window *window, size_t kind) {
+static double work_of(const cleat_trainer *trainer, const cleat_global_batch *global_batch, size_t kind) {
     const cleat_bucket *bucket = &trainer->session->work->buckets[kind];
-    return (double)window->batches * (double)bucket->batch * (double)bucket->length;
+    return (double)global_batch->micro_batches * (double)bucket->micro_batch_size * (double)bucket->length;
 }
 
-static size_t kind_of(const cleat_batches *batches, const cleat_window *window) {
-    return cleat_batches_get(batches, window->first)->bucket;
+static size_t kind_of(const cleat_batches *batches, const cleat_global_batch *global_batch) {
+    return cleat_batches_get(batches, global_batch->first)->bucket;
 }
 
 void cleat_deadline_count(cleat_trainer *trainer, const cleat_batches *batches) {
     cleat_budget *budget = &trainer->budget;
-    cleat_window window;
+    cleat_global_batch global_batch;
     *budget = (cleat_budget){.n_kinds = trainer->session->work->n_buckets};
-    for (size_t i = 0; cleat_batches_window(batches, i, &window); ++i) {
-        size_t kind = kind_of(batches, &window);
-        budget->epoch_work[kind] += work_of(trainer, &window, kind);
+    for (size_t i = 0; cleat_batches_global_batch(batches, i, &global_batch); ++i) {
+        size_t kind = kind_of(batches, &global_batch);
+        budget->epoch_work[kind] += work_of(trainer, &global_batch, kind);
     }
 }
 
@@ -64,10 +64,10 @@ void cleat_deadline_synced(cleat_trainer *trainer) {
     trainer->synced = now;
 }
 
-cleat_status cleat_deadline_queued(cleat_trainer *trainer, const cleat_batches *batches, const cleat_window *window,
-                                   cleat_error *error) {
-    size_t kind = kind_of(batches, window);
-    cleat_budget_queue(&trainer->budget, kind, work_of(trainer, window, kind));
+cleat_status cleat_deadline_queued(cleat_trainer *trainer, const cleat_batches *batches,
+                                   const cleat_global_batch *global_batch, cleat_error *error) {
+    size_t kind = kind_of(batches, global_batch);
+    cleat_budget_queue(&trainer->budget, kind, work_of(trainer, global_batch, kind));
     if (trainer->report->seconds_first_step > 0 && cleat_budget_is_measured(&trainer->budget, false)) return CLEAT_OK;
     cleat_status status = cleat_exec_finish(trainer->session->exec, error);
     if (status != CLEAT_OK) return status;
@@ -158,11 +158,12 @@ void cleat_deadline_report(const cleat_trainer *trainer, cleat_train_report *rep
 
 /* --- the moment to stop --------------------------------------------------------------------------------------- */
 
-cleat_status cleat_deadline_is_near(cleat_trainer *trainer, const cleat_batches *batches, const cleat_window *window,
-                                    bool evaluation, bool *near, cleat_error *error) {
+cleat_status cleat_deadline_is_near(cleat_trainer *trainer, const cleat_batches *batches,
+                                    const cleat_global_batch *global_batch, bool evaluation, bool *near,
+                                    cleat_error *error) {
     cleat_budget *budget = &trainer->budget;
-    size_t kind = kind_of(batches, window);
-    double work = work_of(trainer, window, kind);
+    size_t kind = kind_of(batches, global_batch);
+    double work = work_of(trainer, global_batch, kind);
     bool must = cleat_budget_must_stop(budget, cleat_trainer_time_used(trainer), kind, work, evaluation);
     if (must && budget->queued > 0) { /* wait for what is queued, then look again */
         cleat_status status = cleat_exec_finish(trainer->session->exec, error);

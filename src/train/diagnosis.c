@@ -55,14 +55,15 @@ static bool read_parameter(const cleat_trainer *trainer, const cleat_finding *fi
     return read;
 }
 
-static void say_micro_batch(const cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_batch *batch,
-                            const cleat_finding *finding, bool scaled, cleat_text *text) {
+static void say_micro_batch(const cleat_trainer *trainer, const cleat_work_graph *graph,
+                            const cleat_micro_batch *micro_batch, const cleat_finding *finding, bool scaled,
+                            cleat_text *text) {
     float parameter;
     bool copy = finding->tensor->role == CLEAT_ROLE_COPY && read_parameter(trainer, finding, &parameter);
     cleat_finding_place place = {.graph = graph->graph,
                                  .dataset = trainer->dataset,
-                                 .batch = batch,
-                                 .slots = trainer->session->work->buckets[batch->bucket].batch,
+                                 .micro_batch = micro_batch,
+                                 .slots = trainer->session->work->buckets[micro_batch->bucket].micro_batch_size,
                                  .scaled = scaled,
                                  .parameter = copy ? &parameter : NULL};
     cleat_finding_say(finding, &place, text);
@@ -85,22 +86,22 @@ static cleat_status fail_found(const cleat_trainer *trainer, cleat_text *found, 
 }
 
 /* 1 where there is none. */
-static cleat_status read_loss_scale(const cleat_trainer *trainer, float *scale, cleat_error *error) {
-    cleat_scale_state state;
-    *scale = 1;
+static cleat_status read_loss_scale(const cleat_trainer *trainer, float *loss_scale, cleat_error *error) {
+    cleat_loss_scale_values state;
+    *loss_scale = 1;
     if (!is_scaled(trainer)) return CLEAT_OK;
-    cleat_status status = cleat_session_read_scale(trainer->session, &state, error);
-    if (status == CLEAT_OK) *scale = state.scale;
+    cleat_status status = cleat_session_read_loss_scale(trainer->session, &state, error);
+    if (status == CLEAT_OK) *loss_scale = state.loss_scale;
     return status;
 }
 
 /* The micro-batch again, with a loss scale of 1. */
 static cleat_status watch_unscaled(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
                                    cleat_finding *finding, cleat_error *error) {
-    cleat_scale_state state;
-    cleat_status status = cleat_session_read_scale(trainer->session, &state, error);
-    state.scale = 1;
-    if (status == CLEAT_OK) status = cleat_session_write_scale(trainer->session, &state, error);
+    cleat_loss_scale_values state;
+    cleat_status status = cleat_session_read_loss_scale(trainer->session, &state, error);
+    state.loss_scale = 1;
+    if (status == CLEAT_OK) status = cleat_session_write_loss_scale(trainer->session, &state, error);
     if (status == CLEAT_OK) status = cleat_feed_upload(trainer->feed, graph, fed, error);
     if (status == CLEAT_OK)
         status = cleat_watch_run(trainer->diagnosis.watch, graph->index, 0, graph->graph->node_count, finding, error);
@@ -129,17 +130,17 @@ static cleat_status find_unscaled(cleat_trainer *trainer, const cleat_work_graph
 }
 
 static void say_overflow(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
-                         const cleat_finding *finding, float scale) {
+                         const cleat_finding *finding, float loss_scale) {
     cleat_text text = {0};
     char *taken = NULL;
     if (trainer->diagnosis.overflow_said) return;
     trainer->diagnosis.overflow_said = true;
-    say_micro_batch(trainer, graph, fed->batch, finding, true, &text);
+    say_micro_batch(trainer, graph, fed->micro_batch, finding, true, &text);
     if (cleat_text_take(&text, &taken, NULL) != CLEAT_OK) return;
     cleat_log(CLEAT_LOG_INFO,
               "step %lld overflows at a loss scale of %g: %s. With a scale of 1 its gradient is finite; further such "
               "steps are not named",
-              (long long)trainer->state.step + 1, (double)scale, taken);
+              (long long)trainer->state.step + 1, (double)loss_scale, taken);
     cleat_free(taken);
 }
 
@@ -151,19 +152,19 @@ static cleat_status judge_micro_batch(cleat_trainer *trainer, const cleat_work_g
                                         : finding->tensor->role == CLEAT_ROLE_GRADIENT; /* of a micro-batch before */
     cleat_finding unscaled = {0};
     cleat_text text = {0};
-    float scale = 1;
-    cleat_status status = backward ? read_loss_scale(trainer, &scale, error) : CLEAT_OK;
-    if (status == CLEAT_OK && scale > 1) {
+    float loss_scale = 1;
+    cleat_status status = backward ? read_loss_scale(trainer, &loss_scale, error) : CLEAT_OK;
+    if (status == CLEAT_OK && loss_scale > 1) {
         status = cleat_exec_run_nodes(trainer->session->exec, graph->index, finding->next, nodes->node_count, error);
         if (status == CLEAT_OK) status = find_unscaled(trainer, graph, fed, &unscaled, error);
         if (status == CLEAT_OK && !unscaled.tensor) {
-            say_overflow(trainer, graph, fed, finding, scale);
+            say_overflow(trainer, graph, fed, finding, loss_scale);
             return CLEAT_OK;
         }
         *finding = unscaled;
     }
     if (status != CLEAT_OK) return status;
-    say_micro_batch(trainer, graph, fed->batch, finding, false, &text);
+    say_micro_batch(trainer, graph, fed->micro_batch, finding, false, &text);
     return fail_found(trainer, &text, error);
 }
 
@@ -183,9 +184,9 @@ cleat_status cleat_check_micro_batch(cleat_trainer *trainer, const cleat_work_gr
 cleat_status cleat_check_gradient(cleat_trainer *trainer, cleat_error *error) {
     cleat_finding finding = {0};
     cleat_text text = {0};
-    float scale;
-    cleat_status status = read_loss_scale(trainer, &scale, error);
-    if (status != CLEAT_OK || scale > 1) return status;
+    float loss_scale;
+    cleat_status status = read_loss_scale(trainer, &loss_scale, error);
+    if (status != CLEAT_OK || loss_scale > 1) return status;
     status = watch_norm(trainer, trainer->diagnosis.watch, &finding, error);
     if (status != CLEAT_OK || !finding.tensor) return status;
     say_norm(trainer, &finding, &text);
@@ -196,27 +197,28 @@ cleat_status cleat_check_gradient(cleat_trainer *trainer, cleat_error *error) {
 
 /* The next micro-batch of the pass, which is one of step `step`. */
 static cleat_status watch_micro_batch(cleat_trainer *trainer, cleat_watch *watch, int64_t step,
-                                      const cleat_window *window, cleat_finding *finding, cleat_text *text,
+                                      const cleat_global_batch *global_batch, cleat_finding *finding, cleat_text *text,
                                       cleat_error *error) {
     cleat_fed fed;
     cleat_status status = cleat_feed_next(trainer->feed, &fed, error);
     if (status != CLEAT_OK) return status;
-    const cleat_work_graph *graph = &trainer->session->work->train[fed.batch->bucket];
-    cleat_dropout_key key = {.seed = trainer->state.seed, .step = step, .first = fed.batch->first};
-    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, window, &key);
+    const cleat_work_graph *graph = &trainer->session->work->train[fed.micro_batch->bucket];
+    cleat_dropout_key key = {.seed = trainer->state.seed, .step = step, .first = fed.micro_batch->first};
+    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, global_batch, &key);
     status = cleat_feed_upload(trainer->feed, graph, &fed, error);
     if (status == CLEAT_OK) status = cleat_watch_run(watch, graph->index, 0, graph->graph->node_count, finding, error);
     if (status == CLEAT_OK && finding->tensor)
-        say_micro_batch(trainer, graph, fed.batch, finding, is_scaled(trainer), text);
+        say_micro_batch(trainer, graph, fed.micro_batch, finding, is_scaled(trainer), text);
     cleat_feed_release(trainer->feed, &fed);
     return status;
 }
 
-static cleat_status watch_window(cleat_trainer *trainer, cleat_watch *watch, int64_t step, const cleat_window *window,
-                                 cleat_finding *finding, cleat_text *text, cleat_error *error) {
-    cleat_status status = cleat_feed_start(trainer->feed, trainer->pass, window->first, &trainer->draw, error);
-    for (size_t i = 0; i < window->batches && status == CLEAT_OK && !finding->tensor; ++i)
-        status = watch_micro_batch(trainer, watch, step, window, finding, text, error);
+static cleat_status watch_global_batch(cleat_trainer *trainer, cleat_watch *watch, int64_t step,
+                                       const cleat_global_batch *global_batch, cleat_finding *finding, cleat_text *text,
+                                       cleat_error *error) {
+    cleat_status status = cleat_feed_start(trainer->feed, trainer->pass, global_batch->first, &trainer->rng_key, error);
+    for (size_t i = 0; i < global_batch->micro_batches && status == CLEAT_OK && !finding->tensor; ++i)
+        status = watch_micro_batch(trainer, watch, step, global_batch, finding, text, error);
     cleat_feed_stop(trainer->feed);
     if (status != CLEAT_OK || finding->tensor) return status;
     status = watch_norm(trainer, watch, finding, error);
@@ -225,16 +227,18 @@ static cleat_status watch_window(cleat_trainer *trainer, cleat_watch *watch, int
 }
 
 /* "step 13, 4 samples (a, b, c, d): " */
-static void say_step(const cleat_trainer *trainer, int64_t step, const cleat_window *window, cleat_text *text) {
+static void say_step(const cleat_trainer *trainer, int64_t step, const cleat_global_batch *global_batch,
+                     cleat_text *text) {
     int64_t named = 0;
-    cleat_text_add(text, "step %lld, %lld sample%s (", (long long)step + 1, (long long)window->samples,
-                   window->samples == 1 ? "" : "s");
-    for (size_t b = 0; b < window->batches; ++b) {
-        const cleat_batch *batch = cleat_batches_get(trainer->pass, window->first + b);
-        for (uint32_t i = 0; i < batch->count && named < NAMED_SAMPLES; ++i, ++named)
-            cleat_text_add(text, "%s%s", named ? ", " : "", cleat_dataset_id(trainer->dataset, batch->samples[i]));
+    cleat_text_add(text, "step %lld, %lld sample%s (", (long long)step + 1, (long long)global_batch->samples,
+                   global_batch->samples == 1 ? "" : "s");
+    for (size_t b = 0; b < global_batch->micro_batches; ++b) {
+        const cleat_micro_batch *micro_batch = cleat_batches_get(trainer->pass, global_batch->first + b);
+        for (uint32_t i = 0; i < micro_batch->count && named < NAMED_SAMPLES; ++i, ++named)
+            cleat_text_add(text, "%s%s", named ? ", " : "",
+                           cleat_dataset_id(trainer->dataset, micro_batch->samples[i]));
     }
-    cleat_text_add(text, "%s): ", named < window->samples ? ", ..." : "");
+    cleat_text_add(text, "%s): ", named < global_batch->samples ? ", ..." : "");
 }
 
 static void say_outcome(const cleat_trainer *trainer, const cleat_step_figures *figures, const cleat_finding *finding,
@@ -265,17 +269,17 @@ static void log_diagnosis(cleat_text *text) {
     cleat_free(taken);
 }
 
-static cleat_status look_again(cleat_trainer *trainer, const cleat_step_figures *figures, const cleat_window *window,
-                               cleat_error *error) {
+static cleat_status look_again(cleat_trainer *trainer, const cleat_step_figures *figures,
+                               const cleat_global_batch *global_batch, cleat_error *error) {
     cleat_watch *watch = NULL;
     cleat_finding finding = {0};
     cleat_error failure = {0};
     cleat_text text = {0};
-    say_step(trainer, figures->step, window, &text);
+    say_step(trainer, figures->step, global_batch, &text);
     cleat_status undone = CLEAT_OK, status = cleat_watch_create(trainer->session->exec, &watch, &failure);
     if (status == CLEAT_OK) status = cleat_watch_keep(watch, &failure);
     if (status == CLEAT_OK) {
-        status = watch_window(trainer, watch, figures->step, window, &finding, &text, &failure);
+        status = watch_global_batch(trainer, watch, figures->step, global_batch, &finding, &text, &failure);
         undone = cleat_watch_undo(watch, error);
     }
     if (status == CLEAT_OK)
@@ -297,15 +301,15 @@ static bool is_business_as_usual(const cleat_trainer *trainer, const cleat_step_
 
 cleat_status cleat_diagnose(cleat_trainer *trainer, const cleat_step_figures *figures, cleat_error *error) {
     cleat_diagnosis *own = &trainer->diagnosis;
-    cleat_window window;
+    cleat_global_batch global_batch;
     bool bad = !isfinite(figures->loss) || !isfinite(figures->norm);
     own->skipped = bad ? own->skipped + 1 : 0;
     if (!bad || figures->step < own->next || !trainer->pass || is_business_as_usual(trainer, figures)) return CLEAT_OK;
     int64_t position = trainer->state.position - (trainer->state.step - figures->step);
-    if (position < 0 || !cleat_batches_window(trainer->pass, (size_t)position, &window)) return CLEAT_OK;
+    if (position < 0 || !cleat_batches_global_batch(trainer->pass, (size_t)position, &global_batch)) return CLEAT_OK;
     own->next = figures->step + EVERY;
     cleat_feed_stop(trainer->feed);
-    cleat_status status = look_again(trainer, figures, &window, error);
+    cleat_status status = look_again(trainer, figures, &global_batch, error);
     if (status != CLEAT_OK) {
         trainer->is_savable = false;
         return status;

@@ -10,9 +10,9 @@
 #include <string.h>
 
 static cleat_status measure_batch(cleat_session *session, cleat_feed *feed, const cleat_fed *fed,
-                                  const cleat_window *all, float *output, double *totals, cleat_bad_outputs *bad,
+                                  const cleat_global_batch *all, float *output, double *totals, cleat_bad_outputs *bad,
                                   cleat_error *error) {
-    const cleat_work_graph *graph = &session->work->evaluate[fed->batch->bucket];
+    const cleat_work_graph *graph = &session->work->evaluate[fed->micro_batch->bucket];
     cleat_session_prepare(session, graph, fed->bytes, &fed->host, all, NULL);
     cleat_status status = cleat_feed_run(feed, graph, fed, error);
     if (status == CLEAT_OK) status = cleat_exec_read(session->exec, graph->index, graph->built.output, output, error);
@@ -23,18 +23,18 @@ static cleat_status measure_batch(cleat_session *session, cleat_feed *feed, cons
 }
 
 /* What the loss of a whole pass is the mean over. */
-static cleat_window whole_pass(const cleat_batches *batches) {
-    cleat_window all = {.batches = cleat_batches_count(batches)}, window;
-    for (size_t w = 0; cleat_batches_window(batches, w, &window); ++w) {
-        all.samples += window.samples;
-        all.items += window.items;
+static cleat_global_batch whole_pass(const cleat_batches *batches) {
+    cleat_global_batch all = {.micro_batches = cleat_batches_count(batches)}, global_batch;
+    for (size_t w = 0; cleat_batches_global_batch(batches, w, &global_batch); ++w) {
+        all.samples += global_batch.samples;
+        all.items += global_batch.items;
     }
     return all;
 }
 
 static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches, double *totals,
                              cleat_bad_outputs *bad, cleat_error *error) {
-    cleat_window all = whole_pass(batches);
+    cleat_global_batch all = whole_pass(batches);
     int64_t most = 0;
     for (size_t b = 0; b < session->work->n_buckets; ++b) {
         int64_t elements = cleat_tensor_elements(session->work->evaluate[b].built.output);
@@ -45,7 +45,7 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
     cleat_status status = cleat_feed_start(feed, batches, 0, NULL, error);
     for (cleat_fed fed; status == CLEAT_OK;) {
         status = cleat_feed_next(feed, &fed, error);
-        if (status != CLEAT_OK || !fed.batch) break;
+        if (status != CLEAT_OK || !fed.micro_batch) break;
         status = measure_batch(session, feed, &fed, &all, output, totals, bad, error);
     }
     cleat_free(output);

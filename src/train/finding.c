@@ -19,10 +19,10 @@ static void say_index(const cleat_tensor *tensor, int64_t element, cleat_text *t
 static void say_sample(const cleat_tensor *tensor, int64_t element, const cleat_finding_place *place,
                        cleat_text *text) {
     bool of_batch = tensor->role == CLEAT_ROLE_ACTIVATION || tensor->role == CLEAT_ROLE_INPUT;
-    if (!place->batch || !of_batch || tensor->rank == 0 || tensor->shape[0] != place->slots) return;
+    if (!place->micro_batch || !of_batch || tensor->rank == 0 || tensor->shape[0] != place->slots) return;
     int64_t slot = element / (cleat_tensor_elements(tensor) / place->slots);
-    if (slot < place->batch->count)
-        cleat_text_add(text, " (sample %s)", cleat_dataset_id(place->dataset, place->batch->samples[slot]));
+    if (slot < place->micro_batch->count)
+        cleat_text_add(text, " (sample %s)", cleat_dataset_id(place->dataset, place->micro_batch->samples[slot]));
     else
         cleat_text_add(text, " (a slot without a sample)");
 }

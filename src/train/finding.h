@@ -10,9 +10,9 @@
 typedef struct cleat_finding_place {
     const cleat_graph *graph;
     const cleat_dataset *dataset;
-    const cleat_batch *batch; /* the micro-batch; NULL: of no sample */
-    int64_t slots;            /* of it, those without a sample included */
-    bool scaled;              /* gradients are multiplied by a loss scale */
+    const cleat_micro_batch *micro_batch; /* the micro-batch; NULL: of no sample */
+    int64_t slots;                        /* of it, those without a sample included */
+    bool scaled;                          /* gradients are multiplied by a loss scale */
     const float
         *parameter; /* where the tensor is a working copy: the parameter's value at its first bad element; else NULL */
 } cleat_finding_place;

@@ -7,7 +7,7 @@
 /* Values of a sample's output that mean something. Where an output has a row for each place of a sequence, those behind the sample's end are
  * padding. */
 static int64_t own_values(const cleat_session *session, const cleat_fed *fed, uint32_t sample, int64_t each) {
-    const cleat_tensor *output = session->work->evaluate[fed->batch->bucket].built.output;
+    const cleat_tensor *output = session->work->evaluate[fed->micro_batch->bucket].built.output;
     const int64_t length = fed->host.length, own = cleat_dataset_length(fed->host.dataset, sample);
     const bool rows = cleat_model_fixed_length(session->model) == 0 && output->rank >= 3 && output->shape[1] == length;
     return rows && own < length ? each / length * own : each;
@@ -21,11 +21,11 @@ static bool is_finite(const float *values, int64_t count) {
 
 void cleat_bad_outputs_add(cleat_bad_outputs *found, const cleat_session *session, const cleat_fed *fed,
                            const float *output) {
-    const cleat_tensor *tensor = session->work->evaluate[fed->batch->bucket].built.output;
+    const cleat_tensor *tensor = session->work->evaluate[fed->micro_batch->bucket].built.output;
     const int64_t each = cleat_tensor_elements(tensor) / fed->host.batch;
-    found->samples += fed->batch->count;
-    for (uint32_t i = 0; i < fed->batch->count; ++i) {
-        const uint32_t sample = fed->batch->samples[i];
+    found->samples += fed->micro_batch->count;
+    for (uint32_t i = 0; i < fed->micro_batch->count; ++i) {
+        const uint32_t sample = fed->micro_batch->samples[i];
         if (is_finite(output + i * each, own_values(session, fed, sample, each))) continue;
         if (found->bad == 0 || sample < found->first) found->first = sample;
         ++found->bad;

@@ -33,8 +33,8 @@ static void outputs_free(outputs *kept) {
 static cleat_status keep_batch(const cleat_restored *restored, const cleat_fed *fed, const float *output,
                                int64_t elements, outputs *kept, cleat_error *error) {
     int64_t each = elements / fed->host.batch;
-    for (uint32_t i = 0; i < fed->batch->count; ++i) {
-        uint32_t sample = fed->batch->samples[i];
+    for (uint32_t i = 0; i < fed->micro_batch->count; ++i) {
+        uint32_t sample = fed->micro_batch->samples[i];
         float *copy = cleat_alloc((size_t)each, sizeof *copy);
         if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a prediction");
         memcpy(copy, output + i * each, (size_t)each * sizeof *copy);
@@ -48,22 +48,23 @@ static cleat_status keep_batch(const cleat_restored *restored, const cleat_fed *
 /* Writes the batch's predictions into the folder and forgets their values: pictures by the thousand do not fit memory. */
 static cleat_status write_batch(const cleat_restored *restored, const cleat_fed *fed, const char *folder, outputs *kept,
                                 cleat_error *error) {
-    cleat_prediction *batch = cleat_alloc(fed->batch->count, sizeof *batch);
-    if (!batch) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a batch of predictions");
-    for (uint32_t i = 0; i < fed->batch->count; ++i) batch[i] = kept->predictions[fed->batch->samples[i]];
-    cleat_status status = cleat_model_write(restored->model, batch, fed->batch->count, folder, error);
-    for (uint32_t i = 0; i < fed->batch->count; ++i) {
-        cleat_free(kept->values[fed->batch->samples[i]]);
-        kept->values[fed->batch->samples[i]] = NULL;
+    cleat_prediction *micro_batch = cleat_alloc(fed->micro_batch->count, sizeof *micro_batch);
+    if (!micro_batch) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a batch of predictions");
+    for (uint32_t i = 0; i < fed->micro_batch->count; ++i)
+        micro_batch[i] = kept->predictions[fed->micro_batch->samples[i]];
+    cleat_status status = cleat_model_write(restored->model, micro_batch, fed->micro_batch->count, folder, error);
+    for (uint32_t i = 0; i < fed->micro_batch->count; ++i) {
+        cleat_free(kept->values[fed->micro_batch->samples[i]]);
+        kept->values[fed->micro_batch->samples[i]] = NULL;
     }
-    cleat_free(batch);
+    cleat_free(micro_batch);
     return status;
 }
 
 /* `folder` NULL: the predictions are kept. */
 static cleat_status predict_batch(cleat_restored *restored, cleat_feed *feed, const cleat_fed *fed, const char *folder,
                                   outputs *kept, cleat_error *error) {
-    const cleat_work_graph *graph = &restored->session->work->evaluate[fed->batch->bucket];
+    const cleat_work_graph *graph = &restored->session->work->evaluate[fed->micro_batch->bucket];
     int64_t elements = cleat_tensor_elements(graph->built.output);
     float *output = cleat_alloc((size_t)elements, sizeof *output);
     if (!output) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the outputs of a batch");
@@ -90,7 +91,7 @@ static cleat_status predict_all(cleat_restored *restored, const char *folder, ou
     if (status == CLEAT_OK) status = cleat_feed_start(feed, batches, 0, NULL, error);
     for (cleat_fed fed; status == CLEAT_OK;) {
         status = cleat_feed_next(feed, &fed, error);
-        if (status != CLEAT_OK || !fed.batch) break;
+        if (status != CLEAT_OK || !fed.micro_batch) break;
         status = predict_batch(restored, feed, &fed, folder, kept, error);
         cleat_feed_release(feed, &fed);
     }

@@ -94,39 +94,39 @@ static cleat_status write_device(cleat_trainer *trainer, const snapshot *copy, c
 
 /* --- the loss scale ------------------------------------------------------------------------------------------- */
 
-static cleat_status read_scale(cleat_trainer *trainer, cleat_error *error) {
-    cleat_scale_state scale;
-    if (!cleat_session_has_scale(trainer->session)) return CLEAT_OK;
-    cleat_status status = cleat_session_read_scale(trainer->session, &scale, error);
+static cleat_status save_loss_scale(cleat_trainer *trainer, cleat_error *error) {
+    cleat_loss_scale_values loss_scale;
+    if (!cleat_session_has_loss_scale(trainer->session)) return CLEAT_OK;
+    cleat_status status = cleat_session_read_loss_scale(trainer->session, &loss_scale, error);
     if (status != CLEAT_OK) return status;
-    trainer->state.loss_scale = scale.scale;
-    trainer->state.clean_steps = scale.clean_steps;
+    trainer->state.loss_scale = loss_scale.loss_scale;
+    trainer->state.clean_steps = loss_scale.clean_steps;
     return CLEAT_OK;
 }
 
 /* A run may go on in another precision: parameters and moments are f32 in all. What f16 has besides is dropped, or starts as in
  * a new run. */
-static cleat_status resume_scale(cleat_trainer *trainer, cleat_error *error) {
+static cleat_status resume_loss_scale(cleat_trainer *trainer, cleat_error *error) {
     cleat_train_state *state = &trainer->state;
-    cleat_scale_state scale;
-    if (!cleat_session_has_scale(trainer->session)) {
+    cleat_loss_scale_values loss_scale;
+    if (!cleat_session_has_loss_scale(trainer->session)) {
         if (state->loss_scale > 0)
             cleat_log(CLEAT_LOG_INFO, "the checkpoint was trained in f16: its loss scale is not needed any more");
         state->loss_scale = 0;
         state->clean_steps = 0;
         return CLEAT_OK;
     }
-    cleat_status status = cleat_session_read_scale(trainer->session, &scale, error);
+    cleat_status status = cleat_session_read_loss_scale(trainer->session, &loss_scale, error);
     if (status != CLEAT_OK) return status;
     if (state->loss_scale > 0) {
-        scale.scale = (float)state->loss_scale;
-        scale.clean_steps = (int32_t)state->clean_steps;
+        loss_scale.loss_scale = (float)state->loss_scale;
+        loss_scale.clean_steps = (int32_t)state->clean_steps;
     } else {
         cleat_log(CLEAT_LOG_INFO, "the checkpoint was not trained in f16: the loss scale starts at %g",
-                  (double)scale.scale);
+                  (double)loss_scale.loss_scale);
     }
-    scale.updates = (int32_t)(state->step - state->skipped_steps);
-    return cleat_session_write_scale(trainer->session, &scale, error);
+    loss_scale.updates = (int32_t)(state->step - state->skipped_steps);
+    return cleat_session_write_loss_scale(trainer->session, &loss_scale, error);
 }
 
 /* --- saving and resuming -------------------------------------------------------------------------------------- */
@@ -138,7 +138,7 @@ cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *
     cleat_status status = cleat_model_settings(trainer->profile, &settings, error);
     if (status == CLEAT_OK) status = snapshot_make(trainer, &copy, error);
     if (status == CLEAT_OK) status = read_device(trainer, &copy, error);
-    if (status == CLEAT_OK) status = read_scale(trainer, error);
+    if (status == CLEAT_OK) status = save_loss_scale(trainer, error);
     if (status == CLEAT_OK) status = cleat_metrics_log_sync(trainer->log, error);
     if (status == CLEAT_OK) {
         trainer->state.averaged_epochs = trainer->average.epochs;
@@ -208,7 +208,7 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
         cleat_profile_hash(&trainer->resolved, trainer->state.profile_hash);
         trainer->average.epochs = trainer->state.averaged_epochs;
         trainer->ring_read = trainer->state.step;
-        status = resume_scale(trainer, error);
+        status = resume_loss_scale(trainer, error);
     }
     if (status == CLEAT_OK) {
         cleat_log(CLEAT_LOG_INFO, "resumed from %s: epoch %lld, step %lld", checkpoint->folder,

@@ -71,12 +71,13 @@ static void warn_of_another_cut(const cleat_workload *work, const cleat_profile 
     const cleat_int_list *batches = earlier ? &earlier->train.bucket_batch_sizes : NULL;
     if (!batches || batches->count != (int64_t)work->n_buckets) return;
     for (size_t b = 0; b < work->n_buckets; ++b)
-        if (work->buckets[b].batch != batches->values[b])
+        if (work->buckets[b].micro_batch_size != batches->values[b])
             cleat_log(
                 CLEAT_LOG_WARNING,
                 "samples up to length %lld: micro-batches of %lld, of %lld earlier in this run, which does not give "
                 "the same bits as a run without a break",
-                (long long)work->buckets[b].length, (long long)work->buckets[b].batch, (long long)batches->values[b]);
+                (long long)work->buckets[b].length, (long long)work->buckets[b].micro_batch_size,
+                (long long)batches->values[b]);
 }
 
 /* Before anything takes long: a warm-up longer than the run is refused. Samples too long for every bucket are refused by count_steps. */
@@ -126,8 +127,8 @@ static void resolve(cleat_trainer *trainer) {
     resolved->data.buckets.count = resolved->train.bucket_batch_sizes.count = (int64_t)work->n_buckets;
     for (size_t i = 0; i < work->n_buckets; ++i) {
         resolved->data.buckets.values[i] = work->buckets[i].length;
-        resolved->train.bucket_batch_sizes.values[i] = work->buckets[i].batch;
-        if (work->buckets[i].batch > most) most = work->buckets[i].batch;
+        resolved->train.bucket_batch_sizes.values[i] = work->buckets[i].micro_batch_size;
+        if (work->buckets[i].micro_batch_size > most) most = work->buckets[i].micro_batch_size;
     }
     resolved->train.batch_size = most;
     resolved->train.effective_batch_size = effective;
@@ -152,13 +153,13 @@ static cleat_status open_update_stagings(cleat_trainer *trainer, cleat_error *er
 
 /* Every epoch has the same number of windows: how many samples fall into each bucket does not depend on their order. */
 static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
-    cleat_draw any = {0};
+    cleat_rng_key any = {0};
     cleat_batches *batches = NULL;
     cleat_status status =
         cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->work->buckets,
                              trainer->session->work->n_buckets, &any, &batches, error);
     if (status != CLEAT_OK) return status;
-    trainer->steps_per_epoch = (int64_t)cleat_batches_windows(batches);
+    trainer->steps_per_epoch = (int64_t)cleat_batches_global_batch_count(batches);
     cleat_deadline_count(trainer, batches);
     cleat_batches_destroy(batches);
     return cleat_schedule_create(trainer->profile, trainer->steps_per_epoch, &trainer->schedule, error);

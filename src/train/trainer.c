@@ -30,13 +30,13 @@ static void show_progress(cleat_trainer *trainer, double loss) {
 
 /* Numbers of a row of the ring: terms, loss, norm, and in f16 the loss scale. */
 static int ring_width(const cleat_trainer *trainer) {
-    return cleat_model_terms(trainer->model) + (cleat_session_has_scale(trainer->session) ? 3 : 2);
+    return cleat_model_terms(trainer->model) + (cleat_session_has_loss_scale(trainer->session) ? 3 : 2);
 }
 
 /* Whether the step changed nothing because its gradient overflowed f16: the next one has a smaller loss scale. At scale 1 there is
  * none, and the gradient is as bad as it would be in f32. */
-static bool is_skipped(float loss, float norm, float scale) {
-    return isfinite(loss) && !isfinite(norm) && scale > 1;
+static bool is_skipped(float loss, float norm, float loss_scale) {
+    return isfinite(loss) && !isfinite(norm) && loss_scale > 1;
 }
 
 /* What has become of the parameters: the update of a step whose norm is not finite is left out, and the steps after it were under
@@ -56,23 +56,23 @@ static cleat_status log_step(cleat_trainer *trainer, const cleat_step_figures *f
                              cleat_error *error) {
     const int64_t step = figures->step;
     int n_terms = cleat_model_terms(trainer->model);
-    bool scaled = cleat_session_has_scale(trainer->session);
+    bool scaled = cleat_session_has_loss_scale(trainer->session);
     cleat_metric metrics[CLEAT_FIGURES];
     size_t count = 0;
-    float loss = row[n_terms], norm = row[n_terms + 1], scale = scaled ? row[n_terms + 2] : 1.0f;
+    float loss = row[n_terms], norm = row[n_terms + 1], loss_scale = scaled ? row[n_terms + 2] : 1.0f;
     metrics[count++] = (cleat_metric){"loss", loss};
     for (int i = 0; i < n_terms; ++i) metrics[count++] = (cleat_metric){cleat_model_term(trainer->model, i), row[i]};
     metrics[count++] = (cleat_metric){"grad_norm", norm};
-    if (scaled) metrics[count++] = (cleat_metric){"loss_scale", scale};
+    if (scaled) metrics[count++] = (cleat_metric){"loss_scale", loss_scale};
     metrics[count++] = (cleat_metric){"learning_rate", cleat_schedule_rate(&trainer->schedule, step)};
     cleat_status status = cleat_metrics_log_write(trainer->log, "train", step / trainer->steps_per_epoch, step + 1,
                                                   metrics, count, error);
     if (status != CLEAT_OK) return status;
-    if (is_skipped(loss, norm, scale)) {
+    if (is_skipped(loss, norm, loss_scale)) {
         ++trainer->state.skipped_steps;
         cleat_log(CLEAT_LOG_DEBUG,
                   "step %lld: the gradient overflows f16 at a loss scale of %g; the next has half of it",
-                  (long long)step + 1, (double)scale);
+                  (long long)step + 1, (double)loss_scale);
         return CLEAT_OK;
     }
     if (!isfinite(loss) || !isfinite(norm)) {
@@ -96,7 +96,7 @@ static cleat_step_figures figures_of(const cleat_trainer *trainer, const float *
     int n_terms = cleat_model_terms(trainer->model), row = ring_width(trainer);
     const float *own = ring + step % CLEAT_RING * row;
     cleat_step_figures figures = {.step = step, .loss = own[n_terms], .norm = own[n_terms + 1]};
-    if (cleat_session_has_scale(trainer->session)) figures.loss_scale = own[n_terms + 2];
+    if (cleat_session_has_loss_scale(trainer->session)) figures.loss_scale = own[n_terms + 2];
     for (int64_t later = step + 1; later < trainer->state.step; ++later)
         figures.updates += isfinite(ring[later % CLEAT_RING * row + n_terms + 1]);
     return figures;
@@ -129,13 +129,14 @@ static cleat_status take_figures(cleat_trainer *trainer, cleat_error *error) {
 /* --- one optimizer step --------------------------------------------------------------------------------------- */
 
 /* Forward and backward of the next micro-batch: gradients accumulate on the device. */
-static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_window *window, cleat_error *error) {
+static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
+                                    cleat_error *error) {
     cleat_fed fed;
     cleat_status status = cleat_feed_next(trainer->feed, &fed, error);
     if (status != CLEAT_OK) return status;
-    const cleat_work_graph *graph = &trainer->session->work->train[fed.batch->bucket];
-    cleat_dropout_key key = {.seed = trainer->state.seed, .step = trainer->state.step, .first = fed.batch->first};
-    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, window, &key);
+    const cleat_work_graph *graph = &trainer->session->work->train[fed.micro_batch->bucket];
+    cleat_dropout_key key = {.seed = trainer->state.seed, .step = trainer->state.step, .first = fed.micro_batch->first};
+    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, global_batch, &key);
     if (trainer->profile->run.check_finite)
         status = cleat_check_micro_batch(trainer, graph, &fed, error);
     else
@@ -159,10 +160,12 @@ static cleat_status run_update(cleat_trainer *trainer, cleat_error *error) {
 /* One optimizer step. Until its update is enqueued nothing of it counts: a window that fails half-way leaves the state as
  * it was, but for buffers, which move with every micro-batch: what they hold half-way is not to be saved. They also move in a
  * step whose norm is not finite, which leaves the parameters as they were. */
-static cleat_status step_window(cleat_trainer *trainer, const cleat_window *window, cleat_error *error) {
+static cleat_status step_global_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
+                                      cleat_error *error) {
     cleat_status status = CLEAT_OK;
     if (cleat_session_values(trainer->session) > cleat_session_flat(trainer->session)) trainer->is_savable = false;
-    for (size_t i = 0; i < window->batches && status == CLEAT_OK; ++i) status = run_micro_batch(trainer, window, error);
+    for (size_t i = 0; i < global_batch->micro_batches && status == CLEAT_OK; ++i)
+        status = run_micro_batch(trainer, global_batch, error);
     if (status == CLEAT_OK && trainer->profile->run.check_finite) status = cleat_check_gradient(trainer, error);
     if (status != CLEAT_OK) return status;
     trainer->is_savable = false; /* the update may have changed the parameters, or not yet */
@@ -174,11 +177,11 @@ static cleat_status step_window(cleat_trainer *trainer, const cleat_window *wind
     return CLEAT_OK;
 }
 
-static cleat_status run_window(cleat_trainer *trainer, const cleat_batches *batches, const cleat_window *window,
-                               cleat_error *error) {
-    cleat_status status = step_window(trainer, window, error);
+static cleat_status run_global_batch(cleat_trainer *trainer, const cleat_batches *batches,
+                                     const cleat_global_batch *global_batch, cleat_error *error) {
+    cleat_status status = step_global_batch(trainer, global_batch, error);
     if (status == CLEAT_ERR_NAN) take_figures(trainer, NULL); /* of the steps before: the log ends with them */
-    if (status == CLEAT_OK) status = cleat_deadline_queued(trainer, batches, window, error);
+    if (status == CLEAT_OK) status = cleat_deadline_queued(trainer, batches, global_batch, error);
     int64_t pending = trainer->state.step - trainer->ring_read;
     if (status == CLEAT_OK && (pending >= trainer->profile->run.log_every_steps || pending == CLEAT_RING))
         status = take_figures(trainer, error);
@@ -218,11 +221,11 @@ static bool evaluation_is_due(const cleat_trainer *trainer, int64_t epoch) {
 }
 
 /* Leaves before a step that could pass the time budget. */
-static cleat_status stop_in_time(cleat_trainer *trainer, const cleat_batches *batches, const cleat_window *window,
-                                 cleat_error *error) {
+static cleat_status stop_in_time(cleat_trainer *trainer, const cleat_batches *batches,
+                                 const cleat_global_batch *global_batch, cleat_error *error) {
     bool last = trainer->state.position + 1 == trainer->steps_per_epoch, near = false;
     bool evaluation = last && evaluation_is_due(trainer, trainer->state.epoch + 1);
-    cleat_status status = cleat_deadline_is_near(trainer, batches, window, evaluation, &near, error);
+    cleat_status status = cleat_deadline_is_near(trainer, batches, global_batch, evaluation, &near, error);
     return status == CLEAT_OK && near ? leave(trainer, CLEAT_ERR_TIME_UP, error) : status;
 }
 
@@ -239,24 +242,24 @@ static cleat_status plan_ahead(cleat_trainer *trainer, bool epoch_end, cleat_err
 }
 
 cleat_status cleat_trainer_start_at_position(cleat_trainer *trainer, cleat_error *error) {
-    cleat_window next = {.first = cleat_batches_count(trainer->pass)};
-    cleat_batches_window(trainer->pass, (size_t)trainer->state.position, &next);
-    return cleat_feed_start(trainer->feed, trainer->pass, next.first, &trainer->draw, error);
+    cleat_global_batch next = {.first = cleat_batches_count(trainer->pass)};
+    cleat_batches_global_batch(trainer->pass, (size_t)trainer->state.position, &next);
+    return cleat_feed_start(trainer->feed, trainer->pass, next.first, &trainer->rng_key, error);
 }
 
 static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
     cleat_batches *batches = NULL;
-    cleat_window window;
-    trainer->draw = (cleat_draw){.seed = trainer->state.seed, .epoch = (uint32_t)trainer->state.epoch};
+    cleat_global_batch global_batch;
+    trainer->rng_key = (cleat_rng_key){.seed = trainer->state.seed, .epoch = (uint32_t)trainer->state.epoch};
     cleat_status status =
         cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->work->buckets,
-                             trainer->session->work->n_buckets, &trainer->draw, &batches, error);
+                             trainer->session->work->n_buckets, &trainer->rng_key, &batches, error);
     trainer->pass = batches;
     if (status == CLEAT_OK) status = cleat_trainer_start_at_position(trainer, error);
     trainer->is_savable = status == CLEAT_OK;
-    while (status == CLEAT_OK && cleat_batches_window(batches, (size_t)trainer->state.position, &window)) {
-        status = stop_in_time(trainer, batches, &window, error);
-        if (status == CLEAT_OK) status = run_window(trainer, batches, &window, error);
+    while (status == CLEAT_OK && cleat_batches_global_batch(batches, (size_t)trainer->state.position, &global_batch)) {
+        status = stop_in_time(trainer, batches, &global_batch, error);
+        if (status == CLEAT_OK) status = run_global_batch(trainer, batches, &global_batch, error);
         if (status == CLEAT_OK) status = plan_ahead(trainer, false, error);
         if (status == CLEAT_OK) status = checkpoint_by_time(trainer, error);
         if (status == CLEAT_OK && stop_asked(trainer)) status = leave(trainer, CLEAT_ERR_INTERRUPTED, error);

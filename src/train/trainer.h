@@ -44,7 +44,7 @@ struct cleat_trainer {
     cleat_feed *feed;
     cleat_staging *updates[CLEAT_UPDATE_STAGINGS]; /* inputs of the update graph, in turn */
     const cleat_batches *pass;                     /* of the epoch under way; NULL between two */
-    cleat_draw draw;                               /* of that epoch */
+    cleat_rng_key rng_key;                         /* of that epoch */
     cleat_diagnosis diagnosis;
 
     int64_t steps_per_epoch; /* windows, an optimizer step each: the same in every epoch */
@@ -118,15 +118,16 @@ void cleat_deadline_open(cleat_trainer *trainer);
 /* CLEAT_ERR_TIME_UP where earlier processes left no time for a step. */
 cleat_status cleat_deadline_check_resumed(const cleat_trainer *trainer, cleat_error *error);
 /* The window's optimizer step was enqueued; waits for it while steps are measured one by one. */
-cleat_status cleat_deadline_queued(cleat_trainer *trainer, const cleat_batches *batches, const cleat_window *window,
-                                   cleat_error *error);
+cleat_status cleat_deadline_queued(cleat_trainer *trainer, const cleat_batches *batches,
+                                   const cleat_global_batch *global_batch, cleat_error *error);
 /* The device has done what was enqueued, or is about to train after something else. */
 void cleat_deadline_synced(cleat_trainer *trainer);
 /* Says what the run will take, and shortens its schedule where that is wanted. The figures of all steps have been taken. */
 cleat_status cleat_deadline_plan(cleat_trainer *trainer, cleat_error *error);
 /* Whether the window's step, and the evaluation after it, could pass the budget: then the run is to stop before it. */
-cleat_status cleat_deadline_is_near(cleat_trainer *trainer, const cleat_batches *batches, const cleat_window *window,
-                                    bool evaluation, bool *near, cleat_error *error);
+cleat_status cleat_deadline_is_near(cleat_trainer *trainer, const cleat_batches *batches,
+                                    const cleat_global_batch *global_batch, bool evaluation, bool *near,
+                                    cleat_error *error);
 void cleat_deadline_report(const cleat_trainer *trainer, cleat_train_report *report);
 
 #endif

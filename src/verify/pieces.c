@@ -33,13 +33,13 @@ typedef struct piece_class {
 
 static cleat_tensor *add_input(piece *p, const char *name, int rank, const int64_t *shape) {
     cleat_tensor *x = cleat_input(p->graph, name, CLEAT_F32, rank, shape);
-    cleat_want_grad(p->graph, x);
+    cleat_require_grad(p->graph, x);
     return p->in[p->n_in++] = x;
 }
 
 static void add_output(piece *p, cleat_tensor *y) {
     y = cleat_cast(p->graph, y, CLEAT_F32);
-    cleat_keep(p->graph, y);
+    cleat_retain(p->graph, y);
     p->out[p->n_out++] = y;
 }
 
@@ -49,7 +49,7 @@ static void add_gradients(piece *p, cleat_tensor *y, cleat_tensor *dy, int last)
     cleat_backward_from(p->graph, &y, &arriving, 1);
     for (int i = 0; i <= last; ++i) {
         cleat_tensor *gradient = cleat_gradient(p->graph, p->in[i]);
-        cleat_keep(p->graph, gradient);
+        cleat_retain(p->graph, gradient);
         p->out[p->n_out++] = gradient;
     }
 }
@@ -106,13 +106,13 @@ static double inner(const float *a, const float *b) {
 
 /* One query. keys and values lie side by side in kv. */
 static void expect_query(const float *q, const float *kv, const float *dy, double *y, double *dq, double *dkv) {
-    const double scale = 1 / sqrt((double)HEAD);
+    const double softmax_scale = 1 / sqrt((double)HEAD);
     double share[KEYS], sum = 0, mean = 0;
-    for (int k = 0; k < KEYS; ++k) sum += share[k] = exp(scale * inner(q, kv + 2 * HEAD * k));
+    for (int k = 0; k < KEYS; ++k) sum += share[k] = exp(softmax_scale * inner(q, kv + 2 * HEAD * k));
     for (int k = 0; k < KEYS; ++k) mean += (share[k] /= sum) * inner(dy, kv + 2 * HEAD * k + HEAD);
     for (int k = 0; k < KEYS; ++k) {
         const float *key = kv + 2 * HEAD * k, *value = key + HEAD;
-        const double pull = scale * share[k] * (inner(dy, value) - mean);
+        const double pull = softmax_scale * share[k] * (inner(dy, value) - mean);
         for (int c = 0; c < HEAD; ++c) {
             y[c] += share[k] * value[c];
             dq[c] += pull * key[c];
@@ -173,7 +173,7 @@ static void build_batch_norm(piece *p, int64_t rows) {
     cleat_tensor *running = cleat_running_statistics(p->graph, "running statistics", CHANNELS), *statistics = NULL;
     add_output(p,
                cleat_batch_norm(p->graph, x, gamma, beta, NULL, NULL, false, eps, &statistics)); /* [rows, CHANNELS] */
-    cleat_batch_norm_track(p->graph, statistics, running, momentum);
+    cleat_batch_norm_update_running_stats(p->graph, statistics, running, momentum);
     p->out[p->n_out++] = running; /* [2, CHANNELS] */
 }
 

@@ -215,7 +215,7 @@ static cleat_status check_unless_passed(checker *c, cleat_self_check_policy poli
 
 /* Cards compute with CLBlast: in the check with the parameters with which runs do. */
 static void use_tuned_clblast(cleat_device *device) {
-    if (cleat_device_get_facts(device)->work_group > 1) cleat_choices_destroy(cleat_choices_load(device));
+    if (cleat_device_get_facts(device)->work_group > 1) cleat_tuning_destroy(cleat_tuning_load(device));
 }
 
 cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile, cleat_error *error) {

@@ -12,7 +12,7 @@ static cleat_status fill_batch(const cleat_trajectory *trajectory, const cleat_r
     const cleat_work_graph *train = &session->work->train[0];
     const uint32_t rng[4] = {1, 0, 0, 0};
     const float seed = 1.0f;
-    const int32_t samples = (int32_t)session->work->buckets[0].batch;
+    const int32_t samples = (int32_t)session->work->buckets[0].micro_batch_size;
     char *bytes = cleat_staging_data(trajectory->batch);
     for (size_t i = 0; i < train->graph->tensor_count; ++i) {
         const cleat_tensor *tensor = train->graph->tensors[i];
@@ -39,7 +39,8 @@ cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_re
 }
 
 static cleat_bucket bucket_of(const cleat_reference *reference) {
-    return (cleat_bucket){.length = reference->length, .window = reference->batch, .batch = reference->batch};
+    return (cleat_bucket){
+        .length = reference->length, .global_batch_size = reference->batch, .micro_batch_size = reference->batch};
 }
 
 cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_reference *reference,
@@ -67,18 +68,18 @@ const cleat_variant *cleat_variant_of_rank(const cleat_node *node, const cleat_d
 }
 
 /* A table in which each node of the plan has its variant of that rank. */
-static cleat_status choose_rank(const cleat_plan *plan, int rank, cleat_choices **choices, bool *more,
+static cleat_status choose_rank(const cleat_plan *plan, int rank, cleat_tuning_table **tuning, bool *more,
                                 cleat_error *error) {
     bool further = false;
-    cleat_status status = cleat_choices_create(choices, error);
+    cleat_status status = cleat_tuning_create(tuning, error);
     for (size_t g = 0; g < plan->layout_count; ++g)
         for (size_t i = 0; i < plan->layouts[g].graph->node_count && status == CLEAT_OK; ++i) {
             const cleat_node *node = plan->layouts[g].graph->nodes[i];
-            char key[CLEAT_CHOICE_KEY];
+            char key[CLEAT_TUNING_KEY];
             const cleat_variant *variant = cleat_variant_of_rank(node, &plan->facts, rank, &further);
-            if (!variant || !cleat_op_has_choice(node->op)) continue;
-            cleat_choice_key(node, key);
-            status = cleat_choices_set(*choices, key, variant->name, error);
+            if (!variant || !cleat_op_is_tunable(node->op)) continue;
+            cleat_tuning_key(node, key);
+            status = cleat_tuning_set(*tuning, key, variant->name, error);
         }
     *more = further;
     return status;
@@ -89,19 +90,19 @@ cleat_status cleat_trajectory_prepare_rank(cleat_trajectory *trajectory, const c
     const cleat_device_facts *facts = cleat_device_get_facts(trajectory->device);
     const cleat_bucket bucket = bucket_of(reference);
     cleat_workload *planned = NULL, *work = NULL;
-    cleat_choices *choices = NULL;
+    cleat_tuning_table *tuning = NULL;
     cleat_status status = cleat_profile_create(&trajectory->profile, error);
     if (status == CLEAT_OK)
         status =
             cleat_workload_create(facts, NULL, trajectory->model, CLEAT_FOR_TRAINING, &bucket, 1, 0, &planned, error);
-    if (status == CLEAT_OK) status = choose_rank(planned->plan, rank, &choices, more, error);
+    if (status == CLEAT_OK) status = choose_rank(planned->plan, rank, &tuning, more, error);
     if (status == CLEAT_OK)
         status =
-            cleat_workload_create(facts, choices, trajectory->model, CLEAT_FOR_TRAINING, &bucket, 1, 0, &work, error);
+            cleat_workload_create(facts, tuning, trajectory->model, CLEAT_FOR_TRAINING, &bucket, 1, 0, &work, error);
     if (status == CLEAT_OK)
         status = cleat_session_open(trajectory->device, trajectory->profile, trajectory->model, work,
                                     &trajectory->session, error);
-    cleat_choices_destroy(choices);
+    cleat_tuning_destroy(tuning);
     cleat_workload_destroy(planned);
     return status == CLEAT_OK ? cleat_trajectory_start(trajectory, reference, error) : status;
 }
@@ -111,10 +112,12 @@ void cleat_trajectory_weigh_evenly(cleat_trajectory *trajectory) {
     const cleat_bucket *bucket = &work->buckets[0];
     const cleat_tensor *tensor = cleat_graph_find(work->train[0].graph, "scale");
     char *bytes = cleat_staging_data(trajectory->batch);
-    float *scale = (float *)(void *)(bytes + work->train[0].scale_offset); /* some [.., B, ..] */
-    int64_t items =
-        tensor->shape[tensor->rank - 1] == bucket->batch ? 1 : cleat_tensor_elements(tensor) / bucket->batch;
-    for (int64_t i = 0; i < cleat_tensor_elements(tensor); ++i) scale[i] = 1.0f / (float)(bucket->window * items);
+    float *sample_weight = (float *)(void *)(bytes + work->train[0].sample_weight_offset); /* some [.., B, ..] */
+    int64_t items = tensor->shape[tensor->rank - 1] == bucket->micro_batch_size
+                        ? 1
+                        : cleat_tensor_elements(tensor) / bucket->micro_batch_size;
+    for (int64_t i = 0; i < cleat_tensor_elements(tensor); ++i)
+        sample_weight[i] = 1.0f / (float)(bucket->global_batch_size * items);
 }
 
 void cleat_trajectory_close(cleat_trajectory *trajectory) {

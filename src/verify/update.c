@@ -15,16 +15,16 @@
 enum { BUFFERS = CLEAT_FLATS_ALWAYS };
 
 /* In f16 the gradients are this much too large. */
-static const float chosen_scale = 1024.0f;
+static const float chosen_loss_scale = 1024.0f;
 /* A difference of kind, not of size: any is refused, none passes. */
 static const double exactly = 0.01;
 
 typedef struct probe {
     cleat_trajectory *run;
     int64_t elements;
-    float *before[BUFFERS], *found; /* [elements] */
-    uint16_t *bits, *copies;        /* [elements] */
-    cleat_scale_state scale;        /* before the step */
+    float *before[BUFFERS], *found;     /* [elements] */
+    uint16_t *bits, *copies;            /* [elements] */
+    cleat_loss_scale_values loss_scale; /* before the step */
     cleat_verification *items;
     size_t count;
 } probe;
@@ -74,7 +74,7 @@ static void choose(probe *p, const step_class *step) {
         for (int64_t i = 0; i < p->elements; ++i) {
             const float value = ((float)cleat_random_below(&random, 65) - 32) / 32;
             p->before[b][i] = b == CLEAT_FLAT_MOMENTS2    ? fabsf(value)
-                              : b == CLEAT_FLAT_GRADIENTS ? value * p->scale.scale
+                              : b == CLEAT_FLAT_GRADIENTS ? value * p->loss_scale.loss_scale
                                                           : value;
         }
     if (!step->finite) p->before[CLEAT_FLAT_GRADIENTS][p->elements / 2] = INFINITY;
@@ -84,7 +84,7 @@ static void choose(probe *p, const step_class *step) {
 static double norm_of(const probe *p) {
     double sum = 0;
     for (int64_t i = 0; i < p->elements; ++i) {
-        const double g = (double)p->before[CLEAT_FLAT_GRADIENTS][i] / p->scale.scale;
+        const double g = (double)p->before[CLEAT_FLAT_GRADIENTS][i] / p->loss_scale.loss_scale;
         if (isfinite(g)) sum += g * g;
     }
     return sqrt(sum);
@@ -105,12 +105,12 @@ static cleat_status write(probe *p, const step_class *step, cleat_error *error) 
     cleat_session *session = p->run->session;
     const int interval = (int)p->run->model->profile.train.loss_scale_growth_interval;
     cleat_status status = CLEAT_OK;
-    p->scale = (cleat_scale_state){.scale = 1, .updates = 2};
-    p->run->step = p->scale.updates;
-    if (cleat_session_has_scale(session)) {
-        p->scale.scale = chosen_scale;
-        p->scale.clean_steps = interval - step->until_growth;
-        status = cleat_session_write_scale(session, &p->scale, error);
+    p->loss_scale = (cleat_loss_scale_values){.loss_scale = 1, .updates = 2};
+    p->run->step = p->loss_scale.updates;
+    if (cleat_session_has_loss_scale(session)) {
+        p->loss_scale.loss_scale = chosen_loss_scale;
+        p->loss_scale.clean_steps = interval - step->until_growth;
+        status = cleat_session_write_loss_scale(session, &p->loss_scale, error);
     }
     choose(p, step);
     choose_settings(p, step);
@@ -123,8 +123,8 @@ static cleat_status write(probe *p, const step_class *step, cleat_error *error) 
 static void expect(const probe *p, int64_t i, double norm, double after[BUFFERS]) {
     const cleat_profile *profile = p->run->profile;
     const double b1 = profile->train.beta1, b2 = profile->train.beta2, rate = profile->train.learning_rate;
-    const double t = p->scale.updates + 1, clip = fmin(1, profile->train.max_grad_norm / (norm + 1e-6));
-    const double g = clip * p->before[CLEAT_FLAT_GRADIENTS][i] / p->scale.scale;
+    const double t = p->loss_scale.updates + 1, clip = fmin(1, profile->train.max_grad_norm / (norm + 1e-6));
+    const double g = clip * p->before[CLEAT_FLAT_GRADIENTS][i] / p->loss_scale.loss_scale;
     const double first = b1 * p->before[CLEAT_FLAT_MOMENTS1][i] + (1 - b1) * g;
     const double second = b2 * p->before[CLEAT_FLAT_MOMENTS2][i] + (1 - b2) * g * g;
     const double kept = p->before[CLEAT_FLAT_PARAMETERS][i] * (1 - rate * profile->train.weight_decay);
@@ -202,19 +202,19 @@ static cleat_status compare_buffers(probe *p, const step_class *step, cleat_erro
     return compare_copies(p, step, error);
 }
 
-static cleat_status compare_scale(probe *p, const step_class *step, cleat_error *error) {
+static cleat_status compare_loss_scale(probe *p, const step_class *step, cleat_error *error) {
     cleat_session *session = p->run->session;
-    cleat_scale_state found, wanted = p->scale;
-    if (!cleat_session_has_scale(session)) return CLEAT_OK;
-    cleat_status status = cleat_session_read_scale(session, &found, error);
+    cleat_loss_scale_values found, wanted = p->loss_scale;
+    if (!cleat_session_has_loss_scale(session)) return CLEAT_OK;
+    cleat_status status = cleat_session_read_loss_scale(session, &found, error);
     if (status != CLEAT_OK) return status;
     const bool grows = step->finite && step->until_growth == 1;
-    wanted.scale *= !step->finite ? 0.5f : grows ? 2.0f : 1.0f;
+    wanted.loss_scale *= !step->finite ? 0.5f : grows ? 2.0f : 1.0f;
     wanted.updates += step->finite;
     wanted.clean_steps = step->finite && !grows ? wanted.clean_steps + 1 : 0;
-    const bool right =
-        found.scale == wanted.scale && found.updates == wanted.updates && found.clean_steps == wanted.clean_steps;
-    add(p, step, "loss scale", "loss_scale_adjust", right ? 0 : 1, exactly);
+    const bool right = found.loss_scale == wanted.loss_scale && found.updates == wanted.updates &&
+                       found.clean_steps == wanted.clean_steps;
+    add(p, step, "loss scale", "loss_scale_update", right ? 0 : 1, exactly);
     return CLEAT_OK;
 }
 
@@ -225,7 +225,7 @@ cleat_status cleat_verify_update(cleat_trajectory *run, cleat_verification *item
         status = write(&p, &steps[i], error);
         if (status == CLEAT_OK) status = cleat_trajectory_update(run, error);
         if (status == CLEAT_OK) status = compare_buffers(&p, &steps[i], error);
-        if (status == CLEAT_OK) status = compare_scale(&p, &steps[i], error);
+        if (status == CLEAT_OK) status = compare_loss_scale(&p, &steps[i], error);
     }
     release(&p);
     if (status == CLEAT_OK) *count = p.count;

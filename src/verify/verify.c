@@ -271,16 +271,17 @@ static double gradient_norm(const verifier *v) {
 static cleat_status compare_gradients(verifier *v, cleat_error *error) {
     cleat_session *session = v->run.session;
     const cleat_store *store = session->work->store;
-    cleat_scale_state by = {.scale = 1.0f};
+    cleat_loss_scale_values by = {.loss_scale = 1.0f};
     const tolerances *limits = &v->limits;
     const double whole = gradient_norm(v);
     cleat_status status = cleat_exec_read(session->exec, 0, &session->work->store->flat[1], v->flat, error);
-    if (status == CLEAT_OK && cleat_session_has_scale(session)) status = cleat_session_read_scale(session, &by, error);
+    if (status == CLEAT_OK && cleat_session_has_loss_scale(session))
+        status = cleat_session_read_loss_scale(session, &by, error);
     for (size_t i = 0; i < cleat_store_count(session->work->store) && status == CLEAT_OK; ++i) {
         const cleat_tensor *param = cleat_store_param(session->work->store, i);
         double difference = 0, own = 0;
         for (int64_t k = param->flat_offset; k < param->flat_offset + cleat_tensor_elements(param); ++k) {
-            difference += square((double)v->flat[k] / by.scale - v->gradients[k]);
+            difference += square((double)v->flat[k] / by.loss_scale - v->gradients[k]);
             own += square(v->gradients[k]);
         }
         char name[CLEAT_NAME + 16];

@@ -23,12 +23,12 @@ static cleat_split fake_split(const cleat_dataset *dataset, size_t sample) {
     return sample % 5 ? CLEAT_SPLIT_TRAIN : CLEAT_SPLIT_VAL;
 }
 
-int32_t fake_value(size_t sample, int64_t i, const cleat_draw *draw) {
-    uint32_t random = draw ? (uint32_t)draw->seed * 31 + draw->epoch * 7 : 0;
+int32_t fake_value(size_t sample, int64_t i, const cleat_rng_key *rng_key) {
+    uint32_t random = rng_key ? (uint32_t)rng_key->seed * 31 + rng_key->epoch * 7 : 0;
     return (int32_t)((uint32_t)sample * 1000 + (uint32_t)i + random);
 }
 
-static cleat_status fake_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
+static cleat_status fake_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_rng_key *rng_key,
                               void *const *slots, cleat_error *error) {
     (void)length;
     const fake_dataset *fake = (const fake_dataset *)dataset;
@@ -39,7 +39,7 @@ static cleat_status fake_fill(const cleat_dataset *dataset, size_t sample, int64
     float *matrix = slots[2];
     if (lengths) *lengths = (int32_t)fake->lengths[sample];
     for (int64_t i = 0; i < fake->lengths[sample]; ++i) {
-        if (values) values[i] = fake_value(sample, i, draw);
+        if (values) values[i] = fake_value(sample, i, rng_key);
         if (matrix) matrix[2 * i] = (float)sample, matrix[2 * i + 1] = (float)i;
     }
     return CLEAT_OK;

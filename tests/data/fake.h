@@ -14,6 +14,6 @@ typedef struct fake_dataset {
 
 fake_dataset fake_make(const int64_t *lengths, size_t count);
 /* The value fill writes at place `i` of a sample. */
-int32_t fake_value(size_t sample, int64_t i, const cleat_draw *draw);
+int32_t fake_value(size_t sample, int64_t i, const cleat_rng_key *rng_key);
 
 #endif

@@ -27,10 +27,10 @@ static int make_samples(void **state) {
     return 0;
 }
 
-static cleat_batches *create(const cleat_draw *draw) {
+static cleat_batches *create(const cleat_rng_key *rng_key) {
     cleat_batches *batches = NULL;
     cleat_error error = {0};
-    assert_int_equal(cleat_batches_create(&fake.base, all, SAMPLES, buckets, 3, draw, &batches, &error), CLEAT_OK);
+    assert_int_equal(cleat_batches_create(&fake.base, all, SAMPLES, buckets, 3, rng_key, &batches, &error), CLEAT_OK);
     return batches;
 }
 
@@ -39,15 +39,16 @@ static void check_cover(const cleat_batches *batches) {
     bool seen[SAMPLES] = {false};
     size_t short_batches[3] = {0}, total = 0;
     for (size_t i = 0; i < cleat_batches_count(batches); ++i) {
-        const cleat_batch *batch = cleat_batches_get(batches, i);
-        assert_true(batch->bucket < 3 && batch->count >= 1 && batch->count <= buckets[batch->bucket].batch);
-        short_batches[batch->bucket] += batch->count < buckets[batch->bucket].batch;
-        for (uint32_t s = 0; s < batch->count; ++s) {
-            int64_t length = lengths[batch->samples[s]];
-            assert_true(length <= buckets[batch->bucket].length);
-            assert_true(!batch->bucket || length > buckets[batch->bucket - 1].length);
-            assert_false(seen[batch->samples[s]]);
-            seen[batch->samples[s]] = true;
+        const cleat_micro_batch *micro_batch = cleat_batches_get(batches, i);
+        assert_true(micro_batch->bucket < 3 && micro_batch->count >= 1 &&
+                    micro_batch->count <= buckets[micro_batch->bucket].micro_batch_size);
+        short_batches[micro_batch->bucket] += micro_batch->count < buckets[micro_batch->bucket].micro_batch_size;
+        for (uint32_t s = 0; s < micro_batch->count; ++s) {
+            int64_t length = lengths[micro_batch->samples[s]];
+            assert_true(length <= buckets[micro_batch->bucket].length);
+            assert_true(!micro_batch->bucket || length > buckets[micro_batch->bucket - 1].length);
+            assert_false(seen[micro_batch->samples[s]]);
+            seen[micro_batch->samples[s]] = true;
             ++total;
         }
     }
@@ -58,7 +59,7 @@ static void check_cover(const cleat_batches *batches) {
 static bool same(const cleat_batches *a, const cleat_batches *b) {
     if (cleat_batches_count(a) != cleat_batches_count(b)) return false;
     for (size_t i = 0; i < cleat_batches_count(a); ++i) {
-        const cleat_batch *x = cleat_batches_get(a, i), *y = cleat_batches_get(b, i);
+        const cleat_micro_batch *x = cleat_batches_get(a, i), *y = cleat_batches_get(b, i);
         if (x->bucket != y->bucket || x->count != y->count ||
             memcmp(x->samples, y->samples, x->count * sizeof *x->samples) != 0)
             return false;
@@ -68,7 +69,7 @@ static bool same(const cleat_batches *a, const cleat_batches *b) {
 
 static void training_order_depends_on_seed_and_epoch(void **state) {
     (void)state;
-    const cleat_draw draws[4] = {{5, 0}, {5, 0}, {5, 1}, {6, 0}};
+    const cleat_rng_key draws[4] = {{5, 0}, {5, 0}, {5, 1}, {6, 0}};
     cleat_batches *made[4];
     for (int i = 0; i < 4; ++i) {
         made[i] = create(&draws[i]);
@@ -89,9 +90,11 @@ static void evaluation_order_is_fixed(void **state) {
     cleat_batches *batches = create(NULL);
     check_cover(batches);
     for (size_t i = 1; i < cleat_batches_count(batches); ++i) {
-        const cleat_batch *before = cleat_batches_get(batches, i - 1), *batch = cleat_batches_get(batches, i);
-        assert_true(before->bucket <= batch->bucket);
-        if (before->bucket == batch->bucket) assert_true(before->samples[before->count - 1] < batch->samples[0]);
+        const cleat_micro_batch *before = cleat_batches_get(batches, i - 1),
+                                *micro_batch = cleat_batches_get(batches, i);
+        assert_true(before->bucket <= micro_batch->bucket);
+        if (before->bucket == micro_batch->bucket)
+            assert_true(before->samples[before->count - 1] < micro_batch->samples[0]);
     }
     assert_null(cleat_batches_get(batches, cleat_batches_count(batches)));
     cleat_batches_destroy(batches);
@@ -122,112 +125,113 @@ static void refuses_bad_arguments(void **state) {
 
 /* --- windows --- */
 
-enum { WINDOWS = 3, MOST = 23 };
-static const int64_t window_lengths[WINDOWS] = {16, 40, 100}, window_sizes[WINDOWS] = {13, 7, 23};
+enum { BUCKETS = 3, MOST = 23 };
+static const int64_t bucket_lengths[BUCKETS] = {16, 40, 100}, global_batch_sizes[BUCKETS] = {13, 7, 23};
 
 /* The same windows in micro-batches of at most `most` samples. */
-static cleat_batches *create_windows(int64_t most, const cleat_draw *draw) {
-    cleat_bucket cut[WINDOWS];
+static cleat_batches *create_global_batches(int64_t most, const cleat_rng_key *rng_key) {
+    cleat_bucket cut[BUCKETS];
     cleat_batches *batches = NULL;
-    for (int b = 0; b < WINDOWS; ++b)
-        cut[b] = (cleat_bucket){.length = window_lengths[b],
-                                .window = window_sizes[b],
-                                .batch = most < window_sizes[b] ? most : window_sizes[b]};
-    assert_int_equal(cleat_batches_create(&fake.base, all, SAMPLES, cut, WINDOWS, draw, &batches, NULL), CLEAT_OK);
+    for (int b = 0; b < BUCKETS; ++b)
+        cut[b] = (cleat_bucket){.length = bucket_lengths[b],
+                                .global_batch_size = global_batch_sizes[b],
+                                .micro_batch_size = most < global_batch_sizes[b] ? most : global_batch_sizes[b]};
+    assert_int_equal(cleat_batches_create(&fake.base, all, SAMPLES, cut, BUCKETS, rng_key, &batches, NULL), CLEAT_OK);
     return batches;
 }
 
 /* One window: its micro-batches follow each other, are of its bucket, as few and as even as can be; its figures are
  * those of its samples. Copies the samples. */
-static int64_t check_window(const cleat_batches *batches, size_t index, int64_t most, uint32_t *samples) {
-    cleat_window window;
-    assert_true(cleat_batches_window(batches, index, &window));
-    assert_true(window.batches >= 1);
-    const cleat_batch *start = cleat_batches_get(batches, window.first);
+static int64_t check_global_batch(const cleat_batches *batches, size_t index, int64_t most, uint32_t *samples) {
+    cleat_global_batch global_batch;
+    assert_true(cleat_batches_global_batch(batches, index, &global_batch));
+    assert_true(global_batch.micro_batches >= 1);
+    const cleat_micro_batch *start = cleat_batches_get(batches, global_batch.first);
     uint32_t smallest = UINT32_MAX, largest = 0;
-    int64_t items = 0, size = window_sizes[start->bucket], slots = most < size ? most : size;
+    int64_t items = 0, size = global_batch_sizes[start->bucket], slots = most < size ? most : size;
     uint32_t count = 0;
-    for (size_t i = 0; i < window.batches; ++i) {
-        const cleat_batch *batch = cleat_batches_get(batches, window.first + i);
-        assert_int_equal(batch->window, index);
-        assert_int_equal(batch->first, count);
-        assert_int_equal(batch->bucket, start->bucket);
-        smallest = batch->count < smallest ? batch->count : smallest;
-        largest = batch->count > largest ? batch->count : largest;
-        for (uint32_t s = 0; s < batch->count; ++s) {
-            items += lengths[batch->samples[s]];
-            samples[count++] = batch->samples[s];
+    for (size_t i = 0; i < global_batch.micro_batches; ++i) {
+        const cleat_micro_batch *micro_batch = cleat_batches_get(batches, global_batch.first + i);
+        assert_int_equal(micro_batch->global_batch, index);
+        assert_int_equal(micro_batch->first, count);
+        assert_int_equal(micro_batch->bucket, start->bucket);
+        smallest = micro_batch->count < smallest ? micro_batch->count : smallest;
+        largest = micro_batch->count > largest ? micro_batch->count : largest;
+        for (uint32_t s = 0; s < micro_batch->count; ++s) {
+            items += lengths[micro_batch->samples[s]];
+            samples[count++] = micro_batch->samples[s];
         }
     }
     assert_true(smallest >= 1 && largest <= slots && largest - smallest <= 1);
-    assert_int_equal(window.batches, (count + slots - 1) / slots);
-    assert_int_equal(window.samples, count);
-    assert_int_equal(window.items, items);
+    assert_int_equal(global_batch.micro_batches, (count + slots - 1) / slots);
+    assert_int_equal(global_batch.samples, count);
+    assert_int_equal(global_batch.items, items);
     assert_true(count <= size);
     return count;
 }
 
-static void windows_do_not_depend_on_the_cut(void **state) {
+static void global_batches_do_not_depend_on_the_cut(void **state) {
     (void)state;
-    const cleat_draw draw = {7, 3};
-    cleat_batches *whole = create_windows(MOST, &draw);
-    size_t windows = cleat_batches_windows(whole);
-    assert_int_equal(cleat_batches_count(whole), windows);
-    size_t expected = 0, short_windows[WINDOWS] = {0}, in_bucket[WINDOWS] = {0};
+    const cleat_rng_key rng_key = {7, 3};
+    cleat_batches *whole = create_global_batches(MOST, &rng_key);
+    size_t global_batches = cleat_batches_global_batch_count(whole);
+    assert_int_equal(cleat_batches_count(whole), global_batches);
+    size_t expected = 0, short_global_batches[BUCKETS] = {0}, in_bucket[BUCKETS] = {0};
     for (uint32_t i = 0; i < SAMPLES; ++i) ++in_bucket[lengths[i] <= 16 ? 0 : lengths[i] <= 40 ? 1 : 2];
-    for (int b = 0; b < WINDOWS; ++b)
-        expected += (in_bucket[b] + (size_t)window_sizes[b] - 1) / (size_t)window_sizes[b];
-    assert_int_equal(windows, expected);
+    for (int b = 0; b < BUCKETS; ++b)
+        expected += (in_bucket[b] + (size_t)global_batch_sizes[b] - 1) / (size_t)global_batch_sizes[b];
+    assert_int_equal(global_batches, expected);
     for (int64_t most = 1; most <= MOST; ++most) {
-        cleat_batches *cut = create_windows(most, &draw);
+        cleat_batches *cut = create_global_batches(most, &rng_key);
         bool seen[SAMPLES] = {false};
         size_t next = 0;
-        assert_int_equal(cleat_batches_windows(cut), windows);
-        for (size_t w = 0; w < windows; ++w) {
+        assert_int_equal(cleat_batches_global_batch_count(cut), global_batches);
+        for (size_t w = 0; w < global_batches; ++w) {
             uint32_t samples[MOST], others[MOST];
-            cleat_window window;
-            int64_t count = check_window(cut, w, most, samples);
-            assert_int_equal(check_window(whole, w, MOST, others), count);
+            cleat_global_batch global_batch;
+            int64_t count = check_global_batch(cut, w, most, samples);
+            assert_int_equal(check_global_batch(whole, w, MOST, others), count);
             assert_memory_equal(samples, others, (size_t)count * sizeof *samples);
-            assert_true(cleat_batches_window(cut, w, &window));
-            assert_int_equal(window.first, next);
-            next += window.batches;
+            assert_true(cleat_batches_global_batch(cut, w, &global_batch));
+            assert_int_equal(global_batch.first, next);
+            next += global_batch.micro_batches;
             for (int64_t s = 0; s < count; ++s) {
                 assert_false(seen[samples[s]]);
                 seen[samples[s]] = true;
             }
-            uint32_t bucket = cleat_batches_get(cut, window.first)->bucket;
-            short_windows[bucket] += most == 1 && count < window_sizes[bucket];
+            uint32_t bucket = cleat_batches_get(cut, global_batch.first)->bucket;
+            short_global_batches[bucket] += most == 1 && count < global_batch_sizes[bucket];
         }
         assert_int_equal(next, cleat_batches_count(cut));
         for (uint32_t i = 0; i < SAMPLES; ++i) assert_true(seen[i]);
         cleat_batches_destroy(cut);
     }
-    for (int b = 0; b < WINDOWS; ++b) assert_true(short_windows[b] <= 1);
-    assert_int_equal(short_windows[0] + short_windows[1] + short_windows[2], 3); /* sizes chosen so: each is tested */
+    for (int b = 0; b < BUCKETS; ++b) assert_true(short_global_batches[b] <= 1);
+    assert_int_equal(short_global_batches[0] + short_global_batches[1] + short_global_batches[2],
+                     3); /* sizes chosen so: each is tested */
     cleat_batches_destroy(whole);
 }
 
 /* Nothing adds up in an evaluation: its batches are full, and windows of their own. */
-static void evaluation_has_a_window_a_batch(void **state) {
+static void evaluation_has_a_global_batch_each(void **state) {
     (void)state;
-    cleat_batches *batches = create_windows(5, NULL);
+    cleat_batches *batches = create_global_batches(5, NULL);
     size_t short_batches = 0;
-    assert_int_equal(cleat_batches_windows(batches), cleat_batches_count(batches));
+    assert_int_equal(cleat_batches_global_batch_count(batches), cleat_batches_count(batches));
     for (size_t i = 0; i < cleat_batches_count(batches); ++i) {
-        cleat_window window;
-        const cleat_batch *batch = cleat_batches_get(batches, i);
-        assert_true(cleat_batches_window(batches, i, &window));
-        assert_int_equal(window.first, i);
-        assert_int_equal(window.batches, 1);
-        assert_int_equal(window.samples, batch->count);
-        assert_int_equal(batch->window, i);
-        assert_int_equal(batch->first, 0);
-        short_batches += batch->count < 5;
+        cleat_global_batch global_batch;
+        const cleat_micro_batch *micro_batch = cleat_batches_get(batches, i);
+        assert_true(cleat_batches_global_batch(batches, i, &global_batch));
+        assert_int_equal(global_batch.first, i);
+        assert_int_equal(global_batch.micro_batches, 1);
+        assert_int_equal(global_batch.samples, micro_batch->count);
+        assert_int_equal(micro_batch->global_batch, i);
+        assert_int_equal(micro_batch->first, 0);
+        short_batches += micro_batch->count < 5;
     }
-    assert_true(short_batches <= WINDOWS);
-    cleat_window untouched = {.samples = -7};
-    assert_false(cleat_batches_window(batches, cleat_batches_windows(batches), &untouched));
+    assert_true(short_batches <= BUCKETS);
+    cleat_global_batch untouched = {.samples = -7};
+    assert_false(cleat_batches_global_batch(batches, cleat_batches_global_batch_count(batches), &untouched));
     assert_int_equal(untouched.samples, -7);
     cleat_batches_destroy(batches);
 }
@@ -306,8 +310,8 @@ int main(void) {
         cmocka_unit_test(training_order_depends_on_seed_and_epoch),
         cmocka_unit_test(evaluation_order_is_fixed),
         cmocka_unit_test(refuses_bad_arguments),
-        cmocka_unit_test(windows_do_not_depend_on_the_cut),
-        cmocka_unit_test(evaluation_has_a_window_a_batch),
+        cmocka_unit_test(global_batches_do_not_depend_on_the_cut),
+        cmocka_unit_test(evaluation_has_a_global_batch_each),
         cmocka_unit_test(chooses_the_best_buckets),
         cmocka_unit_test(dataset_pads_and_checks),
     };

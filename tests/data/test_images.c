@@ -63,11 +63,11 @@ static void expect_failure(const char *path, const cleat_picture_options *option
         if (!strstr(error.text, word)) fail_msg("no '%s' in: %s", word, error.text);
 }
 
-static int32_t fill(const cleat_dataset *dataset, size_t sample, const cleat_draw *draw, float *image) {
+static int32_t fill(const cleat_dataset *dataset, size_t sample, const cleat_rng_key *rng_key, float *image) {
     int32_t label = 99;
     void *slots[2] = {image, &label};
     cleat_error error = {0};
-    if (cleat_dataset_fill(dataset, sample, cleat_dataset_length(dataset, sample), draw, slots, &error) != CLEAT_OK)
+    if (cleat_dataset_fill(dataset, sample, cleat_dataset_length(dataset, sample), rng_key, slots, &error) != CLEAT_OK)
         fail_msg("%s", error.text);
     return label;
 }
@@ -372,7 +372,7 @@ typedef struct filler {
     bool failed;
 } filler;
 
-static const cleat_draw shared_draw = {.seed = 3, .epoch = 1};
+static const cleat_rng_key shared_rng_key = {.seed = 3, .epoch = 1};
 
 static void *fill_all(void *argument) {
     filler *f = argument;
@@ -381,7 +381,7 @@ static void *fill_all(void *argument) {
     void *slots[2] = {image, &label};
     for (int i = 0; i < SHARED; ++i) {
         size_t sample = (size_t)(i + f->first) % SHARED;
-        if (cleat_dataset_fill(f->dataset, sample, SIZE, &shared_draw, slots, NULL) != CLEAT_OK ||
+        if (cleat_dataset_fill(f->dataset, sample, SIZE, &shared_rng_key, slots, NULL) != CLEAT_OK ||
             memcmp(image, f->expected[sample], sizeof image) != 0)
             f->failed = true;
     }
@@ -402,7 +402,7 @@ static void threads_fill_the_same_bits(void **state) {
     options.cache_bytes = 12 * 12 * 3 * 15;
     cleat_dataset *cached = open_ok(test_path("threads"), &options);
     assert_int_equal(cleat_dataset_count(plain), SHARED);
-    for (size_t i = 0; i < SHARED; ++i) fill(plain, i, &shared_draw, expected[i]);
+    for (size_t i = 0; i < SHARED; ++i) fill(plain, i, &shared_rng_key, expected[i]);
     filler fillers[3];
     pthread_t threads[3];
     for (int i = 0; i < 3; ++i) {
@@ -417,7 +417,7 @@ static void threads_fill_the_same_bits(void **state) {
     assert_true(stats.kept >= 10 && stats.bytes <= options.cache_bytes);
     assert_true(stats.hits >= 3 * stats.kept);
     assert_int_equal(cleat_images_cache_statistics(plain).kept, 0);
-    cleat_draw next = {.seed = 3, .epoch = 2};
+    cleat_rng_key next = {.seed = 3, .epoch = 2};
     int same = 0;
     for (size_t i = 0; i < SHARED; ++i) {
         fill(plain, i, &next, later);

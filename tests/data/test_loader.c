@@ -37,7 +37,7 @@ typedef struct consumer {
 /* values [B, L] at word 8, lengths [B] behind, matrix not wanted in bucket 1. */
 static int64_t field_offset(void *user, size_t bucket, size_t field) {
     (void)user;
-    int64_t b = buckets[bucket].batch, l = buckets[bucket].length;
+    int64_t b = buckets[bucket].micro_batch_size, l = buckets[bucket].length;
     const int64_t words[3] = {8, 8 + b * l, bucket == 1 ? -1 : 8 + b * l + b};
     return words[field] < 0 ? -1 : words[field] * 4;
 }
@@ -88,10 +88,11 @@ static cleat_loader *make_loader(consumer *c, int workers, size_t slots, bool pe
     return loader;
 }
 
-static cleat_batches *make_batches(consumer *c, const cleat_draw *draw) {
+static cleat_batches *make_batches(consumer *c, const cleat_rng_key *rng_key) {
     cleat_batches *batches = NULL;
     cleat_error error = {0};
-    assert_int_equal(cleat_batches_create(&c->fake.base, all, SAMPLES, buckets, 2, draw, &batches, &error), CLEAT_OK);
+    assert_int_equal(cleat_batches_create(&c->fake.base, all, SAMPLES, buckets, 2, rng_key, &batches, &error),
+                     CLEAT_OK);
     return batches;
 }
 
@@ -100,42 +101,43 @@ static void digest(uint64_t *hash, const void *data, size_t bytes) {
     for (size_t i = 0; i < bytes; ++i) *hash = (*hash ^ ((const unsigned char *)data)[i]) * 1099511628211u;
 }
 
-static void check_batch(const consumer *c, const cleat_loaded *loaded, const cleat_draw *draw) {
-    const cleat_batch *batch = loaded->batch;
-    const cleat_bucket *bucket = &buckets[batch->bucket];
+static void check_batch(const consumer *c, const cleat_loaded *loaded, const cleat_rng_key *rng_key) {
+    const cleat_micro_batch *micro_batch = loaded->micro_batch;
+    const cleat_bucket *bucket = &buckets[micro_batch->bucket];
     const int32_t *words = c->memory[loaded->slot];
     for (int w = 0; w < 8; ++w) assert_int_equal(words[w], GUARD);
-    for (int64_t b = 0; b < bucket->batch; ++b) {
+    for (int64_t b = 0; b < bucket->micro_batch_size; ++b) {
         const int32_t *values = words + 8 + b * bucket->length;
-        int64_t length = b < (int64_t)batch->count ? lengths[batch->samples[b]] : 0;
-        assert_int_equal(words[8 + bucket->batch * bucket->length + b], length);
+        int64_t length = b < (int64_t)micro_batch->count ? lengths[micro_batch->samples[b]] : 0;
+        assert_int_equal(words[8 + bucket->micro_batch_size * bucket->length + b], length);
         for (int64_t i = 0; i < bucket->length; ++i)
-            assert_int_equal(values[i], i < length ? fake_value(batch->samples[b], i, draw) : -1);
+            assert_int_equal(values[i], i < length ? fake_value(micro_batch->samples[b], i, rng_key) : -1);
     }
 }
 
 /* Runs one pass from batch `first`, holding up to `held` slots; returns the digest of all bytes. */
 static uint64_t run_pass(consumer *c, cleat_loader *loader, const cleat_batches *batches, size_t first,
-                         const cleat_draw *draw, size_t held) {
+                         const cleat_rng_key *rng_key, size_t held) {
     cleat_error error = {0};
     size_t keep[SLOTS], kept = 0;
     uint64_t hash = 14695981039346656037u;
-    assert_int_equal(cleat_loader_start(loader, batches, first, draw, &error), CLEAT_OK);
+    assert_int_equal(cleat_loader_start(loader, batches, first, rng_key, &error), CLEAT_OK);
     for (size_t expected = first;; ++expected) {
         cleat_loaded loaded;
         if (cleat_loader_next(loader, &loaded, &error) != CLEAT_OK) fail_msg("%s", error.text);
-        if (!loaded.batch) {
+        if (!loaded.micro_batch) {
             assert_int_equal(expected, cleat_batches_count(batches));
             break;
         }
         assert_int_equal(loaded.index, expected);
-        assert_ptr_equal(loaded.batch, cleat_batches_get(batches, expected));
+        assert_ptr_equal(loaded.micro_batch, cleat_batches_get(batches, expected));
         pthread_mutex_lock(&c->lock);
         assert_false(c->travelling[loaded.slot]);
         c->travelling[loaded.slot] = true;
         pthread_mutex_unlock(&c->lock);
-        check_batch(c, &loaded, draw);
-        int64_t words = buckets[loaded.batch->bucket].batch * (buckets[loaded.batch->bucket].length + 1);
+        check_batch(c, &loaded, rng_key);
+        int64_t words =
+            buckets[loaded.micro_batch->bucket].micro_batch_size * (buckets[loaded.micro_batch->bucket].length + 1);
         digest(&hash, c->memory[loaded.slot] + 8, (size_t)words * 4);
         keep[kept++] = loaded.slot;
         if (kept == held) {
@@ -161,10 +163,10 @@ static void any_number_of_workers_gives_the_same_bytes(void **state) {
         cleat_loader *loader = make_loader(c, rows[r].workers, rows[r].slots, rows[r].persistent);
         size_t handed_out = 0;
         for (uint32_t epoch = 0; epoch < 3; ++epoch) {
-            const cleat_draw draw = {11, epoch};
+            const cleat_rng_key rng_key = {11, epoch};
             const size_t first = epoch == 2 ? 10 : 0;
-            cleat_batches *batches = make_batches(c, &draw);
-            uint64_t hash = run_pass(c, loader, batches, first, &draw, rows[r].held);
+            cleat_batches *batches = make_batches(c, &rng_key);
+            uint64_t hash = run_pass(c, loader, batches, first, &rng_key, rows[r].held);
             handed_out += cleat_batches_count(batches) - first;
             if (!r) first_digest[epoch] = hash;
             assert_true(hash == first_digest[epoch]);
@@ -328,19 +330,19 @@ static void floats_are_rounded_to_halves(void **state) {
     assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
     cleat_loaded loaded;
     size_t seen = 0;
-    while (cleat_loader_next(loader, &loaded, &error) == CLEAT_OK && loaded.batch) {
+    while (cleat_loader_next(loader, &loaded, &error) == CLEAT_OK && loaded.micro_batch) {
         const cleat_bucket *bucket = &buckets[0];
         const int64_t elements = 2 * bucket->length, at = field_offset(NULL, 0, 2) / 4;
         const uint16_t *halves = (const uint16_t *)(c->memory[loaded.slot] + at);
         check_batch(c, &loaded, NULL);
-        for (int64_t b = 0; loaded.batch->bucket == 0 && b < bucket->batch; ++b) {
+        for (int64_t b = 0; loaded.micro_batch->bucket == 0 && b < bucket->micro_batch_size; ++b) {
             float *matrix = malloc((size_t)elements * sizeof *matrix);
             uint16_t *expected = malloc((size_t)elements * sizeof *expected);
             void *slots[3] = {NULL, NULL, matrix};
-            if (b < (int64_t)loaded.batch->count)
-                assert_int_equal(
-                    cleat_dataset_fill(&c->fake.base, loaded.batch->samples[b], bucket->length, NULL, slots, NULL),
-                    CLEAT_OK);
+            if (b < (int64_t)loaded.micro_batch->count)
+                assert_int_equal(cleat_dataset_fill(&c->fake.base, loaded.micro_batch->samples[b], bucket->length, NULL,
+                                                    slots, NULL),
+                                 CLEAT_OK);
             else
                 cleat_dataset_fill_empty(&c->fake.base, bucket->length, slots);
             cleat_to_bf16(matrix, (size_t)elements, expected);
@@ -348,8 +350,8 @@ static void floats_are_rounded_to_halves(void **state) {
             free(matrix);
             free(expected);
         }
-        if (loaded.batch->bucket == 0)
-            assert_int_equal(c->memory[loaded.slot][at + bucket->batch * bucket->length], GUARD);
+        if (loaded.micro_batch->bucket == 0)
+            assert_int_equal(c->memory[loaded.slot][at + bucket->micro_batch_size * bucket->length], GUARD);
         cleat_loader_release(loader, loaded.slot);
         ++seen;
     }

@@ -97,11 +97,11 @@ typedef struct sample {
     int32_t lengths[N], mask[PADDED_H * PADDED_W];
 } sample;
 
-static void fill(const cleat_dataset *dataset, size_t index, int64_t length, const cleat_draw *draw, sample *s) {
+static void fill(const cleat_dataset *dataset, size_t index, int64_t length, const cleat_rng_key *rng_key, sample *s) {
     void *slots[3] = {s->frames, s->lengths, s->mask};
     cleat_error error = {0};
     memset(s, 0x5A, sizeof *s);
-    if (cleat_dataset_fill(dataset, index, length, draw, slots, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_dataset_fill(dataset, index, length, rng_key, slots, &error) != CLEAT_OK) fail_msg("%s", error.text);
 }
 
 /* Mean and deviation of log1p of channel c over the known cells of days first .. last. */
@@ -243,10 +243,10 @@ static void frames_and_truth_are_mirrored_alike(void **state) {
     int seen[4] = {0};
     for (int c = 0; c < 2; ++c) moments(c, 0, 5, &mean[c], &deviation[c]);
     for (uint32_t epoch = 0; epoch < 24; ++epoch) {
-        cleat_draw draw = {.seed = 9, .epoch = epoch};
+        cleat_rng_key rng_key = {.seed = 9, .epoch = epoch};
         sample s, again;
-        fill(dataset, 4, 3, &draw, &s);
-        fill(dataset, 4, 3, &draw, &again);
+        fill(dataset, 4, 3, &rng_key, &s);
+        fill(dataset, 4, 3, &rng_key, &again);
         assert_memory_equal(&s, &again, sizeof s);
         int found = -1;
         for (int way = 0; way < 4; ++way) {

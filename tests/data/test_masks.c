@@ -103,11 +103,11 @@ typedef struct sample {
     int32_t mask[16 * 16];
 } sample;
 
-static void fill(const cleat_dataset *dataset, size_t index, int64_t length, const cleat_draw *draw, sample *s) {
+static void fill(const cleat_dataset *dataset, size_t index, int64_t length, const cleat_rng_key *rng_key, sample *s) {
     void *slots[2] = {s->image, s->mask};
     cleat_error error = {0};
     memset(s, 0x5A, sizeof *s);
-    if (cleat_dataset_fill(dataset, index, length, draw, slots, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_dataset_fill(dataset, index, length, rng_key, slots, &error) != CLEAT_OK) fail_msg("%s", error.text);
 }
 
 static void pairs_are_samples(void **state) {
@@ -173,10 +173,10 @@ static void pictures_and_masks_are_seen_in_the_same_view(void **state) {
     int changed = 0;
     fill(dataset, 3, SIDE, NULL, &still);
     for (uint32_t epoch = 0; epoch < 24; ++epoch) {
-        cleat_draw draw = {.seed = 5, .epoch = epoch};
+        cleat_rng_key rng_key = {.seed = 5, .epoch = epoch};
         int ones = 0;
-        fill(dataset, 3, SIDE, &draw, &s);
-        fill(dataset, 3, SIDE, &draw, &again);
+        fill(dataset, 3, SIDE, &rng_key, &s);
+        fill(dataset, 3, SIDE, &rng_key, &again);
         assert_memory_equal(&s, &again, sizeof s);
         for (int p = 0; p < SIDE * SIDE; ++p) {
             assert_int_equal(s.mask[p], s.image[p] > 0.5f);
@@ -190,8 +190,8 @@ static void pictures_and_masks_are_seen_in_the_same_view(void **state) {
     cleat_dataset *shifted = open_masks(write_pairs("pairs"), &options);
     int unknown = 0;
     for (uint32_t epoch = 0; epoch < 12; ++epoch) {
-        cleat_draw draw = {.seed = 5, .epoch = epoch};
-        fill(shifted, 3, SIDE, &draw, &s);
+        cleat_rng_key rng_key = {.seed = 5, .epoch = epoch};
+        fill(shifted, 3, SIDE, &rng_key, &s);
         for (int p = 0; p < SIDE * SIDE; ++p) {
             unknown += s.mask[p] < 0; /* outside the picture */
             if (s.mask[p] >= 0) assert_int_equal(s.mask[p], s.image[p] > 0.5f);
@@ -356,12 +356,12 @@ typedef struct fillers {
 static void *fill_often(void *user) {
     fillers *f = user;
     static _Thread_local sample s;
-    const cleat_draw draw = {.seed = 3, .epoch = 1};
+    const cleat_rng_key rng_key = {.seed = 3, .epoch = 1};
     for (int round = 0; round < 20; ++round)
         for (size_t i = 0; i < SAMPLES; ++i) {
             void *slots[2] = {s.image, s.mask};
             memset(&s, 0x5A, sizeof s);
-            if (cleat_dataset_fill(f->dataset, i, SIDE, &draw, slots, NULL) != CLEAT_OK ||
+            if (cleat_dataset_fill(f->dataset, i, SIDE, &rng_key, slots, NULL) != CLEAT_OK ||
                 memcmp(&s, &f->expected[i], sizeof s) != 0)
                 f->wrong = 1;
         }
@@ -375,8 +375,8 @@ static void several_threads_may_fill(void **state) {
     options.cache_bytes = 5 * SIDE * SIDE; /* some are kept, some are read each time */
     cleat_dataset *dataset = open_masks(write_pairs("threads"), &options);
     static sample expected[SAMPLES];
-    const cleat_draw draw = {.seed = 3, .epoch = 1};
-    for (size_t i = 0; i < SAMPLES; ++i) fill(dataset, i, SIDE, &draw, &expected[i]);
+    const cleat_rng_key rng_key = {.seed = 3, .epoch = 1};
+    for (size_t i = 0; i < SAMPLES; ++i) fill(dataset, i, SIDE, &rng_key, &expected[i]);
     pthread_t threads[3];
     fillers work[3];
     for (int t = 0; t < 3; ++t) {

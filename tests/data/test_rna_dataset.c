@@ -40,14 +40,14 @@ typedef struct sample {
     float coords[64][3], mask[64];
 } sample;
 
-static void fill(const cleat_dataset *dataset, size_t index, const cleat_draw *draw, sample *s) {
+static void fill(const cleat_dataset *dataset, size_t index, const cleat_rng_key *rng_key, sample *s) {
     static const char *const names[5] = {"tokens", "lengths", "coords", "mask", "partner"};
     void *const places[5] = {s->tokens, &s->length, s->coords, s->mask, s->partner};
     void *slots[5] = {0};
     cleat_error error = {0};
     memset(s, 0x5A, sizeof *s);
     for (int i = 0; i < 5; ++i) slots[cleat_dataset_find_field(dataset, names[i])] = places[i];
-    assert_int_equal(cleat_dataset_fill(dataset, index, 64, draw, slots, &error), CLEAT_OK);
+    assert_int_equal(cleat_dataset_fill(dataset, index, 64, rng_key, slots, &error), CLEAT_OK);
 }
 
 static void fields_hold_the_chain(void **state) {
@@ -72,38 +72,38 @@ static void fields_hold_the_chain(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-static void long_chains_give_windows(void **state) {
+static void long_chains_are_cropped(void **state) {
     (void)state;
-    enum { WINDOW = 11 };
-    cleat_dataset *dataset = open_set(WINDOW);
+    enum { LONGEST = 11 };
+    cleat_dataset *dataset = open_set(LONGEST);
     size_t long_chain = 0;
     while (cleat_rna_chain_length(dataset, long_chain) < 20) ++long_chain;
     const char *sequence = cleat_rna_sequence(dataset, long_chain);
     int64_t full = cleat_rna_chain_length(dataset, long_chain);
     const float *coords = cleat_rna_coords(dataset, long_chain);
-    assert_int_equal(cleat_dataset_length(dataset, long_chain), WINDOW);
+    assert_int_equal(cleat_dataset_length(dataset, long_chain), LONGEST);
     bool started[64] = {false};
     sample s, again;
     fill(dataset, long_chain, NULL, &s);
-    assert_int_equal(s.length, WINDOW);
-    assert_memory_equal(s.coords, coords, WINDOW * 3 * sizeof(float));
+    assert_int_equal(s.length, LONGEST);
+    assert_memory_equal(s.coords, coords, LONGEST * 3 * sizeof(float));
     for (uint32_t epoch = 0; epoch < 400; ++epoch) {
-        const cleat_draw draw = {3, epoch};
-        fill(dataset, long_chain, &draw, &s);
-        fill(dataset, long_chain, &draw, &again);
+        const cleat_rng_key rng_key = {3, epoch};
+        fill(dataset, long_chain, &rng_key, &s);
+        fill(dataset, long_chain, &rng_key, &again);
         assert_memory_equal(&s, &again, sizeof s);
         int64_t start = 0;
-        while (start < full && memcmp(s.coords, coords + 3 * start, WINDOW * 3 * sizeof(float)) != 0) ++start;
-        assert_true(start + WINDOW <= full);
+        while (start < full && memcmp(s.coords, coords + 3 * start, LONGEST * 3 * sizeof(float)) != 0) ++start;
+        assert_true(start + LONGEST <= full);
         started[start] = true;
-        for (int r = 0; r < WINDOW; ++r) {
+        for (int r = 0; r < LONGEST; ++r) {
             assert_int_equal(s.tokens[r], cleat_rna_token(sequence[start + r]));
             int32_t whole = cleat_rna_partners(dataset, long_chain)[start + r];
-            bool inside = whole >= start && whole < start + WINDOW;
+            bool inside = whole >= start && whole < start + LONGEST;
             assert_int_equal(s.partner[r], inside ? whole - (int32_t)start : -1);
         }
     }
-    for (int64_t start = 0; start + WINDOW <= full; ++start) assert_true(started[start]);
+    for (int64_t start = 0; start + LONGEST <= full; ++start) assert_true(started[start]);
     cleat_rna_summary summary = cleat_rna_summarise(dataset);
     assert_true(summary.longer > 0);
     cleat_dataset_destroy(dataset);
@@ -182,13 +182,13 @@ static void survives_failing_allocations(void **state) {
     uint32_t samples[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     const cleat_bucket bucket = {64, 3, 3};
     for (long n = 1; status == CLEAT_ERR_MEMORY; ++n) {
-        const cleat_draw draw = {1, 1};
+        const cleat_rng_key rng_key = {1, 1};
         cleat_batches *batches = NULL;
         int64_t edges[2];
         size_t edge_count;
         cleat_error error = {0};
         cleat_fail_allocation(n);
-        status = cleat_batches_create(dataset, samples, 8, &bucket, 1, &draw, &batches, &error);
+        status = cleat_batches_create(dataset, samples, 8, &bucket, 1, &rng_key, &batches, &error);
         if (status == CLEAT_OK) status = cleat_buckets_choose(dataset, samples, 8, 2, 1, edges, &edge_count, &error);
         cleat_fail_allocation(0);
         cleat_batches_destroy(batches);
@@ -210,7 +210,7 @@ static void survives_failing_allocations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_hold_the_chain),
-        cmocka_unit_test(long_chains_give_windows),
+        cmocka_unit_test(long_chains_are_cropped),
         cmocka_unit_test(pairs_need_bases_distance_and_stack),
         cmocka_unit_test(survives_failing_allocations),
     };

@@ -62,14 +62,14 @@ typedef struct sample {
     float coords[MOST * 3], mask[MOST];
 } sample;
 
-static void draw_sample(const cleat_dataset *dataset, size_t index, const cleat_draw *draw, sample *s) {
+static void draw_sample(const cleat_dataset *dataset, size_t index, const cleat_rng_key *rng_key, sample *s) {
     void *slots[] = {s->tokens, &s->length, s->coords, s->mask, s->partner};
     memset(s, 0, sizeof *s);
-    assert_int_equal(cleat_dataset_fill(dataset, index, MOST, draw, slots, NULL), CLEAT_OK);
+    assert_int_equal(cleat_dataset_fill(dataset, index, MOST, rng_key, slots, NULL), CLEAT_OK);
 }
 
 /* Where the window of s starts in the whole chain, by its coordinates; -1: nowhere. */
-static int window_start(const cleat_dataset *dataset, size_t index, const sample *s) {
+static int crop_start(const cleat_dataset *dataset, size_t index, const sample *s) {
     const float *whole = cleat_rna_coords(dataset, index);
     for (int start = 0; start + s->length <= cleat_rna_chain_length(dataset, index); ++start)
         if (memcmp(whole + 3 * start, s->coords, (size_t)s->length * 3 * sizeof(float)) == 0) return start;
@@ -77,7 +77,7 @@ static int window_start(const cleat_dataset *dataset, size_t index, const sample
 }
 
 static void check_sample(const cleat_dataset *dataset, size_t index, const sample *s) {
-    int start = window_start(dataset, index, s);
+    int start = crop_start(dataset, index, s);
     assert_true(start >= 0);
     const int32_t *partners = cleat_rna_partners(dataset, index);
     for (int i = 0; i < s->length; ++i) {
@@ -107,13 +107,13 @@ static void test_samples(void **state) {
         draw_sample(dataset, i, NULL, &plain);
         assert_int_equal(plain.length, cleat_rna_chain_length(dataset, i));
         for (uint32_t epoch = 0; epoch < 20; ++epoch) {
-            cleat_draw draw = {.seed = 3, .epoch = epoch};
-            draw_sample(dataset, i, &draw, &once);
-            draw_sample(dataset, i, &draw, &again);
+            cleat_rng_key rng_key = {.seed = 3, .epoch = epoch};
+            draw_sample(dataset, i, &rng_key, &once);
+            draw_sample(dataset, i, &rng_key, &again);
             assert_memory_equal(&once, &again, sizeof once);
             check_sample(dataset, i, &once);
             assert_in_range(once.length, 16, plain.length);
-            int start = window_start(dataset, i, &once);
+            int start = crop_start(dataset, i, &once);
             cropped += once.length < plain.length;
             varied += memcmp(once.tokens, plain.tokens + start, (size_t)once.length * sizeof *once.tokens) != 0;
             ++total;

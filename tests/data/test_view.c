@@ -204,8 +204,8 @@ static void crops_keep_to_their_limits(void **state) {
     for (int square = 0; square < 2; ++square) {
         double least = 1, most = 0, low = 10, high = 0;
         for (uint32_t i = 0; i < 2000; ++i) {
-            cleat_draw draw = {.seed = 5, .epoch = i % 7};
-            cleat_view view = cleat_view_draw(&p, square, 32, &augment, &draw, i);
+            cleat_rng_key rng_key = {.seed = 5, .epoch = i % 7};
+            cleat_view view = cleat_view_draw(&p, square, 32, &augment, &rng_key, i);
             double area = view.height * view.width / (40.0 * 60);
             double ratio = view.width / view.height / (square ? 1 : 1.5);
             assert_true(view.top >= 0 && view.left >= 0);
@@ -227,8 +227,8 @@ static void shifts_flips_and_turns_are_even(void **state) {
     cleat_picture p = {.height = 32, .width = 32, .channels = 3};
     int places[25] = {0}, ways[8] = {0};
     for (uint32_t i = 0; i < 4000; ++i) {
-        cleat_draw draw = {.seed = 9, .epoch = 3};
-        cleat_view view = cleat_view_draw(&p, true, 16, &augment, &draw, i); /* a pixel of the sample is two of it */
+        cleat_rng_key rng_key = {.seed = 9, .epoch = 3};
+        cleat_view view = cleat_view_draw(&p, true, 16, &augment, &rng_key, i); /* a pixel of the sample is two of it */
         double down = view.top / 2, right = view.left / 2;
         assert_true(down == floor(down) && right == floor(right) && fabs(down) <= 2 && fabs(right) <= 2);
         ++places[(int)(down + 2) * 5 + (int)(right + 2)];
@@ -245,8 +245,8 @@ static void turns_do_not_mirror(void **state) {
     cleat_picture p = {.height = 8, .width = 8, .channels = 1};
     int seen[8] = {0};
     for (uint32_t i = 0; i < 400; ++i) {
-        cleat_draw draw = {.seed = 1};
-        cleat_view view = cleat_view_draw(&p, true, 8, &augment, &draw, i);
+        cleat_rng_key rng_key = {.seed = 1};
+        cleat_view view = cleat_view_draw(&p, true, 8, &augment, &rng_key, i);
         ++seen[view.flip_x + 2 * view.flip_y + 4 * view.transpose];
     }
     for (int way = 0; way < 8; ++way) {
@@ -269,11 +269,11 @@ static void the_same_draw_gives_the_same_view(void **state) {
     cleat_augment augment = {
         .crop_min = 0.5, .shift = 3, .flip = true, .brightness = 0.3, .contrast = 0.2, .saturation = 0.1};
     cleat_picture p = {.height = 30, .width = 40, .channels = 3};
-    cleat_draw draw = {.seed = 4, .epoch = 2}, epoch = {.seed = 4, .epoch = 3}, seed = {.seed = 5, .epoch = 2};
+    cleat_rng_key rng_key = {.seed = 4, .epoch = 2}, epoch = {.seed = 4, .epoch = 3}, seed = {.seed = 5, .epoch = 2};
     for (size_t i = 0; i < 200; ++i) {
-        cleat_view view = cleat_view_draw(&p, true, 16, &augment, &draw, i);
-        cleat_view again = cleat_view_draw(&p, true, 16, &augment, &draw, i);
-        cleat_view other = cleat_view_draw(&p, true, 16, &augment, &draw, i + 1);
+        cleat_view view = cleat_view_draw(&p, true, 16, &augment, &rng_key, i);
+        cleat_view again = cleat_view_draw(&p, true, 16, &augment, &rng_key, i);
+        cleat_view other = cleat_view_draw(&p, true, 16, &augment, &rng_key, i + 1);
         cleat_view later = cleat_view_draw(&p, true, 16, &augment, &epoch, i);
         cleat_view seeded = cleat_view_draw(&p, true, 16, &augment, &seed, i);
         assert_true(same(&view, &again));

@@ -34,7 +34,7 @@ static void rig_open_with(rig *r, tiny_fault fault) {
     for (int i = 0; i < 2; ++i) r->x[i] = cleat_input(r->graphs[i], "x", CLEAT_F32, 1, &n);
     r->bias = cleat_param(r->graphs[0], "bias", 1, &m, (cleat_init){CLEAT_INIT_ZERO, 0});
     r->y = tiny_affine(r->graphs[0], r->x[0], r->bias, 3, 0, fault);
-    cleat_keep(r->graphs[0], r->y);
+    cleat_retain(r->graphs[0], r->y);
     r->constant = cleat_buffer(r->graphs[0], "constant", 1, &(int64_t){5}, -0.25f);
     r->total = cleat_state(r->graphs[1], "total", CLEAT_F32, 1, &n);
     r->running = cleat_running_statistics(r->graphs[1], "running", M);

@@ -96,7 +96,7 @@ static void rig_open(rig *r, bool workspace) {
     cleat_param(r->graph, "first", 1, one, (cleat_init){CLEAT_INIT_ZERO, 0});
     r->b = cleat_param(r->graph, "b", 2, b, (cleat_init){CLEAT_INIT_ZERO, 0});
     r->c = tiny_product(r->graph, r->a, r->b, workspace);
-    cleat_keep(r->graph, r->c);
+    cleat_retain(r->graph, r->c);
     ok(cleat_plan_create(&r->graph, 1, cleat_device_get_facts(device), &r->plan, &error), &error);
 }
 

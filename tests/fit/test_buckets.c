@@ -14,26 +14,26 @@ static int64_t divide_up(int64_t a, int64_t b) {
 
 static void splits_are_even(void **state) {
     (void)state;
-    for (int64_t window = 1; window <= 60; ++window)
+    for (int64_t global_batch_size = 1; global_batch_size <= 60; ++global_batch_size)
         for (int64_t most = 1; most <= 70; ++most) {
-            int64_t size = cleat_bucket_split(window, most), pieces = divide_up(window, most);
-            assert_true(size >= 1 && size <= most && size <= window);
-            assert_int_equal(divide_up(window, size), pieces);
-            if (size > 1) assert_true(divide_up(window, size - 1) > pieces); /* no empty slot too many */
+            int64_t size = cleat_bucket_split(global_batch_size, most), pieces = divide_up(global_batch_size, most);
+            assert_true(size >= 1 && size <= most && size <= global_batch_size);
+            assert_int_equal(divide_up(global_batch_size, size), pieces);
+            if (size > 1) assert_true(divide_up(global_batch_size, size - 1) > pieces); /* no empty slot too many */
         }
     assert_int_equal(cleat_bucket_split(25, 8), 7);
 }
 
-static void windows_are_spread_and_cut(void **state) {
+static void global_batches_are_spread_and_cut(void **state) {
     (void)state;
     const cleat_lengths lengths = {.count = 4, .lengths = {8, 16, 24, 32}, .samples = {50, 48, 5, 0}};
-    static const int64_t windows[] = {25, 48, 5, 1}, eights[] = {7, 8, 5, 1};
+    static const int64_t sizes[] = {25, 48, 5, 1}, eights[] = {7, 8, 5, 1};
     cleat_bucket whole[4], cut[4];
-    cleat_lengths_windows(&lengths, 48, whole);
+    cleat_lengths_global_batches(&lengths, 48, whole);
     for (int b = 0; b < 4; ++b) {
         assert_int_equal(whole[b].length, lengths.lengths[b]);
-        assert_int_equal(whole[b].window, windows[b]);
-        assert_int_equal(whole[b].batch, windows[b]);
+        assert_int_equal(whole[b].global_batch_size, sizes[b]);
+        assert_int_equal(whole[b].micro_batch_size, sizes[b]);
     }
     assert_int_equal(cleat_lengths_steps(&lengths, 48),
                      2 + 1 + 1 + 0); /* nothing is trained at a length that no sample has */
@@ -41,12 +41,13 @@ static void windows_are_spread_and_cut(void **state) {
     assert_memory_equal(cut, whole, sizeof cut);
     cleat_lengths_buckets(&lengths, 48, 8, cut);
     for (int b = 0; b < 4; ++b) {
-        assert_int_equal(cut[b].window, windows[b]);
-        assert_int_equal(cut[b].batch, eights[b]);
+        assert_int_equal(cut[b].global_batch_size, sizes[b]);
+        assert_int_equal(cut[b].micro_batch_size, eights[b]);
     }
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(splits_are_even), cmocka_unit_test(windows_are_spread_and_cut)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(splits_are_even),
+                                       cmocka_unit_test(global_batches_are_spread_and_cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

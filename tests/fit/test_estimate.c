@@ -89,7 +89,7 @@ static small one_linear(const cleat_device_facts *facts, int64_t m, int64_t n, i
     const int64_t x_shape[] = {m, k}, w_shape[] = {n, k};
     cleat_tensor *x = cleat_input(s.graph, "x", CLEAT_F32, 2, x_shape);
     cleat_tensor *w = cleat_param(s.graph, "w", 2, w_shape, (cleat_init){CLEAT_INIT_ZERO, 0});
-    cleat_keep(s.graph, cleat_linear(s.graph, x, w, NULL, NULL));
+    cleat_retain(s.graph, cleat_linear(s.graph, x, w, NULL, NULL));
     small_plan(&s, facts);
     return s;
 }
@@ -97,7 +97,7 @@ static small one_linear(const cleat_device_facts *facts, int64_t m, int64_t n, i
 static small one_add(const cleat_device_facts *facts, int64_t elements) {
     small s = small_create();
     cleat_tensor *x = cleat_input(s.graph, "x", CLEAT_F32, 1, &elements);
-    cleat_keep(s.graph, cleat_add(s.graph, x, x));
+    cleat_retain(s.graph, cleat_add(s.graph, x, x));
     small_plan(&s, facts);
     return s;
 }
@@ -152,7 +152,7 @@ static cleat_node_estimate sum_on(const cleat_device_facts *facts) {
     small s = small_create();
     const int64_t one = 1;
     cleat_tensor *x = cleat_input(s.graph, "x", CLEAT_F32, 1, &one), *terms[] = {x, x};
-    cleat_keep(s.graph, cleat_sum(s.graph, terms, 2));
+    cleat_retain(s.graph, cleat_sum(s.graph, terms, 2));
     small_plan(&s, facts);
     cleat_node_estimate estimate = small_node(&s, 0);
     small_destroy(&s);
@@ -197,7 +197,7 @@ static void small_groups_share_a_unit(void **state) {
         const int64_t step_shape[] = {chains[i], 4, 6};
         cleat_tensor *steps = cleat_input(s.graph, "steps", CLEAT_F32, 3, step_shape);
         cleat_tensor *lengths = cleat_input(s.graph, "lengths", CLEAT_I32, 1, step_shape);
-        cleat_keep(s.graph, cleat_rigid_chain(s.graph, steps, lengths, NULL));
+        cleat_retain(s.graph, cleat_rigid_chain(s.graph, steps, lengths, NULL));
         small_plan(&s, &card);
         assert_near(small_node(&s, 0).busy, (double)chains[i] / 10240, 1e-12);
         assert_near(small_node(&s, 0).reached, chains[i] < 40 ? (double)chains[i] / 40 : 1, 1e-12);
@@ -231,7 +231,7 @@ static small one_node(const cleat_op *op, int64_t elements) {
     cleat_tensor *x = cleat_input(s.graph, "x", CLEAT_F32, 1, &elements);
     cleat_node *node = cleat_emit(s.graph, op, NULL, 0, &x, 1);
     assert_non_null(node);
-    cleat_keep(s.graph, node->out[0]);
+    cleat_retain(s.graph, node->out[0]);
     small_plan(&s, &card);
     return s;
 }
@@ -320,7 +320,7 @@ static void model_seconds(shape want, const cleat_device_facts *facts, double *t
     cleat_workload *work = NULL;
     cleat_error error = {0};
     char layers[64];
-    cleat_bucket bucket = {.length = want.length, .window = want.batch, .batch = want.batch};
+    cleat_bucket bucket = {.length = want.length, .global_batch_size = want.batch, .micro_batch_size = want.batch};
     snprintf(layers, sizeof layers, "model.layers=%lld", (long long)want.layers);
     ok(cleat_profile_create(&profile, &error), &error);
     ok(cleat_profile_read_text(profile, "test", profile_text, strlen(profile_text), &error), &error);

@@ -69,17 +69,17 @@ static cleat_status search(const bench *b, int64_t limit, cleat_fitted *chosen, 
     return cleat_fit_search(&request, chosen, NULL, why, 256, error);
 }
 
-static void ample_memory_takes_whole_windows(void **state) {
+static void ample_memory_takes_whole_global_batches(void **state) {
     (void)state;
     bench b = bench_create(NULL);
     cleat_fitted fitted = {0};
     char why[256] = "";
     assert_int_equal(search(&b, 1000 * MIB, &fitted, why, NULL), CLEAT_OK);
     assert_int_equal(fitted.work->recompute, 0);
-    const int64_t windows[3] = {10, 11, 7}; /* 50 over 5, 31 over 3, 7 over 1 */
+    const int64_t sizes[3] = {10, 11, 7}; /* 50 over 5, 31 over 3, 7 over 1 */
     for (int i = 0; i < 3; ++i) {
-        assert_int_equal(fitted.work->buckets[i].window, windows[i]);
-        assert_int_equal(fitted.work->buckets[i].batch, windows[i]);
+        assert_int_equal(fitted.work->buckets[i].global_batch_size, sizes[i]);
+        assert_int_equal(fitted.work->buckets[i].micro_batch_size, sizes[i]);
     }
     assert_non_null(strstr(why, "whole windows fit"));
     assert_true(fitted.pass_seconds > fitted.step_seconds && fitted.step_seconds > 0);
@@ -89,7 +89,7 @@ static void ample_memory_takes_whole_windows(void **state) {
 
 /* Windows stay what they are; micro-batches shrink, never past the limit, and each bucket's is the largest that fits
  * by itself. */
-static void less_memory_cuts_windows(void **state) {
+static void less_memory_cuts_global_batches(void **state) {
     (void)state;
     bench b = bench_create("train.gradient_checkpointing=false");
     cleat_fitted whole = {0};
@@ -109,10 +109,10 @@ static void less_memory_cuts_windows(void **state) {
         if (cleat_plan_check(fitted.work->plan, &error) != CLEAT_OK) fail_msg("%s", error.text);
         for (int i = 0; i < 3; ++i) {
             const cleat_bucket *bucket = &fitted.work->buckets[i];
-            assert_int_equal(bucket->window, whole.work->buckets[i].window);
-            assert_true(bucket->batch <= before[i]);
-            cuts += bucket->batch < before[i];
-            before[i] = bucket->batch;
+            assert_int_equal(bucket->global_batch_size, whole.work->buckets[i].global_batch_size);
+            assert_true(bucket->micro_batch_size <= before[i]);
+            cuts += bucket->micro_batch_size < before[i];
+            before[i] = bucket->micro_batch_size;
         }
         /* The next larger cut of the longest bucket does not fit. */
         const cleat_bucket *longest = &fitted.work->buckets[2];
@@ -120,7 +120,7 @@ static void less_memory_cuts_windows(void **state) {
         if (fewer > 0) {
             cleat_workload *work = NULL;
             cleat_bucket larger = *longest;
-            larger.batch = (longest->window + fewer - 1) / fewer;
+            larger.micro_batch_size = (longest->global_batch_size + fewer - 1) / fewer;
             status = cleat_workload_create(&facts, NULL, b.model, CLEAT_FOR_TRAINING, &larger, 1, 0, &work, NULL);
             assert_true(status == CLEAT_ERR_FIT || cleat_plan_bytes(work->plan) > limit);
             cleat_workload_destroy(work);
@@ -210,8 +210,8 @@ static void what_was_asked_for_is_not_changed(void **state) {
     cleat_fitted fitted = {0};
     cleat_error error = {0};
     assert_int_equal(search(&b, 1000 * MIB, &fitted, NULL, NULL), CLEAT_OK);
-    assert_int_equal(fitted.work->buckets[2].batch, 4); /* 7 in two even parts */
-    assert_int_equal(fitted.work->buckets[0].batch, 5);
+    assert_int_equal(fitted.work->buckets[2].micro_batch_size, 4); /* 7 in two even parts */
+    assert_int_equal(fitted.work->buckets[0].micro_batch_size, 5);
     int64_t limit = cleat_plan_bytes(fitted.work->plan) - 1;
     cleat_fitted_clear(&fitted);
     cleat_device_facts facts = gpu(limit);
@@ -219,9 +219,9 @@ static void what_was_asked_for_is_not_changed(void **state) {
     cleat_fit_request request = request_of(&b, &facts);
     b.profile->train.gradient_checkpointing = CLEAT_CHECKPOINTING_FALSE;
     assert_int_equal(cleat_fit_search(&request, &fitted, NULL, NULL, 0, &error), CLEAT_ERR_FIT);
-    int64_t batch = number_after(error.text, "train.batch_size = ");
-    if (!(batch >= 1 && batch < 6)) fail_msg("%s", error.text);
-    request.most = batch;
+    int64_t micro_batch_size = number_after(error.text, "train.batch_size = ");
+    if (!(micro_batch_size >= 1 && micro_batch_size < 6)) fail_msg("%s", error.text);
+    request.most = micro_batch_size;
     assert_int_equal(cleat_fit_search(&request, &fitted, NULL, NULL, 0, &error), CLEAT_OK);
     cleat_fitted_clear(&fitted);
     bench_destroy(&b);
@@ -297,7 +297,7 @@ static void recomputing_must_pay(void **state) {
     request.rates = &slow_launches;
     assert_int_equal(cleat_fit_search(&request, &fitted, &other, why, sizeof why, NULL), CLEAT_OK);
     assert_true(fitted.work->recompute > 0);
-    assert_true(fitted.work->buckets[0].batch > other.work->buckets[0].batch);
+    assert_true(fitted.work->buckets[0].micro_batch_size > other.work->buckets[0].micro_batch_size);
     assert_non_null(strstr(why, "saves"));
     cleat_fitted_clear(&fitted);
     cleat_fitted_clear(&other);
@@ -329,18 +329,18 @@ static void the_report_adds_up(void **state) {
         assert_false(r.data_known);
         assert_int_equal(r.n_buckets, 1);
         assert_int_equal(r.buckets[0].length, 400);
-        assert_int_equal(r.buckets[0].window, 12);
+        assert_int_equal(r.buckets[0].global_batch_size, 12);
         assert_int_equal(r.fused_largest * 4, r.fused_bytes);
         const cleat_fit_way *way = r.recompute ? &r.recomputed : &r.stored;
-        assert_true(way->fits && way->bytes == r.bytes && way->batch == r.buckets[0].batch);
-        double line = (double)r.fixed_bytes + (double)r.bytes_per_sample * (double)r.buckets[0].batch;
+        assert_true(way->fits && way->bytes == r.bytes && way->micro_batch_size == r.buckets[0].micro_batch_size);
+        double line = (double)r.fixed_bytes + (double)r.bytes_per_sample * (double)r.buckets[0].micro_batch_size;
         assert_true(line > 0.98 * (double)r.bytes && line < 1.02 * (double)r.bytes);
     }
     cleat_device_facts facts = gpu(1000 * MIB);
     cleat_fit_report asked;
     cleat_error error = {0};
     if (cleat_fit_describe(b.profile, &facts, NULL, NULL, 30, &asked, &error) != CLEAT_OK) fail_msg("%s", error.text);
-    assert_true(asked.fits && asked.buckets[0].batch == 30 && asked.buckets[0].window == 30);
+    assert_true(asked.fits && asked.buckets[0].micro_batch_size == 30 && asked.buckets[0].global_batch_size == 30);
     if (cleat_fit_describe(b.profile, &facts, NULL, NULL, 100000, &asked, &error) != CLEAT_OK)
         fail_msg("%s", error.text);
     assert_false(asked.fits);
@@ -350,8 +350,8 @@ static void the_report_adds_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ample_memory_takes_whole_windows),
-        cmocka_unit_test(less_memory_cuts_windows),
+        cmocka_unit_test(ample_memory_takes_whole_global_batches),
+        cmocka_unit_test(less_memory_cuts_global_batches),
         cmocka_unit_test(says_what_would_fit),
         cmocka_unit_test(samples_of_one_size_have_no_length_to_cut),
         cmocka_unit_test(what_was_asked_for_is_not_changed),

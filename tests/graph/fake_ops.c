@@ -46,8 +46,9 @@ static const cleat_variant refusing[] = {
     {"fast", refuse, NULL, bind}, {"slow", refuse, NULL, bind}, {NULL, NULL, NULL, NULL}};
 
 const cleat_op fake_op = {.name = "fake", .infer = infer, .variants = plain};
-const cleat_op fake_op_in_place = {.name = "fake_in_place", .infer = infer, .variants = plain, .share = 1};
-const cleat_op fake_op_in_place_both = {.name = "fake_in_place_both", .infer = infer, .variants = plain, .share = 3};
+const cleat_op fake_op_in_place = {.name = "fake_in_place", .infer = infer, .variants = plain, .inplace_inputs = 1};
+const cleat_op fake_op_in_place_both = {
+    .name = "fake_in_place_both", .infer = infer, .variants = plain, .inplace_inputs = 3};
 const cleat_op fake_op_refused = {.name = "fake_refused", .infer = infer, .variants = refusing};
 
 cleat_node *fake_emit(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in, int n_out,
@@ -68,7 +69,7 @@ static cleat_status infer_update(cleat_node *node, cleat_error *error) {
 }
 
 void fake_update(cleat_graph *graph, cleat_tensor *const *in, int n_in, cleat_tensor *persistent) {
-    static const cleat_op op = {.name = "fake_update", .infer = infer_update, .variants = plain, .share = 1};
+    static const cleat_op op = {.name = "fake_update", .infer = infer_update, .variants = plain, .inplace_inputs = 1};
     fake_attr attr = {0};
     cleat_tensor *all[CLEAT_MAX_IN];
     for (int i = 0; i < n_in; ++i) all[i] = in[i];
@@ -91,9 +92,9 @@ cleat_tensor *fake_view(cleat_graph *graph, cleat_tensor *x) {
 
 /* --- a transformer --- */
 
-/* Gradient nodes; the addend of the only target of the second kind is its in[1]. */
+/* Gradient nodes; the accum of the only target of the second kind is its in[1]. */
 static const cleat_op fake_grad = {.name = "fake_grad", .variants = plain};
-static const cleat_op fake_grad_in_place = {.name = "fake_grad_in_place", .variants = plain, .share = 3};
+static const cleat_op fake_grad_in_place = {.name = "fake_grad_in_place", .variants = plain, .inplace_inputs = 3};
 
 static void emit_grads(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in,
                        cleat_tensor *const *targets, int n_targets, int64_t bytes) {
@@ -185,7 +186,7 @@ cleat_tensor *fake_transformer_build(cleat_graph *graph, const fake_transformer 
     cleat_tensor *logits = linear(graph, "head", 0, norm(graph, "final", 0, x), 12, NULL);
     cleat_tensor *loss_in[] = {logits, NULL};
     cleat_tensor *loss = logits ? first(fake_emit(graph, &gelu_op, loss_in, 1, 1, 1, 1, 0)) : NULL;
-    cleat_keep(graph, loss);
+    cleat_retain(graph, loss);
     if (shape->train && loss) cleat_backward(graph, loss, seed);
     return loss;
 }
@@ -193,8 +194,8 @@ cleat_tensor *fake_transformer_build(cleat_graph *graph, const fake_transformer 
 /* --- random graphs --- */
 
 static cleat_tensor *draw_tensor(cleat_random *random, cleat_tensor **pool, int count) {
-    int window = count < 6 || cleat_random_below(random, 5) == 0 ? count : 6; /* mostly recent ones */
-    return pool[count - 1 - (int)cleat_random_below(random, (uint32_t)window)];
+    int span = count < 6 || cleat_random_below(random, 5) == 0 ? count : 6; /* mostly recent ones */
+    return pool[count - 1 - (int)cleat_random_below(random, (uint32_t)span)];
 }
 
 void fake_random_build(cleat_graph *g, cleat_random *random, int nodes) {
@@ -223,7 +224,7 @@ void fake_random_build(cleat_graph *g, cleat_random *random, int nodes) {
                                      alike ? cleat_tensor_elements(in[0]) : width, scratch);
         if (!node) return; /* the graph knows why */
         for (int i = 0; i < n_out; ++i) {
-            if (cleat_random_below(random, 12) == 0) cleat_keep(g, node->out[i]);
+            if (cleat_random_below(random, 12) == 0) cleat_retain(g, node->out[i]);
             pool[count++] = node->out[i];
         }
         if (cleat_random_below(random, 10) == 0) fake_update(g, in, n_in, pool[3]);

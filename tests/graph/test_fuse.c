@@ -49,18 +49,18 @@ static const cleat_op both = {.name = "both", .infer = infer, .variants = varian
 static const cleat_op shape = {.name = "shape", .infer = infer, .variants = variants};
 static const cleat_op other = {.name = "other", .infer = infer, .variants = variants};
 
-static bool absorb(cleat_node *node, const cleat_node *reader, bool alone) {
+static bool fuse(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
     cleat_tensor *result = node->out[0];
-    if (reader->op != &shape) return false;
+    if (consumer->op != &shape) return false;
     node->op = &both;
-    if (!alone) node->out[node->n_out++] = result;
-    node->out[0] = reader->out[0];
-    for (int i = 0; i < reader->n_in; ++i)
-        if (reader->in[i] != result) node->in[node->n_in++] = reader->in[i];
+    if (!sole_consumer) node->out[node->n_out++] = result;
+    node->out[0] = consumer->out[0];
+    for (int i = 0; i < consumer->n_in; ++i)
+        if (consumer->in[i] != result) node->in[node->n_in++] = consumer->in[i];
     return true;
 }
 
-static const cleat_op product = {.name = "product", .infer = infer, .variants = variants, .absorb = absorb};
+static const cleat_op product = {.name = "product", .infer = infer, .variants = variants, .fuse = fuse};
 
 static cleat_tensor *emit(world *w, const cleat_op *op, cleat_tensor *a, cleat_tensor *b) {
     cleat_node *node = cleat_emit(w->graph, op, NULL, 0, (cleat_tensor *[]){a, b}, b ? 2 : 1);
@@ -88,11 +88,11 @@ static void expect_sound_plan(const world *w) {
 
 /* --- when --- */
 
-static void only_reader_leaves_nothing_behind(void **state) {
+static void sole_consumer_leaves_nothing_behind(void **state) {
     (void)state;
     world w = world_create();
     cleat_tensor *u = emit(&w, &product, w.x, NULL), *y = emit(&w, &shape, u, NULL);
-    cleat_keep(w.graph, emit(&w, &other, y, NULL));
+    cleat_retain(w.graph, emit(&w, &other, y, NULL));
     cleat_graph_fuse(w.graph);
     assert_int_equal(w.graph->node_count, 2);
     assert_int_equal(count(&w, &both), 1);
@@ -109,11 +109,11 @@ static void kept_or_read_results_stay(void **state) {
     for (int keep = 0; keep < 2; ++keep) {
         world w = world_create();
         cleat_tensor *u = emit(&w, &product, w.x, NULL), *y = emit(&w, &shape, u, NULL);
-        cleat_keep(w.graph, y);
+        cleat_retain(w.graph, y);
         if (keep)
-            cleat_keep(w.graph, u);
+            cleat_retain(w.graph, u);
         else
-            cleat_keep(w.graph, emit(&w, &other, u, NULL));
+            cleat_retain(w.graph, emit(&w, &other, u, NULL));
         cleat_graph_fuse(w.graph);
         assert_int_equal(count(&w, &both), 1);
         assert_int_equal(count(&w, &shape), 0);
@@ -131,7 +131,7 @@ static void late_inputs_forbid_it(void **state) {
         world w = world_create();
         cleat_tensor *early = emit(&w, &other, w.x, NULL), *u = emit(&w, &product, w.x, NULL),
                      *after = emit(&w, &other, w.x, NULL), *y = emit(&w, &shape, u, late ? after : early);
-        cleat_keep(w.graph, emit(&w, &other, y, after));
+        cleat_retain(w.graph, emit(&w, &other, y, after));
         cleat_graph_fuse(w.graph);
         assert_int_equal(count(&w, &both), late ? 0 : 1);
         assert_int_equal(count(&w, &shape), late ? 1 : 0);
@@ -140,23 +140,23 @@ static void late_inputs_forbid_it(void **state) {
     }
 }
 
-static void other_readers_come_first(void **state) {
+static void other_consumers_come_first(void **state) {
     (void)state;
     world w = world_create();
     cleat_tensor *u = emit(&w, &product, w.x, NULL), *z = emit(&w, &other, u, NULL);
-    cleat_keep(w.graph, emit(&w, &shape, u, NULL));
-    cleat_keep(w.graph, z);
+    cleat_retain(w.graph, emit(&w, &shape, u, NULL));
+    cleat_retain(w.graph, z);
     cleat_graph_fuse(w.graph);
     assert_int_equal(count(&w, &both), 0);
     expect_sound_plan(&w);
     world_destroy(&w);
 }
 
-static void reading_twice_is_not_absorbed(void **state) {
+static void reading_twice_is_not_fused(void **state) {
     (void)state;
     world w = world_create();
     cleat_tensor *u = emit(&w, &product, w.x, NULL);
-    cleat_keep(w.graph, emit(&w, &shape, u, u));
+    cleat_retain(w.graph, emit(&w, &shape, u, u));
     cleat_graph_fuse(w.graph);
     assert_int_equal(count(&w, &both), 0);
     world_destroy(&w);
@@ -172,7 +172,7 @@ static void marks_and_parts_move_along(void **state) {
     cleat_segment(w.graph);
     y = emit(&w, &shape, emit(&w, &product, y, NULL), NULL);
     cleat_segment(w.graph);
-    cleat_keep(w.graph, y);
+    cleat_retain(w.graph, y);
     cleat_backward_from(w.graph, &y, &w.x, 1);
     assert_int_equal(w.graph->forward_nodes, 4);
     cleat_graph_fuse(w.graph);
@@ -188,7 +188,7 @@ static void comes_last(void **state) {
     world w = world_create();
     cleat_error error = {0};
     cleat_tensor *y = emit(&w, &shape, emit(&w, &product, w.x, NULL), NULL);
-    cleat_keep(w.graph, y);
+    cleat_retain(w.graph, y);
     cleat_graph_fuse(w.graph);
     cleat_backward_from(w.graph, &y, &w.x, 1);
     assert_int_equal(cleat_graph_status(w.graph, &error), CLEAT_ERR_ARGUMENT);
@@ -198,11 +198,11 @@ static void comes_last(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_reader_leaves_nothing_behind),
+        cmocka_unit_test(sole_consumer_leaves_nothing_behind),
         cmocka_unit_test(kept_or_read_results_stay),
         cmocka_unit_test(late_inputs_forbid_it),
-        cmocka_unit_test(other_readers_come_first),
-        cmocka_unit_test(reading_twice_is_not_absorbed),
+        cmocka_unit_test(other_consumers_come_first),
+        cmocka_unit_test(reading_twice_is_not_fused),
         cmocka_unit_test(marks_and_parts_move_along),
         cmocka_unit_test(comes_last),
     };

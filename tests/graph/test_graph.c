@@ -76,9 +76,9 @@ static void nothing_is_built_after_an_error(void **state) {
     assert_null(cleat_state(w.graph, "s", CLEAT_F32, 1, (int64_t[]){4}));
     assert_null(fake_unary(w.graph, &fake_op, x));
     assert_null(fake_unary(w.graph, &fake_op, NULL));
-    cleat_keep(w.graph, NULL);
-    cleat_want_grad(w.graph, NULL);
-    assert_false(cleat_wants_grad(NULL));
+    cleat_retain(w.graph, NULL);
+    cleat_require_grad(w.graph, NULL);
+    assert_false(cleat_requires_grad(NULL));
     cleat_backward(w.graph, NULL, NULL);
     assert_int_equal(cleat_graph_nodes(w.graph), nodes);
     assert_int_equal(cleat_store_count(w.store), 0);
@@ -153,7 +153,7 @@ static void buffer_is_shared_by_name(void **state) {
     assert_null(cleat_store_buffer(w.store, 2));
     assert_int_equal(running->flat_offset, 3);
     assert_int_equal(cleat_store_count(w.store), 0);
-    assert_false(cleat_wants_grad(odd));
+    assert_false(cleat_requires_grad(odd));
     cleat_buffer_initialise(odd, values);
     for (int i = 0; i < 3; ++i) assert_true(values[i] == 0.5f);
     cleat_buffer_initialise(running, values);
@@ -216,9 +216,9 @@ static cleat_status infer_number(cleat_node *node, cleat_error *error) {
 static const cleat_op plus_grad = {.name = "plus_grad"}, times_grad = {.name = "times_grad"},
                       mix_grad = {.name = "mix_grad"};
 
-/* in: dy -> out: dx = addend + dy; nothing at all where dy is the first to arrive */
+/* in: dy -> out: dx = accum + dy; nothing at all where dy is the first to arrive */
 static void pass(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy) {
-    if (!cleat_wants_grad(x)) return;
+    if (!cleat_requires_grad(x)) return;
     if (cleat_gradient(graph, x))
         cleat_emit_grads(graph, &plus_grad, NULL, 0, &dy, 1, &x, 1);
     else
@@ -233,7 +233,7 @@ static void plus_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
 /* in: dy, factor of each target -> one gradient a node, as x * x has one target twice */
 static void times_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     for (int i = 0; i < 2; ++i)
-        if (cleat_wants_grad(node->in[i]))
+        if (cleat_requires_grad(node->in[i]))
             cleat_emit_grads(graph, &times_grad, NULL, 0, (cleat_tensor *[]){dout[0], node->in[1 - i]}, 2, &node->in[i],
                              1);
 }
@@ -314,7 +314,7 @@ static void fan_out_accumulates(void **state) {
     (void)state;
     world w = world_create("g");
     cleat_tensor *x = number(w.graph, "x"), *a = number(w.graph, "a"), *seed = number(w.graph, "seed");
-    cleat_want_grad(w.graph, x);
+    cleat_require_grad(w.graph, x);
     cleat_tensor *loss = add(w.graph, multiply(w.graph, x, a), add(w.graph, multiply(w.graph, x, x), x));
     cleat_backward(w.graph, loss, seed);
     assert_int_equal(cleat_graph_status(w.graph, NULL), CLEAT_OK);
@@ -330,8 +330,8 @@ static void residual_passes_the_gradient_through(void **state) {
     (void)state;
     world w = world_create("g");
     cleat_tensor *x = number(w.graph, "x"), *z = number(w.graph, "z"), *seed = number(w.graph, "seed");
-    cleat_want_grad(w.graph, x);
-    cleat_want_grad(w.graph, z);
+    cleat_require_grad(w.graph, x);
+    cleat_require_grad(w.graph, z);
     cleat_tensor *loss = add(w.graph, x, z);
     cleat_backward(w.graph, loss, seed);
     assert_int_equal(cleat_graph_nodes(w.graph), 1); /* no work */
@@ -350,7 +350,7 @@ static void unused_branches_cost_nothing(void **state) {
     cleat_tensor *constant = multiply(w.graph, x, x);
     cleat_backward(w.graph, add(w.graph, used, constant), seed);
     assert_null(cleat_gradient(w.graph, unused));
-    assert_false(cleat_wants_grad(constant));
+    assert_false(cleat_requires_grad(constant));
     assert_int_equal(cleat_graph_nodes(w.graph), w.graph->forward_nodes + 1); /* p's, through `used` */
     world_destroy(&w);
 }
@@ -401,7 +401,7 @@ static void seed_has_the_shape_of_the_loss(void **state) {
     world_destroy(&w);
 }
 
-/* A node cannot have its own output as an addend. */
+/* A node cannot have its own output as an accum. */
 static void twice_emit_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_emit_grads(graph, &mix_grad, NULL, 0, (cleat_tensor *[]){dout[0], NULL}, 2,
                      (cleat_tensor *[]){node->in[0], node->in[0]}, 2);
@@ -412,7 +412,7 @@ static void one_node_gives_one_gradient_a_tensor(void **state) {
     static const cleat_op twice = {.name = "twice", .infer = infer_number, .backward = twice_emit_backward};
     world w = world_create("g");
     cleat_tensor *x = number(w.graph, "x"), *seed = number(w.graph, "seed");
-    cleat_want_grad(w.graph, x);
+    cleat_require_grad(w.graph, x);
     cleat_backward(w.graph, emit(w.graph, &twice, x, NULL)->out[0], seed);
     assert_failed(w.graph, CLEAT_ERR_ARGUMENT, WORDS("mix_grad", "'x'"));
     world_destroy(&w);
@@ -453,7 +453,7 @@ static void random_graphs_agree_with_differences(void **state) {
             char name[8];
             snprintf(name, sizeof name, "leaf%d", i);
             leaves[i] = i < 2 ? number(w.graph, name) : cleat_param(w.graph, name, 1, (int64_t[]){1}, zero);
-            if (i < 2) cleat_want_grad(w.graph, leaves[i]);
+            if (i < 2) cleat_require_grad(w.graph, leaves[i]);
             *value_of(&start, leaves[i]) = 2 * cleat_random_uniform(&random) - 1;
             made[count++] = leaves[i];
         }

@@ -134,8 +134,8 @@ static bool reuses(reuse_case which, int64_t *bound) {
                                  which == REUSE_THROUGH_VIEW
                              ? fake_view(g, x)
                              : NULL;
-    if (which == REUSE_KEPT) cleat_keep(g, x);
-    if (which == REUSE_VIEW_KEPT) cleat_keep(g, view);
+    if (which == REUSE_KEPT) cleat_retain(g, x);
+    if (which == REUSE_VIEW_KEPT) cleat_retain(g, view);
     bool twice = which == REUSE_OTHER_INPUT_TOO || which == REUSE_BOTH_INPUTS;
     const cleat_op *op = which == REUSE_BOTH_INPUTS ? &fake_op_in_place_both : &fake_op_in_place;
     cleat_tensor *operands[] = {which == REUSE_THROUGH_VIEW ? view : x, twice ? x : in};
@@ -409,7 +409,7 @@ static void check_finds_broken_plans(void **state) {
     cleat_graph *g = w.graphs[0];
     cleat_tensor *x = input(g, "x", 4, 64), *z = input(g, "z", 4, 64);
     cleat_tensor *a = fake_unary(g, &fake_op, x), *b = fake_unary(g, &fake_op, a);
-    cleat_keep(g, a);
+    cleat_retain(g, a);
     cleat_node *c = fake_emit(g, &fake_op, (cleat_tensor *[]){b, z}, 2, 2, 4, 64, 300);
     cleat_state(g, "s", CLEAT_F32, 1, (int64_t[]){9});
     cleat_state(g, "t", CLEAT_F32, 1, (int64_t[]){9});

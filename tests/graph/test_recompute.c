@@ -81,25 +81,26 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 /* a, b, c (may be NULL) -> y, z; gradients need a, b and y */
-static const cleat_op mix_grad = {.name = "mix_grad", .variants = with_scratch, .share = 1 << 5 | 1 << 0};
+static const cleat_op mix_grad = {.name = "mix_grad", .variants = with_scratch, .inplace_inputs = 1 << 5 | 1 << 0};
 static void mix_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_emit_grads(graph, &mix_grad, NULL, 0,
                      (cleat_tensor *[]){dout[0], dout[1], node->in[0], node->in[1], node->out[0]}, 5, node->in, 3);
 }
 static const cleat_op mix = {
-    .name = "mix", .infer = infer, .backward = mix_backward, .variants = with_scratch, .share = 7};
+    .name = "mix", .infer = infer, .backward = mix_backward, .variants = with_scratch, .inplace_inputs = 7};
 
 /* x -> y: elements of a stream become zero; the gradient needs no tensor */
-static const cleat_op drop_grad = {.name = "drop_grad", .variants = plain, .share = 3};
+static const cleat_op drop_grad = {.name = "drop_grad", .variants = plain, .inplace_inputs = 3};
 static void drop_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_emit_grads(graph, &drop_grad, node->attr, sizeof(op_attr), dout, 1, node->in, 1);
 }
-static const cleat_op drop = {.name = "drop", .infer = infer, .backward = drop_backward, .variants = plain, .share = 1};
+static const cleat_op drop = {
+    .name = "drop", .infer = infer, .backward = drop_backward, .variants = plain, .inplace_inputs = 1};
 
 /* a, b -> a + b: the gradient is passed on as it is */
-static const cleat_op plus_grad = {.name = "plus_grad", .variants = plain, .share = 3};
+static const cleat_op plus_grad = {.name = "plus_grad", .variants = plain, .inplace_inputs = 3};
 static void pass(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy) {
-    if (!cleat_wants_grad(x)) return;
+    if (!cleat_requires_grad(x)) return;
     if (cleat_gradient(graph, x))
         cleat_emit_grads(graph, &plus_grad, NULL, 0, &dy, 1, &x, 1);
     else
@@ -109,7 +110,8 @@ static void plus_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
     pass(graph, node->in[0], dout[0]);
     pass(graph, node->in[1], dout[0]);
 }
-static const cleat_op plus = {.name = "plus", .infer = infer, .backward = plus_backward, .variants = plain, .share = 3};
+static const cleat_op plus = {
+    .name = "plus", .infer = infer, .backward = plus_backward, .variants = plain, .inplace_inputs = 3};
 
 /* x -> x / 2, no gradient */
 static const cleat_op stop = {.name = "stop", .infer = infer, .variants = plain};
@@ -135,7 +137,7 @@ static cleat_status infer_view(cleat_node *node, cleat_error *error) {
 static const cleat_op view_op = {.name = "view", .infer = infer_view, .backward = view_backward};
 
 /* x, p, state -> y, and the state changes: y depends on what it was. */
-static const cleat_op running_grad = {.name = "running_grad", .variants = plain, .share = 1};
+static const cleat_op running_grad = {.name = "running_grad", .variants = plain, .inplace_inputs = 1};
 static void running_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_emit_grads(graph, &running_grad, NULL, 0, (cleat_tensor *[]){dout[0], node->in[0], node->out[0]}, 3, node->in,
                      2);
@@ -179,7 +181,7 @@ static cleat_tensor *input(cleat_graph *graph, const char *name) {
 
 static cleat_tensor *wanted_input(cleat_graph *graph, const char *name) {
     cleat_tensor *x = input(graph, name);
-    cleat_want_grad(graph, x);
+    cleat_require_grad(graph, x);
     return x;
 }
 
@@ -345,8 +347,8 @@ static void copies_are_marked_and_in_place(void **state) {
     }
     const cleat_tensor *original = cleat_graph_find(w.graph, "s2.0/unit");
     const cleat_tensor *copy = cleat_graph_find(w.graph, "s2.0/unit (again)");
-    assert_true(original && original->index < 13 && original->again == copy);
-    assert_true(copy && copy->original == original && copy->producer->recomputed);
+    assert_true(original && original->index < 13 && original->recomputed == copy);
+    assert_true(copy && copy->recompute_of == original && copy->producer->recomputed);
     assert_ptr_equal(cleat_gradient(w.graph, copy), cleat_gradient(w.graph, original));
     assert_string_equal(cleat_gradient(w.graph, copy)->name, "ds2.0/unit");
     assert_null(cleat_graph_find(w.graph, "s3.1/unit (again)")); /* nobody would read it */
@@ -401,7 +403,7 @@ static void copies_that_are_gradients_stay(void **state) {
     cleat_segment(w.graph);
     differentiate(w.graph, z);
     const cleat_tensor *gradient = cleat_gradient(w.graph, x);
-    assert_ptr_equal(gradient, y->again);
+    assert_ptr_equal(gradient, y->recomputed);
     assert_ptr_equal(w.graph->nodes[gradient->producer->index], gradient->producer);
     world_destroy(&w);
 }
@@ -484,7 +486,7 @@ static void made(builder *b, const cleat_node *node) {
         if (!node->out[i] || node->out[i]->role != CLEAT_ROLE_ACTIVATION) continue;
         assert_in_range(b->count, 0, MOST - 1);
         b->made[b->count++] = node->out[i];
-        if (below(b, 12) == 0) cleat_keep(b->graph, node->out[i]);
+        if (below(b, 12) == 0) cleat_retain(b->graph, node->out[i]);
     }
 }
 
@@ -537,11 +539,11 @@ static world random_world(uint32_t round, int recompute) {
     uint32_t n = b.count;
     cleat_node *last = emit(w.graph, &mix, (op_attr){.n_out = 1}, b.made[n - 1], b.made[n - 2], b.made[n - 3]);
     cleat_tensor *y = view(w.graph, first(last), false);
-    cleat_keep(w.graph, y);
+    cleat_retain(w.graph, y);
     differentiate(w.graph, y);
     for (size_t i = 0; i < w.graph->gradient_count; ++i)
         if (round % 2 || b.made[0]->index == (int)i || b.made[1]->index == (int)i)
-            cleat_keep(w.graph, w.graph->gradients[i]);
+            cleat_retain(w.graph, w.graph->gradients[i]);
     return w;
 }
 
@@ -550,8 +552,9 @@ typedef struct tally_of_copies {
     int nodes, views, stateful, across;
 } tally_of_copies;
 
-static void assert_not_replaced(const cleat_node *reader, const cleat_tensor *x) {
-    if (x && x->again) assert_true(x->again->producer->recomputed && x->again->producer->index >= reader->index);
+static void assert_not_replaced(const cleat_node *consumer, const cleat_tensor *x) {
+    if (x && x->recomputed)
+        assert_true(x->recomputed->producer->recomputed && x->recomputed->producer->index >= consumer->index);
 }
 
 /* Once a tensor was computed again, nobody reads the original. */
@@ -573,9 +576,9 @@ static void count_copies(const cleat_graph *graph, tally_of_copies *found) {
         found->nodes += node->recomputed;
         found->views += node->recomputed && node->op == &view_op;
         for (int i = 0; i < node->n_in && node->op == &running_grad; ++i)
-            found->stateful += node->in[i] && node->in[i]->original;
+            found->stateful += node->in[i] && node->in[i]->recompute_of;
         for (int i = 0; i < node->n_in && node->recomputed; ++i)
-            found->across += node->in[i] && node->in[i]->producer && !node->in[i]->original;
+            found->across += node->in[i] && node->in[i]->producer && !node->in[i]->recompute_of;
         for (int i = 0; i < node->n_out && node->recomputed; ++i)
             assert_int_equal(node->out[i]->role, CLEAT_ROLE_ACTIVATION);
     }
@@ -589,7 +592,7 @@ static void assert_same(const machine *a, const cleat_tensor *x, const machine *
 }
 
 static bool is_kept(const cleat_tensor *tensor) {
-    return tensor && (tensor->base ? tensor->base : tensor)->keep;
+    return tensor && (tensor->base ? tensor->base : tensor)->retain;
 }
 
 static void assert_same_results(const machine *a, const machine *b) {

@@ -26,7 +26,7 @@
 /* --- made-up curves ------------------------------------------------------------------------------------------- */
 
 typedef struct pair {
-    int64_t batch;
+    int64_t micro_batch_size;
     double rate; /* samples a second; 0: did not run */
 } pair;
 
@@ -34,9 +34,9 @@ typedef struct pair {
 static cleat_batch_search curve(const pair *pairs, size_t count) {
     cleat_batch_search search = {.count = count};
     for (size_t i = 0; i < count; ++i)
-        search.points[i] = (cleat_batch_point){.batch = pairs[i].batch,
+        search.points[i] = (cleat_batch_point){.micro_batch_size = pairs[i].micro_batch_size,
                                                .ran = pairs[i].rate != 0,
-                                               .ms_min = 1e3 * (double)pairs[i].batch / pairs[i].rate,
+                                               .ms_min = 1e3 * (double)pairs[i].micro_batch_size / pairs[i].rate,
                                                .samples_per_second = pairs[i].rate};
     return search;
 }
@@ -108,7 +108,7 @@ typedef enum ending {
 
 /* What becomes of batches from `from` on. */
 typedef struct story {
-    int64_t from, window;
+    int64_t from, global_batch_size;
     ending fate;
 } story;
 
@@ -118,8 +118,8 @@ static void hang(void) {
 
 static void meet(const story *script, ending fate, const cleat_batch_try *asked, int out) {
     cleat_batch_report report = {.mark = CLEAT_BATCH_MARK,
-                                 .point = {.batch = asked->batch,
-                                           .planned_bytes = 100 * asked->batch,
+                                 .point = {.micro_batch_size = asked->micro_batch_size,
+                                           .planned_bytes = 100 * asked->micro_batch_size,
                                            .limit_bytes = 100 * script->from - 1,
                                            .planned_fits = true}};
     switch (fate) {
@@ -128,8 +128,8 @@ static void meet(const story *script, ending fate, const cleat_batch_try *asked,
     case ANOTHER_BATCH:
         report.point.ran = true;
         report.point.ms_median = 1;
-        report.point.samples_per_second = 1000.0 * (double)asked->batch;
-        if (fate == ANOTHER_BATCH) ++report.point.batch;
+        report.point.samples_per_second = 1000.0 * (double)asked->micro_batch_size;
+        if (fate == ANOTHER_BATCH) ++report.point.micro_batch_size;
         cleat_child_tell(out, &report, sizeof report);
         if (fate == CRASHES_AFTERWARDS) raise(SIGKILL);
         return;
@@ -175,7 +175,7 @@ static void meet(const story *script, ending fate, const cleat_batch_try *asked,
 
 static void attempt(void *user, const cleat_batch_try *asked, int out) {
     const story *script = user;
-    meet(script, asked->batch >= script->from ? script->fate : RUNS, asked, out);
+    meet(script, asked->micro_batch_size >= script->from ? script->fate : RUNS, asked, out);
 }
 
 typedef struct heard {
@@ -185,13 +185,13 @@ typedef struct heard {
 
 static void hear(void *user, const cleat_batch_point *point) {
     heard *h = user;
-    h->batches[h->count++] = point->batch;
+    h->batches[h->count++] = point->micro_batch_size;
 }
 
 static cleat_status search(story *script, cleat_batch_search *found, heard *h, cleat_error *error) {
     cleat_batch_search_options options = {.point = hear, .user = h};
     double seconds = script->fate == HANGS ? 1 : 30;
-    cleat_batch_searcher searcher = {.window = script->window,
+    cleat_batch_searcher searcher = {.global_batch_size = script->global_batch_size,
                                      .attempt = attempt,
                                      .user = script,
                                      .first_seconds = seconds,
@@ -218,42 +218,45 @@ static void assert_search(story script, int64_t largest, const char *says, const
     assert_tried(&h, tries);
     assert_int_equal(found.count, h.count);
     assert_int_equal(found.largest, largest);
-    assert_int_equal(found.window, script.window);
+    assert_int_equal(found.global_batch_size, script.global_batch_size);
     for (size_t i = 0; i < found.count; ++i) {
         const cleat_batch_point *point = &found.points[i];
-        if (i > 0) assert_true(point->batch > found.points[i - 1].batch);
-        assert_true(point->ran == (point->batch < script.from || script.fate == CRASHES_AFTERWARDS));
+        if (i > 0) assert_true(point->micro_batch_size > found.points[i - 1].micro_batch_size);
+        assert_true(point->ran == (point->micro_batch_size < script.from || script.fate == CRASHES_AFTERWARDS));
         if (point->ran)
             assert_string_equal(point->error, "");
         else if (!strstr(point->error, says))
-            fail_msg("batch %lld says '%s', not '%s'", (long long)point->batch, point->error, says);
+            fail_msg("batch %lld says '%s', not '%s'", (long long)point->micro_batch_size, point->error, says);
     }
 }
 #define TRIES(...) ((const int64_t[]){__VA_ARGS__, 0})
 
 static void batches_double(void **state) {
     (void)state;
-    assert_search((story){.from = 100, .window = 1}, 1, "", TRIES(1));
-    assert_search((story){.from = 100, .window = 32}, 32, "", TRIES(1, 2, 4, 8, 16, 32));
+    assert_search((story){.from = 100, .global_batch_size = 1}, 1, "", TRIES(1));
+    assert_search((story){.from = 100, .global_batch_size = 32}, 32, "", TRIES(1, 2, 4, 8, 16, 32));
     /* only what a window is cut into: 24 in halves, not 16 and 8 */
-    assert_search((story){.from = 100, .window = 24}, 24, "", TRIES(1, 2, 4, 8, 12, 24));
-    assert_search((story){.from = 100, .window = 7}, 7, "", TRIES(1, 2, 4, 7));
+    assert_search((story){.from = 100, .global_batch_size = 24}, 24, "", TRIES(1, 2, 4, 8, 12, 24));
+    assert_search((story){.from = 100, .global_batch_size = 7}, 7, "", TRIES(1, 2, 4, 7));
 }
 
 /* One more try: the largest the plan allows. */
 static void a_plan_bounds_the_search(void **state) {
     (void)state;
-    assert_search((story){.from = 12, .window = 32, .fate = TOO_LARGE}, 11, "made-up", TRIES(1, 2, 4, 8, 16, 11));
-    assert_search((story){.from = 16, .window = 32, .fate = TOO_LARGE}, 11, "made-up", TRIES(1, 2, 4, 8, 16, 11));
-    assert_search((story){.from = 9, .window = 32, .fate = TOO_LARGE}, 8, "made-up", TRIES(1, 2, 4, 8, 16));
-    assert_search((story){.from = 2, .window = 32, .fate = TOO_LARGE}, 1, "made-up", TRIES(1, 2));
+    assert_search((story){.from = 12, .global_batch_size = 32, .fate = TOO_LARGE}, 11, "made-up",
+                  TRIES(1, 2, 4, 8, 16, 11));
+    assert_search((story){.from = 16, .global_batch_size = 32, .fate = TOO_LARGE}, 11, "made-up",
+                  TRIES(1, 2, 4, 8, 16, 11));
+    assert_search((story){.from = 9, .global_batch_size = 32, .fate = TOO_LARGE}, 8, "made-up", TRIES(1, 2, 4, 8, 16));
+    assert_search((story){.from = 2, .global_batch_size = 32, .fate = TOO_LARGE}, 1, "made-up", TRIES(1, 2));
 }
 
 static void a_failure_bounds_the_search(void **state) {
     (void)state;
-    assert_search((story){.from = 500, .window = 1024, .fate = REFUSED}, 342, "CL_OUT_OF_RESOURCES",
+    assert_search((story){.from = 500, .global_batch_size = 1024, .fate = REFUSED}, 342, "CL_OUT_OF_RESOURCES",
                   TRIES(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 342));
-    assert_search((story){.from = 3, .window = 4, .fate = REFUSED}, 2, "CL_OUT_OF_RESOURCES", TRIES(1, 2, 4));
+    assert_search((story){.from = 3, .global_batch_size = 4, .fate = REFUSED}, 2, "CL_OUT_OF_RESOURCES",
+                  TRIES(1, 2, 4));
 }
 
 static void bad_children_are_points(void **state) {
@@ -271,14 +274,15 @@ static void bad_children_are_points(void **state) {
                 {ANOTHER_BATCH, "no sense"},
                 {HANGS, "no answer within"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i)
-        assert_search((story){.from = 4, .window = 4, .fate = rows[i].fate}, 2, rows[i].says, TRIES(1, 2, 4));
+        assert_search((story){.from = 4, .global_batch_size = 4, .fate = rows[i].fate}, 2, rows[i].says,
+                      TRIES(1, 2, 4));
     /* a result that has been told stays one */
-    assert_search((story){.from = 4, .window = 4, .fate = CRASHES_AFTERWARDS}, 4, "", TRIES(1, 2, 4));
+    assert_search((story){.from = 4, .global_batch_size = 4, .fate = CRASHES_AFTERWARDS}, 4, "", TRIES(1, 2, 4));
 }
 
 static void a_killed_child_still_tells_its_plan(void **state) {
     (void)state;
-    story killed = {.from = 2, .window = 2, .fate = KILLED_AFTER_PLAN};
+    story killed = {.from = 2, .global_batch_size = 2, .fate = KILLED_AFTER_PLAN};
     cleat_batch_search found = {0};
     heard h = {0};
     assert_int_equal(search(&killed, &found, &h, NULL), CLEAT_OK);
@@ -301,7 +305,7 @@ static void nothing_trains(void **state) {
                 {HANGS, CLEAT_ERR_DEVICE, "no answer"},
                 {SILENT, CLEAT_ERR_DEVICE, "without a word"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
-        story bad = {.from = 1, .window = 8, .fate = rows[i].fate};
+        story bad = {.from = 1, .global_batch_size = 8, .fate = rows[i].fate};
         cleat_batch_search found = {0};
         heard h = {0};
         cleat_error error = {0};
@@ -317,7 +321,7 @@ static void nothing_trains(void **state) {
 /* Nothing is left behind: no process, no open file. */
 static void children_leave_nothing(void **state) {
     (void)state;
-    story hangs = {.from = 2, .window = 2, .fate = HANGS};
+    story hangs = {.from = 2, .global_batch_size = 2, .fate = HANGS};
     cleat_batch_search found = {0};
     heard h = {0};
     int before = dup(0), after;
@@ -343,7 +347,7 @@ static void interruptions_do_not_matter(void **state) {
     assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
     assert_int_equal(timer_settime(timer, 0, &often, NULL), 0);
     batches_double(state);
-    assert_search((story){.from = 4, .window = 4, .fate = HANGS}, 2, "no answer within", TRIES(1, 2, 4));
+    assert_search((story){.from = 4, .global_batch_size = 4, .fate = HANGS}, 2, "no answer within", TRIES(1, 2, 4));
     timer_delete(timer);
     sigaction(SIGUSR1, &old, NULL);
 }
@@ -382,20 +386,20 @@ static cleat_batch_search find(const tiny *t, cleat_status wanted, cleat_error *
     return found;
 }
 
-static const cleat_batch_point *point_of(const cleat_batch_search *search, int64_t batch) {
+static const cleat_batch_point *point_of(const cleat_batch_search *search, int64_t micro_batch_size) {
     for (size_t i = 0; i < search->count; ++i)
-        if (search->points[i].batch == batch) return &search->points[i];
-    fail_msg("no point of batch %lld", (long long)batch);
+        if (search->points[i].micro_batch_size == micro_batch_size) return &search->points[i];
+    fail_msg("no point of batch %lld", (long long)micro_batch_size);
     return NULL;
 }
 
 static void assert_ran(const cleat_batch_point *point) {
-    if (!point->ran) fail_msg("batch %lld: %s", (long long)point->batch, point->error);
+    if (!point->ran) fail_msg("batch %lld: %s", (long long)point->micro_batch_size, point->error);
     assert_true(point->planned_fits);
     assert_int_equal(point->allocated_bytes, point->planned_bytes);
     assert_true(point->planned_bytes > 0 && point->planned_bytes <= point->limit_bytes);
     assert_true(point->ms_min > 0 && point->ms_min <= point->ms_median && point->ms_median <= point->ms_max);
-    assert_true(fabs(point->samples_per_second * point->ms_median / 1e3 / (double)point->batch - 1) < 1e-9);
+    assert_true(fabs(point->samples_per_second * point->ms_median / 1e3 / (double)point->micro_batch_size - 1) < 1e-9);
 }
 
 static void set_limit(int64_t bytes) {
@@ -411,7 +415,7 @@ static void the_plan_bounds_what_runs(void **state) {
     cleat_batch_search all = find(t, CLEAT_OK, &error);
     assert_int_equal(all.count, 4); /* 1, 2, 4, 8 */
     assert_int_equal(all.largest, 8);
-    assert_int_equal(all.window, 8);
+    assert_int_equal(all.global_batch_size, 8);
     assert_true(all.length > 0 && all.recommended >= 1 && all.best >= all.recommended);
     for (size_t i = 0; i < all.count; ++i) assert_ran(&all.points[i]);
 

@@ -224,17 +224,17 @@ static const char *path_of(const cleat_device *device, char path[TINY_PATH]) {
     return path;
 }
 
-static void write_table(const cleat_device *device, const cleat_choices *choices) {
+static void write_table(const cleat_device *device, const cleat_tuning_table *tuning) {
     cleat_error error = {0};
-    must(cleat_tuned_write(device, choices, NULL, &error), &error);
+    must(cleat_tuned_write(device, tuning, NULL, &error), &error);
 }
 
-static cleat_choices *new_table(const cleat_device *device) {
-    cleat_choices *choices = NULL;
+static cleat_tuning_table *new_table(const cleat_device *device) {
+    cleat_tuning_table *tuning = NULL;
     cleat_error error = {0};
-    must(cleat_tuned_create(device, &choices, &error), &error);
-    must(cleat_choices_set(choices, "add f32[2] f32[2] -> f32[2]", "elements", &error), &error);
-    return choices;
+    must(cleat_tuned_create(device, &tuning, &error), &error);
+    must(cleat_tuning_set(tuning, "add f32[2] f32[2] -> f32[2]", "elements", &error), &error);
+    return tuning;
 }
 
 typedef struct heard {
@@ -254,10 +254,10 @@ static void listen(void *user, cleat_log_level level, const char *text) {
 static int load(cleat_device *device, heard *h) {
     *h = (heard){0};
     cleat_set_log(listen, h, CLEAT_LOG_INFO);
-    cleat_choices *choices = cleat_choices_load(device);
+    cleat_tuning_table *tuning = cleat_tuning_load(device);
     cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
-    int count = choices ? (int)choices->count : -1;
-    cleat_choices_destroy(choices);
+    int count = tuning ? (int)tuning->count : -1;
+    cleat_tuning_destroy(tuning);
     return count;
 }
 
@@ -268,8 +268,8 @@ static void a_file_is_kept_and_found(void **state) {
     cleat_device *device = device_open();
     assert_int_equal(load(device, &h), -1); /* nothing is there, which is nothing to talk about */
     assert_int_equal(h.warnings + h.infos, 0);
-    cleat_choices *choices = new_table(device);
-    write_table(device, choices);
+    cleat_tuning_table *tuning = new_table(device);
+    write_table(device, tuning);
     assert_true(cleat_file_exists(path_of(device, path)));
     assert_int_equal(load(device, &h), 1);
     assert_int_equal(h.warnings, 0);
@@ -278,7 +278,7 @@ static void a_file_is_kept_and_found(void **state) {
     assert_int_equal(h.warnings, 0);
     setenv("CLEAT_TUNED", "auto", 1);
     assert_int_equal(load(device, &h), 1);
-    cleat_choices_destroy(choices);
+    cleat_tuning_destroy(tuning);
     cleat_device_close(device);
 }
 
@@ -287,23 +287,23 @@ static void a_bad_file_is_not_used(void **state) {
     heard h;
     char path[TINY_PATH];
     cleat_device *device = device_open();
-    cleat_choices *choices = new_table(device);
-    write_table(device, choices);
+    cleat_tuning_table *tuning = new_table(device);
+    write_table(device, tuning);
     tiny_write(path_of(device, path), "[tuned]\nnonsense\n", 17);
     assert_int_equal(load(device, &h), -1);
     assert_int_equal(h.warnings, 1);
-    snprintf(choices->device, sizeof choices->device, "a toaster");
-    write_table(device, choices);
+    snprintf(tuning->device, sizeof tuning->device, "a toaster");
+    write_table(device, tuning);
     assert_int_equal(load(device, &h), -1);
     assert_int_equal(h.warnings, 1);
-    cleat_choices_destroy(choices);
-    choices = new_table(device);
-    choices->kernels[0] = choices->kernels[0] == '0' ? '1' : '0'; /* of other kernels: said, but no fault */
-    write_table(device, choices);
+    cleat_tuning_destroy(tuning);
+    tuning = new_table(device);
+    tuning->kernels[0] = tuning->kernels[0] == '0' ? '1' : '0'; /* of other kernels: said, but no fault */
+    write_table(device, tuning);
     assert_int_equal(load(device, &h), -1);
     assert_int_equal(h.warnings, 0);
     assert_int_equal(h.infos, 1);
-    cleat_choices_destroy(choices);
+    cleat_tuning_destroy(tuning);
     setenv("CLEAT_CACHE_DIR", "/proc/no/such/folder", 1);
     assert_int_equal(load(device, &h), -1);
     cleat_device_close(device);
@@ -312,46 +312,46 @@ static void a_bad_file_is_not_used(void **state) {
 /* --- shipped -------------------------------------------------------------------------------------------------- */
 
 /* The table as the i-th file that came with the program; written by the tuner's own hand. */
-static void ship(const cleat_device *device, const cleat_choices *choices, int i) {
+static void ship(const cleat_device *device, const cleat_tuning_table *tuning, int i) {
     char path[TINY_PATH], *text = NULL;
     size_t size = 0;
     cleat_error error = {0};
     snprintf(path, sizeof path, "%s/shipped.tuned", folder);
-    must(cleat_tuned_write(device, choices, path, &error), &error);
+    must(cleat_tuned_write(device, tuning, path, &error), &error);
     must(cleat_file_read(path, &text, &size, &error), &error);
     assert_true(size < sizeof shipped_text[i]);
     memcpy(shipped_text[i], text, size + 1);
     cleat_free(text);
 }
 
-static void shipped_choices_stand_behind_tuned_ones(void **state) {
+static void shipped_entries_stand_behind_tuned_ones(void **state) {
     (void)state;
     heard h;
     cleat_error error = {0};
     cleat_device *device = device_open();
-    cleat_choices *choices = new_table(device); /* add f32[2] is "elements" */
-    must(cleat_choices_set(choices, "add f32[3] f32[3] -> f32[3]", "shipped", &error), &error);
-    must(cleat_choices_set(choices, "add f32[2] f32[2] -> f32[2]", "shipped", &error), &error);
-    choices->kernels[0] ^= 1; /* of other kernels: a shipped answer outlives them */
-    ship(device, choices, 0);
-    cleat_choices_destroy(choices);
+    cleat_tuning_table *tuning = new_table(device); /* add f32[2] is "elements" */
+    must(cleat_tuning_set(tuning, "add f32[3] f32[3] -> f32[3]", "shipped", &error), &error);
+    must(cleat_tuning_set(tuning, "add f32[2] f32[2] -> f32[2]", "shipped", &error), &error);
+    tuning->kernels[0] ^= 1; /* of other kernels: a shipped answer outlives them */
+    ship(device, tuning, 0);
+    cleat_tuning_destroy(tuning);
     assert_int_equal(load(device, &h), 2);
     assert_int_equal(h.warnings + h.infos, 0);
 
-    choices = new_table(device);
-    write_table(device, choices);
-    cleat_choices_destroy(choices);
-    choices = cleat_choices_load(device);
-    assert_int_equal(choices->count, 2);
-    assert_string_equal(cleat_choices_get(choices, "add f32[2] f32[2] -> f32[2]"), "elements");
-    assert_string_equal(cleat_choices_get(choices, "add f32[3] f32[3] -> f32[3]"), "shipped");
-    assert_string_equal(choices->shipped_file, "first");
-    choices->kernels[0] ^= 1; /* what was tuned here with other kernels says nothing any more */
-    write_table(device, choices);
-    cleat_choices_destroy(choices);
-    choices = cleat_choices_load(device);
-    assert_string_equal(cleat_choices_get(choices, "add f32[2] f32[2] -> f32[2]"), "shipped");
-    cleat_choices_destroy(choices);
+    tuning = new_table(device);
+    write_table(device, tuning);
+    cleat_tuning_destroy(tuning);
+    tuning = cleat_tuning_load(device);
+    assert_int_equal(tuning->count, 2);
+    assert_string_equal(cleat_tuning_get(tuning, "add f32[2] f32[2] -> f32[2]"), "elements");
+    assert_string_equal(cleat_tuning_get(tuning, "add f32[3] f32[3] -> f32[3]"), "shipped");
+    assert_string_equal(tuning->shipped_file, "first");
+    tuning->kernels[0] ^= 1; /* what was tuned here with other kernels says nothing any more */
+    write_table(device, tuning);
+    cleat_tuning_destroy(tuning);
+    tuning = cleat_tuning_load(device);
+    assert_string_equal(cleat_tuning_get(tuning, "add f32[2] f32[2] -> f32[2]"), "shipped");
+    cleat_tuning_destroy(tuning);
 
     setenv("CLEAT_TUNED", "never", 1);
     assert_int_equal(load(device, &h), -1);
@@ -361,23 +361,23 @@ static void shipped_choices_stand_behind_tuned_ones(void **state) {
     cleat_device_close(device);
 }
 
-static void shipped_choices_are_for_their_device(void **state) {
+static void shipped_entries_are_for_their_device(void **state) {
     (void)state;
     heard h;
     cleat_device *device = device_open();
     const char *name = cleat_device_get_facts(device)->name;
-    cleat_choices *choices = new_table(device);
-    snprintf(choices->match, sizeof choices->match, "Toaster 9000");
-    ship(device, choices, 0);
+    cleat_tuning_table *tuning = new_table(device);
+    snprintf(tuning->match, sizeof tuning->match, "Toaster 9000");
+    ship(device, tuning, 0);
     assert_int_equal(load(device, &h), -1);
     assert_int_equal(h.warnings + h.infos, 0);
-    snprintf(choices->match, sizeof choices->match, "Toaster 9000|%s", name);
-    ship(device, choices, 1);
+    snprintf(tuning->match, sizeof tuning->match, "Toaster 9000|%s", name);
+    ship(device, tuning, 1);
     assert_int_equal(load(device, &h), 1); /* the second one is meant */
-    snprintf(choices->shape, sizeof choices->shape, "CPU, groups of 7, 3 lanes");
-    ship(device, choices, 1);
+    snprintf(tuning->shape, sizeof tuning->shape, "CPU, groups of 7, 3 lanes");
+    ship(device, tuning, 1);
     assert_int_equal(load(device, &h), -1);
-    cleat_choices_destroy(choices);
+    cleat_tuning_destroy(tuning);
     cleat_device_close(device);
 }
 
@@ -385,18 +385,18 @@ static void bad_shipped_files_are_passed_over(void **state) {
     (void)state;
     heard h;
     cleat_device *device = device_open();
-    cleat_choices *choices = new_table(device);
+    cleat_tuning_table *tuning = new_table(device);
     snprintf(shipped_text[0], sizeof shipped_text[0], "[tuned]\nnonsense\n");
-    ship(device, choices, 1);
+    ship(device, tuning, 1);
     assert_int_equal(load(device, &h), 1);
     assert_int_equal(h.warnings, 1);
     assert_non_null(strstr(h.text, "profiles/devices/first.tuned:2"));
-    choices->match[0] = 0;
-    ship(device, choices, 0);
+    tuning->match[0] = 0;
+    ship(device, tuning, 0);
     assert_int_equal(load(device, &h), 1);
     assert_int_equal(h.warnings, 1);
     assert_non_null(strstr(h.text, "must give match and shape"));
-    cleat_choices_destroy(choices);
+    cleat_tuning_destroy(tuning);
     cleat_device_close(device);
 }
 
@@ -423,14 +423,14 @@ static void clblasts_parameters_are_applied(void **state) {
     (void)state;
     heard h;
     cleat_device *device = device_open();
-    cleat_choices *choices = new_table(device);
-    choices->has_clblast = true;
-    choices->clblast = cleat_clblast_set(1, 0, 64);
-    write_table(device, choices);
+    cleat_tuning_table *tuning = new_table(device);
+    tuning->has_clblast = true;
+    tuning->clblast = cleat_clblast_set(1, 0, 64);
+    write_table(device, tuning);
     assert_false(device->clblast_tuned);
     assert_int_equal(load(device, &h), 1);
     assert_true(device->clblast_tuned);
-    assert_memory_equal(&device->clblast, &choices->clblast, sizeof device->clblast);
+    assert_memory_equal(&device->clblast, &tuning->clblast, sizeof device->clblast);
     assert_int_equal(h.warnings, 0);
 
     cleat_device *other = device_open(); /* one that cannot run them goes without, and says so */
@@ -439,7 +439,7 @@ static void clblasts_parameters_are_applied(void **state) {
     assert_false(other->clblast_tuned);
     assert_int_equal(h.warnings, 1);
     assert_non_null(strstr(h.text, "local memory"));
-    cleat_choices_destroy(choices);
+    cleat_tuning_destroy(tuning);
     cleat_device_close(other);
     cleat_device_close(device);
 }
@@ -483,7 +483,7 @@ static void assert_sound(const cleat_tune_report *report) {
     assert_true(report->count > 3);
     for (size_t i = 0; i < report->count; ++i) {
         const cleat_tune_node *node = &report->nodes[i];
-        assert_true(node->count >= 2 && node->chosen < node->count && node->length > 0 && node->batch > 0);
+        assert_true(node->count >= 2 && node->chosen < node->count && node->length > 0 && node->micro_batch_size > 0);
         assert_true(node->why[0] != 0 && strstr(node->key, " ->"));
         if (node->measured) assert_true(node->candidates[0].seconds > 0);
         for (size_t k = 0; k < node->count; ++k)
@@ -505,13 +505,13 @@ static cleat_tune_report tune(const cleat_profile *profile) {
 }
 
 /* Kinds that were measured: the file has the choice of each. */
-static size_t count_kept(const cleat_tune_report *report, const cleat_choices *choices) {
+static size_t count_kept(const cleat_tune_report *report, const cleat_tuning_table *tuning) {
     size_t measured = 0;
     for (size_t i = 0; i < report->count; ++i) {
         const cleat_tune_node *node = &report->nodes[i];
         if (!node->measured) continue;
         ++measured;
-        assert_string_equal(cleat_choices_get(choices, node->key), node->candidates[node->chosen].variant);
+        assert_string_equal(cleat_tuning_get(tuning, node->key), node->candidates[node->chosen].variant);
     }
     return measured;
 }
@@ -522,11 +522,11 @@ static void tuning_is_kept_and_used(void **state) {
     cleat_tune_report report = tune(b.profile);
     assert_sound(&report);
     assert_string_equal(report.path, path_of(b.device, path));
-    cleat_choices *choices = cleat_choices_load(b.device);
-    assert_non_null(choices);
-    assert_int_equal(choices->count, report.choices);
-    size_t measured = count_kept(&report, choices);
-    assert_int_equal(measured, choices->count);
+    cleat_tuning_table *tuning = cleat_tuning_load(b.device);
+    assert_non_null(tuning);
+    assert_int_equal(tuning->count, report.entries);
+    size_t measured = count_kept(&report, tuning);
+    assert_int_equal(measured, tuning->count);
     assert_string_equal(report.before, "the defaults");
 
     char told[TINY_PATH], *text[2] = {NULL};
@@ -539,16 +539,16 @@ static void tuning_is_kept_and_used(void **state) {
     cleat_free(text[1]);
     cleat_session *session = session_of(&b);
     assert_int_equal(cleat_plan_bytes(session->work->plan), report.tuned_bytes);
-    assert_int_equal(cleat_choices_judge(choices, session->work->plan).gone, 0);
+    assert_int_equal(cleat_tuning_count_use(tuning, session->work->plan).gone, 0);
     cleat_session_destroy(session);
-    cleat_choices_destroy(choices);
+    cleat_tuning_destroy(tuning);
     cleat_tune_free(&report);
 
     /* another profile's choices come to those that are there */
     size_t before = measured;
     cleat_profile *wider = tiny_profile(*state, SET("model.d_model=32"));
     report = tune(wider);
-    assert_true(report.choices > before);
+    assert_true(report.entries > before);
     assert_non_null(strstr(report.before, "choices tuned here on 20"));
     cleat_tune_free(&report);
     cleat_profile_destroy(wider);
@@ -564,13 +564,13 @@ typedef struct neighbour {
 static void write_beside(void *user, const cleat_tune_node *node) {
     (void)node;
     neighbour *other = user;
-    cleat_choices *file = cleat_tuned_read(other->device);
+    cleat_tuning_table *file = cleat_tuned_read(other->device);
     other->in_file = file ? file->count : 0;
-    cleat_choices_destroy(file);
+    cleat_tuning_destroy(file);
     if (other->calls++ > 0) return;
-    cleat_choices *choices = new_table(other->device);
-    write_table(other->device, choices);
-    cleat_choices_destroy(choices);
+    cleat_tuning_table *tuning = new_table(other->device);
+    write_table(other->device, tuning);
+    cleat_tuning_destroy(tuning);
 }
 
 static void answers_are_kept_at_once_and_beside_others(void **state) {
@@ -580,13 +580,13 @@ static void answers_are_kept_at_once_and_beside_others(void **state) {
     cleat_error error = {0};
     cleat_tune_options options = {.seconds = 1e-3, .node = write_beside, .user = &other};
     must(cleat_tune(b.profile, &options, &report, &error), &error);
-    cleat_choices *choices = cleat_choices_load(b.device);
-    size_t measured = count_kept(&report, choices);
+    cleat_tuning_table *tuning = cleat_tuning_load(b.device);
+    size_t measured = count_kept(&report, tuning);
     assert_true(other.calls == report.count && measured > 1);
     assert_int_equal(other.in_file, measured - report.nodes[report.count - 1].measured + 1);
-    assert_int_equal(choices->count, measured + 1);
-    assert_string_equal(cleat_choices_get(choices, "add f32[2] f32[2] -> f32[2]"), "elements");
-    cleat_choices_destroy(choices);
+    assert_int_equal(tuning->count, measured + 1);
+    assert_string_equal(cleat_tuning_get(tuning, "add f32[2] f32[2] -> f32[2]"), "elements");
+    cleat_tuning_destroy(tuning);
     cleat_tune_free(&report);
     bench_close(&b);
 }
@@ -605,19 +605,19 @@ static const cleat_variant *last(const cleat_node *node, const cleat_device_fact
 static void write_picked(bench *b, pick_fn pick) {
     cleat_session *session = session_of(b);
     const cleat_plan *plan = session->work->plan;
-    cleat_choices *choices = NULL;
+    cleat_tuning_table *tuning = NULL;
     cleat_error error = {0};
-    must(cleat_tuned_create(b->device, &choices, &error), &error);
+    must(cleat_tuned_create(b->device, &tuning, &error), &error);
     for (size_t g = 0; g < plan->layout_count; ++g)
         for (size_t i = 0; i < plan->layouts[g].graph->node_count; ++i) {
             const cleat_node *node = plan->layouts[g].graph->nodes[i];
-            char key[CLEAT_CHOICE_KEY];
-            if (!cleat_op_has_choice(node->op)) continue;
-            cleat_choice_key(node, key);
-            must(cleat_choices_set(choices, key, pick(node, &plan->facts)->name, &error), &error);
+            char key[CLEAT_TUNING_KEY];
+            if (!cleat_op_is_tunable(node->op)) continue;
+            cleat_tuning_key(node, key);
+            must(cleat_tuning_set(tuning, key, pick(node, &plan->facts)->name, &error), &error);
         }
-    write_table(b->device, choices);
-    cleat_choices_destroy(choices);
+    write_table(b->device, tuning);
+    cleat_tuning_destroy(tuning);
     cleat_session_destroy(session);
 }
 
@@ -628,7 +628,7 @@ static void runs_and_plans_follow_the_table(void **state) {
     cleat_fit_report report;
     tiny_train_to(CLEAT_OK, t, "default", SET("train.batch_size=auto"), false, 0);
     write_picked(&b, last);
-    cleat_choices *choices = cleat_choices_load(b.device);
+    cleat_tuning_table *tuning = cleat_tuning_load(b.device);
     cleat_session *session = session_of(&b);
     const cleat_plan *plan = session->work->plan;
     size_t others = 0;
@@ -636,18 +636,18 @@ static void runs_and_plans_follow_the_table(void **state) {
         for (size_t i = 0; i < plan->layouts[g].graph->node_count; ++i) {
             const cleat_node *node = plan->layouts[g].graph->nodes[i];
             const cleat_variant *chosen = plan->layouts[g].variants[i];
-            char key[CLEAT_CHOICE_KEY];
-            if (!cleat_op_has_choice(node->op)) continue;
-            cleat_choice_key(node, key);
-            assert_string_equal(chosen->name, cleat_choices_get(choices, key));
+            char key[CLEAT_TUNING_KEY];
+            if (!cleat_op_is_tunable(node->op)) continue;
+            cleat_tuning_key(node, key);
+            assert_string_equal(chosen->name, cleat_tuning_get(tuning, key));
             others += chosen != cleat_choose_first(NULL, node, &plan->facts);
         }
     assert_true(others > 0);
     /* `cleat plan` says the bytes that the run allocates */
-    must(cleat_fit_describe(b.profile, cleat_device_get_facts(b.device), NULL, choices, 0, &report, &error), &error);
+    must(cleat_fit_describe(b.profile, cleat_device_get_facts(b.device), NULL, tuning, 0, &report, &error), &error);
     assert_int_equal(report.bytes, cleat_plan_bytes(plan));
     cleat_session_destroy(session);
-    cleat_choices_destroy(choices);
+    cleat_tuning_destroy(tuning);
 
     /* the same run up to rounding, and without the table the same bits */
     tiny_train_to(CLEAT_OK, t, "tuned", SET("train.batch_size=auto"), false, 0);
@@ -664,15 +664,15 @@ static void variants_may_go(void **state) {
     bench b = bench_open(*state);
     heard h = {0};
     write_picked(&b, last);
-    cleat_choices *choices = cleat_choices_load(b.device);
-    for (size_t i = 0; i < choices->count; ++i)
-        snprintf(choices->items[i].variant, sizeof choices->items[i].variant, "turbo");
-    write_table(b.device, choices);
+    cleat_tuning_table *tuning = cleat_tuning_load(b.device);
+    for (size_t i = 0; i < tuning->count; ++i)
+        snprintf(tuning->items[i].variant, sizeof tuning->items[i].variant, "turbo");
+    write_table(b.device, tuning);
     cleat_set_log(listen, &h, CLEAT_LOG_INFO);
     cleat_session *session = session_of(&b);
     cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
     assert_int_equal(h.warnings, 1);
-    cleat_choices_use use = cleat_choices_judge(choices, session->work->plan);
+    cleat_tuning_use use = cleat_tuning_count_use(tuning, session->work->plan);
     assert_true(use.gone > 0 && use.gone == use.listed);
     int64_t bytes = cleat_plan_bytes(session->work->plan);
     cleat_session_destroy(session);
@@ -680,7 +680,7 @@ static void variants_may_go(void **state) {
     session = session_of(&b);
     assert_int_equal(cleat_plan_bytes(session->work->plan), bytes);
     cleat_session_destroy(session);
-    cleat_choices_destroy(choices);
+    cleat_tuning_destroy(tuning);
     bench_close(&b);
 }
 
@@ -722,8 +722,8 @@ static void tuned_kernels_do_not_cost_the_fit(void **state) {
     b.model->type = &with_idle;
     must(cleat_fit_search(&request, &plain, NULL, NULL, 0, &error), &error);
     write_picked(&b, last);
-    cleat_choices *choices = cleat_choices_load(b.device);
-    request.choices = choices;
+    cleat_tuning_table *tuning = cleat_tuning_load(b.device);
+    request.tuning = tuning;
     must(cleat_fit_search(&request, &large, NULL, NULL, 0, &error), &error);
     int64_t bytes = cleat_plan_bytes(plain.work->plan);
     assert_true(cleat_plan_bytes(large.work->plan) > bytes);
@@ -737,7 +737,7 @@ static void tuned_kernels_do_not_cost_the_fit(void **state) {
     cleat_fitted_clear(&plain);
     cleat_fitted_clear(&large);
     cleat_fitted_clear(&tight);
-    cleat_choices_destroy(choices);
+    cleat_tuning_destroy(tuning);
     bench_close(&b);
 }
 
@@ -776,8 +776,8 @@ int main(void) {
         cmocka_unit_test_setup(memory_is_respected, setup),
         cmocka_unit_test_setup(a_file_is_kept_and_found, setup),
         cmocka_unit_test_setup(a_bad_file_is_not_used, setup),
-        cmocka_unit_test_setup(shipped_choices_stand_behind_tuned_ones, setup),
-        cmocka_unit_test_setup(shipped_choices_are_for_their_device, setup),
+        cmocka_unit_test_setup(shipped_entries_stand_behind_tuned_ones, setup),
+        cmocka_unit_test_setup(shipped_entries_are_for_their_device, setup),
         cmocka_unit_test_setup(bad_shipped_files_are_passed_over, setup),
         cmocka_unit_test_setup(clblasts_parameters_are_applied, setup),
     };

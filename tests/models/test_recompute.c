@@ -77,7 +77,7 @@ typedef struct results {
     float *gradients; /* [elements] the flat buffer */
     size_t elements;
     int64_t arena;
-    size_t nodes, again;
+    size_t nodes, recomputed;
 } results;
 
 typedef struct session {
@@ -138,12 +138,12 @@ static void put_parameters(session *s) {
 static void put_batch(session *s, const cleat_model *model) {
     static const char *const names[] = {"tokens", "lengths", "coords", "mask", "partner"};
     static batch b;
-    float scale[MOST_TERMS * B], one = 1;
+    float sample_weight[MOST_TERMS * B], one = 1;
     batch_make(&b);
     assert_true(cleat_model_terms(model) <= MOST_TERMS);
     for (int i = 0; i < 5; ++i) put(s, names[i], b.fields[i]);
-    cleat_model_scale(model, &b.host, &(cleat_window){.samples = B}, scale);
-    put(s, "scale", scale);
+    cleat_model_sample_weight(model, &b.host, &(cleat_global_batch){.samples = B}, sample_weight);
+    put(s, "scale", sample_weight);
     put(s, "seed", &one);
 }
 
@@ -173,7 +173,7 @@ static results train_twice(cleat_device *device, const cleat_model *model, int r
     must(cleat_exec_read(s.exec, 0, &s.store->flat[CLEAT_FLAT_GRADIENTS], r.gradients, &error), &error);
     r.arena = cleat_plan_category_bytes(s.plan, CLEAT_BYTES_ARENA);
     r.nodes = s.graph->node_count;
-    for (size_t i = 0; i < r.nodes; ++i) r.again += s.graph->nodes[i]->recomputed;
+    for (size_t i = 0; i < r.nodes; ++i) r.recomputed += s.graph->nodes[i]->recomputed;
     for (size_t i = 0; i < cleat_store_count(s.store); ++i) { /* every parameter has a gradient to compare */
         const cleat_tensor *gradient = cleat_store_grad(s.store, i);
         bool any = false;
@@ -189,12 +189,12 @@ static void same_bits_in_less_memory(void **state) {
     cleat_model *model = small_model();
     results stored = train_twice(*state, model, 0);
     assert_true(isfinite(stored.loss));
-    assert_int_equal(stored.again, 0);
+    assert_int_equal(stored.recomputed, 0);
     for (int recompute = 1; recompute <= 3; ++recompute) {
         results r = train_twice(*state, model, recompute);
         print_message("groups of %d: arena %.1f KiB of %.1f, %zu of %zu nodes are copies\n", recompute,
-                      (double)r.arena / 1024, (double)stored.arena / 1024, r.again, r.nodes);
-        assert_true(r.again > 0 && r.nodes == stored.nodes + r.again);
+                      (double)r.arena / 1024, (double)stored.arena / 1024, r.recomputed, r.nodes);
+        assert_true(r.recomputed > 0 && r.nodes == stored.nodes + r.recomputed);
         assert_memory_equal(&r.loss, &stored.loss, sizeof r.loss);
         assert_memory_equal(r.output, stored.output, sizeof r.output);
         assert_int_equal(r.elements, stored.elements);

@@ -303,12 +303,12 @@ static void learner_close(learner *l) {
 
 static void put_batch(learner *l, const batch *b) {
     static const char *const names[] = {"tokens", "lengths", "coords", "mask", "partner"};
-    float scale[MOST_TERMS * B], one = 1;
+    float sample_weight[MOST_TERMS * B], one = 1;
     uint32_t rng[4] = {1, 0, 0, 0};
     assert_true(cleat_model_terms(l->model) <= MOST_TERMS);
     for (int i = 0; i < 5; ++i) put(l, 0, names[i], b->fields[i]);
-    cleat_model_scale(l->model, &b->host, &(cleat_window){.samples = B}, scale);
-    put(l, 0, "scale", scale);
+    cleat_model_sample_weight(l->model, &b->host, &(cleat_global_batch){.samples = B}, sample_weight);
+    put(l, 0, "scale", sample_weight);
     put(l, 0, "rng", rng);
     put(l, 0, "seed", &one);
 }

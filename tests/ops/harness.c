@@ -79,7 +79,7 @@ static cleat_tensor *through_add(op_case *c, cleat_tensor *tensor) {
 static cleat_tensor *declare_input(op_case *c, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
                                    double lo, double hi, bool wants_grad) {
     cleat_tensor *tensor = cleat_input(c->graph, name, dtype, rank, shape);
-    if (wants_grad) cleat_want_grad(c->graph, tensor);
+    if (wants_grad) cleat_require_grad(c->graph, tensor);
     op_tensor *t = declare(c, tensor, lo, hi, wants_grad);
     if (tensor && c->chained && is_float(dtype)) t->used = through_add(c, tensor);
     return t->used;
@@ -116,7 +116,7 @@ void op_output(op_case *c, cleat_tensor *output) {
     t->tensor = output;
     t->dout = NULL;
     if (!output) return;
-    cleat_keep(c->graph, output);
+    cleat_retain(c->graph, output);
     if (t->values) return;
     t->count = cleat_tensor_elements(output);
     t->values = calloc((size_t)t->count, sizeof *t->values);
@@ -265,7 +265,7 @@ static bool accumulates(const op_tensor *t) {
 }
 
 /* The gradient that arrives at input i of a chained case from elsewhere. */
-static double addend(const op_case *c, int i, int64_t e) {
+static double accum(const op_case *c, int i, int64_t e) {
     const op_tensor *t = &c->inputs[i];
     return t->dout ? compare_round(t->tensor->dtype, ((double)((e * 7 + i) % 17) - 8) / 8) : 0;
 }
@@ -278,7 +278,7 @@ static void write_gradients(op_case *c, op_rig *rig) {
         double *values = calloc((size_t)t->count, sizeof *values);
         if (accumulates(t) && t->wants_grad) op_rig_write(rig, cleat_gradient(c->graph, t->tensor), values);
         if (t->dout) {
-            for (int64_t e = 0; e < t->count; ++e) values[e] = addend(c, i, e);
+            for (int64_t e = 0; e < t->count; ++e) values[e] = accum(c, i, e);
             op_rig_write(rig, t->dout, values);
         }
         free(values);
@@ -314,7 +314,7 @@ static bool check_gradients(op_case *c, op_rig *rig, int times) {
         }
         bool param = accumulates(t);
         double *got = calloc((size_t)t->count, sizeof *got), *want = calloc((size_t)t->count, sizeof *want);
-        for (int64_t e = 0; e < t->count; ++e) want[e] = (param ? times : 1) * t->dvalues[e] + addend(c, i, e);
+        for (int64_t e = 0; e < t->count; ++e) want[e] = (param ? times : 1) * t->dvalues[e] + accum(c, i, e);
         compare_tolerance tolerance = c->test->tolerance(c, i, true);
         tolerance.scale *= param ? times : 1;
         op_rig_read(rig, gradient, got);
@@ -401,7 +401,7 @@ static void differentiate(op_case *c) {
     }
     cleat_backward_from(c->graph, outs, douts, n);
     for (int i = 0; i < c->input_count; ++i)
-        if (c->inputs[i].wants_grad) cleat_keep(c->graph, cleat_gradient(c->graph, c->inputs[i].used));
+        if (c->inputs[i].wants_grad) cleat_retain(c->graph, cleat_gradient(c->graph, c->inputs[i].used));
 }
 
 static bool build_case(op_case *c) {

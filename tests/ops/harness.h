@@ -9,8 +9,8 @@
  *   against 4-point differences of the reference (sampled elements of large tensors), and all of it against
  *   the test's analytic gradient where it gives one (which is itself checked by the differences).
  * - accumulation: the backward pass run twice doubles parameter gradients. In "chained" cases every input is
- *   the output of an add, and a gradient from elsewhere arrives at it first (the addend); there sharing of
- *   bytes (cleat_op.share) can happen.
+ *   the output of an add, and a gradient from elsewhere arrives at it first (the accum); there sharing of
+ *   bytes (cleat_op.inplace_inputs) can happen.
  * - repeatability: two runs give the same bits.
  * - containment: all memory that no node may write (inputs, parameters, gaps between tensors, 4 KiB behind
  *   every slab) is bit-equal afterwards. What nodes write, and the gaps, hold NaN before: reading past an end
@@ -99,7 +99,7 @@ extern const op_shape op_shape_cpu, op_shape_gpu, op_shape_gpu64;
 typedef struct op_tensor {
     cleat_tensor *tensor; /* the graph's input, or the parameter, or the output */
     cleat_tensor *used;   /* input: what `build` got: `tensor` itself, or tensor + 0 in a chained case */
-    cleat_tensor *dout;   /* gradient that arrives at an output; at an input in a chained case (its addend) */
+    cleat_tensor *dout;   /* gradient that arrives at an output; at an input in a chained case (its accum) */
     double lo, hi;
     bool wants_grad;
     int64_t count;

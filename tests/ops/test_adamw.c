@@ -23,7 +23,7 @@ static void open_fixture(fixture *f, const op_shape *shape) {
     f->b = cleat_param(f->graph, "b", 2, (int64_t[]){10, 7}, (cleat_init){0});
     f->hyper = cleat_input(f->graph, "hyper", CLEAT_F32, 1, (int64_t[]){8});
     f->norm = cleat_grad_norm(f->graph);
-    cleat_keep(f->graph, f->norm);
+    cleat_retain(f->graph, f->norm);
     cleat_adamw(f->graph, f->hyper, f->norm, NULL);
     assert_true(op_rig_open(&f->rig, f->graph, shape, NULL, 0));
 }
@@ -165,7 +165,7 @@ static void test_long_norm(void **state) {
         assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
         cleat_param(graph, "p", 1, (int64_t[]){LONG}, (cleat_init){0});
         cleat_tensor *out = cleat_grad_norm(graph);
-        cleat_keep(graph, out);
+        cleat_retain(graph, out);
         assert_true(op_rig_open(&rig, graph, shapes[s], NULL, 0));
         op_rig_write(&rig, cleat_store_grad(store, 0), g);
         op_rig_run(&rig, 0, -1);

@@ -2,7 +2,7 @@
 #include "harness.h"
 
 #include "cleat/ops.h"
-#include "graph/figures.h"
+#include "graph/memory_profile.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -66,8 +66,8 @@ static cleat_tensor *build(world *w, cleat_dtype storage) {
     cleat_tensor *logits = cleat_linear(w->graph, y, weight(w, "head", CLASSES, OUT), NULL, NULL);
     assert_int_equal(cleat_tensor_dtype(logits), CLEAT_F32);
     cleat_tensor *label = cleat_input(w->graph, "label", CLEAT_I32, 1, &rows);
-    cleat_tensor *scale = cleat_input(w->graph, "scale", CLEAT_F32, 1, &rows);
-    cleat_tensor *loss = cleat_cross_entropy(w->graph, logits, label, scale, 0);
+    cleat_tensor *sample_weight = cleat_input(w->graph, "scale", CLEAT_F32, 1, &rows);
+    cleat_tensor *loss = cleat_cross_entropy(w->graph, logits, label, sample_weight, 0);
     cleat_backward(w->graph, loss, cleat_input(w->graph, "seed", CLEAT_F32, 1, &one));
     return loss;
 }
@@ -190,9 +190,9 @@ static void parameters_elsewhere_are_cast(void **state) {
     y = cleat_add(w.graph, cleat_gelu(w.graph, y), table);
     cleat_tensor *logits = cleat_linear(w.graph, y, weight(&w, "head", CLASSES, OUT), NULL, NULL);
     cleat_tensor *label = cleat_input(w.graph, "label", CLEAT_I32, 1, &rows);
-    cleat_tensor *scale = cleat_input(w.graph, "scale", CLEAT_F32, 1, &rows);
+    cleat_tensor *sample_weight = cleat_input(w.graph, "scale", CLEAT_F32, 1, &rows);
     cleat_autocast(w.graph, CLEAT_F32);
-    cleat_tensor *loss = cleat_cross_entropy(w.graph, logits, label, scale, 0);
+    cleat_tensor *loss = cleat_cross_entropy(w.graph, logits, label, sample_weight, 0);
     cleat_backward(w.graph, loss, cleat_input(w.graph, "seed", CLEAT_F32, 1, &one));
     must_be_well(&w);
     assert_null(w.store->copies[0]);

@@ -223,7 +223,7 @@ static void keeps_the_variance(void **state) {
         cleat_tensor *in = cleat_input(graph, "x", CLEAT_F32, 2, (int64_t[]){ROWS, WIDTH});
         cleat_tensor *factor = cleat_input(graph, "factor", CLEAT_F32, 1, (int64_t[]){WIDTH});
         cleat_batch_norm(graph, in, factor, factor, NULL, NULL, false, eps, &statistics);
-        cleat_keep(graph, statistics);
+        cleat_retain(graph, statistics);
         assert_true(op_rig_open(&rig, graph, shapes[s], NULL, 0));
         op_rig_write(&rig, in, x);
         op_rig_write(&rig, factor, (double[WIDTH]){1, 1, 1});
@@ -263,8 +263,8 @@ static void run_slots(const op_shape *shape, bool relu, double filler, slot_resu
     cleat_tensor *in[3], *gamma = cleat_param(graph, "gamma", 1, &width, (cleat_init){0});
     for (int i = 0; i < 3; ++i)
         in[i] = cleat_input(graph, (const char *[]){"x", "residual", "dy"}[i], CLEAT_F32, 3, full);
-    cleat_want_grad(graph, in[0]);
-    cleat_want_grad(graph, in[1]);
+    cleat_require_grad(graph, in[0]);
+    cleat_require_grad(graph, in[1]);
     cleat_tensor *beta = cleat_param(graph, "beta", 1, &width, (cleat_init){0});
     cleat_tensor *samples = cleat_input(graph, "samples", CLEAT_I32, 1, &one);
     cleat_tensor *y = cleat_batch_norm(graph, in[0], gamma, beta, samples, in[1], relu, eps, NULL);
@@ -272,7 +272,7 @@ static void run_slots(const op_shape *shape, bool relu, double filler, slot_resu
     cleat_tensor *made[] = {y, cleat_gradient(graph, in[0]), cleat_gradient(graph, in[1]), cleat_gradient(graph, gamma),
                             cleat_gradient(graph, beta)};
     double *const to[] = {results->y, results->dx, results->dresidual, results->dgamma, results->dbeta};
-    for (int i = 0; i < 3; ++i) cleat_keep(graph, made[i]);
+    for (int i = 0; i < 3; ++i) cleat_retain(graph, made[i]);
     assert_true(op_rig_open(&rig, graph, shape, NULL, 0));
     double factors[WIDE], zeros[WIDE] = {0};
     for (int i = 0; i < WIDE; ++i) factors[i] = 0.5 + 0.1 * i;
@@ -320,7 +320,7 @@ static void build_fixed(op_case *c) {
     cleat_tensor *beta = op_param(c, "beta", 1, &d[CHANNELS], -1, 1);
     cleat_tensor *running = op_constant(c, "running", CLEAT_F32, 2, both, 0.5, 2);
     cleat_tensor *residual = d[RESIDUAL] ? op_input(c, "residual", c->storage, 3, shape, -1, 1) : NULL;
-    op_output(c, cleat_batch_norm_fixed(c->graph, x, gamma, beta, running, residual, d[RELU], eps));
+    op_output(c, cleat_batch_norm_inference(c->graph, x, gamma, beta, running, residual, d[RELU], eps));
 }
 
 static void reference_fixed(const op_case *c, const double *const *in, double *const *out) {
@@ -353,7 +353,7 @@ static void follows_statistics(void **state) {
     assert_int_equal(cleat_graph_create(store, "track", &graph, NULL), CLEAT_OK);
     cleat_tensor *statistics = cleat_input(graph, "statistics", CLEAT_F32, 2, both);
     cleat_tensor *running = cleat_state(graph, "running", CLEAT_F32, 2, both);
-    cleat_batch_norm_track(graph, statistics, running, 0.25f);
+    cleat_batch_norm_update_running_stats(graph, statistics, running, 0.25f);
     assert_true(op_rig_open(&rig, graph, &op_shape_gpu, NULL, 0));
     for (int i = 0; i < 2 * WIDTH; ++i) {
         now[i] = i - 8;
@@ -425,7 +425,8 @@ static void rejects_tracking(void **state) {
         cleat_graph *graph = op_graph();
         cleat_tensor *running = misfits[i].input ? cleat_input(graph, "r", CLEAT_F32, 2, other)
                                                  : cleat_state(graph, "r", CLEAT_F32, 2, other);
-        cleat_batch_norm_track(graph, cleat_input(graph, "s", CLEAT_F32, 2, both), running, misfits[i].momentum);
+        cleat_batch_norm_update_running_stats(graph, cleat_input(graph, "s", CLEAT_F32, 2, both), running,
+                                              misfits[i].momentum);
         op_graph_refused(graph, CLEAT_ERR_SHAPE, "batch_norm", misfits[i].says);
     }
 }
@@ -449,7 +450,7 @@ static const op_test tests[] = {
      .tolerance = tolerance_far,
      .no_backward = true,
      .only = 1u << CLEAT_F32},
-    {.op = "batch_norm_fixed",
+    {.op = "batch_norm_inference",
      ROWS(fixed_rows),
      .build = build_fixed,
      .reference = reference_fixed,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGITS, LABELS, SCALE };
+enum { LOGITS, LABELS, SAMPLE_WEIGHT };
 
 /* dims: rows, width, offset of the logits, smoothing in percent, rows a sample (0: labels [rows]) */
 static void build(op_case *c) {
@@ -16,8 +16,8 @@ static void build(op_case *c) {
     double offset = (double)c->dims[2];
     cleat_tensor *x = op_input(c, "x", c->storage, each ? 3 : 2, each ? split : shape, offset - 3, offset + 3);
     cleat_tensor *labels = op_constant(c, "labels", CLEAT_I32, each ? 2 : 1, each ? split : shape, 0, 0);
-    cleat_tensor *scale = op_constant(c, "scale", CLEAT_F32, 1, shape, 0.2, 1);
-    op_output(c, cleat_cross_entropy(c->graph, x, labels, scale, (float)c->dims[3] / 100));
+    cleat_tensor *sample_weight = op_constant(c, "scale", CLEAT_F32, 1, shape, 0.2, 1);
+    op_output(c, cleat_cross_entropy(c->graph, x, labels, sample_weight, (float)c->dims[3] / 100));
 }
 
 /* Every label there is, the last column among them, and some that are none. */
@@ -58,7 +58,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
         const double *x = in[LOGITS] + row * width;
         double label = in[LABELS][row], all = log_sum(x, width);
         for (int64_t i = 0; i < width && counts(c, label); ++i)
-            out[0][0] += in[SCALE][row] * wanted(c, label, i) * (all - x[i]);
+            out[0][0] += in[SAMPLE_WEIGHT][row] * wanted(c, label, i) * (all - x[i]);
     }
 }
 
@@ -68,12 +68,13 @@ static void gradient(const op_case *c, const double *const *in, const double *co
         const double *x = in[LOGITS] + row * width;
         double label = in[LABELS][row], all = log_sum(x, width);
         for (int64_t i = 0; i < width && counts(c, label); ++i)
-            din[LOGITS][row * width + i] += dout[0][0] * in[SCALE][row] * (exp(x[i] - all) - wanted(c, label, i));
+            din[LOGITS][row * width + i] +=
+                dout[0][0] * in[SAMPLE_WEIGHT][row] * (exp(x[i] - all) - wanted(c, label, i));
     }
 }
 
 /* A row's loss is at most log width + 6, and good to a few units of that. A gradient is a difference of two numbers below 1;
- * an addend makes it one of size 2. */
+ * an accum makes it one of size 2. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     double rows = (double)c->dims[0], size = log((double)c->dims[1]) + 6;
@@ -99,7 +100,7 @@ enum { ROWS = 6, WIDTH = 35 };
 typedef struct own {
     cleat_store *store;
     cleat_graph *graph;
-    cleat_tensor *x, *labels, *scale, *seed, *loss, *dx;
+    cleat_tensor *x, *labels, *sample_weight, *seed, *loss, *dx;
 } own;
 
 static own own_graph(int64_t count) {
@@ -108,14 +109,14 @@ static own own_graph(int64_t count) {
     assert_int_equal(cleat_graph_create(o.store, "g", &o.graph, NULL), CLEAT_OK);
     o.x = cleat_input(o.graph, "x", CLEAT_F32, 2, (int64_t[]){count, WIDTH});
     o.labels = cleat_input(o.graph, "labels", CLEAT_I32, 1, (int64_t[]){count});
-    o.scale = cleat_input(o.graph, "scale", CLEAT_F32, 1, (int64_t[]){count});
+    o.sample_weight = cleat_input(o.graph, "scale", CLEAT_F32, 1, (int64_t[]){count});
     o.seed = cleat_input(o.graph, "seed", CLEAT_F32, 1, (int64_t[]){1});
-    cleat_want_grad(o.graph, o.x);
-    o.loss = cleat_cross_entropy(o.graph, o.x, o.labels, o.scale, 0);
-    cleat_keep(o.graph, o.loss);
+    cleat_require_grad(o.graph, o.x);
+    o.loss = cleat_cross_entropy(o.graph, o.x, o.labels, o.sample_weight, 0);
+    cleat_retain(o.graph, o.loss);
     cleat_backward(o.graph, o.loss, o.seed);
     o.dx = cleat_gradient(o.graph, o.x);
-    cleat_keep(o.graph, o.dx);
+    cleat_retain(o.graph, o.dx);
     return o;
 }
 
@@ -126,14 +127,14 @@ static void own_destroy(own *o) {
 
 /* Runs rows [first, first + count) of the arrays; adds to the loss. */
 static void run_rows(const op_shape *shape, int64_t first, int64_t count, const double *x, const double *labels,
-                     const double *scale, double *loss, double *dx) {
+                     const double *sample_weight, double *loss, double *dx) {
     own o = own_graph(count);
     op_rig rig;
     double seed = 1, part;
     assert_true(op_rig_open(&rig, o.graph, shape, NULL, 0));
     op_rig_write(&rig, o.x, x + first * WIDTH);
     op_rig_write(&rig, o.labels, labels + first);
-    op_rig_write(&rig, o.scale, scale + first);
+    op_rig_write(&rig, o.sample_weight, sample_weight + first);
     op_rig_write(&rig, o.seed, &seed);
     op_rig_run(&rig, 0, -1);
     op_rig_read(&rig, o.loss, &part);
@@ -147,17 +148,17 @@ static void run_rows(const op_shape *shape, int64_t first, int64_t count, const 
  * -infinity are classes that are ruled out. */
 static void test_micro_batches(void **state) {
     (void)state;
-    double x[ROWS * WIDTH], labels[ROWS] = {3, -1, 34, 0, 35, 7}, scale[ROWS];
+    double x[ROWS * WIDTH], labels[ROWS] = {3, -1, 34, 0, 35, 7}, sample_weight[ROWS];
     for (int i = 0; i < ROWS * WIDTH; ++i) x[i] = compare_round(CLEAT_F32, 3 * sin(i * 0.7));
-    for (int i = 0; i < ROWS; ++i) scale[i] = 0.25 * (i + 1);
+    for (int i = 0; i < ROWS; ++i) sample_weight[i] = 0.25 * (i + 1);
     x[WIDTH + 4] = NAN;
     x[4 * WIDTH + 4] = INFINITY;
     x[2 * WIDTH + 11] = -INFINITY;
     const op_shape *shapes[] = {&op_shape_cpu, &op_shape_gpu};
     for (int s = 0; s < 2; ++s) {
         double whole = 0, parts = 0, dx_whole[ROWS * WIDTH], dx_parts[ROWS * WIDTH];
-        run_rows(shapes[s], 0, ROWS, x, labels, scale, &whole, dx_whole);
-        for (int i = 0; i < ROWS; i += 2) run_rows(shapes[s], i, 2, x, labels, scale, &parts, dx_parts);
+        run_rows(shapes[s], 0, ROWS, x, labels, sample_weight, &whole, dx_whole);
+        for (int i = 0; i < ROWS; i += 2) run_rows(shapes[s], i, 2, x, labels, sample_weight, &parts, dx_parts);
         assert_true(isfinite(whole) && whole > 0);
         assert_true(fabs(whole - parts) <= 1e-6 * whole);
         assert_memory_equal(dx_whole, dx_parts, sizeof dx_whole);
@@ -167,11 +168,11 @@ static void test_micro_batches(void **state) {
     }
 }
 
-static void refuse(int64_t labels, cleat_dtype dtype, int64_t scale, float smoothing) {
+static void refuse(int64_t labels, cleat_dtype dtype, int64_t sample_weight, float smoothing) {
     cleat_graph *graph = op_graph();
     assert_null(cleat_cross_entropy(graph, cleat_input(graph, "x", CLEAT_F32, 2, (int64_t[]){ROWS, WIDTH}),
                                     cleat_input(graph, "labels", dtype, 1, &labels),
-                                    cleat_input(graph, "scale", CLEAT_F32, 1, &scale), smoothing));
+                                    cleat_input(graph, "scale", CLEAT_F32, 1, &sample_weight), smoothing));
     op_graph_refused(graph, CLEAT_ERR_SHAPE, "cross_entropy", "");
 }
 

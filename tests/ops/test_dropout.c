@@ -93,13 +93,13 @@ static void test_mask(void **state) {
     cleat_graph *graph = op_graph();
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 1, (int64_t[]){N});
     cleat_tensor *rng = cleat_input(graph, "rng", CLEAT_U32, 1, (int64_t[]){4});
-    cleat_want_grad(graph, x);
+    cleat_require_grad(graph, x);
     cleat_tensor *y = cleat_dropout(graph, x, rng, (float)rate), *z = cleat_dropout(graph, y, rng, (float)rate);
     cleat_backward_from(graph, &y, &x, 1); /* dy = x */
     cleat_tensor *dx = cleat_gradient(graph, x);
-    cleat_keep(graph, y);
-    cleat_keep(graph, z);
-    cleat_keep(graph, dx);
+    cleat_retain(graph, y);
+    cleat_retain(graph, z);
+    cleat_retain(graph, dx);
     double *ones = calloc(N, sizeof *ones), *a = calloc(N, sizeof *a), *b = calloc(N, sizeof *b),
            *d = calloc(N, sizeof *d);
     double draws[4] = {1, 2, 3, 0}, dropped = 0, both = 0, next = 0, pairs = 0;

@@ -167,14 +167,14 @@ static world make(bool gelu, bool keep) {
     cleat_tensor *w1 = cleat_param(w.graph, "w1", 2, (int64_t[]){70, 20}, (cleat_init){CLEAT_INIT_UNIFORM, 0.3f});
     cleat_tensor *w2 = cleat_param(w.graph, "w2", 2, (int64_t[]){12, 70}, (cleat_init){CLEAT_INIT_UNIFORM, 0.3f});
     cleat_tensor *dy = cleat_input(w.graph, "dy", CLEAT_F32, 2, (int64_t[]){33, 12});
-    cleat_want_grad(w.graph, x);
+    cleat_require_grad(w.graph, x);
     w.u = cleat_linear(w.graph, x, w1, NULL, NULL);
     w.h = gelu ? cleat_gelu(w.graph, w.u) : cleat_relu(w.graph, w.u);
     cleat_tensor *y = cleat_linear(w.graph, w.h, w2, NULL, NULL);
-    cleat_keep(w.graph, y);
-    if (keep) cleat_keep(w.graph, w.u);
+    cleat_retain(w.graph, y);
+    if (keep) cleat_retain(w.graph, w.u);
     cleat_backward_from(w.graph, &y, &dy, 1);
-    cleat_keep(w.graph, cleat_gradient(w.graph, x));
+    cleat_retain(w.graph, cleat_gradient(w.graph, x));
     return w;
 }
 

@@ -7,18 +7,18 @@
 #include <string.h>
 
 enum { B, L, EMPTY }; /* EMPTY: the last chain has no residue */
-enum { X, FRAMES, REFERENCE, MASK, LENGTHS, SCALE };
+enum { X, FRAMES, REFERENCE, MASK, LENGTHS, SAMPLE_WEIGHT };
 
 static void build(op_case *c) {
     const int64_t coords[] = {c->dims[B], c->dims[L], 3}, frames[] = {c->dims[B], c->dims[L], 9};
-    const int64_t scale[] = {3, c->dims[B]};
+    const int64_t sample_weight_shape[] = {3, c->dims[B]};
     cleat_tensor *x = op_input(c, "x", CLEAT_F32, 3, coords, -8, 8);
     cleat_tensor *r = op_input(c, "frames", CLEAT_F32, 3, frames, -1, 1); /* any matrix will do */
     cleat_structure truth = {.coords = op_constant(c, "coords", CLEAT_F32, 3, coords, -8, 8),
                              .mask = op_constant(c, "mask", CLEAT_F32, 2, coords, 0, 1),
                              .lengths = op_constant(c, "lengths", CLEAT_I32, 1, coords, 0, 0)};
-    cleat_tensor *scales = op_constant(c, "scale", CLEAT_F32, 2, scale, 0.5, 1.5);
-    op_output(c, cleat_frame_loss(c->graph, x, r, &truth, scales, 2));
+    cleat_tensor *sample_weight = op_constant(c, "scale", CLEAT_F32, 2, sample_weight_shape, 0.5, 1.5);
+    op_output(c, cleat_frame_loss(c->graph, x, r, &truth, sample_weight, 2));
 }
 
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
@@ -93,7 +93,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
                 count += 1;
             }
         }
-        if (count > 0) out[0][0] += in[SCALE][2 * c->dims[B] + b] * sum / count;
+        if (count > 0) out[0][0] += in[SAMPLE_WEIGHT][2 * c->dims[B] + b] * sum / count;
     }
 }
 

@@ -24,7 +24,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
 }
 
 /* Forward: an error of 2 units relative to |x| (cl/gelu.clh), of which one is the result's own. Backward: Phi
- * is good to 2 units, the density's term (below 0.25) to 2 more; dout is below 1; the addend's sum is of
+ * is good to 2 units, the density's term (below 0.25) to 2 more; dout is below 1; the accum's sum is of
  * size 2. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
@@ -52,7 +52,7 @@ static void test_error_on_a_grid(void **state) {
     const int64_t shape[] = {N + 4};
     cleat_graph *graph = op_graph();
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 1, shape), *y = cleat_gelu(graph, x);
-    cleat_keep(graph, y);
+    cleat_retain(graph, y);
     double *in = calloc(N + 4, sizeof *in), *out = calloc(N + 4, sizeof *out), worst = 0;
     for (int i = 0; i < N; ++i) in[i] = compare_round(CLEAT_F32, (i - N / 2) * (8.0 / N));
     in[N] = NAN;

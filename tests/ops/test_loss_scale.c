@@ -28,11 +28,11 @@ static void open_fixture(fixture *f, const op_shape *shape, cleat_dtype dtype) {
     f->hyper = f->corrected = cleat_input(f->graph, "hyper", CLEAT_F32, 1, (int64_t[]){8});
     f->states = cleat_loss_scale_states(f->graph);
     f->norm = cleat_grad_norm(f->graph);
-    cleat_loss_scale_prepare(f->graph, &f->states, &f->norm, &f->corrected);
-    cleat_keep(f->graph, f->norm);
-    cleat_keep(f->graph, f->corrected);
-    cleat_adamw(f->graph, f->corrected, f->norm, f->states.scale);
-    cleat_loss_scale_adjust(f->graph, &f->states, f->norm, INTERVAL);
+    cleat_loss_scale_unscale(f->graph, &f->states, &f->norm, &f->corrected);
+    cleat_retain(f->graph, f->norm);
+    cleat_retain(f->graph, f->corrected);
+    cleat_adamw(f->graph, f->corrected, f->norm, f->states.loss_scale);
+    cleat_loss_scale_update(f->graph, &f->states, f->norm, INTERVAL);
     assert_true(op_rig_open(&f->rig, f->graph, shape, NULL, 0));
 }
 
@@ -60,19 +60,19 @@ static double read_one(fixture *f, const cleat_tensor *tensor) {
 
 /* What the device should hold. */
 typedef struct model {
-    double p[N], m[N], v[N], scale;
+    double p[N], m[N], v[N], loss_scale;
     int clean, updates;
 } model;
 
 static void adjust(model *want, bool finite) {
     if (!finite) {
-        want->scale = fmax(want->scale / 2, 1);
+        want->loss_scale = fmax(want->loss_scale / 2, 1);
         want->clean = 0;
         return;
     }
     ++want->updates;
     if (++want->clean < INTERVAL) return;
-    want->scale = fmin(want->scale * 2, 0x1p40);
+    want->loss_scale = fmin(want->loss_scale * 2, 0x1p40);
     want->clean = 0;
 }
 
@@ -105,17 +105,17 @@ static void run_steps(const op_shape *shape, cleat_dtype dtype, double first) {
     fixture f;
     static model want;
     double before[N], got[N], scaled[N], g[N], copies[N], corrected[8];
-    want = (model){.scale = first};
+    want = (model){.loss_scale = first};
     open_fixture(&f, shape, dtype);
     cleat_tensor *grads[2] = {cleat_store_grad(f.store, 0), cleat_store_grad(f.store, 1)};
-    op_rig_write(&f.rig, f.states.scale, &first);
+    op_rig_write(&f.rig, f.states.loss_scale, &first);
     for (int i = 0; i < N; ++i) want.p[i] = compare_round(CLEAT_F32, cos(i));
     write_both(&f, f.params, want.p);
     for (int t = 0; t < STEPS; ++t) {
         double h[8] = {0.01, 0.9, 0.999, 1e-8, 0.1, 0.5, 0, 0}, sum = 0;
         for (int i = 0; i < 6; ++i) h[i] = compare_round(CLEAT_F32, h[i]);
         for (int i = 0; i < N; ++i) g[i] = compare_round(CLEAT_F32, 0.05 * sin(0.7 * i + 1.3 * t));
-        for (int i = 0; i < N; ++i) sum += g[i] * g[i], scaled[i] = g[i] * want.scale;
+        for (int i = 0; i < N; ++i) sum += g[i] * g[i], scaled[i] = g[i] * want.loss_scale;
         bool finite = !(bad_at(t) != 0);
         if (!finite) scaled[(37 * t) % N] = bad_at(t);
         read_both(&f, f.params, before);
@@ -138,7 +138,7 @@ static void run_steps(const op_shape *shape, cleat_dtype dtype, double first) {
         for (int i = 0; i < N; ++i) before[i] = finite ? compare_round(dtype, got[i]) : copies[i];
         read_both(&f, f.copies, copies);
         assert_memory_equal(copies, before, sizeof copies);
-        assert_true(read_one(&f, f.states.scale) == want.scale);
+        assert_true(read_one(&f, f.states.loss_scale) == want.loss_scale);
         assert_int_equal((int)read_one(&f, f.states.clean_steps), want.clean);
         assert_int_equal((int)read_one(&f, f.states.updates), want.updates);
         read_both(&f, grads, got);
@@ -158,7 +158,7 @@ static void test_steps(void **state) {
 
 /* Without a scale the same step to the bit, whatever the copies are stored in: f32 work does not depend on them. A scale
  * changes no bit either, as long as nothing overflows. */
-static void run_variant(cleat_dtype dtype, double scale, double *p) {
+static void run_variant(cleat_dtype dtype, double loss_scale, double *p) {
     cleat_store *store;
     cleat_graph *graph;
     cleat_tensor *copy;
@@ -171,12 +171,12 @@ static void run_variant(cleat_dtype dtype, double scale, double *p) {
     cleat_tensor *hyper = cleat_input(graph, "hyper", CLEAT_F32, 1, (int64_t[]){8});
     cleat_tensor *norm = cleat_input(graph, "norm", CLEAT_F32, 1, (int64_t[]){1});
     cleat_loss_scale states = cleat_loss_scale_states(graph);
-    cleat_adamw(graph, hyper, norm, scale > 0 ? states.scale : NULL);
+    cleat_adamw(graph, hyper, norm, loss_scale > 0 ? states.loss_scale : NULL);
     assert_true(op_rig_open(&rig, graph, &op_shape_cpu, NULL, 0));
-    double length = 0.7, factor = scale > 0 ? scale : 1;
+    double length = 0.7, factor = loss_scale > 0 ? loss_scale : 1;
     for (int i = 0; i < N; ++i) p[i] = cos(i);
     op_rig_write(&rig, param, p);
-    if (scale > 0) op_rig_write(&rig, states.scale, &scale);
+    if (loss_scale > 0) op_rig_write(&rig, states.loss_scale, &loss_scale);
     for (int t = 0; t < 3; ++t) {
         for (int i = 0; i < N; ++i) g[i] = compare_round(CLEAT_F32, 0.05 * sin(0.7 * i + t)) * factor;
         op_rig_write(&rig, cleat_store_grad(store, 0), g);
@@ -243,7 +243,7 @@ static void test_refused(void **state) {
         cleat_param(graph, "p", 1, (int64_t[]){N}, (cleat_init){0});
         cleat_loss_scale states = cleat_loss_scale_states(graph);
         if (k)
-            cleat_loss_scale_adjust(graph, &states, cleat_grad_norm(graph), 0);
+            cleat_loss_scale_update(graph, &states, cleat_grad_norm(graph), 0);
         else
             cleat_refresh_copies(graph);
         assert_int_not_equal(cleat_graph_status(graph, &error), CLEAT_OK);

@@ -8,7 +8,7 @@
 
 /* dims: B, H, W, then in tenths positive_weight, focal_gamma and dice_weight, largest logit, a sample whose pixels are all unknown (from 1) */
 enum { BATCH, HEIGHT, WIDTH, POSITIVE, GAMMA, DICE, RANGE, UNKNOWN };
-enum { X, MASK, SCALE };
+enum { X, MASK, SAMPLE_WEIGHT };
 
 static cleat_mask_loss_spec spec_of(const int64_t *d) {
     return (cleat_mask_loss_spec){(float)d[POSITIVE] / 10, (float)d[GAMMA] / 10, (float)d[DICE] / 10};
@@ -61,7 +61,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
     for (int64_t b = 0; b < c->dims[BATCH]; ++b) {
         sums s = sums_of(c, in, b);
         double dice = spec_of(c->dims).dice_weight * (1 - (2 * s.both + 1) / (s.either + 1));
-        if (s.known > 0) out[0][0] += in[SCALE][b] * (s.cross / s.known + dice);
+        if (s.known > 0) out[0][0] += in[SAMPLE_WEIGHT][b] * (s.cross / s.known + dice);
     }
 }
 
@@ -76,13 +76,14 @@ static void gradient(const op_case *c, const double *const *in, const double *co
             double cross = -pow(q, spec.focal_gamma) * (q + spec.focal_gamma * (1 - q) * softplus(-z));
             cross *= (t == 1 ? spec.positive_weight : -1) / s.known;
             double dice = (2 * s.both + 1 - 2 * t * (s.either + 1)) / (s.either + 1) / (s.either + 1);
-            din[X][i] += dout[0][0] * in[SCALE][b] * (cross + spec.dice_weight * dice * sigmoid(x) * sigmoid(-x));
+            din[X][i] +=
+                dout[0][0] * in[SAMPLE_WEIGHT][b] * (cross + spec.dice_weight * dice * sigmoid(x) * sigmoid(-x));
         }
     }
 }
 
 /* Each sample's loss is a mean of terms of at most weight x logit, and a Dice loss below 1. A pixel's slope is below (1 + gamma) weight over
- * the number of known pixels, which are half of all; an addend is of size 1. */
+ * the number of known pixels, which are half of all; an accum is of size 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     const cleat_mask_loss_spec spec = spec_of(c->dims);
     double weight = fmax(1, spec.positive_weight), pixels = (double)(c->dims[HEIGHT] * c->dims[WIDTH]);
@@ -112,7 +113,7 @@ static const op_test test = {.op = "mask_loss",
 typedef struct lone_loss {
     cleat_store *store;
     cleat_graph *graph;
-    cleat_tensor *x, *mask, *scale, *seed, *loss;
+    cleat_tensor *x, *mask, *sample_weight, *seed, *loss;
     op_rig rig;
 } lone_loss;
 
@@ -122,14 +123,14 @@ static void lone_open(lone_loss *lone, int64_t pixels, cleat_mask_loss_spec spec
     assert_int_equal(cleat_store_create(&lone->store, NULL), CLEAT_OK);
     assert_int_equal(cleat_graph_create(lone->store, "lone", &lone->graph, NULL), CLEAT_OK);
     lone->x = cleat_input(lone->graph, "x", CLEAT_F32, 2, shape);
-    cleat_want_grad(lone->graph, lone->x);
+    cleat_require_grad(lone->graph, lone->x);
     lone->mask = cleat_input(lone->graph, "mask", CLEAT_I32, 2, shape);
-    lone->scale = cleat_input(lone->graph, "scale", CLEAT_F32, 1, &one);
+    lone->sample_weight = cleat_input(lone->graph, "scale", CLEAT_F32, 1, &one);
     lone->seed = cleat_input(lone->graph, "seed", CLEAT_F32, 1, &one);
-    lone->loss = cleat_mask_loss(lone->graph, lone->x, lone->mask, lone->scale, &spec);
-    cleat_keep(lone->graph, lone->loss);
+    lone->loss = cleat_mask_loss(lone->graph, lone->x, lone->mask, lone->sample_weight, &spec);
+    cleat_retain(lone->graph, lone->loss);
     cleat_backward(lone->graph, lone->loss, lone->seed);
-    cleat_keep(lone->graph, cleat_gradient(lone->graph, lone->x));
+    cleat_retain(lone->graph, cleat_gradient(lone->graph, lone->x));
     assert_true(op_rig_open(&lone->rig, lone->graph, &op_shape_cpu, NULL, 0));
 }
 
@@ -138,7 +139,7 @@ static double lone_run(lone_loss *lone, const double *x, const double *mask, dou
     double loss;
     op_rig_write(&lone->rig, lone->x, x);
     op_rig_write(&lone->rig, lone->mask, mask);
-    op_rig_write(&lone->rig, lone->scale, &one);
+    op_rig_write(&lone->rig, lone->sample_weight, &one);
     op_rig_write(&lone->rig, lone->seed, &one);
     op_rig_run(&lone->rig, 0, -1);
     op_rig_read(&lone->rig, lone->loss, &loss);
@@ -200,7 +201,7 @@ static void rejects(void **state) {
     (void)state;
     static const struct {
         cleat_dtype x, mask;
-        int64_t pixels, scale;
+        int64_t pixels, sample_weight;
         cleat_mask_loss_spec spec;
         cleat_status status;
         const char *says;
@@ -215,9 +216,9 @@ static void rejects(void **state) {
         cleat_graph *graph = op_graph();
         cleat_tensor *x = cleat_input(graph, "x", misfits[i].x, 3, (int64_t[]){2, 3, 2});
         cleat_tensor *mask = cleat_input(graph, "m", misfits[i].mask, 2, (int64_t[]){2, misfits[i].pixels});
-        cleat_tensor *scale = cleat_input(graph, "s", CLEAT_F32, 1, &misfits[i].scale);
-        assert_null(cleat_mask_loss(graph, x, NULL, scale, &misfits[i].spec));
-        assert_null(cleat_mask_loss(graph, x, mask, scale, &misfits[i].spec));
+        cleat_tensor *sample_weight = cleat_input(graph, "s", CLEAT_F32, 1, &misfits[i].sample_weight);
+        assert_null(cleat_mask_loss(graph, x, NULL, sample_weight, &misfits[i].spec));
+        assert_null(cleat_mask_loss(graph, x, mask, sample_weight, &misfits[i].spec));
         op_graph_refused(graph, misfits[i].status, "mask_loss", misfits[i].says);
     }
 }

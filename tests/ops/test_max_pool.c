@@ -89,12 +89,12 @@ static void run_special(const op_shape *shape, const double *plane, double *y, d
     double x[IN], dy[OUT];
     cleat_graph *graph = op_graph();
     cleat_tensor *in = cleat_input(graph, "x", CLEAT_F32, 4, (int64_t[]){1, SIDE, SIDE, WIDE});
-    cleat_want_grad(graph, in);
+    cleat_require_grad(graph, in);
     cleat_tensor *out = cleat_max_pool(graph, in, 2, 2, 0);
     cleat_tensor *arriving = cleat_input(graph, "dy", CLEAT_F32, 4, (int64_t[]){1, 2, 2, WIDE});
     cleat_backward_from(graph, &out, &arriving, 1);
-    cleat_keep(graph, out);
-    cleat_keep(graph, cleat_gradient(graph, in));
+    cleat_retain(graph, out);
+    cleat_retain(graph, cleat_gradient(graph, in));
     assert_true(op_rig_open(&rig, graph, shape, NULL, 0));
     for (int i = 0; i < IN; ++i) x[i] = plane[i / WIDE];
     for (int i = 0; i < OUT; ++i) dy[i] = 1 + i / WIDE;
@@ -137,7 +137,7 @@ static void notes_winners_for_backward_only(void **state) {
     for (int wanted = 0; wanted < 2; ++wanted) {
         cleat_graph *graph = op_graph();
         cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 4, (int64_t[]){1, 4, 4, 3});
-        if (wanted) cleat_want_grad(graph, x);
+        if (wanted) cleat_require_grad(graph, x);
         assert_int_equal(cleat_max_pool(graph, x, 2, 2, 0)->producer->n_out, 1 + wanted);
         op_graph_end(graph);
     }

@@ -26,7 +26,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i) din[0][i] += in[0][i] > 0 ? dout[0][i] : 0;
 }
 
-/* Exact, but for the addend's sum. */
+/* Exact, but for the accum's sum. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)c, (void)tensor;
     return (compare_tolerance){.scale = is_gradient ? 2 : 0, .length = 1, .f32_units = is_gradient ? 1 : 0};
@@ -53,12 +53,12 @@ static void test_corners(void **state) {
     cleat_graph *graph = op_graph();
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 1, (int64_t[]){N});
     cleat_tensor *dy = cleat_input(graph, "dy", CLEAT_F32, 1, (int64_t[]){N});
-    cleat_want_grad(graph, x);
+    cleat_require_grad(graph, x);
     cleat_tensor *y = cleat_relu(graph, x);
-    cleat_keep(graph, y);
+    cleat_retain(graph, y);
     cleat_backward_from(graph, &y, &dy, 1);
     cleat_tensor *dx = cleat_gradient(graph, x);
-    cleat_keep(graph, dx);
+    cleat_retain(graph, dx);
     double in[N], arriving[N], out[N], leaving[N];
     for (int i = 0; i < N; ++i) {
         in[i] = x_of[i % 7];

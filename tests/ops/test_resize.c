@@ -88,7 +88,7 @@ static void follows_pytorch(void **state) {
     cleat_graph *graph = op_graph();
     cleat_tensor *input = cleat_input(graph, "x", CLEAT_F32, 4, (int64_t[]){1, 2, 3, 1});
     cleat_tensor *y = cleat_resize(graph, input, 3, 5);
-    cleat_keep(graph, y);
+    cleat_retain(graph, y);
     assert_true(op_rig_open(&rig, graph, &op_shape_cpu, NULL, 0));
     op_rig_write(&rig, input, x);
     op_rig_run(&rig, 0, -1);

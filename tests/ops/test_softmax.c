@@ -39,7 +39,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
 }
 
 /* `most`: the largest y of a row. e^d / sum is off by (4 + |d|) units of itself, and |d| e^d <= 1/e. The gradient reads y
- * rounded to storage, in a product with |dy - sum| <= 2 and in the sum; an addend makes the result of size 1. */
+ * rounded to storage, in a product with |dy - sum| <= 2 and in the sum; an accum makes the result of size 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     double width = (double)c->dims[1], size = (double)c->dims[3];
@@ -67,7 +67,7 @@ static void test_not_finite(void **state) {
     (void)state;
     cleat_graph *graph = op_graph();
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 2, (int64_t[]){ROWS, WIDTH}), *y = cleat_softmax(graph, x);
-    cleat_keep(graph, y);
+    cleat_retain(graph, y);
     double in[ROWS * WIDTH], out[ROWS * WIDTH];
     for (int i = 0; i < ROWS * WIDTH; ++i)
         in[i] = i >= 2 * WIDTH && i < 3 * WIDTH ? -INFINITY : i % WIDTH == 3 ? 0x1p127 : 1;

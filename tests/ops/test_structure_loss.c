@@ -19,10 +19,10 @@ static const cleat_structure_loss_spec specs[] = {
     {.kind = CLEAT_LOSS_BASE_PAIR, .lower = 10.4f},
 };
 
-enum { X, REFERENCE, MASK, LENGTHS, PARTNER, SCALE };
+enum { X, REFERENCE, MASK, LENGTHS, PARTNER, SAMPLE_WEIGHT };
 
 static void build(op_case *c) {
-    const int64_t coords[] = {c->dims[B], c->dims[L], 3}, scale[] = {2, c->dims[B]};
+    const int64_t coords[] = {c->dims[B], c->dims[L], 3}, sample_weight_shape[] = {2, c->dims[B]};
     cleat_structure_loss_spec spec = specs[c->dims[KIND]];
     spec.term = 1;
     cleat_tensor *x = op_input(c, "x", CLEAT_F32, 3, coords, -8, 8);
@@ -30,8 +30,8 @@ static void build(op_case *c) {
                              .mask = op_constant(c, "mask", CLEAT_F32, 2, coords, 0, 1),
                              .lengths = op_constant(c, "lengths", CLEAT_I32, 1, coords, 0, 0),
                              .partner = op_constant(c, "partner", CLEAT_I32, 2, coords, 0, 0)};
-    cleat_tensor *scales = op_constant(c, "scale", CLEAT_F32, 2, scale, 0.5, 1.5);
-    op_output(c, cleat_structure_loss(c->graph, &spec, x, &truth, scales));
+    cleat_tensor *sample_weight = op_constant(c, "scale", CLEAT_F32, 2, sample_weight_shape, 0.5, 1.5);
+    op_output(c, cleat_structure_loss(c->graph, &spec, x, &truth, sample_weight));
 }
 
 /* Four residues in five are known; i pairs with length - 1 - i, but for every third. */
@@ -149,7 +149,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
     for (int64_t b = 0; b < c->dims[B]; ++b) {
         mean m = chain(specs[c->dims[KIND]].kind, in[X] + b * length * 3, in[REFERENCE] + b * length * 3,
                        in[MASK] + b * length, in[PARTNER] + b * length, (int64_t)in[LENGTHS][b]);
-        if (m.count > 0) out[0][0] += in[SCALE][c->dims[B] + b] * m.sum / m.count;
+        if (m.count > 0) out[0][0] += in[SAMPLE_WEIGHT][c->dims[B] + b] * m.sum / m.count;
     }
 }
 

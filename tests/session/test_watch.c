@@ -49,9 +49,9 @@ static void rig_open(rig *r, int64_t n, cleat_dtype storage, bool cpu) {
     cleat_tensor *z = cleat_relu(r->graph, r->y);
     z = cleat_add(r->graph, z, z);
     r->sum = cleat_add(r->graph, storage == CLEAT_F32 ? z : cleat_cast(r->graph, z, CLEAT_F32), r->weight);
-    cleat_keep(r->graph, r->sum);
+    cleat_retain(r->graph, r->sum);
     r->hidden = cleat_input(r->graph, "hidden", CLEAT_F32, 1, &n);
-    cleat_keep(r->graph, cleat_relu(r->graph, r->hidden));
+    cleat_retain(r->graph, cleat_relu(r->graph, r->hidden));
     ok(cleat_graph_status(r->graph, &error), &error);
     ok(cleat_plan_create(&r->graph, 1, &facts, &r->plan, &error), &error);
     ok(cleat_exec_create(device, r->plan, &r->exec, &error), &error);

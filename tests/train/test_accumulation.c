@@ -19,7 +19,7 @@
 #include "session/feed.h"
 #include "tiny.h"
 
-enum { BUCKETS = 2, WINDOW = 7, MOST_WINDOWS = 16 };
+enum { BUCKETS = 2, GLOBAL_BATCH = 7, MAX_GLOBAL_BATCHES = 16 };
 static const int64_t edges[BUCKETS] = {12, 32};
 
 /* More molecules than the fixture has: several windows a bucket. */
@@ -67,7 +67,8 @@ static pass pass_open(const tiny *t, int64_t most, const char *const *set) {
     pass p = {.profile = tiny_profile(t, set)};
     cleat_bucket buckets[BUCKETS];
     cleat_error error;
-    for (int b = 0; b < BUCKETS; ++b) buckets[b] = (cleat_bucket){.length = edges[b], .window = WINDOW, .batch = most};
+    for (int b = 0; b < BUCKETS; ++b)
+        buckets[b] = (cleat_bucket){.length = edges[b], .global_batch_size = GLOBAL_BATCH, .micro_batch_size = most};
     cleat_status status = cleat_model_create(p.profile, &p.model, &error);
     if (status == CLEAT_OK)
         status = cleat_model_open_data(p.model, p.profile->data.path, CLEAT_MODE_TRAIN, NULL, &p.dataset, &error);
@@ -94,44 +95,44 @@ static void pass_close(pass *p) {
 }
 
 /* What the windows of an epoch gave. */
-typedef struct window_results {
+typedef struct global_batch_results {
     size_t count;
-    int64_t samples[MOST_WINDOWS];
-    float *gradient[MOST_WINDOWS]; /* [elements] */
-    float terms[MOST_WINDOWS][CLEAT_FIGURES];
+    int64_t samples[MAX_GLOBAL_BATCHES];
+    float *gradient[MAX_GLOBAL_BATCHES]; /* [elements] */
+    float terms[MAX_GLOBAL_BATCHES][CLEAT_FIGURES];
     int64_t elements;
     int n_terms; /* the loss included */
-} window_results;
+} global_batch_results;
 
-static void results_free(window_results *r) {
+static void results_free(global_batch_results *r) {
     for (size_t w = 0; w < r->count; ++w) cleat_free(r->gradient[w]);
 }
 
 /* A sample's weight by its residues: what a family that means tokens would write. */
 static void weigh_by_items(const pass *p, const cleat_work_graph *graph, const cleat_fed *fed,
-                           const cleat_window *window) {
+                           const cleat_global_batch *global_batch) {
     const int32_t *lengths = fed->fields[cleat_dataset_find_field(p->dataset, "lengths")];
-    float *scale = (float *)(void *)((char *)fed->bytes + graph->scale_offset);
+    float *sample_weight = (float *)(void *)((char *)fed->bytes + graph->sample_weight_offset);
     for (int k = 0; k < cleat_model_terms(p->model); ++k)
         for (int64_t b = 0; b < fed->host.batch; ++b)
-            scale[k * fed->host.batch + b] *=
-                (float)((double)lengths[b] * (double)window->samples / (double)window->items);
+            sample_weight[k * fed->host.batch + b] *=
+                (float)((double)lengths[b] * (double)global_batch->samples / (double)global_batch->items);
 }
 
-static void run_batch(pass *p, const cleat_window *window, int64_t step) {
+static void run_batch(pass *p, const cleat_global_batch *global_batch, int64_t step) {
     cleat_fed fed;
     assert_int_equal(cleat_feed_next(p->feed, &fed, NULL), CLEAT_OK);
-    assert_non_null(fed.batch);
-    const cleat_work_graph *graph = &p->session->work->train[fed.batch->bucket];
-    cleat_dropout_key key = {.seed = 77, .step = step, .first = fed.batch->first};
-    cleat_session_prepare(p->session, graph, fed.bytes, &fed.host, window, &key);
-    if (p->by_items) weigh_by_items(p, graph, &fed, window);
+    assert_non_null(fed.micro_batch);
+    const cleat_work_graph *graph = &p->session->work->train[fed.micro_batch->bucket];
+    cleat_dropout_key key = {.seed = 77, .step = step, .first = fed.micro_batch->first};
+    cleat_session_prepare(p->session, graph, fed.bytes, &fed.host, global_batch, &key);
+    if (p->by_items) weigh_by_items(p, graph, &fed, global_batch);
     assert_int_equal(cleat_feed_run(p->feed, graph, &fed, NULL), CLEAT_OK);
     cleat_feed_release(p->feed, &fed);
 }
 
 /* Reads gradient and loss terms, and zeroes them. */
-static void take_results(pass *p, window_results *r) {
+static void take_results(pass *p, global_batch_results *r) {
     cleat_exec *exec = p->session->exec;
     const cleat_tensor *gradient = &p->session->work->store->flat[CLEAT_FLAT_GRADIENTS],
                        *terms = p->session->work->terms;
@@ -147,34 +148,35 @@ static void take_results(pass *p, window_results *r) {
 }
 
 /* What a window of one batch is divided by, counted here and not taken from the room under test. */
-static cleat_window count_whole(const pass *p, const cleat_batch *batch) {
-    cleat_window whole = {.batches = 1, .samples = batch->count};
-    for (uint32_t i = 0; i < batch->count; ++i)
-        whole.items += (int64_t)strlen(cleat_rna_sequence(p->dataset, batch->samples[i]));
+static cleat_global_batch count_whole(const pass *p, const cleat_micro_batch *micro_batch) {
+    cleat_global_batch whole = {.micro_batches = 1, .samples = micro_batch->count};
+    for (uint32_t i = 0; i < micro_batch->count; ++i)
+        whole.items += (int64_t)strlen(cleat_rna_sequence(p->dataset, micro_batch->samples[i]));
     return whole;
 }
 
-/* The windows of an epoch in micro-batches of at most `most` samples; WINDOW is the full batch the others are compared
+/* The windows of an epoch in micro-batches of at most `most` samples; GLOBAL_BATCH is the full batch the others are compared
  * with. The n-th has the dropout of step n + `later`. */
-static window_results run_windows(const tiny *t, int64_t most, bool by_items, int64_t later, const char *const *set) {
+static global_batch_results run_global_batches(const tiny *t, int64_t most, bool by_items, int64_t later,
+                                               const char *const *set) {
     pass p = pass_open(t, most, set);
     p.by_items = by_items;
-    window_results r = {.elements = cleat_session_flat(p.session), .n_terms = cleat_model_terms(p.model) + 1};
-    cleat_draw draw = {.seed = 5, .epoch = 1};
+    global_batch_results r = {.elements = cleat_session_flat(p.session), .n_terms = cleat_model_terms(p.model) + 1};
+    cleat_rng_key rng_key = {.seed = 5, .epoch = 1};
     cleat_batches *batches = NULL;
-    cleat_window window;
+    cleat_global_batch global_batch;
     assert_int_equal(cleat_batches_create(p.dataset, p.samples, p.sample_count, p.session->work->buckets, BUCKETS,
-                                          &draw, &batches, NULL),
+                                          &rng_key, &batches, NULL),
                      CLEAT_OK);
-    assert_int_equal(cleat_feed_start(p.feed, batches, 0, &draw, NULL), CLEAT_OK);
-    for (; cleat_batches_window(batches, r.count, &window); ++r.count) {
-        assert_true(r.count < MOST_WINDOWS);
-        if (most == WINDOW) {
-            assert_int_equal(window.batches, 1);
-            window = count_whole(&p, cleat_batches_get(batches, r.count));
+    assert_int_equal(cleat_feed_start(p.feed, batches, 0, &rng_key, NULL), CLEAT_OK);
+    for (; cleat_batches_global_batch(batches, r.count, &global_batch); ++r.count) {
+        assert_true(r.count < MAX_GLOBAL_BATCHES);
+        if (most == GLOBAL_BATCH) {
+            assert_int_equal(global_batch.micro_batches, 1);
+            global_batch = count_whole(&p, cleat_batches_get(batches, r.count));
         }
-        r.samples[r.count] = window.samples;
-        for (size_t i = 0; i < window.batches; ++i) run_batch(&p, &window, (int64_t)r.count + later);
+        r.samples[r.count] = global_batch.samples;
+        for (size_t i = 0; i < global_batch.micro_batches; ++i) run_batch(&p, &global_batch, (int64_t)r.count + later);
         take_results(&p, &r);
     }
     cleat_feed_stop(p.feed);
@@ -198,7 +200,8 @@ static double deviation(const float *a, const float *b, int64_t count) {
 /* Rounding of f32 sums of a few hundred terms in another order. */
 static const double tolerance = 2e-6;
 
-static void assert_same_windows(const window_results *parts, const window_results *whole, int64_t most) {
+static void assert_same_global_batches(const global_batch_results *parts, const global_batch_results *whole,
+                                       int64_t most) {
     double gradients = 0, terms = 0;
     assert_int_equal(parts->count, whole->count);
     for (size_t w = 0; w < whole->count; ++w) {
@@ -220,16 +223,16 @@ static void assert_same_windows(const window_results *parts, const window_result
                   whole->count, gradients, terms);
 }
 
-static void windows_add_up(const tiny *t, bool by_items, const char *const *set) {
+static void global_batches_add_up(const tiny *t, bool by_items, const char *const *set) {
     static const int64_t micro_batches[] = {1, 2, 3, 5};
-    window_results whole = run_windows(t, WINDOW, by_items, 0, set);
+    global_batch_results whole = run_global_batches(t, GLOBAL_BATCH, by_items, 0, set);
     size_t full = 0, cut_short = 0;
-    for (size_t w = 0; w < whole.count; ++w) ++*(whole.samples[w] == WINDOW ? &full : &cut_short);
+    for (size_t w = 0; w < whole.count; ++w) ++*(whole.samples[w] == GLOBAL_BATCH ? &full : &cut_short);
     assert_true(full >= 2);
     assert_int_equal(cut_short, BUCKETS);
     for (size_t i = 0; i < sizeof micro_batches / sizeof *micro_batches; ++i) {
-        window_results parts = run_windows(t, micro_batches[i], by_items, 0, set);
-        assert_same_windows(&parts, &whole, micro_batches[i]);
+        global_batch_results parts = run_global_batches(t, micro_batches[i], by_items, 0, set);
+        assert_same_global_batches(&parts, &whole, micro_batches[i]);
         results_free(&parts);
     }
     results_free(&whole);
@@ -241,19 +244,19 @@ static const char *const whole_samples[] = {"model.dropout=0.1", "data.crop=0",
 
 static void gradients_of_micro_batches_are_the_full_batch_s(void **state) {
     tiny t = more_molecules(*state);
-    windows_add_up(&t, false, random_samples);
+    global_batches_add_up(&t, false, random_samples);
 }
 
 static void gradients_normalised_by_items_are_too(void **state) {
     tiny t = more_molecules(*state);
-    windows_add_up(&t, true, whole_samples);
+    global_batches_add_up(&t, true, whole_samples);
 }
 
 /* That the comparison means something: another step drops out others. */
 static void dropout_is_in_those_gradients(void **state) {
     tiny t = more_molecules(*state);
-    window_results a = run_windows(&t, WINDOW, false, 0, random_samples);
-    window_results b = run_windows(&t, WINDOW, false, 1, random_samples);
+    global_batch_results a = run_global_batches(&t, GLOBAL_BATCH, false, 0, random_samples);
+    global_batch_results b = run_global_batches(&t, GLOBAL_BATCH, false, 1, random_samples);
     for (size_t w = 0; w < a.count; ++w) assert_true(deviation(b.gradient[w], a.gradient[w], a.elements) > 1e-2);
     results_free(&a);
     results_free(&b);
@@ -365,7 +368,7 @@ static void runs_agree_whatever_the_micro_batch(void **state) {
 
 /* The logged losses of an epoch that changes nothing, each weighed by its window's samples, are the loss of the
  * training samples as an evaluation measures it. */
-static void a_window_is_divided_by_its_own_samples(void **state) {
+static void a_global_batch_is_divided_by_its_own_samples(void **state) {
     tiny t = more_molecules(*state);
     const char *const set[] = {
         RUN,           "train.batch_size=2",      "train.epochs=1",       "train.learning_rate=1e-12",
@@ -379,24 +382,24 @@ static void a_window_is_divided_by_its_own_samples(void **state) {
     cleat_lengths lengths;
     cleat_bucket buckets[CLEAT_BUCKETS];
     cleat_figures figures;
-    cleat_window window;
+    cleat_global_batch global_batch;
     uint32_t *samples = NULL;
     size_t count = 0;
     char path[TINY_PATH];
-    const cleat_draw draw = {.seed = 9};
+    const cleat_rng_key rng_key = {.seed = 9};
     assert_int_equal(cleat_rna_open(t.data, NULL, &dataset, NULL), CLEAT_OK);
     assert_int_equal(cleat_dataset_samples(dataset, CLEAT_SPLIT_TRAIN, &samples, &count, NULL), CLEAT_OK);
     assert_int_equal(cleat_lengths_choose(profile, 0, dataset, samples, count, &lengths, NULL), CLEAT_OK);
-    cleat_lengths_windows(&lengths, 6, buckets);
-    assert_int_equal(cleat_batches_create(dataset, samples, count, buckets, lengths.count, &draw, &batches, NULL),
+    cleat_lengths_global_batches(&lengths, 6, buckets);
+    assert_int_equal(cleat_batches_create(dataset, samples, count, buckets, lengths.count, &rng_key, &batches, NULL),
                      CLEAT_OK);
-    assert_int_equal(cleat_batches_windows(batches), log.count);
+    assert_int_equal(cleat_batches_global_batch_count(batches), log.count);
     double sum = 0;
     int64_t smallest = INT64_MAX, largest = 0;
-    for (size_t w = 0; cleat_batches_window(batches, w, &window); ++w) {
-        sum += log.loss[w] * (double)window.samples;
-        smallest = window.samples < smallest ? window.samples : smallest;
-        largest = window.samples > largest ? window.samples : largest;
+    for (size_t w = 0; cleat_batches_global_batch(batches, w, &global_batch); ++w) {
+        sum += log.loss[w] * (double)global_batch.samples;
+        smallest = global_batch.samples < smallest ? global_batch.samples : smallest;
+        largest = global_batch.samples > largest ? global_batch.samples : largest;
     }
     assert_true(smallest < largest);
     assert_int_equal(cleat_evaluate(profile, tiny_path(&t, "still", path), "train", &figures, NULL), CLEAT_OK);
@@ -415,7 +418,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(gradients_normalised_by_items_are_too, tiny_setup, tiny_teardown),
         cmocka_unit_test_setup_teardown(dropout_is_in_those_gradients, tiny_setup, tiny_teardown),
         cmocka_unit_test_setup_teardown(runs_agree_whatever_the_micro_batch, tiny_setup, tiny_teardown),
-        cmocka_unit_test_setup_teardown(a_window_is_divided_by_its_own_samples, tiny_setup, tiny_teardown),
+        cmocka_unit_test_setup_teardown(a_global_batch_is_divided_by_its_own_samples, tiny_setup, tiny_teardown),
     };
     tiny_require_device();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,19 +36,21 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_tensor *seen = cleat_buffer(graph, "seen", 1, (int64_t[]){SEEN}, 0.5f);
     cleat_running_statistics(graph, "running", CHANNELS);
     built->output = cleat_linear(graph, x, weight, NULL, NULL);
-    cleat_keep(graph, built->output);
-    cleat_tensor *loss = cleat_mse_loss(graph, built->output, target, inputs.scale);
+    cleat_retain(graph, built->output);
+    cleat_tensor *loss = cleat_mse_loss(graph, built->output, target, inputs.sample_weight);
     cleat_model_close(graph, mode, &inputs, loss, built);
     if (mode == CLEAT_MODE_TRAIN && loss) cleat_record(graph, loss, seen, 1);
 }
 
-static void scale(const cleat_model *model, const cleat_host_batch *batch, const cleat_window *window, float *values) {
+static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                          const cleat_global_batch *global_batch, float *values) {
     (void)model;
-    for (int64_t b = 0; b < batch->batch; ++b) values[b] = b < batch->count ? 1.0f / (float)window->samples : 0.0f;
+    for (int64_t b = 0; b < batch->batch; ++b)
+        values[b] = b < batch->count ? 1.0f / (float)global_batch->samples : 0.0f;
 }
 
 static const cleat_model_class with_buffers = {
-    .name = "with buffers", .terms = terms, .n_terms = 1, .build = build, .scale = scale};
+    .name = "with buffers", .terms = terms, .n_terms = 1, .build = build, .sample_weight = sample_weight};
 
 /* --- a trainer around it, without data ------------------------------------------------------------------------ */
 
@@ -66,7 +68,7 @@ static void run_open(run *r, const tiny *t, const char *folder, double decay) {
     cleat_error error = {0};
     cleat_trainer *trainer = &r->trainer;
     cleat_profile *profile = tiny_profile(t, NULL);
-    const cleat_bucket bucket = {.length = 1, .window = B, .batch = B};
+    const cleat_bucket bucket = {.length = 1, .global_batch_size = B, .micro_batch_size = B};
     *r = (run){.trainer = {.profile = profile}, .model = {.type = &with_buffers, .profile = *profile}};
     trainer->report = &r->report;
     trainer->resolved = *profile;
@@ -96,10 +98,10 @@ static void run_step(run *r) {
     const cleat_work_graph *train = &session->work->train[0];
     _Alignas(8) char inputs[INPUT_BYTES], update[INPUT_BYTES];
     const cleat_host_batch batch = {.batch = B, .length = 1, .count = B - 1};
-    const cleat_window window = {.samples = B - 1};
+    const cleat_global_batch global_batch = {.samples = B - 1};
     assert_true(cleat_session_input_bytes(session) <= INPUT_BYTES);
     memset(inputs, 0, sizeof inputs);
-    cleat_session_prepare(session, train, inputs, &batch, &window, NULL);
+    cleat_session_prepare(session, train, inputs, &batch, &global_batch, NULL);
     cleat_staging *staging[2];
     const size_t graphs[2] = {train->index, session->work->update.index};
     const cleat_tensor *x = cleat_graph_find(train->graph, "x");
@@ -306,8 +308,8 @@ static void samples_are_counted(void **state) {
             _Alignas(8) char inputs[INPUT_BYTES] = {0};
             int32_t found;
             const cleat_host_batch batch = {.batch = B, .length = 1, .count = count};
-            const cleat_window window = {.samples = (uint32_t)count};
-            cleat_session_prepare(session, graphs[i], inputs, &batch, &window, NULL);
+            const cleat_global_batch global_batch = {.samples = (uint32_t)count};
+            cleat_session_prepare(session, graphs[i], inputs, &batch, &global_batch, NULL);
             const cleat_tensor *samples = cleat_graph_find(graphs[i]->graph, "samples");
             memcpy(&found, inputs + cleat_exec_input_offset(session->exec, graphs[i]->index, samples), sizeof found);
             assert_int_equal(found, count);

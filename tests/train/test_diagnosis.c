@@ -69,9 +69,9 @@ static middle *middle_open(const tiny *t, const char *run, const char *const *as
     trainer->options = &m->options;
     trainer->report = &m->report;
     ok(cleat_trainer_open(trainer, &error), &error);
-    trainer->draw = (cleat_draw){.seed = trainer->state.seed};
+    trainer->rng_key = (cleat_rng_key){.seed = trainer->state.seed};
     ok(cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->work->buckets,
-                            trainer->session->work->n_buckets, &trainer->draw, &m->batches, &error),
+                            trainer->session->work->n_buckets, &trainer->rng_key, &m->batches, &error),
        &error);
     trainer->pass = m->batches;
     trainer->state.step = trainer->state.position = STEP;
@@ -105,16 +105,16 @@ static void assert_training_goes_on(middle *m) {
     cleat_trainer *trainer = &m->trainer;
     cleat_error error = {0};
     cleat_fed fed;
-    cleat_window window;
+    cleat_global_batch global_batch;
     float terms[CLEAT_FIGURES] = {0};
-    assert_true(cleat_batches_window(m->batches, STEP, &window));
+    assert_true(cleat_batches_global_batch(m->batches, STEP, &global_batch));
     ok(cleat_exec_read(trainer->session->exec, 0, trainer->session->work->terms, terms, &error), &error);
     for (int i = 0; i < cleat_model_terms(trainer->model) + 1; ++i) assert_true(terms[i] == 0);
     ok(cleat_feed_next(trainer->feed, &fed, &error), &error);
-    assert_ptr_equal(fed.batch, cleat_batches_get(m->batches, window.first));
-    const cleat_work_graph *graph = &trainer->session->work->train[fed.batch->bucket];
-    cleat_dropout_key key = {.seed = trainer->state.seed, .step = STEP, .first = fed.batch->first};
-    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, &window, &key);
+    assert_ptr_equal(fed.micro_batch, cleat_batches_get(m->batches, global_batch.first));
+    const cleat_work_graph *graph = &trainer->session->work->train[fed.micro_batch->bucket];
+    cleat_dropout_key key = {.seed = trainer->state.seed, .step = STEP, .first = fed.micro_batch->first};
+    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, &global_batch, &key);
     ok(cleat_feed_run(trainer->feed, graph, &fed, &error), &error);
     cleat_feed_release(trainer->feed, &fed);
     ok(cleat_exec_read(trainer->session->exec, 0, trainer->session->work->terms, terms, &error), &error);
@@ -140,10 +140,10 @@ static void diagnose(middle *m, int64_t updates) {
 
 /* The samples of the step that is looked into are named, and only they. */
 static void assert_names_samples(const middle *m) {
-    cleat_window window;
-    assert_true(cleat_batches_window(m->batches, STEP - 1, &window));
-    const cleat_batch *batch = cleat_batches_get(m->batches, window.first);
-    assert_says(m->heard, SET("step 2, ", cleat_dataset_id(m->trainer.dataset, batch->samples[0])));
+    cleat_global_batch global_batch;
+    assert_true(cleat_batches_global_batch(m->batches, STEP - 1, &global_batch));
+    const cleat_micro_batch *micro_batch = cleat_batches_get(m->batches, global_batch.first);
+    assert_says(m->heard, SET("step 2, ", cleat_dataset_id(m->trainer.dataset, micro_batch->samples[0])));
 }
 
 static void restore(middle *m) {
@@ -199,9 +199,9 @@ static int64_t spoilt_length(const cleat_dataset *dataset, size_t sample) {
     return cleat_dataset_length(true_one(dataset), sample);
 }
 
-static cleat_status spoilt_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_draw *draw,
-                                void *const *slots, cleat_error *error) {
-    cleat_status status = cleat_dataset_fill(true_one(dataset), sample, length, draw, slots, error);
+static cleat_status spoilt_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
+                                const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
+    cleat_status status = cleat_dataset_fill(true_one(dataset), sample, length, rng_key, slots, error);
     if (status == CLEAT_OK && sample == ((const spoilt *)dataset)->sample)
         ((float *)slots[cleat_dataset_find_field(dataset, "coords")])[3 * 2 + 1] = NAN;
     return status;
@@ -227,9 +227,9 @@ static void value_in_the_data_is_named(void **state) {
                                 .id = spoilt_id,
                                 .length = spoilt_length,
                                 .fill = spoilt_fill};
-    cleat_window window;
-    assert_true(cleat_batches_window(m->batches, STEP - 1, &window));
-    const cleat_batch *last = cleat_batches_get(m->batches, window.first + window.batches - 1);
+    cleat_global_batch global_batch;
+    assert_true(cleat_batches_global_batch(m->batches, STEP - 1, &global_batch));
+    const cleat_micro_batch *last = cleat_batches_get(m->batches, global_batch.first + global_batch.micro_batches - 1);
     spoilt bad = {.base = {.type = &type, .count = cleat_dataset_count(dataset)},
                   .true_one = dataset,
                   .sample = last->samples[last->count - 1]};
@@ -366,13 +366,13 @@ static void looking_makes_nothing_savable(void **state) {
     cleat_trainer *trainer = &m->trainer;
     cleat_error error = {0};
     cleat_fed fed;
-    cleat_window window;
+    cleat_global_batch global_batch;
     set_parameter(m, "head.weight", 0.1f, 0, INT64_MAX); /* of zeros no gradient passes */
-    assert_true(cleat_batches_window(m->batches, STEP, &window));
+    assert_true(cleat_batches_global_batch(m->batches, STEP, &global_batch));
     ok(cleat_feed_next(trainer->feed, &fed, &error), &error);
-    const cleat_work_graph *graph = &trainer->session->work->train[fed.batch->bucket];
-    cleat_dropout_key key = {.seed = trainer->state.seed, .step = STEP, .first = fed.batch->first};
-    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, &window, &key);
+    const cleat_work_graph *graph = &trainer->session->work->train[fed.micro_batch->bucket];
+    cleat_dropout_key key = {.seed = trainer->state.seed, .step = STEP, .first = fed.micro_batch->first};
+    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, &global_batch, &key);
     for (int savable = 0; savable < 2; ++savable) {
         trainer->is_savable = savable;
         trainer->diagnosis.overflow_said = false;

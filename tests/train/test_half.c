@@ -63,16 +63,16 @@ static void assert_no_moments(const tiny *t, const char *run) {
 static void overflow_is_skipped_and_training_goes_on(void **state) {
     enum { MOST = 512 };
     const tiny *t = *state;
-    double scale[MOST], norm[MOST], loss[MOST];
+    double loss_scale[MOST], norm[MOST], loss[MOST];
     int clean = 0, skipped = 0, grown = 0;
     tiny_result result = tiny_train_to(CLEAT_OK, t, "high", high, false, 0);
-    size_t steps = read_metric(t, "high", "loss_scale", scale, MOST);
+    size_t steps = read_metric(t, "high", "loss_scale", loss_scale, MOST);
     read_metric(t, "high", "grad_norm", norm, MOST);
     read_metric(t, "high", "loss", loss, MOST);
     assert_int_equal(steps, result.report.steps);
-    assert_true(scale[0] == 0x1p30 && !isfinite(norm[0]));
+    assert_true(loss_scale[0] == 0x1p30 && !isfinite(norm[0]));
     for (size_t i = 0; i < steps; ++i) {
-        double next = scale[i];
+        double next = loss_scale[i];
         assert_true(isfinite(loss[i]));
         if (!isfinite(norm[i])) {
             ++skipped;
@@ -83,7 +83,7 @@ static void overflow_is_skipped_and_training_goes_on(void **state) {
             clean = 0;
             next *= 2;
         }
-        if (i + 1 < steps) assert_true(scale[i + 1] == next);
+        if (i + 1 < steps) assert_true(loss_scale[i + 1] == next);
     }
     print_message("%zu steps, %d skipped, %d times grown, loss %g to %g\n", steps, skipped, grown, loss[0],
                   loss[steps - 1]);

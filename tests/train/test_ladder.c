@@ -180,7 +180,7 @@ static void kernels_all_over_the_run(void **state) {
 }
 
 /* Kernels of one window and its update, and of the update alone, in one piece. */
-static void count_kernels(const tiny *t, long *window, long *update) {
+static void count_kernels(const tiny *t, long *step, long *update) {
     char out[TINY_PATH];
     cleat_error error = {0};
     cleat_train_report report;
@@ -193,7 +193,7 @@ static void count_kernels(const tiny *t, long *window, long *update) {
     const cleat_bound *graphs = trainer->session->exec->graphs;
     assert_true(cleat_workload_is_whole(work));
     *update = (long)graphs[work->update.index].binder.count;
-    *window = (long)graphs[work->train[0].index].binder.count + *update;
+    *step = (long)graphs[work->train[0].index].binder.count + *update;
     cleat_trainer_close(trainer);
     cleat_free(trainer);
     cleat_profile_destroy(profile);
@@ -203,15 +203,15 @@ static void count_kernels(const tiny *t, long *window, long *update) {
  * computed again, here from the beginning. */
 static void an_update_half_done_is_not_kept(void **state) {
     const tiny *t = *state;
-    long window, update;
-    count_kernels(t, &window, &update);
+    long step, update;
+    count_kernels(t, &step, &update);
     assert_true(update >= 3);
-    for (long n = 2 * window - update + 1; n <= 2 * window + 1; ++n) {
+    for (long n = 2 * step - update + 1; n <= 2 * step + 1; ++n) {
         fault f = {.launch = n};
         words heard;
         train_well(t, "run", settings, &f, &heard);
         assert_int_equal(heard.steps_down, 1);
-        if (n <= 2 * window)
+        if (n <= 2 * step)
             assert_non_null(strstr(heard.last, "from the beginning ")); /* nobody knows what that update had changed */
         else
             assert_non_null(strstr(heard.last, "from the checkpoint of step 2 "));

@@ -547,8 +547,8 @@ static float *evaluated(const cleat_profile *profile, const char *run, uint32_t 
                      CLEAT_OK);
     assert_int_equal(cleat_feed_start(feed, batches, 0, NULL, NULL), CLEAT_OK);
     assert_int_equal(cleat_feed_next(feed, &fed, NULL), CLEAT_OK);
-    const cleat_work_graph *graph = &session->work->evaluate[fed.batch->bucket];
-    cleat_session_prepare(session, graph, fed.bytes, &fed.host, &(cleat_window){.samples = 1}, NULL);
+    const cleat_work_graph *graph = &session->work->evaluate[fed.micro_batch->bucket];
+    cleat_session_prepare(session, graph, fed.bytes, &fed.host, &(cleat_global_batch){.samples = 1}, NULL);
     assert_int_equal(cleat_feed_run(feed, graph, &fed, NULL), CLEAT_OK);
     float *output = cleat_alloc((size_t)cleat_tensor_elements(graph->built.output), sizeof *output);
     assert_non_null(output);

@@ -198,7 +198,7 @@ static const int64_t batches[][2] = {{1, 33}, {4, 300}, {48, 1200}}; /* B, L */
 static void list_workload(listing *list, const cleat_model *model, cleat_purpose purpose, int64_t batch,
                           int64_t length) {
     const cleat_device_facts roomy = {.alignment = 256, .max_allocation = 1LL << 50, .work_group = 1, .lanes = 16};
-    const cleat_bucket bucket = {.length = length, .batch = batch, .window = batch};
+    const cleat_bucket bucket = {.length = length, .micro_batch_size = batch, .global_batch_size = batch};
     cleat_workload *work = NULL;
     cleat_error error = {0};
     must(cleat_workload_create(&roomy, NULL, model, purpose, &bucket, 1, 0, &work, &error), "workload", &error);
@@ -236,17 +236,17 @@ typedef struct sizes {
 
 static cleat_tensor *structure_losses(cleat_graph *graph, cleat_tensor *x, cleat_tensor *frames, int64_t batch,
                                       int64_t length, cleat_tensor *lengths) {
-    int64_t row[2] = {batch, length}, point[3] = {batch, length, 3}, scale_shape[2] = {1, batch};
+    int64_t row[2] = {batch, length}, point[3] = {batch, length, 3}, sample_weight_shape[2] = {1, batch};
     cleat_structure truth = {.coords = cleat_input(graph, "coords", CLEAT_F32, 3, point),
                              .mask = cleat_input(graph, "mask", CLEAT_F32, 2, row),
                              .lengths = lengths,
                              .partner = cleat_input(graph, "partner", CLEAT_I32, 2, row)};
-    cleat_tensor *scale = cleat_input(graph, "scale", CLEAT_F32, 2, scale_shape);
-    cleat_tensor *loss = cleat_frame_loss(graph, x, frames, &truth, scale, 0);
+    cleat_tensor *sample_weight = cleat_input(graph, "scale", CLEAT_F32, 2, sample_weight_shape);
+    cleat_tensor *loss = cleat_frame_loss(graph, x, frames, &truth, sample_weight, 0);
     for (int kind = CLEAT_LOSS_DISTANCE; kind <= CLEAT_LOSS_BASE_PAIR; ++kind) {
         cleat_structure_loss_spec spec = {
             .kind = (cleat_structure_loss_kind)kind, .lower = 1.0f, .upper = 2.0f, .eps = 1e-4f};
-        cleat_tensor *value = cleat_structure_loss(graph, &spec, x, &truth, scale);
+        cleat_tensor *value = cleat_structure_loss(graph, &spec, x, &truth, sample_weight);
         loss = cleat_sum(graph, (cleat_tensor *[]){loss, value}, 2);
     }
     return loss;
@@ -300,10 +300,10 @@ static void list_row_ops(listing *list, int64_t width, cleat_dtype storage) {
     cleat_init zero = {.kind = CLEAT_INIT_ZERO};
     cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 2, matrix, zero), storage);
     cleat_tensor *y = cleat_relu(graph, cleat_softmax(graph, x));
-    cleat_tensor *scale = cleat_input(graph, "scale", CLEAT_F32, 1, &rows);
+    cleat_tensor *sample_weight = cleat_input(graph, "scale", CLEAT_F32, 1, &rows);
     cleat_tensor *terms[] = {
-        cleat_mse_loss(graph, y, cleat_input(graph, "target", CLEAT_F32, 2, matrix), scale),
-        cleat_cross_entropy(graph, x, cleat_input(graph, "labels", CLEAT_I32, 1, &rows), scale, 0.1f)};
+        cleat_mse_loss(graph, y, cleat_input(graph, "target", CLEAT_F32, 2, matrix), sample_weight),
+        cleat_cross_entropy(graph, x, cleat_input(graph, "labels", CLEAT_I32, 1, &rows), sample_weight, 0.1f)};
     cleat_backward(graph, cleat_sum(graph, terms, 2), cleat_input(graph, "seed", CLEAT_F32, 1, &one));
     list_graph(list, graph);
     cleat_graph_destroy(graph);
@@ -314,14 +314,15 @@ static void list_row_ops(listing *list, int64_t width, cleat_dtype storage) {
 
 /* Every row of a sample is pooled in its own way, so that all ways are there. */
 static void build_lstm(cleat_graph *graph, int64_t hidden, cleat_dtype storage) {
-    const int64_t x_shape[3] = {64, 48, 16}, scale_shape[1] = {64}, one = 1;
+    const int64_t x_shape[3] = {64, 48, 16}, sample_weight_shape[1] = {64}, one = 1;
     cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, x_shape);
     cleat_tensor *h = cleat_nn_lstm(graph, "rnn", 0, cleat_input(graph, "x", storage, 3, x_shape), hidden);
     cleat_tensor *y =
         cleat_add(graph, cleat_mean_pool(graph, h, lengths), cleat_take_row(graph, h, lengths, CLEAT_ROW_FIRST));
     y = cleat_add(graph, y, cleat_take_row(graph, h, lengths, CLEAT_ROW_LAST));
     cleat_tensor *target = cleat_input(graph, "target", CLEAT_F32, 2, (int64_t[]){x_shape[0], hidden});
-    cleat_tensor *loss = cleat_mse_loss(graph, y, target, cleat_input(graph, "scale", CLEAT_F32, 1, scale_shape));
+    cleat_tensor *loss =
+        cleat_mse_loss(graph, y, target, cleat_input(graph, "scale", CLEAT_F32, 1, sample_weight_shape));
     cleat_backward(graph, loss, cleat_input(graph, "seed", CLEAT_F32, 1, &one));
 }
 
@@ -350,8 +351,8 @@ static void build_pictures(cleat_graph *graph, int64_t channels, cleat_dtype sto
     cleat_tensor *samples = cleat_input(graph, "samples", CLEAT_I32, 1, &one);
     cleat_tensor *y = cleat_max_pool(graph, cleat_max_pool(graph, x, 3, 2, 1), 2, 2, 0);
     y = cleat_batch_norm(graph, y, gamma, beta, samples, y, true, 1e-5f, &statistics);
-    cleat_batch_norm_track(graph, statistics, running, 0.1f);
-    cleat_batch_norm_fixed(graph, y, gamma, beta, running, NULL, true, 1e-5f);
+    cleat_batch_norm_update_running_stats(graph, statistics, running, 0.1f);
+    cleat_batch_norm_inference(graph, y, gamma, beta, running, NULL, true, 1e-5f);
     cleat_tensor *target = cleat_input(graph, "target", CLEAT_F32, y ? y->rank : 1, y ? y->shape : &one);
     const int64_t rows = y ? cleat_rows(y) : 1;
     cleat_tensor *loss = cleat_mse_loss(graph, y, target, cleat_input(graph, "scale", CLEAT_F32, 1, &rows));
@@ -382,8 +383,8 @@ static void build_masks(cleat_graph *graph, int64_t channels, cleat_dtype storag
     cleat_tensor *y = cleat_depthwise(graph, x, weight, cleat_param(graph, "bias", 1, &channels, zero));
     y = cleat_unpatch(graph, cleat_concat(graph, (cleat_tensor *[]){x, y}, 2), 1);
     cleat_tensor *mask = cleat_input(graph, "mask", CLEAT_I32, 4, masks);
-    cleat_tensor *scale = cleat_input(graph, "scale", CLEAT_F32, 1, &batch);
-    cleat_tensor *loss = cleat_mask_loss(graph, cleat_resize(graph, y, masks[1], masks[2]), mask, scale, &spec);
+    cleat_tensor *sample_weight = cleat_input(graph, "scale", CLEAT_F32, 1, &batch);
+    cleat_tensor *loss = cleat_mask_loss(graph, cleat_resize(graph, y, masks[1], masks[2]), mask, sample_weight, &spec);
     cleat_backward(graph, loss, cleat_input(graph, "seed", CLEAT_F32, 1, &one));
 }
 

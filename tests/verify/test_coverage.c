@@ -63,7 +63,7 @@ static void add_node(kernels *set, const cleat_node *node, const cleat_device_fa
 
 static void add_workload(kernels *set, const cleat_model *model, int64_t batch, int64_t length,
                          const cleat_device_facts *facts) {
-    const cleat_bucket bucket = {.length = length, .batch = batch, .window = batch};
+    const cleat_bucket bucket = {.length = length, .micro_batch_size = batch, .global_batch_size = batch};
     cleat_workload *work = NULL;
     cleat_error error = {0};
     ok(cleat_workload_create(facts, NULL, model, CLEAT_FOR_TRAINING, &bucket, 1, 0, &work, &error), "workload", &error);

@@ -126,7 +126,7 @@ static void wrong_kernels_are_refused(void **state) {
         {"series_dense", "bf16", "adamw.cl", "* keep - step", "* 1.0f - 0.0f", "series_dense", "update", "adamw"},
         {"series_dense", "bf16", "relu.clh", "0.0f) : dy;", "0.0f) :0*y;", "series_dense", "'grad/", "'linear"},
         {"series_dense", "f16", "loss_scale.cl", "0.5f, least", "2.0f, least", "series_dense", "not finite: loss scale",
-         "'loss_scale_adjust'"},
+         "'loss_scale_update'"},
         /* Another mask than the host's, which is as good for a training that drops nothing. */
         {"series_dense", "f32", "dropout.cl", "0x9E3779B9u", "0x9E3779B8u", "single operations", "'dropout: ", ""},
         {"series_dense", "f32", "batch_norm.cl", "AT(running)[i] = next", "AT(running)[i] =-next", "single operations",

@@ -2,7 +2,7 @@
  * made with a table is as pure as one without. Who measures: measure/tune.h; where tables are kept: session/tuned.h.
  *
  * The key of a node says all that a table may tell nodes apart by: the operation, and type and shape of every input
- * and output, "-" for one that is not there (a bias, an addend):
+ * and output, "-" for one that is not there (a bias, an accum):
  *
  *   linear f32[1024,256] f32[512,256] f32[512] - -> f32[1024,512]
  *
@@ -11,29 +11,29 @@
  *
  * A choice changes which kernel computes a node, and with it the order of sums: a run goes on with the same bits only
  * with the same choices, with others up to rounding, as with other micro-batches. */
-#ifndef CLEAT_SRC_CHOICES_H
-#define CLEAT_SRC_CHOICES_H
+#ifndef CLEAT_SRC_TUNING_H
+#define CLEAT_SRC_TUNING_H
 
 #include "core/clblast_parameters.h"
 #include "graph/plan.h"
 
 /* Bytes of the longest key: 14 tensors of 5 extents. */
-enum { CLEAT_CHOICE_KEY = 2048 };
+enum { CLEAT_TUNING_KEY = 2048 };
 
-typedef struct cleat_choice {
+typedef struct cleat_tuning_entry {
     char *key;
     char variant[CLEAT_NAME];
     bool shipped; /* the answer came with the program */
-} cleat_choice;
+} cleat_tuning_entry;
 
-struct cleat_choices {
+struct cleat_tuning_table {
     /* Where the table holds, as its owner says it: a line each. */
     char device[640];
     char kernels[64];
-    char date[16];       /* of the last change: "2026-11-20" */
-    char match[256];     /* for files that are shipped: parts of names of devices, separated by "|", ... */
-    char shape[32];      /* ... and the shape kernels were built in: "cpu, groups of 1, 16 lanes" */
-    cleat_choice *items; /* [count] rising by key */
+    char date[16];             /* of the last change: "2026-11-20" */
+    char match[256];           /* for files that are shipped: parts of names of devices, separated by "|", ... */
+    char shape[32];            /* ... and the shape kernels were built in: "cpu, groups of 1, 16 lanes" */
+    cleat_tuning_entry *items; /* [count] rising by key */
     size_t count, capacity;
     bool has_clblast; /* CLBlast is to compute with ... */
     bool clblast_shipped;
@@ -42,43 +42,43 @@ struct cleat_choices {
     char shipped_file[64], shipped_date[16];
 };
 
-void cleat_choice_key(const cleat_node *node, char key[CLEAT_CHOICE_KEY]);
+void cleat_tuning_key(const cleat_node *node, char key[CLEAT_TUNING_KEY]);
 
-cleat_status cleat_choices_create(cleat_choices **choices, cleat_error *error);
+cleat_status cleat_tuning_create(cleat_tuning_table **tuning, cleat_error *error);
 /* The node's variant from now on; replaces an earlier one. */
-cleat_status cleat_choices_set(cleat_choices *choices, const char *key, const char *variant, cleat_error *error);
+cleat_status cleat_tuning_set(cleat_tuning_table *tuning, const char *key, const char *variant, cleat_error *error);
 /* Adds what a table that came with the program as `file` knows and `choices` does not. */
-cleat_status cleat_choices_add_shipped(cleat_choices *choices, const char *file, const cleat_choices *shipped,
-                                       cleat_error *error);
+cleat_status cleat_tuning_add_shipped(cleat_tuning_table *tuning, const char *file, const cleat_tuning_table *shipped,
+                                      cleat_error *error);
 /* The variant listed for `key`, or NULL. `choices` may be NULL. */
-const char *cleat_choices_get(const cleat_choices *choices, const char *key);
+const char *cleat_tuning_get(const cleat_tuning_table *tuning, const char *key);
 /* Whether the op has anything to choose between. */
-bool cleat_op_has_choice(const cleat_op *op);
+bool cleat_op_is_tunable(const cleat_op *op);
 
-/* A cleat_choose_fn, `user` a const cleat_choices * or NULL: the variant that is listed where the op (still) has it and
+/* A cleat_choose_fn, `user` a const cleat_tuning_table * or NULL: the variant that is listed where the op (still) has it and
  * it does not refuse, else the first that does not refuse. */
-const cleat_variant *cleat_choose_listed(void *user, const cleat_node *node, const cleat_device_facts *facts);
+const cleat_variant *cleat_choose_tuned(void *user, const cleat_node *node, const cleat_device_facts *facts);
 
 /* What a plan makes of a table. */
-typedef struct cleat_choices_use {
+typedef struct cleat_tuning_use {
     size_t nodes;                 /* that have a choice */
     size_t listed;                /* whose key the table has ... */
     size_t gone;                  /* ... and whose listed variant the op has not, or it refuses: the default serves */
     size_t shipped_gone;          /* the same of shipped answers, which outlive their kernels */
     char example[2 * CLEAT_NAME]; /* of `gone`: "linear: turbo" */
-} cleat_choices_use;
-cleat_choices_use cleat_choices_judge(const cleat_choices *choices, const cleat_plan *plan);
+} cleat_tuning_use;
+cleat_tuning_use cleat_tuning_count_use(const cleat_tuning_table *tuning, const cleat_plan *plan);
 /* Says which choices a plan was made with, by their hash, and what became of them. `choices` NULL: says nothing; where
  * they know none of the plan's nodes, that is for debugging only. */
-void cleat_choices_log(const cleat_choices *choices, const cleat_plan *plan);
+void cleat_tuning_log(const cleat_tuning_table *tuning, const cleat_plan *plan);
 
 /* The table as text, and back: sections [tuned], [clblast] where it has parameters for CLBlast, and [choices]. Where an
  * answer came from is not part of it. Reading is strict: a line that is not understood, or parameters with which CLBlast
  * cannot run, are CLEAT_ERR_FORMAT with `place` (the file's name) and the line. */
-cleat_status cleat_choices_print(const cleat_choices *choices, char **text, cleat_error *error);
-cleat_status cleat_choices_read(const char *place, const char *text, size_t size, cleat_choices **choices,
+cleat_status cleat_tuning_format(const cleat_tuning_table *tuning, char **text, cleat_error *error);
+cleat_status cleat_tuning_parse(const char *place, const char *text, size_t size, cleat_tuning_table **tuning,
                                 cleat_error *error);
 /* Eight hexadecimal digits that stand for what is chosen. */
-cleat_status cleat_choices_hash(const cleat_choices *choices, char hash[9], cleat_error *error);
+cleat_status cleat_tuning_hash(const cleat_tuning_table *tuning, char hash[9], cleat_error *error);
 
 #endif

@@ -1,5 +1,5 @@
 /* Bytes alive at each node of a planned graph, their peaks, and what they hold there. */
-#include "graph/figures.h"
+#include "graph/memory_profile.h"
 
 #include "core/memory.h"
 #include "graph/lifetime.h"
@@ -66,10 +66,10 @@ static cleat_status find_parts(const cleat_graph *graph, const cleat_lifetimes *
     return CLEAT_OK;
 }
 
-static cleat_status fill_figures(const cleat_graph *graph, const cleat_lifetimes *lifetimes, int64_t alignment,
-                                 int64_t *live, cleat_graph_figures *figures, cleat_error *error) {
+static cleat_status fill_profile(const cleat_graph *graph, const cleat_lifetimes *lifetimes, int64_t alignment,
+                                 int64_t *live, cleat_memory_profile *memory, cleat_error *error) {
     size_t nodes = graph->node_count, forward = forward_nodes(graph);
-    cleat_graph_figures found = {0};
+    cleat_memory_profile found = {0};
     cleat_arena_live(lifetimes->blocks, lifetimes->count, alignment, (int32_t)nodes, live);
     if (forward > 0) {
         size_t peak = peak_of(live, forward);
@@ -83,21 +83,21 @@ static cleat_status fill_figures(const cleat_graph *graph, const cleat_lifetimes
         cleat_status status = find_parts(graph, lifetimes, alignment, peak, found.parts, error);
         if (status != CLEAT_OK) return status;
     }
-    *figures = found;
+    *memory = found;
     return CLEAT_OK;
 }
 
 /* --- the calls --- */
 
-cleat_status cleat_graph_figures_find(const cleat_plan *plan, size_t index, cleat_graph_figures *figures,
-                                      cleat_error *error) {
+cleat_status cleat_memory_profile_find(const cleat_plan *plan, size_t index, cleat_memory_profile *memory,
+                                       cleat_error *error) {
     cleat_lifetimes lifetimes = {0};
     cleat_status status = find_lifetimes(plan, index, &lifetimes, error);
     if (status != CLEAT_OK) return status;
     const cleat_graph *graph = plan->layouts[index].graph;
     int64_t *live = cleat_alloc(graph->node_count, sizeof *live);
     if (live)
-        status = fill_figures(graph, &lifetimes, plan->facts.alignment, live, figures, error);
+        status = fill_profile(graph, &lifetimes, plan->facts.alignment, live, memory, error);
     else
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the figures of graph '%s'", graph->name);
     cleat_free(live);

@@ -1,5 +1,5 @@
 /* The table of measured choices: keys, the chooser that follows it, its text. */
-#include "graph/choices.h"
+#include "graph/tuning.h"
 
 #include "core/files.h"
 #include "core/memory.h"
@@ -44,8 +44,8 @@ static void put_tensor(pen *p, const cleat_tensor *tensor) {
     put(p, "]");
 }
 
-void cleat_choice_key(const cleat_node *node, char key[CLEAT_CHOICE_KEY]) {
-    pen p = {key, key + CLEAT_CHOICE_KEY - 1};
+void cleat_tuning_key(const cleat_node *node, char key[CLEAT_TUNING_KEY]) {
+    pen p = {key, key + CLEAT_TUNING_KEY - 1};
     put(&p, node->op->name);
     for (int i = 0; i < node->n_in; ++i) put_tensor(&p, node->in[i]);
     put(&p, " ->");
@@ -54,27 +54,27 @@ void cleat_choice_key(const cleat_node *node, char key[CLEAT_CHOICE_KEY]) {
 
 /* --- the table ------------------------------------------------------------------------------------------------ */
 
-cleat_status cleat_choices_create(cleat_choices **choices, cleat_error *error) {
-    cleat_choices *made = cleat_alloc(1, sizeof *made);
+cleat_status cleat_tuning_create(cleat_tuning_table **tuning, cleat_error *error) {
+    cleat_tuning_table *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a table of choices");
-    *choices = made;
+    *tuning = made;
     return CLEAT_OK;
 }
 
-void cleat_choices_destroy(cleat_choices *choices) {
-    if (!choices) return;
-    for (size_t i = 0; i < choices->count; ++i) cleat_free(choices->items[i].key);
-    cleat_free(choices->items);
-    cleat_free(choices);
+void cleat_tuning_destroy(cleat_tuning_table *tuning) {
+    if (!tuning) return;
+    for (size_t i = 0; i < tuning->count; ++i) cleat_free(tuning->items[i].key);
+    cleat_free(tuning->items);
+    cleat_free(tuning);
 }
 
 /* The place of `key`, or where it would be. */
-static size_t find(const cleat_choices *choices, const char *key, bool *there) {
-    size_t low = 0, high = choices->count;
+static size_t find(const cleat_tuning_table *tuning, const char *key, bool *there) {
+    size_t low = 0, high = tuning->count;
     *there = false;
     while (low < high && !*there) {
         size_t middle = low + (high - low) / 2;
-        int order = strcmp(key, choices->items[middle].key);
+        int order = strcmp(key, tuning->items[middle].key);
         if (order == 0) *there = true;
         if (order <= 0)
             high = middle;
@@ -84,90 +84,90 @@ static size_t find(const cleat_choices *choices, const char *key, bool *there) {
     return high;
 }
 
-cleat_status cleat_choices_set(cleat_choices *choices, const char *key, const char *variant, cleat_error *error) {
+cleat_status cleat_tuning_set(cleat_tuning_table *tuning, const char *key, const char *variant, cleat_error *error) {
     bool there;
-    size_t at = find(choices, key, &there);
+    size_t at = find(tuning, key, &there);
     if (strlen(variant) >= CLEAT_NAME)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the name of variant '%s' is too long", variant);
     if (!there) {
         cleat_status status =
-            cleat_grow(&choices->items, choices->count, &choices->capacity, sizeof *choices->items, error);
+            cleat_grow(&tuning->items, tuning->count, &tuning->capacity, sizeof *tuning->items, error);
         if (status != CLEAT_OK) return status;
         char *copy = cleat_strdup(key);
         if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a choice");
-        memmove(&choices->items[at + 1], &choices->items[at], (choices->count - at) * sizeof *choices->items);
-        choices->items[at].key = copy;
-        ++choices->count;
+        memmove(&tuning->items[at + 1], &tuning->items[at], (tuning->count - at) * sizeof *tuning->items);
+        tuning->items[at].key = copy;
+        ++tuning->count;
     }
-    snprintf(choices->items[at].variant, CLEAT_NAME, "%s", variant);
-    choices->items[at].shipped = false;
+    snprintf(tuning->items[at].variant, CLEAT_NAME, "%s", variant);
+    tuning->items[at].shipped = false;
     return CLEAT_OK;
 }
 
-static const cleat_choice *get(const cleat_choices *choices, const char *key) {
+static const cleat_tuning_entry *get(const cleat_tuning_table *tuning, const char *key) {
     bool there = false;
-    size_t at = choices && choices->count > 0 ? find(choices, key, &there) : 0;
-    return there ? &choices->items[at] : NULL;
+    size_t at = tuning && tuning->count > 0 ? find(tuning, key, &there) : 0;
+    return there ? &tuning->items[at] : NULL;
 }
 
-const char *cleat_choices_get(const cleat_choices *choices, const char *key) {
-    const cleat_choice *choice = get(choices, key);
-    return choice ? choice->variant : NULL;
+const char *cleat_tuning_get(const cleat_tuning_table *tuning, const char *key) {
+    const cleat_tuning_entry *entry = get(tuning, key);
+    return entry ? entry->variant : NULL;
 }
 
-cleat_status cleat_choices_add_shipped(cleat_choices *choices, const char *file, const cleat_choices *shipped,
-                                       cleat_error *error) {
+cleat_status cleat_tuning_add_shipped(cleat_tuning_table *tuning, const char *file, const cleat_tuning_table *shipped,
+                                      cleat_error *error) {
     bool tuned_here =
-        choices->count > 0; /* then CLBlast was measured with the parameters that are there, or with none */
+        tuning->count > 0; /* then CLBlast was measured with the parameters that are there, or with none */
     for (size_t i = 0; i < shipped->count; ++i) {
         bool there;
-        if (get(choices, shipped->items[i].key)) continue;
-        cleat_status status = cleat_choices_set(choices, shipped->items[i].key, shipped->items[i].variant, error);
+        if (get(tuning, shipped->items[i].key)) continue;
+        cleat_status status = cleat_tuning_set(tuning, shipped->items[i].key, shipped->items[i].variant, error);
         if (status != CLEAT_OK) return status;
-        choices->items[find(choices, shipped->items[i].key, &there)].shipped = true;
+        tuning->items[find(tuning, shipped->items[i].key, &there)].shipped = true;
     }
     if (shipped->has_clblast && !tuned_here) {
-        choices->has_clblast = choices->clblast_shipped = true;
-        choices->clblast = shipped->clblast;
+        tuning->has_clblast = tuning->clblast_shipped = true;
+        tuning->clblast = shipped->clblast;
     }
-    snprintf(choices->shipped_file, sizeof choices->shipped_file, "%s", file);
-    snprintf(choices->shipped_date, sizeof choices->shipped_date, "%s", shipped->date);
+    snprintf(tuning->shipped_file, sizeof tuning->shipped_file, "%s", file);
+    snprintf(tuning->shipped_date, sizeof tuning->shipped_date, "%s", shipped->date);
     return CLEAT_OK;
 }
 
-static size_t count_shipped(const cleat_choices *choices) {
+static size_t count_shipped(const cleat_tuning_table *tuning) {
     size_t count = 0;
-    for (size_t i = 0; i < choices->count; ++i) count += choices->items[i].shipped;
+    for (size_t i = 0; i < tuning->count; ++i) count += tuning->items[i].shipped;
     return count;
 }
 
-const char *cleat_choices_describe(const cleat_choices *choices, char text[CLEAT_CHOICES_TEXT]) {
-    size_t shipped = choices ? count_shipped(choices) : 0, own = choices ? choices->count - shipped : 0;
+const char *cleat_tuning_describe(const cleat_tuning_table *tuning, char text[CLEAT_TUNING_TEXT]) {
+    size_t shipped = tuning ? count_shipped(tuning) : 0, own = tuning ? tuning->count - shipped : 0;
     char here[64] = "", came[160] = "";
-    if (own > 0) snprintf(here, sizeof here, "%zu choices tuned here on %s", own, choices->date);
+    if (own > 0) snprintf(here, sizeof here, "%zu choices tuned here on %s", own, tuning->date);
     if (shipped > 0)
-        snprintf(came, sizeof came, "%zu choices shipped for %s, measured on %s", shipped, choices->shipped_file,
-                 choices->shipped_date);
-    snprintf(text, CLEAT_CHOICES_TEXT, "%s%s%s%s", own + shipped > 0 ? here : "the defaults",
+        snprintf(came, sizeof came, "%zu choices shipped for %s, measured on %s", shipped, tuning->shipped_file,
+                 tuning->shipped_date);
+    snprintf(text, CLEAT_TUNING_TEXT, "%s%s%s%s", own + shipped > 0 ? here : "the defaults",
              own > 0 && shipped > 0 ? " and " : "", came,
-             choices && choices->has_clblast ? (choices->clblast_shipped ? ", with shipped parameters for CLBlast"
-                                                                         : ", with parameters tuned here for CLBlast")
-                                             : "");
+             tuning && tuning->has_clblast ? (tuning->clblast_shipped ? ", with shipped parameters for CLBlast"
+                                                                      : ", with parameters tuned here for CLBlast")
+                                           : "");
     return text;
 }
 
 /* --- choosing ------------------------------------------------------------------------------------------------- */
 
-bool cleat_op_has_choice(const cleat_op *op) {
+bool cleat_op_is_tunable(const cleat_op *op) {
     return op->variants && op->variants[0].name && op->variants[1].name;
 }
 
 /* What is listed for the node, or NULL. */
-static const cleat_choice *listed_for(const cleat_choices *choices, const cleat_node *node) {
-    char key[CLEAT_CHOICE_KEY];
-    if (!choices || choices->count == 0 || !cleat_op_has_choice(node->op)) return NULL;
-    cleat_choice_key(node, key);
-    return get(choices, key);
+static const cleat_tuning_entry *listed_for(const cleat_tuning_table *tuning, const cleat_node *node) {
+    char key[CLEAT_TUNING_KEY];
+    if (!tuning || tuning->count == 0 || !cleat_op_is_tunable(node->op)) return NULL;
+    cleat_tuning_key(node, key);
+    return get(tuning, key);
 }
 
 /* The op's variant of that name, where it serves the node. */
@@ -182,14 +182,14 @@ static const cleat_variant *serving(const cleat_node *node, const cleat_device_f
     return NULL;
 }
 
-const cleat_variant *cleat_choose_listed(void *user, const cleat_node *node, const cleat_device_facts *facts) {
-    const cleat_choices *choices = user;
-    const cleat_choice *listed = listed_for(choices, node);
+const cleat_variant *cleat_choose_tuned(void *user, const cleat_node *node, const cleat_device_facts *facts) {
+    const cleat_tuning_table *tuning = user;
+    const cleat_tuning_entry *listed = listed_for(tuning, node);
     const char *reason;
     const cleat_variant *variant = listed ? serving(node, facts, listed->variant, &reason) : NULL;
     if (!listed) return cleat_choose_first(NULL, node, facts);
     const char *origin = listed->shipped ? "shipped, measured on" : "tuned here on";
-    const char *date = listed->shipped ? choices->shipped_date : choices->date;
+    const char *date = listed->shipped ? tuning->shipped_date : tuning->date;
     if (variant) {
         cleat_log(CLEAT_LOG_DISPATCH, "%s: variant %s was measured to be the fastest (%s %s)", node->name,
                   variant->name, origin, date);
@@ -199,11 +199,11 @@ const cleat_variant *cleat_choose_listed(void *user, const cleat_node *node, con
     return cleat_choose_first(NULL, node, facts);
 }
 
-static void judge_node(const cleat_choices *choices, const cleat_node *node, const cleat_device_facts *facts,
-                       cleat_choices_use *use) {
-    const cleat_choice *listed = listed_for(choices, node);
+static void judge_node(const cleat_tuning_table *tuning, const cleat_node *node, const cleat_device_facts *facts,
+                       cleat_tuning_use *use) {
+    const cleat_tuning_entry *listed = listed_for(tuning, node);
     const char *reason;
-    if (!cleat_op_has_choice(node->op)) return;
+    if (!cleat_op_is_tunable(node->op)) return;
     ++use->nodes;
     if (!listed) return;
     ++use->listed;
@@ -215,52 +215,52 @@ static void judge_node(const cleat_choices *choices, const cleat_node *node, con
     if (use->gone++ == 0) snprintf(use->example, sizeof use->example, "%s: %s", node->op->name, listed->variant);
 }
 
-cleat_choices_use cleat_choices_judge(const cleat_choices *choices, const cleat_plan *plan) {
-    cleat_choices_use use = {0};
+cleat_tuning_use cleat_tuning_count_use(const cleat_tuning_table *tuning, const cleat_plan *plan) {
+    cleat_tuning_use use = {0};
     for (size_t g = 0; g < plan->layout_count; ++g)
         for (size_t i = 0; i < plan->layouts[g].graph->node_count; ++i)
-            judge_node(choices, plan->layouts[g].graph->nodes[i], &plan->facts, &use);
+            judge_node(tuning, plan->layouts[g].graph->nodes[i], &plan->facts, &use);
     return use;
 }
 
 /* --- text ----------------------------------------------------------------------------------------------------- */
 
-static void print_clblast(const cleat_choices *choices, cleat_text *text) {
-    if (!choices->has_clblast) return;
+static void print_clblast(const cleat_tuning_table *tuning, cleat_text *text) {
+    if (!tuning->has_clblast) return;
     cleat_text_add(text, "[clblast]\n");
     for (int i = 0; i < CLEAT_CLBLAST_COUNT; ++i)
-        cleat_text_add(text, "%s = %d\n", cleat_clblast_names[i], (int)choices->clblast.values[i]);
+        cleat_text_add(text, "%s = %d\n", cleat_clblast_names[i], (int)tuning->clblast.values[i]);
     cleat_text_add(text, "\n");
 }
 
-static void print_lines(const cleat_choices *choices, cleat_text *text) {
-    for (size_t i = 0; i < choices->count; ++i)
-        cleat_text_add(text, "%s = %s\n", choices->items[i].key, choices->items[i].variant);
+static void print_lines(const cleat_tuning_table *tuning, cleat_text *text) {
+    for (size_t i = 0; i < tuning->count; ++i)
+        cleat_text_add(text, "%s = %s\n", tuning->items[i].key, tuning->items[i].variant);
 }
 
-cleat_status cleat_choices_print(const cleat_choices *choices, char **text, cleat_error *error) {
+cleat_status cleat_tuning_format(const cleat_tuning_table *tuning, char **text, cleat_error *error) {
     cleat_text made = {0};
     cleat_text_add(
         &made,
         "; The kernels that `cleat tune` measured to be the fastest of a device. A line of [choices] that is "
         "taken out, all of\n; [clblast], or the whole file, brings the default back.\n[tuned]\ndevice = "
         "%s\nkernels = %s\ndate = %s\n",
-        choices->device, choices->kernels, choices->date);
-    if (choices->match[0]) cleat_text_add(&made, "match = %s\n", choices->match);
-    if (choices->shape[0]) cleat_text_add(&made, "shape = %s\n", choices->shape);
+        tuning->device, tuning->kernels, tuning->date);
+    if (tuning->match[0]) cleat_text_add(&made, "match = %s\n", tuning->match);
+    if (tuning->shape[0]) cleat_text_add(&made, "shape = %s\n", tuning->shape);
     cleat_text_add(&made, "\n");
-    print_clblast(choices, &made);
+    print_clblast(tuning, &made);
     cleat_text_add(&made, "[choices]\n");
-    print_lines(choices, &made);
+    print_lines(tuning, &made);
     return cleat_text_take(&made, text, error);
 }
 
-cleat_status cleat_choices_hash(const cleat_choices *choices, char hash[9], cleat_error *error) {
+cleat_status cleat_tuning_hash(const cleat_tuning_table *tuning, char hash[9], cleat_error *error) {
     cleat_text lines = {0};
     char *text = NULL, whole[33];
     cleat_text_add(&lines, "choices\n");
-    print_clblast(choices, &lines);
-    print_lines(choices, &lines);
+    print_clblast(tuning, &lines);
+    print_lines(tuning, &lines);
     cleat_status status = cleat_text_take(&lines, &text, error);
     if (status != CLEAT_OK) return status;
     cleat_hash_text(text, strlen(text), whole);
@@ -269,14 +269,14 @@ cleat_status cleat_choices_hash(const cleat_choices *choices, char hash[9], clea
     return CLEAT_OK;
 }
 
-void cleat_choices_log(const cleat_choices *choices, const cleat_plan *plan) {
-    char hash[9] = "", text[CLEAT_CHOICES_TEXT];
-    if (!choices) return;
-    cleat_choices_use use = cleat_choices_judge(choices, plan);
-    if (cleat_choices_hash(choices, hash, NULL) != CLEAT_OK) hash[0] = 0;
+void cleat_tuning_log(const cleat_tuning_table *tuning, const cleat_plan *plan) {
+    char hash[9] = "", text[CLEAT_TUNING_TEXT];
+    if (!tuning) return;
+    cleat_tuning_use use = cleat_tuning_count_use(tuning, plan);
+    if (cleat_tuning_hash(tuning, hash, NULL) != CLEAT_OK) hash[0] = 0;
     cleat_log(use.listed > 0 ? CLEAT_LOG_INFO : CLEAT_LOG_DEBUG,
               "kernels: %s (%s): they know %zu of the %zu nodes that have a choice%s",
-              cleat_choices_describe(choices, text), hash, use.listed, use.nodes,
+              cleat_tuning_describe(tuning, text), hash, use.listed, use.nodes,
               use.listed < use.nodes ? "; `cleat tune` finds the others" : "");
     if (use.shipped_gone > 0)
         cleat_log(CLEAT_LOG_DEBUG, "kernels: %zu nodes have a shipped choice whose variant is gone or refuses them",
@@ -294,8 +294,8 @@ void cleat_choices_log(const cleat_choices *choices, const cleat_plan *plan) {
 typedef struct reader {
     const char *place;
     int number; /* of the line */
-    bool in_choices, in_header, in_clblast;
-    cleat_choices *choices;
+    bool in_entries, in_header, in_clblast;
+    cleat_tuning_table *tuning;
     bool given[CLEAT_CLBLAST_COUNT]; /* which of CLBlast's parameters */
     int clblast_line;                /* of [clblast] */
 } reader;
@@ -317,11 +317,11 @@ static cleat_status read_header(const reader *r, const char *line, const char *n
         const char *name;
         char *field;
         size_t size;
-    } fields[] = {{"device", r->choices->device, sizeof r->choices->device},
-                  {"kernels", r->choices->kernels, sizeof r->choices->kernels},
-                  {"date", r->choices->date, sizeof r->choices->date},
-                  {"match", r->choices->match, sizeof r->choices->match},
-                  {"shape", r->choices->shape, sizeof r->choices->shape}};
+    } fields[] = {{"device", r->tuning->device, sizeof r->tuning->device},
+                  {"kernels", r->tuning->kernels, sizeof r->tuning->kernels},
+                  {"date", r->tuning->date, sizeof r->tuning->date},
+                  {"match", r->tuning->match, sizeof r->tuning->match},
+                  {"shape", r->tuning->shape, sizeof r->tuning->shape}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; ++i) {
         if (strcmp(name, fields[i].name) != 0) continue;
         if (fields[i].field[0]) return fail_line(r, line, "is given twice", error);
@@ -332,12 +332,12 @@ static cleat_status read_header(const reader *r, const char *line, const char *n
     return fail_line(r, line, "[tuned] has device, kernels, date, match and shape", error);
 }
 
-static cleat_status read_choice(const reader *r, const char *line, const char *key, const char *variant,
-                                cleat_error *error) {
-    if (!strstr(key, " ->") || strlen(key) >= CLEAT_CHOICE_KEY || strlen(variant) >= CLEAT_NAME)
+static cleat_status read_entry(const reader *r, const char *line, const char *key, const char *variant,
+                               cleat_error *error) {
+    if (!strstr(key, " ->") || strlen(key) >= CLEAT_TUNING_KEY || strlen(variant) >= CLEAT_NAME)
         return fail_line(r, line, "a choice is 'op inputs -> outputs = variant'", error);
-    if (cleat_choices_get(r->choices, key)) return fail_line(r, line, "is chosen twice", error);
-    return cleat_choices_set(r->choices, key, variant, error);
+    if (cleat_tuning_get(r->tuning, key)) return fail_line(r, line, "is chosen twice", error);
+    return cleat_tuning_set(r->tuning, key, variant, error);
 }
 
 static cleat_status read_parameter(reader *r, const char *line, const char *name, const char *value,
@@ -351,7 +351,7 @@ static cleat_status read_parameter(reader *r, const char *line, const char *name
     if (end == value || *end || number < 0 || number > CLEAT_CLBLAST_SIZE_MAX)
         return fail_line(r, line, "a whole number up to 1048576 is expected", error);
     r->given[i] = true;
-    r->choices->clblast.values[i] = (int32_t)number;
+    r->tuning->clblast.values[i] = (int32_t)number;
     return CLEAT_OK;
 }
 
@@ -362,20 +362,20 @@ static cleat_status check_clblast(const reader *r, cleat_error *error) {
         if (!r->given[i])
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%d: [clblast] lacks %s: give all, or take the section out",
                               r->place, r->clblast_line, cleat_clblast_names[i]);
-    const char *reason = cleat_clblast_refuse(&r->choices->clblast, NULL);
+    const char *reason = cleat_clblast_refuse(&r->tuning->clblast, NULL);
     if (reason)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%d: [clblast] cannot run: %s", r->place, r->clblast_line,
                           reason);
-    r->choices->has_clblast = true;
+    r->tuning->has_clblast = true;
     return CLEAT_OK;
 }
 
 static cleat_status read_section(reader *r, const char *line, cleat_error *error) {
     r->in_header = strcmp(line, "[tuned]") == 0;
-    r->in_choices = strcmp(line, "[choices]") == 0;
+    r->in_entries = strcmp(line, "[choices]") == 0;
     r->in_clblast = strcmp(line, "[clblast]") == 0;
     if (r->in_clblast) r->clblast_line = r->number;
-    return r->in_header || r->in_choices || r->in_clblast ? CLEAT_OK : fail_line(r, line, "no such section", error);
+    return r->in_header || r->in_entries || r->in_clblast ? CLEAT_OK : fail_line(r, line, "no such section", error);
 }
 
 static cleat_status read_line(reader *r, char *text, cleat_error *error) {
@@ -383,13 +383,13 @@ static cleat_status read_line(reader *r, char *text, cleat_error *error) {
     ++r->number;
     if (!*line || *line == ';' || *line == '#') return CLEAT_OK;
     if (*line == '[') return read_section(r, line, error);
-    if (!equals || !(r->in_header || r->in_choices || r->in_clblast))
+    if (!equals || !(r->in_header || r->in_entries || r->in_clblast))
         return fail_line(r, line, "'name = value' within [tuned], [clblast] or [choices] is expected", error);
     *equals = 0;
     const char *name = trim(line), *value = trim(equals + 3);
     if (!*name || !*value) return fail_line(r, line, "'name = value' is expected", error);
     if (r->in_header) return read_header(r, line, name, value, error);
-    return r->in_clblast ? read_parameter(r, line, name, value, error) : read_choice(r, line, name, value, error);
+    return r->in_clblast ? read_parameter(r, line, name, value, error) : read_entry(r, line, name, value, error);
 }
 
 static cleat_status read_lines(reader *r, char *text, const char *end, cleat_error *error) {
@@ -403,22 +403,22 @@ static cleat_status read_lines(reader *r, char *text, const char *end, cleat_err
     }
     if (status == CLEAT_OK) status = check_clblast(r, error);
     if (status != CLEAT_OK) return status;
-    if (r->choices->device[0] && r->choices->kernels[0] && r->choices->date[0]) return CLEAT_OK;
+    if (r->tuning->device[0] && r->tuning->kernels[0] && r->tuning->date[0]) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: [tuned] must give device, kernels and date", r->place);
 }
 
-cleat_status cleat_choices_read(const char *place, const char *text, size_t size, cleat_choices **choices,
+cleat_status cleat_tuning_parse(const char *place, const char *text, size_t size, cleat_tuning_table **tuning,
                                 cleat_error *error) {
     reader r = {.place = place};
     char *copy = cleat_alloc(size + 1, 1);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %s", place);
     memcpy(copy, text, size);
-    cleat_status status = cleat_choices_create(&r.choices, error);
+    cleat_status status = cleat_tuning_create(&r.tuning, error);
     if (status == CLEAT_OK) status = read_lines(&r, copy, copy + size, error);
     cleat_free(copy);
     if (status == CLEAT_OK)
-        *choices = r.choices;
+        *tuning = r.tuning;
     else
-        cleat_choices_destroy(r.choices);
+        cleat_tuning_destroy(r.tuning);
     return status;
 }

@@ -11,9 +11,9 @@
 #include "core/memory.h"
 #include "core/philox.h"
 #include "fake_ops.h"
-#include "graph/alone.h"
-#include "graph/choices.h"
+#include "graph/extract_node.h"
 #include "graph/plan_check.h"
+#include "graph/tuning.h"
 
 /* --- an op with variants -------------------------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ static const cleat_variant variants[] = {{.name = "first", .refuse = refuse_0, .
                                          {.name = "second", .refuse = refuse_1, .workspace = workspace, .bind = bind},
                                          {.name = "third one", .refuse = refuse_2, .bind = bind},
                                          {0}};
-static const cleat_op duel = {.name = "duel", .infer = infer, .variants = variants, .share = 1};
+static const cleat_op duel = {.name = "duel", .infer = infer, .variants = variants, .inplace_inputs = 1};
 
 /* --- a world -------------------------------------------------------------------------------------------------- */
 
@@ -91,24 +91,24 @@ static cleat_node *emit(world *w, cleat_tensor *x, cleat_tensor *bias, duel_attr
     return node;
 }
 
-static cleat_choices *table(void) {
-    cleat_choices *made = NULL;
-    assert_int_equal(cleat_choices_create(&made, NULL), CLEAT_OK);
+static cleat_tuning_table *table(void) {
+    cleat_tuning_table *made = NULL;
+    assert_int_equal(cleat_tuning_create(&made, NULL), CLEAT_OK);
     snprintf(made->device, sizeof made->device, "Fake 9000, driver 1");
     snprintf(made->kernels, sizeof made->kernels, "0123abcd");
     snprintf(made->date, sizeof made->date, "2026-11-20");
     return made;
 }
 
-static void set(cleat_choices *choices, const char *key, const char *variant) {
+static void set(cleat_tuning_table *tuning, const char *key, const char *variant) {
     cleat_error error;
-    if (cleat_choices_set(choices, key, variant, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_tuning_set(tuning, key, variant, &error) != CLEAT_OK) fail_msg("%s", error.text);
 }
 
-static void set_node(cleat_choices *choices, const cleat_node *node, const char *variant) {
-    char key[CLEAT_CHOICE_KEY];
-    cleat_choice_key(node, key);
-    set(choices, key, variant);
+static void set_node(cleat_tuning_table *tuning, const cleat_node *node, const char *variant) {
+    char key[CLEAT_TUNING_KEY];
+    cleat_tuning_key(node, key);
+    set(tuning, key, variant);
 }
 
 /* --- keys ----------------------------------------------------------------------------------------------------- */
@@ -116,13 +116,13 @@ static void set_node(cleat_choices *choices, const cleat_node *node, const char 
 static void keys_say_types_and_shapes(void **state) {
     (void)state;
     world w = world_create();
-    char key[CLEAT_CHOICE_KEY], other[CLEAT_CHOICE_KEY];
+    char key[CLEAT_TUNING_KEY], other[CLEAT_TUNING_KEY];
     cleat_tensor *x = input(&w, "x", CLEAT_F32, 3, 1200), *half = input(&w, "half", CLEAT_F16, 3, 1200);
-    cleat_choice_key(emit(&w, x, NULL, (duel_attr){0}), key);
+    cleat_tuning_key(emit(&w, x, NULL, (duel_attr){0}), key);
     assert_string_equal(key, "duel f32[3,1200] - - -> f32[3,1200]");
-    cleat_choice_key(emit(&w, half, x, (duel_attr){0}), key);
+    cleat_tuning_key(emit(&w, half, x, (duel_attr){0}), key);
     assert_string_equal(key, "duel f16[3,1200] f32[3,1200] - -> f16[3,1200]");
-    cleat_choice_key(emit(&w, half, x, (duel_attr){.other = 7}), other); /* attributes do not count */
+    cleat_tuning_key(emit(&w, half, x, (duel_attr){.other = 7}), other); /* attributes do not count */
     assert_string_equal(key, other);
     world_destroy(&w);
 }
@@ -132,11 +132,11 @@ static void the_longest_key_is_whole(void **state) {
     (void)state;
     cleat_tensor large = {.dtype = CLEAT_BF16, .rank = CLEAT_MAX_RANK};
     cleat_node node = {.op = &duel, .n_in = CLEAT_MAX_IN, .n_out = CLEAT_MAX_OUT};
-    char key[CLEAT_CHOICE_KEY];
+    char key[CLEAT_TUNING_KEY];
     for (int i = 0; i < CLEAT_MAX_RANK; ++i) large.shape[i] = INT64_MAX;
     for (int i = 0; i < CLEAT_MAX_IN; ++i) node.in[i] = &large;
     for (int i = 0; i < CLEAT_MAX_OUT; ++i) node.out[i] = &large;
-    cleat_choice_key(&node, key);
+    cleat_tuning_key(&node, key);
     size_t tensor = strlen(" bf16[9223372036854775807]") + 4 * strlen(",9223372036854775807");
     assert_int_equal(strlen(key), strlen("duel ->") + (CLEAT_MAX_IN + CLEAT_MAX_OUT) * tensor);
     assert_int_equal(key[strlen(key) - 1], ']');
@@ -144,8 +144,8 @@ static void the_longest_key_is_whole(void **state) {
 
 /* --- choosing ------------------------------------------------------------------------------------------------- */
 
-static void assert_chosen(const cleat_choices *choices, const cleat_node *node, const char *name) {
-    const cleat_variant *variant = cleat_choose_listed((void *)choices, node, &facts);
+static void assert_chosen(const cleat_tuning_table *tuning, const cleat_node *node, const char *name) {
+    const cleat_variant *variant = cleat_choose_tuned((void *)tuning, node, &facts);
     if (!name) {
         assert_null(variant);
         return;
@@ -157,88 +157,87 @@ static void assert_chosen(const cleat_choices *choices, const cleat_node *node, 
 static void what_is_listed_serves(void **state) {
     (void)state;
     world w = world_create();
-    cleat_choices *choices = table();
+    cleat_tuning_table *tuning = table();
     cleat_tensor *x = input(&w, "x", CLEAT_F32, 3, 5), *y = input(&w, "y", CLEAT_F32, 3, 6);
     cleat_node *listed = emit(&w, x, NULL, (duel_attr){0}), *not_listed = emit(&w, y, NULL, (duel_attr){0});
     assert_chosen(NULL, listed, "first");
-    assert_chosen(choices, listed, "first");
-    set_node(choices, listed, "third one");
-    assert_chosen(choices, listed, "third one");
-    assert_chosen(choices, not_listed, "first");
-    set_node(choices, listed, "second");
-    assert_int_equal(choices->count, 1);
-    assert_chosen(choices, listed, "second");
+    assert_chosen(tuning, listed, "first");
+    set_node(tuning, listed, "third one");
+    assert_chosen(tuning, listed, "third one");
+    assert_chosen(tuning, not_listed, "first");
+    set_node(tuning, listed, "second");
+    assert_int_equal(tuning->count, 1);
+    assert_chosen(tuning, listed, "second");
     /* the same key, but it refuses this one: then the first that serves */
-    assert_chosen(choices, emit(&w, x, NULL, (duel_attr){.unwilling = 2}), "first");
-    assert_chosen(choices, emit(&w, x, NULL, (duel_attr){.unwilling = 3}), "third one");
-    assert_chosen(choices, emit(&w, x, NULL, (duel_attr){.unwilling = 7}), NULL);
-    set_node(choices, listed, "turbo"); /* no such variant */
-    assert_chosen(choices, listed, "first");
-    cleat_choices_destroy(choices);
+    assert_chosen(tuning, emit(&w, x, NULL, (duel_attr){.unwilling = 2}), "first");
+    assert_chosen(tuning, emit(&w, x, NULL, (duel_attr){.unwilling = 3}), "third one");
+    assert_chosen(tuning, emit(&w, x, NULL, (duel_attr){.unwilling = 7}), NULL);
+    set_node(tuning, listed, "turbo"); /* no such variant */
+    assert_chosen(tuning, listed, "first");
+    cleat_tuning_destroy(tuning);
     world_destroy(&w);
 }
 
 /* Against a list that is searched from its end. */
-static void many_choices_are_found(void **state) {
+static void many_entries_are_found(void **state) {
     (void)state;
     enum { ENTRIES = 300 };
     cleat_random random = cleat_random_stream(4, 0, 0);
     static char keys[ENTRIES][48], names[ENTRIES][16];
-    cleat_choices *choices = table();
+    cleat_tuning_table *tuning = table();
     for (int i = 0; i < ENTRIES; ++i) {
         snprintf(keys[i], sizeof keys[i], "op f32[%u] -> f32[1]", cleat_random_below(&random, 150));
         snprintf(names[i], sizeof names[i], "v%u", cleat_random_below(&random, 1000));
-        set(choices, keys[i], names[i]);
+        set(tuning, keys[i], names[i]);
         for (int k = 0; k <= i; ++k) {
             int last = i;
             while (strcmp(keys[last], keys[k]) != 0) --last;
-            assert_string_equal(cleat_choices_get(choices, keys[k]), names[last]);
+            assert_string_equal(cleat_tuning_get(tuning, keys[k]), names[last]);
         }
     }
-    for (size_t i = 1; i < choices->count; ++i)
-        assert_true(strcmp(choices->items[i - 1].key, choices->items[i].key) < 0);
-    assert_true(choices->count <= 150);
-    assert_null(cleat_choices_get(choices, "op f32[150] -> f32[1]"));
-    assert_null(cleat_choices_get(NULL, "op f32[1] -> f32[1]"));
-    cleat_choices_destroy(choices);
+    for (size_t i = 1; i < tuning->count; ++i) assert_true(strcmp(tuning->items[i - 1].key, tuning->items[i].key) < 0);
+    assert_true(tuning->count <= 150);
+    assert_null(cleat_tuning_get(tuning, "op f32[150] -> f32[1]"));
+    assert_null(cleat_tuning_get(NULL, "op f32[1] -> f32[1]"));
+    cleat_tuning_destroy(tuning);
 }
 
 /* --- plans ---------------------------------------------------------------------------------------------------- */
 
-static cleat_plan *plan_with(world *w, const cleat_choices *choices) {
+static cleat_plan *plan_with(world *w, const cleat_tuning_table *tuning) {
     cleat_plan *plan = NULL;
     cleat_error error = {0};
-    if (cleat_plan_create_with(&w->graph, 1, &facts, cleat_choose_listed, (void *)choices, &plan, &error) != CLEAT_OK)
+    if (cleat_plan_create_with(&w->graph, 1, &facts, cleat_choose_tuned, (void *)tuning, &plan, &error) != CLEAT_OK)
         fail_msg("%s", error.text);
     if (cleat_plan_check(plan, &error) != CLEAT_OK) fail_msg("%s", error.text);
     return plan;
 }
 
-static void plans_with_choices_are_sound(void **state) {
+static void tuned_plans_are_sound(void **state) {
     (void)state;
     enum { NODES = 24 };
     static const char *const names[] = {"first", "second", "third one", "turbo"};
     cleat_random random = cleat_random_stream(9, 0, 0);
     for (int round = 0; round < 20; ++round) {
         world w = world_create();
-        cleat_choices *choices = table();
+        cleat_tuning_table *tuning = table();
         const char *expected[NODES];
         size_t gone = 0, listed = 0;
         for (int i = 0; i < NODES; ++i) { /* every node of another shape: a key of its own */
             cleat_node *node = emit(&w, input(&w, "x", CLEAT_F32, i + 1, 40), NULL, (duel_attr){0});
             uint32_t pick = cleat_random_below(&random, 5);
-            cleat_keep(w.graph, node->out[0]);
+            cleat_retain(w.graph, node->out[0]);
             expected[i] = pick < 3 ? names[pick] : "first";
             if (pick == 4) continue;
-            set_node(choices, node, names[pick]);
+            set_node(tuning, node, names[pick]);
             ++listed;
             gone += pick == 3;
         }
-        cleat_plan *plan = plan_with(&w, choices), *again = plan_with(&w, choices), *plain = plan_with(&w, NULL);
+        cleat_plan *plan = plan_with(&w, tuning), *again = plan_with(&w, tuning), *plain = plan_with(&w, NULL);
         for (int i = 0; i < NODES; ++i) assert_string_equal(plan->layouts[0].variants[i]->name, expected[i]);
         assert_int_equal(cleat_plan_bytes(plan), cleat_plan_bytes(again));
         assert_true(cleat_plan_bytes(plain) <= cleat_plan_bytes(plan)); /* only "second" wants a workspace */
-        cleat_choices_use use = cleat_choices_judge(choices, plan);
+        cleat_tuning_use use = cleat_tuning_count_use(tuning, plan);
         assert_int_equal(use.nodes, NODES);
         assert_int_equal(use.listed, listed);
         assert_int_equal(use.gone, gone);
@@ -246,74 +245,74 @@ static void plans_with_choices_are_sound(void **state) {
         cleat_plan_destroy(plan);
         cleat_plan_destroy(again);
         cleat_plan_destroy(plain);
-        cleat_choices_destroy(choices);
+        cleat_tuning_destroy(tuning);
         world_destroy(&w);
     }
 }
 
 /* --- text ----------------------------------------------------------------------------------------------------- */
 
-static cleat_choices *example(void) {
-    cleat_choices *choices = table();
-    set(choices, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "lanes");
-    set(choices, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]", "cpu");
-    set(choices, "adamw ->", "one pass");
-    return choices;
+static cleat_tuning_table *example(void) {
+    cleat_tuning_table *tuning = table();
+    set(tuning, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "lanes");
+    set(tuning, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]", "cpu");
+    set(tuning, "adamw ->", "one pass");
+    return tuning;
 }
 
-static char *print(const cleat_choices *choices) {
+static char *print(const cleat_tuning_table *tuning) {
     char *text = NULL;
-    assert_int_equal(cleat_choices_print(choices, &text, NULL), CLEAT_OK);
+    assert_int_equal(cleat_tuning_format(tuning, &text, NULL), CLEAT_OK);
     return text;
 }
 
 static void text_brings_the_table_back(void **state) {
     (void)state;
-    cleat_choices *choices = table(), *read = NULL;
+    cleat_tuning_table *tuning = table(), *read = NULL;
     cleat_error error = {0};
     char hash[3][9];
-    set(choices, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "lanes");
-    set(choices, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]", "one pass");
-    snprintf(choices->match, sizeof choices->match, "Fake 9000|Fake 9000 Ti");
-    snprintf(choices->shape, sizeof choices->shape, "GPU, groups of 256, 4 lanes");
-    char *text = print(choices);
-    if (cleat_choices_read("FILE", text, strlen(text), &read, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    set(tuning, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "lanes");
+    set(tuning, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]", "one pass");
+    snprintf(tuning->match, sizeof tuning->match, "Fake 9000|Fake 9000 Ti");
+    snprintf(tuning->shape, sizeof tuning->shape, "GPU, groups of 256, 4 lanes");
+    char *text = print(tuning);
+    if (cleat_tuning_parse("FILE", text, strlen(text), &read, &error) != CLEAT_OK) fail_msg("%s", error.text);
     char *again = print(read);
     assert_string_equal(text, again);
     assert_int_equal(read->count, 2);
-    assert_string_equal(read->device, choices->device);
-    assert_string_equal(read->kernels, choices->kernels);
-    assert_string_equal(read->date, choices->date);
-    assert_string_equal(read->match, choices->match);
-    assert_string_equal(read->shape, choices->shape);
-    assert_string_equal(cleat_choices_get(read, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]"), "one pass");
-    assert_int_equal(cleat_choices_hash(choices, hash[0], NULL), CLEAT_OK);
+    assert_string_equal(read->device, tuning->device);
+    assert_string_equal(read->kernels, tuning->kernels);
+    assert_string_equal(read->date, tuning->date);
+    assert_string_equal(read->match, tuning->match);
+    assert_string_equal(read->shape, tuning->shape);
+    assert_string_equal(cleat_tuning_get(read, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]"), "one pass");
+    assert_int_equal(cleat_tuning_hash(tuning, hash[0], NULL), CLEAT_OK);
     read->date[0] = '3'; /* the hash stands for the choices only */
-    assert_int_equal(cleat_choices_hash(read, hash[1], NULL), CLEAT_OK);
+    assert_int_equal(cleat_tuning_hash(read, hash[1], NULL), CLEAT_OK);
     set(read, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "plain");
-    assert_int_equal(cleat_choices_hash(read, hash[2], NULL), CLEAT_OK);
+    assert_int_equal(cleat_tuning_hash(read, hash[2], NULL), CLEAT_OK);
     assert_int_equal(strlen(hash[0]), 8);
     assert_string_equal(hash[0], hash[1]);
     assert_string_not_equal(hash[0], hash[2]);
     cleat_free(text);
     cleat_free(again);
-    cleat_choices_destroy(choices);
-    cleat_choices_destroy(read);
+    cleat_tuning_destroy(tuning);
+    cleat_tuning_destroy(read);
 }
 
 static void blanks_and_comments_do_not_count(void **state) {
     (void)state;
     static const char text[] = "# by hand\r\n [tuned]\ndevice = a = b\nkernels = k\n\tdate = today \n; x\n[choices]\n\n"
                                "  add f32[1] f32[1]  -> f32[1] =  fast one\t\r\nadd f32[2] -> f32[2] = slow";
-    cleat_choices *read = NULL;
+    cleat_tuning_table *read = NULL;
     cleat_error error = {0};
-    if (cleat_choices_read("FILE", text, sizeof text - 1, &read, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_tuning_parse("FILE", text, sizeof text - 1, &read, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_int_equal(read->count, 2);
     assert_string_equal(read->device, "a = b");
     assert_string_equal(read->date, "today");
-    assert_string_equal(cleat_choices_get(read, "add f32[1] f32[1]  -> f32[1]"), "fast one");
-    assert_string_equal(cleat_choices_get(read, "add f32[2] -> f32[2]"), "slow");
-    cleat_choices_destroy(read);
+    assert_string_equal(cleat_tuning_get(read, "add f32[1] f32[1]  -> f32[1]"), "fast one");
+    assert_string_equal(cleat_tuning_get(read, "add f32[2] -> f32[2]"), "slow");
+    cleat_tuning_destroy(read);
 }
 
 /* Sound ones: 64 x 64 tiles of 8 x 8 work-items, and a direct kernel of 32 x 32. */
@@ -322,30 +321,30 @@ static const cleat_clblast_parameters sound = {
 
 static void clblasts_parameters_are_kept(void **state) {
     (void)state;
-    cleat_choices *choices = example(), *read = NULL;
+    cleat_tuning_table *tuning = example(), *read = NULL;
     cleat_error error = {0};
     char hash[2][9];
-    assert_int_equal(cleat_choices_hash(choices, hash[0], NULL), CLEAT_OK);
-    choices->has_clblast = true;
-    choices->clblast = sound;
-    char *text = print(choices);
-    assert_int_equal(cleat_choices_hash(choices, hash[1], NULL), CLEAT_OK);
+    assert_int_equal(cleat_tuning_hash(tuning, hash[0], NULL), CLEAT_OK);
+    tuning->has_clblast = true;
+    tuning->clblast = sound;
+    char *text = print(tuning);
+    assert_int_equal(cleat_tuning_hash(tuning, hash[1], NULL), CLEAT_OK);
     assert_string_not_equal(hash[0], hash[1]);
-    if (cleat_choices_read("FILE", text, strlen(text), &read, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_tuning_parse("FILE", text, strlen(text), &read, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_true(read->has_clblast);
     assert_memory_equal(&read->clblast, &sound, sizeof sound);
-    assert_int_equal(read->count, choices->count);
-    cleat_choices_destroy(read);
+    assert_int_equal(read->count, tuning->count);
+    cleat_tuning_destroy(read);
     cleat_free(text);
 
-    choices->clblast.values[CLEAT_CLBLAST_MWG] = 48; /* readable, but CLBlast cannot run with it */
-    text = print(choices);
+    tuning->clblast.values[CLEAT_CLBLAST_MWG] = 48; /* readable, but CLBlast cannot run with it */
+    text = print(tuning);
     read = NULL;
-    assert_int_equal(cleat_choices_read("FILE", text, strlen(text), &read, &error), CLEAT_ERR_FORMAT);
+    assert_int_equal(cleat_tuning_parse("FILE", text, strlen(text), &read, &error), CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "MWG and NWG must divide 128"));
     assert_null(read);
     cleat_free(text);
-    cleat_choices_destroy(choices);
+    cleat_tuning_destroy(tuning);
 }
 
 /* Each rule is broken by one value; what a device has not is refused for that device only. */
@@ -402,35 +401,35 @@ static void unsound_parameters_are_refused(void **state) {
 
 static void shipped_answers_fill_gaps(void **state) {
     (void)state;
-    cleat_choices *own = table(), *shipped = table(), *empty = table();
-    char text[CLEAT_CHOICES_TEXT];
+    cleat_tuning_table *own = table(), *shipped = table(), *empty = table();
+    char text[CLEAT_TUNING_TEXT];
     set(own, "a -> x", "mine");
     set(shipped, "a -> x", "theirs");
     set(shipped, "b -> x", "theirs");
     shipped->has_clblast = true;
     shipped->clblast = sound;
     snprintf(shipped->date, sizeof shipped->date, "2026-10-01");
-    assert_int_equal(cleat_choices_add_shipped(own, "t4", shipped, NULL), CLEAT_OK);
+    assert_int_equal(cleat_tuning_add_shipped(own, "t4", shipped, NULL), CLEAT_OK);
     assert_int_equal(own->count, 2);
-    assert_string_equal(cleat_choices_get(own, "a -> x"), "mine");
-    assert_string_equal(cleat_choices_get(own, "b -> x"), "theirs");
+    assert_string_equal(cleat_tuning_get(own, "a -> x"), "mine");
+    assert_string_equal(cleat_tuning_get(own, "b -> x"), "theirs");
     assert_true(!own->items[0].shipped && own->items[1].shipped);
     assert_false(own->has_clblast); /* what was tuned here was tuned with CLBlast as it is */
-    cleat_choices_describe(own, text);
+    cleat_tuning_describe(own, text);
     assert_non_null(strstr(text, "1 choices tuned here on "));
     assert_non_null(strstr(text, " and 1 choices shipped for t4, measured on 2026-10-01"));
     set(own, "b -> x", "mine now");
-    assert_null(strstr(cleat_choices_describe(own, text), "shipped"));
+    assert_null(strstr(cleat_tuning_describe(own, text), "shipped"));
 
-    assert_int_equal(cleat_choices_add_shipped(empty, "t4", shipped, NULL), CLEAT_OK);
+    assert_int_equal(cleat_tuning_add_shipped(empty, "t4", shipped, NULL), CLEAT_OK);
     assert_true(empty->has_clblast && empty->clblast_shipped);
     assert_memory_equal(&empty->clblast, &sound, sizeof sound);
-    assert_string_equal(cleat_choices_describe(empty, text),
+    assert_string_equal(cleat_tuning_describe(empty, text),
                         "2 choices shipped for t4, measured on 2026-10-01, with shipped parameters for CLBlast");
-    assert_string_equal(cleat_choices_describe(NULL, text), "the defaults");
-    cleat_choices_destroy(own);
-    cleat_choices_destroy(shipped);
-    cleat_choices_destroy(empty);
+    assert_string_equal(cleat_tuning_describe(NULL, text), "the defaults");
+    cleat_tuning_destroy(own);
+    cleat_tuning_destroy(shipped);
+    cleat_tuning_destroy(empty);
 }
 
 #define HEAD "[tuned]\ndevice = d\nkernels = k\ndate = t\n[choices]\n"
@@ -461,71 +460,71 @@ static void damaged_text_is_refused(void **state) {
         {HEAD "[clblast]\nFISH = 1\n", "FILE:7: CLBlast's products have no such parameter"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        cleat_choices *read = NULL;
+        cleat_tuning_table *read = NULL;
         cleat_error error = {0};
-        cleat_status status = cleat_choices_read("FILE", rows[i].text, strlen(rows[i].text), &read, &error);
+        cleat_status status = cleat_tuning_parse("FILE", rows[i].text, strlen(rows[i].text), &read, &error);
         if (status != CLEAT_ERR_FORMAT || !strstr(error.text, rows[i].says))
             fail_msg("row %zu: status %d, '%s'", i, (int)status, error.text);
         assert_null(read);
     }
     static const char zero[] = HEAD "add -> x = a\0b\n";
-    cleat_choices *read = NULL;
-    assert_int_equal(cleat_choices_read("FILE", zero, sizeof zero - 1, &read, NULL), CLEAT_ERR_FORMAT);
+    cleat_tuning_table *read = NULL;
+    assert_int_equal(cleat_tuning_parse("FILE", zero, sizeof zero - 1, &read, NULL), CLEAT_ERR_FORMAT);
 }
 
 /* Cut anywhere, with any byte changed: refused, or a table like any other. */
 static void any_bytes_may_come(void **state) {
     (void)state;
-    cleat_choices *choices = example();
-    char *text = print(choices);
+    cleat_tuning_table *tuning = example();
+    char *text = print(tuning);
     size_t size = strlen(text);
     cleat_random random = cleat_random_stream(2, 0, 0);
     for (size_t i = 0; i < 4 * size; ++i) {
         char *copy = cleat_strdup(text);
-        cleat_choices *read = NULL;
+        cleat_tuning_table *read = NULL;
         if (i >= size) copy[cleat_random_below(&random, (uint32_t)size)] = (char)cleat_random_below(&random, 256);
-        cleat_status status = cleat_choices_read("FILE", copy, i < size ? i : size, &read, NULL);
+        cleat_status status = cleat_tuning_parse("FILE", copy, i < size ? i : size, &read, NULL);
         assert_true(status == CLEAT_OK || status == CLEAT_ERR_FORMAT);
         assert_true((status == CLEAT_OK) == (read != NULL));
         if (read) assert_true(read->count <= 3);
-        cleat_choices_destroy(read);
+        cleat_tuning_destroy(read);
         cleat_free(copy);
     }
     cleat_free(text);
-    cleat_choices_destroy(choices);
+    cleat_tuning_destroy(tuning);
 }
 
 static void memory_may_end_anywhere(void **state) {
     (void)state;
-    cleat_choices *choices = example();
-    char *text = print(choices);
+    cleat_tuning_table *tuning = example();
+    char *text = print(tuning);
     cleat_status status = CLEAT_ERR_MEMORY;
     for (long n = 1; status != CLEAT_OK && n < 100; ++n) {
-        cleat_choices *read = NULL;
+        cleat_tuning_table *read = NULL;
         cleat_fail_allocation(n);
-        status = cleat_choices_read("FILE", text, strlen(text), &read, NULL);
+        status = cleat_tuning_parse("FILE", text, strlen(text), &read, NULL);
         cleat_fail_allocation(0);
         assert_true(status == CLEAT_OK || (status == CLEAT_ERR_MEMORY && !read));
-        cleat_choices_destroy(read);
+        cleat_tuning_destroy(read);
     }
     assert_int_equal(status, CLEAT_OK);
     cleat_free(text);
-    cleat_choices_destroy(choices);
+    cleat_tuning_destroy(tuning);
 }
 
 /* --- nodes alone ---------------------------------------------------------------------------------------------- */
 
 /* Every node of a graph, with gradients and a persistent tensor changed in place: the same key, a sound plan, and its own
  * tensors only. */
-static void assert_alone(const cleat_node *node) {
+static void assert_extracted(const cleat_node *node) {
     world w = world_create();
-    char key[CLEAT_CHOICE_KEY], alone[CLEAT_CHOICE_KEY];
-    cleat_node *copy = cleat_emit_alone(w.graph, node);
+    char key[CLEAT_TUNING_KEY], extracted[CLEAT_TUNING_KEY];
+    cleat_node *copy = cleat_extract_node(w.graph, node);
     cleat_error error = {0};
     if (!copy) fail_msg("%s: %s", node->name, w.graph->error.text);
-    cleat_choice_key(node, key);
-    cleat_choice_key(copy, alone);
-    assert_string_equal(key, alone);
+    cleat_tuning_key(node, key);
+    cleat_tuning_key(copy, extracted);
+    assert_string_equal(key, extracted);
     assert_ptr_equal(copy->op, node->op);
     assert_memory_equal(copy->attr, node->attr, sizeof node->attr);
     for (int i = 0; i < node->n_in; ++i) {
@@ -555,7 +554,7 @@ static void nodes_can_be_taken_out(void **state) {
     size_t taken = 0;
     for (size_t i = 0; i < w.graph->node_count; ++i) {
         if (!w.graph->nodes[i]->op->variants) continue; /* a reshape is nothing by itself */
-        assert_alone(w.graph->nodes[i]);
+        assert_extracted(w.graph->nodes[i]);
         ++taken;
     }
     assert_true(taken > 40);
@@ -567,8 +566,8 @@ int main(void) {
         cmocka_unit_test(keys_say_types_and_shapes),
         cmocka_unit_test(the_longest_key_is_whole),
         cmocka_unit_test(what_is_listed_serves),
-        cmocka_unit_test(many_choices_are_found),
-        cmocka_unit_test(plans_with_choices_are_sound),
+        cmocka_unit_test(many_entries_are_found),
+        cmocka_unit_test(tuned_plans_are_sound),
         cmocka_unit_test(text_brings_the_table_back),
         cmocka_unit_test(blanks_and_comments_do_not_count),
         cmocka_unit_test(clblasts_parameters_are_kept),

@@ -1,23 +1,23 @@
-/* Ops whose work the kernels of others can do before they store (cleat_op.absorb). */
-#ifndef CLEAT_SRC_OPS_ABSORBED_H
-#define CLEAT_SRC_OPS_ABSORBED_H
+/* Ops whose work the kernels of others can do before they store (cleat_op.fuse). */
+#ifndef CLEAT_SRC_OPS_FUSIBLE_H
+#define CLEAT_SRC_OPS_FUSIBLE_H
 
 #include "graph/launch.h"
 
 /* in = {x}, out = {y} */
 extern const cleat_op cleat_relu_op, cleat_gelu_op;
-/* in = {dy, y or x, addend}, out = {dx}: relu's slope is computed of y, gelu's of x */
+/* in = {dy, y or x, accum}, out = {dx}: relu's slope is computed of y, gelu's of x */
 extern const cleat_op cleat_relu_grad_op, cleat_gelu_grad_op;
 /* in = {a, b}, out = {a + b} */
 extern const cleat_op cleat_add_op;
 
-/* The activations' launches, for ops that end with one. Results may lie in the bytes of any argument; addend may be NULL. */
+/* The activations' launches, for ops that end with one. Results may lie in the bytes of any argument; accum may be NULL. */
 void cleat_launch_relu(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x, const cleat_tensor *y);
 void cleat_launch_gelu(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x, const cleat_tensor *y);
 void cleat_launch_relu_grad(cleat_binder *binder, const cleat_node *node, const cleat_tensor *dy, const cleat_tensor *y,
-                            const cleat_tensor *addend, const cleat_tensor *dx);
+                            const cleat_tensor *accum, const cleat_tensor *dx);
 void cleat_launch_gelu_grad(cleat_binder *binder, const cleat_node *node, const cleat_tensor *dy, const cleat_tensor *x,
-                            const cleat_tensor *addend, const cleat_tensor *dx);
+                            const cleat_tensor *accum, const cleat_tensor *dx);
 
 /* Operations an element. */
 enum { CLEAT_RELU_FLOPS = 1, CLEAT_GELU_FLOPS = 40, CLEAT_GELU_GRAD_FLOPS = 70 };

@@ -1,13 +1,13 @@
 /* Copying one node into a graph of its own. */
-#include "graph/alone.h"
+#include "graph/extract_node.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* What stands in the node's attributes while its outputs are made. */
-typedef struct alone_attr {
+typedef struct extract_attr {
     const cleat_node *original;
-} alone_attr;
+} extract_attr;
 
 /* The input of `node` that is `tensor`, or -1. */
 static int input_of(const cleat_node *node, const cleat_tensor *tensor) {
@@ -18,7 +18,7 @@ static int input_of(const cleat_node *node, const cleat_tensor *tensor) {
 
 /* Outputs as the original has them, instead of the op's own idea: a gradient's come from its targets. */
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    const cleat_node *original = ((const alone_attr *)(const void *)node->attr)->original;
+    const cleat_node *original = ((const extract_attr *)(const void *)node->attr)->original;
     cleat_status status = CLEAT_OK;
     for (int i = 0; i < original->n_out && status == CLEAT_OK; ++i) {
         const cleat_tensor *out = original->out[i];
@@ -32,9 +32,9 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-cleat_node *cleat_emit_alone(cleat_graph *graph, const cleat_node *node) {
+cleat_node *cleat_extract_node(cleat_graph *graph, const cleat_node *node) {
     const cleat_op copying = {.name = node->op->name, .infer = infer};
-    const alone_attr attr = {node};
+    const extract_attr attr = {node};
     cleat_tensor *in[CLEAT_MAX_IN] = {NULL};
     for (int i = 0; i < node->n_in; ++i) {
         char name[CLEAT_NAME];

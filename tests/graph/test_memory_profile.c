@@ -10,7 +10,7 @@
 
 #include "core/memory.h"
 #include "fake_ops.h"
-#include "graph/figures.h"
+#include "graph/memory_profile.h"
 #include "graph/recompute.h"
 
 static const cleat_device_facts facts = {.name = "Fake 9000", .alignment = 256, .max_allocation = (int64_t)1 << 40};
@@ -39,16 +39,16 @@ static void world_destroy(world *w) {
     cleat_store_destroy(w->store);
 }
 
-static cleat_graph_figures figures_of(const world *w) {
-    cleat_graph_figures figures;
+static cleat_memory_profile profile_of(const world *w) {
+    cleat_memory_profile memory;
     cleat_error error;
-    if (cleat_graph_figures_find(w->plan, 0, &figures, &error)) fail_msg("%s", error.text);
-    return figures;
+    if (cleat_memory_profile_find(w->plan, 0, &memory, &error)) fail_msg("%s", error.text);
+    return memory;
 }
 
 /* What holds of every plan of one graph. */
-static cleat_graph_figures check(const world *w) {
-    cleat_graph_figures f = figures_of(w);
+static cleat_memory_profile check(const world *w) {
+    cleat_memory_profile f = profile_of(w);
     size_t nodes = w->graph->node_count;
     int64_t live[1000], sum = 0, most = 0;
     assert_true(nodes <= 1000);
@@ -69,7 +69,7 @@ static cleat_graph_figures check(const world *w) {
     return f;
 }
 
-static void expect_parts(const cleat_graph_figures *f, int64_t stored, int64_t recomputed, int64_t gradients,
+static void expect_parts(const cleat_memory_profile *f, int64_t stored, int64_t recomputed, int64_t gradients,
                          int64_t workspace) {
     const int64_t expected[] = {stored, recomputed, gradients, workspace};
     for (int i = 0; i < CLEAT_PEAK_PARTS_COUNT; ++i) assert_int_equal(f->parts[i], expected[i]);
@@ -94,7 +94,8 @@ static int64_t workspace(const cleat_node *node, const cleat_device_facts *unuse
 static const cleat_variant forward_variants[] = {{.name = "plain"}, {0}};
 static const cleat_variant backward_variants[] = {{.name = "plain", .workspace = workspace}, {0}};
 static const cleat_op link_grad = {.name = "link_grad", .variants = backward_variants};
-static const cleat_op link_grad_in_place = {.name = "link_grad", .variants = backward_variants, .share = 1u << 1};
+static const cleat_op link_grad_in_place = {
+    .name = "link_grad", .variants = backward_variants, .inplace_inputs = 1u << 1};
 
 static void link_backward_by(cleat_graph *graph, const cleat_op *op, cleat_node *node, cleat_tensor *dy) {
     cleat_tensor *in[] = {dy, node->in[0]};
@@ -124,7 +125,7 @@ static world chain(const cleat_op *op, const int64_t *workspaces, int n, int seg
     world w = world_create();
     cleat_tensor *x = input(w.graph, "x"), *dy = input(w.graph, "dy");
     cleat_graph_set_recompute(w.graph, recompute);
-    cleat_want_grad(w.graph, x);
+    cleat_require_grad(w.graph, x);
     for (int i = 0; i < n; ++i) {
         if (segment && i % segment == 0) cleat_segment(w.graph);
         x = cleat_emit(w.graph, op, &workspaces[i], sizeof *workspaces, &x, 1)->out[0];
@@ -144,7 +145,7 @@ static void test_forward_only(void **state) {
     cleat_scope(w.graph, "last.");
     fake_unary(w.graph, &fake_op, wide->out[0]);
     world_plan(&w);
-    cleat_graph_figures f = check(&w);
+    cleat_memory_profile f = check(&w);
     assert_int_equal(f.training_peak, (1 + 3 + 3 + 1) * 256);
     assert_string_equal(f.training_peak_node->name, "wide.fake");
     expect_parts(&f, 7 * 256, 0, 0, 256);
@@ -160,7 +161,7 @@ static void test_forward_only(void **state) {
 static void test_backward(void **state) {
     (void)state;
     world w = chain(&chain_link, (int64_t[]){0, 0, 1000}, 3, 0, 0);
-    cleat_graph_figures f = check(&w);
+    cleat_memory_profile f = check(&w);
     assert_int_equal(f.forward_peak, 3 * 256);
     assert_int_equal(f.forward_peak_node->index, 2);
     assert_int_equal(f.training_peak_node->index, 3);
@@ -179,7 +180,7 @@ static void test_recomputed(void **state) {
     static const int64_t workspaces[] = {0, 0, 0, 1000, 0, 0};
     (void)state;
     world w = chain(&chain_link, workspaces, 6, 2, 1);
-    cleat_graph_figures f = check(&w);
+    cleat_memory_profile f = check(&w);
     assert_int_equal(f.training_peak_node->index, 9);
     expect_parts(&f, 256, 256, 2 * 256, 1024); /* y2; y3; dy4, dy3 */
     assert_int_equal(f.forward_peak, 4 * 256); /* y2, y4, y5, y6 */
@@ -216,7 +217,7 @@ static void test_random_graphs(void **state) {
         world w = world_create();
         fake_random_build(w.graph, &random, 5 + (int)cleat_random_below(&random, 150));
         world_plan(&w);
-        cleat_graph_figures f = check(&w);
+        cleat_memory_profile f = check(&w);
         assert_int_equal(f.parts[CLEAT_PEAK_RECOMPUTED] + f.parts[CLEAT_PEAK_GRADIENTS], 0);
         world_destroy(&w);
     }
@@ -231,7 +232,7 @@ static void test_transformers(void **state) {
             assert_non_null(
                 fake_transformer_build(w.graph, &(fake_transformer){layers, 1024, 128, 512, 8, .train = true}));
             world_plan(&w);
-            cleat_graph_figures f = check(&w);
+            cleat_memory_profile f = check(&w);
             assert_true(f.parts[CLEAT_PEAK_STORED] > 0 && f.parts[CLEAT_PEAK_GRADIENTS] > 0);
             if (recompute == 0) assert_int_equal(f.parts[CLEAT_PEAK_RECOMPUTED], 0);
             world_destroy(&w);
@@ -241,12 +242,12 @@ static void test_transformers(void **state) {
 /* --- faults ----------------------------------------------------------------------------------------------------- */
 
 static void test_wrong_graph(void **state) {
-    cleat_graph_figures figures;
+    cleat_memory_profile memory;
     cleat_error error;
     int64_t live[4];
     (void)state;
     world w = chain(&chain_link, (int64_t[]){0, 0}, 2, 0, 0);
-    assert_int_equal(cleat_graph_figures_find(w.plan, 1, &figures, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_memory_profile_find(w.plan, 1, &memory, &error), CLEAT_ERR_ARGUMENT);
     assert_int_equal(cleat_graph_live(w.plan, 7, live, &error), CLEAT_ERR_ARGUMENT);
     world_destroy(&w);
 }
@@ -255,7 +256,7 @@ static void test_empty_graph(void **state) {
     (void)state;
     world w = world_create();
     world_plan(&w);
-    cleat_graph_figures f = figures_of(&w);
+    cleat_memory_profile f = profile_of(&w);
     assert_int_equal(f.forward_peak + f.training_peak, 0);
     assert_null(f.training_peak_node);
     assert_null(f.forward_peak_node);
@@ -263,7 +264,7 @@ static void test_empty_graph(void **state) {
 }
 
 static void test_failed_allocations(void **state) {
-    cleat_graph_figures figures;
+    cleat_memory_profile memory;
     int64_t live[6];
     (void)state;
     world w = chain(&chain_link, (int64_t[]){0, 0, 1000}, 3, 0, 0);
@@ -271,7 +272,7 @@ static void test_failed_allocations(void **state) {
     long n = 1;
     for (; status != CLEAT_OK; ++n) {
         cleat_fail_allocation(n);
-        status = cleat_graph_figures_find(w.plan, 0, &figures, NULL);
+        status = cleat_memory_profile_find(w.plan, 0, &memory, NULL);
         if (status == CLEAT_OK) status = cleat_graph_live(w.plan, 0, live, NULL);
         cleat_fail_allocation(0);
         assert_true(status == CLEAT_OK || status == CLEAT_ERR_MEMORY);
