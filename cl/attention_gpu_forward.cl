@@ -62,7 +62,7 @@ attention_gpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
                 store_weight(weight, i, j, p);
             }
 #pragma unroll
-            for (int c = 0; c < OWN_QUADS; ++c) out.at[i][c] *= shrink;
+            for (int c = 0; c < OWN_VEC4S; ++c) out.at[i][c] *= shrink;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         out = add_weighted(out, weight, streamed);
@@ -77,7 +77,7 @@ attention_gpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
         const float4 wholes = shared[r * 2] + shared[r * 2 + 1];
         const float whole = (wholes.x + wholes.z) + (wholes.y + wholes.w);
 #pragma unroll
-        for (int c = 0; c < OWN_QUADS; ++c) out.at[i][c] = r < n ? out.at[i][c] / whole : (float4)(0.0f);
+        for (int c = 0; c < OWN_VEC4S; ++c) out.at[i][c] = r < n ? out.at[i][c] / whole : (float4)(0.0f);
         if (tx == 0 && r < in_tile) LSE_AT(lse, b, i0, h)[r] = r < n ? (top[i] + log2(whole)) * LN2 : 0.0f;
     }
     store_sums(out, Y_AT(y, b, i0, h), 0, heads * DH, in_tile, 1.0f);

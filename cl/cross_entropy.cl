@@ -11,11 +11,11 @@
 
 /* Vectors an item keeps in registers between the passes; those of wider rows are read again. */
 #if WG == 1
-#define MOST_KEPT 16
+#define MAX_KEPT 16
 #else
-#define MOST_KEPT 4
+#define MAX_KEPT 4
 #endif
-#define KEPT (PARTS <= MOST_KEPT)
+#define KEPT (PARTS <= MAX_KEPT)
 
 /* x T [rows, WIDTH], labels i32, sample_weight f32 [rows]; statistics f32 [2, rows]: the largest logit, and 1 / sum of
  * exp(x - largest); losses f32 [rows]: sample_weight * loss */

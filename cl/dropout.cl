@@ -56,26 +56,26 @@ static inline void dropout_factors(ulong counter, uint stream, __global const ui
     philox_lanes(counter, stream, rng[2], (uint2)(rng[0], rng[1]), words);
 #pragma unroll
     for (int j = 0; j < 4; ++j) f[j] = words[j] >= (uintv)(threshold) ? (floatv)(scale) : (floatv)(0.0f);
-#define QUAD(k) f[0].s##k, f[1].s##k, f[2].s##k, f[3].s##k
+#define VEC4(k) f[0].s##k, f[1].s##k, f[2].s##k, f[3].s##k
 #if VEC == 16
-    factor[0] = (float16)(QUAD(0), QUAD(1), QUAD(2), QUAD(3));
-    factor[1] = (float16)(QUAD(4), QUAD(5), QUAD(6), QUAD(7));
-    factor[2] = (float16)(QUAD(8), QUAD(9), QUAD(a), QUAD(b));
-    factor[3] = (float16)(QUAD(c), QUAD(d), QUAD(e), QUAD(f));
+    factor[0] = (float16)(VEC4(0), VEC4(1), VEC4(2), VEC4(3));
+    factor[1] = (float16)(VEC4(4), VEC4(5), VEC4(6), VEC4(7));
+    factor[2] = (float16)(VEC4(8), VEC4(9), VEC4(a), VEC4(b));
+    factor[3] = (float16)(VEC4(c), VEC4(d), VEC4(e), VEC4(f));
 #elif VEC == 8
-    factor[0] = (float8)(QUAD(0), QUAD(1));
-    factor[1] = (float8)(QUAD(2), QUAD(3));
-    factor[2] = (float8)(QUAD(4), QUAD(5));
-    factor[3] = (float8)(QUAD(6), QUAD(7));
+    factor[0] = (float8)(VEC4(0), VEC4(1));
+    factor[1] = (float8)(VEC4(2), VEC4(3));
+    factor[2] = (float8)(VEC4(4), VEC4(5));
+    factor[3] = (float8)(VEC4(6), VEC4(7));
 #elif VEC == 4
-    factor[0] = (float4)(QUAD(0));
-    factor[1] = (float4)(QUAD(1));
-    factor[2] = (float4)(QUAD(2));
-    factor[3] = (float4)(QUAD(3));
+    factor[0] = (float4)(VEC4(0));
+    factor[1] = (float4)(VEC4(1));
+    factor[2] = (float4)(VEC4(2));
+    factor[3] = (float4)(VEC4(3));
 #else
     for (int j = 0; j < 4; ++j) factor[j] = f[j];
 #endif
-#undef QUAD
+#undef VEC4
 }
 
 /* Forward (accum NULL) and backward: y = accum + x keep scale. y may be x or accum. */

@@ -14,10 +14,10 @@
 
 #if WG == 1 /* --- one work-item, wide vectors ----------------------------------------------------------------------- */
 
-#include "gemm_lanes.clh"
+#include "gemm_cpu.clh"
 
 /* Work-item (split, row block, column block), column blocks innermost: neighbours read the same rows of A. */
-__kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
+__kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
                            TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums),
                            TENSOR(float, partial), const int M, const int N, const int K, const int block_rows,
                            const int block_panels, const int split_depth) {
@@ -36,7 +36,7 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
     float *panel = (float *)panel_vectors;
     floatv block[BLOCK_PANELS * BLOCK_ROWS * TILE_VECS]; /* [panel][row][TILE_VECS]: C between chunks */
     if (cols % TILE_COLS) panel_clear(panel);
-#if COPIES_A
+#if PACKS_A
     floatv copy_vectors[COPY_FLOATS / VEC], row_sums[BLOCK_ROWS / VEC];
     float *copy = (float *)copy_vectors;
     for (int i = 0; i < BLOCK_ROWS / VEC; ++i) row_sums[i] = (floatv)(0.0f);
@@ -46,7 +46,7 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
         const int depth = min(CHUNK, k_end - k0);
         const bool first = k0 == k_first, last = k0 + CHUNK >= k_end;
         __global const T *a_part = AT(a) + (TRANS_A ? k0 * lda + m0 : m0 * lda + k0);
-#if COPIES_A
+#if PACKS_A
         rows_load(a_part, lda, depth, rows, copy, row_sums);
 #endif
         for (int p = 0; p * TILE_COLS < cols; ++p) {
@@ -60,7 +60,7 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
                 floatv *kept = block + (p * BLOCK_ROWS + r) * TILE_VECS;
                 const long at = (long)(m0 + r) * N + n;
 #pragma unroll
-#if COPIES_A
+#if PACKS_A
                 for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, COPY_PITCH(depth), r, i, rows);
 #else
                 for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(a_part, lda, r, i, rows);
@@ -94,7 +94,7 @@ __kernel void linear_lanes(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
             }
         }
     }
-#if COPIES_A
+#if PACKS_A
     if (sums_here)
         for (int m = 0; m < rows; ++m)
             AT(sums)[(long)split * M + m0 + m] =
@@ -149,7 +149,7 @@ __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const
 
 #elif VEC == 4 /* --- groups with local memory --------------------------------------------------------------------- */
 
-#include "gemm_groups.clh"
+#include "gemm_gpu.clh"
 
 struct operands {
     __global const T *a, *b;
@@ -157,16 +157,16 @@ struct operands {
     int k, k_end; /* the next step's first, and the end of this part */
 };
 
-static inline void fetch_next(struct operands *o, float4 a_quad[QUADS_AN_ITEM(TILE_M)],
-                              float4 b_quad[QUADS_AN_ITEM(TILE_N)]) {
-    step_fetch(o->a, TRANS_A ? o->M : o->K, !TRANS_A, TILE_M, o->m0, o->M, o->k, o->k_end, a_quad);
-    step_fetch(o->b, TRANS_B ? o->K : o->N, TRANS_B, TILE_N, o->n0, o->N, o->k, o->k_end, b_quad);
+static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
+                              float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
+    step_fetch(o->a, TRANS_A ? o->M : o->K, !TRANS_A, TILE_M, o->m0, o->M, o->k, o->k_end, a_vec4);
+    step_fetch(o->b, TRANS_B ? o->K : o->N, TRANS_B, TILE_N, o->n0, o->N, o->k, o->k_end, b_vec4);
     o->k += TILE_K;
 }
 
 /* Group (split, tile row, tile column), columns innermost. */
 MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
-linear_groups(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
+linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
               TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), const int M, const int N,
               const int K, const int split_depth) {
     __local float4 a_steps[2 * STEP(TILE_M)], b_steps[2 * STEP(TILE_N)];

@@ -1,4 +1,4 @@
-/* One product of 16 x 16 x 16 through every load, to see that a matrix unit computes right before anything relies on it. One group; each of its teams does
+/* One product of 16 x 16 x 16 through every load, to see that a matrix unit computes right before anything relies on it. One group; each of its subgroups does
  * all of it. */
 #include "common.clh"
 #include "mma.clh"
@@ -18,11 +18,11 @@ enum { LD = 24 }; /* not 16: rows must be found by it */
             matrix_mad(z, x, y, scratch);                                                                              \
         }                                                                                                              \
         _Pragma("unroll") for (int i = 0; i < C_COUNT; ++i)                                                            \
-            out[((MMA_TEAM * 4 + form) * 16 + C_ROW(i)) * 16 + C_COLUMN(i)] = z.x[i];                                  \
+            out[((MMA_SUBGROUP * 4 + form) * 16 + C_ROW(i)) * 16 + C_COLUMN(i)] = z.x[i];                                  \
     } while (0)
 
 /* C = C0 + A B in four ways: A and B loaded as they are, A from its transpose, B from its transpose, and both.
- * a [16 (m), 16 (k)], b [16 (k), 16 (n)] bits of f16 or bf16; start C0 [16, 16]; out [teams, 4, 16, 16]. */
+ * a [16 (m), 16 (k)], b [16 (k), 16 (n)] bits of f16 or bf16; start C0 [16, 16]; out [subgroups, 4, 16, 16]. */
 MATRIX_KERNEL __kernel void mma_probe(__global const ushort *a, __global const ushort *b, __global const float *start,
                                       __global float *out) {
     __local ushort __attribute__((aligned(16))) tiles[4][16 * LD]; /* A, its transpose, B, its transpose */

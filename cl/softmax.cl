@@ -1,17 +1,17 @@
 /* Softmax of rows, forward and backward: y = exp(x - max x) / sum of exp(x - max x).
  *
- * Rows of up to MOST_KEPT vectors an item stay in registers (on a CPU: in its caches) between the passes; the vectors of
+ * Rows of up to MAX_KEPT vectors an item stay in registers (on a CPU: in its caches) between the passes; the vectors of
  * wider ones are read again. y may be x, dx may be any of its inputs: an item reads what it writes before it does. */
 #include "common.clh"
 #include "rows.clh"
 #include "softmax.clh"
 
 #if WG == 1
-#define MOST_KEPT 1024
+#define MAX_KEPT 1024
 #else
-#define MOST_KEPT 16
+#define MAX_KEPT 16
 #endif
-#define KEPT (PARTS <= MOST_KEPT)
+#define KEPT (PARTS <= MAX_KEPT)
 
 /* x, y T [rows, WIDTH] */
 WIDE_ROWS __kernel void softmax_forward(TENSOR(const T, x), TENSOR(T, y), const int rows) {

@@ -15,7 +15,7 @@
  *   COORDINATE  |xi - ref_i|^2 / 3
  *   BOND        relu(d - p1)^2 + relu(p0 - d)^2 of neighbours, d = sqrt(|.|^2 + eps)
  *   ANGLE       relu(p0 - cos)^2 of the turn between two neighbouring bonds
- *   HANDEDNESS  huber_0.2((det - det_ref) / (|a||b||c| of the reference)), a, b, c the steps between four residues 1, 2, 4, 8 or 16 apart
+ *   CHIRALITY  huber_0.2((det - det_ref) / (|a||b||c| of the reference)), a, b, c the steps between four residues 1, 2, 4, 8 or 16 apart
  *   BASE_PAIR   huber_1(d - p0) of paired residues
  */
 #include "common.clh"
@@ -26,7 +26,7 @@
 #define COORDINATE 3
 #define BOND 4
 #define ANGLE 5
-#define HANDEDNESS 6
+#define CHIRALITY 6
 #define BASE_PAIR 7
 
 #define PAIR_EPS 1e-4f
@@ -230,7 +230,7 @@ static float volume(__global const float *p, int i, int step, float3 *a, float3 
     return dot(cross(*a, *b), *c);
 }
 
-static int handedness_item(chain ch, int i, int step, int m, float *value, float3 *gradient) {
+static int chirality_item(chain ch, int i, int step, int m, float *value, float3 *gradient) {
     if (i + 3 * step >= ch.length) return 0;
     if (ch.mask[i] * ch.mask[i + step] * ch.mask[i + 2 * step] * ch.mask[i + 3 * step] == 0.0f) return 0;
     float3 a, b, c;
@@ -275,12 +275,12 @@ static int chain_item(chain c, int i, int step, int m, float *value, float3 *gra
     if (c.kind == COORDINATE) return coordinate_item(c, i, value, gradient);
     if (c.kind == BOND) return bond_item(c, i, m, value, gradient);
     if (c.kind == ANGLE) return angle_item(c, i, m, value, gradient);
-    if (c.kind == HANDEDNESS) return handedness_item(c, i, step, m, value, gradient);
+    if (c.kind == CHIRALITY) return chirality_item(c, i, step, m, value, gradient);
     return base_pair_item(c, i, value, gradient);
 }
 
 static int members_of(int kind) {
-    return kind == BOND ? 2 : kind == ANGLE ? 3 : kind == HANDEDNESS ? 4 : 1;
+    return kind == BOND ? 2 : kind == ANGLE ? 3 : kind == CHIRALITY ? 4 : 1;
 }
 
 #define CHAIN_ARGUMENTS                                                                                                \
@@ -292,7 +292,7 @@ static int members_of(int kind) {
 
 __kernel void structure_chain_rows(CHAIN_ARGUMENTS, TENSOR(float, rows), const int L, const int n, const int kind,
                                    const float p0, const float p1, const float eps) {
-    int last_step = kind == HANDEDNESS ? 16 : 1;
+    int last_step = kind == CHIRALITY ? 16 : 1;
     for (int row = get_global_id(0); row < n; row += get_global_size(0)) {
         chain c = CHAIN_OF(row / L);
         float sum = 0.0f, count = 0.0f;
@@ -313,7 +313,7 @@ __kernel void structure_chain_grad(CHAIN_ARGUMENTS, TENSOR(const float, sample_w
                                    TENSOR(const float, dterm), TENSOR(const float, accum), TENSOR(float, dx),
                                    const int L, const int n, const int kind, const float p0, const float p1,
                                    const float eps) {
-    int last_step = kind == HANDEDNESS ? 16 : 1, members = members_of(kind);
+    int last_step = kind == CHIRALITY ? 16 : 1, members = members_of(kind);
     for (int row = get_global_id(0); row < n; row += get_global_size(0)) {
         int b = row / L, i = row % L;
         chain c = CHAIN_OF(b);

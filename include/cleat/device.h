@@ -66,7 +66,7 @@ typedef struct cleat_device_facts {
      * groups with local memory and barriers on a GPU (work_group 256, lanes 4). CLEAT_DEVICE_SHAPE=gpu|cpu
      * overrides it, so that a CPU can test what a card will run. */
     int32_t work_group;
-    int32_t lanes;
+    int32_t vector_width;
     /* Known of an open device, after a probe has compiled for it, run and computed right; kernels in the GPU shape only.
      * CLEAT_MATRIX_UNIT=none|emulated|emulated_dot overrides it. */
     cleat_matrix_unit matrix_unit;

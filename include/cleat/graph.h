@@ -118,7 +118,7 @@ CLEAT_API int64_t cleat_tensor_bytes(const cleat_tensor *tensor);
 /* What the bytes of a plan are for, as a user knows them. */
 #define CLEAT_CATEGORY_LIST(X)                                                                                         \
     X(CLEAT_BYTES_PARAMETERS, "parameters")                                                                            \
-    X(CLEAT_BYTES_COPIES, "half copies")                                                                               \
+    X(CLEAT_BYTES_HALF_WEIGHTS, "half copies")                                                                         \
     X(CLEAT_BYTES_GRADIENTS, "gradients")                                                                              \
     X(CLEAT_BYTES_OPTIMIZER, "optimizer")                                                                              \
     X(CLEAT_BYTES_STATE, "state")                                                                                      \

@@ -41,7 +41,7 @@ CLEAT_API cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens
  * lengths (i32 [B], else NULL) the first half of the columns is the table of width D/2 at l, the second half
  * that at lengths[b] - 1 - l (0 behind the end): what is near the other end of a chain is known too. D even;
  * a multiple of 4 with lengths. [B, L, D] -> [B, L, D] */
-CLEAT_API cleat_tensor *cleat_positions(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths);
+CLEAT_API cleat_tensor *cleat_positional_encoding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths);
 
 /* y = x weight^T + bias + residual. x T [..., K], weight T [N, K] (stored as PyTorch does), bias f32 [N] or
  * NULL, residual T [..., N] or NULL -> T [..., N]. */
@@ -88,7 +88,7 @@ typedef enum cleat_row { CLEAT_ROW_FIRST, CLEAT_ROW_LAST } cleat_row;
 
 /* Each sample's first row, or its last: row lengths[b] - 1, or L - 1 where lengths is NULL. A sample without rows gives
  * zeros and gets no gradient. x T [B, L, D], lengths i32 [B] -> T [B, D] */
-CLEAT_API cleat_tensor *cleat_take_row(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_row which);
+CLEAT_API cleat_tensor *cleat_select_row(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_row which);
 
 /* Zeroes each element with probability `rate` and scales the rest by 1 / (1 - rate). The mask is
  * Philox4x32-10 keyed by rng[0..1] (seed) at counter ((element + rng[3] S) / 4, d, rng[2] (step)), d the number of
@@ -116,7 +116,7 @@ CLEAT_API cleat_tensor *cleat_mse_loss(cleat_graph *graph, cleat_tensor *x, clea
 CLEAT_API cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scalars, int n);
 
 /* state[index] += scalar, for figures the host reads later. scalar f32 [1], state f32 [n]. No gradient. */
-CLEAT_API void cleat_record(cleat_graph *graph, cleat_tensor *scalar, cleat_tensor *state, int index);
+CLEAT_API void cleat_accumulate_metric(cleat_graph *graph, cleat_tensor *scalar, cleat_tensor *state, int index);
 
 /* The 2-norm of the store's whole gradient, in a fixed order of summation
  * -> f32 [1]. No gradient. */
@@ -133,7 +133,7 @@ CLEAT_API void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor
 
 /* Writes the working copies of all parameters (cleat_autocast): needed once the host has written parameters. At least
  * one graph that was built before has made them. */
-CLEAT_API void cleat_refresh_copies(cleat_graph *graph);
+CLEAT_API void cleat_refresh_half_weights(cleat_graph *graph);
 
 /* Dynamic loss scaling, for gradients in f16, which knows nothing between 0 and 6e-8 (Micikevicius et al., "Mixed
  * Precision Training", ICLR 2018; the rules of PyTorch's torch.amp.GradScaler). Backward starts from the scale
@@ -161,8 +161,8 @@ CLEAT_API void cleat_loss_scale_update(cleat_graph *graph, const cleat_loss_scal
 /* Moves the figures of a step into row slot[0] % R of a ring the host reads every few steps, and zeroes
  * `terms`: ring[row] = (terms[0..n), norm[0]), and loss_scale[0] behind them unless loss_scale is NULL. terms f32 [n] (state), norm
  * and loss_scale f32 [1], slot i32 [1], ring f32 [R, n + 1], or with a scale [R, n + 2] (state). No gradient. */
-CLEAT_API void cleat_report(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
-                            cleat_tensor *slot, cleat_tensor *ring);
+CLEAT_API void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
+                              cleat_tensor *slot, cleat_tensor *ring);
 
 /* --- pictures ------------------------------------------------------------------------------------------------- */
 
@@ -177,7 +177,8 @@ CLEAT_API cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_
 /* Depth-wise convolution, stride 1, with zeros around, output of x's size: y[b, h, w, c] = bias[c] + sum over r, s of
  * x[b, h + r - R/2, w + s - S/2, c] weight[r, s, c]. R and S odd, at most 15. x T [B, H, W, C], weight T [R, S, C], bias f32 [C] or
  * NULL -> T [B, H, W, C] */
-CLEAT_API cleat_tensor *cleat_depthwise(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias);
+CLEAT_API cleat_tensor *cleat_depthwise_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight,
+                                               cleat_tensor *bias);
 
 /* The largest of each window of size x size, every `stride`; what lies outside the picture does not count. The gradient
  * goes to the first largest in reading order; a NaN is the largest. P, Q as in cleat_conv2d. 2 padding <= size <= 16.
@@ -195,11 +196,11 @@ CLEAT_API cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *pa
 
 /* The other way: n <= 5 equal parts of the last extent. x T [..., n C] -> parts[n] T [..., C]; false where x is NULL or the
  * graph has an error, and parts are as they were. */
-CLEAT_API bool cleat_split_columns(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts);
+CLEAT_API bool cleat_chunk(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts);
 
 /* Patches to a picture: y[b, h patch + r, w patch + s, c] = x[b, h, w, (r patch + s) C + c].
  * patch <= 4096. x T [B, H, W, patch patch C] -> T [B, H patch, W patch, C] */
-CLEAT_API cleat_tensor *cleat_unpatch(cleat_graph *graph, cleat_tensor *x, int64_t patch);
+CLEAT_API cleat_tensor *cleat_depth_to_space(cleat_graph *graph, cleat_tensor *x, int64_t patch);
 
 /* Batch normalisation (Ioffe & Szegedy 2015) with the statistics of this batch: mean and biased variance of every
  * channel over all rows of the first samples[0] samples (empty slots behind them do not count, and pass no gradient);
@@ -254,7 +255,7 @@ typedef enum cleat_structure_loss_kind {
     CLEAT_LOSS_COORDINATE, /* squared error of coordinates */
     CLEAT_LOSS_BOND,       /* neighbours' distance outside [lower, upper]; eps under the root */
     CLEAT_LOSS_ANGLE,      /* cosine of the turn below `lower` */
-    CLEAT_LOSS_HANDEDNESS, /* signed volume of four residues: distances do not see mirror images */
+    CLEAT_LOSS_CHIRALITY,  /* signed volume of four residues: distances do not see mirror images */
     CLEAT_LOSS_BASE_PAIR,  /* Huber error of paired residues' distance from `lower` */
 } cleat_structure_loss_kind;
 

@@ -7,12 +7,12 @@
 /* Sets work_group and lanes: one work-item with wide vectors for a CPU, groups within max_work_group for anything else. */
 static inline void cleat_kernel_shape(cleat_device_facts *facts, bool cpu) {
     facts->work_group = cpu ? 1 : 256;
-    facts->lanes = cpu ? 16 : 4;
+    facts->vector_width = cpu ? 16 : 4;
     while (facts->work_group > facts->max_work_group && facts->work_group > 1) facts->work_group /= 2;
 }
 
-/* LANES of cl/mma.clh: the work-items of a team. */
-static inline int cleat_matrix_lanes(cleat_matrix_unit unit) {
+/* SUBGROUP_SIZE of cl/mma.clh: the work-items of a subgroup. */
+static inline int cleat_matrix_subgroup_size(cleat_matrix_unit unit) {
     return unit == CLEAT_MATRIX_AMD_MFMA  ? 64
            : unit == CLEAT_MATRIX_INTEL8  ? 8
            : unit == CLEAT_MATRIX_INTEL16 ? 16

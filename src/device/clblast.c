@@ -53,7 +53,7 @@ static CLBlastTranspose transpose(bool transposed) {
     return transposed ? CLBlastTransposeYes : CLBlastTransposeNo;
 }
 
-static cleat_status fail_product(CLBlastStatusCode code, const cleat_clblast_product *p, cleat_error *error) {
+static cleat_status fail_gemm(CLBlastStatusCode code, const cleat_clblast_gemm *p, cleat_error *error) {
     char what[96];
     snprintf(what, sizeof what, "CLBlast sgemm of m=%lld n=%lld k=%lld", (long long)p->m, (long long)p->n,
              (long long)p->k);
@@ -62,31 +62,31 @@ static cleat_status fail_product(CLBlastStatusCode code, const cleat_clblast_pro
     return cleat_fail(error, CLEAT_ERR_DEVICE, "%s: %s (%d)", what, name, (int)code);
 }
 
-static size_t lda(const cleat_clblast_product *p) {
+static size_t lda(const cleat_clblast_gemm *p) {
     return (size_t)(p->trans_a ? p->m : p->k);
 }
-static size_t ldb(const cleat_clblast_product *p) {
+static size_t ldb(const cleat_clblast_gemm *p) {
     return (size_t)(p->trans_b ? p->k : p->n);
 }
 
-cleat_status cleat_clblast_workspace(cleat_device *device, const cleat_clblast_product *p, int64_t *bytes,
+cleat_status cleat_clblast_workspace(cleat_device *device, const cleat_clblast_gemm *p, int64_t *bytes,
                                      cleat_error *error) {
     size_t size = 0;
     CLBlastStatusCode code =
         CLBlastSGemmTempBufferSize(CLBlastLayoutRowMajor, transpose(p->trans_a), transpose(p->trans_b), (size_t)p->m,
                                    (size_t)p->n, (size_t)p->k, (size_t)p->a_offset, lda(p), (size_t)p->b_offset, ldb(p),
                                    (size_t)p->c_offset, (size_t)p->n, &device->compute, &size);
-    if (code != CLBlastSuccess) return fail_product(code, p, error);
+    if (code != CLBlastSuccess) return fail_gemm(code, p, error);
     *bytes = (int64_t)size;
     return CLEAT_OK;
 }
 
-cleat_status cleat_clblast_sgemm(cleat_device *device, const cleat_clblast_product *p, cleat_error *error) {
+cleat_status cleat_clblast_sgemm(cleat_device *device, const cleat_clblast_gemm *p, cleat_error *error) {
     CLBlastStatusCode code = CLBlastSgemmWithTempBuffer(
         CLBlastLayoutRowMajor, transpose(p->trans_a), transpose(p->trans_b), (size_t)p->m, (size_t)p->n, (size_t)p->k,
         1.0f, p->a, (size_t)p->a_offset, lda(p), p->b, (size_t)p->b_offset, ldb(p), p->beta, p->c, (size_t)p->c_offset,
         (size_t)p->n, &device->compute, NULL, p->workspace);
-    return code == CLBlastSuccess ? CLEAT_OK : fail_product(code, p, error);
+    return code == CLBlastSuccess ? CLEAT_OK : fail_gemm(code, p, error);
 }
 
 /* --- parameters ----------------------------------------------------------------------------------------------- */

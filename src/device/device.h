@@ -70,14 +70,14 @@ cleat_status cleat_kernel_source(const char *file, char **source, cleat_error *e
 
 /* C[m, n] = A B + beta C in f32, row-major and dense (clblast.c). trans_a: A is stored [k, m]; trans_b: B is stored
  * [n, k]. Offsets in elements. */
-typedef struct cleat_clblast_product {
+typedef struct cleat_clblast_gemm {
     bool trans_a, trans_b;
     int64_t m, n, k;
     cl_mem a, b, c;
     int64_t a_offset, b_offset, c_offset;
     float beta;
     cl_mem workspace; /* where copies of A, B and C go; NULL: CLBlast allocates what it needs by itself */
-} cleat_clblast_product;
+} cleat_clblast_gemm;
 
 /* Makes CLBlast compute with `parameters` from now on. CLBlast keeps them by device for the whole process, whoever opens
  * it, and has no way back to its own ones. CLEAT_ERR_ARGUMENT: this device cannot run them; CLEAT_ERR_DEVICE: this CLBlast
@@ -85,9 +85,9 @@ typedef struct cleat_clblast_product {
 cleat_status cleat_clblast_override(cleat_device *device, const cleat_clblast_parameters *parameters,
                                     cleat_error *error);
 /* Bytes of workspace that CLBlast, with the parameters it has for this device, needs for the product. */
-cleat_status cleat_clblast_workspace(cleat_device *device, const cleat_clblast_product *product, int64_t *bytes,
+cleat_status cleat_clblast_workspace(cleat_device *device, const cleat_clblast_gemm *gemm, int64_t *bytes,
                                      cleat_error *error);
 /* Enqueues the product on the compute queue. */
-cleat_status cleat_clblast_sgemm(cleat_device *device, const cleat_clblast_product *product, cleat_error *error);
+cleat_status cleat_clblast_sgemm(cleat_device *device, const cleat_clblast_gemm *gemm, cleat_error *error);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_ALIGNMENT = 256 };
+enum { MIN_ALIGNMENT = 256 };
 
 /* Room for any text a device tells, extension lists included: without memory that could fail, no fact is silently missing. */
 enum { LONGEST_TEXT = 32768 };
@@ -149,7 +149,7 @@ cleat_status cleat_read_facts(cl_platform_id platform, cl_device_id id, cleat_de
     read.memory_total = (int64_t)read_ulong(id, CL_DEVICE_GLOBAL_MEM_SIZE);
     read.max_allocation = (int64_t)read_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     read.alignment = (int64_t)read_uint(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8; /* OpenCL gives bits */
-    if (read.alignment < LEAST_ALIGNMENT) read.alignment = LEAST_ALIGNMENT;
+    if (read.alignment < MIN_ALIGNMENT) read.alignment = MIN_ALIGNMENT;
     read.local_memory = (int64_t)read_ulong(id, CL_DEVICE_LOCAL_MEM_SIZE);
     read.max_work_group = (int32_t)read_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
     read.compute_units = (int32_t)read_uint(id, CL_DEVICE_MAX_COMPUTE_UNITS);

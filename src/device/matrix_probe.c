@@ -42,15 +42,15 @@ static void make_sample(sample *s, bool bf16) {
         }
 }
 
-static cleat_status compare(const sample *s, const float *out, int teams, cleat_error *error) {
+static cleat_status compare(const sample *s, const float *out, int subgroups, cleat_error *error) {
     static const char *const forms[FORMS] = {"A B", "A from its transpose", "B from its transpose",
                                              "both from their transposes"};
-    for (int i = 0; i < teams * FORMS * TILE; ++i) {
+    for (int i = 0; i < subgroups * FORMS * TILE; ++i) {
         int at = i % TILE, form = i / TILE % FORMS;
         if (out[i] != s->expected[at])
-            return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "team %d, %s: row %d, column %d is %.9g instead of %.9g",
-                              i / (FORMS * TILE), forms[form], at / SIDE, at % SIDE, (double)out[i],
-                              (double)s->expected[at]);
+            return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                              "subgroup %d, %s: row %d, column %d is %.9g instead of %.9g", i / (FORMS * TILE),
+                              forms[form], at / SIDE, at % SIDE, (double)out[i], (double)s->expected[at]);
     }
     return CLEAT_OK;
 }
@@ -78,11 +78,11 @@ static cleat_status run_kernel(cleat_device *device, cl_kernel kernel, sample *s
                               : cleat_cl_fail(error, code, "trying a matrix unit of '%s'", device->facts.name);
 }
 
-static cleat_status run_and_compare(cleat_device *device, cl_program program, int teams, bool bf16,
+static cleat_status run_and_compare(cleat_device *device, cl_program program, int subgroups, bool bf16,
                                     cleat_error *error) {
     cl_int code = CL_SUCCESS;
     cleat_status status = CLEAT_OK;
-    size_t count = (size_t)teams * FORMS * TILE;
+    size_t count = (size_t)subgroups * FORMS * TILE;
     sample *s = cleat_alloc(1, sizeof *s);
     float *out = cleat_alloc(count, sizeof *out);
     cl_kernel kernel = clCreateKernel(program, "mma_probe", &code);
@@ -94,7 +94,7 @@ static cleat_status run_and_compare(cleat_device *device, cl_program program, in
         make_sample(s, bf16);
         status = run_kernel(device, kernel, s, out, count * sizeof *out, error);
     }
-    if (!status) status = compare(s, out, teams, error);
+    if (!status) status = compare(s, out, subgroups, error);
     if (code == CL_SUCCESS) clReleaseKernel(kernel);
     cleat_free(out);
     cleat_free(s);
@@ -127,7 +127,7 @@ cleat_status cleat_matrix_check(const cleat_device *device, cleat_matrix_unit un
     char options[128];
     cl_program program = NULL;
     bool loaded = false;
-    int teams = GROUP / cleat_matrix_lanes(unit);
+    int subgroups = GROUP / cleat_matrix_subgroup_size(unit);
     if (device->facts.max_work_group < GROUP)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "groups of %d work-items are needed", (int)GROUP);
     snprintf(options, sizeof options, "-DSTORAGE_%s -DWG=%d -DVEC=4 -DMATRIX_UNIT=%d %s", bf16 ? "BF16" : "F16",
@@ -137,7 +137,7 @@ cleat_status cleat_matrix_check(const cleat_device *device, cleat_matrix_unit un
     if (status) return status;
     status = cleat_program_build(&aside, &key, &program, &loaded, error);
     if (!status) {
-        status = run_and_compare(&aside, program, teams, bf16, error);
+        status = run_and_compare(&aside, program, subgroups, bf16, error);
         clReleaseProgram(program);
     }
     close_aside(&aside);

@@ -46,9 +46,9 @@ static cleat_status describe_graph(cleat_exec *exec, cleat_bound *bound, cleat_e
     size_t count = bound->binder.count;
     bound->program = cleat_alloc(count, sizeof *bound->program);
     bound->kernels = cleat_alloc(count, sizeof *bound->kernels);
-    bound->products = cleat_alloc(count, sizeof *bound->products);
+    bound->gemms = cleat_alloc(count, sizeof *bound->gemms);
     bound->events = cleat_alloc(count, sizeof *bound->events);
-    if (!bound->program || !bound->kernels || !bound->products || !bound->events)
+    if (!bound->program || !bound->kernels || !bound->gemms || !bound->events)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu kernels", count);
     for (size_t i = 0; i < count && !status; ++i)
         if (bound->binder.launches[i].kind == CLEAT_LAUNCH_KERNEL)
@@ -202,10 +202,10 @@ static cleat_status create_operand(const cleat_exec *exec, const cleat_bound *bo
 }
 
 /* The plan's bound holds for the parameters CLBlast comes with; somebody may have given it others. */
-static cleat_status check_workspace(const cleat_exec *exec, const cleat_clblast_product *product, int64_t planned,
+static cleat_status check_workspace(const cleat_exec *exec, const cleat_clblast_gemm *gemm, int64_t planned,
                                     cleat_error *error) {
     int64_t needed = 0;
-    cleat_status status = cleat_clblast_workspace(exec->device, product, &needed, error);
+    cleat_status status = cleat_clblast_workspace(exec->device, gemm, &needed, error);
     if (status || needed <= planned) return status;
     return cleat_fail(error, CLEAT_ERR_DEVICE,
                       "CLBlast wants %lld bytes of workspace and %lld are planned: its parameters for '%s' have larger "
@@ -213,11 +213,11 @@ static cleat_status check_workspace(const cleat_exec *exec, const cleat_clblast_
                       (long long)needed, (long long)planned, exec->plan->facts.name);
 }
 
-static cleat_status create_product(const cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
+static cleat_status create_gemm(const cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
     const cleat_launch *launch = &bound->binder.launches[i];
     const cleat_sgemm *g = &launch->sgemm;
-    cleat_clblast_product *p = &bound->products[i];
-    *p = (cleat_clblast_product){
+    cleat_clblast_gemm *p = &bound->gemms[i];
+    *p = (cleat_clblast_gemm){
         .trans_a = g->trans_a, .trans_b = g->trans_b, .m = g->m, .n = g->n, .k = g->k, .beta = g->beta};
     int64_t none = 0; /* workspaces begin at multiples of the alignment */
     cleat_status status = create_operand(exec, bound, g->a, g->a_at, g->m * g->k, &p->a, &p->a_offset, error);
@@ -230,11 +230,11 @@ static cleat_status create_product(const cleat_exec *exec, cleat_bound *bound, s
     return status;
 }
 
-static void release_product(cleat_clblast_product *product) {
-    cl_mem regions[] = {product->a, product->b, product->c, product->workspace};
+static void release_gemm(cleat_clblast_gemm *gemm) {
+    cl_mem regions[] = {gemm->a, gemm->b, gemm->c, gemm->workspace};
     for (size_t i = 0; i < sizeof regions / sizeof *regions; ++i)
         if (regions[i]) clReleaseMemObject(regions[i]);
-    *product = (cleat_clblast_product){0};
+    *gemm = (cleat_clblast_gemm){0};
 }
 
 /* --- graphs --- */
@@ -242,10 +242,10 @@ static void release_product(cleat_clblast_product *product) {
 cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
     const cleat_launch *launch = &bound->binder.launches[i];
     if (launch->kind == CLEAT_LAUNCH_SGEMM) {
-        if (bound->products[i].a) return CLEAT_OK;
-        cleat_status status = create_product(exec, bound, i, error);
+        if (bound->gemms[i].a) return CLEAT_OK;
+        cleat_status status = create_gemm(exec, bound, i, error);
         if (!status) return CLEAT_OK;
-        release_product(&bound->products[i]);
+        release_gemm(&bound->gemms[i]);
         return cleat_fail_in(error, status, "CLBlast sgemm of %s", launch->node->name);
     }
     if (bound->kernels[i]) return CLEAT_OK;
@@ -260,10 +260,10 @@ static void unbind_graph(cleat_bound *bound) {
     for (size_t i = 0; i < bound->binder.count; ++i) {
         if (bound->events && bound->events[i]) clReleaseEvent(bound->events[i]);
         if (bound->kernels && bound->kernels[i]) clReleaseKernel(bound->kernels[i]);
-        if (bound->products) release_product(&bound->products[i]);
+        if (bound->gemms) release_gemm(&bound->gemms[i]);
     }
     cleat_free(bound->events);
-    cleat_free(bound->products);
+    cleat_free(bound->gemms);
     cleat_free(bound->kernels);
     cleat_free(bound->program);
     cleat_free(bound->first);

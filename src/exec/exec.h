@@ -21,12 +21,12 @@ typedef struct cleat_slot {
 typedef struct cleat_bound {
     const cleat_layout *layout;
     cleat_binder binder;
-    size_t *first;                   /* [nodes + 1]: node i has launches first[i] .. first[i + 1] - 1 */
-    size_t *program;                 /* [launches]: index into exec->programs */
-    cl_kernel *kernels;              /* [launches], NULL before its first run and for sgemm */
-    cleat_clblast_product *products; /* [launches]: for sgemm, of sub-buffers that are released with it */
-    cl_event *events;                /* [launches]: its last run, NULL where none */
-    cleat_slot *pending;             /* holds the inputs of the next run; NULL where nothing was uploaded */
+    size_t *first;             /* [nodes + 1]: node i has launches first[i] .. first[i + 1] - 1 */
+    size_t *program;           /* [launches]: index into exec->programs */
+    cl_kernel *kernels;        /* [launches], NULL before its first run and for sgemm */
+    cleat_clblast_gemm *gemms; /* [launches]: for sgemm, of sub-buffers that are released with it */
+    cl_event *events;          /* [launches]: its last run, NULL where none */
+    cleat_slot *pending;       /* holds the inputs of the next run; NULL where nothing was uploaded */
 } cleat_bound;
 
 struct cleat_exec {

@@ -27,7 +27,7 @@ static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, c
     cleat_status status = cleat_exec_bind(exec, bound, i, error);
     if (status) return status;
     if (launch->kind == CLEAT_LAUNCH_SGEMM) {
-        status = cleat_clblast_sgemm(exec->device, &bound->products[i], error);
+        status = cleat_clblast_sgemm(exec->device, &bound->gemms[i], error);
         return status ? cleat_fail_in(error, status, "%s", launch->node->name) : CLEAT_OK;
     }
     drop_event(exec, bound, i);

@@ -33,12 +33,12 @@ cleat_status cleat_lengths_choose(const cleat_profile *profile, int64_t fixed, c
     return CLEAT_OK;
 }
 
-static int64_t divide_up(int64_t a, int64_t b) {
+static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
 int64_t cleat_bucket_split(int64_t global_batch_size, int64_t most) {
-    return divide_up(global_batch_size, divide_up(global_batch_size, most));
+    return ceil_div(global_batch_size, ceil_div(global_batch_size, most));
 }
 
 void cleat_lengths_global_batches(const cleat_lengths *lengths, int64_t effective, cleat_bucket *buckets) {
@@ -52,7 +52,7 @@ void cleat_lengths_global_batches(const cleat_lengths *lengths, int64_t effectiv
 
 int64_t cleat_lengths_steps(const cleat_lengths *lengths, int64_t effective) {
     int64_t steps = 0;
-    for (size_t i = 0; i < lengths->count; ++i) steps += divide_up(lengths->samples[i], effective);
+    for (size_t i = 0; i < lengths->count; ++i) steps += ceil_div(lengths->samples[i], effective);
     return steps;
 }
 

@@ -60,9 +60,9 @@ static cleat_status check_rates(const cleat_rates *rates, cleat_error *error) {
         rates->flops, rates->bytes, rates->launch_seconds);
 }
 
-/* Variants on matrix units are called "matrix...". */
+/* Variants on matrix units are called "mma...". */
 static double flops_of(const cleat_rates *rates, const cleat_variant *variant) {
-    const bool unit = variant && strncmp(variant->name, "matrix", strlen("matrix")) == 0;
+    const bool unit = variant && strncmp(variant->name, "mma", strlen("mma")) == 0;
     return unit && rates->matrix_flops > 0 ? rates->matrix_flops : rates->flops;
 }
 

@@ -55,7 +55,7 @@ static cleat_status build_update(cleat_workload *work, cleat_error *error) {
         cleat_loss_scale_unscale(graph, &work->loss_scale, &norm, &hyper);
     }
     cleat_adamw(graph, hyper, norm, work->loss_scale.loss_scale);
-    cleat_report(graph, work->terms, norm, work->loss_scale.loss_scale, work->slot, work->ring);
+    cleat_log_step(graph, work->terms, norm, work->loss_scale.loss_scale, work->slot, work->ring);
     if (scaled)
         cleat_loss_scale_update(graph, &work->loss_scale, norm,
                                 (int)work->model->profile.train.loss_scale_growth_interval);
@@ -64,10 +64,10 @@ static cleat_status build_update(cleat_workload *work, cleat_error *error) {
 
 /* After all others: only then is it known whether there are copies. */
 static cleat_status build_refresh(cleat_workload *work, cleat_error *error) {
-    if (!cleat_has_copies(work->store)) return CLEAT_OK;
+    if (!cleat_has_half_weights(work->store)) return CLEAT_OK;
     cleat_status status = cleat_graph_create(work->store, "copies", &work->refresh.graph, error);
     if (status != CLEAT_OK) return status;
-    cleat_refresh_copies(work->refresh.graph);
+    cleat_refresh_half_weights(work->refresh.graph);
     return cleat_graph_status(work->refresh.graph, error);
 }
 

@@ -239,7 +239,8 @@ static cleat_tensor *as_type(cleat_graph *graph, cleat_tensor *x, cleat_dtype dt
     if (x->role == CLEAT_ROLE_PARAMETER && weight) {
         cleat_tensor *copy = NULL;
         cleat_error error = {0};
-        if (cleat_store_copy(graph->store, x, dtype, &copy, &error) != CLEAT_OK && graph->error.status == CLEAT_OK)
+        if (cleat_store_half_weight(graph->store, x, dtype, &copy, &error) != CLEAT_OK &&
+            graph->error.status == CLEAT_OK)
             graph->error = error;
         return copy;
     }

@@ -40,15 +40,15 @@ struct cleat_tensor {
 };
 
 /* The flat buffers of a store, in this order wherever there is something for each. Every parameter has a place in the first
- * CLEAT_FLATS_ALWAYS; in CLEAT_FLAT_COPIES it has one where a graph asked for its working copy. */
+ * CLEAT_FLATS_ALWAYS; in CLEAT_FLAT_HALF_WEIGHTS it has one where a graph asked for its working copy. */
 typedef enum cleat_flat {
     CLEAT_FLAT_PARAMETERS,
     CLEAT_FLAT_GRADIENTS,
     CLEAT_FLAT_MOMENTS1,
     CLEAT_FLAT_MOMENTS2,
-    CLEAT_FLAT_COPIES,
+    CLEAT_FLAT_HALF_WEIGHTS,
     CLEAT_FLATS,
-    CLEAT_FLATS_ALWAYS = CLEAT_FLAT_COPIES
+    CLEAT_FLATS_ALWAYS = CLEAT_FLAT_HALF_WEIGHTS
 } cleat_flat;
 enum { CLEAT_MAX_IN = 10, CLEAT_MAX_OUT = 5, CLEAT_ATTR_BYTES = 64 };
 
@@ -117,7 +117,7 @@ struct cleat_op {
 
 struct cleat_store {
     cleat_tensor **params, **grads, **moments1, **moments2; /* [count], same index */
-    cleat_tensor **copies;                                  /* [count]; NULL where no graph asked for one */
+    cleat_tensor **half_weights;                            /* [count]; NULL where no graph asked for one */
     size_t count, capacity;
     cleat_tensor **states;
     size_t state_count, state_capacity;
@@ -222,8 +222,8 @@ static inline bool cleat_is_persistent(const cleat_tensor *tensor) {
 }
 
 /* Whether graphs of the store read working copies. */
-static inline bool cleat_has_copies(const cleat_store *store) {
-    return store->flat[CLEAT_FLAT_COPIES].dtype != CLEAT_F32;
+static inline bool cleat_has_half_weights(const cleat_store *store) {
+    return store->flat[CLEAT_FLAT_HALF_WEIGHTS].dtype != CLEAT_F32;
 }
 
 /* Which of the flat buffers holds tensors of this role (cleat_store.flat); -1: none. */
@@ -238,7 +238,7 @@ static inline int cleat_flat_index(cleat_role role) {
     case CLEAT_ROLE_MOMENT2:
         return CLEAT_FLAT_MOMENTS2;
     case CLEAT_ROLE_COPY:
-        return CLEAT_FLAT_COPIES;
+        return CLEAT_FLAT_HALF_WEIGHTS;
     default:
         return -1;
     }
@@ -250,7 +250,7 @@ static inline cleat_category cleat_flat_category(int flat) {
                                                            [CLEAT_FLAT_GRADIENTS] = CLEAT_BYTES_GRADIENTS,
                                                            [CLEAT_FLAT_MOMENTS1] = CLEAT_BYTES_OPTIMIZER,
                                                            [CLEAT_FLAT_MOMENTS2] = CLEAT_BYTES_OPTIMIZER,
-                                                           [CLEAT_FLAT_COPIES] = CLEAT_BYTES_COPIES};
+                                                           [CLEAT_FLAT_HALF_WEIGHTS] = CLEAT_BYTES_HALF_WEIGHTS};
     return categories[flat];
 }
 

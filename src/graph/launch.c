@@ -64,7 +64,7 @@ void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const cha
                                        : "STORAGE_F32",
                0, false);
     add_option(binder, "WG", binder->facts->work_group, true);
-    add_option(binder, "VEC", binder->facts->lanes, true);
+    add_option(binder, "VEC", binder->facts->vector_width, true);
     if (binder->facts->sub_group > 0) add_option(binder, "SUB_GROUP", binder->facts->sub_group, true);
 }
 

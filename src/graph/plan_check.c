@@ -200,7 +200,7 @@ static cleat_status check_inputs(const cleat_plan *plan, const cleat_layout *lay
 static cleat_status check_persistent(const cleat_plan *plan, cleat_error *error) {
     static const cleat_category categories[CLEAT_FLATS] = {CLEAT_BYTES_PARAMETERS, CLEAT_BYTES_GRADIENTS,
                                                            CLEAT_BYTES_OPTIMIZER, CLEAT_BYTES_OPTIMIZER,
-                                                           CLEAT_BYTES_COPIES};
+                                                           CLEAT_BYTES_HALF_WEIGHTS};
     for (int k = 0; k < CLEAT_FLATS; ++k) {
         if (plan->flat[k].slab < 0) continue;
         cleat_status status = check_bounds(plan, plan->flat[k], cleat_tensor_bytes(&plan->store->flat[k]),

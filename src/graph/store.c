@@ -29,7 +29,8 @@ cleat_status cleat_store_create(cleat_store **store, cleat_error *error) {
 
 void cleat_store_destroy(cleat_store *store) {
     if (!store) return;
-    cleat_tensor **lists[CLEAT_FLATS] = {store->params, store->grads, store->moments1, store->moments2, store->copies};
+    cleat_tensor **lists[CLEAT_FLATS] = {store->params, store->grads, store->moments1, store->moments2,
+                                         store->half_weights};
     for (int k = 0; k < CLEAT_FLATS; ++k) {
         for (size_t i = 0; lists[k] && i < store->count; ++i) cleat_free(lists[k][i]);
         cleat_free(lists[k]);
@@ -70,7 +71,7 @@ cleat_tensor *cleat_store_find(const cleat_store *store, const char *name) {
 
 static cleat_status make_room(cleat_store *store, cleat_error *error) {
     cleat_tensor ***lists[CLEAT_FLATS] = {&store->params, &store->grads, &store->moments1, &store->moments2,
-                                          &store->copies};
+                                          &store->half_weights};
     size_t capacity = store->capacity;
     for (int k = 0; k < CLEAT_FLATS; ++k) {
         capacity = store->capacity;
@@ -109,20 +110,20 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
     store->grads[store->count] = made[CLEAT_FLAT_GRADIENTS];
     store->moments1[store->count] = made[CLEAT_FLAT_MOMENTS1];
     store->moments2[store->count] = made[CLEAT_FLAT_MOMENTS2];
-    store->copies[store->count] = NULL;
+    store->half_weights[store->count] = NULL;
     ++store->count;
     int64_t elements = cleat_tensor_elements(made[CLEAT_FLAT_PARAMETERS]);
     store->flat_elements += (elements + FLAT_ALIGNMENT - 1) / FLAT_ALIGNMENT * FLAT_ALIGNMENT;
     for (int k = 0; k < CLEAT_FLATS_ALWAYS; ++k) store->flat[k].shape[0] = store->flat_elements;
-    if (cleat_has_copies(store)) store->flat[CLEAT_FLAT_COPIES].shape[0] = store->flat_elements;
+    if (cleat_has_half_weights(store)) store->flat[CLEAT_FLAT_HALF_WEIGHTS].shape[0] = store->flat_elements;
     *param = made[CLEAT_FLAT_PARAMETERS];
     return CLEAT_OK;
 }
 
-cleat_status cleat_store_copy(cleat_store *store, const cleat_tensor *param, cleat_dtype dtype, cleat_tensor **copy,
-                              cleat_error *error) {
-    cleat_tensor *whole = &store->flat[CLEAT_FLAT_COPIES], *made = store->copies[param->index];
-    if (cleat_has_copies(store) && whole->dtype != dtype)
+cleat_status cleat_store_half_weight(cleat_store *store, const cleat_tensor *param, cleat_dtype dtype,
+                                     cleat_tensor **copy, cleat_error *error) {
+    cleat_tensor *whole = &store->flat[CLEAT_FLAT_HALF_WEIGHTS], *made = store->half_weights[param->index];
+    if (cleat_has_half_weights(store) && whole->dtype != dtype)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "working copy of '%s' in %s: those of other parameters are %s",
                           param->name, cleat_dtype_name(dtype), cleat_dtype_name(whole->dtype));
     if (!made) {
@@ -131,7 +132,7 @@ cleat_status cleat_store_copy(cleat_store *store, const cleat_tensor *param, cle
         *made = *param;
         made->dtype = dtype;
         made->role = CLEAT_ROLE_COPY;
-        store->copies[param->index] = made;
+        store->half_weights[param->index] = made;
         whole->dtype = dtype;
         whole->shape[0] = store->flat_elements;
     }

@@ -8,8 +8,8 @@
 cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, const int64_t *shape, cleat_init init,
                              cleat_tensor **param, cleat_error *error);
 /* The working copy of a parameter, declared where there is none yet; all copies of a store have one type, f16 or bf16. */
-cleat_status cleat_store_copy(cleat_store *store, const cleat_tensor *param, cleat_dtype dtype, cleat_tensor **copy,
-                              cleat_error *error);
+cleat_status cleat_store_half_weight(cleat_store *store, const cleat_tensor *param, cleat_dtype dtype,
+                                     cleat_tensor **copy, cleat_error *error);
 /* Finds or declares a state; another shape or type under the same name is an error. */
 cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
                                cleat_tensor **state, cleat_error *error);

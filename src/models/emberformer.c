@@ -88,13 +88,13 @@ static cleat_tensor *temporal_part(const cleat_model *model, cleat_graph *graph,
                                      .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f,
                                      .samples = batch};
     cleat_tensor *x = cleat_nn_linear(graph, "inp", frames, shape.d_model, NULL); /* [B N, T, D] */
-    x = cleat_positions(graph, x, NULL);
+    x = cleat_positional_encoding(graph, x, NULL);
     x = cleat_nn_encoder(graph, x, lengths, rng, &shape);
-    x = cleat_take_row(graph, x, lengths, CLEAT_ROW_LAST); /* [B N, D] */
+    x = cleat_select_row(graph, x, lengths, CLEAT_ROW_LAST); /* [B N, D] */
     x = cleat_nn_linear(graph, "head", x, size->patch * size->patch * p->model.features, NULL);
     if (!x) return NULL;
     const int64_t grid[4] = {batch, size->height / size->patch, size->width / size->patch, cleat_width(x)};
-    return cleat_unpatch(graph, cleat_reshape(graph, x, 4, grid), size->patch);
+    return cleat_depth_to_space(graph, cleat_reshape(graph, x, 4, grid), size->patch);
 }
 
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,

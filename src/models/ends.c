@@ -45,7 +45,7 @@ void cleat_model_close(cleat_graph *graph, cleat_mode mode, const cleat_model_in
     built->loss = loss;
     built->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &two);
     if (!loss) return;
-    for (int i = 0; i < 2; ++i) cleat_record(graph, loss, built->terms, i);
+    for (int i = 0; i < 2; ++i) cleat_accumulate_metric(graph, loss, built->terms, i);
     cleat_retain(graph, loss);
     if (mode == CLEAT_MODE_TRAIN) cleat_backward(graph, loss, inputs->seed);
 }

@@ -21,9 +21,9 @@
 /* --- the loss ------------------------------------------------------------------------------------------------- */
 
 /* In the order of the log. */
-enum { DISTANCE, LOCAL, FRAME, HANDEDNESS, BOND, ANGLE, CLASH, BASE_PAIR, COORDINATE, N_TERMS };
+enum { DISTANCE, LOCAL, FRAME, CHIRALITY, BOND, ANGLE, CLASH, BASE_PAIR, COORDINATE, N_TERMS };
 static const char *const terms[N_TERMS] = {
-    [DISTANCE] = "pair_distance", [LOCAL] = "lddt_loss",  [FRAME] = "frame", [HANDEDNESS] = "handedness",
+    [DISTANCE] = "pair_distance", [LOCAL] = "lddt_loss",  [FRAME] = "frame", [CHIRALITY] = "handedness",
     [BOND] = "bond_length",       [ANGLE] = "bond_angle", [CLASH] = "clash", [BASE_PAIR] = "base_pair",
     [COORDINATE] = "coordinate"};
 
@@ -34,7 +34,7 @@ static const char *const terms[N_TERMS] = {
 static const cleat_structure_loss_spec specs[N_TERMS] = {
     [DISTANCE] = {.kind = CLEAT_LOSS_DISTANCE},
     [LOCAL] = {.kind = CLEAT_LOSS_LDDT, .lower = 15.0f},
-    [HANDEDNESS] = {.kind = CLEAT_LOSS_HANDEDNESS},
+    [CHIRALITY] = {.kind = CLEAT_LOSS_CHIRALITY},
     [BOND] = {.kind = CLEAT_LOSS_BOND, .lower = 5.0f, .upper = 7.0f, .eps = 1e-4f},
     [ANGLE] = {.kind = CLEAT_LOSS_ANGLE, .lower = -0.2f, .eps = 1e-4f},
     [CLASH] = {.kind = CLEAT_LOSS_CLASH, .lower = 4.5f},
@@ -58,7 +58,7 @@ static void weights_of(const cleat_model *model, double weights[N_TERMS]) {
     double w[N_TERMS] = {[DISTANCE] = p->loss.pair_distance,
                          [LOCAL] = p->loss.lddt,
                          [FRAME] = p->loss.frame,
-                         [HANDEDNESS] = p->loss.handedness,
+                         [CHIRALITY] = p->loss.handedness,
                          [BOND] = p->loss.bond_length,
                          [ANGLE] = p->loss.bond_angle,
                          [CLASH] = p->loss.clash,
@@ -99,14 +99,14 @@ static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, he
         cleat_scope(graph, "%s/", terms[k]);
         cleat_tensor *value = k == FRAME ? cleat_frame_loss(graph, found.x, found.frames, truth, sample_weight, k)
                                          : cleat_structure_loss(graph, &spec, found.x, truth, sample_weight);
-        cleat_record(graph, value, state, k);
+        cleat_accumulate_metric(graph, value, state, k);
         loss = loss ? cleat_sum(graph, (cleat_tensor *[]){loss, value}, 2) : value;
     }
     cleat_scope(graph, NULL);
     if (!loss)
         cleat_graph_fail(graph, CLEAT_ERR_PROFILE,
                          "every weight in [loss] that this head can use is zero: nothing to train");
-    cleat_record(graph, loss, state, N_TERMS);
+    cleat_accumulate_metric(graph, loss, state, N_TERMS);
     return loss;
 }
 
@@ -146,7 +146,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     }
     int64_t vocabulary = model->sizes.vocabulary ? model->sizes.vocabulary : CLEAT_RNA_TOKENS;
     cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, vocabulary, &shape); /* [B, L, D] */
-    x = cleat_positions(graph, x, profile->model.positions == CLEAT_POSITIONS_BOTH_ENDS ? truth.lengths : NULL);
+    x = cleat_positional_encoding(graph, x,
+                                  profile->model.positions == CLEAT_POSITIONS_BOTH_ENDS ? truth.lengths : NULL);
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
     x = cleat_nn_encoder(graph, x, truth.lengths, rng, &shape);
     head_output found = build_head(model, graph, x, truth.lengths);
@@ -297,7 +298,7 @@ static bool use_all_terms(const cleat_reference_config *config, cleat_model *mod
     double *const weights[N_TERMS] = {[DISTANCE] = &p->loss.pair_distance,
                                       [LOCAL] = &p->loss.lddt,
                                       [FRAME] = &p->loss.frame,
-                                      [HANDEDNESS] = &p->loss.handedness,
+                                      [CHIRALITY] = &p->loss.handedness,
                                       [BOND] = &p->loss.bond_length,
                                       [ANGLE] = &p->loss.bond_angle,
                                       [CLASH] = &p->loss.clash,

@@ -96,7 +96,7 @@ static cleat_tensor *build_lstm(const cleat_model *model, cleat_graph *graph, cl
         x = cleat_nn_lstm(graph, "rnn", layer, x, p->model.hidden); /* [B, T, hidden] */
     }
     cleat_segment(graph);
-    return cleat_take_row(graph, x, NULL, CLEAT_ROW_LAST); /* [B, hidden] */
+    return cleat_select_row(graph, x, NULL, CLEAT_ROW_LAST); /* [B, hidden] */
 }
 
 static cleat_tensor *build_transformer(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
@@ -107,10 +107,10 @@ static cleat_tensor *build_transformer(const cleat_model *model, cleat_graph *gr
                                .layers = p->model.layers,
                                .d_ff = p->model.d_ff,
                                .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f};
-    x = cleat_positions(graph, cleat_nn_linear(graph, "inp", x, shape.d_model, NULL), NULL); /* [B, T, D] */
+    x = cleat_positional_encoding(graph, cleat_nn_linear(graph, "inp", x, shape.d_model, NULL), NULL); /* [B, T, D] */
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
     x = cleat_nn_encoder(graph, x, NULL, rng, &shape);
-    return cleat_take_row(graph, x, NULL, CLEAT_ROW_LAST); /* [B, D] */
+    return cleat_select_row(graph, x, NULL, CLEAT_ROW_LAST); /* [B, D] */
 }
 
 /* What a reference says, or NULL: the profile does. */

@@ -101,7 +101,7 @@ static cleat_model_sizes sizes_of(const cleat_model *model) {
 static cleat_tensor *build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     if (!is_tagger(model)) /* [B, L, D] -> [B, D] */
         x = model->profile.model.pooling == CLEAT_POOLING_MEAN ? cleat_mean_pool(graph, x, lengths)
-                                                               : cleat_take_row(graph, x, lengths, CLEAT_ROW_FIRST);
+                                                               : cleat_select_row(graph, x, lengths, CLEAT_ROW_FIRST);
     return cleat_nn_linear(graph, "head", x, sizes_of(model).classes, NULL); /* [B, C] or [B, L, C] */
 }
 
@@ -122,7 +122,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
         labels = cleat_input(graph, is_tagger(model) ? "labels" : "label", CLEAT_I32, rank, row);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, rank, row);
     cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, sizes_of(model).vocabulary, &shape); /* [B, L, D] */
-    x = cleat_positions(graph, x, NULL);
+    x = cleat_positional_encoding(graph, x, NULL);
     if (shape.dropout > 0) x = cleat_dropout(graph, x, inputs.rng, shape.dropout);
     x = cleat_nn_encoder(graph, x, lengths, inputs.rng, &shape);
     cleat_tensor *logits = build_head(model, graph, x, lengths);

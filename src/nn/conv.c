@@ -35,7 +35,7 @@ cleat_tensor *cleat_nn_conv(cleat_graph *graph, const char *prefix, cleat_tensor
                   : cleat_conv2d(graph, x, weight, bias, layer->stride, layer->padding);
 }
 
-cleat_tensor *cleat_nn_depthwise(cleat_graph *graph, const char *prefix, cleat_tensor *x) {
+cleat_tensor *cleat_nn_depthwise_conv2d(cleat_graph *graph, const char *prefix, cleat_tensor *x) {
     if (!x) return NULL;
     char name[CLEAT_NAME];
     const int64_t channels = cleat_width(x), shape[3] = {3, 3, channels};
@@ -43,7 +43,7 @@ cleat_tensor *cleat_nn_depthwise(cleat_graph *graph, const char *prefix, cleat_t
     cleat_tensor *weight = cleat_param(graph, join(name, prefix, "weight"), 3, shape, init);
     cleat_tensor *bias = cleat_param(graph, join(name, prefix, "bias"), 1, &channels, init);
     cleat_scope(graph, "%s/", prefix);
-    return cleat_depthwise(graph, x, weight, bias);
+    return cleat_depthwise_conv2d(graph, x, weight, bias);
 }
 
 cleat_tensor *cleat_nn_batch_norm(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_tensor *residual,

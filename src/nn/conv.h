@@ -15,7 +15,7 @@ typedef struct cleat_conv_layer {
 cleat_tensor *cleat_nn_conv(cleat_graph *graph, const char *prefix, cleat_tensor *x, const cleat_conv_layer *layer);
 
 /* Depth-wise convolution 3 x 3 with PREFIX.weight [3, 3, C] and PREFIX.bias [C]. [B, H, W, C] -> [B, H, W, C] */
-cleat_tensor *cleat_nn_depthwise(cleat_graph *graph, const char *prefix, cleat_tensor *x);
+cleat_tensor *cleat_nn_depthwise_conv2d(cleat_graph *graph, const char *prefix, cleat_tensor *x);
 
 /* How batch normalisation works in a graph. */
 typedef struct cleat_norm_mode {

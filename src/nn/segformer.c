@@ -65,7 +65,7 @@ static cleat_tensor *mix_block(cleat_graph *graph, int stage, int64_t block, cle
     x = attend(graph, stage, block, x, y, shape);
     y = cleat_nn_layer_norm(graph, in_block(&name, stage, block, "n2"), x);
     y = cleat_nn_linear(graph, in_block(&name, stage, block, "f1"), y, 4 * width, NULL);
-    y = cleat_nn_depthwise(graph, in_block(&name, stage, block, "dw"), y);
+    y = cleat_nn_depthwise_conv2d(graph, in_block(&name, stage, block, "dw"), y);
     y = cleat_gelu(graph, y);
     return cleat_nn_linear(graph, in_block(&name, stage, block, "f2"), y, width, x);
 }
@@ -92,7 +92,7 @@ static cleat_tensor *fuse_maps(cleat_graph *graph, cleat_tensor *const *maps, co
                              sqrtf(2.0f / (float)shape->decoder)}; /* as cleat_nn_conv without a bias */
     cleat_tensor *weight = cleat_param(graph, "fuse.weight", 2, weight_shape, init), *parts[STAGES], *y = NULL;
     cleat_scope(graph, "fuse/");
-    if (!cleat_split_columns(graph, weight, STAGES, parts)) return NULL;
+    if (!cleat_chunk(graph, weight, STAGES, parts)) return NULL;
     for (int i = 0; i < STAGES; ++i) {
         cleat_tensor *map = cleat_linear(graph, maps[i], parts[i], NULL, NULL);
         if (!map) return NULL;

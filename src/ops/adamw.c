@@ -3,7 +3,7 @@
 #include "ops/shared.h"
 
 /* Places in `in`, of which loss_scale and copies may be NULL; out = the first four, and the copies where there are any. */
-enum { PARAMETERS, GRADIENTS, MOMENT1, MOMENT2, HYPER, NORM, LOSS_SCALE, COPIES, INPUTS };
+enum { PARAMETERS, GRADIENTS, MOMENT1, MOMENT2, HYPER, NORM, LOSS_SCALE, HALF_WEIGHTS, INPUTS };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const int64_t one = 1;
@@ -14,24 +14,24 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
     if (status != CLEAT_OK) return status;
     for (int i = PARAMETERS; i <= MOMENT2; ++i) cleat_set_output_state(node, i, node->in[i]);
-    if (node->in[COPIES]) cleat_set_output_state(node, MOMENT2 + 1, node->in[COPIES]);
+    if (node->in[HALF_WEIGHTS]) cleat_set_output_state(node, MOMENT2 + 1, node->in[HALF_WEIGHTS]);
     return CLEAT_OK;
 }
 
 static cleat_cost cost(const cleat_node *node) {
     double elements = (double)cleat_tensor_elements(node->in[0]);
-    double copies = node->in[COPIES] ? (double)cleat_tensor_bytes(node->in[COPIES]) : 0;
-    return (cleat_cost){.flops = 15 * elements, .bytes = 8 * 4 * elements + copies};
+    double half_weights = node->in[HALF_WEIGHTS] ? (double)cleat_tensor_bytes(node->in[HALF_WEIGHTS]) : 0;
+    return (cleat_cost){.flops = 15 * elements, .bytes = 8 * 4 * elements + half_weights};
 }
 
 static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                          cleat_error *error) {
     int64_t elements = cleat_tensor_elements(node->in[0]);
-    if (elements % facts->lanes)
+    if (elements % facts->vector_width)
         return cleat_infer_fail(node, error, "%lld elements are no multiple of %d lanes", (long long)elements,
-                                facts->lanes);
-    const cleat_tensor *copies = node->in[COPIES];
-    cleat_launch_kernel(binder, node, "adamw.cl", "adamw_step", copies ? copies->dtype : CLEAT_F32);
+                                facts->vector_width);
+    const cleat_tensor *half_weights = node->in[HALF_WEIGHTS];
+    cleat_launch_kernel(binder, node, "adamw.cl", "adamw_step", half_weights ? half_weights->dtype : CLEAT_F32);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_i64(binder, elements);
     cleat_launch_elementwise(binder, elements);
@@ -52,6 +52,6 @@ void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cl
                                 hyper,
                                 norm,
                                 loss_scale,
-                                cleat_has_copies(graph->store) ? &flat[CLEAT_FLAT_COPIES] : NULL};
+                                cleat_has_half_weights(graph->store) ? &flat[CLEAT_FLAT_HALF_WEIGHTS] : NULL};
     cleat_emit(graph, &adamw, NULL, 0, in, INPUTS);
 }

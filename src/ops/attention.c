@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { HEAD_MOST = 128, CARD_LOCAL_MEMORY = 32 * 1024 };
+enum { HEAD_MAX = 128, GPU_LOCAL_MEMORY = 32 * 1024 };
 
 typedef struct attention_attr {
     int32_t heads;
@@ -111,7 +111,7 @@ typedef struct cpu_parts {
 
 /* PITCH of attention_cpu.cl */
 static int64_t pitch_of(const problem *p, const cleat_device_facts *facts) {
-    return p->head <= facts->lanes ? facts->lanes : round_up(p->head, 2 * (int64_t)facts->lanes);
+    return p->head <= facts->vector_width ? facts->vector_width : round_up(p->head, 2 * (int64_t)facts->vector_width);
 }
 
 /* Work-items wanted: some for every compute unit, so that none waits long for the others. */
@@ -121,10 +121,10 @@ static int64_t busy_for(const cleat_device_facts *facts) {
 
 /* As many groups a block as the kernel serves, fewer where that leaves too few blocks; then blocks of like size. */
 static cpu_split split_for(const problem *p, const cleat_device_facts *facts, int64_t groups) {
-    int64_t all = divide_up(p->queries, 2 * (int64_t)facts->lanes), heads = p->batch * p->heads;
-    while (groups > 1 && heads * divide_up(all, groups) < busy_for(facts)) groups /= 2;
-    int64_t blocks = divide_up(all, groups);
-    return (cpu_split){.groups = divide_up(all, blocks), .blocks = blocks};
+    int64_t all = ceil_div(p->queries, 2 * (int64_t)facts->vector_width), heads = p->batch * p->heads;
+    while (groups > 1 && heads * ceil_div(all, groups) < busy_for(facts)) groups /= 2;
+    int64_t blocks = ceil_div(all, groups);
+    return (cpu_split){.groups = ceil_div(all, blocks), .blocks = blocks};
 }
 
 static cpu_split split_forward(const problem *p, const cleat_device_facts *facts) {
@@ -137,13 +137,13 @@ static cpu_split split_backward(const problem *p, const cleat_device_facts *fact
 }
 
 static cpu_parts parts_for(const problem *p, const cleat_device_facts *facts) {
-    enum { TILE_MOST = 8 };
+    enum { TILE_MAX = 8 };
     cpu_split split = split_backward(p, facts);
-    int64_t heads = p->batch * p->heads, busy = busy_for(facts), wanted = heads < busy ? divide_up(busy, heads) : 1;
-    int64_t part_blocks = divide_up(split.blocks, wanted);
-    cpu_parts parts = {.queries = part_blocks * split.groups * 2 * (int64_t)facts->lanes,
-                       .count = divide_up(split.blocks, part_blocks),
-                       .rows = round_up(p->keys, TILE_MOST)};
+    int64_t heads = p->batch * p->heads, busy = busy_for(facts), wanted = heads < busy ? ceil_div(busy, heads) : 1;
+    int64_t part_blocks = ceil_div(split.blocks, wanted);
+    cpu_parts parts = {.queries = part_blocks * split.groups * 2 * (int64_t)facts->vector_width,
+                       .count = ceil_div(split.blocks, part_blocks),
+                       .rows = round_up(p->keys, TILE_MAX)};
     parts.floats = 2 * parts.rows * pitch_of(p, facts);
     return parts;
 }
@@ -151,7 +151,7 @@ static cpu_parts parts_for(const problem *p, const cleat_device_facts *facts) {
 static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     if (facts->work_group != 1) return "made for one work-item a group";
-    if (facts->lanes < 4) return "made for 4 lanes or more";
+    if (facts->vector_width < 4) return "made for 4 lanes or more";
     return NULL;
 }
 
@@ -170,31 +170,31 @@ static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *f
 /* --- on a card, and the plain way ----------------------------------------------------------------------------- */
 
 /* Work-items of a group of attention_gpu.clh. */
-static size_t card_group(const cleat_device_facts *facts) {
+static size_t gpu_group(const cleat_device_facts *facts) {
     return facts->work_group >= 128 ? 128 : 64;
 }
 
-static const char *refuse_card(const cleat_node *node, const cleat_device_facts *facts) {
+static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     if (facts->work_group < 64) return "made for groups of 64 work-items or more";
-    if (facts->local_memory < CARD_LOCAL_MEMORY) return "needs 32 KiB of local memory";
+    if (facts->local_memory < GPU_LOCAL_MEMORY) return "needs 32 KiB of local memory";
     return NULL;
 }
 
 static void launch_tiles(cleat_binder *binder, int64_t groups) {
-    size_t local = card_group(binder->facts);
+    size_t local = gpu_group(binder->facts);
     size_t global = local * (size_t)groups;
     cleat_launch_range(binder, 1, &global, &local);
 }
 
-static cleat_status bind_card(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
+static cleat_status bind_gpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                             cleat_error *error) {
     (void)facts, (void)error;
     problem p = cleat_attention_problem_of(node);
     enum { ROWS = 32 }; /* of the kernel */
     cleat_attention_begin_forward(binder, node, &p, "attention_gpu_forward.cl", "attention_gpu_forward");
     cleat_attention_sizes(binder, &p);
-    launch_tiles(binder, p.batch * p.heads * divide_up(p.queries, ROWS));
+    launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, ROWS));
     return CLEAT_OK;
 }
 
@@ -211,8 +211,8 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
 
 static const cleat_variant variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .bind = bind_cpu},
-    {.name = "matrix", .refuse = cleat_attention_matrix_refuse, .bind = cleat_attention_matrix_bind},
-    {.name = "gpu", .refuse = refuse_card, .bind = bind_card},
+    {.name = "mma", .refuse = cleat_attention_mma_refuse, .bind = cleat_attention_mma_bind},
+    {.name = "gpu", .refuse = refuse_gpu, .bind = bind_gpu},
     {.name = "plain", .bind = bind_plain},
     {0},
 };
@@ -286,23 +286,23 @@ int64_t cleat_attention_delta_bytes(const cleat_node *node, const cleat_device_f
 }
 
 cleat_attention_parts cleat_attention_parts_for(const problem *p, const cleat_device_facts *facts, int64_t rows) {
-    enum { GROUPS_A_UNIT = 2, QUERIES_LEAST = 128 };
-    int64_t tiles = p->batch * p->heads * divide_up(p->keys, rows);
+    enum { GROUPS_A_UNIT = 2, QUERIES_MIN = 128 };
+    int64_t tiles = p->batch * p->heads * ceil_div(p->keys, rows);
     int64_t idle = GROUPS_A_UNIT * (int64_t)facts->compute_units / tiles;
-    int64_t wanted = least(idle, divide_up(p->queries, QUERIES_LEAST));
-    int64_t queries = wanted > 1 ? round_up(divide_up(p->queries, wanted), rows) : p->queries;
+    int64_t wanted = min(idle, ceil_div(p->queries, QUERIES_MIN));
+    int64_t queries = wanted > 1 ? round_up(ceil_div(p->queries, wanted), rows) : p->queries;
     return (cleat_attention_parts){
-        .rows = rows, .tiles = tiles, .queries = queries, .count = divide_up(p->queries, queries)};
+        .rows = rows, .tiles = tiles, .queries = queries, .count = ceil_div(p->queries, queries)};
 }
 
-static cleat_attention_parts card_parts_for(const problem *p, const cleat_device_facts *facts) {
+static cleat_attention_parts gpu_parts_for(const problem *p, const cleat_device_facts *facts) {
     return cleat_attention_parts_for(p, facts, p->head <= 64 ? 32 : 16); /* ROWS of attention_gpu_backward.cl */
 }
 
 /* delta, and the shares of the parts: f32 [tiles, parts, 2, rows, D / H] */
-static int64_t workspace_card(const cleat_node *node, const cleat_device_facts *facts) {
+static int64_t workspace_gpu(const cleat_node *node, const cleat_device_facts *facts) {
     problem p = cleat_attention_problem_of(node);
-    cleat_attention_parts parts = card_parts_for(&p, facts);
+    cleat_attention_parts parts = gpu_parts_for(&p, facts);
     int64_t shares = parts.count > 1 ? parts.tiles * parts.count * 2 * parts.rows * p.head : 0;
     return cleat_attention_delta_bytes(node, facts) + shares * (int64_t)sizeof(float);
 }
@@ -364,16 +364,16 @@ void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, co
     cleat_launch_items(binder, p->batch * p->keys * p->width);
 }
 
-static cleat_status bind_grad_card(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                   cleat_error *error) {
+static cleat_status bind_grad_gpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                  cleat_error *error) {
     (void)error;
     problem p = cleat_attention_problem_of(node);
-    cleat_attention_parts parts = card_parts_for(&p, facts);
+    cleat_attention_parts parts = gpu_parts_for(&p, facts);
     cleat_attention_launch_delta(binder, node, &p);
     if (cleat_attention_wants_queries(node)) {
         cleat_attention_begin_dq(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_dq");
         cleat_attention_sizes(binder, &p);
-        launch_tiles(binder, p.batch * p.heads * divide_up(p.queries, parts.rows));
+        launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, parts.rows));
     }
     if (cleat_attention_wants_keys(node)) {
         cleat_attention_begin_keys(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_keys");
@@ -410,11 +410,11 @@ static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_f
 
 static const cleat_variant grad_variants[] = {
     {.name = "cpu", .refuse = refuse_cpu, .workspace = workspace_cpu, .bind = bind_grad_cpu},
-    {.name = "matrix",
-     .refuse = cleat_attention_matrix_refuse,
-     .workspace = cleat_attention_matrix_grad_workspace,
-     .bind = cleat_attention_matrix_grad_bind},
-    {.name = "gpu", .refuse = refuse_card, .workspace = workspace_card, .bind = bind_grad_card},
+    {.name = "mma",
+     .refuse = cleat_attention_mma_refuse,
+     .workspace = cleat_attention_mma_grad_workspace,
+     .bind = cleat_attention_mma_grad_bind},
+    {.name = "gpu", .refuse = refuse_gpu, .workspace = workspace_gpu, .bind = bind_grad_gpu},
     {.name = "plain", .workspace = cleat_attention_delta_bytes, .bind = bind_grad_plain},
     {0},
 };
@@ -476,9 +476,9 @@ static cleat_status check_queries(const cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "%s is %s: its last extent must be a multiple of %s%lld heads", what, text,
                                 self ? "3 times " : "", (long long)heads);
     int64_t head = q->shape[2] / ((self ? 3 : 1) * heads);
-    if (head < 1 || head > HEAD_MOST)
+    if (head < 1 || head > HEAD_MAX)
         return cleat_infer_fail(node, error, "%s is %s with %lld heads: a head has %lld elements, 1 to %d are served",
-                                what, text, (long long)heads, (long long)head, HEAD_MOST);
+                                what, text, (long long)heads, (long long)head, HEAD_MAX);
     return CLEAT_OK;
 }
 
@@ -498,7 +498,7 @@ static cleat_status check_keys(const cleat_node *node, cleat_error *error) {
 static cleat_status check_size(const cleat_node *node, cleat_error *error) {
     problem p = cleat_attention_problem_of(node);
     int64_t longer = p.queries > p.keys ? p.queries : p.keys;
-    if (p.batch * longer <= CLEAT_MOST_ROWS / p.heads && longer <= INT32_MAX / (4 * HEAD_MOST)) return CLEAT_OK;
+    if (p.batch * longer <= CLEAT_MAX_ROWS / p.heads && longer <= INT32_MAX / (4 * HEAD_MAX)) return CLEAT_OK;
     return cleat_infer_fail(node, error, "%lld samples of %lld rows with %lld heads: more than 2^30 rows",
                             (long long)p.batch, (long long)longer, (long long)p.heads);
 }

@@ -1,4 +1,4 @@
-/* Between attention.c (what the ops compute, and how they run on CPUs, on cards and plainly) and attention_matrix.c (on matrix units). */
+/* Between attention.c (what the ops compute, and how they run on CPUs, on cards and plainly) and attention_mma.c (on matrix units). */
 #ifndef CLEAT_SRC_OPS_ATTENTION_H
 #define CLEAT_SRC_OPS_ATTENTION_H
 
@@ -58,12 +58,12 @@ int64_t cleat_attention_delta_bytes(const cleat_node *node, const cleat_device_f
 bool cleat_attention_wants_queries(const cleat_node *node);
 bool cleat_attention_wants_keys(const cleat_node *node);
 
-/* On matrix units (attention_matrix.c). A row of each op's list of variants. */
-const char *cleat_attention_matrix_refuse(const cleat_node *node, const cleat_device_facts *facts);
-cleat_status cleat_attention_matrix_bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                         cleat_error *error);
-int64_t cleat_attention_matrix_grad_workspace(const cleat_node *node, const cleat_device_facts *facts);
-cleat_status cleat_attention_matrix_grad_bind(const cleat_node *node, const cleat_device_facts *facts,
-                                              cleat_binder *binder, cleat_error *error);
+/* On matrix units (attention_mma.c). A row of each op's list of variants. */
+const char *cleat_attention_mma_refuse(const cleat_node *node, const cleat_device_facts *facts);
+cleat_status cleat_attention_mma_bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                      cleat_error *error);
+int64_t cleat_attention_mma_grad_workspace(const cleat_node *node, const cleat_device_facts *facts);
+cleat_status cleat_attention_mma_grad_bind(const cleat_node *node, const cleat_device_facts *facts,
+                                           cleat_binder *binder, cleat_error *error);
 
 #endif

@@ -31,7 +31,7 @@ static cleat_status infer_common(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X];
     int64_t channels = cleat_width(x);
     float eps = attr_of(node)->eps;
-    if (!cleat_is_storage(x->dtype) || x->rank < 2 || cleat_rows(x) > CLEAT_MOST_ROWS || channels > CLEAT_MOST_ROWS) {
+    if (!cleat_is_storage(x->dtype) || x->rank < 2 || cleat_rows(x) > CLEAT_MAX_ROWS || channels > CLEAT_MAX_ROWS) {
         char text[96];
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(
@@ -316,7 +316,7 @@ static cleat_status infer_running(cleat_node *node, cleat_error *error) {
     cleat_tensor *statistics = node->in[0], *running = node->in[1];
     float momentum = ((const running_attr *)node->attr)->momentum;
     if (statistics->rank != 2 || statistics->shape[0] != 2 || statistics->dtype != CLEAT_F32 ||
-        cleat_tensor_elements(statistics) > CLEAT_MOST_ROWS) {
+        cleat_tensor_elements(statistics) > CLEAT_MAX_ROWS) {
         char text[96];
         cleat_tensor_describe(statistics, text, sizeof text);
         return cleat_infer_fail(node, error, "statistics are %s, they must be f32 [2, C]", text);

@@ -10,29 +10,29 @@ enum { JOINED_ROWS = 8, FREE_ROWS = 1, CPU_ROWS = 16 };
 
 /* Vectors of a chunk: as many as divide a row. A row with a vector that is no whole one goes by single ones: its programs are
  * large enough. */
-static int64_t whole_vectors(int64_t channels, int64_t lanes) {
+static int64_t whole_vectors(int64_t channels, int64_t vector_width) {
     int64_t vectors = CHUNK_VECTORS;
-    while (vectors > 1 && channels % (lanes * vectors)) --vectors;
+    while (vectors > 1 && channels % (vector_width * vectors)) --vectors;
     return vectors;
 }
 
 cleat_channels cleat_channels_of(const cleat_tensor *x, const cleat_device_facts *facts) {
-    int64_t channels = cleat_width(x), all = divide_up(channels, facts->lanes);
+    int64_t channels = cleat_width(x), all = ceil_div(channels, facts->vector_width);
     cleat_channels cut = {.rows = cleat_rows(x), .channels = channels, .items = 1, .vectors = 1};
     if (facts->work_group == 1)
-        cut.vectors = whole_vectors(channels, facts->lanes);
+        cut.vectors = whole_vectors(channels, facts->vector_width);
     else
         while (cut.items < all && cut.items < CHUNK_ITEMS && cut.items < facts->work_group) cut.items *= 2;
-    cut.chunks = divide_up(all, cut.items * cut.vectors);
+    cut.chunks = ceil_div(all, cut.items * cut.vectors);
     return cut;
 }
 
 static int64_t parts(const cleat_channels *cut, const cleat_device_facts *facts, int64_t rows_an_item,
                      int64_t groups_per_unit) {
     int64_t rows_at_once = facts->work_group / cut->items;
-    int64_t wanted = divide_up(cut->rows, rows_an_item * rows_at_once);
-    int64_t useful = most(units_of(facts) * groups_per_unit / cut->chunks, 1);
-    return most(least(wanted, useful), 1);
+    int64_t wanted = ceil_div(cut->rows, rows_an_item * rows_at_once);
+    int64_t useful = max(units_of(facts) * groups_per_unit / cut->chunks, 1);
+    return max(min(wanted, useful), 1);
 }
 
 int64_t cleat_channels_joined_parts(const cleat_channels *cut, const cleat_device_facts *facts) {
@@ -47,12 +47,12 @@ int64_t cleat_channels_free_parts(const cleat_channels *cut, const cleat_device_
 
 void cleat_launch_channel_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
                                  cleat_dtype storage, const cleat_channels *cut) {
-    int64_t lanes = binder->facts->lanes;
+    int64_t vector_width = binder->facts->vector_width;
     cleat_launch_kernel(binder, node, file, kernel, storage);
     cleat_launch_define(binder, "COLUMN_ITEMS", cut->items);
     cleat_launch_define(binder, "VECTORS", cut->vectors);
-    cleat_launch_define(binder, "TAIL", cut->channels % lanes);
-    cleat_launch_define(binder, "WHOLE", cut->channels % (lanes * cut->items * cut->vectors) == 0);
+    cleat_launch_define(binder, "TAIL", cut->channels % vector_width);
+    cleat_launch_define(binder, "WHOLE", cut->channels % (vector_width * cut->items * cut->vectors) == 0);
 }
 
 void cleat_launch_channel_groups(cleat_binder *binder, const cleat_channels *cut, int64_t parts) {

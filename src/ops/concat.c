@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-enum { MOST_PARTS = 8 };
+enum { MAX_PARTS = 8 };
 
-_Static_assert(MOST_PARTS <= (int)CLEAT_MAX_IN, "every part is an input");
+_Static_assert(MAX_PARTS <= (int)CLEAT_MAX_IN, "every part is an input");
 
 /* --- side by side --------------------------------------------------------------------------------------------- */
 
@@ -38,7 +38,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         }
         width += cleat_width(part);
     }
-    if (cleat_rows(first) > CLEAT_MOST_ROWS || width > CLEAT_MOST_ROWS)
+    if (cleat_rows(first) > CLEAT_MAX_ROWS || width > CLEAT_MAX_ROWS)
         return cleat_infer_fail(node, error, "%lld rows of %lld columns: at most 2^30 of either",
                                 (long long)cleat_rows(first), (long long)width);
     memcpy(shape, first->shape, sizeof shape);
@@ -122,8 +122,8 @@ static const cleat_op concat = {
     .name = "concat", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .autocast_inputs = ~0u};
 
 cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n) {
-    if (n < 1 || n > MOST_PARTS) {
-        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "concat: %d parts are not 1 to %d", n, MOST_PARTS);
+    if (n < 1 || n > MAX_PARTS) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "concat: %d parts are not 1 to %d", n, MAX_PARTS);
         return NULL;
     }
     for (int i = 0; i < n; ++i)
@@ -134,21 +134,21 @@ cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n
 
 /* --- apart ---------------------------------------------------------------------------------------------------- */
 
-typedef struct split_attr {
+typedef struct chunk_attr {
     int64_t parts;
-} split_attr;
+} chunk_attr;
 
 static int64_t parts_of(const cleat_node *node) {
-    return ((const split_attr *)node->attr)->parts;
+    return ((const chunk_attr *)node->attr)->parts;
 }
 
-static cleat_status infer_split(cleat_node *node, cleat_error *error) {
+static cleat_status infer_chunk(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
     const int64_t parts = parts_of(node);
     int64_t shape[CLEAT_MAX_RANK];
     cleat_status status = CLEAT_OK;
-    if (!cleat_is_storage(x->dtype) || x->rank < 1 || cleat_width(x) % parts != 0 || cleat_rows(x) > CLEAT_MOST_ROWS ||
-        cleat_width(x) > CLEAT_MOST_ROWS) {
+    if (!cleat_is_storage(x->dtype) || x->rank < 1 || cleat_width(x) % parts != 0 || cleat_rows(x) > CLEAT_MAX_ROWS ||
+        cleat_width(x) > CLEAT_MAX_ROWS) {
         char text[96];
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(
@@ -164,7 +164,7 @@ static cleat_status infer_split(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-static cleat_status bind_split(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+static cleat_status bind_chunk(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                cleat_error *error) {
     (void)facts, (void)error;
     for (int i = 0; i < parts_of(node); ++i) {
@@ -175,7 +175,7 @@ static cleat_status bind_split(const cleat_node *node, const cleat_device_facts 
 }
 
 /* in = {gradients of the parts (NULL: zeros), accum}, out = {dx} */
-static cleat_status bind_split_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+static cleat_status bind_chunk_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                     cleat_error *error) {
     (void)facts, (void)error;
     const int parts = (int)parts_of(node);
@@ -186,31 +186,31 @@ static cleat_status bind_split_grad(const cleat_node *node, const cleat_device_f
     return CLEAT_OK;
 }
 
-static const cleat_variant split_variants[] = {{.name = "runs", .bind = bind_split}, {0}};
-static const cleat_variant split_grad_variants[] = {{.name = "runs", .bind = bind_split_grad}, {0}};
+static const cleat_variant chunk_variants[] = {{.name = "runs", .bind = bind_chunk}, {0}};
+static const cleat_variant chunk_grad_variants[] = {{.name = "runs", .bind = bind_chunk_grad}, {0}};
 
-static const cleat_op split_grad = {.name = "split_grad", .cost = cost, .variants = split_grad_variants};
+static const cleat_op chunk_grad = {.name = "chunk_grad", .cost = cost, .variants = chunk_grad_variants};
 
-static void backward_split(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+static void backward_chunk(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads(graph, &split_grad, node->attr, sizeof(split_attr), dout, (int)parts_of(node), &node->in[0],
+        cleat_emit_grads(graph, &chunk_grad, node->attr, sizeof(chunk_attr), dout, (int)parts_of(node), &node->in[0],
                          1);
 }
 
-static const cleat_op split = {.name = "split",
-                               .infer = infer_split,
-                               .backward = backward_split,
+static const cleat_op chunk = {.name = "chunk",
+                               .infer = infer_chunk,
+                               .backward = backward_chunk,
                                .cost = cost,
-                               .variants = split_variants,
+                               .variants = chunk_variants,
                                .no_autocast = true};
 
-bool cleat_split_columns(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts) {
+bool cleat_chunk(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts) {
     if (!x) return false;
     if (n < 1 || n > CLEAT_MAX_OUT) {
-        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "split: %d parts are not 1 to %d", n, CLEAT_MAX_OUT);
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "chunk: %d parts are not 1 to %d", n, CLEAT_MAX_OUT);
         return false;
     }
-    cleat_node *node = cleat_emit(graph, &split, &(split_attr){n}, sizeof(split_attr), &x, 1);
+    cleat_node *node = cleat_emit(graph, &chunk, &(chunk_attr){n}, sizeof(chunk_attr), &x, 1);
     for (int i = 0; node && i < n; ++i) parts[i] = node->out[i];
     return node != NULL;
 }

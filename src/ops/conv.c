@@ -1,4 +1,4 @@
-/* Convolution and its gradients: shapes, autodiff, cost. How they run: conv_launch.c, conv_groups.c, conv_matrix.c. */
+/* Convolution and its gradients: shapes, autodiff, cost. How they run: conv_launch.c, conv_gpu.c, conv_mma.c. */
 #include "ops/conv.h"
 
 #include "cleat/ops.h"
@@ -127,9 +127,9 @@ static cleat_status check_window(const cleat_node *node, cleat_error *error) {
 /* Kernels count pixels, the elements of a picture's row and those of a filter with 32 bits. */
 static bool counts_fit(const int64_t *picture, const int64_t *weight) {
     int64_t widest = weight[0] > weight[3] ? weight[0] : weight[3];
-    return picture[1] <= CLEAT_MOST_ROWS / picture[2] && picture[0] <= CLEAT_MOST_ROWS / (picture[1] * picture[2]) &&
-           picture[2] + 2 * KERNEL_MAX <= CLEAT_MOST_ROWS / picture[3] &&
-           widest <= CLEAT_MOST_ROWS / (weight[1] * weight[2]);
+    return picture[1] <= CLEAT_MAX_ROWS / picture[2] && picture[0] <= CLEAT_MAX_ROWS / (picture[1] * picture[2]) &&
+           picture[2] + 2 * KERNEL_MAX <= CLEAT_MAX_ROWS / picture[3] &&
+           widest <= CLEAT_MAX_ROWS / (weight[1] * weight[2]);
 }
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -143,7 +143,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
                              (x->shape[2] + 2 * attr->padding - weight->shape[2]) / attr->stride + 1, weight->shape[0]};
     if (!counts_fit(x->shape, weight->shape) || !counts_fit(shape, weight->shape))
         return cleat_infer_fail(node, error, "more than %d pixels, or elements of a row of them or of a filter",
-                                CLEAT_MOST_ROWS);
+                                CLEAT_MAX_ROWS);
     return cleat_set_output(node, 0, x->dtype, 4, shape, error);
 }
 

@@ -1,4 +1,4 @@
-/* Between conv.c (what the ops compute) and conv_launch.c, conv_groups.c, conv_matrix.c (how they run). */
+/* Between conv.c (what the ops compute) and conv_launch.c, conv_gpu.c, conv_mma.c (how they run). */
 #ifndef CLEAT_SRC_OPS_CONV_H
 #define CLEAT_SRC_OPS_CONV_H
 
@@ -33,22 +33,22 @@ void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *conv);
 /* Tells the kernel that is being launched where its result is f32 and its operands are not (cl/result.clh). */
 void cleat_conv_launch_result(cleat_binder *binder, const cleat_conv *conv);
 
-/* --- products for cards (cl/conv_product.clh): what conv_groups.c and conv_matrix.c share --- */
+/* --- products for cards (cl/conv_gemm.clh): what conv_gpu.c and conv_mma.c share --- */
 
-/* The work as the kernels count it: each run of k is rounded up to whole steps of this many, each run of n to whole quads. */
+/* The work as the kernels count it: each run of k is rounded up to whole steps of this many, each run of n to whole vec4s. */
 cleat_tile_work cleat_conv_tile_work(const cleat_conv *conv, int64_t step);
 /* Workspace of a split k, all f32: the parts of the result, then those of the sums. */
 int64_t cleat_conv_tiled_workspace(const cleat_node *node, cleat_tiling tiling);
 /* Begins the launch of a product: the defines that both kernels know. */
-void cleat_conv_product_begin(cleat_binder *binder, const cleat_node *node, const cleat_conv *conv, cleat_tiling tiling,
-                              const char *file, const char *kernel);
+void cleat_conv_gemm_begin(cleat_binder *binder, const cleat_node *node, const cleat_conv *conv, cleat_tiling tiling,
+                           const char *file, const char *kernel);
 /* Ends it, and adds up the parts where k is split. */
-void cleat_conv_product_end(cleat_binder *binder, const cleat_node *node, const cleat_conv *conv, cleat_tiling tiling);
+void cleat_conv_gemm_end(cleat_binder *binder, const cleat_node *node, const cleat_conv *conv, cleat_tiling tiling);
 
-CLEAT_DECLARE_VARIANT(conv_groups)
-CLEAT_DECLARE_VARIANT(conv_matrix)
-CLEAT_DECLARE_VARIANT(conv_matrix_large)
-CLEAT_DECLARE_VARIANT(conv_matrix_medium)
-CLEAT_DECLARE_VARIANT(conv_matrix_small)
+CLEAT_DECLARE_VARIANT(conv_gpu)
+CLEAT_DECLARE_VARIANT(conv_mma)
+CLEAT_DECLARE_VARIANT(conv_mma_large)
+CLEAT_DECLARE_VARIANT(conv_mma_medium)
+CLEAT_DECLARE_VARIANT(conv_mma_small)
 
 #endif

@@ -1,5 +1,5 @@
 /* How convolutions run on a CPU's wide vectors, and the plain form for any device. Kernels: cl/conv.cl. For cards:
- * conv_groups.c, conv_matrix.c. */
+ * conv_gpu.c, conv_mma.c. */
 #include "ops/conv.h"
 
 #include "ops/count.h"
@@ -23,25 +23,25 @@ void cleat_conv_launch_result(cleat_binder *binder, const cleat_conv *c) {
 
 /* --- lanes: register tiles of one work-item -------------------------------------------------------------------- */
 
-/* A block of results of a work-item, in the words of gemm_lanes.clh. */
-typedef struct lanes_shape {
+/* A block of results of a work-item, in the words of gemm_cpu.clh. */
+typedef struct cpu_shape {
     int64_t tile_rows, tile_vecs, chunk;
     int64_t rows_max, panels_max;
     int64_t rows, panels;
     int64_t items;
     int64_t split_depth, splits; /* of the pixels, dw only */
-} lanes_shape;
+} cpu_shape;
 
-static const char *refuse_lanes(const cleat_node *node, const cleat_device_facts *facts) {
+static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     return facts->work_group == 1 ? NULL : "for devices whose work-groups are one work-item";
 }
 
-static void launch_lanes(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const char *kernel,
-                         const lanes_shape *s) {
-    cleat_launch_kernel(binder, node, "conv_lanes.cl", kernel, c->y->dtype);
+static void launch_cpu(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const char *kernel,
+                       const cpu_shape *s) {
+    cleat_launch_kernel(binder, node, "conv_cpu.cl", kernel, c->y->dtype);
     cleat_conv_launch_result(binder, c);
-    cleat_launch_define(binder, "PRODUCT", c->kind);
+    cleat_launch_define(binder, "CONV_KIND", c->kind);
     cleat_launch_define(binder, "TILE_ROWS", s->tile_rows);
     cleat_launch_define(binder, "TILE_VECS", s->tile_vecs);
     cleat_launch_define(binder, "CHUNK", s->chunk);
@@ -55,40 +55,41 @@ static void launch_lanes(cleat_binder *binder, const cleat_node *node, const cle
 /* Pixels that lie side by side: all, or at most so many of each phase of dx. */
 static int64_t pixels_of(const cleat_conv *c) {
     if (c->kind == CLEAT_CONV_FORWARD) return c->batch * c->rows * c->columns;
-    return c->batch * divide_up(c->height, c->stride) * divide_up(c->width, c->stride);
+    return c->batch * ceil_div(c->height, c->stride) * ceil_div(c->width, c->stride);
 }
 
 /* As many pixels share a panel of the weight as keep the copy of their patches and their sums in the second cache; fewer columns, or fewer
  * pixels, where that gives every unit its work-items, and as many as the others. */
-static lanes_shape shape_pixels(const cleat_conv *c, const cleat_device_facts *facts) {
+static cpu_shape shape_pixels(const cleat_conv *c, const cleat_device_facts *facts) {
     enum { ROWS_MIN = 48 };
     bool forward = c->kind == CLEAT_CONV_FORWARD;
-    int64_t columns = forward ? c->features : c->channels, lanes = facts->lanes, wanted = 2 * units_of(facts);
+    int64_t columns = forward ? c->features : c->channels, vector_width = facts->vector_width,
+            wanted = 2 * units_of(facts);
     int64_t pixels = pixels_of(c), phases = forward ? 1 : c->stride * c->stride;
-    bool wide = lanes >= 16 && round_up(columns, 4 * lanes) == round_up(columns, 2 * lanes);
-    lanes_shape s = {.tile_rows = wide ? 6 : 8,
-                     .tile_vecs = wide               ? 4
-                                  : columns <= lanes ? 1
-                                                     : 2,
-                     .chunk = 160,
-                     .rows_max = 480,
-                     .panels_max = wide ? 4 : 8};
-    int64_t width = s.tile_vecs * lanes, blocks = divide_up(pixels, s.rows_max);
-    s.panels = least(s.panels_max, divide_up(columns, width));
-    while (s.panels > 1 && blocks * divide_up(columns, s.panels * width) < wanted && s.panels * width * blocks > pixels)
-        s.panels = divide_up(s.panels, 2);
-    int64_t across = divide_up(columns, s.panels * width);
-    blocks = most(blocks, divide_up(wanted, across));
+    bool wide = vector_width >= 16 && round_up(columns, 4 * vector_width) == round_up(columns, 2 * vector_width);
+    cpu_shape s = {.tile_rows = wide ? 6 : 8,
+                   .tile_vecs = wide                      ? 4
+                                : columns <= vector_width ? 1
+                                                          : 2,
+                   .chunk = 160,
+                   .rows_max = 480,
+                   .panels_max = wide ? 4 : 8};
+    int64_t width = s.tile_vecs * vector_width, blocks = ceil_div(pixels, s.rows_max);
+    s.panels = min(s.panels_max, ceil_div(columns, width));
+    while (s.panels > 1 && blocks * ceil_div(columns, s.panels * width) < wanted && s.panels * width * blocks > pixels)
+        s.panels = ceil_div(s.panels, 2);
+    int64_t across = ceil_div(columns, s.panels * width);
+    blocks = max(blocks, ceil_div(wanted, across));
     if (across % units_of(facts) != 0) blocks = round_up(blocks, units_of(facts));
-    s.rows = least(s.rows_max, round_up(most(divide_up(pixels, blocks), ROWS_MIN), s.tile_rows));
-    s.items = divide_up(pixels, s.rows) * phases * across;
+    s.rows = min(s.rows_max, round_up(max(ceil_div(pixels, blocks), ROWS_MIN), s.tile_rows));
+    s.items = ceil_div(pixels, s.rows) * phases * across;
     return s;
 }
 
 static void bind_pixels(cleat_binder *binder, const cleat_node *node, const cleat_conv *c) {
-    lanes_shape s = shape_pixels(c, binder->facts);
+    cpu_shape s = shape_pixels(c, binder->facts);
     bool forward = c->kind == CLEAT_CONV_FORWARD;
-    launch_lanes(binder, node, c, "conv_lanes_pixels", &s);
+    launch_cpu(binder, node, c, "conv_cpu_pixels", &s);
     cleat_launch_tensor(binder, forward ? c->x : c->y);
     cleat_launch_tensor(binder, c->weight);
     cleat_launch_tensor(binder, c->bias);
@@ -103,41 +104,41 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
 /* --- lanes: dw -------------------------------------------------------------------------------------------------- */
 
 /* Vectors of a panel: three make more of what they read than two, where that leaves no more columns empty. */
-static int64_t panel_vecs(int64_t columns, int64_t lanes) {
-    if (columns <= lanes) return 1;
-    return lanes >= 16 && round_up(columns, 3 * lanes) <= round_up(columns, 2 * lanes) ? 3 : 2;
+static int64_t panel_vecs(int64_t columns, int64_t vector_width) {
+    if (columns <= vector_width) return 1;
+    return vector_width >= 16 && round_up(columns, 3 * vector_width) <= round_up(columns, 2 * vector_width) ? 3 : 2;
 }
 
 /* dw is small and the pixels are many: so many parts of them as give every unit its work-items. */
-static lanes_shape shape_filters(const cleat_conv *c, const cleat_device_facts *facts) {
+static cpu_shape shape_filters(const cleat_conv *c, const cleat_device_facts *facts) {
     enum { STRIP = 16, ROWS_MAX = 256, PANELS_MAX = 8 };
-    int64_t columns = c->kernel_rows * c->kernel_columns * c->channels, lanes = facts->lanes;
+    int64_t columns = c->kernel_rows * c->kernel_columns * c->channels, vector_width = facts->vector_width;
     int64_t pixels = c->batch * c->rows * c->columns, wanted = 4 * units_of(facts);
-    lanes_shape s = {.tile_rows = 8,
-                     .tile_vecs = panel_vecs(columns, lanes),
-                     .chunk = 128,
-                     .rows_max = ROWS_MAX,
-                     .panels_max = PANELS_MAX};
-    int64_t panels = divide_up(columns, s.tile_vecs * lanes);
-    s.rows = round_up(divide_up(c->features, divide_up(c->features, ROWS_MAX)), STRIP);
-    s.panels = divide_up(panels, divide_up(panels, PANELS_MAX));
-    int64_t blocks = divide_up(c->features, s.rows) * divide_up(panels, s.panels);
-    s.splits = most(1, least(least(divide_up(wanted, blocks), pixels / SPLIT_DEPTH_MIN), CLEAT_SPLITS_MAX));
-    s.split_depth = round_up(divide_up(pixels, s.splits), s.chunk);
-    s.splits = divide_up(pixels, s.split_depth);
+    cpu_shape s = {.tile_rows = 8,
+                   .tile_vecs = panel_vecs(columns, vector_width),
+                   .chunk = 128,
+                   .rows_max = ROWS_MAX,
+                   .panels_max = PANELS_MAX};
+    int64_t panels = ceil_div(columns, s.tile_vecs * vector_width);
+    s.rows = round_up(ceil_div(c->features, ceil_div(c->features, ROWS_MAX)), STRIP);
+    s.panels = ceil_div(panels, ceil_div(panels, PANELS_MAX));
+    int64_t blocks = ceil_div(c->features, s.rows) * ceil_div(panels, s.panels);
+    s.splits = max(1, min(min(ceil_div(wanted, blocks), pixels / SPLIT_DEPTH_MIN), CLEAT_SPLITS_MAX));
+    s.split_depth = round_up(ceil_div(pixels, s.splits), s.chunk);
+    s.splits = ceil_div(pixels, s.split_depth);
     s.items = blocks * s.splits;
     return s;
 }
 
 /* Workspace: the parts of dw, then those of the sums, all f32. */
-static int64_t dw_bytes(const cleat_conv *c, const lanes_shape *s) {
+static int64_t dw_bytes(const cleat_conv *c, const cpu_shape *s) {
     return s->splits * cleat_tensor_elements(c->weight) * FLOAT_BYTES;
 }
 
 static void bind_filters(cleat_binder *binder, const cleat_node *node, const cleat_conv *c) {
-    lanes_shape s = shape_filters(c, binder->facts);
+    cpu_shape s = shape_filters(c, binder->facts);
     bool whole = s.splits == 1;
-    launch_lanes(binder, node, c, "conv_lanes_filters", &s);
+    launch_cpu(binder, node, c, "conv_cpu_filters", &s);
     cleat_launch_tensor(binder, c->y);
     cleat_launch_tensor(binder, c->x);
     cleat_launch_tensor(binder, whole ? c->accum : NULL);
@@ -161,15 +162,15 @@ static void bind_filters(cleat_binder *binder, const cleat_node *node, const cle
     if (c->sums) cleat_launch_reduce(binder, node, dw_bytes(c, &s), c->sums_accum, c->sums, s.splits);
 }
 
-static int64_t lanes_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_conv c = cleat_conv_of(node);
     if (c.kind != CLEAT_CONV_DW) return 0;
-    lanes_shape s = shape_filters(&c, facts);
+    cpu_shape s = shape_filters(&c, facts);
     return s.splits > 1 ? dw_bytes(&c, &s) + (c.sums ? s.splits * c.features * FLOAT_BYTES : 0) : 0;
 }
 
-static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                               cleat_error *error) {
+static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                             cleat_error *error) {
     (void)facts, (void)error;
     cleat_conv c = cleat_conv_of(node);
     if (c.kind == CLEAT_CONV_DW)
@@ -211,11 +212,11 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
 }
 
 const cleat_variant cleat_conv_variants[] = {
-    CLEAT_VARIANT_ROW("matrix", conv_matrix),
-    CLEAT_VARIANT_ROW("matrix_large", conv_matrix_large),
-    CLEAT_VARIANT_ROW("matrix_medium", conv_matrix_medium),
-    CLEAT_VARIANT_ROW("matrix_small", conv_matrix_small),
-    CLEAT_VARIANT_ROW("groups", conv_groups),
-    {.name = "lanes", .refuse = refuse_lanes, .workspace = lanes_workspace, .bind = bind_lanes},
+    CLEAT_VARIANT_ROW("mma", conv_mma),
+    CLEAT_VARIANT_ROW("mma_large", conv_mma_large),
+    CLEAT_VARIANT_ROW("mma_medium", conv_mma_medium),
+    CLEAT_VARIANT_ROW("mma_small", conv_mma_small),
+    CLEAT_VARIANT_ROW("gpu", conv_gpu),
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
     {.name = "plain", .bind = bind_plain},
     {0}};

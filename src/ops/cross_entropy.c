@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MOST_WIDTH = 1 << 20 };
+enum { MAX_WIDTH = 1 << 20 };
 
 /* For the gradient: what the forward node saved, dloss, and the accum. */
 enum { X, LABELS, SAMPLE_WEIGHT, FORWARD_IN };
@@ -24,7 +24,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     float smoothing = smoothing_of(node);
     if (!(smoothing >= 0.0f && smoothing < 1.0f))
         return cleat_infer_fail(node, error, "label smoothing %g is not in [0, 1)", (double)smoothing);
-    cleat_status status = cleat_row_loss_infer(node, x, MOST_WIDTH, error);
+    cleat_status status = cleat_row_loss_infer(node, x, MAX_WIDTH, error);
     if (status == CLEAT_OK) status = cleat_row_loss_expect(node, LABELS, "labels", CLEAT_I32, x, error);
     if (status == CLEAT_OK) status = cleat_row_loss_expect(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, x, error);
     int64_t statistics[] = {2, cleat_rows(x)};

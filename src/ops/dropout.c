@@ -35,7 +35,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
                          cleat_error *error) {
     (void)error;
     const dropout_attr *attr = (const dropout_attr *)node->attr;
-    int64_t elements = cleat_tensor_elements(node->out[0]), chunk = 4 * (int64_t)facts->lanes;
+    int64_t elements = cleat_tensor_elements(node->out[0]), chunk = 4 * (int64_t)facts->vector_width;
     double threshold = floor((double)attr->rate * 0x1p32);
     cleat_launch_kernel(binder, node, "dropout.cl", "dropout_elements", node->out[0]->dtype);
     cleat_launch_tensor(binder, node->in[0]);

@@ -8,7 +8,7 @@ typedef struct embedding_attr {
     cleat_dtype storage;
 } embedding_attr;
 
-enum { FEW = 8, MOST_UNITS = 1 << 30 };
+enum { FEW = 8, MAX_UNITS = 1 << 30 };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *tokens = node->in[0], *table = node->in[1];
@@ -22,7 +22,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
                                 what, rows);
     }
     int64_t elements = cleat_tensor_elements(tokens) * table->shape[1];
-    if (elements > MOST_UNITS || table->shape[0] * table->shape[1] > MOST_UNITS)
+    if (elements > MAX_UNITS || table->shape[0] * table->shape[1] > MAX_UNITS)
         return cleat_infer_fail(node, error, "more than 2^30 elements in the table or the output");
     int64_t shape[CLEAT_MAX_RANK];
     for (int i = 0; i < tokens->rank; ++i) shape[i] = tokens->shape[i];
@@ -39,7 +39,7 @@ static cleat_status bind_forward(const cleat_node *node, const cleat_device_fact
                                  cleat_error *error) {
     (void)error;
     const cleat_tensor *tokens = node->in[0], *table = node->in[1], *y = node->out[0];
-    int64_t n = cleat_tensor_elements(tokens), width = cleat_width(table), lanes = facts->lanes;
+    int64_t n = cleat_tensor_elements(tokens), width = cleat_width(table), vector_width = facts->vector_width;
     cleat_launch_kernel(binder, node, "embedding.cl", "embedding_forward", y->dtype);
     cleat_launch_tensor(binder, tokens);
     cleat_launch_tensor(binder, table);
@@ -47,7 +47,7 @@ static cleat_status bind_forward(const cleat_node *node, const cleat_device_fact
     cleat_launch_i32(binder, (int32_t)n);
     cleat_launch_i32(binder, (int32_t)width);
     cleat_launch_i32(binder, (int32_t)table->shape[0]);
-    cleat_launch_items(binder, n * ((width + lanes - 1) / lanes));
+    cleat_launch_items(binder, n * ((width + vector_width - 1) / vector_width));
     return CLEAT_OK;
 }
 
@@ -62,7 +62,7 @@ typedef struct sizes {
 static sizes sizes_of(const cleat_node *node, const cleat_device_facts *facts) {
     const cleat_tensor *dtable = node->out[0];
     sizes s = {cleat_tensor_elements(node->in[1]), dtable->shape[0], dtable->shape[1], 0};
-    s.vectors = (s.width + facts->lanes - 1) / facts->lanes;
+    s.vectors = (s.width + facts->vector_width - 1) / facts->vector_width;
     return s;
 }
 
@@ -90,8 +90,7 @@ static const char *refuse_few(const cleat_node *node, const cleat_device_facts *
 static int64_t parts_of(sizes s, const cleat_device_facts *facts) {
     int64_t units = units_of(facts);
     int64_t wanted = facts->work_group == 1 ? 8 * units : 8 * units * facts->work_group / s.vectors;
-    wanted =
-        least(wanted, divide_up(s.n, 32)); /* positions: at least 32 a part, or the totals cost more than the parts */
+    wanted = min(wanted, ceil_div(s.n, 32)); /* positions: at least 32 a part, or the totals cost more than the parts */
     if (wanted > 512) wanted = 512;
     return wanted > 0 ? wanted : 1;
 }

@@ -17,9 +17,9 @@ static cleat_cost cost(const cleat_node *node) {
 
 static int64_t groups_for(const cleat_node *node, const cleat_device_facts *facts) {
     int64_t useful = GROUPS_PER_UNIT * units_of(facts);
-    int64_t each = (int64_t)facts->lanes * facts->work_group;
+    int64_t each = (int64_t)facts->vector_width * facts->work_group;
     int64_t groups = (cleat_tensor_elements(node->in[0]) + each - 1) / each;
-    return least(groups, useful);
+    return min(groups, useful);
 }
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {

@@ -10,7 +10,7 @@ typedef struct layer_norm_attr {
     float eps;
 } layer_norm_attr;
 
-enum { MOST_WIDTH = 16384, GROUPS_PER_UNIT = 4, COLUMNS = 32 };
+enum { MAX_WIDTH = 16384, GROUPS_PER_UNIT = 4, COLUMNS = 32 };
 
 /* out = {y T [..., D], mean f32 [rows], rstd f32 [rows]} */
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -35,14 +35,14 @@ static cleat_cost cost(const cleat_node *node) {
 
 static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
-    if (cleat_width(node->in[0]) > MOST_WIDTH) return "rows wider than 16384 do not stay in registers";
-    return cleat_rows(node->in[0]) > CLEAT_MOST_ROWS ? "more than 2^30 rows" : NULL;
+    if (cleat_width(node->in[0]) > MAX_WIDTH) return "rows wider than 16384 do not stay in registers";
+    return cleat_rows(node->in[0]) > CLEAT_MAX_ROWS ? "more than 2^30 rows" : NULL;
 }
 
 static int64_t groups_for(int64_t rows, int64_t width, const cleat_device_facts *facts) {
     int64_t at_once = cleat_rows_at_once(width, facts);
     int64_t units = units_of(facts);
-    return least(divide_up(rows, at_once), units * (facts->work_group == 1 ? 8 : GROUPS_PER_UNIT));
+    return min(ceil_div(rows, at_once), units * (facts->work_group == 1 ? 8 : GROUPS_PER_UNIT));
 }
 
 static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
@@ -82,7 +82,7 @@ static cleat_cost grad_cost(const cleat_node *node) {
 
 /* Output i (1: dgamma, 2: dbeta) from the partial sums. */
 static void bind_parameter(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder, int i) {
-    int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->lanes : COLUMNS;
+    int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->vector_width : COLUMNS;
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameter", node->in[0]->dtype, width);
     cleat_launch_workspace(binder, (i - 1) * width * (int64_t)sizeof(float), sizeof(float));
     cleat_launch_tensor(binder, cleat_accum(node, OWN, i));

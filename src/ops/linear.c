@@ -16,78 +16,78 @@ typedef struct linear_attr {
 } linear_attr;
 
 /* in = {x, weight, bias, residual}, out = {y}; with an epilogue {f(y), y}, the second may be absent */
-static cleat_product forward_product(const cleat_node *node) {
+static cleat_gemm forward_gemm(const cleat_node *node) {
     const cleat_tensor *x = node->in[0], *weight = node->in[1];
-    return (cleat_product){.a = x,
-                           .b = weight,
-                           .trans_b = true,
-                           .bias = node->in[2],
-                           .accum = node->in[3],
-                           .c = node->out[0],
-                           .saved = node->n_out > 1 ? node->out[1] : NULL,
-                           .m = cleat_rows(x),
-                           .n = weight->shape[0],
-                           .k = weight->shape[1]};
+    return (cleat_gemm){.a = x,
+                        .b = weight,
+                        .trans_b = true,
+                        .bias = node->in[2],
+                        .accum = node->in[3],
+                        .c = node->out[0],
+                        .saved = node->n_out > 1 ? node->out[1] : NULL,
+                        .m = cleat_rows(x),
+                        .n = weight->shape[0],
+                        .k = weight->shape[1]};
 }
 
 /* in = {dy, weight, accum}, out = {dx}; with an epilogue in[3] is what the slope is computed of */
-static cleat_product dx_product(const cleat_node *node) {
+static cleat_gemm dx_gemm(const cleat_node *node) {
     const cleat_tensor *dy = node->in[0], *weight = node->in[1];
-    return (cleat_product){.a = dy,
-                           .b = weight,
-                           .accum = node->in[2],
-                           .c = node->out[0],
-                           .saved = node->n_in > 3 ? node->in[3] : NULL,
-                           .m = cleat_rows(dy),
-                           .n = weight->shape[1],
-                           .k = weight->shape[0]};
+    return (cleat_gemm){.a = dy,
+                        .b = weight,
+                        .accum = node->in[2],
+                        .c = node->out[0],
+                        .saved = node->n_in > 3 ? node->in[3] : NULL,
+                        .m = cleat_rows(dy),
+                        .n = weight->shape[1],
+                        .k = weight->shape[0]};
 }
 
 /* in = {dy, x, accum of dW, accum of db}, out = {dW, db}; db may be NULL */
-static cleat_product dw_product(const cleat_node *node) {
+static cleat_gemm dw_gemm(const cleat_node *node) {
     const cleat_tensor *dy = node->in[0], *x = node->in[1];
-    return (cleat_product){.a = dy,
-                           .b = x,
-                           .trans_a = true,
-                           .accum = node->in[2],
-                           .c = node->out[0],
-                           .sums_accum = node->in[3],
-                           .sums = node->out[1],
-                           .m = cleat_width(dy),
-                           .n = cleat_width(x),
-                           .k = cleat_rows(dy)};
+    return (cleat_gemm){.a = dy,
+                        .b = x,
+                        .trans_a = true,
+                        .accum = node->in[2],
+                        .c = node->out[0],
+                        .sums_accum = node->in[3],
+                        .sums = node->out[1],
+                        .m = cleat_width(dy),
+                        .n = cleat_width(x),
+                        .k = cleat_rows(dy)};
 }
 
 /* in = {dy, accum}, out = {db} */
-static cleat_product db_product(const cleat_node *node) {
+static cleat_gemm db_gemm(const cleat_node *node) {
     const cleat_tensor *dy = node->in[0];
-    return (cleat_product){.a = dy,
-                           .trans_a = true,
-                           .sums_accum = node->in[1],
-                           .sums = node->out[0],
-                           .m = cleat_width(dy),
-                           .k = cleat_rows(dy)};
+    return (cleat_gemm){.a = dy,
+                        .trans_a = true,
+                        .sums_accum = node->in[1],
+                        .sums = node->out[0],
+                        .m = cleat_width(dy),
+                        .k = cleat_rows(dy)};
 }
 
-static cleat_product bare_product(const cleat_node *node, linear_kind kind) {
+static cleat_gemm bare_gemm(const cleat_node *node, linear_kind kind) {
     switch (kind) {
     case FORWARD:
-        return forward_product(node);
+        return forward_gemm(node);
     case DX:
-        return dx_product(node);
+        return dx_gemm(node);
     case DW:
-        return dw_product(node);
+        return dw_gemm(node);
     case DB:
         break;
     }
-    return db_product(node);
+    return db_gemm(node);
 }
 
-cleat_product cleat_linear_product(const cleat_node *node) {
+cleat_gemm cleat_linear_gemm(const cleat_node *node) {
     const linear_attr *attr = (const linear_attr *)node->attr;
-    cleat_product product = bare_product(node, attr->kind);
-    product.epilogue = attr->epilogue;
-    return product;
+    cleat_gemm gemm = bare_gemm(node, attr->kind);
+    gemm.epilogue = attr->epilogue;
+    return gemm;
 }
 
 static double bytes_of(const cleat_tensor *tensor) {
@@ -108,7 +108,7 @@ static double flops_of(cleat_epilogue epilogue) {
 }
 
 static cleat_cost cost(const cleat_node *node) {
-    cleat_product p = cleat_linear_product(node);
+    cleat_gemm p = cleat_linear_gemm(node);
     double bytes = bytes_of(p.a) + bytes_of(p.b) + bytes_of(p.bias) + bytes_of(p.accum) + bytes_of(p.c) +
                    bytes_of(p.saved) + bytes_of(p.sums_accum) + bytes_of(p.sums);
     double flops = (double)p.m * (double)p.n * (2.0 * (double)p.k + flops_of(p.epilogue));
@@ -119,14 +119,14 @@ static cleat_cost cost(const cleat_node *node) {
 /* --- gradients ------------------------------------------------------------------------------------------------ */
 
 /* C has the operands' type; a weight's gradient may be f32 where they are halves, as that of a working copy is. */
-static bool types_fit(const cleat_product *p) {
+static bool types_fit(const cleat_gemm *p) {
     if (p->b && p->b->dtype != p->a->dtype) return false;
     return !p->c || p->c->dtype == p->a->dtype || (p->trans_a && p->c->dtype == CLEAT_F32);
 }
 
 /* The outputs have the shapes of their targets by construction; what arrives must match them. */
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    cleat_product p = cleat_linear_product(node);
+    cleat_gemm p = cleat_linear_gemm(node);
     const cleat_tensor *out = p.c ? p.c : p.sums;
     int64_t elements = p.c ? p.m * p.n : p.m;
     bool fits = out && cleat_tensor_elements(out) == elements && types_fit(&p) &&
@@ -209,8 +209,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
                                 text_x, text_weight);
     }
     int64_t fan_out = weight->shape[0], shape[CLEAT_MAX_RANK];
-    if (cleat_rows(x) > CLEAT_MOST_ROWS || fan_out > CLEAT_MOST_ROWS || weight->shape[1] > CLEAT_MOST_ROWS)
-        return cleat_infer_fail(node, error, "an extent is larger than %d", CLEAT_MOST_ROWS);
+    if (cleat_rows(x) > CLEAT_MAX_ROWS || fan_out > CLEAT_MAX_ROWS || weight->shape[1] > CLEAT_MAX_ROWS)
+        return cleat_infer_fail(node, error, "an extent is larger than %d", CLEAT_MAX_ROWS);
     for (int i = 0; i < x->rank; ++i) shape[i] = x->shape[i];
     shape[x->rank - 1] = fan_out;
     cleat_status status = CLEAT_OK;

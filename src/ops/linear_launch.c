@@ -17,18 +17,18 @@ enum {
 
 /* --- splitting k ---------------------------------------------------------------------------------------------- */
 
-static cleat_split split_k(const cleat_product *p, int64_t tiles, int64_t wanted, int64_t step) {
-    if (p->bias || tiles >= wanted || p->k < 2 * SPLIT_DEPTH_MIN) return (cleat_split){p->k, 1};
-    int64_t count = least(least(divide_up(wanted, tiles), p->k / SPLIT_DEPTH_MIN), CLEAT_SPLITS_MAX);
-    int64_t depth = round_up(divide_up(p->k, count), step);
-    return (cleat_split){depth, divide_up(p->k, depth)};
+static cleat_k_split split_k(const cleat_gemm *p, int64_t tiles, int64_t wanted, int64_t step) {
+    if (p->bias || tiles >= wanted || p->k < 2 * SPLIT_DEPTH_MIN) return (cleat_k_split){p->k, 1};
+    int64_t count = min(min(ceil_div(wanted, tiles), p->k / SPLIT_DEPTH_MIN), CLEAT_SPLITS_MAX);
+    int64_t depth = round_up(ceil_div(p->k, count), step);
+    return (cleat_k_split){depth, ceil_div(p->k, depth)};
 }
 
-int64_t cleat_linear_split_bytes(const cleat_product *p, cleat_split s) {
+int64_t cleat_linear_split_bytes(const cleat_gemm *p, cleat_k_split s) {
     return s.count > 1 ? s.count * (p->m * p->n + (p->sums ? p->m : 0)) * FLOAT_BYTES : 0;
 }
 
-void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const cleat_product *p, const char *file,
+void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, const char *file,
                         const char *kernel) {
     cleat_launch_kernel(binder, node, file, kernel, p->a->dtype);
     if (p->c->dtype != p->a->dtype) cleat_launch_define(binder, "C_F32", 1);
@@ -45,7 +45,7 @@ static void launch_parts(cleat_binder *binder, int64_t workspace_offset, const c
     cleat_launch_tensor(binder, out);
     cleat_launch_i64(binder, elements);
     cleat_launch_i32(binder, (int32_t)count);
-    cleat_launch_items(binder, divide_up(elements, binder->facts->lanes));
+    cleat_launch_items(binder, ceil_div(elements, binder->facts->vector_width));
 }
 
 void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset,
@@ -54,7 +54,7 @@ void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t w
     launch_parts(binder, workspace_offset, accum, NULL, out, count);
 }
 
-void cleat_linear_operands(cleat_binder *binder, const cleat_product *p, cleat_split s) {
+void cleat_linear_operands(cleat_binder *binder, const cleat_gemm *p, cleat_k_split s) {
     bool whole = s.count == 1;
     cleat_launch_tensor(binder, p->a);
     cleat_launch_tensor(binder, p->b);
@@ -76,7 +76,7 @@ void cleat_linear_operands(cleat_binder *binder, const cleat_product *p, cleat_s
     cleat_launch_i32(binder, (int32_t)p->k);
 }
 
-void cleat_linear_reduces(cleat_binder *binder, const cleat_node *node, const cleat_product *p, cleat_split s) {
+void cleat_linear_reduces(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_k_split s) {
     if (s.count == 1) return;
     cleat_launch_kernel(binder, node, "linear.cl", "linear_reduce", p->c->dtype);
     if (p->epilogue) cleat_launch_define(binder, "EPILOGUE", p->epilogue);
@@ -87,15 +87,14 @@ void cleat_linear_reduces(cleat_binder *binder, const cleat_node *node, const cl
 
 /* --- sums alone ----------------------------------------------------------------------------------------------- */
 
-static cleat_split split_sums(const cleat_product *p) {
-    int64_t depth = divide_up(p->k, least(CLEAT_SPLITS_MAX, divide_up(p->k, CLEAT_SPLITS_MAX)));
-    return (cleat_split){depth, divide_up(p->k, depth)};
+static cleat_k_split split_sums(const cleat_gemm *p) {
+    int64_t depth = ceil_div(p->k, min(CLEAT_SPLITS_MAX, ceil_div(p->k, CLEAT_SPLITS_MAX)));
+    return (cleat_k_split){depth, ceil_div(p->k, depth)};
 }
 
 /* `workspace_offset` < 0: one launch, each column in one piece. */
-static void launch_sums(cleat_binder *binder, const cleat_node *node, const cleat_product *p,
-                        int64_t workspace_offset) {
-    cleat_split s = workspace_offset < 0 ? (cleat_split){p->k, 1} : split_sums(p);
+static void launch_sums(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, int64_t workspace_offset) {
+    cleat_k_split s = workspace_offset < 0 ? (cleat_k_split){p->k, 1} : split_sums(p);
     cleat_launch_kernel(binder, node, "linear.cl", "linear_sums", p->a->dtype);
     cleat_launch_tensor(binder, p->a);
     cleat_launch_tensor(binder, s.count > 1 ? NULL : p->sums_accum);
@@ -106,20 +105,20 @@ static void launch_sums(cleat_binder *binder, const cleat_node *node, const clea
     cleat_launch_i32(binder, (int32_t)p->k);
     cleat_launch_i32(binder, (int32_t)p->m);
     cleat_launch_i32(binder, (int32_t)s.depth);
-    cleat_launch_items(binder, s.count * divide_up(p->m, binder->facts->lanes));
+    cleat_launch_items(binder, s.count * ceil_div(p->m, binder->facts->vector_width));
     if (s.count > 1) cleat_launch_reduce(binder, node, workspace_offset, p->sums_accum, p->sums, s.count);
 }
 
 static int64_t sums_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
-    cleat_product p = cleat_linear_product(node);
+    cleat_gemm p = cleat_linear_gemm(node);
     return p.sums ? split_sums(&p).count * p.m * FLOAT_BYTES : 0;
 }
 
 static cleat_status bind_sums(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                               cleat_error *error) {
     (void)facts, (void)error;
-    cleat_product p = cleat_linear_product(node);
+    cleat_gemm p = cleat_linear_gemm(node);
     launch_sums(binder, node, &p, 0);
     return CLEAT_OK;
 }
@@ -127,7 +126,7 @@ static cleat_status bind_sums(const cleat_node *node, const cleat_device_facts *
 static cleat_status bind_sums_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                     cleat_error *error) {
     (void)facts, (void)error;
-    cleat_product p = cleat_linear_product(node);
+    cleat_gemm p = cleat_linear_gemm(node);
     launch_sums(binder, node, &p, -1);
     return CLEAT_OK;
 }
@@ -136,22 +135,22 @@ static cleat_status bind_sums_plain(const cleat_node *node, const cleat_device_f
 
 /* The rows of the batch, the m of A or the k of A transposed, go to CLBlast in equal pieces, so that its copies of them do not grow
  * with the batch. Pieces of whole tiles begin where a copy may be spared. */
-static cleat_split split_rows(const cleat_product *p) {
+static cleat_k_split split_rows(const cleat_gemm *p) {
     int64_t rows = p->trans_a ? p->k : p->m;
-    int64_t depth = round_up(divide_up(rows, divide_up(rows, CLBLAST_ROWS)), 128);
-    return (cleat_split){depth, divide_up(rows, depth)};
+    int64_t depth = round_up(ceil_div(rows, ceil_div(rows, CLBLAST_ROWS)), 128);
+    return (cleat_k_split){depth, ceil_div(rows, depth)};
 }
 
 /* Where the sum goes before the epilogue. */
-static const cleat_tensor *sum_of(const cleat_product *p) {
+static const cleat_tensor *sum_of(const cleat_gemm *p) {
     bool keeps_sum = p->epilogue == CLEAT_EPILOGUE_RELU || p->epilogue == CLEAT_EPILOGUE_GELU;
     return keeps_sum && p->saved ? p->saved : p->c;
 }
 
 /* Piece `i` of the product. `workspace` holds for every piece: the last one is the smallest. */
-static cleat_sgemm piece(const cleat_product *p, int64_t i) {
-    cleat_split s = split_rows(p);
-    int64_t begin = i * s.depth, rows = least(s.depth, (p->trans_a ? p->k : p->m) - begin);
+static cleat_sgemm piece(const cleat_gemm *p, int64_t i) {
+    cleat_k_split s = split_rows(p);
+    int64_t begin = i * s.depth, rows = min(s.depth, (p->trans_a ? p->k : p->m) - begin);
     cleat_sgemm g = {.a = p->a,
                      .b = p->b,
                      .c = sum_of(p),
@@ -177,18 +176,18 @@ static cleat_sgemm piece(const cleat_product *p, int64_t i) {
 
 /* The sums come after the product, and may use the same bytes. */
 static int64_t clblast_workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    cleat_product p = cleat_linear_product(node);
-    int64_t product = piece(&p, 0).workspace, sums = sums_workspace(node, facts);
-    return product > sums ? product : sums;
+    cleat_gemm p = cleat_linear_gemm(node);
+    int64_t gemm = piece(&p, 0).workspace, sums = sums_workspace(node, facts);
+    return gemm > sums ? gemm : sums;
 }
 
 static const char *refuse_clblast(const cleat_node *node, const cleat_device_facts *facts) {
-    cleat_product p = cleat_linear_product(node);
+    cleat_gemm p = cleat_linear_gemm(node);
     if (facts->work_group == 1) return "CLBlast's parameters for CPUs are slower than register tiles";
     if (p.a->dtype != CLEAT_F32) return "CLBlast's half precision product sums in half";
-    if (least(p.m, least(p.n, p.k)) < CLBLAST_EXTENT_MIN) return "too small for CLBlast";
+    if (min(p.m, min(p.n, p.k)) < CLBLAST_EXTENT_MIN) return "too small for CLBlast";
     if (p.trans_a && p.trans_b) return "no op needs both transposed";
-    int64_t tiles = divide_up(p.m, 64) * divide_up(p.n, 64);
+    int64_t tiles = ceil_div(p.m, 64) * ceil_div(p.n, 64);
     if (p.k >= 2 * SPLIT_DEPTH_MIN && tiles < units_of(facts))
         return "too few tiles to fill the device, and CLBlast does not split k";
     int64_t workspace = clblast_workspace(node, facts);
@@ -198,7 +197,7 @@ static const char *refuse_clblast(const cleat_node *node, const cleat_device_fac
 }
 
 /* The activation or its gradient as its own op has it, from the sum that lies in C or in `saved`. */
-static void launch_epilogue(cleat_binder *binder, const cleat_node *node, const cleat_product *p) {
+static void launch_epilogue(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p) {
     switch (p->epilogue) {
     case CLEAT_EPILOGUE_NONE:
         return;
@@ -221,7 +220,7 @@ static void launch_epilogue(cleat_binder *binder, const cleat_node *node, const 
 static cleat_status bind_clblast(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                  cleat_error *error) {
     (void)error;
-    cleat_product p = cleat_linear_product(node);
+    cleat_gemm p = cleat_linear_gemm(node);
     if (p.bias || (p.accum && p.accum != p.c)) {
         cleat_launch_kernel(binder, node, "linear.cl", "linear_prepare", p.c->dtype);
         cleat_launch_tensor(binder, p.bias);
@@ -229,7 +228,7 @@ static cleat_status bind_clblast(const cleat_node *node, const cleat_device_fact
         cleat_launch_tensor(binder, sum_of(&p));
         cleat_launch_i64(binder, p.m);
         cleat_launch_i32(binder, (int32_t)p.n);
-        cleat_launch_items(binder, p.m * divide_up(p.n, facts->lanes));
+        cleat_launch_items(binder, p.m * ceil_div(p.n, facts->vector_width));
     }
     for (int64_t i = 0; i < split_rows(&p).count; ++i) {
         cleat_sgemm sgemm = piece(&p, i);
@@ -245,8 +244,8 @@ static cleat_status bind_clblast(const cleat_node *node, const cleat_device_fact
 /* Intel's compiler keeps the sums of a work-item in memory where they are many: more than 16 unless it is told to run few work-items
  * together; with half storage more than 16 even then (ocloc 22.43). */
 static cleat_tile_work tile_work(const cleat_node *node) {
-    cleat_product p = cleat_linear_product(node);
-    return (cleat_tile_work){.products = 1,
+    cleat_gemm p = cleat_linear_gemm(node);
+    return (cleat_tile_work){.gemms = 1,
                              .m = p.m,
                              .n = p.n,
                              .k = p.k,
@@ -254,23 +253,23 @@ static cleat_tile_work tile_work(const cleat_node *node) {
                              .whole = p.bias != NULL};
 }
 
-/* Rows of A and B as stored are whole quads, and so is each part of k. */
-static bool whole_quads(const cleat_product *p) {
+/* Rows of A and B as stored are whole vec4s, and so is each part of k. */
+static bool aligned4(const cleat_gemm *p) {
     return (p->trans_a ? p->m : p->k) % 4 == 0 && (p->trans_b ? p->k : p->n) % 4 == 0;
 }
 
-static const char *refuse_groups(const cleat_node *node, const cleat_device_facts *facts) {
+static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     return cleat_tiles_refuse(facts);
 }
 
-static void launch_groups(cleat_binder *binder, const cleat_node *node, cleat_tiling s) {
-    cleat_product p = cleat_linear_product(node);
-    cleat_linear_begin(binder, node, &p, "linear.cl", "linear_groups");
+static void launch_gpu(cleat_binder *binder, const cleat_node *node, cleat_tiling s) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    cleat_linear_begin(binder, node, &p, "linear.cl", "linear_gpu");
     cleat_launch_define(binder, "TRANS_A", p.trans_a);
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
     cleat_launch_tile(binder, s.kind);
-    cleat_launch_define(binder, "QUADS", whole_quads(&p));
+    cleat_launch_define(binder, "ALIGNED4", aligned4(&p));
     cleat_linear_operands(binder, &p, s.k);
     cleat_launch_i32(binder, (int32_t)s.k.depth);
     cleat_launch_groups(binder, s.tiles * s.k.count);
@@ -278,35 +277,35 @@ static void launch_groups(cleat_binder *binder, const cleat_node *node, cleat_ti
 }
 
 int64_t cleat_linear_tiled_workspace(const cleat_node *node, cleat_tiling tiling) {
-    cleat_product p = cleat_linear_product(node);
+    cleat_gemm p = cleat_linear_gemm(node);
     return cleat_linear_split_bytes(&p, tiling.k);
 }
 
-static const cleat_tiled groups = {
-    .refuse = refuse_groups, .work = tile_work, .workspace = cleat_linear_tiled_workspace, .launch = launch_groups};
-CLEAT_TILED_VARIANT(linear_groups, groups, CLEAT_TILE_BEST)
-CLEAT_TILED_VARIANT(linear_groups_large, groups, CLEAT_TILE_LARGE)
-CLEAT_TILED_VARIANT(linear_groups_medium, groups, CLEAT_TILE_MEDIUM)
-CLEAT_TILED_VARIANT(linear_groups_small, groups, CLEAT_TILE_SMALL)
+static const cleat_tiled gpu = {
+    .refuse = refuse_gpu, .work = tile_work, .workspace = cleat_linear_tiled_workspace, .launch = launch_gpu};
+CLEAT_TILED_VARIANT(linear_gpu, gpu, CLEAT_TILE_BEST)
+CLEAT_TILED_VARIANT(linear_gpu_large, gpu, CLEAT_TILE_LARGE)
+CLEAT_TILED_VARIANT(linear_gpu_medium, gpu, CLEAT_TILE_MEDIUM)
+CLEAT_TILED_VARIANT(linear_gpu_small, gpu, CLEAT_TILE_SMALL)
 
 /* --- lanes: register tiles of one work-item ------------------------------------------------------------------- */
 
-typedef struct lanes_shape {
-    int64_t tile_rows, tile_vecs, chunk; /* as in gemm_lanes.clh */
+typedef struct cpu_shape {
+    int64_t tile_rows, tile_vecs, chunk; /* as in gemm_cpu.clh */
     int64_t rows_max, panels_max;
     int64_t rows, panels; /* of a work-item */
     int64_t items;
-    cleat_split k;
-} lanes_shape;
+    cleat_k_split k;
+} cpu_shape;
 
-static int64_t count_items(const cleat_product *p, const lanes_shape *s, int64_t lanes) {
-    return divide_up(p->m, s->rows) * divide_up(p->n, s->panels * s->tile_vecs * lanes);
+static int64_t count_items(const cleat_gemm *p, const cpu_shape *s, int64_t vector_width) {
+    return ceil_div(p->m, s->rows) * ceil_div(p->n, s->panels * s->tile_vecs * vector_width);
 }
 
 /* 24 sums in 6 rows read less a multiply-add than 16 in 8; vectors of 16 lanes come with 32 registers, narrower ones with 16. Not where
  * so wide a panel has columns to spare. */
-static bool takes_wide_tile(const cleat_product *p, int64_t lanes) {
-    return lanes >= 16 && p->m > 4 && round_up(p->n, 4 * lanes) == round_up(p->n, 2 * lanes);
+static bool takes_wide_tile(const cleat_gemm *p, int64_t vector_width) {
+    return vector_width >= 16 && p->m > 4 && round_up(p->n, 4 * vector_width) == round_up(p->n, 2 * vector_width);
 }
 
 /* Blocks as large as the caches like, equal, and smaller where that gives every unit its work-items. A
@@ -314,50 +313,50 @@ static bool takes_wide_tile(const cleat_product *p, int64_t lanes) {
  * pays to use a panel for many rows, and to sum long rows in one go: a panel streams from the second cache as
  * fast as from the first. 4 items a unit balance uneven cores; where rows are copied that costs
  * more than it gains. */
-static lanes_shape shape_lanes(const cleat_product *p, const cleat_device_facts *facts) {
+static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts) {
     enum { ROWS_MIN = 32, SPLIT_STEP = 256 };
-    bool copies = p->trans_a || p->a->dtype != CLEAT_F32;
-    int64_t lanes = facts->lanes, wanted = (copies ? 2 : 4) * units_of(facts);
-    lanes_shape s = {.tile_rows = p->m <= 4 ? 4 : 8,
-                     .tile_vecs = p->n <= lanes ? 1 : 2,
-                     .chunk = copies ? 128 : 1024,
-                     .rows_max = copies ? 256 : 512,
-                     .panels_max = copies ? 8 : 1};
-    if (!p->trans_a && takes_wide_tile(p, lanes)) {
+    bool packs_a = p->trans_a || p->a->dtype != CLEAT_F32;
+    int64_t vector_width = facts->vector_width, wanted = (packs_a ? 2 : 4) * units_of(facts);
+    cpu_shape s = {.tile_rows = p->m <= 4 ? 4 : 8,
+                   .tile_vecs = p->n <= vector_width ? 1 : 2,
+                   .chunk = packs_a ? 128 : 1024,
+                   .rows_max = packs_a ? 256 : 512,
+                   .panels_max = packs_a ? 8 : 1};
+    if (!p->trans_a && takes_wide_tile(p, vector_width)) {
         s.tile_rows = 6, s.tile_vecs = 4;
-        s.rows_max = copies ? 384 : 480;
-        if (copies) s.panels_max = 4;
+        s.rows_max = packs_a ? 384 : 480;
+        if (packs_a) s.panels_max = 4;
     }
     int64_t step = p->trans_a ? 16 : s.tile_rows; /* columns are copied in strips */
-    s.rows = round_up(divide_up(p->m, divide_up(p->m, s.rows_max)), step);
+    s.rows = round_up(ceil_div(p->m, ceil_div(p->m, s.rows_max)), step);
     s.panels = s.panels_max;
-    while (count_items(p, &s, lanes) < wanted && (s.rows > ROWS_MIN || s.panels > 1)) {
-        if (s.panels > 1 && (s.rows <= ROWS_MIN || s.panels * s.tile_vecs * lanes >= s.rows))
+    while (count_items(p, &s, vector_width) < wanted && (s.rows > ROWS_MIN || s.panels > 1)) {
+        if (s.panels > 1 && (s.rows <= ROWS_MIN || s.panels * s.tile_vecs * vector_width >= s.rows))
             s.panels /= 2;
         else
             s.rows = round_up(s.rows / 2, step);
     }
-    s.items = count_items(p, &s, lanes);
-    s.k = split_k(p, s.items, wanted, least(s.chunk, SPLIT_STEP));
+    s.items = count_items(p, &s, vector_width);
+    s.k = split_k(p, s.items, wanted, min(s.chunk, SPLIT_STEP));
     return s;
 }
 
-static const char *refuse_lanes(const cleat_node *node, const cleat_device_facts *facts) {
+static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     return facts->work_group == 1 ? NULL : "for devices whose work-groups are one work-item";
 }
 
-static int64_t lanes_workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    cleat_product p = cleat_linear_product(node);
-    return cleat_linear_split_bytes(&p, shape_lanes(&p, facts).k);
+static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    return cleat_linear_split_bytes(&p, shape_cpu(&p, facts).k);
 }
 
-static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                               cleat_error *error) {
+static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                             cleat_error *error) {
     (void)error;
-    cleat_product p = cleat_linear_product(node);
-    lanes_shape s = shape_lanes(&p, facts);
-    cleat_linear_begin(binder, node, &p, "linear.cl", "linear_lanes");
+    cleat_gemm p = cleat_linear_gemm(node);
+    cpu_shape s = shape_cpu(&p, facts);
+    cleat_linear_begin(binder, node, &p, "linear.cl", "linear_cpu");
     cleat_launch_define(binder, "TRANS_A", p.trans_a);
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
     cleat_launch_define(binder, "TILE_ROWS", s.tile_rows);
@@ -378,7 +377,7 @@ static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts 
 /* --- narrow: few columns -------------------------------------------------------------------------------------- */
 
 static const char *refuse_narrow(const cleat_node *node, const cleat_device_facts *facts) {
-    cleat_product p = cleat_linear_product(node);
+    cleat_gemm p = cleat_linear_gemm(node);
     if (facts->work_group != 1) return "for devices whose work-groups are one work-item";
     if (p.trans_a || !p.trans_b) return "both operands must be stored along k";
     if (p.epilogue) return "it stores single numbers, and an epilogue wants vectors";
@@ -388,7 +387,7 @@ static const char *refuse_narrow(const cleat_node *node, const cleat_device_fact
 static cleat_status bind_narrow(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                 cleat_error *error) {
     (void)facts, (void)error;
-    cleat_product p = cleat_linear_product(node);
+    cleat_gemm p = cleat_linear_gemm(node);
     cleat_launch_kernel(binder, node, "linear.cl", "linear_narrow", p.c->dtype);
     cleat_launch_tensor(binder, p.a);
     cleat_launch_tensor(binder, p.b);
@@ -399,7 +398,7 @@ static cleat_status bind_narrow(const cleat_node *node, const cleat_device_facts
     cleat_launch_i32(binder, (int32_t)p.n);
     cleat_launch_i32(binder, (int32_t)p.k);
     cleat_launch_i32(binder, NARROW_ROWS);
-    cleat_launch_groups(binder, divide_up(p.m, NARROW_ROWS));
+    cleat_launch_groups(binder, ceil_div(p.m, NARROW_ROWS));
     return CLEAT_OK;
 }
 
@@ -408,7 +407,7 @@ static cleat_status bind_narrow(const cleat_node *node, const cleat_device_facts
 static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
                                cleat_error *error) {
     (void)facts, (void)error;
-    cleat_product p = cleat_linear_product(node);
+    cleat_gemm p = cleat_linear_gemm(node);
     cleat_linear_begin(binder, node, &p, "linear.cl", "linear_plain");
     cleat_launch_tensor(binder, p.a);
     cleat_launch_tensor(binder, p.b);
@@ -430,16 +429,16 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
 
 const cleat_variant cleat_linear_variants[] = {
     {.name = "clblast", .refuse = refuse_clblast, .workspace = clblast_workspace, .bind = bind_clblast},
-    CLEAT_VARIANT_ROW("matrix", linear_matrix),
-    CLEAT_VARIANT_ROW("matrix_large", linear_matrix_large),
-    CLEAT_VARIANT_ROW("matrix_medium", linear_matrix_medium),
-    CLEAT_VARIANT_ROW("matrix_small", linear_matrix_small),
-    CLEAT_VARIANT_ROW("groups", linear_groups),
-    CLEAT_VARIANT_ROW("groups_large", linear_groups_large),
-    CLEAT_VARIANT_ROW("groups_medium", linear_groups_medium),
-    CLEAT_VARIANT_ROW("groups_small", linear_groups_small),
+    CLEAT_VARIANT_ROW("mma", linear_mma),
+    CLEAT_VARIANT_ROW("mma_large", linear_mma_large),
+    CLEAT_VARIANT_ROW("mma_medium", linear_mma_medium),
+    CLEAT_VARIANT_ROW("mma_small", linear_mma_small),
+    CLEAT_VARIANT_ROW("gpu", linear_gpu),
+    CLEAT_VARIANT_ROW("gpu_large", linear_gpu_large),
+    CLEAT_VARIANT_ROW("gpu_medium", linear_gpu_medium),
+    CLEAT_VARIANT_ROW("gpu_small", linear_gpu_small),
     {.name = "narrow", .refuse = refuse_narrow, .bind = bind_narrow},
-    {.name = "lanes", .refuse = refuse_lanes, .workspace = lanes_workspace, .bind = bind_lanes},
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
     {.name = "plain", .bind = bind_plain},
     {0}};
 

@@ -76,7 +76,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
             text_products, text_weight);
     }
     cleat_lstm_size s = cleat_lstm_size_of(node);
-    if (s.batch > CLEAT_MOST_ROWS / s.length || s.hidden > 1 << 14)
+    if (s.batch > CLEAT_MAX_ROWS / s.length || s.hidden > 1 << 14)
         return cleat_infer_fail(node, error, "more than 2^30 steps, or more than 2^14 units");
     const int64_t shape[] = {s.batch, s.length, s.hidden};
     cleat_status status = cleat_set_output(node, CLEAT_LSTM_GATES, products->dtype, 3, products->shape, error);

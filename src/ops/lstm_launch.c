@@ -38,107 +38,107 @@ static void launch_total(cleat_binder *binder, const cleat_node *node, int64_t w
 
 /* --- wide vectors --------------------------------------------------------------------------------------------- */
 
-/* The extents of lstm_lanes.cl, in vectors where nothing else is said, and who does what. */
-typedef struct lanes_shape {
+/* The extents of lstm_cpu.cl, in vectors where nothing else is said, and who does what. */
+typedef struct cpu_shape {
     int64_t units, columns; /* UNITS; PANELS * COLUMNS */
     int64_t gate_rows;      /* GATE_ROWS */
     int64_t row;            /* GATE_PITCH + 3 * UNIT_PITCH */
     int64_t rows, items;    /* samples of a block; work-items */
     int64_t vector;         /* bytes */
-} lanes_shape;
+} cpu_shape;
 
-static lanes_shape shape_lanes(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { TILE = 4, ROWS_MOST = 64 }; /* as in lstm_lanes.cl; beyond, a block's rows leave the second cache */
+static cpu_shape shape_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { TILE = 4, ROWS_MAX = 64 }; /* as in lstm_cpu.cl; beyond, a block's rows leave the second cache */
     cleat_lstm_size size = cleat_lstm_size_of(node);
     int64_t busy = 2 * units_of(facts);
-    lanes_shape s = {.units = divide_up(size.hidden, facts->lanes), .vector = facts->lanes * FLOAT_BYTES};
-    s.columns = s.units <= 4 ? s.units : least(round_up(s.units, 3), round_up(s.units, 4));
-    s.gate_rows = 4 * s.units * facts->lanes;
+    cpu_shape s = {.units = ceil_div(size.hidden, facts->vector_width), .vector = facts->vector_width * FLOAT_BYTES};
+    s.columns = s.units <= 4 ? s.units : min(round_up(s.units, 3), round_up(s.units, 4));
+    s.gate_rows = 4 * s.units * facts->vector_width;
     s.row = 4 * s.units + 1 + 3 * (s.columns / 2 * 2 + 1);
-    s.rows = least(round_up(divide_up(size.batch, busy), TILE), ROWS_MOST);
-    s.items = least(divide_up(size.batch, s.rows), 2 * busy);
+    s.rows = min(round_up(ceil_div(size.batch, busy), TILE), ROWS_MAX);
+    s.items = min(ceil_div(size.batch, s.rows), 2 * busy);
     return s;
 }
 
 /* The packed weight comes first in the workspace, then the work-items' scratch, then their parts of the weight's gradient. */
-static int64_t lanes_packed(const lanes_shape *s, bool forward) {
+static int64_t cpu_packed(const cpu_shape *s, bool forward) {
     return s->gate_rows * (forward ? s->units : s->columns) * s->vector;
 }
-static int64_t lanes_scratch(const lanes_shape *s) {
+static int64_t cpu_scratch(const cpu_shape *s) {
     return s->items * s->rows * s->row * s->vector;
 }
 
-static const char *refuse_lanes(const cleat_node *node, const cleat_device_facts *facts) {
+static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     return facts->work_group == 1 ? NULL : "for devices whose work-groups are one work-item";
 }
 
-static int64_t lanes_workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    lanes_shape s = shape_lanes(node, facts);
-    return lanes_packed(&s, true) + lanes_scratch(&s);
+static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cpu_shape s = shape_cpu(node, facts);
+    return cpu_packed(&s, true) + cpu_scratch(&s);
 }
 
-static int64_t lanes_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    lanes_shape s = shape_lanes(node, facts);
+static int64_t cpu_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cpu_shape s = shape_cpu(node, facts);
     int64_t parts = node->out[1] ? s.items * s.gate_rows * s.columns * s.vector : 0;
-    return lanes_packed(&s, false) + lanes_scratch(&s) + parts;
+    return cpu_packed(&s, false) + cpu_scratch(&s) + parts;
 }
 
-static void begin_lanes(cleat_binder *binder, const cleat_node *node, const char *kernel) {
-    begin(binder, node, "lstm_lanes.cl", kernel);
+static void begin_cpu(cleat_binder *binder, const cleat_node *node, const char *kernel) {
+    begin(binder, node, "lstm_cpu.cl", kernel);
     cleat_launch_define(binder, "WIDTH", cleat_lstm_size_of(node).hidden);
 }
 
-static void launch_lanes_pack(cleat_binder *binder, const cleat_node *node, const lanes_shape *s, bool forward) {
-    begin_lanes(binder, node, forward ? "lstm_lanes_pack_gates" : "lstm_lanes_pack_units");
+static void launch_cpu_pack(cleat_binder *binder, const cleat_node *node, const cpu_shape *s, bool forward) {
+    begin_cpu(binder, node, forward ? "lstm_cpu_pack_gates" : "lstm_cpu_pack_units");
     cleat_launch_tensor(binder, node->in[forward ? CLEAT_LSTM_WEIGHT : CLEAT_LSTM_GRAD_WEIGHT]);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
-    cleat_launch_items(binder, lanes_packed(s, forward) / s->vector);
+    cleat_launch_items(binder, cpu_packed(s, forward) / s->vector);
 }
 
-static void end_lanes(cleat_binder *binder, const cleat_node *node, const lanes_shape *s) {
+static void end_cpu(cleat_binder *binder, const cleat_node *node, const cpu_shape *s) {
     cleat_lstm_size size = cleat_lstm_size_of(node);
     add_sizes(binder, &size);
     cleat_launch_i32(binder, (int32_t)s->rows);
     cleat_launch_groups(binder, s->items);
 }
 
-static cleat_status bind_lanes(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                               cleat_error *error) {
+static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                             cleat_error *error) {
     (void)error;
-    lanes_shape s = shape_lanes(node, facts);
-    launch_lanes_pack(binder, node, &s, true);
-    begin_lanes(binder, node, "lstm_lanes_forward");
+    cpu_shape s = shape_cpu(node, facts);
+    launch_cpu_pack(binder, node, &s, true);
+    begin_cpu(binder, node, "lstm_cpu_forward");
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_PRODUCTS]);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
     add_outputs(binder, node);
-    cleat_launch_workspace(binder, lanes_packed(&s, true), FLOAT_BYTES);
-    end_lanes(binder, node, &s);
+    cleat_launch_workspace(binder, cpu_packed(&s, true), FLOAT_BYTES);
+    end_cpu(binder, node, &s);
     return CLEAT_OK;
 }
 
-static void add_parts(cleat_binder *binder, const cleat_node *node, const lanes_shape *s) {
+static void add_parts(cleat_binder *binder, const cleat_node *node, const cpu_shape *s) {
     if (node->out[1])
-        cleat_launch_workspace(binder, lanes_packed(s, false) + lanes_scratch(s), FLOAT_BYTES);
+        cleat_launch_workspace(binder, cpu_packed(s, false) + cpu_scratch(s), FLOAT_BYTES);
     else
         cleat_launch_tensor(binder, NULL);
 }
 
-static cleat_status bind_grad_lanes(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                    cleat_error *error) {
+static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                  cleat_error *error) {
     (void)error;
-    lanes_shape s = shape_lanes(node, facts);
-    launch_lanes_pack(binder, node, &s, false);
-    begin_lanes(binder, node, "lstm_lanes_backward");
+    cpu_shape s = shape_cpu(node, facts);
+    launch_cpu_pack(binder, node, &s, false);
+    begin_cpu(binder, node, "lstm_cpu_backward");
     for (int i = 0; i < CLEAT_LSTM_GRAD_WEIGHT; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_workspace(binder, lanes_packed(&s, false), FLOAT_BYTES);
+    cleat_launch_workspace(binder, cpu_packed(&s, false), FLOAT_BYTES);
     add_parts(binder, node, &s);
-    end_lanes(binder, node, &s);
+    end_cpu(binder, node, &s);
     if (!node->out[1]) return CLEAT_OK;
-    launch_total(binder, node, lanes_packed(&s, false) + lanes_scratch(&s), s.items, s.gate_rows / 4,
-                 s.columns * facts->lanes);
+    launch_total(binder, node, cpu_packed(&s, false) + cpu_scratch(&s), s.items, s.gate_rows / 4,
+                 s.columns * facts->vector_width);
     return CLEAT_OK;
 }
 
@@ -158,84 +158,84 @@ static void add_dproducts(cleat_binder *binder, const cleat_node *node) {
 
 /* --- groups --------------------------------------------------------------------------------------------------- */
 
-typedef struct groups_shape {
-    int64_t lanes, blocks, samples; /* LANES, BLOCKS, SAMPLES of lstm_groups.cl */
+typedef struct gpu_shape {
+    int64_t lanes, blocks, samples; /* LANES, BLOCKS, SAMPLES of lstm_gpu.cl */
     int64_t packed;                 /* bytes */
     int64_t tiles, splits, depth;   /* of the weight's gradient */
-} groups_shape;
+} gpu_shape;
 
-static groups_shape shape_groups(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { LANES_LEAST = 16, QUAD = 4, EDGE = 32, DEPTH_LEAST = 256, SPLITS_MOST = 64 };
+static gpu_shape shape_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { LANES_MIN = 16, VEC4 = 4, EDGE = 32, DEPTH_MIN = 256, SPLITS_MAX = 64 };
     cleat_lstm_size size = cleat_lstm_size_of(node);
     int64_t steps = size.batch * size.length;
-    groups_shape s = {.lanes = LANES_LEAST};
+    gpu_shape s = {.lanes = LANES_MIN};
     while (s.lanes < size.hidden && s.lanes < facts->work_group) s.lanes *= 2;
-    s.blocks = divide_up(size.hidden, s.lanes);
-    s.samples = facts->work_group / s.lanes * QUAD;
+    s.blocks = ceil_div(size.hidden, s.lanes);
+    s.samples = facts->work_group / s.lanes * VEC4;
     s.packed = size.hidden * s.blocks * s.lanes * 4 * FLOAT_BYTES;
-    s.tiles = divide_up(4 * size.hidden, EDGE) * divide_up(size.hidden, EDGE);
-    s.splits = least(least(divide_up(8 * units_of(facts), s.tiles), divide_up(steps, DEPTH_LEAST)), SPLITS_MOST);
-    s.depth = round_up(divide_up(steps, s.splits), EDGE);
-    s.splits = divide_up(steps, s.depth);
+    s.tiles = ceil_div(4 * size.hidden, EDGE) * ceil_div(size.hidden, EDGE);
+    s.splits = min(min(ceil_div(8 * units_of(facts), s.tiles), ceil_div(steps, DEPTH_MIN)), SPLITS_MAX);
+    s.depth = round_up(ceil_div(steps, s.splits), EDGE);
+    s.splits = ceil_div(steps, s.depth);
     return s;
 }
 
-static const char *refuse_groups(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { BLOCKS_MOST = 4, GROUP_MOST = 256, LOCAL_MOST = 32 * 1024 };
-    if (facts->work_group < 32 || facts->work_group > GROUP_MOST) return "needs work-groups of 32 to 256";
-    if (facts->lanes != 4) return "needs 4 lanes a work-item";
-    if (shape_groups(node, facts).blocks > BLOCKS_MOST) return "more units than 4 a work-item";
-    return facts->local_memory < LOCAL_MOST ? "needs 32 KiB of local memory" : NULL;
+static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { BLOCKS_MAX = 4, GROUP_MAX = 256, LOCAL_MAX = 32 * 1024 };
+    if (facts->work_group < 32 || facts->work_group > GROUP_MAX) return "needs work-groups of 32 to 256";
+    if (facts->vector_width != 4) return "needs 4 lanes a work-item";
+    if (shape_gpu(node, facts).blocks > BLOCKS_MAX) return "more units than 4 a work-item";
+    return facts->local_memory < LOCAL_MAX ? "needs 32 KiB of local memory" : NULL;
 }
 
-static int64_t groups_workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    return shape_groups(node, facts).packed;
+static int64_t gpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    return shape_gpu(node, facts).packed;
 }
 
-static int64_t groups_parts(const cleat_node *node, const groups_shape *s) {
+static int64_t gpu_parts(const cleat_node *node, const gpu_shape *s) {
     int64_t hidden = cleat_lstm_size_of(node).hidden;
     return node->out[1] ? s->splits * 4 * hidden * hidden * FLOAT_BYTES : 0;
 }
 
 /* Products' gradients, then the packed weight, whose bytes the parts of its gradient take later. */
-static int64_t groups_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    groups_shape s = shape_groups(node, facts);
-    int64_t parts = groups_parts(node, &s);
+static int64_t gpu_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    gpu_shape s = shape_gpu(node, facts);
+    int64_t parts = gpu_parts(node, &s);
     return spare_bytes(node) + (s.packed > parts ? s.packed : parts);
 }
 
-static void begin_groups(cleat_binder *binder, const cleat_node *node, const groups_shape *s, const char *kernel) {
-    begin(binder, node, "lstm_groups.cl", kernel);
+static void begin_gpu(cleat_binder *binder, const cleat_node *node, const gpu_shape *s, const char *kernel) {
+    begin(binder, node, "lstm_gpu.cl", kernel);
     cleat_launch_define(binder, "HIDDEN", cleat_lstm_size_of(node).hidden);
     cleat_launch_define(binder, "LANES", s->lanes);
 }
 
-static void launch_groups_pack(cleat_binder *binder, const cleat_node *node, const groups_shape *s, bool forward) {
-    begin_groups(binder, node, s, "lstm_groups_pack");
+static void launch_gpu_pack(cleat_binder *binder, const cleat_node *node, const gpu_shape *s, bool forward) {
+    begin_gpu(binder, node, s, "lstm_gpu_pack");
     cleat_launch_tensor(binder, node->in[forward ? CLEAT_LSTM_WEIGHT : CLEAT_LSTM_GRAD_WEIGHT]);
     cleat_launch_workspace(binder, forward ? 0 : spare_bytes(node), FLOAT_BYTES);
     cleat_launch_i32(binder, forward);
     cleat_launch_items(binder, s->packed / FLOAT_BYTES);
 }
 
-static cleat_status bind_groups(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                cleat_error *error) {
+static cleat_status bind_gpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                             cleat_error *error) {
     (void)error;
     cleat_lstm_size size = cleat_lstm_size_of(node);
-    groups_shape s = shape_groups(node, facts);
-    launch_groups_pack(binder, node, &s, true);
-    begin_groups(binder, node, &s, "lstm_groups_forward");
+    gpu_shape s = shape_gpu(node, facts);
+    launch_gpu_pack(binder, node, &s, true);
+    begin_gpu(binder, node, &s, "lstm_gpu_forward");
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_PRODUCTS]);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
     add_outputs(binder, node);
     add_sizes(binder, &size);
-    cleat_launch_groups(binder, divide_up(size.batch, s.samples));
+    cleat_launch_groups(binder, ceil_div(size.batch, s.samples));
     return CLEAT_OK;
 }
 
-static void launch_groups_weight(cleat_binder *binder, const cleat_node *node, const groups_shape *s) {
+static void launch_gpu_weight(cleat_binder *binder, const cleat_node *node, const gpu_shape *s) {
     cleat_lstm_size size = cleat_lstm_size_of(node);
-    begin_groups(binder, node, s, "lstm_groups_weight");
+    begin_gpu(binder, node, s, "lstm_gpu_weight");
     add_dproducts(binder, node);
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_H]);
     cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
@@ -246,21 +246,21 @@ static void launch_groups_weight(cleat_binder *binder, const cleat_node *node, c
     launch_total(binder, node, spare_bytes(node), s->splits, size.hidden, size.hidden);
 }
 
-static cleat_status bind_grad_groups(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                     cleat_error *error) {
+static cleat_status bind_grad_gpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                  cleat_error *error) {
     (void)error;
     cleat_lstm_size size = cleat_lstm_size_of(node);
-    groups_shape s = shape_groups(node, facts);
-    launch_groups_pack(binder, node, &s, false);
-    begin_groups(binder, node, &s, "lstm_groups_backward");
+    gpu_shape s = shape_gpu(node, facts);
+    launch_gpu_pack(binder, node, &s, false);
+    begin_gpu(binder, node, &s, "lstm_gpu_backward");
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_DH]);
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_GATES]);
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_CELLS]);
     cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
     add_dproducts(binder, node);
     add_sizes(binder, &size);
-    cleat_launch_groups(binder, divide_up(size.batch, s.samples));
-    if (node->out[1]) launch_groups_weight(binder, node, &s);
+    cleat_launch_groups(binder, ceil_div(size.batch, s.samples));
+    if (node->out[1]) launch_gpu_weight(binder, node, &s);
     return CLEAT_OK;
 }
 
@@ -322,13 +322,13 @@ static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_f
 }
 
 const cleat_variant cleat_lstm_variants[] = {
-    {.name = "lanes", .refuse = refuse_lanes, .workspace = lanes_workspace, .bind = bind_lanes},
-    {.name = "groups", .refuse = refuse_groups, .workspace = groups_workspace, .bind = bind_groups},
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "gpu", .refuse = refuse_gpu, .workspace = gpu_workspace, .bind = bind_gpu},
     {.name = "plain", .workspace = plain_workspace, .bind = bind_plain},
     {0}};
 
 const cleat_variant cleat_lstm_grad_variants[] = {
-    {.name = "lanes", .refuse = refuse_lanes, .workspace = lanes_grad_workspace, .bind = bind_grad_lanes},
-    {.name = "groups", .refuse = refuse_groups, .workspace = groups_grad_workspace, .bind = bind_grad_groups},
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu},
+    {.name = "gpu", .refuse = refuse_gpu, .workspace = gpu_grad_workspace, .bind = bind_grad_gpu},
     {.name = "plain", .workspace = plain_grad_workspace, .bind = bind_grad_plain},
     {0}};

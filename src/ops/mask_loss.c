@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SUMS = 4, PIXELS_A_PART = 4096, MOST_PARTS = 64 };
+enum { SUMS = 4, PIXELS_A_PART = 4096, MAX_PARTS = 64 };
 
 /* For the gradient: what was saved, dloss and the accum as well. out = {loss, sums} or {dx} */
 enum { X, MASK, SAMPLE_WEIGHT, FORWARD_IN };
@@ -30,8 +30,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X], *mask = node->in[MASK];
     char text[96], should[96];
     cleat_tensor_describe(x, text, sizeof text);
-    if (!cleat_is_storage(x->dtype) || x->rank < 1 || pixels_of(node) > CLEAT_MOST_ROWS ||
-        batch_of(node) > CLEAT_MOST_ROWS / MOST_PARTS)
+    if (!cleat_is_storage(x->dtype) || x->rank < 1 || pixels_of(node) > CLEAT_MAX_ROWS ||
+        batch_of(node) > CLEAT_MAX_ROWS / MAX_PARTS)
         return cleat_infer_fail(
             node, error, "logits are %s, they must be f32, f16 or bf16 [B, ...] of at most 2^30 pixels a sample", text);
     if (mask->dtype != CLEAT_I32 || cleat_tensor_elements(mask) != cleat_tensor_elements(x)) {
@@ -54,7 +54,7 @@ static cleat_cost cost(const cleat_node *node) {
 /* Parts of a sample, whose sums become one in a fixed order. */
 static int64_t parts_of(const cleat_node *node) {
     int64_t parts = (pixels_of(node) + PIXELS_A_PART - 1) / PIXELS_A_PART;
-    return parts < MOST_PARTS ? parts : MOST_PARTS;
+    return parts < MAX_PARTS ? parts : MAX_PARTS;
 }
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
@@ -64,8 +64,8 @@ static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts
 
 /* The length of a part: whole vectors. */
 static int64_t part_pixels(const cleat_node *node, const cleat_device_facts *facts) {
-    int64_t lanes = facts->lanes, part = (pixels_of(node) + parts_of(node) - 1) / parts_of(node);
-    return (part + lanes - 1) / lanes * lanes;
+    int64_t vector_width = facts->vector_width, part = (pixels_of(node) + parts_of(node) - 1) / parts_of(node);
+    return (part + vector_width - 1) / vector_width * vector_width;
 }
 
 static void launch_parts(cleat_binder *binder, const cleat_node *node, const cleat_device_facts *facts) {

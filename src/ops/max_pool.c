@@ -9,7 +9,7 @@ typedef struct max_pool_attr {
     bool winner; /* noted for backward */
 } max_pool_attr;
 
-enum { MOST_SIZE = 16 };
+enum { MAX_SIZE = 16 };
 
 static const max_pool_attr *attr_of(const cleat_node *node) {
     return (const max_pool_attr *)node->attr;
@@ -25,23 +25,23 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const max_pool_attr *attr = attr_of(node);
     char text[96];
     cleat_tensor_describe(x, text, sizeof text);
-    if (!cleat_is_storage(x->dtype) || x->rank != 4 || cleat_rows(x) > CLEAT_MOST_ROWS ||
-        cleat_width(x) > CLEAT_MOST_ROWS)
+    if (!cleat_is_storage(x->dtype) || x->rank != 4 || cleat_rows(x) > CLEAT_MAX_ROWS ||
+        cleat_width(x) > CLEAT_MAX_ROWS)
         return cleat_infer_fail(
             node, error, "x is %s, it must be f32, f16 or bf16 [B, H, W, C] with at most 2^30 pixels and channels",
             text);
-    if (attr->size < 1 || attr->size > MOST_SIZE || attr->stride < 1 || attr->padding < 0 ||
+    if (attr->size < 1 || attr->size > MAX_SIZE || attr->stride < 1 || attr->padding < 0 ||
         2 * attr->padding > attr->size)
         return cleat_infer_fail(node, error,
                                 "size %d, stride %d, padding %d: size must be 1 to %d, stride at least 1, padding 0 to "
                                 "half the size",
-                                (int)attr->size, (int)attr->stride, (int)attr->padding, (int)MOST_SIZE);
+                                (int)attr->size, (int)attr->stride, (int)attr->padding, (int)MAX_SIZE);
     for (int i = 1; i < 3; ++i)
         if (x->shape[i] + 2 * attr->padding < attr->size)
             return cleat_infer_fail(node, error, "x is %s, smaller than a window of %d with padding %d", text,
                                     (int)attr->size, (int)attr->padding);
     const int64_t shape[] = {x->shape[0], windows(x->shape[1], attr), windows(x->shape[2], attr), x->shape[3]};
-    if (shape[0] * shape[1] * shape[2] > CLEAT_MOST_ROWS)
+    if (shape[0] * shape[1] * shape[2] > CLEAT_MAX_ROWS)
         return cleat_infer_fail(node, error, "x is %s: more than 2^30 windows", text);
     cleat_status status = cleat_set_output(node, 0, x->dtype, 4, shape, error);
     if (status == CLEAT_OK && attr->winner) status = cleat_set_output(node, 1, CLEAT_I32, 4, shape, error);
@@ -123,7 +123,7 @@ static const cleat_op max_pool = {
 
 /* Numbers that no picture allows become one that infer refuses. */
 static int32_t within_i32(int64_t value) {
-    return value < -1 || value > CLEAT_MOST_ROWS ? -1 : (int32_t)value;
+    return value < -1 || value > CLEAT_MAX_ROWS ? -1 : (int32_t)value;
 }
 
 cleat_tensor *cleat_max_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride, int64_t padding) {

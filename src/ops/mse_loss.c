@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MOST_WIDTH = 1 << 20 };
+enum { MAX_WIDTH = 1 << 20 };
 
 /* For the gradient: dloss and the accum as well. */
 enum { X, TARGET, SAMPLE_WEIGHT, FORWARD_IN };
@@ -14,7 +14,7 @@ enum { DLOSS = FORWARD_IN, GRAD_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X];
-    cleat_status status = cleat_row_loss_infer(node, x, MOST_WIDTH, error);
+    cleat_status status = cleat_row_loss_infer(node, x, MAX_WIDTH, error);
     if (status == CLEAT_OK) status = cleat_expect(node, TARGET, "target", CLEAT_F32, x->rank, x->shape, error);
     return status == CLEAT_OK ? cleat_row_loss_expect(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, x, error) : status;
 }

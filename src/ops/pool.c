@@ -16,7 +16,7 @@ enum { DY, GRAD_IN = FORWARD_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X];
-    if (!cleat_is_storage(x->dtype) || x->rank != 3 || cleat_rows(x) > CLEAT_MOST_ROWS) {
+    if (!cleat_is_storage(x->dtype) || x->rank != 3 || cleat_rows(x) > CLEAT_MAX_ROWS) {
         char text[96];
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [B, L, D] of at most 2^30 rows",
@@ -105,6 +105,6 @@ cleat_tensor *cleat_mean_pool(cleat_graph *graph, cleat_tensor *x, cleat_tensor 
     return emit(graph, x, lengths, MEAN);
 }
 
-cleat_tensor *cleat_take_row(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_row which) {
+cleat_tensor *cleat_select_row(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_row which) {
     return emit(graph, x, lengths, which == CLEAT_ROW_FIRST ? FIRST : LAST);
 }

@@ -3,14 +3,14 @@
 #include "ops/rows.h"
 #include "ops/shared.h"
 
-enum { MOST_EXTENT = 16384 };
+enum { MAX_EXTENT = 16384 };
 
 typedef struct resize_attr {
     int64_t height, width;
 } resize_attr;
 
 static bool has_size(int64_t height, int64_t width) {
-    return height >= 1 && width >= 1 && height <= MOST_EXTENT && width <= MOST_EXTENT;
+    return height >= 1 && width >= 1 && height <= MAX_EXTENT && width <= MAX_EXTENT;
 }
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -20,12 +20,12 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (!cleat_is_storage(x->dtype) || x->rank != 4 || !has_size(x->shape[1], x->shape[2])) {
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [B, H, W, C], H and W at most %d",
-                                text, MOST_EXTENT);
+                                text, MAX_EXTENT);
     }
     const int64_t shape[] = {x->shape[0], attr->height, attr->width, x->shape[3]};
     const int64_t wider = x->shape[2] > attr->width ? x->shape[2] : attr->width;
-    if (cleat_rows(x) > CLEAT_MOST_ROWS || x->shape[0] > CLEAT_MOST_ROWS / (attr->height * attr->width) ||
-        x->shape[3] > CLEAT_MOST_ROWS / wider) {
+    if (cleat_rows(x) > CLEAT_MAX_ROWS || x->shape[0] > CLEAT_MAX_ROWS / (attr->height * attr->width) ||
+        x->shape[3] > CLEAT_MAX_ROWS / wider) {
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(node, error, "%s to %lld x %lld: at most 2^30 pixels, and elements of a picture's row",
                                 text, (long long)attr->height, (long long)attr->width);
@@ -124,7 +124,7 @@ cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_t height, 
     if (!x) return NULL;
     if (!has_size(height, width)) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "resize: %lld x %lld is not in 1 x 1 to %d x %d", (long long)height,
-                         (long long)width, MOST_EXTENT, MOST_EXTENT);
+                         (long long)width, MAX_EXTENT, MAX_EXTENT);
         return NULL;
     }
     cleat_node *node = cleat_emit(graph, &resize, &(resize_attr){height, width}, sizeof(resize_attr), &x, 1);

@@ -3,14 +3,14 @@
 
 #include "ops/rows.h"
 
-cleat_status cleat_row_loss_infer(cleat_node *node, const cleat_tensor *x, int64_t most_width, cleat_error *error) {
+cleat_status cleat_row_loss_infer(cleat_node *node, const cleat_tensor *x, int64_t max_width, cleat_error *error) {
     int64_t one = 1;
-    if (cleat_is_storage(x->dtype) && x->rank > 0 && cleat_width(x) <= most_width && cleat_rows(x) <= CLEAT_MOST_ROWS)
+    if (cleat_is_storage(x->dtype) && x->rank > 0 && cleat_width(x) <= max_width && cleat_rows(x) <= CLEAT_MAX_ROWS)
         return cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
     char text[96];
     cleat_tensor_describe(x, text, sizeof text);
     return cleat_infer_fail(node, error, "x is %s; it must be f32, f16 or bf16, of at most 2^30 rows of 1 to %lld",
-                            text, (long long)most_width);
+                            text, (long long)max_width);
 }
 
 cleat_status cleat_row_loss_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype,

@@ -8,8 +8,8 @@
 
 #include "graph/launch.h"
 
-/* x must be of a storage type, of 1 to `most_width` columns; makes out[0], the loss. */
-cleat_status cleat_row_loss_infer(cleat_node *node, const cleat_tensor *x, int64_t most_width, cleat_error *error);
+/* x must be of a storage type, of 1 to `max_width` columns; makes out[0], the loss. */
+cleat_status cleat_row_loss_infer(cleat_node *node, const cleat_tensor *x, int64_t max_width, cleat_error *error);
 /* in[i] must have one element a row of x, in any shape: [B, L] or [B L]. */
 cleat_status cleat_row_loss_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype,
                                    const cleat_tensor *x, cleat_error *error);

@@ -2,7 +2,7 @@
 #include "ops/rows.h"
 
 int64_t cleat_row_items(int64_t width, const cleat_device_facts *facts) {
-    int64_t vectors = (width + facts->lanes - 1) / facts->lanes, items = 1;
+    int64_t vectors = (width + facts->vector_width - 1) / facts->vector_width, items = 1;
     while (items < vectors && items < facts->work_group) items *= 2;
     return items;
 }
@@ -24,5 +24,5 @@ void cleat_launch_rows(cleat_binder *binder, int64_t rows, int64_t width) {
 }
 
 void cleat_launch_runs(cleat_binder *binder, int64_t rows, int64_t width) {
-    cleat_launch_items(binder, rows * ((width + binder->facts->lanes - 1) / binder->facts->lanes));
+    cleat_launch_items(binder, rows * ((width + binder->facts->vector_width - 1) / binder->facts->vector_width));
 }

@@ -15,8 +15,8 @@ cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_eleme
 }
 
 void cleat_launch_elementwise(cleat_binder *binder, int64_t elements) {
-    int64_t lanes = binder->facts->lanes;
-    cleat_launch_items(binder, (elements + lanes - 1) / lanes);
+    int64_t vector_width = binder->facts->vector_width;
+    cleat_launch_items(binder, (elements + vector_width - 1) / vector_width);
 }
 
 void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,

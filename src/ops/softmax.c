@@ -3,17 +3,17 @@
 #include "ops/rows.h"
 #include "ops/shared.h"
 
-enum { MOST_WIDTH = 65536 };
+enum { MAX_WIDTH = 65536 };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
     if (!cleat_is_storage(x->dtype))
         return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16", cleat_dtype_name(x->dtype));
-    if (x->rank < 1 || cleat_width(x) > MOST_WIDTH || cleat_rows(x) > CLEAT_MOST_ROWS) {
+    if (x->rank < 1 || cleat_width(x) > MAX_WIDTH || cleat_rows(x) > CLEAT_MAX_ROWS) {
         char text[96];
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(node, error, "x is %s; rows of 1 to %d elements are possible, 2^30 of them", text,
-                                MOST_WIDTH);
+                                MAX_WIDTH);
     }
     return cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
 }

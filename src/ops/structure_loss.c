@@ -192,7 +192,7 @@ static const cleat_op structure_loss = {
 cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
                                    const cleat_structure *truth, cleat_tensor *sample_weight) {
     bool needs_reference = spec->kind == CLEAT_LOSS_DISTANCE || spec->kind == CLEAT_LOSS_LDDT ||
-                           spec->kind == CLEAT_LOSS_COORDINATE || spec->kind == CLEAT_LOSS_HANDEDNESS;
+                           spec->kind == CLEAT_LOSS_COORDINATE || spec->kind == CLEAT_LOSS_CHIRALITY;
     if (!x || !sample_weight) return NULL;
     if (!truth->lengths || (needs_reference && (!truth->coords || !truth->mask)) ||
         (spec->kind == CLEAT_LOSS_BASE_PAIR && !truth->partner)) {

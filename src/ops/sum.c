@@ -2,7 +2,7 @@
 #include "cleat/ops.h"
 #include "ops/shared.h"
 
-enum { MOST = 8 };
+enum { MAX_TERMS = 8 };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     int64_t one[] = {1};
@@ -21,7 +21,7 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
                          cleat_error *error) {
     (void)facts, (void)error;
     cleat_launch_kernel(binder, node, "sum.cl", "sum_scalars", CLEAT_F32);
-    for (int i = 0; i < MOST; ++i) cleat_launch_tensor(binder, i < node->n_in ? node->in[i] : NULL);
+    for (int i = 0; i < MAX_TERMS; ++i) cleat_launch_tensor(binder, i < node->n_in ? node->in[i] : NULL);
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_groups(binder, 1);
     return CLEAT_OK;
@@ -35,8 +35,8 @@ static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}
 static const cleat_op sum = {.name = "sum", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
 cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scalars, int n) {
-    if (n < 1 || n > MOST) {
-        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'sum': %d terms; 1 to %d are possible", n, MOST);
+    if (n < 1 || n > MAX_TERMS) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'sum': %d terms; 1 to %d are possible", n, MAX_TERMS);
         return NULL;
     }
     for (int i = 0; i < n; ++i)

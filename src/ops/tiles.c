@@ -6,7 +6,7 @@
 const char *cleat_tiles_refuse(const cleat_device_facts *facts) {
     enum { LOCAL_BYTES = 18 * 1024 };
     if (facts->work_group < 32 || facts->work_group > 256) return "needs work-groups of 32 to 256";
-    if (facts->lanes != 4) return "needs 4 lanes a work-item";
+    if (facts->vector_width != 4) return "needs 4 lanes a work-item";
     if (facts->local_memory < LOCAL_BYTES) return "needs 18 KiB of local memory";
     return NULL;
 }
@@ -16,46 +16,47 @@ const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dty
     if (facts->matrix_unit == CLEAT_MATRIX_NONE) return "no matrix unit of this device has been shown to compute right";
     if (dtype != CLEAT_F16 && dtype != CLEAT_BF16) return "matrix units multiply f16 and bf16";
     if (dtype == CLEAT_BF16 && !facts->matrix_bf16) return "this matrix unit does not multiply bf16";
-    if (facts->work_group != GROUP || facts->lanes != 4) return "needs work-groups of 256, and 4 lanes a work-item";
+    if (facts->work_group != GROUP || facts->vector_width != 4)
+        return "needs work-groups of 256, and 4 lanes a work-item";
     if (facts->local_memory < LOCAL_BYTES) return "needs 32 KiB of local memory";
     return NULL;
 }
 
-/* A tile of matrix units: `rows` x `columns` of C, over which a group's teams stand as squarely as they can. Where there are more teams than
+/* A tile of matrix units: `rows` x `columns` of C, over which a group's subgroups stand as squarely as they can. Where there are more subgroups than
  * products of 16 x 16, item_m or item_n is 0. */
-static cleat_tile matrix_tile(int64_t rows, int64_t columns, double speed, const cleat_device_facts *facts) {
-    enum { PRODUCT = 16, ENDS = 128 };
-    int64_t teams = facts->work_group / cleat_matrix_lanes(facts->matrix_unit), across = 1;
-    while (across * across * rows < teams * columns) across *= 2;
-    return (cleat_tile){.item_m = rows / PRODUCT * across / (teams > 0 ? teams : 1),
-                        .item_n = columns / PRODUCT / across,
+static cleat_tile mma_tile(int64_t rows, int64_t columns, double speed, const cleat_device_facts *facts) {
+    enum { FRAGMENT = 16, PROLOGUE_EPILOGUE = 128 };
+    int64_t subgroups = facts->work_group / cleat_matrix_subgroup_size(facts->matrix_unit), across = 1;
+    while (across * across * rows < subgroups * columns) across *= 2;
+    return (cleat_tile){.item_m = rows / FRAGMENT * across / (subgroups > 0 ? subgroups : 1),
+                        .item_n = columns / FRAGMENT / across,
                         .items_n = across,
                         .rows = rows,
                         .columns = columns,
                         .step = rows + columns > 128 ? 16 : 32,
                         .speed = speed,
-                        .ends = ENDS};
+                        .prologue_epilogue = PROLOGUE_EPILOGUE};
 }
 
 /* On ordinary lanes, which add up two products at once: from local memory they have as many bytes for each as f32's tiles of as many sums a
  * work-item (64, 32, 16). */
 static cleat_tile dot_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
-    if (kind == CLEAT_TILE_MATRIX_LARGE) return matrix_tile(128, 128, 2, facts);
-    if (kind == CLEAT_TILE_MATRIX_MEDIUM) return matrix_tile(128, 64, 1.7, facts);
-    return matrix_tile(64, 64, 1.4, facts);
+    if (kind == CLEAT_TILE_MMA_LARGE) return mma_tile(128, 128, 2, facts);
+    if (kind == CLEAT_TILE_MMA_MEDIUM) return mma_tile(128, 64, 1.7, facts);
+    return mma_tile(64, 64, 1.4, facts);
 }
 
-static cleat_tile matrix_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
+static cleat_tile mma_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
     if (facts->matrix_unit == CLEAT_MATRIX_AMD_DOT) return dot_tile_of(kind, facts);
-    if (kind == CLEAT_TILE_MATRIX_LARGE) return matrix_tile(128, 128, 6, facts);
-    if (kind == CLEAT_TILE_MATRIX_MEDIUM) return matrix_tile(128, 64, 5, facts);
-    return matrix_tile(64, 64, 3.5, facts);
+    if (kind == CLEAT_TILE_MMA_LARGE) return mma_tile(128, 128, 6, facts);
+    if (kind == CLEAT_TILE_MMA_MEDIUM) return mma_tile(128, 64, 5, facts);
+    return mma_tile(64, 64, 3.5, facts);
 }
 
 /* Speeds are estimates: cleat tune measures. */
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
-    enum { EDGE_ITEMS = 4 /* work-items along the short side of a tall or wide tile */, ENDS = 32 };
-    if (kind >= CLEAT_TILE_KINDS) return matrix_tile_of(kind, facts);
+    enum { EDGE_ITEMS = 4 /* work-items along the short side of a tall or wide tile */, PROLOGUE_EPILOGUE = 32 };
+    if (kind >= CLEAT_TILE_KINDS) return mma_tile_of(kind, facts);
     int64_t work_group = facts->work_group, square = work_group >= 128 ? 16 : 8;
     cleat_tile t[CLEAT_TILE_KINDS] = {
         [CLEAT_TILE_LARGE] = {.item_m = 8, .item_n = 8, .items_n = square, .speed = 1},
@@ -67,19 +68,20 @@ cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) 
     t[kind].rows = work_group / t[kind].items_n * t[kind].item_m;
     t[kind].columns = t[kind].items_n * t[kind].item_n;
     t[kind].step = t[kind].rows + t[kind].columns > 128 ? 8 : 16;
-    t[kind].ends = ENDS;
+    t[kind].prologue_epilogue = PROLOGUE_EPILOGUE;
     return t[kind];
 }
 
-/* The smallest tile that every team has a part in. */
-static cleat_tile_kind sure_matrix_tile(const cleat_device_facts *facts) {
-    return facts->matrix_unit == CLEAT_MATRIX_INTEL8 ? CLEAT_TILE_MATRIX_MEDIUM : CLEAT_TILE_MATRIX_SMALL;
+/* The smallest tile that every subgroup has a part in. */
+static cleat_tile_kind sure_mma_tile(const cleat_device_facts *facts) {
+    return facts->matrix_unit == CLEAT_MATRIX_INTEL8 ? CLEAT_TILE_MMA_MEDIUM : CLEAT_TILE_MMA_SMALL;
 }
 
 /* Why this tile is not for this work, or NULL. */
 static const char *refuse_tile(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
     cleat_tile t = cleat_tile_of(kind, facts);
-    if (kind >= CLEAT_TILE_KINDS) return t.item_m * t.item_n == 0 ? "some of the teams would have nothing to do" : NULL;
+    if (kind >= CLEAT_TILE_KINDS)
+        return t.item_m * t.item_n == 0 ? "some of the subgroups would have nothing to do" : NULL;
     if (facts->vendor != CLEAT_VENDOR_INTEL || kind >= CLEAT_TILE_SMALL) return NULL;
     if (facts->sub_group == 0) return "the driver does not let kernels choose how many work-items run together";
     return t.item_m * t.item_n > work->intel_sums ? "the sums would not stay in registers" : NULL;
@@ -103,9 +105,9 @@ static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const
     const double part = 100 /* an element */, launch = 5e5;
     cleat_tile t = cleat_tile_of(s->kind, facts);
     int64_t at_once = groups_at_once(s->kind, facts);
-    double rounds = (double)divide_up(s->tiles * s->k.count, at_once);
-    double time = rounds * (double)(t.rows * t.columns) * ((double)s->k.depth + t.ends) / t.speed;
-    int64_t elements = work->products * work->m * work->n;
+    double rounds = (double)ceil_div(s->tiles * s->k.count, at_once);
+    double time = rounds * (double)(t.rows * t.columns) * ((double)s->k.depth + t.prologue_epilogue) / t.speed;
+    int64_t elements = work->gemms * work->m * work->n;
     if (s->k.count > 1) time += launch + part * (double)(s->k.count * elements) / (double)at_once;
     return time;
 }
@@ -114,13 +116,13 @@ static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const
 static cleat_tiling tiling_with(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
     enum { DEPTH_MIN = 256 }; /* of a part */
     cleat_tile t = cleat_tile_of(kind, facts);
-    int64_t tiles = work->products * divide_up(work->m, t.rows) * divide_up(work->n, t.columns);
+    int64_t tiles = work->gemms * ceil_div(work->m, t.rows) * ceil_div(work->n, t.columns);
     cleat_tiling best = {.kind = kind, .tiles = tiles, .k = {work->k, 1}};
-    int64_t parts = work->whole ? 1 : least(work->k / DEPTH_MIN, CLEAT_SPLITS_MAX);
+    int64_t parts = work->whole ? 1 : min(work->k / DEPTH_MIN, CLEAT_SPLITS_MAX);
     for (int64_t count = 2; count <= parts; ++count) {
         cleat_tiling next = best;
-        next.k.depth = round_up(divide_up(work->k, count), most(t.step, CLEAT_SPLIT_STEP));
-        next.k.count = divide_up(work->k, next.k.depth);
+        next.k.depth = round_up(ceil_div(work->k, count), max(t.step, CLEAT_SPLIT_STEP));
+        next.k.count = ceil_div(work->k, next.k.depth);
         if (estimate(work, &next, facts) < estimate(work, &best, facts)) best = next;
     }
     return best;
@@ -137,8 +139,8 @@ static cleat_tiling best_of(const cleat_tile_work *work, cleat_tile_kind first, 
     return best;
 }
 
-static cleat_tiling best_tiling(const cleat_tile_work *work, bool matrix, const cleat_device_facts *facts) {
-    if (matrix) return best_of(work, CLEAT_TILE_MATRIX_LARGE, CLEAT_TILE_MATRIX_END, sure_matrix_tile(facts), facts);
+static cleat_tiling best_tiling(const cleat_tile_work *work, bool mma, const cleat_device_facts *facts) {
+    if (mma) return best_of(work, CLEAT_TILE_MMA_LARGE, CLEAT_TILE_MMA_END, sure_mma_tile(facts), facts);
     return best_of(work, 0, CLEAT_TILE_KINDS, CLEAT_TILE_SMALL, facts);
 }
 
@@ -151,14 +153,14 @@ const char *cleat_tiled_refuse(const cleat_tiled *tiled, cleat_tile_kind kind, c
     cleat_tile_work work = tiled->work(node);
     cleat_tile t = cleat_tile_of(kind, facts);
     if (2 * work.m <= t.rows || 2 * work.n <= t.columns) return "most of such a tile would be empty";
-    if (best_tiling(&work, tiled->matrix, facts).kind == kind) return "the tile that the estimate likes best";
+    if (best_tiling(&work, tiled->mma, facts).kind == kind) return "the tile that the estimate likes best";
     return refuse_tile(&work, kind, facts);
 }
 
 static cleat_tiling tiling_of(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
                               const cleat_device_facts *facts) {
     cleat_tile_work work = tiled->work(node);
-    return kind == CLEAT_TILE_BEST ? best_tiling(&work, tiled->matrix, facts) : tiling_with(&work, kind, facts);
+    return kind == CLEAT_TILE_BEST ? best_tiling(&work, tiled->mma, facts) : tiling_with(&work, kind, facts);
 }
 
 int64_t cleat_tiled_workspace(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
@@ -178,7 +180,7 @@ void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind) {
         cleat_launch_matrix_unit(binder);
         cleat_launch_define(binder, "BLOCK_M", t.item_m);
         cleat_launch_define(binder, "BLOCK_N", t.item_n);
-        cleat_launch_define(binder, "TEAMS_N", t.items_n);
+        cleat_launch_define(binder, "SUBGROUPS_N", t.items_n);
         return;
     }
     cleat_launch_define(binder, "ITEM_M", t.item_m);

@@ -274,12 +274,12 @@ static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_e
     char *linear = NULL, *matrix = NULL, *add = NULL, *text = NULL;
     cleat_text joined = {0};
     cleat_status status = cleat_kernel_source("linear.cl", &linear, error);
-    if (status == CLEAT_OK) status = cleat_kernel_source("linear_matrix.cl", &matrix, error);
+    if (status == CLEAT_OK) status = cleat_kernel_source("linear_mma.cl", &matrix, error);
     if (status == CLEAT_OK) status = cleat_kernel_source("add.cl", &add, error);
     if (status == CLEAT_OK) {
         cleat_text_add(&joined, "rates %d\n%s\n%s\n%s\n%d %d %d %d\n%s\n%s\n%s", (int)FORMAT, facts->platform,
-                       facts->name, facts->driver, (int)facts->work_group, (int)facts->lanes, (int)facts->compute_units,
-                       (int)facts->matrix_unit, linear, matrix, add);
+                       facts->name, facts->driver, (int)facts->work_group, (int)facts->vector_width,
+                       (int)facts->compute_units, (int)facts->matrix_unit, linear, matrix, add);
         status = cleat_text_take(&joined, &text, error);
     }
     if (status == CLEAT_OK) cleat_hash_text(text, strlen(text), key);

@@ -18,12 +18,12 @@ enum { HASH = 33, PATH = 1024 };
 /* Everything about the device that the fastest kernel may depend on. */
 static void describe_device(const cleat_device_facts *facts, char *text, size_t size) {
     snprintf(text, size, "%s, %s, driver %s, %d units, groups of %d, %d lanes", facts->name, facts->platform,
-             facts->driver, (int)facts->compute_units, (int)facts->work_group, (int)facts->lanes);
+             facts->driver, (int)facts->compute_units, (int)facts->work_group, (int)facts->vector_width);
 }
 
 static void describe_shape(const cleat_device_facts *facts, char *text, size_t size) {
     snprintf(text, size, "%s, groups of %d, %d lanes", cleat_device_kind_text(facts->kind), (int)facts->work_group,
-             (int)facts->lanes);
+             (int)facts->vector_width);
 }
 
 /* All kernels together: a table that was measured with others is not used. Of the C code that launches them only the

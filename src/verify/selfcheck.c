@@ -48,7 +48,7 @@ static cleat_status passed_path(const checker *c, char *path, size_t size, cleat
     if (status == CLEAT_OK) status = cleat_cache_folder(folder, sizeof folder, error);
     if (status != CLEAT_OK) return status;
     int length = snprintf(text, sizeof text, "self-check %d\n%s\n%s\n%s\n%d %d %d\n%s\n%s\n%s\n", (int)FORMAT,
-                          facts->platform, facts->name, facts->driver, (int)facts->work_group, (int)facts->lanes,
+                          facts->platform, facts->name, facts->driver, (int)facts->work_group, (int)facts->vector_width,
                           (int)facts->matrix_unit, kernels, c->model ? c->model : "", cleat_dtype_name(c->storage));
     for (int i = 0; c->device->clblast_tuned && i < CLEAT_CLBLAST_COUNT; ++i)
         length += snprintf(text + length, sizeof text - (size_t)length, "%d ", (int)c->device->clblast.values[i]);

@@ -23,7 +23,7 @@ typedef struct probe {
     cleat_trajectory *run;
     int64_t elements;
     float *before[BUFFERS], *found;     /* [elements] */
-    uint16_t *bits, *copies;            /* [elements] */
+    uint16_t *bits, *half_weights;      /* [elements] */
     cleat_loss_scale_values loss_scale; /* before the step */
     cleat_verification *items;
     size_t count;
@@ -56,7 +56,7 @@ static cleat_status allocate(probe *p, cleat_error *error) {
     for (int b = 0; b < BUFFERS; ++b) there &= !!(p->before[b] = cleat_alloc(elements, sizeof(float)));
     there &= !!(p->found = cleat_alloc(elements, sizeof(float)));
     there &= !!(p->bits = cleat_alloc(elements, sizeof(uint16_t)));
-    there &= !!(p->copies = cleat_alloc(elements, sizeof(uint16_t)));
+    there &= !!(p->half_weights = cleat_alloc(elements, sizeof(uint16_t)));
     return there ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a self-check");
 }
 
@@ -64,7 +64,7 @@ static void release(probe *p) {
     for (int b = 0; b < BUFFERS; ++b) cleat_free(p->before[b]);
     cleat_free(p->found);
     cleat_free(p->bits);
-    cleat_free(p->copies);
+    cleat_free(p->half_weights);
 }
 
 /* Multiples of 1/32 up to 1; second moments are not negative. */
@@ -161,20 +161,21 @@ static int order(uint16_t bits) {
 }
 
 /* Whether the copies are the parameters in `found`, give or take the last bit. Where f16 begins to run out of bits a device may flush to zero. */
-static bool copies_follow(const probe *p, cleat_dtype storage) {
+static bool half_weights_follow(const probe *p, cleat_dtype storage) {
     (storage == CLEAT_F16 ? cleat_to_f16 : cleat_to_bf16)(p->found, (size_t)p->elements, p->bits);
     for (int64_t i = 0; i < p->elements; ++i)
-        if (fabsf(p->found[i]) >= 0x1p-14f && abs(order(p->bits[i]) - order(p->copies[i])) > 1) return false;
+        if (fabsf(p->found[i]) >= 0x1p-14f && abs(order(p->bits[i]) - order(p->half_weights[i])) > 1) return false;
     return true;
 }
 
-static cleat_status compare_copies(probe *p, const step_class *step, cleat_error *error) {
+static cleat_status compare_half_weights(probe *p, const step_class *step, cleat_error *error) {
     const cleat_session *session = p->run->session;
     const cleat_store *store = session->work->store;
-    if (!cleat_has_copies(store)) return CLEAT_OK;
-    cleat_status status = cleat_exec_read(session->exec, 0, &store->flat[CLEAT_FLAT_COPIES], p->copies, error);
+    if (!cleat_has_half_weights(store)) return CLEAT_OK;
+    cleat_status status =
+        cleat_exec_read(session->exec, 0, &store->flat[CLEAT_FLAT_HALF_WEIGHTS], p->half_weights, error);
     if (status == CLEAT_OK)
-        add(p, step, "half copies", "adamw", copies_follow(p, session->work->storage) ? 0 : 1, exactly);
+        add(p, step, "half copies", "adamw", half_weights_follow(p, session->work->storage) ? 0 : 1, exactly);
     return status;
 }
 
@@ -199,7 +200,7 @@ static cleat_status compare_buffers(probe *p, const step_class *step, cleat_erro
             same &= memcmp(p->found, p->before[b], bytes) == 0;
     }
     if (!step->finite) add(p, step, "parameters and moments stay", "adamw", same ? 0 : 1, exactly);
-    return compare_copies(p, step, error);
+    return compare_half_weights(p, step, error);
 }
 
 static cleat_status compare_loss_scale(probe *p, const step_class *step, cleat_error *error) {

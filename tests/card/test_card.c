@@ -43,7 +43,7 @@ static void every_card_is_plausible(void **state) {
         assert_true(facts->alignment >= 256 && (facts->alignment & (facts->alignment - 1)) == 0);
         assert_true(facts->local_memory >= 32 * 1024); /* what cleat's kernels may use */
         assert_int_equal(facts->work_group, facts->kind == CLEAT_DEVICE_CPU ? 1 : 256);
-        assert_int_equal(facts->lanes, facts->kind == CLEAT_DEVICE_CPU ? 16 : 4);
+        assert_int_equal(facts->vector_width, facts->kind == CLEAT_DEVICE_CPU ? 16 : 4);
         assert_int_equal(facts->half_extension && facts->vendor == CLEAT_VENDOR_NVIDIA, false);
         /* f32 operations a byte: from 7 (a CPU) to 82 (RTX 4090) */
         assert_true(card.f32_flops / card.bandwidth > 5 && card.f32_flops / card.bandwidth < 100);

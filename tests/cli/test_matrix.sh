@@ -15,22 +15,22 @@ if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
     exit 77
 fi
 exits 0 "$cleat" --log dispatch verify "$text" --precision f16 --device "${CLEAT_TEST_DEVICE:-auto}"
-says err 'att/attention: variant matrix'
-says err 'att/attention_grad: variant matrix'
-says err 'att.qkv/linear: variant matrix'
-says err 'att.qkv/linear_dw: variant matrix'
+says err 'att/attention: variant mma'
+says err 'att/attention_grad: variant mma'
+says err 'att.qkv/linear: variant mma'
+says err 'att.qkv/linear_dw: variant mma'
 says out passed
 
 exits 0 "$cleat" --log dispatch verify "$pictures" --precision f16 --device "${CLEAT_TEST_DEVICE:-auto}"
-says err 'stem/conv2d: variant groups'
-says err 'b2.c1/conv2d: variant matrix'
-says err 'b2.c1/conv2d_dx: variant matrix'
-says err 'b2.c1/conv2d_dw: variant matrix'
-says err 'b2.sc.0/conv2d_dw: variant matrix'
+says err 'stem/conv2d: variant gpu'
+says err 'b2.c1/conv2d: variant mma'
+says err 'b2.c1/conv2d_dx: variant mma'
+says err 'b2.c1/conv2d_dw: variant mma'
+says err 'b2.sc.0/conv2d_dw: variant mma'
 says out passed
 
 CLEAT_MATRIX_UNIT=emulated_dot exits 0 "$cleat" --log dispatch verify "$text" --precision f16 --device "${CLEAT_TEST_DEVICE:-auto}"
-says err 'att/attention_grad: variant matrix'
-says err 'att.qkv/linear_dw: variant matrix'
+says err 'att/attention_grad: variant mma'
+says err 'att.qkv/linear_dw: variant mma'
 says out passed
 finish

@@ -36,7 +36,7 @@ typedef struct shape {
     int64_t shift; /* elements between the beginning of a sub-buffer and the matrix in it */
 } shape;
 
-enum { GUARD = 4096, PATTERN = 0x5a, LEAST = 4096 };
+enum { GUARD = 4096, PATTERN = 0x5a, MIN_BYTES = 4096 };
 
 /* A, B, C, the workspace and a guard behind it, each from a multiple of the alignment on. */
 typedef struct rig {
@@ -44,7 +44,7 @@ typedef struct rig {
     int64_t bytes, workspace_at;
     float *a, *b, *c; /* what the host knows of them */
     cl_mem slab;
-    cleat_clblast_product product;
+    cleat_clblast_gemm gemm;
 } rig;
 
 static float value_at(int64_t i, int64_t seed) {
@@ -102,24 +102,24 @@ static void rig_open(rig *r, const shape *s, int64_t workspace) {
     r->workspace_at = c_at + room(s->shift + s->m * s->n);
     r->bytes = r->workspace_at + room(workspace / (int64_t)sizeof(float)) + GUARD;
     if (cleat_buffer_create(device, r->bytes, &r->slab, &error)) fail_msg("%s", error.text);
-    r->product = (cleat_clblast_product){.trans_a = s->trans_a,
-                                         .trans_b = s->trans_b,
-                                         .m = s->m,
-                                         .n = s->n,
-                                         .k = s->k,
-                                         .a = matrix(r->slab, a_at, s->m * s->k, s->shift, &r->a),
-                                         .b = matrix(r->slab, b_at, s->k * s->n, s->shift, &r->b),
-                                         .c = matrix(r->slab, c_at, s->m * s->n, s->shift, &r->c),
-                                         .a_offset = s->shift,
-                                         .b_offset = s->shift,
-                                         .c_offset = s->shift,
-                                         .beta = s->beta,
-                                         .workspace = part(r->slab, r->workspace_at, workspace)};
+    r->gemm = (cleat_clblast_gemm){.trans_a = s->trans_a,
+                                   .trans_b = s->trans_b,
+                                   .m = s->m,
+                                   .n = s->n,
+                                   .k = s->k,
+                                   .a = matrix(r->slab, a_at, s->m * s->k, s->shift, &r->a),
+                                   .b = matrix(r->slab, b_at, s->k * s->n, s->shift, &r->b),
+                                   .c = matrix(r->slab, c_at, s->m * s->n, s->shift, &r->c),
+                                   .a_offset = s->shift,
+                                   .b_offset = s->shift,
+                                   .c_offset = s->shift,
+                                   .beta = s->beta,
+                                   .workspace = part(r->slab, r->workspace_at, workspace)};
     fill_pattern(r);
 }
 
 static void rig_close(rig *r) {
-    cl_mem parts[] = {r->product.a, r->product.b, r->product.c, r->product.workspace};
+    cl_mem parts[] = {r->gemm.a, r->gemm.b, r->gemm.c, r->gemm.workspace};
     for (int i = 0; i < 4; ++i)
         if (parts[i]) clReleaseMemObject(parts[i]);
     cleat_buffer_release(device, r->slab, r->bytes);
@@ -141,7 +141,7 @@ static void check_result(const rig *r) {
     int64_t elements = s->shift + s->m * s->n, step_i = s->m > 100 ? s->m / 19 : 1, step_j = s->n > 100 ? s->n / 23 : 1;
     float *c = malloc((size_t)elements * sizeof *c);
     assert_non_null(c);
-    read(r->product.c, 0, elements * (int64_t)sizeof *c, c);
+    read(r->gemm.c, 0, elements * (int64_t)sizeof *c, c);
     assert_memory_equal(c, r->c, (size_t)s->shift * sizeof *c); /* nothing before C was written */
     for (int64_t i = s->m - 1; i >= 0; i -= step_i)
         for (int64_t j = s->n - 1; j >= 0; j -= step_j) {
@@ -166,15 +166,15 @@ static bool all_pattern(const rig *r, int64_t from, int64_t bytes) {
 static int64_t workspace_of(const shape *s) {
     int64_t bytes = -1;
     cleat_error error;
-    cleat_clblast_product product = {.trans_a = s->trans_a,
-                                     .trans_b = s->trans_b,
-                                     .m = s->m,
-                                     .n = s->n,
-                                     .k = s->k,
-                                     .a_offset = s->shift,
-                                     .b_offset = s->shift,
-                                     .c_offset = s->shift};
-    if (cleat_clblast_workspace(device, &product, &bytes, &error)) fail_msg("%s", error.text);
+    cleat_clblast_gemm gemm = {.trans_a = s->trans_a,
+                               .trans_b = s->trans_b,
+                               .m = s->m,
+                               .n = s->n,
+                               .k = s->k,
+                               .a_offset = s->shift,
+                               .b_offset = s->shift,
+                               .c_offset = s->shift};
+    if (cleat_clblast_workspace(device, &gemm, &bytes, &error)) fail_msg("%s", error.text);
     assert_true(bytes >= 0);
     return bytes;
 }
@@ -184,10 +184,10 @@ static bool check_one(shape s) {
     cleat_error error;
     rig r;
     int64_t needed = workspace_of(&s);
-    rig_open(&r, &s, needed > 0 ? needed : LEAST);
+    rig_open(&r, &s, needed > 0 ? needed : MIN_BYTES);
     int64_t allocated = cleat_device_allocated(device);
     int created = buffers_created;
-    if (cleat_clblast_sgemm(device, &r.product, &error)) fail_msg("%s", error.text);
+    if (cleat_clblast_sgemm(device, &r.gemm, &error)) fail_msg("%s", error.text);
     assert_int_equal(clFinish(device->compute), CL_SUCCESS);
     assert_int_equal(buffers_created, created); /* not by CLBlast either */
     assert_int_equal(cleat_device_allocated(device), allocated);
@@ -199,7 +199,7 @@ static bool check_one(shape s) {
     return used;
 }
 
-static void test_small_products(void **state) {
+static void test_small_gemms(void **state) {
     (void)state;
     assert_false(check_one((shape){false, true, 5, 7, 19, 0.0f, 3}));
     assert_false(check_one((shape){true, false, 5, 7, 19, 1.0f, 3}));
@@ -208,7 +208,7 @@ static void test_small_products(void **state) {
 }
 
 /* Above the threshold of CLBlast's direct kernel, where it copies matrices: padded, transposed, or both. */
-static void test_large_products_stay_in_the_workspace(void **state) {
+static void test_large_gemms_stay_in_the_workspace(void **state) {
     int used = 0;
     (void)state;
     for (int i = 0; i < 4; ++i) used += check_one((shape){i & 1, i >> 1, 1000, 1000, 1000, (float)(i == 1), 0});
@@ -223,9 +223,9 @@ static void test_errors_by_name(void **state) {
     cleat_error error;
     rig r;
     (void)state;
-    rig_open(&r, &(shape){false, false, 5, 7, 19, 0, 0}, LEAST);
-    r.product.m = 1000;
-    assert_int_equal(cleat_clblast_sgemm(device, &r.product, &error), CLEAT_ERR_DEVICE);
+    rig_open(&r, &(shape){false, false, 5, 7, 19, 0, 0}, MIN_BYTES);
+    r.gemm.m = 1000;
+    assert_int_equal(cleat_clblast_sgemm(device, &r.gemm, &error), CLEAT_ERR_DEVICE);
     assert_non_null(strstr(error.text, "CLBlastInsufficientMemoryA"));
     assert_non_null(strstr(error.text, "m=1000"));
     rig_close(&r);
@@ -237,15 +237,15 @@ static void test_too_small_a_workspace(void **state) {
     cleat_error error;
     rig r;
     (void)state;
-    if (workspace_of(&s) <= LEAST) skip();
-    rig_open(&r, &s, LEAST);
-    assert_int_equal(cleat_clblast_sgemm(device, &r.product, &error), CLEAT_ERR_DEVICE);
+    if (workspace_of(&s) <= MIN_BYTES) skip();
+    rig_open(&r, &s, MIN_BYTES);
+    assert_int_equal(cleat_clblast_sgemm(device, &r.gemm, &error), CLEAT_ERR_DEVICE);
     assert_non_null(strstr(error.text, "CLBlastInsufficientMemoryTemp"));
     assert_true(all_pattern(&r, r.workspace_at, r.bytes - r.workspace_at));
     int created = buffers_created;
-    clReleaseMemObject(r.product.workspace);
-    r.product.workspace = NULL;
-    if (cleat_clblast_sgemm(device, &r.product, &error)) fail_msg("%s", error.text);
+    clReleaseMemObject(r.gemm.workspace);
+    r.gemm.workspace = NULL;
+    if (cleat_clblast_sgemm(device, &r.gemm, &error)) fail_msg("%s", error.text);
     assert_int_equal(clFinish(device->compute), CL_SUCCESS);
     assert_int_equal(buffers_created, created + 1);
     rig_close(&r);
@@ -278,7 +278,7 @@ static void test_parameters(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_products), cmocka_unit_test(test_large_products_stay_in_the_workspace),
+        cmocka_unit_test(test_small_gemms),    cmocka_unit_test(test_large_gemms_stay_in_the_workspace),
         cmocka_unit_test(test_errors_by_name), cmocka_unit_test(test_too_small_a_workspace),
         cmocka_unit_test(test_parameters),
     };

@@ -26,7 +26,7 @@ static void test_facts_are_plausible(void **state) {
     assert_true(facts->local_memory >= 32 * 1024 && facts->max_work_group >= facts->work_group);
     assert_true(facts->compute_units > 0 && facts->pinning[0]);
     if (facts->kind == CLEAT_DEVICE_CPU && !getenv("CLEAT_DEVICE_SHAPE"))
-        assert_true(facts->work_group == 1 && facts->lanes == 16);
+        assert_true(facts->work_group == 1 && facts->vector_width == 16);
     if (facts->kind == CLEAT_DEVICE_CPU) assert_true(facts->memory_free > 0);
 }
 
@@ -81,11 +81,11 @@ static int check_without_drivers(void) {
     return cleat_device_open("auto", &none, NULL) == CLEAT_ERR_NO_DEVICE && !none ? 0 : 3;
 }
 
-static int check_shape(int32_t work_group, int32_t lanes) {
+static int check_shape(int32_t work_group, int32_t vector_width) {
     cleat_device *opened = NULL;
     if (cleat_device_open(NULL, &opened, NULL)) return 1;
     const cleat_device_facts *facts = cleat_device_get_facts(opened);
-    int wrong = facts->work_group != work_group || facts->lanes != lanes;
+    int wrong = facts->work_group != work_group || facts->vector_width != vector_width;
     cleat_device_close(opened);
     return wrong ? 2 : 0;
 }

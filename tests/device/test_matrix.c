@@ -114,8 +114,8 @@ static void test_wrong_units_are_found_out(void **state) {
     } slips[] = {
         /* A is its transpose */
         {CLEAT_MATRIX_EMULATED, "mma.clh", "mma_a_runs(a, p, ld, 1)", "mma_a_runs(a, p, 1, ld)"},
-        /* teams disturb each other */
-        {CLEAT_MATRIX_EMULATED, "mma.clh", "scratch + 128 * MMA_TEAM", "scratch + 32 * MMA_TEAM"},
+        /* subgroups disturb each other */
+        {CLEAT_MATRIX_EMULATED, "mma.clh", "scratch + 128 * MMA_SUBGROUP", "scratch + 32 * MMA_SUBGROUP"},
         /* half the product */
         {CLEAT_MATRIX_EMULATED, "mma.clh", "from < 16", "from < 8"},
         /* sums of 11 bits */

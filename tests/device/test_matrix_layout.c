@@ -12,13 +12,13 @@
 #include "../../cl/mma_layout.clh"
 #include "cleat/device.h"
 
-enum { LANES = 64, OPERANDS = 16, SUMS = 32, SIDE = 16 };
+enum { MAX_SUBGROUP = 64, OPERANDS = 16, SUMS = 32, SIDE = 16 };
 
-/* The registers of a team. */
-typedef struct team {
-    uint32_t a[LANES][OPERANDS], b[LANES][OPERANDS];
-    int32_t c[LANES][SUMS];
-} team;
+/* The registers of a subgroup. */
+typedef struct subgroup {
+    uint32_t a[MAX_SUBGROUP][OPERANDS], b[MAX_SUBGROUP][OPERANDS];
+    int32_t c[MAX_SUBGROUP][SUMS];
+} subgroup;
 
 static int low(uint32_t reg) {
     return (int16_t)(reg & 0xffff);
@@ -41,7 +41,7 @@ static void multiply(int rows, int columns, int depth, int a[SIDE][SIDE], int b[
  * four has row t % 4 of A, one of the upper four row t % 4 + 4, element i is column i; by columns its column is t % 4, element i is row i, or i + 4
  * in the upper four. B by columns is as A by rows, and the other way round. Sum i is row (t & 1) + (i & 2), 4 more in the upper four, column
  * (i & 4) + (t & 2) + (i & 1). */
-static void nvidia_quad_pairs(team *t, bool a_by_columns, bool b_by_rows, int ra, int rb) {
+static void nvidia_quad_pairs(subgroup *t, bool a_by_columns, bool b_by_rows, int ra, int rb) {
     for (int pair = 0; pair < 4; ++pair) {
         int a[SIDE][SIDE] = {{0}}, b[SIDE][SIDE] = {{0}}, c[SIDE][SIDE] = {{0}};
         for (int pass = 0; pass < 2; ++pass) {
@@ -74,7 +74,7 @@ static void nvidia_quad_pairs(team *t, bool a_by_columns, bool b_by_rows, int ra
 
 /* mma.m16n8kD, D = 8 or 16. A "group" is four threads; a0 a1 are row group, a2 a3 row group + 8, a4.. the same eight columns on; b0 b1 are
  * rows 2 t and 2 t + 1 of column group, b2 b3 eight rows on; c0 c1 row group, c2 c3 row group + 8. */
-static void nvidia_mma(team *t, int depth, int ra, int rb, int rc) {
+static void nvidia_mma(subgroup *t, int depth, int ra, int rb, int rc) {
     int a[SIDE][SIDE] = {{0}}, b[SIDE][SIDE] = {{0}}, c[SIDE][SIDE] = {{0}};
     for (int pass = 0; pass < 2; ++pass) {
         for (int thread = 0; thread < 32; ++thread) {
@@ -102,7 +102,7 @@ static void nvidia_mma(team *t, int depth, int ra, int rb, int rc) {
 
 /* v_wmma_f32_16x16x16, wave32: lane r has row r of A and column r of B, all 16 of k in eight registers, and lane r + 16 the same once more;
  * register i of the sums is row 2 i in the first sixteen lanes, row 2 i + 1 in the others. */
-static void amd_wmma(team *t) {
+static void amd_wmma(subgroup *t) {
     int a[SIDE][SIDE], b[SIDE][SIDE], c[SIDE][SIDE];
     for (int r = 0; r < 16; ++r) {
         assert_memory_equal(t->a[r], t->a[r + 16], 8 * sizeof t->a[0][0]);
@@ -119,7 +119,7 @@ static void amd_wmma(team *t) {
 }
 
 /* v_mfma_f32_16x16x16: four blocks of 16 lanes, each with four of k (two registers) and with four rows of the sums. */
-static void amd_mfma(team *t) {
+static void amd_mfma(subgroup *t) {
     int a[SIDE][SIDE], b[SIDE][SIDE], c[SIDE][SIDE];
     for (int block = 0; block < 4; ++block)
         for (int r = 0; r < 16; ++r) {
@@ -139,11 +139,11 @@ static void amd_mfma(team *t) {
 /* ..._matrix_mad_k16: eight rows, as many columns as the sub-group has work-items. Sub-group of 8: int8 a, component m is row m, of which
  * each work-item has two neighbours; of 16: short8 a, one each. int8 b, component i is rows 2 i and 2 i + 1 of the work-item's column. float8
  * sums, component m is row m. */
-static void intel_dpas(team *t, int lanes, int ra, int rb, int rc) {
+static void intel_dpas(subgroup *t, int subgroup_size, int ra, int rb, int rc) {
     int a[SIDE][SIDE] = {{0}}, b[SIDE][SIDE] = {{0}}, c[SIDE][SIDE] = {{0}};
-    for (int lane = 0; lane < lanes; ++lane)
+    for (int lane = 0; lane < subgroup_size; ++lane)
         for (int i = 0; i < 8; ++i) {
-            if (lanes == 8) {
+            if (subgroup_size == 8) {
                 a[i][2 * lane] = low(t->a[lane][ra + i]);
                 a[i][2 * lane + 1] = high(t->a[lane][ra + i]);
             } else {
@@ -154,13 +154,13 @@ static void intel_dpas(team *t, int lanes, int ra, int rb, int rc) {
             b[2 * i + 1][lane] = high(t->b[lane][rb + i]);
             c[i][lane] = t->c[lane][rc + i];
         }
-    multiply(8, lanes, 16, a, b, c);
-    for (int lane = 0; lane < lanes; ++lane)
+    multiply(8, subgroup_size, 16, a, b, c);
+    for (int lane = 0; lane < subgroup_size; ++lane)
         for (int i = 0; i < 8; ++i) t->c[lane][rc + i] = c[i][lane];
 }
 
 /* v_dot2: the products of the low and of the high halves of two registers, added to a third. It is made for every lane's sums by mma_mad. */
-static void amd_dot(team *t) {
+static void amd_dot(subgroup *t) {
     for (int lane = 0; lane < 32; ++lane)
         for (int i = 0; i < 8; ++i)
             for (int r = 0; r < 4; ++r) {
@@ -169,7 +169,7 @@ static void amd_dot(team *t) {
             }
 }
 
-static void execute(int unit, team *t, int ra, int rb, int rc) {
+static void execute(int unit, subgroup *t, int ra, int rb, int rc) {
     switch (unit) {
     case CLEAT_MATRIX_AMD_DOT:
         amd_dot(t);
@@ -219,8 +219,8 @@ static uint32_t pack(int first, int second) {
 }
 
 /* Those of depths k0, k0 + 1, .. */
-static void load_operands(int unit, team *t, int k0) {
-    for (int lane = 0; lane < LANES_OF(unit); ++lane) {
+static void load_operands(int unit, subgroup *t, int k0) {
+    for (int lane = 0; lane < SUBGROUP_SIZE_OF(unit); ++lane) {
         for (int i = 0; i < A_COUNT_OF(unit); i += 2)
             t->a[lane][i / 2] = pack(a_value(mma_a_row(unit, lane, i), k0 + mma_a_depth(unit, lane, i)),
                                      a_value(mma_a_row(unit, lane, i + 1), k0 + mma_a_depth(unit, lane, i + 1)));
@@ -230,17 +230,17 @@ static void load_operands(int unit, team *t, int k0) {
     }
 }
 
-static void load(int unit, team *t) {
+static void load(int unit, subgroup *t) {
     load_operands(unit, t, 0);
-    for (int lane = 0; lane < LANES_OF(unit); ++lane)
+    for (int lane = 0; lane < SUBGROUP_SIZE_OF(unit); ++lane)
         for (int i = 0; i < SUM_COUNT_OF(unit); ++i)
             t->c[lane][i] = c_value(mma_c_row(unit, lane, i), mma_c_column(unit, lane, i));
 }
 
 /* The sums are c + a b, and all of them are there. */
-static void check_sums(int unit, const team *t) {
+static void check_sums(int unit, const subgroup *t) {
     bool seen[SIDE][SIDE] = {{false}};
-    for (int lane = 0; lane < LANES_OF(unit); ++lane)
+    for (int lane = 0; lane < SUBGROUP_SIZE_OF(unit); ++lane)
         for (int i = 0; i < SUM_COUNT_OF(unit); ++i) {
             int m = mma_c_row(unit, lane, i), n = mma_c_column(unit, lane, i), sum = c_value(m, n);
             for (int k = 0; k < SIDE; ++k) sum += a_value(m, k) * b_value(k, n);
@@ -255,7 +255,7 @@ static void check_sums(int unit, const team *t) {
 static void test_products_of_every_unit(void **state) {
     (void)state;
     for (int unit = CLEAT_MATRIX_NV70; unit < CLEAT_MATRIX_EMULATED; ++unit) {
-        team t = {0};
+        subgroup t = {0};
         load(unit, &t);
         for (int k = 0; k < SIDE; k += MMA_DEPTH_OF(unit)) {
             load_operands(unit, &t, k);
@@ -270,9 +270,9 @@ static void test_nv70_takes_operands_across(void **state) {
     (void)state;
     for (int form = 1; form < 4; ++form) { /* B, A, both across */
         const int unit = CLEAT_MATRIX_NV70;
-        team t = {0};
+        subgroup t = {0};
         load(unit, &t);
-        for (int lane = 0; lane < LANES_OF(unit); ++lane)
+        for (int lane = 0; lane < SUBGROUP_SIZE_OF(unit); ++lane)
             for (int i = 0; i < OPERAND_COUNT_OF(unit); i += 2) {
                 int k = mma_across_depth(lane, i), m = mma_across_row(lane, i), n = mma_across_column(lane, i);
                 assert_int_equal(mma_across_depth(lane, i + 1),
@@ -291,7 +291,7 @@ static void test_nv70_takes_operands_across(void **state) {
 
 /* The kernels' emulated unit stands for NVIDIA's: what it proves of them must hold there. */
 static void test_emulated_layout_is_nvidias(void **state) {
-    team emulated = {0}, nv75 = {0}, nv80 = {0};
+    subgroup emulated = {0}, nv75 = {0}, nv80 = {0};
     (void)state;
     load(CLEAT_MATRIX_EMULATED, &emulated);
     load(CLEAT_MATRIX_NV75, &nv75);
@@ -304,7 +304,7 @@ static void test_emulated_layout_is_nvidias(void **state) {
 static void test_runs_lie_side_by_side(void **state) {
     (void)state;
     for (int unit = CLEAT_MATRIX_NV70; unit <= CLEAT_MATRIX_EMULATED; ++unit)
-        for (int lane = 0; lane < LANES_OF(unit); ++lane)
+        for (int lane = 0; lane < SUBGROUP_SIZE_OF(unit); ++lane)
             for (int i = 0; i < B_COUNT_OF(unit); ++i) {
                 bool down = unit == CLEAT_MATRIX_INTEL16;
                 int a_run = MMA_A_RUN_OF(unit), b_run = MMA_B_RUN_OF(unit), a = i / a_run * a_run,
@@ -323,7 +323,7 @@ static void test_runs_lie_side_by_side(void **state) {
 static void test_intel8_loads_across(void **state) {
     const int unit = CLEAT_MATRIX_INTEL8;
     (void)state;
-    for (int lane = 0; lane < LANES_OF(unit); ++lane)
+    for (int lane = 0; lane < SUBGROUP_SIZE_OF(unit); ++lane)
         for (int r = 0; r < 16; ++r) {
             assert_int_equal(mma_a_row(unit, lane, 2 * r), mma_a_row(unit, lane, 2 * r + 1));
             assert_int_equal(mma_a_row(unit, lane, 2 * r), r);
@@ -369,7 +369,7 @@ static void ldmatrix(int tile[SIDE][SIDE], bool transposed_addresses, bool trans
 }
 
 static void test_ldmatrix_fetches_the_layout(void **state) {
-    team t = {0};
+    subgroup t = {0};
     (void)state;
     load(CLEAT_MATRIX_NV80, &t);
     for (int form = 0; form < 4; ++form) { /* A, A from its transpose, B, B from its transpose */

@@ -23,10 +23,10 @@ static void ok(cleat_status status, const cleat_error *error) {
 /* --- the bound --- */
 
 static int64_t needed(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k) {
-    cleat_clblast_product product = {.trans_a = trans_a, .trans_b = trans_b, .m = m, .n = n, .k = k, .a_offset = 1};
+    cleat_clblast_gemm gemm = {.trans_a = trans_a, .trans_b = trans_b, .m = m, .n = n, .k = k, .a_offset = 1};
     int64_t bytes = -1;
     cleat_error error;
-    ok(cleat_clblast_workspace(device, &product, &bytes, &error), &error);
+    ok(cleat_clblast_workspace(device, &gemm, &bytes, &error), &error);
     return bytes;
 }
 
@@ -117,7 +117,7 @@ static float *random_values(int64_t count, uint32_t seed) {
     return values;
 }
 
-static void test_product_in_a_plan(void **state) {
+static void test_gemm_in_a_plan(void **state) {
     float *a = random_values(M * K, 1), *b = random_values(N * K, 2), *c = random_values(M * N, 3);
     cleat_exec *exec = NULL;
     cleat_error error;
@@ -163,7 +163,7 @@ static void test_unplanned_workspace_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_product_in_a_plan),
+        cmocka_unit_test(test_gemm_in_a_plan),
         cmocka_unit_test(test_unplanned_workspace_is_refused),
         cmocka_unit_test(test_bound_holds_for_all_tiles),
     };

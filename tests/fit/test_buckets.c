@@ -8,7 +8,7 @@
 
 #include "fit/buckets.h"
 
-static int64_t divide_up(int64_t a, int64_t b) {
+static int64_t ceil_div(int64_t a, int64_t b) {
     return a / b + (a % b != 0);
 }
 
@@ -16,10 +16,10 @@ static void splits_are_even(void **state) {
     (void)state;
     for (int64_t global_batch_size = 1; global_batch_size <= 60; ++global_batch_size)
         for (int64_t most = 1; most <= 70; ++most) {
-            int64_t size = cleat_bucket_split(global_batch_size, most), pieces = divide_up(global_batch_size, most);
+            int64_t size = cleat_bucket_split(global_batch_size, most), pieces = ceil_div(global_batch_size, most);
             assert_true(size >= 1 && size <= most && size <= global_batch_size);
-            assert_int_equal(divide_up(global_batch_size, size), pieces);
-            if (size > 1) assert_true(divide_up(global_batch_size, size - 1) > pieces); /* no empty slot too many */
+            assert_int_equal(ceil_div(global_batch_size, size), pieces);
+            if (size > 1) assert_true(ceil_div(global_batch_size, size - 1) > pieces); /* no empty slot too many */
         }
     assert_int_equal(cleat_bucket_split(25, 8), 7);
 }

@@ -24,7 +24,7 @@ static const cleat_device_facts card = {.name = "Fake 9000",
                                         .max_work_group = 1024,
                                         .compute_units = 40,
                                         .work_group = 256,
-                                        .lanes = 4};
+                                        .vector_width = 4};
 static const cleat_device_facts cpu = {.name = "Fake CPU",
                                        .kind = CLEAT_DEVICE_CPU,
                                        .memory_total = 1ll << 36,
@@ -34,7 +34,7 @@ static const cleat_device_facts cpu = {.name = "Fake CPU",
                                        .max_work_group = 4096,
                                        .compute_units = 2,
                                        .work_group = 1,
-                                       .lanes = 16};
+                                       .vector_width = 16};
 static const cleat_device_facts *const both[] = {&card, &cpu};
 static const cleat_rates rates = {.flops = 5e12, .bytes = 2e11, .launch_seconds = 5e-6, .source = "a test"};
 
@@ -247,8 +247,8 @@ static void without_a_cost_tensors_are_read_and_written_once(void **state) {
     small_destroy(&s);
 }
 
-static const cleat_variant matrix_variants[] = {{.name = "matrix_large", .bind = bind_copy}, {0}};
-static const cleat_op on_unit = {.name = "on_unit", .infer = infer_copy, .variants = matrix_variants};
+static const cleat_variant mma_variants[] = {{.name = "mma_large", .bind = bind_copy}, {0}};
+static const cleat_op on_unit = {.name = "on_unit", .infer = infer_copy, .variants = mma_variants};
 
 static void a_matrix_unit_has_its_own_rate(void **state) {
     (void)state;

@@ -28,7 +28,7 @@ static cleat_device_facts gpu(int64_t free_bytes) {
                                 .max_work_group = 1024,
                                 .compute_units = 40,
                                 .work_group = 256,
-                                .lanes = 4};
+                                .vector_width = 4};
     snprintf(facts.name, sizeof facts.name, "Fake 9000");
     return facts;
 }

@@ -12,7 +12,7 @@
 
 static void begin(cleat_binder *binder, const cleat_device_facts *facts) {
     cleat_binder_init(binder, facts);
-    cleat_launch_kernel(binder, NULL, "linear_matrix.cl", "linear_matrix_product", CLEAT_F16);
+    cleat_launch_kernel(binder, NULL, "linear_mma.cl", "linear_mma", CLEAT_F16);
 }
 
 /* Intel's units ask for more than a define, others do not. */
@@ -28,7 +28,7 @@ static void test_options_for_matrix_units(void **state) {
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        cleat_device_facts facts = {.work_group = 256, .lanes = 4, .matrix_unit = rows[i].unit};
+        cleat_device_facts facts = {.work_group = 256, .vector_width = 4, .matrix_unit = rows[i].unit};
         cleat_binder binder;
         char expected[CLEAT_OPTIONS];
         begin(&binder, &facts);
@@ -42,14 +42,14 @@ static void test_options_for_matrix_units(void **state) {
 }
 
 static void test_options_that_are_too_long(void **state) {
-    cleat_device_facts facts = {.work_group = 256, .lanes = 4, .matrix_unit = CLEAT_MATRIX_INTEL8};
+    cleat_device_facts facts = {.work_group = 256, .vector_width = 4, .matrix_unit = CLEAT_MATRIX_INTEL8};
     cleat_binder binder;
     (void)state;
     begin(&binder, &facts);
     for (int i = 0; i < CLEAT_OPTIONS / 16 && binder.error.status == CLEAT_OK; ++i)
         cleat_launch_define(&binder, "FIFTEEN_LONG", i % 10);
     assert_int_equal(binder.error.status, CLEAT_ERR_ARGUMENT);
-    assert_non_null(strstr(binder.error.text, "'linear_matrix_product': build options too long"));
+    assert_non_null(strstr(binder.error.text, "'linear_mma': build options too long"));
     assert_true(strlen(binder.launches[0].options) < CLEAT_OPTIONS);
     cleat_binder_clear(&binder);
 }

@@ -254,7 +254,7 @@ static void tuned_plans_are_sound(void **state) {
 
 static cleat_tuning_table *example(void) {
     cleat_tuning_table *tuning = table();
-    set(tuning, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "lanes");
+    set(tuning, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "cpu");
     set(tuning, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]", "cpu");
     set(tuning, "adamw ->", "one pass");
     return tuning;
@@ -271,7 +271,7 @@ static void text_brings_the_table_back(void **state) {
     cleat_tuning_table *tuning = table(), *read = NULL;
     cleat_error error = {0};
     char hash[3][9];
-    set(tuning, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "lanes");
+    set(tuning, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "cpu");
     set(tuning, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]", "one pass");
     snprintf(tuning->match, sizeof tuning->match, "Fake 9000|Fake 9000 Ti");
     snprintf(tuning->shape, sizeof tuning->shape, "GPU, groups of 256, 4 lanes");

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 160, MOST_LINES = 4096 };
+enum { LINE = 160, MAX_LINES = 4096 };
 
-static char covered[MOST_LINES][LINE]; /* "op kernel storage shape" */
+static char covered[MAX_LINES][LINE]; /* "op kernel storage shape" */
 static int covered_count;
 
 void cover_begin(void) {
@@ -24,7 +24,7 @@ static bool is_covered(const char *line) {
 
 static void cover(const char *line) {
     if (is_covered(line)) return;
-    if (covered_count == MOST_LINES) fail_msg("more than %d kernels to cover", MOST_LINES);
+    if (covered_count == MAX_LINES) fail_msg("more than %d kernels to cover", MAX_LINES);
     snprintf(covered[covered_count++], LINE, "%s", line);
 }
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_SAMPLES = 24, MOST_FAILURES = 6 };
+enum { DEFAULT_SAMPLES = 24, MAX_FAILURES = 6 };
 
 static cleat_device *device;
 static int failures_printed, variants_run;
@@ -104,7 +104,7 @@ cleat_tensor *op_weight(op_case *c, const char *name, int rank, const int64_t *s
     cleat_tensor *weight = cleat_param(c->graph, name, rank, shape, (cleat_init){0});
     cleat_error error = {0};
     if (weight && c->storage != CLEAT_F32 &&
-        cleat_store_copy(c->store, weight, c->storage, &weight, &error) != CLEAT_OK)
+        cleat_store_half_weight(c->store, weight, c->storage, &weight, &error) != CLEAT_OK)
         fail_msg("%s", error.text);
     return declare(c, weight, lo, hi, !c->test->no_backward)->tensor;
 }
@@ -525,7 +525,7 @@ static void run_described(void **state) {
     cover_begin();
     for (int row = 0; row < test->row_count; ++row) {
         if (only_row && atoi(only_row) != row) continue;
-        for (int s = 0; s < 3 && failed < MOST_FAILURES; ++s) {
+        for (int s = 0; s < 3 && failed < MAX_FAILURES; ++s) {
             if (only_storage && strcmp(only_storage, cleat_dtype_name(storages[s])) != 0) continue;
             if (test->only && !(test->only >> storages[s] & 1)) continue;
             if (!run_row(test, row, storages[s])) ++failed;

@@ -90,7 +90,7 @@ typedef struct op_test {
 typedef struct op_shape {
     const char *name;
     cleat_device_kind kind;
-    int32_t work_group, lanes;
+    int32_t work_group, vector_width;
 } op_shape;
 
 extern const op_shape op_shape_cpu, op_shape_gpu, op_shape_gpu64;

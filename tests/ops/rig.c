@@ -15,7 +15,7 @@ cleat_device_facts op_facts(const op_shape *shape) {
     cleat_device_facts facts = *cleat_device_get_facts(op_device());
     facts.kind = shape->kind;
     facts.work_group = shape->work_group;
-    facts.lanes = shape->lanes;
+    facts.vector_width = shape->vector_width;
     if (facts.local_memory > 32768) facts.local_memory = 32768;
     return facts;
 }

@@ -91,17 +91,17 @@ static void single_precision_casts_nothing(void **state) {
     build(&w, CLEAT_F32);
     must_be_well(&w);
     assert_int_equal(count(&w, "cast"), 0);
-    assert_int_equal(w.store->flat[CLEAT_FLAT_COPIES].shape[0], 0);
+    assert_int_equal(w.store->flat[CLEAT_FLAT_HALF_WEIGHTS].shape[0], 0);
     end(&w);
 }
 
-static void parameters_are_read_as_copies(void **state) {
+static void parameters_are_read_as_half_weights(void **state) {
     (void)state;
     world w = begin();
     build(&w, CLEAT_BF16);
     must_be_well(&w);
     for (size_t i = 0; i < w.store->count; ++i) {
-        const cleat_tensor *param = w.store->params[i], *copy = w.store->copies[i];
+        const cleat_tensor *param = w.store->params[i], *copy = w.store->half_weights[i];
         const bool multiplied = strcmp(param->name, "a") == 0 || strcmp(param->name, "b") == 0;
         assert_int_equal(copy != NULL, multiplied);
         if (!copy) continue;
@@ -119,9 +119,9 @@ static void parameters_are_read_as_copies(void **state) {
     end(&w);
 }
 
-static void the_plan_has_the_copies(void **state) {
+static void the_plan_has_the_half_weights(void **state) {
     const cleat_device_facts facts = {
-        .alignment = 256, .max_allocation = 1 << 30, .work_group = 1, .lanes = 16, .compute_units = 2};
+        .alignment = 256, .max_allocation = 1 << 30, .work_group = 1, .vector_width = 16, .compute_units = 2};
     cleat_plan *plan;
     cleat_error error;
     int64_t arena[2];
@@ -133,7 +133,8 @@ static void the_plan_has_the_copies(void **state) {
         must_be_well(&w);
         if (cleat_plan_create(&w.graph, 1, &facts, &plan, &error) != CLEAT_OK) fail_msg("%s", error.text);
         if (cleat_plan_check(plan, &error) != CLEAT_OK) fail_msg("%s", error.text);
-        assert_int_equal(cleat_plan_category_bytes(plan, CLEAT_BYTES_COPIES), half ? 2 * w.store->flat_elements : 0);
+        assert_int_equal(cleat_plan_category_bytes(plan, CLEAT_BYTES_HALF_WEIGHTS),
+                         half ? 2 * w.store->flat_elements : 0);
         arena[half] = cleat_plan_category_bytes(plan, CLEAT_BYTES_ARENA);
         cleat_plan_destroy(plan);
         end(&w);
@@ -141,7 +142,7 @@ static void the_plan_has_the_copies(void **state) {
     assert_true(arena[1] < arena[0]);
 }
 
-static void copies_have_one_type(void **state) {
+static void half_weights_have_one_type(void **state) {
     cleat_graph *other;
     cleat_error error;
     (void)state;
@@ -195,7 +196,7 @@ static void parameters_elsewhere_are_cast(void **state) {
     cleat_tensor *loss = cleat_cross_entropy(w.graph, logits, label, sample_weight, 0);
     cleat_backward(w.graph, loss, cleat_input(w.graph, "seed", CLEAT_F32, 1, &one));
     must_be_well(&w);
-    assert_null(w.store->copies[0]);
+    assert_null(w.store->half_weights[0]);
     for (size_t i = 0; i < w.graph->node_count; ++i) {
         const cleat_node *node = w.graph->nodes[i];
         if (strcmp(node->op->name, "layer_norm_grad") == 0) assert_int_equal(node->out[0]->dtype, CLEAT_F16);
@@ -218,10 +219,10 @@ static void the_optimizer_is_not_cast(void **state) {
     assert_int_equal(cleat_graph_status(update, NULL), CLEAT_OK);
     assert_int_equal(update->node_count, 1);
     const cleat_node *node = update->nodes[0];
-    bool writes_copies = false;
+    bool writes_half_weights = false;
     for (int i = 0; i < node->n_out; ++i)
-        writes_copies = writes_copies || node->out[i] == &w.store->flat[CLEAT_FLAT_COPIES];
-    assert_true(writes_copies);
+        writes_half_weights = writes_half_weights || node->out[i] == &w.store->flat[CLEAT_FLAT_HALF_WEIGHTS];
+    assert_true(writes_half_weights);
     cleat_graph_destroy(update);
     end(&w);
 }
@@ -243,9 +244,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_input_is_cast_once),
         cmocka_unit_test(single_precision_casts_nothing),
-        cmocka_unit_test(parameters_are_read_as_copies),
-        cmocka_unit_test(the_plan_has_the_copies),
-        cmocka_unit_test(copies_have_one_type),
+        cmocka_unit_test(parameters_are_read_as_half_weights),
+        cmocka_unit_test(the_plan_has_the_half_weights),
+        cmocka_unit_test(half_weights_have_one_type),
         cmocka_unit_test(only_storage_types_are_possible),
         cmocka_unit_test(without_autocast_nothing_is_cast),
         cmocka_unit_test(parameters_elsewhere_are_cast),

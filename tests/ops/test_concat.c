@@ -7,11 +7,11 @@
 #include <string.h>
 
 /* dims: rows, whether the first part is also the last, the widths of the parts up to a 0 */
-enum { ROWS, TWICE, WIDTHS, MOST = OP_DIMS - WIDTHS };
+enum { ROWS, TWICE, WIDTHS, MAX_PARTS = OP_DIMS - WIDTHS };
 
 static int parts_of(const op_case *c) {
     int n = 0;
-    while (n < MOST && c->dims[WIDTHS + n]) ++n;
+    while (n < MAX_PARTS && c->dims[WIDTHS + n]) ++n;
     return n;
 }
 
@@ -22,7 +22,7 @@ static int64_t columns(const op_case *c) {
 }
 
 static void build(op_case *c) {
-    cleat_tensor *parts[MOST + 1];
+    cleat_tensor *parts[MAX_PARTS + 1];
     int n = parts_of(c);
     for (int i = 0; i < n; ++i) {
         char name[8];
@@ -76,22 +76,22 @@ static const op_row rows[] = {
 
 enum { PARTS = 1, WIDTH, USED };
 
-static void build_split(op_case *c) {
+static void build_chunk(op_case *c) {
     const int64_t n = c->dims[PARTS];
     cleat_tensor *parts[4];
     cleat_tensor *x = op_input(c, "x", c->storage, 3, (int64_t[]){c->dims[ROWS], 2, n * c->dims[WIDTH]}, -2, 2);
-    if (!cleat_split_columns(c->graph, x, (int)n, parts)) return;
+    if (!cleat_chunk(c->graph, x, (int)n, parts)) return;
     for (int i = 0; i < c->dims[USED]; ++i) op_output(c, parts[i]);
 }
 
-static void reference_split(const op_case *c, const double *const *in, double *const *out) {
+static void reference_chunk(const op_case *c, const double *const *in, double *const *out) {
     const int64_t width = c->dims[WIDTH], all = c->dims[PARTS] * width;
     for (int i = 0; i < c->dims[USED]; ++i)
         for (int64_t k = 0; k < 2 * c->dims[ROWS] * width; ++k)
             out[i][k] = in[0][k / width * all + i * width + k % width];
 }
 
-static void gradient_split(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
+static void gradient_chunk(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
     const int64_t width = c->dims[WIDTH], all = c->dims[PARTS] * width;
     (void)in;
     for (int i = 0; i < c->dims[USED]; ++i)
@@ -99,12 +99,12 @@ static void gradient_split(const op_case *c, const double *const *in, const doub
             din[0][k / width * all + i * width + k % width] += dout[i][k];
 }
 
-static compare_tolerance tolerance_split(const op_case *c, int tensor, bool is_gradient) {
+static compare_tolerance tolerance_chunk(const op_case *c, int tensor, bool is_gradient) {
     (void)c, (void)tensor;
     return (compare_tolerance){.scale = 3, .length = 1, .f32_units = is_gradient ? 2 : 0};
 }
 
-static const op_row split_rows[] = {{2, 2, 5, 2}, {3, 4, 16, 4}, {1, 1, 3, 1}, {5, 4, 33, 2}, {40, 3, 64, 3}};
+static const op_row chunk_rows[] = {{2, 2, 5, 2}, {3, 4, 16, 4}, {1, 1, 3, 1}, {5, 4, 33, 2}, {40, 3, 64, 3}};
 
 static const op_test test = {.op = "concat",
                              .rows = rows,
@@ -116,13 +116,13 @@ static const op_test test = {.op = "concat",
                              .samples = 4};
 
 /* The error's text and status; the graph must have one. */
-static const op_test split_test = {.op = "split",
-                                   .rows = split_rows,
-                                   .row_count = sizeof split_rows / sizeof split_rows[0],
-                                   .build = build_split,
-                                   .reference = reference_split,
-                                   .gradient = gradient_split,
-                                   .tolerance = tolerance_split};
+static const op_test chunk_test = {.op = "chunk",
+                                   .rows = chunk_rows,
+                                   .row_count = sizeof chunk_rows / sizeof chunk_rows[0],
+                                   .build = build_chunk,
+                                   .reference = reference_chunk,
+                                   .gradient = gradient_chunk,
+                                   .tolerance = tolerance_chunk};
 
 static void assert_fails(cleat_tensor *const *inputs, int n, cleat_graph *graph, cleat_status status,
                          const char *says) {
@@ -169,9 +169,9 @@ static void rejects_uneven_parts(void **state) {
         cleat_tensor *parts[8] = {NULL};
         cleat_error error = {0};
         cleat_graph *graph = op_graph();
-        assert_false(cleat_split_columns(graph, NULL, 2, parts));
+        assert_false(cleat_chunk(graph, NULL, 2, parts));
         cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 2, (int64_t[]){2, 4});
-        assert_false(cleat_split_columns(graph, x, misfits[i].parts, parts));
+        assert_false(cleat_chunk(graph, x, misfits[i].parts, parts));
         assert_null(parts[0]);
         assert_int_equal(cleat_graph_status(graph, &error), misfits[i].status);
         assert_non_null(strstr(error.text, misfits[i].says));
@@ -181,6 +181,6 @@ static void rejects_uneven_parts(void **state) {
 
 int main(void) {
     const struct CMUnitTest extra[] = {cmocka_unit_test(rejects), cmocka_unit_test(rejects_uneven_parts)};
-    const op_test tests[] = {test, split_test};
+    const op_test tests[] = {test, chunk_test};
     return op_main(tests, 2, extra, 2);
 }

@@ -104,13 +104,13 @@ static const op_row rows[] = {
 /* Gradients of parameters accumulate in place, in f32 whatever the operands. */
 static const op_row param_rows[] = {
     {1, 5, 6, 3, 4, 3, 3, 1, 1, BIAS | PARAM},
-    {1, 4, 5, 8, 20, 3, 3, 2, 1, PARAM},          /* whole quads */
+    {1, 4, 5, 8, 20, 3, 3, 2, 1, PARAM},          /* whole vec4s */
     {2, 26, 25, 3, 10, 3, 3, 1, 1, BIAS | PARAM}, /* the sum over pixels is split */
     {1, 2, 3, 5, 270, 2, 2, 1, 1, BIAS | PARAM},  /* several blocks of filters */
 };
 
-/* Channels and features in whole octets, as products on matrix units want them. */
-static const op_row octet_rows[] = {
+/* Channels and features in whole vec8s, as products on matrix units want them. */
+static const op_row vec8_rows[] = {
     {1, 5, 4, 8, 24, 1, 1, 1, 0, BIAS | PARAM},   /* pixel by pixel */
     {2, 7, 5, 8, 16, 3, 3, 2, 1, BIAS | PARAM},   /* phases */
     {1, 5, 6, 24, 8, 3, 3, 1, 1, PARAM},          /* a row of the kernel is not whole steps */
@@ -133,7 +133,7 @@ static const op_row f32_rows[] = {
 enum {
     ROWS = sizeof rows / sizeof *rows,
     PARAM_ROWS = sizeof param_rows / sizeof *param_rows,
-    OCTET_ROWS = sizeof octet_rows / sizeof *octet_rows,
+    VEC8_ROWS = sizeof vec8_rows / sizeof *vec8_rows,
     F32_ROWS = sizeof f32_rows / sizeof *f32_rows
 };
 
@@ -157,9 +157,9 @@ static const op_test tests[] = {
      .tolerance = tolerance,
      .samples = 3},
     {.op = "conv2d",
-     .title = "conv2d, octets",
-     .rows = octet_rows,
-     .row_count = OCTET_ROWS,
+     .title = "conv2d, vec8s",
+     .rows = vec8_rows,
+     .row_count = VEC8_ROWS,
      .build = build,
      .reference = reference,
      .gradient = gradient,

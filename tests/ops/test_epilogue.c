@@ -254,8 +254,7 @@ static void changes_no_value(void **state) {
     static const struct {
         const op_shape *shape;
         const char *variant;
-    } cases[] = {
-        {&op_shape_cpu, "lanes"}, {&op_shape_cpu, "plain"}, {&op_shape_gpu, "clblast"}, {&op_shape_gpu, "groups"}};
+    } cases[] = {{&op_shape_cpu, "cpu"}, {&op_shape_cpu, "plain"}, {&op_shape_gpu, "clblast"}, {&op_shape_gpu, "gpu"}};
     static double apart[COUNT], fused[COUNT];
     for (int gelu = 0; gelu < 2; ++gelu)
         for (size_t k = 0; k < sizeof cases / sizeof *cases; ++k) {

@@ -78,13 +78,13 @@ static const op_row rows[] = {
     {5, 53, 131, 257, 1, 1},                 /* several blocks both ways, primes */
     {1, 1300, 6, 18, 1},                     /* the weight's gradient is a long sum: k is split */
     {1, 1027, 19, 3, 1, 0, WEIGHT_CONSTANT}, /* the bias's gradient alone */
-    {2, 85, 200, 136, 1, 1}, /* whole octets, several tiles, many steps: copies that run by themselves */
+    {2, 85, 200, 136, 1, 1},                 /* whole vec8s, several tiles, many steps: copies that run by themselves */
 };
 
 /* Gradients of parameters accumulate in place, in f32 whatever the operands. */
 static const op_row param_rows[] = {
     {1, 33, 34, 35, 1, 1, WEIGHT_PARAM},
-    {1, 1100, 8, 40, 1, 1, WEIGHT_PARAM}, /* k is split, and all in whole quads */
+    {1, 1100, 8, 40, 1, 1, WEIGHT_PARAM}, /* k is split, and all in whole vec4s */
     {1, 5, 6, 7, 1, 1, WEIGHT_PARAM},
     {2, 9, 20, 33, 0, 0, WEIGHT_PARAM},
     {1, 150, 140, 90, 1, 0, WEIGHT_PARAM}, /* deeper than a panel, several tiles */

@@ -12,7 +12,7 @@ enum { A = 331, B = 70, N = A + B, STEPS = 24, INTERVAL = 3 };
 typedef struct fixture {
     cleat_store *store;
     cleat_graph *graph;
-    cleat_tensor *params[2], *copies[2], *hyper, *norm, *corrected;
+    cleat_tensor *params[2], *half_weights[2], *hyper, *norm, *corrected;
     cleat_loss_scale states;
     op_rig rig;
 } fixture;
@@ -24,7 +24,7 @@ static void open_fixture(fixture *f, const op_shape *shape, cleat_dtype dtype) {
     f->params[0] = cleat_param(f->graph, "a", 1, (int64_t[]){A}, (cleat_init){0});
     f->params[1] = cleat_param(f->graph, "b", 2, (int64_t[]){10, 7}, (cleat_init){0});
     for (int i = 0; i < 2; ++i)
-        assert_int_equal(cleat_store_copy(f->store, f->params[i], dtype, &f->copies[i], &error), CLEAT_OK);
+        assert_int_equal(cleat_store_half_weight(f->store, f->params[i], dtype, &f->half_weights[i], &error), CLEAT_OK);
     f->hyper = f->corrected = cleat_input(f->graph, "hyper", CLEAT_F32, 1, (int64_t[]){8});
     f->states = cleat_loss_scale_states(f->graph);
     f->norm = cleat_grad_norm(f->graph);
@@ -104,7 +104,7 @@ static double bad_at(int step) {
 static void run_steps(const op_shape *shape, cleat_dtype dtype, double first) {
     fixture f;
     static model want;
-    double before[N], got[N], scaled[N], g[N], copies[N], corrected[8];
+    double before[N], got[N], scaled[N], g[N], half_weights[N], corrected[8];
     want = (model){.loss_scale = first};
     open_fixture(&f, shape, dtype);
     cleat_tensor *grads[2] = {cleat_store_grad(f.store, 0), cleat_store_grad(f.store, 1)};
@@ -119,7 +119,7 @@ static void run_steps(const op_shape *shape, cleat_dtype dtype, double first) {
         bool finite = !(bad_at(t) != 0);
         if (!finite) scaled[(37 * t) % N] = bad_at(t);
         read_both(&f, f.params, before);
-        read_both(&f, f.copies, copies);
+        read_both(&f, f.half_weights, half_weights);
         op_rig_write(&f.rig, f.hyper, h);
         write_both(&f, grads, scaled);
         op_rig_watch(&f.rig);
@@ -135,9 +135,9 @@ static void run_steps(const op_shape *shape, cleat_dtype dtype, double first) {
         read_both(&f, f.params, got);
         expect_close("p", t, got, want.p, 4.0 * (t + 1));
         if (!finite) assert_memory_equal(got, before, sizeof got);
-        for (int i = 0; i < N; ++i) before[i] = finite ? compare_round(dtype, got[i]) : copies[i];
-        read_both(&f, f.copies, copies);
-        assert_memory_equal(copies, before, sizeof copies);
+        for (int i = 0; i < N; ++i) before[i] = finite ? compare_round(dtype, got[i]) : half_weights[i];
+        read_both(&f, f.half_weights, half_weights);
+        assert_memory_equal(half_weights, before, sizeof half_weights);
         assert_true(read_one(&f, f.states.loss_scale) == want.loss_scale);
         assert_int_equal((int)read_one(&f, f.states.clean_steps), want.clean);
         assert_int_equal((int)read_one(&f, f.states.updates), want.updates);
@@ -167,7 +167,7 @@ static void run_variant(cleat_dtype dtype, double loss_scale, double *p) {
     assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
     assert_int_equal(cleat_graph_create(store, "g", &graph, NULL), CLEAT_OK);
     cleat_tensor *param = cleat_param(graph, "p", 1, (int64_t[]){N}, (cleat_init){0});
-    if (dtype != CLEAT_F32) assert_int_equal(cleat_store_copy(store, param, dtype, &copy, NULL), CLEAT_OK);
+    if (dtype != CLEAT_F32) assert_int_equal(cleat_store_half_weight(store, param, dtype, &copy, NULL), CLEAT_OK);
     cleat_tensor *hyper = cleat_input(graph, "hyper", CLEAT_F32, 1, (int64_t[]){8});
     cleat_tensor *norm = cleat_input(graph, "norm", CLEAT_F32, 1, (int64_t[]){1});
     cleat_loss_scale states = cleat_loss_scale_states(graph);
@@ -216,8 +216,8 @@ static void test_refresh(void **state) {
         assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
         assert_int_equal(cleat_graph_create(store, "copies", &graph, NULL), CLEAT_OK);
         cleat_tensor *param = cleat_param(graph, "p", 1, (int64_t[]){N}, (cleat_init){0});
-        assert_int_equal(cleat_store_copy(store, param, types[k], &copy, NULL), CLEAT_OK);
-        cleat_refresh_copies(graph);
+        assert_int_equal(cleat_store_half_weight(store, param, types[k], &copy, NULL), CLEAT_OK);
+        cleat_refresh_half_weights(graph);
         assert_true(op_rig_open(&rig, graph, shapes[k], NULL, 0));
         for (int i = 0; i < N; ++i) p[i] = compare_round(CLEAT_F32, exp(0.02 * i) * sin(i));
         p[3] = 1e30;
@@ -245,7 +245,7 @@ static void test_refused(void **state) {
         if (k)
             cleat_loss_scale_update(graph, &states, cleat_grad_norm(graph), 0);
         else
-            cleat_refresh_copies(graph);
+            cleat_refresh_half_weights(graph);
         assert_int_not_equal(cleat_graph_status(graph, &error), CLEAT_OK);
         assert_non_null(strstr(error.text, k ? "interval" : "working copies"));
         cleat_graph_destroy(graph);

@@ -22,7 +22,7 @@ static void build(op_case *c) {
     if (d[MODE] == MEAN)
         op_output(c, cleat_mean_pool(c->graph, x, lengths));
     else
-        op_output(c, cleat_take_row(c->graph, x, lengths, d[MODE] == FIRST ? CLEAT_ROW_FIRST : CLEAT_ROW_LAST));
+        op_output(c, cleat_select_row(c->graph, x, lengths, d[MODE] == FIRST ? CLEAT_ROW_FIRST : CLEAT_ROW_LAST));
 }
 
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
@@ -89,7 +89,7 @@ static void rejects(void **state) {
         assert_null(cleat_mean_pool(graph, x, cleat_input(graph, "n", misfits[i].lengths, 1, (int64_t[]){2})));
         assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
         assert_non_null(strstr(error.text, misfits[i].says));
-        assert_null(cleat_take_row(graph, NULL, NULL, CLEAT_ROW_LAST));
+        assert_null(cleat_select_row(graph, NULL, NULL, CLEAT_ROW_LAST));
         op_graph_end(graph);
     }
 }

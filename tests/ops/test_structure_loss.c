@@ -15,7 +15,7 @@ static const cleat_structure_loss_spec specs[] = {
     {.kind = CLEAT_LOSS_COORDINATE},
     {.kind = CLEAT_LOSS_BOND, .lower = 5, .upper = 7, .eps = 1e-4f},
     {.kind = CLEAT_LOSS_ANGLE, .lower = -0.2f, .eps = 1e-4f},
-    {.kind = CLEAT_LOSS_HANDEDNESS},
+    {.kind = CLEAT_LOSS_CHIRALITY},
     {.kind = CLEAT_LOSS_BASE_PAIR, .lower = 10.4f},
 };
 
@@ -120,7 +120,7 @@ static double turn(const double *x, int64_t i) {
 static mean chain(int kind, const double *x, const double *ref, const double *mask, const double *partner, int64_t n) {
     mean m = {0, 0};
     if (kind <= CLEAT_LOSS_CLASH) pairs(kind, x, ref, mask, n, &m);
-    if (kind == CLEAT_LOSS_HANDEDNESS) steps(x, ref, mask, n, &m);
+    if (kind == CLEAT_LOSS_CHIRALITY) steps(x, ref, mask, n, &m);
     for (int64_t i = 0; i < n; ++i) {
         if (kind == CLEAT_LOSS_COORDINATE && mask[i]) {
             for (int k = 0; k < 3; ++k) m.sum += pow(x[3 * i + k] - ref[3 * i + k], 2) / 3;

@@ -43,8 +43,8 @@ static void test_record(void **state) {
     cleat_graph *graph = op_graph();
     cleat_tensor *a = cleat_input(graph, "a", CLEAT_F32, 1, (int64_t[]){1});
     cleat_tensor *figures = cleat_state(graph, "figures", CLEAT_F32, 1, (int64_t[]){3});
-    cleat_record(graph, a, figures, 1);
-    cleat_record(graph, cleat_sum(graph, (cleat_tensor *[]){a, a}, 2), figures, 2);
+    cleat_accumulate_metric(graph, a, figures, 1);
+    cleat_accumulate_metric(graph, cleat_sum(graph, (cleat_tensor *[]){a, a}, 2), figures, 2);
     op_rig rig;
     assert_true(op_rig_open(&rig, graph, &op_shape_gpu, NULL, 0));
     double scalar = 1.5, got[3];
@@ -54,7 +54,7 @@ static void test_record(void **state) {
     op_rig_read(&rig, figures, got);
     assert_true(got[0] == 0 && got[1] == 3 && got[2] == 6);
     op_rig_close(&rig);
-    cleat_record(graph, a, figures, 3);
+    cleat_accumulate_metric(graph, a, figures, 3);
     assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
     op_graph_end(graph);
 }

@@ -39,7 +39,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_retain(graph, built->output);
     cleat_tensor *loss = cleat_mse_loss(graph, built->output, target, inputs.sample_weight);
     cleat_model_close(graph, mode, &inputs, loss, built);
-    if (mode == CLEAT_MODE_TRAIN && loss) cleat_record(graph, loss, seen, 1);
+    if (mode == CLEAT_MODE_TRAIN && loss) cleat_accumulate_metric(graph, loss, seen, 1);
 }
 
 static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,

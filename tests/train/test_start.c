@@ -36,7 +36,7 @@ static int steps;
 static void note_step(cl_kernel kernel) {
     char name[64] = "";
     clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
-    if (strcmp(name, "report_figures") != 0 || steps == STEPS) return;
+    if (strcmp(name, "log_step_row") != 0 || steps == STEPS) return;
     made.event_waits = event_waits;
     after[steps++] = made;
 }

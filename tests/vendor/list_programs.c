@@ -25,7 +25,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NAME = 512, MOST_PROGRAMS = 8192 };
+enum { NAME = 512, MAX_PROGRAMS = 8192 };
 
 typedef struct shape {
     const char *name;
@@ -37,9 +37,9 @@ static const shape shapes[] = {
 #define COMMON                                                                                                         \
     .name = "nowhere", .memory_total = 1LL << 36, .max_allocation = 1LL << 34, .alignment = 256,                       \
     .local_memory = 32768, .max_work_group = 256, .pci_bus = -1
-    {"gpu", {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .lanes = 4, .compute_units = 16}},
-    {"gpu", {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .lanes = 4, .compute_units = 132}},
-#define INTEL COMMON, .kind = CLEAT_DEVICE_GPU, .vendor = CLEAT_VENDOR_INTEL, .work_group = 256, .lanes = 4
+    {"gpu", {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .vector_width = 4, .compute_units = 16}},
+    {"gpu", {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .vector_width = 4, .compute_units = 132}},
+#define INTEL COMMON, .kind = CLEAT_DEVICE_GPU, .vendor = CLEAT_VENDOR_INTEL, .work_group = 256, .vector_width = 4
     {"intel8", {INTEL, .sub_group = 8, .compute_units = 96}},
     {"intel8", {INTEL, .sub_group = 8, .compute_units = 512}},
     {"intel16", {INTEL, .sub_group = 16, .compute_units = 448}},
@@ -47,7 +47,7 @@ static const shape shapes[] = {
 #define MATRIX(unit)                                                                                                   \
     .matrix_unit = unit, .compute_units = 64,                                                                          \
     .matrix_bf16 = unit != CLEAT_MATRIX_NV70 && unit != CLEAT_MATRIX_NV75 && unit != CLEAT_MATRIX_AMD_DOT
-#define CARD COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .lanes = 4
+#define CARD COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .vector_width = 4
     {"matrix_nv70", {CARD, MATRIX(CLEAT_MATRIX_NV70)}},
     {"matrix_nv75", {CARD, MATRIX(CLEAT_MATRIX_NV75)}},
     {"matrix_nv80", {CARD, MATRIX(CLEAT_MATRIX_NV80)}},
@@ -57,14 +57,14 @@ static const shape shapes[] = {
     {"matrix_intel8", {INTEL, .sub_group = 8, MATRIX(CLEAT_MATRIX_INTEL8)}},
     {"matrix_intel16", {INTEL, .sub_group = 16, MATRIX(CLEAT_MATRIX_INTEL16)}},
     {"matrix_emulated", {CARD, MATRIX(CLEAT_MATRIX_EMULATED)}},
-    {"cpu", {COMMON, .kind = CLEAT_DEVICE_CPU, .work_group = 1, .lanes = 16, .compute_units = 2}},
-    {"cpu", {COMMON, .kind = CLEAT_DEVICE_CPU, .work_group = 1, .lanes = 16, .compute_units = 64}},
+    {"cpu", {COMMON, .kind = CLEAT_DEVICE_CPU, .work_group = 1, .vector_width = 16, .compute_units = 2}},
+    {"cpu", {COMMON, .kind = CLEAT_DEVICE_CPU, .work_group = 1, .vector_width = 16, .compute_units = 64}},
 };
 
 typedef struct listing {
     const char *folder;
     FILE *table;
-    char *seen[MOST_PROGRAMS]; /* lines of the table, without the local size */
+    char *seen[MAX_PROGRAMS]; /* lines of the table, without the local size */
     size_t seen_count;
     const shape *shape;
 } listing;
@@ -135,7 +135,7 @@ static void write_options(const listing *list, const shape *s) {
 static bool remember(listing *list, const char *line) {
     for (size_t i = 0; i < list->seen_count; ++i)
         if (strcmp(list->seen[i], line) == 0) return false;
-    if (list->seen_count == MOST_PROGRAMS) stop("more programs than expected", NULL);
+    if (list->seen_count == MAX_PROGRAMS) stop("more programs than expected", NULL);
     if (!(list->seen[list->seen_count++] = strdup(line))) stop("no memory", NULL);
     return true;
 }
@@ -197,7 +197,8 @@ static const int64_t batches[][2] = {{1, 33}, {4, 300}, {48, 1200}}; /* B, L */
 /* The graphs of a run, or of a prediction, with a micro-batch of B samples of L. */
 static void list_workload(listing *list, const cleat_model *model, cleat_purpose purpose, int64_t batch,
                           int64_t length) {
-    const cleat_device_facts roomy = {.alignment = 256, .max_allocation = 1LL << 50, .work_group = 1, .lanes = 16};
+    const cleat_device_facts roomy = {
+        .alignment = 256, .max_allocation = 1LL << 50, .work_group = 1, .vector_width = 16};
     const cleat_bucket bucket = {.length = length, .micro_batch_size = batch, .global_batch_size = batch};
     cleat_workload *work = NULL;
     cleat_error error = {0};
@@ -262,7 +263,7 @@ static void build_encoder(cleat_graph *graph, sizes s, cleat_dtype storage, bool
     cleat_tensor *rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
     cleat_autocast(graph, storage);
     cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, s.vocabulary, &encoder);
-    x = cleat_positions(graph, x, s.width % 4 == 0 ? lengths : NULL);
+    x = cleat_positional_encoding(graph, x, s.width % 4 == 0 ? lengths : NULL);
     if (dropout) x = cleat_dropout(graph, x, rng, encoder.dropout);
     x = cleat_nn_encoder(graph, x, lengths, rng, &encoder);
     cleat_autocast(graph, CLEAT_F32);
@@ -318,8 +319,8 @@ static void build_lstm(cleat_graph *graph, int64_t hidden, cleat_dtype storage) 
     cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, x_shape);
     cleat_tensor *h = cleat_nn_lstm(graph, "rnn", 0, cleat_input(graph, "x", storage, 3, x_shape), hidden);
     cleat_tensor *y =
-        cleat_add(graph, cleat_mean_pool(graph, h, lengths), cleat_take_row(graph, h, lengths, CLEAT_ROW_FIRST));
-    y = cleat_add(graph, y, cleat_take_row(graph, h, lengths, CLEAT_ROW_LAST));
+        cleat_add(graph, cleat_mean_pool(graph, h, lengths), cleat_select_row(graph, h, lengths, CLEAT_ROW_FIRST));
+    y = cleat_add(graph, y, cleat_select_row(graph, h, lengths, CLEAT_ROW_LAST));
     cleat_tensor *target = cleat_input(graph, "target", CLEAT_F32, 2, (int64_t[]){x_shape[0], hidden});
     cleat_tensor *loss =
         cleat_mse_loss(graph, y, target, cleat_input(graph, "scale", CLEAT_F32, 1, sample_weight_shape));
@@ -380,8 +381,8 @@ static void build_masks(cleat_graph *graph, int64_t channels, cleat_dtype storag
     cleat_init zero = {.kind = CLEAT_INIT_ZERO};
     cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, picture, zero), storage);
     cleat_tensor *weight = cleat_param(graph, "weight", 3, kernel, zero);
-    cleat_tensor *y = cleat_depthwise(graph, x, weight, cleat_param(graph, "bias", 1, &channels, zero));
-    y = cleat_unpatch(graph, cleat_concat(graph, (cleat_tensor *[]){x, y}, 2), 1);
+    cleat_tensor *y = cleat_depthwise_conv2d(graph, x, weight, cleat_param(graph, "bias", 1, &channels, zero));
+    y = cleat_depth_to_space(graph, cleat_concat(graph, (cleat_tensor *[]){x, y}, 2), 1);
     cleat_tensor *mask = cleat_input(graph, "mask", CLEAT_I32, 4, masks);
     cleat_tensor *sample_weight = cleat_input(graph, "scale", CLEAT_F32, 1, &batch);
     cleat_tensor *loss = cleat_mask_loss(graph, cleat_resize(graph, y, masks[1], masks[2]), mask, sample_weight, &spec);

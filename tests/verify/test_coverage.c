@@ -23,7 +23,7 @@ enum { MOST = 1024, NAME = 160 };
 
 typedef struct kernels {
     size_t count;
-    char names[MOST][NAME]; /* "linear.cl linear_groups" */
+    char names[MOST][NAME]; /* "linear.cl linear_gpu" */
 } kernels;
 
 static void ok(cleat_status status, const char *what, const cleat_error *error) {
@@ -124,9 +124,9 @@ static void add_pieces(kernels *set, cleat_dtype storage, const cleat_device_fac
     .name = "nowhere", .memory_total = 1LL << 40, .max_allocation = 1LL << 40, .alignment = 256,                       \
     .local_memory = 32768, .max_work_group = 256, .pci_bus = -1
 static const cleat_device_facts devices[] = {
-    {COMMON, .kind = CLEAT_DEVICE_CPU, .work_group = 1, .lanes = 16, .compute_units = 8},
-    {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .lanes = 4, .compute_units = 64},
-    {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .lanes = 4, .compute_units = 64,
+    {COMMON, .kind = CLEAT_DEVICE_CPU, .work_group = 1, .vector_width = 16, .compute_units = 8},
+    {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .vector_width = 4, .compute_units = 64},
+    {COMMON, .kind = CLEAT_DEVICE_GPU, .work_group = 256, .vector_width = 4, .compute_units = 64,
      .matrix_unit = CLEAT_MATRIX_NV80, .matrix_bf16 = true},
 };
 

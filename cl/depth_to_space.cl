@@ -1,0 +1,22 @@
+/* Two inner extents change places: [outer, a, b, width] -> [outer, b, a, width]. A patch's rows of pixels, side by side in its channels, so
+ * go to the picture's rows, and back. */
+#include "common.clh"
+#include "runs.clh"
+
+/* to[o, j, i, :] = accum[o, j, i, :] + from[o, i, j, :], i < a, j < b; the accum may be `to`. */
+__kernel void depth_to_space_swap(TENSOR(const T, from), TENSOR(const T, accum), TENSOR(T, to), const int outer, const int a,
+                           const int b, const int width) {
+    int known = -1;
+    __global const T *source = 0;
+    FOR_RUNS(r, outer * a * b, width) {
+        if (r.row != known) {
+            const int line = r.row / a, i = r.row - line * a, o = line / b, j = line - o * b;
+            source = AT(from) + ((ulong)(o * a + i) * b + j) * width;
+            known = r.row;
+        }
+        floatv v = run_load(source, r.at, width);
+        const ulong row = (ulong)r.row * width;
+        if (HAS(accum)) v += run_load(AT(accum) + row, r.at, width);
+        run_store(v, AT(to) + row, r.at, width);
+    }
+}

@@ -1,0 +1,15 @@
+/* ring[slot % rows] = (terms [n], norm, loss_scale where there is one); terms <- 0 */
+#include "common.clh"
+
+__kernel void log_step_row(TENSOR(float, terms), TENSOR(const float, norm), TENSOR(const float, loss_scale),
+                             TENSOR(const int, slot), TENSOR(float, ring), const int n, const int rows) {
+    if (get_global_id(0) != 0) return;
+    int width = n + 1 + (HAS(loss_scale) ? 1 : 0);
+    __global float *row = AT(ring) + (ulong)((uint)AT(slot)[0] % (uint)rows) * width;
+    for (int i = 0; i < n; ++i) {
+        row[i] = AT(terms)[i];
+        AT(terms)[i] = 0.0f;
+    }
+    row[n] = AT(norm)[0];
+    if (HAS(loss_scale)) row[n + 1] = AT(loss_scale)[0];
+}

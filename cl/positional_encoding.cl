@@ -1,0 +1,134 @@
+/* y = x + sinusoidal positions: column c of position l gets sin(l w) for even c and cos(l w) for odd c, w =
+ * 10000^(-2 (c/2) / D). With lengths each half of the columns is such a table, the second one counted from
+ * the sample's end.
+ *
+ * l w reaches thousands of radians, where one unit of rounding of a float is a hundredth of a per cent of a
+ * turn. So w / 2 pi is kept as a pair of floats (hi + lo, 2^-44 relative), l times it is split exactly into
+ * whole turns and a rest, and only the rest goes into a polynomial: absolute error below 3e-7 for l up to
+ * 2^20. */
+#include "common.clh"
+
+/* Products are rounded before they are added to, except where fma says otherwise: the pairs' low parts are what the rounding left. */
+#pragma OPENCL FP_CONTRACT OFF
+
+/* Product of two pairs (Dekker 1971, with fma). */
+static inline void pair_multiply(floatv *hi, floatv *lo, floatv b_hi, floatv b_lo) {
+    floatv p = *hi * b_hi;
+    floatv e = fma(*hi, b_hi, -p);
+    e = fma(*hi, b_lo, e);
+    e = fma(*lo, b_hi, e);
+    floatv sum = p + e;
+    *lo = e - (sum - p);
+    *hi = sum;
+}
+
+static inline floatv from_lanes(const float *lane) {
+#if VEC == 1
+    return lane[0];
+#else
+    return CAT(vload, VEC)(0, lane);
+#endif
+}
+
+/* Turns a position of VEC columns from `at` on: ratio^(c / 2) / 2 pi, by squaring; ratio = 10000^(-2/half).
+ * Columns from `half` on start again. */
+static inline void frequencies(uint at, uint half_width, float ratio_hi, float ratio_lo, floatv *hi, floatv *lo) {
+    uint lane[VEC];
+#pragma unroll
+    for (int k = 0; k < VEC; ++k) lane[k] = (at + k < half_width ? at + k : at + k - half_width) / 2;
+#if VEC == 1
+    uintv power = lane[0];
+#else
+    uintv power = CAT(vload, VEC)(0, lane);
+#endif
+    floatv square_hi = (floatv)(ratio_hi), square_lo = (floatv)(ratio_lo), one = (floatv)(1.0f), zero = (floatv)(0.0f);
+    *hi = (floatv)(0x1.45f306p-3f); /* 1 / 2 pi */
+    *lo = (floatv)(0x1.b9391p-28f);
+    for (uint most = half_width / 2; most != 0; most >>= 1) {
+#if VEC == 1
+        int odd = (power & 1u) != 0;
+#else
+        intv odd = (power & 1u) != 0u;
+#endif
+        pair_multiply(hi, lo, odd ? square_hi : one, odd ? square_lo : zero);
+        pair_multiply(&square_hi, &square_lo, square_hi, square_lo);
+        power >>= 1;
+    }
+}
+
+/* sin(2 pi l (hi + lo)) in even lanes, cos in odd ones. */
+static inline floatv sinusoid(floatv l, floatv hi, floatv lo) {
+    float quarter[VEC];
+#pragma unroll
+    for (int k = 0; k < VEC; ++k) quarter[k] = k % 2 ? 0.25f : 0.0f;
+    floatv p = l * hi;
+    floatv e = fma(l, lo, fma(l, hi, -p));
+    floatv r = (p - rint(p)) + e + from_lanes(quarter);
+    r = r - rint(r);
+    r = fabs(r) > (floatv)(0.25f) ? copysign((floatv)(0.5f), r) - r : r;
+    floatv s = r * r, y = (floatv)(-0x1.cc9b60p+3f);
+    y = fma(y, s, (floatv)(0x1.501408p+5f));
+    y = fma(y, s, (floatv)(-0x1.32d12ep+6f));
+    y = fma(y, s, (floatv)(0x1.466bc0p+6f));
+    y = fma(y, s, (floatv)(-0x1.4abbcep+5f));
+    y = fma(y, s, (floatv)(0x1.921fb6p+2f));
+    return y * r;
+}
+
+/* l in columns before `half_width`, `back` in the others. */
+static inline floatv column_position(uint at, uint half_width, float l, float back) {
+    float lane[VEC];
+#pragma unroll
+    for (int k = 0; k < VEC; ++k) lane[k] = at + k < half_width ? l : back;
+    return from_lanes(lane);
+}
+
+static inline void add_row(__global const T *x, __global T *y, floatv wave, uint at, uint width) {
+    if (at + VEC <= width)
+        STOREV(LOADV(x, at) + wave, y, at);
+    else if (at < width)
+        STOREN(LOADN(x, at, (int)(width - at)) + wave, y, at, (int)(width - at));
+}
+
+/* x, y T [batch, length, width], lengths i32 [batch] or NULL. half_width: width without lengths, else width /
+ * 2: columns from there on count l from the end of their sample. What depends on l alone is computed once and
+ * serves the whole batch. TILE vectors of a row are done side by side: long stretches of memory for a CPU,
+ * one vector a work-item on a GPU. VEC is even. */
+#if WG == 1
+#define TILE 16
+#else
+#define TILE 1
+#endif
+__kernel void positional_encoding_add(TENSOR(const T, x), TENSOR(const int, lengths), TENSOR(T, y), const uint batch,
+                            const uint length, const uint width, const uint half_width, const float ratio_hi,
+                            const float ratio_lo) {
+    uint tiles = (width + TILE * VEC - 1) / (TILE * VEC);
+    uint item = get_global_id(0), items = get_global_size(0);
+    ulong sample = (ulong)length * width;
+#if WG == 1
+    uint each = (length + items - 1) / items;
+    uint first = min(item * each, length), end = min(item * each + each, length);
+    for (uint tile = 0; tile < tiles; ++tile) {
+#else
+    for (uint unit = item; unit < tiles * length; unit += items) {
+        uint first = unit / tiles, end = first + 1, tile = unit - first * tiles;
+#endif
+        floatv hi[TILE], lo[TILE], wave[TILE];
+        uint at = tile * TILE * VEC;
+        for (int k = 0; k < TILE; ++k) frequencies(at + k * VEC, half_width, ratio_hi, ratio_lo, &hi[k], &lo[k]);
+        for (uint l = first; l < end; ++l) {
+            for (int k = 0; k < TILE; ++k) wave[k] = sinusoid((floatv)((float)l), hi[k], lo[k]);
+            for (uint b = 0; b < batch; ++b) {
+                ulong row = b * sample + (ulong)l * width;
+                float back = HAS(lengths) ? (float)max(AT(lengths)[b] - 1 - (int)l, 0) : 0.0f;
+                for (int k = 0; k < TILE; ++k) {
+                    uint column = at + k * VEC;
+                    floatv own = wave[k];
+                    if (HAS(lengths) && column + VEC > half_width)
+                        own = sinusoid(column_position(column, half_width, (float)l, back), hi[k], lo[k]);
+                    add_row(AT(x) + row, AT(y) + row, own, column, width);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+/* Patches to a picture: what lies side by side in the channels of one pixel becomes patch x patch pixels. */
+#include "cleat/ops.h"
+#include "ops/rows.h"
+#include "ops/shared.h"
+
+typedef struct depth_to_space_attr {
+    int64_t patch;
+} depth_to_space_attr;
+
+static int64_t patch_of(const cleat_node *node) {
+    return ((const depth_to_space_attr *)node->attr)->patch;
+}
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0];
+    int64_t patch = patch_of(node), square = patch * patch;
+    if (!cleat_is_storage(x->dtype) || x->rank != 4 || x->shape[3] % square || x->shape[3] > CLEAT_MAX_ROWS ||
+        cleat_rows(x) > CLEAT_MAX_ROWS / patch) {
+        char text[96];
+        cleat_tensor_describe(x, text, sizeof text);
+        return cleat_infer_fail(node, error,
+                                "x is %s, it must be f32, f16 or bf16 [B, H, W, C] with C a multiple of %lld x %lld "
+                                "and at most 2^30 channels and rows of patches",
+                                text, (long long)patch, (long long)patch);
+    }
+    const int64_t shape[] = {x->shape[0], x->shape[1] * patch, x->shape[2] * patch, x->shape[3] / square};
+    return cleat_set_output(node, 0, x->dtype, 4, shape, error);
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 0);
+}
+
+static cleat_cost cost_grad(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 1);
+}
+
+/* [outer, a, b, width] -> [outer, b, a, width] */
+static void launch(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum, int64_t outer, int64_t a,
+                   int64_t b) {
+    int64_t rows = outer * a * b, width = cleat_tensor_elements(node->out[0]) / rows;
+    cleat_launch_kernel(binder, node, "depth_to_space.cl", "depth_to_space_swap", node->out[0]->dtype);
+    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_tensor(binder, accum);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_i32(binder, (int32_t)outer);
+    cleat_launch_i32(binder, (int32_t)a);
+    cleat_launch_i32(binder, (int32_t)b);
+    cleat_launch_i32(binder, (int32_t)width);
+    cleat_launch_runs(binder, rows, width);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    const cleat_tensor *x = node->in[0]; /* [B, H, W, patch patch C] */
+    launch(binder, node, NULL, x->shape[0] * x->shape[1], x->shape[2], patch_of(node));
+    return CLEAT_OK;
+}
+
+/* in = {dy, accum}, out = {dx} */
+static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)facts, (void)error;
+    const cleat_tensor *dx = node->out[0];
+    launch(binder, node, cleat_accum(node, 1, 0), dx->shape[0] * dx->shape[1], patch_of(node), dx->shape[2]);
+    return CLEAT_OK;
+}
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *dx = node->out[0];
+    int64_t patch = patch_of(node);
+    const int64_t shape[] = {dx->shape[0], dx->shape[1] * patch, dx->shape[2] * patch, dx->shape[3] / patch / patch};
+    return cleat_expect(node, 0, "the gradient that arrives", dx->dtype, 4, shape, error);
+}
+
+static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
+static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
+
+static const cleat_op depth_to_space_grad = {.name = "depth_to_space_grad",
+                                             .infer = infer_grad,
+                                             .cost = cost_grad,
+                                             .variants = grad_variants,
+                                             .inplace_inputs = 2};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    if (cleat_requires_grad(node->in[0]))
+        cleat_emit_grads(graph, &depth_to_space_grad, node->attr, sizeof(depth_to_space_attr), &dout[0], 1,
+                         &node->in[0], 1);
+}
+
+static const cleat_op depth_to_space = {.name = "depth_to_space",
+                                        .infer = infer,
+                                        .backward = backward,
+                                        .cost = cost,
+                                        .variants = variants,
+                                        .autocast_inputs = 1};
+
+cleat_tensor *cleat_depth_to_space(cleat_graph *graph, cleat_tensor *x, int64_t patch) {
+    if (!x) return NULL;
+    if (patch < 1 || patch > 4096) {
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "depth_to_space: patches of %lld are not in 1 to 4096",
+                         (long long)patch);
+        return NULL;
+    }
+    cleat_node *node =
+        cleat_emit(graph, &depth_to_space, &(depth_to_space_attr){patch}, sizeof(depth_to_space_attr), &x, 1);
+    return node ? node->out[0] : NULL;
+}

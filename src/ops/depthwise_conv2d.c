@@ -1,0 +1,203 @@
+/* Depth-wise convolution: every channel of a picture by itself. */
+#include "cleat/ops.h"
+#include "ops/count.h"
+#include "ops/rows.h"
+#include "ops/shared.h"
+
+enum { MAX_KERNEL = 15, MAX_CHANNELS = 1 << 22, COLUMNS = 32 };
+/* Pixels that share what an item reads once (weights) or writes once (partial sums), on a CPU; a card's items are many and short. */
+enum { PIXELS_A_PASS = 32, PIXELS_A_PART = 128, GPU_STRIP = 8, CARD_ITEMS_PER_UNIT = 1024 };
+
+/* in = {x, weight, bias} */
+enum { X, WEIGHT, BIAS, FORWARD_IN };
+/* in = {dy, x, weight, accums}, out = {dx, dweight, dbias} */
+enum { DY, GRAD_X, GRAD_WEIGHT, GRAD_IN };
+enum { DX, DWEIGHT, DBIAS };
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[X], *weight = node->in[WEIGHT];
+    if (!cleat_is_storage(x->dtype) || x->rank != 4 || cleat_rows(x) > CLEAT_MAX_ROWS || x->shape[3] > MAX_CHANNELS ||
+        x->shape[3] > CLEAT_MAX_ROWS / x->shape[2]) {
+        char text[96];
+        cleat_tensor_describe(x, text, sizeof text);
+        return cleat_infer_fail(node, error,
+                                "x is %s, it must be f32, f16 or bf16 [B, H, W, C] of at most 2^30 pixels, 2^22 "
+                                "channels, and 2^30 elements of a picture's row",
+                                text);
+    }
+    if (weight->dtype != x->dtype || weight->rank != 3 || weight->shape[0] % 2 == 0 || weight->shape[1] % 2 == 0 ||
+        weight->shape[0] > MAX_KERNEL || weight->shape[1] > MAX_KERNEL || weight->shape[2] != x->shape[3]) {
+        char text[96];
+        cleat_tensor_describe(weight, text, sizeof text);
+        return cleat_infer_fail(node, error, "weight is %s, it must be %s [R, S, %lld], R and S odd and at most %d",
+                                text, cleat_dtype_name(x->dtype), (long long)x->shape[3], MAX_KERNEL);
+    }
+    cleat_status status = CLEAT_OK;
+    if (node->in[BIAS]) status = cleat_expect(node, BIAS, "bias", CLEAT_F32, 1, &x->shape[3], error);
+    return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, 4, x->shape, error) : status;
+}
+
+static double flops(const cleat_tensor *x, const cleat_tensor *weight) {
+    return 2.0 * (double)(weight->shape[0] * weight->shape[1]) * (double)cleat_tensor_elements(x);
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    cleat_cost cost = cleat_elementwise_cost(node, 0);
+    cost.flops = flops(node->in[X], node->in[WEIGHT]);
+    return cost;
+}
+
+/* Rows of pixels, through the whole batch. */
+static int64_t lines(const cleat_tensor *x) {
+    return x->shape[0] * x->shape[1];
+}
+
+static void begin(cleat_binder *binder, const cleat_node *node, const char *kernel, const cleat_tensor *weight,
+                  cleat_dtype storage) {
+    cleat_launch_kernel(binder, node, "depthwise_conv2d.cl", kernel, storage);
+    cleat_launch_define(binder, "R", weight->shape[0]);
+    cleat_launch_define(binder, "S", weight->shape[1]);
+    cleat_launch_define(binder, "WHOLE", weight->shape[2] % binder->facts->vector_width == 0);
+}
+
+static void launch_extents(cleat_binder *binder, const cleat_tensor *x) {
+    cleat_launch_i32(binder, (int32_t)lines(x));
+    for (int i = 1; i <= 3; ++i) cleat_launch_i32(binder, (int32_t)x->shape[i]);
+}
+
+/* y = accum + bias + x * weight; x may be dy and y dx, with the kernel turned round. */
+static void launch_apply(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x,
+                         const cleat_tensor *weight, const cleat_tensor *bias, const cleat_tensor *accum,
+                         const cleat_tensor *y, bool turned) {
+    bool gpu = binder->facts->work_group > 1;
+    int64_t width = x->shape[2], strip = gpu ? min(GPU_STRIP, width) : width;
+    int64_t deep = gpu ? 1 : min(ceil_div(PIXELS_A_PASS, width), lines(x));
+    begin(binder, node, "depthwise_conv2d_apply", weight, x->dtype);
+    cleat_launch_tensor(binder, x);
+    cleat_launch_tensor(binder, weight);
+    cleat_launch_tensor(binder, bias);
+    cleat_launch_tensor(binder, accum);
+    cleat_launch_tensor(binder, y);
+    launch_extents(binder, x);
+    cleat_launch_i32(binder, (int32_t)deep);
+    cleat_launch_i32(binder, (int32_t)strip);
+    cleat_launch_i32(binder, turned);
+    cleat_launch_runs(binder, ceil_div(lines(x), deep) * ceil_div(width, strip), x->shape[3]);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    launch_apply(binder, node, node->in[X], node->in[WEIGHT], node->in[BIAS], NULL, node->out[0], false);
+    return CLEAT_OK;
+}
+
+/* --- gradients --------------------------------------------------------------------------------------------------- */
+
+static cleat_cost cost_grad(const cleat_node *node) {
+    bool parameters = node->out[DWEIGHT] || node->out[DBIAS];
+    cleat_cost cost = cleat_elementwise_cost(
+        &(cleat_node){.n_in = 1, .in = {node->in[DY]}, .n_out = 1, .out = {node->in[GRAD_X]}}, 0);
+    cost.bytes *= (node->out[DX] != NULL) + parameters;
+    cost.flops = flops(node->in[GRAD_X], node->in[GRAD_WEIGHT]) * ((node->out[DX] != NULL) + parameters);
+    return cost;
+}
+
+/* Rows of pixels in a partial sum of the weight's gradient. */
+static int64_t part_lines(const cleat_tensor *x, const cleat_device_facts *facts) {
+    if (facts->work_group == 1) return min(ceil_div(PIXELS_A_PART, x->shape[2]), lines(x));
+    int64_t units = units_of(facts);
+    int64_t parts = ceil_div(units * CARD_ITEMS_PER_UNIT, ceil_div(x->shape[3], facts->vector_width));
+    return ceil_div(lines(x), min(parts, lines(x)));
+}
+
+static int64_t part_count(const cleat_tensor *x, const cleat_device_facts *facts) {
+    return ceil_div(lines(x), part_lines(x, facts));
+}
+
+/* Elements of a part: of weight, and bias. */
+static int64_t part_elements(const cleat_node *node) {
+    const cleat_tensor *weight = node->in[GRAD_WEIGHT];
+    return (weight->shape[0] * weight->shape[1] + 1) * weight->shape[2];
+}
+
+static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    if (!node->out[DWEIGHT] && !node->out[DBIAS]) return 0;
+    return part_count(node->in[GRAD_X], facts) * part_elements(node) * (int64_t)sizeof(float);
+}
+
+static void launch_parts(cleat_binder *binder, const cleat_node *node, const cleat_device_facts *facts) {
+    const cleat_tensor *x = node->in[GRAD_X];
+    begin(binder, node, "depthwise_conv2d_weight_parts", node->in[GRAD_WEIGHT], x->dtype);
+    cleat_launch_tensor(binder, node->in[DY]);
+    cleat_launch_tensor(binder, x);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    launch_extents(binder, x);
+    cleat_launch_i32(binder, (int32_t)part_lines(x, facts));
+    cleat_launch_runs(binder, part_count(x, facts), x->shape[3]);
+}
+
+/* Output i, which begins at element `at` of every part. */
+static void launch_total(cleat_binder *binder, const cleat_node *node, const cleat_device_facts *facts, int i,
+                         int64_t at) {
+    const cleat_tensor *out = node->out[i];
+    int64_t n = cleat_tensor_elements(out), columns = COLUMNS;
+    if (facts->work_group < COLUMNS) columns = facts->work_group == 1 ? facts->vector_width : facts->work_group;
+    begin(binder, node, "depthwise_conv2d_weight_total", node->in[GRAD_WEIGHT], out->dtype);
+    cleat_launch_workspace(binder, at * (int64_t)sizeof(float), sizeof(float));
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
+    cleat_launch_tensor(binder, out);
+    cleat_launch_i32(binder, (int32_t)part_count(node->in[GRAD_X], facts));
+    cleat_launch_i32(binder, (int32_t)part_elements(node));
+    cleat_launch_i32(binder, (int32_t)n);
+    cleat_launch_groups(binder, ceil_div(n, columns));
+}
+
+static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)error;
+    const cleat_tensor *weight = node->in[GRAD_WEIGHT];
+    if (node->out[DX])
+        launch_apply(binder, node, node->in[DY], weight, NULL, cleat_accum(node, GRAD_IN, DX), node->out[DX], true);
+    if (node->out[DWEIGHT] || node->out[DBIAS]) launch_parts(binder, node, facts);
+    if (node->out[DWEIGHT]) launch_total(binder, node, facts, DWEIGHT, 0);
+    if (node->out[DBIAS]) launch_total(binder, node, facts, DBIAS, cleat_tensor_elements(weight));
+    return CLEAT_OK;
+}
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[GRAD_X];
+    cleat_status status = cleat_expect(node, DY, "the gradient that arrives", x->dtype, 4, x->shape, error);
+    return status == CLEAT_OK ? cleat_expect_weight_grad(node, node->in[GRAD_WEIGHT], node->out[DWEIGHT], error)
+                              : status;
+}
+
+static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
+static const cleat_variant grad_variants[] = {{.name = "runs", .workspace = workspace, .bind = bind_grad}, {0}};
+
+/* dx may take the bytes of its accum. */
+static const cleat_op depthwise_conv2d_grad = {.name = "depthwise_conv2d_grad",
+                                               .infer = infer_grad,
+                                               .cost = cost_grad,
+                                               .variants = grad_variants,
+                                               .inplace_inputs = 1u << GRAD_IN};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [GRAD_X] = node->in[X], [GRAD_WEIGHT] = node->in[WEIGHT]};
+    cleat_emit_grads(graph, &depthwise_conv2d_grad, NULL, 0, in, GRAD_IN, node->in, FORWARD_IN);
+}
+
+static const cleat_op depthwise_conv2d = {.name = "depthwise_conv2d",
+                                          .infer = infer,
+                                          .backward = backward,
+                                          .cost = cost,
+                                          .variants = variants,
+                                          .autocast_inputs = 1u << X | 1u << WEIGHT,
+                                          .weight_inputs = 1u << WEIGHT};
+
+cleat_tensor *cleat_depthwise_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias) {
+    if (!x || !weight) return NULL;
+    cleat_tensor *in[] = {[X] = x, [WEIGHT] = weight, [BIAS] = bias};
+    cleat_node *node = cleat_emit(graph, &depthwise_conv2d, NULL, 0, in, FORWARD_IN);
+    return node ? node->out[0] : NULL;
+}

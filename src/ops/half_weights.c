@@ -1,0 +1,32 @@
+/* The working copies of all parameters, made anew. */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+/* in = {parameters}, out = {copies} */
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    cleat_tensor *half_weights = &node->graph->store->flat[CLEAT_FLAT_HALF_WEIGHTS];
+    if (!cleat_has_half_weights(node->graph->store))
+        return cleat_infer_fail(node, error, "the store has no working copies");
+    cleat_set_output_state(node, 0, half_weights);
+    return CLEAT_OK;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cleat_elementwise_cost(node, 1);
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    const cleat_tensor *no_accum = NULL, *tensors[] = {node->in[0], no_accum, node->out[0]};
+    cleat_launch_elements(binder, node, "cast.cl", "cast_narrow", tensors, 3);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
+static const cleat_op half_weights = {.name = "half_weights", .infer = infer, .cost = cost, .variants = variants};
+
+void cleat_refresh_half_weights(cleat_graph *graph) {
+    cleat_tensor *parameters = &graph->store->flat[CLEAT_FLAT_PARAMETERS];
+    cleat_emit(graph, &half_weights, NULL, 0, &parameters, 1);
+}

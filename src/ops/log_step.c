@@ -1,0 +1,51 @@
+/* Moves the figures of a step into a ring that the host reads every few steps. */
+#include "cleat/ops.h"
+#include "ops/shared.h"
+
+/* in = {terms, norm, loss_scale or NULL, slot, ring}, out = {terms, ring} */
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    cleat_tensor *terms = node->in[0], *loss_scale = node->in[2], *ring = node->in[4];
+    cleat_status status = cleat_expect(node, 1, "norm", CLEAT_F32, 1, (int64_t[]){1}, error);
+    if (status == CLEAT_OK && loss_scale)
+        status = cleat_expect(node, 2, "loss_scale", CLEAT_F32, 1, (int64_t[]){1}, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, 3, "slot", CLEAT_I32, 1, (int64_t[]){1}, error);
+    if (status != CLEAT_OK) return status;
+    if (terms->role != CLEAT_ROLE_STATE || terms->dtype != CLEAT_F32 || terms->rank != 1 ||
+        ring->role != CLEAT_ROLE_STATE || ring->dtype != CLEAT_F32 || ring->rank != 2 ||
+        ring->shape[1] != terms->shape[0] + (loss_scale ? 2 : 1)) {
+        char figures[96], rows[96];
+        cleat_tensor_describe(terms, figures, sizeof figures);
+        cleat_tensor_describe(ring, rows, sizeof rows);
+        return cleat_infer_fail(node, error,
+                                "terms are %s, ring is %s: they must be states f32 [n] and f32 [R, n + %d]", figures,
+                                rows, loss_scale ? 2 : 1);
+    }
+    cleat_set_output_state(node, 0, terms);
+    cleat_set_output_state(node, 1, ring);
+    return CLEAT_OK;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return (cleat_cost){.bytes = 3.0 * (double)cleat_tensor_bytes(node->in[0])};
+}
+
+static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                         cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_launch_kernel(binder, node, "log_step.cl", "log_step_row", CLEAT_F32);
+    for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_i32(binder, (int32_t)node->in[0]->shape[0]);
+    cleat_launch_i32(binder, (int32_t)node->in[4]->shape[0]);
+    cleat_launch_groups(binder, 1);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}};
+static const cleat_op log_step = {.name = "log_step", .infer = infer, .cost = cost, .variants = variants};
+
+void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
+                    cleat_tensor *slot, cleat_tensor *ring) {
+    if (!terms || !norm || !slot || !ring) return;
+    cleat_tensor *in[] = {terms, norm, loss_scale, slot, ring};
+    cleat_emit(graph, &log_step, NULL, 0, in, 5);
+}

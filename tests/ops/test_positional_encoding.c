@@ -1,0 +1,56 @@
+/* Sinusoidal positions, from the start or from both ends, also far out where angles are thousands of radians.
+ * */
+#include "harness.h"
+
+#include "cleat/ops.h"
+
+#include <math.h>
+
+/* dims: batch, length, width, with lengths */
+static void build(op_case *c) {
+    const int64_t *d = c->dims, shape[] = {d[0], d[1], d[2]};
+    cleat_tensor *x = op_input(c, "x", c->storage, 3, shape, -1, 1);
+    cleat_tensor *lengths = d[3] ? op_constant(c, "lengths", CLEAT_I32, 1, d, 1, (double)d[1]) : NULL;
+    op_output(c, cleat_positional_encoding(c->graph, x, lengths));
+}
+
+static double wave(int64_t position, int64_t column, int64_t width) {
+    double angle = (double)position * pow(10000.0, -(double)(column / 2 * 2) / (double)width);
+    return column % 2 ? cos(angle) : sin(angle);
+}
+
+static void reference(const op_case *c, const double *const *in, double *const *out) {
+    int64_t length = c->dims[1], width = c->dims[2], half = c->dims[3] ? width / 2 : width;
+    for (int64_t i = 0; i < c->dims[0] * length * width; ++i) {
+        int64_t column = i % width, l = i / width % length, b = i / width / length;
+        if (column >= half) l = in[1][b] - 1 - (double)l > 0 ? (int64_t)in[1][b] - 1 - l : 0;
+        out[0][i] = in[0][i] + wave(l, column % half, half);
+    }
+}
+
+static void gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
+    (void)in;
+    for (int64_t i = 0; i < c->dims[0] * c->dims[1] * c->dims[2]; ++i) din[0][i] += dout[0][i];
+}
+
+/* The wave is good to 5 units of 1 (cl/positional_encoding.cl), whatever the position; one sum of numbers below 1. */
+static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
+    (void)c, (void)tensor, (void)is_gradient;
+    return (compare_tolerance){.scale = 2, .length = 1, .f32_units = 3};
+}
+
+static const op_row rows[] = {{1, 1, 2},     {2, 3, 18},   {3, 37, 64},    {1, 4096, 40},
+                              {2, 130, 270}, {2, 5, 4, 1}, {3, 37, 20, 1}, {2, 1200, 64, 1}};
+
+static const op_test test = {.op = "positional_encoding",
+                             .rows = rows,
+                             .row_count = sizeof rows / sizeof rows[0],
+                             .build = build,
+                             .reference = reference,
+                             .gradient = gradient,
+                             .tolerance = tolerance,
+                             .samples = 2};
+
+int main(void) {
+    return op_main(&test, 1, NULL, 0);
+}
