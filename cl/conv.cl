@@ -1,4 +1,4 @@
-/* Convolution with zeros around the picture, and its gradients, in their plain form: an element of the result a work-item.
+/* Convolution with zeros around the image, and its gradients, in their plain form: an element of the result a work-item.
  *
  *   y[b, p, q, n]  = bias[n] + sum over r, s, c of x[b, p stride + r - padding, q stride + s - padding, c] weight[n, r, s, c]
  *   dx[b, h, w, c] = accum + sum over r, s, n of dy[b, p, q, n] weight[n, r, s, c], where p stride + r - padding = h,

@@ -1,5 +1,5 @@
 /* The three products of a convolution (conv.cl) for one work-item with wide vectors (WG == 1), without a tensor of patches: what of them a
- * work-item multiplies next is copied to private memory on the way (patches_load), zeros for what lies outside the picture.
+ * work-item multiplies next is copied to private memory on the way (patches_load), zeros for what lies outside the image.
  *
  *   CONV_KIND   0: forward   C = y [pixels, N]      A = patches of x    B = weight^T (stored [N, R S C])
  *             1: dx        C = dx [pixels, C]     A = patches of dy   B = weight, its taps turned round
@@ -27,13 +27,13 @@
 
 /* --- patches ----------------------------------------------------------------------------------------------------- */
 
-/* The patch a result is made of: its corner (top, left) in the source; the pixel of the source, counted over all pictures, at the
+/* The patch a result is made of: its corner (top, left) in the source; the pixel of the source, counted over all images, at the
  * corner (which may not exist); and the result's own pixel. */
 typedef struct patch {
     int top, left, corner, to;
 } patch;
 
-/* Those of results m .. m + count of a grid, all pictures in a row. */
+/* Those of results m .. m + count of a grid, all images in a row. */
 static inline void patches_find(grid g, int m, int count, patch *found) {
     int v = m % g.columns, u = m / g.columns % g.rows, b = m / g.columns / g.rows;
     for (int i = 0; i < count; ++i) {
@@ -62,11 +62,11 @@ static inline void floats_clear(int count, float *to) {
 /* to[i, 0 .. depth) = elements [k, k + depth) of patch i, rows of `ld`. Each row of a patch lies in the source in one piece. Up to VEC - 1 numbers
  * behind what is meant are written, and overwritten by what comes next, which is why the order is that of `to`; so it ends
  * with a vector to spare. */
-static inline void patches_load(__global const T *source, grid g, int pictures, const patch *patches, int count, int k,
+static inline void patches_load(__global const T *source, grid g, int images, const patch *patches, int count, int k,
                                 int depth, float *to, int ld) {
     if (depth == 0) return;
     const int run = g.taps_along * g.channels, pitch = g.width * g.channels, k_down = k / run, k_first = k % run;
-    __global const T *end = source + (long)pictures * g.height * pitch;
+    __global const T *end = source + (long)images * g.height * pitch;
     for (int i = 0; i < count; ++i) {
         const patch p = patches[i];
         const int inside_begin = max(-p.left * g.channels, 0), inside_end = min((g.width - p.left) * g.channels, run);

@@ -1,5 +1,5 @@
 /* Two inner extents change places: [outer, a, b, width] -> [outer, b, a, width]. A patch's rows of pixels, side by side in its channels, so
- * go to the picture's rows, and back. */
+ * go to the image's rows, and back. */
 #include "common.clh"
 #include "runs.clh"
 

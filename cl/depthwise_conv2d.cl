@@ -29,7 +29,7 @@ static inline void store_channels(floatv v, __global T *p, int n) {
 
 /* What an item needs of its surroundings. */
 typedef struct area {
-    int row, H, W;  /* picture's rows are numbered through the batch */
+    int row, H, W;  /* image's rows are numbered through the batch */
     int begin, end; /* columns of the output */
     int C, n;
 } area;

@@ -1,7 +1,7 @@
 /* The loss of a mask of two classes: weighted binary cross entropy, focal where gamma is not 0, and Dice.
  *
- * Pixel with logit x and truth t, 0 or 1 (anything else: unknown, counts for nothing); z = x where t is 1, else -x; p = 1 / (1 + e^-z) is the
- * truth's probability, q = 1 - p:
+ * Pixel with logit x and target t, 0 or 1 (anything else: unknown, counts for nothing); z = x where t is 1, else -x; p = 1 / (1 + e^-z) is the
+ * target's probability, q = 1 - p:
  *
  *   cross   = weight(t) q^gamma log(1 + e^-z),      d cross / dz = -weight(t) q^gamma (q + gamma p log(1 + e^-z))
  *   dice    = 1 - (2 sum P t + 1) / (sum P + sum t + 1),   P = 1 / (1 + e^-x)
@@ -38,16 +38,16 @@ static inline floatv log_one_plus(floatv e) {
 }
 
 typedef struct pixels {
-    floatv known, truth; /* 0 or 1 */
-    floatv p, q, entropy, focus; /* of the truth: its probability, 1 - that, log(1 + e^-z), q^gamma */
+    floatv known, target; /* 0 or 1 */
+    floatv p, q, entropy, focus; /* of the target: its probability, 1 - that, log(1 + e^-z), q^gamma */
     floatv both;                 /* p q */
 } pixels;
 
 static inline pixels pixels_of(floatv x, intv mask, float gamma) {
     const floatv zero = (floatv)(0.0f), one = (floatv)(1.0f);
     pixels at;
-    at.truth = mask == (intv)(1) ? one : zero;
-    at.known = mask == (intv)(0) ? one : at.truth;
+    at.target = mask == (intv)(1) ? one : zero;
+    at.known = mask == (intv)(0) ? one : at.target;
     const floatv z = mask == (intv)(1) ? x : mask == (intv)(0) ? -x : zero; /* of an unknown pixel nothing may come through */
     const floatv e = exp_below(-fabs(z)), rest = log_one_plus(e), share = one / (one + e);
     const floatv less = e * share;
@@ -73,12 +73,12 @@ MANY_REGISTERS __kernel void mask_loss_parts(TENSOR(const T, x), TENSOR(const in
         for (int at = begin + (int)get_local_id(0) * VEC; at < end; at += WG * VEC) {
             const pixels here =
                 pixels_of(run_load(AT(x) + sample, at, n), load_mask(AT(mask) + sample, at, n), gamma);
-            const floatv weight = here.known * fma(here.truth, (floatv)(positive - 1.0f), (floatv)(1.0f));
-            const floatv chance = here.truth > (floatv)(0.0f) ? here.p : here.q * here.known;
+            const floatv weight = here.known * fma(here.target, (floatv)(positive - 1.0f), (floatv)(1.0f));
+            const floatv chance = here.target > (floatv)(0.0f) ? here.p : here.q * here.known;
             sum[CROSS] = fma(weight * here.focus, here.entropy, sum[CROSS]);
             sum[KNOWN] += here.known;
-            sum[BOTH] = fma(chance, here.truth, sum[BOTH]);
-            sum[EITHER] += chance + here.truth;
+            sum[BOTH] = fma(chance, here.target, sum[BOTH]);
+            sum[EITHER] += chance + here.target;
         }
 #pragma unroll
         for (int i = 0; i < SUMS; ++i) {
@@ -125,10 +125,10 @@ __kernel void mask_loss_grad(TENSOR(const T, x), TENSOR(const int, mask), TENSOR
             inside = outside - factor * dice_weight * 2.0f / either;
         }
         const pixels here = pixels_of(run_load(AT(x) + sample, r.at, n), load_mask(AT(mask) + sample, r.at, n), gamma);
-        const floatv truth = here.truth, sign = fma(truth, (floatv)(2.0f), (floatv)(-1.0f));
-        const floatv weight = fma(truth, (floatv)(positive - 1.0f), (floatv)(1.0f)) * sign;
+        const floatv target = here.target, sign = fma(target, (floatv)(2.0f), (floatv)(-1.0f));
+        const floatv weight = fma(target, (floatv)(positive - 1.0f), (floatv)(1.0f)) * sign;
         const floatv slope = here.focus * fma(gamma * here.p, here.entropy, here.q);
-        floatv d = truth > (floatv)(0.0f) ? (floatv)(inside) : (floatv)(outside);
+        floatv d = target > (floatv)(0.0f) ? (floatv)(inside) : (floatv)(outside);
         d = d * here.both - cross * weight * slope;
         d = here.known > (floatv)(0.0f) ? d : (floatv)(0.0f);
         if (HAS(accum)) d += run_load(AT(accum) + sample, r.at, n);

@@ -215,21 +215,21 @@ void cli_print_json_number(double value) {
         printf("null");
 }
 
-void cli_print_json_figures(const cleat_figures *figures) {
+void cli_print_json_metrics(const cleat_metrics *metrics) {
     printf("{");
-    for (size_t i = 0; i < figures->count; ++i) {
-        const cleat_figure *figure = &figures->items[i];
-        printf("%s\"%s\": ", i ? ", " : "", figure->name);
-        cli_print_json_number(figure->value);
+    for (size_t i = 0; i < metrics->count; ++i) {
+        const cleat_metric_value *metric = &metrics->items[i];
+        printf("%s\"%s\": ", i ? ", " : "", metric->name);
+        cli_print_json_number(metric->value);
     }
     printf("}");
 }
 
-void cli_print_figures(const cleat_figures *figures, bool json) {
+void cli_print_metrics(const cleat_metrics *metrics, bool json) {
     if (json) {
-        cli_print_json_figures(figures);
+        cli_print_json_metrics(metrics);
         printf("\n");
         return;
     }
-    for (size_t i = 0; i < figures->count; ++i) printf("%-20s %.6g\n", figures->items[i].name, figures->items[i].value);
+    for (size_t i = 0; i < metrics->count; ++i) printf("%-20s %.6g\n", metrics->items[i].name, metrics->items[i].value);
 }

@@ -64,9 +64,9 @@ int cli_run_with_profile(const cli_command *command, int argc, char **argv, doub
                          int (*body)(const cleat_profile *profile, double seconds, bool json));
 
 /* A table "name value" on stdout, or one JSON object and the end of its line. */
-void cli_print_figures(const cleat_figures *figures, bool json);
+void cli_print_metrics(const cleat_metrics *metrics, bool json);
 /* The JSON object alone; of cli_print_json_number. */
-void cli_print_json_figures(const cleat_figures *figures);
+void cli_print_json_metrics(const cleat_metrics *metrics);
 /* A JSON number on stdout; null where it is not finite. */
 void cli_print_json_number(double value);
 /* JSON text of a string, with its quotes, on stdout. */

@@ -18,10 +18,10 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!checkpoint) return cli_usage(command, "--checkpoint is missing");
     cleat_error error = {0};
     cleat_profile *profile = NULL;
-    cleat_figures figures = {0};
+    cleat_metrics metrics = {0};
     cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);
-    if (status == CLEAT_OK) status = cleat_evaluate(profile, checkpoint, split, &figures, &error);
-    if (figures.count) cli_print_figures(&figures, json);
+    if (status == CLEAT_OK) status = cleat_evaluate(profile, checkpoint, split, &metrics, &error);
+    if (metrics.count) cli_print_metrics(&metrics, json);
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);
 }

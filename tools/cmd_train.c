@@ -41,9 +41,9 @@ static void print_json(const cleat_train_report *report) {
         (long long)report->skipped_steps, (long long)report->best_step, report->seconds, report->seconds_first_step,
         s->data, s->device, s->plan, s->setup, s->kernels, s->step, (long long)s->programs, (long long)s->built,
         (long long)s->loaded, report->stopped_early ? "true" : "false");
-    cli_print_json_figures(&report->last);
+    cli_print_json_metrics(&report->last);
     printf(", \"best\": ");
-    cli_print_json_figures(&report->best);
+    cli_print_json_metrics(&report->best);
     printf(", \"step_seconds\": %.6g, \"epoch_seconds\": %.6g, \"run_seconds\": %.6g, \"runs_in_budget\": %lld, "
            "\"epochs_planned\": %lld, \"memory\": {\"planned\": %lld, \"allocated\": %lld, \"peak\": %lld, "
            "\"categories\": {",
@@ -67,7 +67,7 @@ static void print_evaluation(const cleat_train_report *report) {
         printf("last evaluation (the best was before, at step %lld):\n", (long long)report->best_step);
     else
         printf("no evaluation was finite, and so none is the best; the last one:\n");
-    cli_print_figures(report->best.count ? &report->best : &report->last, false);
+    cli_print_metrics(report->best.count ? &report->best : &report->last, false);
 }
 
 static void print_report(const cleat_train_report *report) {

@@ -12,9 +12,9 @@ static void print_text(const char *file, const char *precision, const cleat_veri
         const cleat_verification *item = &report->items[i];
         bool gradient = item->name[0] == 'g';
         gradients += gradient;
-        if (gradient && (isnan(item->deviation) || item->deviation > worst)) worst = item->deviation;
+        if (gradient && (isnan(item->rel_error) || item->rel_error > worst)) worst = item->rel_error;
         if (!gradient || !item->ok)
-            printf("  %-36s %10.2e  (tolerance %.0e)  %s\n", item->name, item->deviation, item->tolerance,
+            printf("  %-36s %10.2e  (tolerance %.0e)  %s\n", item->name, item->rel_error, item->tolerance,
                    item->ok ? "ok" : "FAILED");
     }
     printf("  %zu gradients, the worst%14s %10.2e\n", gradients, "", worst);
@@ -28,7 +28,7 @@ static void print_json(const char *file, const char *precision, const cleat_veri
     for (size_t i = 0; i < report->count; ++i) {
         const cleat_verification *item = &report->items[i];
         printf("%s\"%s\": {\"deviation\": ", i ? ", " : "", item->name);
-        cli_print_json_number(item->deviation);
+        cli_print_json_number(item->rel_error);
         printf(", \"tolerance\": %g, \"ok\": %s}", item->tolerance, item->ok ? "true" : "false");
     }
     printf("}}\n");

@@ -1,5 +1,5 @@
 /* Data: datasets behind one interface, batches of equal padded length, the loader's threads, and the files of
- * RNA, series, pictures, maps and texts.
+ * RNA, series, images, maps and texts.
  *
  * A dataset gives samples; a sample is one entry in each FIELD the dataset lists; a batch stacks the entries
  * of samples of about the same length, padded to the length of their BUCKET; the loader fills batches on its
@@ -299,7 +299,7 @@ CLEAT_API cleat_status cleat_data_make_rna(const char *folder, const cleat_rna_m
 /* Windows of a CSV file with a time column and number columns, one row a step, oldest first.
  *
  * A sample is a moment: its LAST KNOWN ROW. Letters: T lookback, H horizon, F features, C = F x frames channels,
- * K targets. Fields, in this order, all standardised (value - mean) / deviation of their column:
+ * K targets. Fields, in this order, all standardised (value - mean) / std of their column:
  *   x       f32 [T, C]  look-back: the features of the file's own frame, then those of each further frame
  *   target  f32 [H, K]  the H rows behind the last known one
  *   last    f32 [K]     targets at the last known row: the persistence forecast
@@ -308,12 +308,12 @@ CLEAT_API cleat_status cleat_data_make_rna(const char *folder, const cleat_rna_m
  *
  * Frames: a step of a frame of m file steps is the mean of m rows. They are counted back from the last known row, so
  * step j covers the m rows that end (T-1-j) m rows before it, and every interval is complete: nothing behind the last
- * known row is ever read. Coarse frames share mean and deviation with the file's own.
+ * known row is ever read. Coarse frames share mean and std with the file's own.
  *
  * Splits are in order of time: training, then validation, then test rows; rows behind them are not used. A sample is
  * of the split in which all its targets lie. Look-back may reach over the border into the split before, as is usual for
  * these data. Means and (biased) deviations are those of the training rows only; a column that is constant there has
- * deviation 1. */
+ * std 1. */
 
 /* What is done about rows that do not follow each other by one step. */
 typedef enum cleat_series_gaps {
@@ -337,15 +337,15 @@ typedef enum cleat_series_anchor {
     CLEAT_SERIES_ANCHOR_SEASON /* x from the last known row, target from `season` */
 } cleat_series_anchor;
 
-enum { CLEAT_SERIES_FRAMES = 8 };
+enum { CLEAT_SERIES_MAX_RESAMPLES = 8 };
 
 typedef struct cleat_series_options {
-    const char *file;                    /* name within `path` where that is a folder; NULL or "": its only *.csv */
-    const char *time_column;             /* NULL or "": the first column */
-    const char *features;                /* names between commas; NULL or "": all columns but the time */
-    const char *targets;                 /* names between commas; NULL or "": all features */
-    int64_t frames[CLEAT_SERIES_FRAMES]; /* seconds a step of each frame beside the file's own; multiples of the step */
-    size_t n_frames;
+    const char *file;        /* name within `path` where that is a folder; NULL or "": its only *.csv */
+    const char *time_column; /* NULL or "": the first column */
+    const char *features;    /* names between commas; NULL or "": all columns but the time */
+    const char *targets;     /* names between commas; NULL or "": all features */
+    int64_t resample_seconds[CLEAT_SERIES_MAX_RESAMPLES]; /* a step of each further resolution; multiples of the step */
+    size_t n_resamples;
     int64_t step;                            /* seconds between rows; 0: as between the first two rows, or with
                                             * CLEAT_GAPS_ROWS the least there is */
     int64_t lookback, horizon;               /* T of each frame's steps, H rows */
@@ -358,9 +358,9 @@ typedef struct cleat_series_options {
     cleat_series_gaps gaps;
     cleat_series_missing missing;
     int64_t longest_fill; /* rows, or cells of a column, that may be filled one after the other; more is an error */
-    const char *learnt;   /* folder of an earlier cleat_dataset_save: columns, means, deviations, step and frames are
-                           * those of its series.csv, bit by bit; NULL or "": learnt from the training rows */
-    bool forecast;        /* for prediction, needs `learnt`: every window up to the last row, whether its targets are
+    const char *fitted;   /* folder of an earlier cleat_dataset_save: columns, means, deviations, step and frames are
+                           * those of its series.csv, bit by bit; NULL or "": fitted from the training rows */
+    bool forecast;        /* for prediction, needs `fitted`: every window up to the last row, whether its targets are
                            * known or not (unknown ones are 0); all samples are of CLEAT_SPLIT_TEST */
 } cleat_series_options;
 
@@ -377,9 +377,9 @@ CLEAT_API cleat_status cleat_series_open(const char *path, const cleat_series_op
                                          cleat_error *error);
 /* Sizes and counts of a series. All 0 for a dataset of another kind. */
 typedef struct cleat_series_info {
-    int64_t lookback, horizon, season, step;     /* T, H; rows; seconds */
-    int64_t features, frames, channels, targets; /* F, the file's own included, C, K */
-    int64_t rows;                                /* filled ones included */
+    int64_t lookback, horizon, season, step;          /* T, H; rows; seconds */
+    int64_t features, resolutions, channels, targets; /* F, the file's own included, C, K */
+    int64_t rows;                                     /* filled ones included */
     int64_t split_rows[CLEAT_SPLITS], windows[CLEAT_SPLITS];
     int64_t gaps;        /* places where rows do not follow by one step (not counted with CLEAT_GAPS_ROWS) */
     int64_t filled_rows; /* made up */
@@ -391,11 +391,11 @@ CLEAT_API cleat_series_info cleat_series_describe(const cleat_dataset *dataset);
 /* Borrowed names; NULL behind the last one, and for a dataset of another kind. */
 CLEAT_API const char *cleat_series_feature(const cleat_dataset *dataset, size_t feature);
 CLEAT_API const char *cleat_series_target(const cleat_dataset *dataset, size_t target);
-/* Of target k, in the units of the file: value = standardised x deviation + mean. 0 behind the last one. */
+/* Of target k, in the units of the file: value = standardised x std + mean. 0 behind the last one. */
 CLEAT_API double cleat_series_mean(const cleat_dataset *dataset, size_t target);
-CLEAT_API double cleat_series_deviation(const cleat_dataset *dataset, size_t target);
+CLEAT_API double cleat_series_std(const cleat_dataset *dataset, size_t target);
 /* Seconds a step of frame f, 0 being the file's own. 0 behind the last one. */
-CLEAT_API int64_t cleat_series_frame(const cleat_dataset *dataset, size_t frame);
+CLEAT_API int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resample);
 /* The time of row `ahead` rows behind the sample's last known one (0: that one; 1 .. H: its targets) in Unix seconds.
  * Rows behind the end of the file are a step apart. */
 CLEAT_API int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead);
@@ -406,7 +406,7 @@ CLEAT_API int64_t cleat_series_known(const cleat_dataset *dataset, size_t sample
 enum { CLEAT_TIME_TEXT = 20 };
 CLEAT_API const char *cleat_time_text(int64_t seconds, char text[CLEAT_TIME_TEXT]);
 
-/* --- pictures ------------------------------------------------------------------------------------------------- */
+/* --- images --------------------------------------------------------------------------------------------------- */
 
 /* Random changes of training samples; all zero (crop_min 1): none. */
 typedef struct cleat_augment {
@@ -416,73 +416,73 @@ typedef struct cleat_augment {
     double brightness, contrast, saturation; /* factors from [1 - x, 1 + x] */
 } cleat_augment;
 
-/* Pictures with a class, or with a mask. What both have in common. */
-typedef struct cleat_picture_options {
+/* Images with a class, or with a mask. What both have in common. */
+typedef struct cleat_image_options {
     int64_t size;     /* S: samples are S x S */
-    int64_t channels; /* 1 grey, 3 colour, 0: colour where any training picture is */
+    int64_t channels; /* 1 grey, 3 colour, 0: colour where any training image is */
     cleat_augment augment;
     double val_fraction, test_fraction; /* where the data name no such part: by a hash of the sample's name */
-    int64_t cache_bytes;                /* decoded pictures kept in memory at most */
+    int64_t cache_bytes;                /* decoded images kept in memory at most */
     const char *classes; /* classes in order, separated by blanks; NULL or "": from the data, sorted by name (IDX and
                           * CIFAR: in the order of their numbers) */
     const char
-        *learnt;  /* folder of an earlier cleat_dataset_save: channels, means, deviations, classes are its; NULL or
-                          * "": learnt from the training part */
-    bool predict; /* for prediction, needs `learnt`: samples without a truth are taken too; all are CLEAT_SPLIT_TEST */
-} cleat_picture_options;
+        *fitted;  /* folder of an earlier cleat_dataset_save: channels, means, deviations, classes are its; NULL or
+                          * "": fitted from the training part */
+    bool predict; /* for prediction, needs `fitted`: samples without a target are taken too; all are CLEAT_SPLIT_TEST */
+} cleat_image_options;
 
 /* size 224, channels 0, no augmentation, val 0.1, test 0, cache 256 MiB. */
-CLEAT_API cleat_picture_options cleat_picture_defaults(void);
+CLEAT_API cleat_image_options cleat_image_defaults(void);
 
 enum { CLEAT_NO_CLASS = -1 };
 
-/* Pictures with a class. Fields, in this order:
- *   image  f32 [L, L, C]  (value - mean) / deviation of the channel, in the training part
+/* Images with a class. Fields, in this order:
+ *   image  f32 [L, L, C]  (value - mean) / std of the channel, in the training part
  *   label  i32 []         the class, or CLEAT_NO_CLASS; in an empty slot too
  * cleat_dataset_length is S for every sample. `path` is one of
  *   a folder of IDX files (also .gz), found by their names: train-images*, train-labels*, t10k-images*, t10k-labels* (or test-,
  *     val-); rank 3 (grey) or 4 (channels last)
  *   a folder with CIFAR-10 binary files: data_batch_*.bin and test_batch.bin, class names in batches.meta.txt where it is there
  *   a folder of class folders of PNG and JPEG files, or of train/, val/, test/ folders with the class folders in each
- *   for prediction also a single picture, or a folder of pictures
- * Pictures are taken as their files have them: a turn that EXIF data ask for is not made (turn such files first).
+ *   for prediction also a single image, or a folder of images
+ * Images are taken as their files have them: a turn that EXIF data ask for is not made (turn such files first).
  * t10k and test_batch are CLEAT_SPLIT_TEST where there is a validation part too or val_fraction > 0, else CLEAT_SPLIT_VAL. A
  * class that validation or test data have and the training part has not is an error that names the folder.
  * Means and (biased) deviations are those of all training pixels in memory (IDX, CIFAR: they stay there as bytes), of files
- * those of at most 2000 training pictures, spread evenly over the list. A picture that is not square is seen as its centred
+ * those of at most 2000 training images, spread evenly over the list. An image that is not square is seen as its centred
  * square. Files are checked by their heads when opened; one whose pixels turn out to be broken is an error of
  * cleat_dataset_fill that names it. */
-CLEAT_API cleat_status cleat_images_open(const char *path, const cleat_picture_options *options,
-                                         cleat_dataset **dataset, cleat_error *error);
+CLEAT_API cleat_status cleat_images_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
+                                         cleat_error *error);
 
-/* Sizes and counts of pictures with classes or masks. All 0 for a dataset of another kind. */
-typedef struct cleat_picture_info {
+/* Sizes and counts of images with classes or masks. All 0 for a dataset of another kind. */
+typedef struct cleat_image_info {
     int64_t size, channels, classes; /* S, C; classes 2 for masks */
     int64_t samples[CLEAT_SPLITS];
     double positive;                 /* masks: part of the training part's known pixels that are 1 */
     int64_t height, width;           /* maps over time: of a frame, padded to whole patches; else S */
     int64_t file_height, file_width; /* maps over time: of a frame in its file, without the padding; else S */
-    int64_t frames;                  /* maps over time: T at most */
-} cleat_picture_info;
-CLEAT_API cleat_picture_info cleat_pictures_describe(const cleat_dataset *dataset);
+    int64_t steps;                   /* maps over time: T at most */
+} cleat_image_info;
+CLEAT_API cleat_image_info cleat_image_describe(const cleat_dataset *dataset);
 /* The name of a class, borrowed; NULL behind the last. */
 CLEAT_API const char *cleat_images_class(const cleat_dataset *dataset, size_t index);
-/* Training samples of a class, those of `learnt` where it tells them; 0 behind the last. */
+/* Training samples of a class, those of `fitted` where it tells them; 0 behind the last. */
 CLEAT_API int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_t index);
 
-/* Pictures with a mask. `path` is a folder with images/ and masks/: NAME.png (or .jpg) and masks/NAME.png of the same size,
+/* Images with a mask. `path` is a folder with images/ and masks/: NAME.png (or .jpg) and masks/NAME.png of the same size,
  * grey, 0 background, anything else 1 (127.5 and more of 255); val.txt, test.txt name samples of those parts, one a line.
  * Fields:
  *   image  f32 [L, L, C]
- *   mask   i32 [L, L]     0, 1, or -1 unknown (outside the picture, and in an empty slot)
- * cleat_dataset_length is S for every sample; the id is NAME. The whole picture is scaled to S x S, also one that is not square,
+ *   mask   i32 [L, L]     0, 1, or -1 unknown (outside the image, and in an empty slot)
+ * cleat_dataset_length is S for every sample; the id is NAME. The whole image is scaled to S x S, also one that is not square,
  * and the mask with it. A part without its .txt file gets its fraction by a hash of the names. Means, deviations and the share
- * of 1 are those of at most 2000 training pictures, spread evenly over the list. A mask with greys above 0 but none from 128 on
- * (0 and 1 of 255, say) is an error. For prediction `path` may also be a folder of pictures, or one picture; masks are not looked
+ * of 1 are those of at most 2000 training images, spread evenly over the list. A mask with greys above 0 but none from 128 on
+ * (0 and 1 of 255, say) is an error. For prediction `path` may also be a folder of images, or one image; masks are not looked
  * at then. */
-CLEAT_API cleat_status cleat_masks_open(const char *path, const cleat_picture_options *options, cleat_dataset **dataset,
+CLEAT_API cleat_status cleat_masks_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
                                         cleat_error *error);
-/* The size of a sample's picture in its file. */
+/* The size of a sample's image in its file. */
 CLEAT_API cleat_status cleat_masks_file_size(const cleat_dataset *dataset, size_t sample, int64_t *height,
                                              int64_t *width, cleat_error *error);
 
@@ -493,19 +493,19 @@ typedef struct cleat_maps_options {
     const char
         *inputs; /* ESRI grids: what stands before _YYYYMMDD.asc of each channel, separated by blanks; NULL or "":
                           * all there are, by name */
-    const char *target; /* ESRI grids: the one whose value above 0 is the truth; NULL or "": the first input */
+    const char *target; /* ESRI grids: the one whose value above 0 is the target; NULL or "": the first input */
     int64_t lookback;   /* T: frames seen at most */
-    int64_t horizon;    /* days from the last frame to the truth's day; ESRI grids only */
+    int64_t horizon;    /* days from the last frame to the target's day; ESRI grids only */
     int64_t patch;      /* p: frames are cut into patches of p x p; height and width are padded to a multiple of it */
     cleat_transform transform; /* of the inputs, before they are standardised: log1p = sign(v) log(1 + |v|) */
-    bool flip, flip_vertical;  /* training: mirrored at random, frames and truth alike */
+    bool flip, flip_vertical;  /* training: mirrored at random, frames and target alike */
     bool skip_missing;         /* a day without a file: left out (T is shorter), else an error */
     double val_fraction,
         test_fraction; /* ESRI grids: of the days, at their end; NPY: by a hash of the name, where no val.txt or
                                          * test.txt names them */
     int64_t val_days, test_days; /* ESRI grids: any above 0: so many days instead of the fractions */
-    const char *learnt;
-    bool predict; /* also days whose truth is not known yet; all are CLEAT_SPLIT_TEST */
+    const char *fitted;
+    bool predict; /* also days whose target is not known yet; all are CLEAT_SPLIT_TEST */
 } cleat_maps_options;
 
 /* lookback 6, horizon 1, patch 4, log1p, no flips, val 0.2, test 0. */
@@ -516,20 +516,20 @@ CLEAT_API cleat_maps_options cleat_maps_defaults(void);
  *   lengths  i32 [N]            frames of this sample, the same for every patch; 0 in an empty slot
  *   mask     i32 [H, W]         0, 1, or -1 unknown
  * cleat_dataset_length is the sample's frames, at most T. `path` is a folder of
- *   ESRI ASCII grids NAME_YYYYMMDD.asc: a sample is a day whose truth is horizon days later; its id is
- *     the truth's day, 2019-09-08, and its split that in which this day lies. A cell that is NODATA in a frame is
- *     0 after standardising, in the truth unknown. Headers (size, corner, cell size) must agree.
+ *   ESRI ASCII grids NAME_YYYYMMDD.asc: a sample is a day whose target is horizon days later; its id is
+ *     the target's day, 2019-09-08, and its split that in which this day lies. A cell that is NODATA in a frame is
+ *     0 after standardising, in the target unknown. Headers (size, corner, cell size) must agree.
  *   NPY stacks: NAME.npy [T, C, H, W] with NAME_mask.npy [H, W] (f4, f8, u1, i1, i2, i4, b1; C order; NaN is unknown,
  *     in a mask -1 too, and anything above 0 is 1); the last T frames are seen. Stacks of one size; a mask for each, but for
  *     prediction. The id is NAME
- * Memory: 4 bytes a cell and channel of all frames, 1 a cell of all truths; stacks of more than 1 GiB in all are read again for
- * each sample. A sample without a known pixel in its truth is left out. CLEAT_ERR_FORMAT with the file (of grids
+ * Memory: 4 bytes a cell and channel of all frames, 1 a cell of all targets; stacks of more than 1 GiB in all are read again for
+ * each sample. A sample without a known pixel in its target is left out. CLEAT_ERR_FORMAT with the file (of grids
  * file:line:column), cause and mend for malformed input. `options` NULL: the defaults. */
 CLEAT_API cleat_status cleat_maps_open(const char *path, const cleat_maps_options *options, cleat_dataset **dataset,
                                        cleat_error *error);
 
-/* The persistence forecast of a sample: what the truth was on the day of its last frame. mask [height, width] of the padded
- * frames: 0, 1, or -1 unknown. CLEAT_ERR_NOT_SUPPORTED for NPY stacks, whose frames have no truth, and for a dataset of
+/* The persistence forecast of a sample: what the target was on the day of its last frame. mask [height, width] of the padded
+ * frames: 0, 1, or -1 unknown. CLEAT_ERR_NOT_SUPPORTED for NPY stacks, whose frames have no target, and for a dataset of
  * another kind. */
 CLEAT_API cleat_status cleat_maps_persistence(const cleat_dataset *dataset, size_t sample, int32_t *mask,
                                               cleat_error *error);
@@ -557,7 +557,7 @@ CLEAT_API cleat_status cleat_png_write(const char *path, const uint8_t *pixels, 
  * Tags are O = 0, and for the entity type number t (from 0) B-type = 1 + 2 t and I-type = 2 + 2 t. Words are encoded one by
  * one; a word that has no piece (only control characters) is [UNK], so that every word has a first sub-word. */
 typedef enum cleat_text_task { CLEAT_TEXT_CLASSES, CLEAT_TEXT_TAGS } cleat_text_task;
-enum { CLEAT_TEXT_NO_LABEL = -1, CLEAT_TEXT_MOST_LABELS = 4096 };
+enum { CLEAT_TEXT_NO_LABEL = -1, CLEAT_TEXT_MAX_LABELS = 4096 };
 
 /* What is done about a text without anything but blanks. */
 typedef enum cleat_text_empty {
@@ -586,8 +586,8 @@ typedef struct cleat_text_options {
     cleat_text_empty empty;
     bool replace_invalid; /* bytes that are not UTF-8 become U+FFFD; false: they are refused */
     bool repair_tags;     /* I-x that goes on with nothing becomes B-x; false: it is refused */
-    const char *learnt;   /* folder with the vocab.txt and labels.txt of cleat_text_save, which then take the place of
-                           * `vocabulary` and `labels`; "": learnt from the training part */
+    const char *fitted;   /* folder with the vocab.txt and labels.txt of cleat_text_save, which then take the place of
+                           * `vocabulary` and `labels`; "": fitted from the training part */
     int workers;          /* threads that encode; 0: the calling one */
     const char *cpus;     /* where they may run, a list ("0-7"); "" or "any": all allowed */
     bool cache;           /* encoded texts are kept in the cache folder for the next time */
@@ -619,7 +619,7 @@ CLEAT_API const cleat_tokenizer *cleat_text_tokenizer(const cleat_dataset *datas
 /* Classes, or tags: O, B-x, I-x, ... */
 CLEAT_API size_t cleat_text_labels_count(const cleat_dataset *dataset);
 CLEAT_API const char *cleat_text_label_name(const cleat_dataset *dataset, size_t label);
-/* Samples (of tags: words) of the training part with this label, those of `learnt` where it tells them. */
+/* Samples (of tags: words) of the training part with this label, those of `fitted` where it tells them. */
 CLEAT_API int64_t cleat_text_label_samples(const cleat_dataset *dataset, size_t label);
 
 /* The text as it stands in the file; of tags the first word. */

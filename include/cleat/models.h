@@ -30,10 +30,10 @@ CLEAT_API int cleat_model_terms(const cleat_model *model);
 CLEAT_API const char *cleat_model_term(const cleat_model *model, int term);
 
 /* Opens the data the model learns from (with what the profile adds to them), is evaluated on, or predicts for. The model
- * takes from them what its graphs depend on: sizes of a vocabulary, numbers of classes or columns. `learnt`: the folder
+ * takes from them what its graphs depend on: sizes of a vocabulary, numbers of classes or columns. `fitted`: the folder
  * where cleat_dataset_save kept what the data it was trained on taught (a checkpoint); NULL: the training part of these
  * data teaches it. */
-CLEAT_API cleat_status cleat_model_open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
+CLEAT_API cleat_status cleat_model_open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                                              cleat_dataset **dataset, cleat_error *error);
 /* The length of every sample, where the profile says it; 0: samples differ. */
 CLEAT_API int64_t cleat_model_fixed_length(const cleat_model *model);
@@ -69,31 +69,31 @@ typedef struct cleat_host_batch {
 CLEAT_API void cleat_model_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                          const cleat_global_batch *global_batch, float *sample_weight);
 
-enum { CLEAT_FIGURES = 48 };
+enum { CLEAT_MAX_METRICS = 48 };
 
 /* Named numbers: loss terms and metrics. */
-typedef struct cleat_figure {
+typedef struct cleat_metric_value {
     char name[48];
     double value;
-} cleat_figure;
+} cleat_metric_value;
 
-typedef struct cleat_figures {
+typedef struct cleat_metrics {
     size_t count;
-    cleat_figure items[CLEAT_FIGURES];
-} cleat_figures;
+    cleat_metric_value items[CLEAT_MAX_METRICS];
+} cleat_metrics;
 
-/* The value of a figure; NaN where there is none of that name. */
-CLEAT_API double cleat_figures_get(const cleat_figures *figures, const char *name);
-/* Appends a figure; one more than CLEAT_FIGURES is dropped. */
-CLEAT_API void cleat_figures_add(cleat_figures *figures, const char *name, double value);
+/* The value of a metric; NaN where there is none of that name. */
+CLEAT_API double cleat_metrics_get(const cleat_metrics *metrics, const char *name);
+/* Appends a metric; one more than CLEAT_MAX_METRICS is dropped. */
+CLEAT_API void cleat_metrics_add(cleat_metrics *metrics, const char *name, double value);
 
-/* Metrics of an evaluation, besides the loss terms. `totals` [cleat_model_totals] are the running sums they are made of,
+/* Metrics of an evaluation, besides the loss terms. `metric_state` [cleat_model_metric_state_size] holds the running sums they are made of,
  * zero at first. Adds those of a batch: output [B, ...] f32 as the graph wrote it. */
-CLEAT_API size_t cleat_model_totals(const cleat_model *model);
-CLEAT_API cleat_status cleat_model_measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                                           double *totals, cleat_error *error);
-/* Appends the metrics that the totals give; NaN where there was nothing to measure. */
-CLEAT_API void cleat_model_figures(const cleat_model *model, const double *totals, cleat_figures *figures);
+CLEAT_API size_t cleat_model_metric_state_size(const cleat_model *model);
+CLEAT_API cleat_status cleat_model_metric_update(const cleat_model *model, const cleat_host_batch *batch,
+                                                 const float *output, double *metric_state, cleat_error *error);
+/* Appends the metrics that the metric_state gives; NaN where there was nothing to measure. */
+CLEAT_API void cleat_model_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *metrics);
 
 /* Collects predictions and writes them into a folder. */
 typedef struct cleat_prediction {

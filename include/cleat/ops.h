@@ -1,7 +1,7 @@
 /* The operations: each appends its nodes to a graph and returns its output, owned by the graph.
  *
  * Letters: B batch, L length, D width, H heads, K fan_in, N fan_out, V vocabulary. `[..., D]` is any number
- * of leading extents. Pictures: H height, W width, C channels, which lie side by side (channels last). T is the storage type of activations (f32, f16, bf16); parameters, statistics and
+ * of leading extents. Images: H height, W width, C channels, which lie side by side (channels last). T is the storage type of activations (f32, f16, bf16); parameters, statistics and
  * losses are f32. Every op has a gradient unless it says otherwise. An op that gets a NULL required input
  * returns NULL: see cleat_graph_status. */
 #ifndef CLEAT_OPS_H
@@ -164,9 +164,9 @@ CLEAT_API void cleat_loss_scale_update(cleat_graph *graph, const cleat_loss_scal
 CLEAT_API void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
                               cleat_tensor *slot, cleat_tensor *ring);
 
-/* --- pictures ------------------------------------------------------------------------------------------------- */
+/* --- images --------------------------------------------------------------------------------------------------- */
 
-/* Convolution (cross-correlation, as every framework has it) with zeros around the picture:
+/* Convolution (cross-correlation, as every framework has it) with zeros around the image:
  * y[b, p, q, n] = bias[n] + sum over r, s, c of x[b, p stride + r - padding, q stride + s - padding, c] weight[n, r, s, c];
  * P = (H + 2 padding - R) / stride + 1, Q likewise. x T [B, H, W, C], weight T [N, R, S, C] (PyTorch's [N, C, R, S] with
  * channels last), bias f32 [N] or NULL -> T [B, P, Q, N]. A matrix product whose left operand is gathered on the way: no
@@ -180,7 +180,7 @@ CLEAT_API cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_
 CLEAT_API cleat_tensor *cleat_depthwise_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight,
                                                cleat_tensor *bias);
 
-/* The largest of each window of size x size, every `stride`; what lies outside the picture does not count. The gradient
+/* The largest of each window of size x size, every `stride`; what lies outside the image does not count. The gradient
  * goes to the first largest in reading order; a NaN is the largest. P, Q as in cleat_conv2d. 2 padding <= size <= 16.
  * x T [B, H, W, C] -> T [B, P, Q, C] */
 CLEAT_API cleat_tensor *cleat_max_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride,
@@ -198,7 +198,7 @@ CLEAT_API cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *pa
  * graph has an error, and parts are as they were. */
 CLEAT_API bool cleat_chunk(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts);
 
-/* Patches to a picture: y[b, h patch + r, w patch + s, c] = x[b, h, w, (r patch + s) C + c].
+/* Patches to an image: y[b, h patch + r, w patch + s, c] = x[b, h, w, (r patch + s) C + c].
  * patch <= 4096. x T [B, H, W, patch patch C] -> T [B, H patch, W patch, C] */
 CLEAT_API cleat_tensor *cleat_depth_to_space(cleat_graph *graph, cleat_tensor *x, int64_t patch);
 
@@ -225,7 +225,7 @@ CLEAT_API cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_ten
 typedef struct cleat_mask_loss_spec {
     float positive_weight; /* factor on the cross entropy of pixels that are 1; > 0 */
     float
-        focal_gamma; /* focal loss (Lin et al. 2017): each pixel's cross entropy times (1 - p of the truth)^gamma; 0: off */
+        focal_gamma; /* focal loss (Lin et al. 2017): each pixel's cross entropy times (1 - p of the target)^gamma; 0: off */
     float dice_weight; /* factor on the Dice loss (Milletari et al. 2016); 0: off */
 } cleat_mask_loss_spec;
 
@@ -244,7 +244,7 @@ CLEAT_API cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits
  * [B] -> f32 [B, L, 3]; rows at lengths[b] and later are 0. *frames (may be NULL)
  * receives the residues' frames f32 [B, L, 9], 3 x 3 row by row. */
 CLEAT_API cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths,
-                                          cleat_tensor **frames);
+                                          cleat_tensor **rigid_frames);
 
 /* What a structure loss measures; formulas in cl/structure_loss.cl. All but COORDINATE are invariant to
  * rotation and translation. */
@@ -274,13 +274,13 @@ typedef struct cleat_structure {
 /* sum over b of sample_weight[term, b] * mean over the chain's items. x f32 [B, L, 3], sample_weight f32 [terms, B] -> f32
  * [1]. No L x L tensor exists. */
 CLEAT_API cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
-                                             const cleat_structure *truth, cleat_tensor *sample_weight);
+                                             const cleat_structure *target, cleat_tensor *sample_weight);
 
 /* Frame-aligned point error of a trace with frames (cl/frame_loss.cl): sum over b of sample_weight[term, b] * mean
  * over pairs of a residue with a reference frame and a known atom. x f32 [B, L, 3], frames f32 [B, L, 9] ->
  * f32 [1]. */
-CLEAT_API cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *frames,
-                                         const cleat_structure *truth, cleat_tensor *sample_weight, int term);
+CLEAT_API cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rigid_frames,
+                                         const cleat_structure *target, cleat_tensor *sample_weight, int term);
 
 #ifdef __cplusplus
 }

@@ -37,7 +37,7 @@ typedef enum cleat_resnet_stem { CLEAT_STEM_LARGE, CLEAT_STEM_SMALL } cleat_resn
 typedef enum cleat_backbone { CLEAT_BACKBONE_B0, CLEAT_BACKBONE_B1, CLEAT_BACKBONE_B2 } cleat_backbone;
 typedef enum cleat_pooling { CLEAT_POOLING_MEAN, CLEAT_POOLING_FIRST } cleat_pooling;
 typedef enum cleat_weighting { CLEAT_WEIGHTING_NONE, CLEAT_WEIGHTING_BALANCED } cleat_weighting;
-typedef enum cleat_rna_head { CLEAT_RNA_HEAD_FRAMES, CLEAT_RNA_HEAD_ABSOLUTE } cleat_rna_head;
+typedef enum cleat_rna_head { CLEAT_RNA_HEAD_RIGID_FRAMES, CLEAT_RNA_HEAD_ABSOLUTE } cleat_rna_head;
 typedef enum cleat_position_kind { CLEAT_POSITIONS_START, CLEAT_POSITIONS_BOTH_ENDS } cleat_position_kind;
 typedef enum cleat_lr_scaling {
     CLEAT_LR_SCALING_NONE,
@@ -87,7 +87,7 @@ typedef struct cleat_profile {
         int head;      /* cleat_rna_head */
         int positions; /* cleat_position_kind */
         int pooling;   /* cleat_pooling */
-        /* pictures */
+        /* images */
         int depth;           /* cleat_resnet_depth */
         int stem;            /* cleat_resnet_stem */
         int64_t width;       /* channels of a residual network's first stage */
@@ -127,16 +127,16 @@ typedef struct cleat_profile {
         int64_t train_rows, val_rows, test_rows; /* or CLEAT_NONE */
         int gaps;                                /* cleat_series_gaps */
         int missing;                             /* cleat_series_missing */
-        /* pictures */
+        /* images */
         int64_t image_size, channels; /* channels: 1, 3 or CLEAT_AUTO */
         double crop_scale;            /* training: least part of the area that is seen */
         int64_t shift;                /* training: moved by so many pixels */
         bool flip, flip_vertical, turn;
         double brightness, contrast, saturation;
-        int64_t cache_mb; /* MiB of decoded pictures kept */
+        int64_t cache_mb; /* MiB of decoded images kept */
         /* maps over time */
         char inputs[CLEAT_PROFILE_TEXT], target[128];
-        int64_t history, ahead; /* frames seen at most; days to the truth */
+        int64_t history, ahead; /* frames seen at most; days to the target */
         int64_t patch;
         int transform;               /* cleat_transform */
         int missing_days;            /* 0 error, 1 skip */

@@ -59,7 +59,7 @@ typedef struct cleat_train_report {
     double seconds_first_step; /* from the call until the first optimizer step was done on the device */
     cleat_start_figures start; /* its parts */
     cleat_memory_figures memory;
-    cleat_figures last, best; /* the last evaluation, and the best one of this process */
+    cleat_metrics last, best; /* the last evaluation, and the best one of this process */
     bool stopped_early;
     /* From measured steps; 0 where there were too few. */
     double step_seconds;    /* mean of an epoch's steps */
@@ -81,9 +81,9 @@ CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_tra
 
 /* Loss terms and metrics of a checkpoint (a checkpoint folder, or a run folder: its best) over the samples of
  * a split of profile->data.path ("train", "val", "test"; "all" for every sample). CLEAT_ERR_NAN where an output or the loss is not
- * finite: *figures are written then too, and the message counts the samples and names the first. */
+ * finite: *metrics are written then too, and the message counts the samples and names the first. */
 CLEAT_API cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint, const char *split,
-                                      cleat_figures *figures, cleat_error *error);
+                                      cleat_metrics *metrics, cleat_error *error);
 
 /* Runs a checkpoint over all samples of `data` (no references needed) and writes the predictions into `out`; *count (may be NULL) is
  * how many. CLEAT_ERR_NAN where some of them are not finite: all are written, and counted, all the same, and the message names the

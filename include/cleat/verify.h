@@ -14,7 +14,7 @@ typedef struct cleat_verification {
     char name[80];    /* "output", "loss", "grad/emb.weight", ... */
     char op[48];      /* the operation that makes it, as "linear_grad"; "" where it is none of a training's graphs */
     int place;        /* rises in the order in which the graphs make things */
-    double deviation; /* largest relative deviation */
+    double rel_error; /* largest relative deviation */
     double tolerance;
     bool ok;
 } cleat_verification;

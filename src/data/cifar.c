@@ -42,8 +42,8 @@ static cleat_status add_records(const char *path, const char *stem, cleat_split 
                                 size_t records, cleat_image_set *set, cleat_error *error) {
     char id[300];
     uint8_t *block = cleat_alloc(records, RECORD - 1);
-    if (!block) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu pictures", path, records);
-    cleat_status status = cleat_image_set_take_block(set, block, error);
+    if (!block) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu images", path, records);
+    cleat_status status = cleat_image_set_add_block(set, block, error);
     for (size_t i = 0; i < records && status == CLEAT_OK; ++i) {
         const uint8_t *record = bytes + i * RECORD;
         uint8_t *pixels = block + i * (RECORD - 1);

@@ -152,26 +152,27 @@ int cleat_csv_column(const cleat_csv *csv, const char *name) {
 }
 
 cleat_status cleat_csv_need_column(const cleat_csv *csv, const char *name, int *column, cleat_error *error) {
-    char shown[CLEAT_SHOWN], shown_near[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE], shown_near[CLEAT_EXCERPT_SIZE];
     int found = cleat_csv_column(csv, name);
     for (size_t i = (size_t)found + 1; found >= 0 && i < csv->count; ++i)
         if (strcmp(csv->fields[i], name) == 0)
             return cleat_fail(error, CLEAT_ERR_FORMAT,
                               "%s:%zu: the columns %d and %zu are both called '%s'; rename one", csv->source.path,
-                              csv->line, found + 1, i + 1, cleat_show(name, strlen(name), shown));
+                              csv->line, found + 1, i + 1, cleat_format_excerpt(name, strlen(name), shown));
     if (found >= 0) {
         *column = found;
         return CLEAT_OK;
     }
     cleat_text header = {0};
     for (size_t i = 0; i < csv->count && header.size < 400; ++i) {
-        cleat_text_add(&header, "%s%s", i ? ", " : "", cleat_show(csv->fields[i], strlen(csv->fields[i]), shown));
+        cleat_text_add(&header, "%s%s", i ? ", " : "",
+                       cleat_format_excerpt(csv->fields[i], strlen(csv->fields[i]), shown));
     }
     const char *near = cleat_nearest_name(name, (const char *const *)csv->fields, csv->count);
     cleat_status status =
         cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no column '%s'%s%s%s; the header line has %s", csv->source.path,
-                   csv->line, cleat_show(name, strlen(name), shown), near ? "; did you mean '" : "",
-                   near ? cleat_show(near, strlen(near), shown_near) : "", near ? "'?" : "",
+                   csv->line, cleat_format_excerpt(name, strlen(name), shown), near ? "; did you mean '" : "",
+                   near ? cleat_format_excerpt(near, strlen(near), shown_near) : "", near ? "'?" : "",
                    header.data ? header.data : "nothing");
     cleat_text_free(&header);
     return status;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NCOLS, NROWS, LEFT, BOTTOM, CELL, NODATA, KEYS, MOST_CELLS = 1 << 30 };
+enum { NCOLS, NROWS, LEFT, BOTTOM, CELL, NODATA, KEYS, MAX_CELLS = 1 << 30 };
 
 typedef struct reader {
     cleat_source source;
@@ -46,9 +46,9 @@ static size_t column_of(const reader *r) {
 }
 
 static cleat_status bad_word(const reader *r, const char *what, cleat_error *error) {
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu:%zu: '%s' %s", r->source.path, r->line, column_of(r),
-                      cleat_show(r->word, r->size, shown), what);
+                      cleat_format_excerpt(r->word, r->size, shown), what);
 }
 
 static bool word_is(const reader *r, const char *name) {
@@ -108,7 +108,7 @@ static cleat_status read_entry(reader *r, cleat_error *error) {
                           r->line, keys[i].name);
     if (!cleat_parse_decimal(r->word, r->size, &r->header[key])) return bad_word(r, why_no_number(r), error);
     double value = r->header[key];
-    if ((key == NCOLS || key == NROWS) && !(value >= 1 && value <= MOST_CELLS && value == floor(value)))
+    if ((key == NCOLS || key == NROWS) && !(value >= 1 && value <= MAX_CELLS && value == floor(value)))
         return bad_word(r, "must be a whole number from 1 on", error);
     if (key == CELL && !(value > 0)) return bad_word(r, "must be above 0", error);
     return CLEAT_OK;
@@ -137,7 +137,7 @@ static cleat_status read_header(reader *r, cleat_error *error) {
 static cleat_status check_room(const reader *r, cleat_error *error) {
     double cells = r->header[NCOLS] * r->header[NROWS];
     size_t bytes = (size_t)(r->source.end - r->word);
-    if (cells <= MOST_CELLS && cells <= (double)(bytes + 1) / 2) return CLEAT_OK;
+    if (cells <= MAX_CELLS && cells <= (double)(bytes + 1) / 2) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT,
                       "%s:%zu: %.0f columns and %.0f rows do not fit into the %zu bytes behind the header; correct "
                       "ncols and nrows, or copy the file again",

@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-enum { PATH_BYTES = 4096, MOST_RANK = 4, BYTES_TYPE = 8 };
+enum { PATH_BYTES = 4096, MAX_RANK = 4, BYTES_TYPE = 8 };
 
 typedef struct idx {
     int rank;
-    int64_t sizes[MOST_RANK]; /* [rank] */
-    uint8_t *bytes;           /* their product */
+    int64_t sizes[MAX_RANK]; /* [rank] */
+    uint8_t *bytes;          /* their product */
 } idx;
 
 /* --- one file ------------------------------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ static cleat_status read_bytes(gzFile file, const char *path, uint8_t *bytes, in
     return CLEAT_OK;
 }
 
-static cleat_status read_head(gzFile file, const char *path, int least_rank, int most_rank, idx *found,
+static cleat_status read_head(gzFile file, const char *path, int min_rank, int max_rank, idx *found,
                               cleat_error *error) {
     uint8_t head[4], size[4];
     cleat_status status = read_bytes(file, path, head, 4, error);
@@ -56,9 +56,9 @@ static cleat_status read_head(gzFile file, const char *path, int least_rank, int
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: elements of type 0x%02x; unsigned bytes, 0x08, are read: write it again as bytes", path,
                           head[2]);
-    if (head[3] < least_rank || head[3] > most_rank)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: rank %d; labels have 1, grey pictures 3, colour pictures 4",
-                          path, head[3]);
+    if (head[3] < min_rank || head[3] > max_rank)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: rank %d; labels have 1, grey images 3, colour images 4", path,
+                          head[3]);
     found->rank = head[3];
     for (int i = 0; i < found->rank; ++i) {
         status = read_bytes(file, path, size, 4, error);
@@ -70,13 +70,13 @@ static cleat_status read_head(gzFile file, const char *path, int least_rank, int
 
 /* How many bytes a file can hold at most: gzip makes nothing smaller than 1/1032. A head that promises more is refused
  * before memory is taken for it. */
-static int64_t most_bytes(const char *path) {
+static int64_t max_bytes(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 ? (int64_t)about.st_size * 1032 : 0;
 }
 
 static cleat_status count_bytes(const char *path, const idx *found, int64_t *bytes, cleat_error *error) {
-    int64_t product = 1, most = most_bytes(path);
+    int64_t product = 1, most = max_bytes(path);
     for (int i = 0; i < found->rank; ++i) {
         if (found->sizes[i] == 0)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: size %d of %d is 0: it holds nothing", path, i + 1,
@@ -88,14 +88,14 @@ static cleat_status count_bytes(const char *path, const idx *found, int64_t *byt
     return CLEAT_OK;
 }
 
-static cleat_status read_idx(const char *path, int least_rank, int most_rank, idx *out, cleat_error *error) {
+static cleat_status read_idx(const char *path, int min_rank, int max_rank, idx *out, cleat_error *error) {
     idx found = {0};
     int64_t bytes = 0;
     uint8_t more;
     gzFile file = gzopen(path, "rb");
     if (!file) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
     gzbuffer(file, 1 << 17);
-    cleat_status status = read_head(file, path, least_rank, most_rank, &found, error);
+    cleat_status status = read_head(file, path, min_rank, max_rank, &found, error);
     if (status == CLEAT_OK) status = count_bytes(path, &found, &bytes, error);
     if (status == CLEAT_OK && !(found.bytes = cleat_alloc((size_t)bytes, 1)))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld bytes", path, (long long)bytes);
@@ -147,16 +147,16 @@ static cleat_status find_file(const char *folder, const cleat_listing *listing, 
 
 static cleat_status same_sizes(const char *path, const idx *images, cleat_image_set *set, cleat_error *error) {
     int64_t height = images->sizes[1], width = images->sizes[2], channels = images->rank == 4 ? images->sizes[3] : 1;
-    if (channels > CLEAT_PICTURE_PLANES)
+    if (channels > CLEAT_IMAGE_MAX_CHANNELS)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: %lld channels are more than %d; rank 4 means count, rows, columns, channels", path,
-                          (long long)channels, CLEAT_PICTURE_PLANES);
-    if (height * width > CLEAT_PICTURE_PIXELS)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: pictures of %lld x %lld pixels are too large", path,
+                          (long long)channels, CLEAT_IMAGE_MAX_CHANNELS);
+    if (height * width > CLEAT_IMAGE_MAX_PIXELS)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: images of %lld x %lld pixels are too large", path,
                           (long long)width, (long long)height);
     if (set->height && (set->height != height || set->width != width || set->channels != channels))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: pictures of %lld x %lld x %lld, where those of the part before are %lld x %lld x %lld; "
+                          "%s: images of %lld x %lld x %lld, where those of the part before are %lld x %lld x %lld; "
                           "all must be alike",
                           path, (long long)height, (long long)width, (long long)channels, (long long)set->height,
                           (long long)set->width, (long long)set->channels);
@@ -166,8 +166,8 @@ static cleat_status same_sizes(const char *path, const idx *images, cleat_image_
     return CLEAT_OK;
 }
 
-static cleat_status add_pictures(const char *prefix, cleat_split split, const idx *images, const idx *labels,
-                                 cleat_image_set *set, cleat_error *error) {
+static cleat_status add_images(const char *prefix, cleat_split split, const idx *images, const idx *labels,
+                               cleat_image_set *set, cleat_error *error) {
     size_t bytes = (size_t)(set->height * set->width * set->channels);
     cleat_status status = CLEAT_OK;
     char id[64];
@@ -193,13 +193,13 @@ static cleat_status read_part(const char *folder, const part *p, const char *ima
     if (status == CLEAT_OK) status = same_sizes(image_path, &images, set, error);
     if (status == CLEAT_OK && labels.bytes && labels.sizes[0] != images.sizes[0])
         status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                            "%s has %lld pictures and %s %lld labels; the two do not belong together, or one is cut",
+                            "%s has %lld images and %s %lld labels; the two do not belong together, or one is cut",
                             image_path, (long long)images.sizes[0], label_path, (long long)labels.sizes[0]);
     if (status == CLEAT_OK)
-        status = cleat_image_set_take_block(set, images.bytes, error);
+        status = cleat_image_set_add_block(set, images.bytes, error);
     else
         cleat_free(images.bytes);
-    if (status == CLEAT_OK) status = add_pictures(p->prefix, p->split, &images, &labels, set, error);
+    if (status == CLEAT_OK) status = add_images(p->prefix, p->split, &images, &labels, set, error);
     cleat_free(labels.bytes);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Folders of picture files: class folders, train, val and test folders with class folders in each, and for prediction any
+/* Folders of image files: class folders, train, val and test folders with class folders in each, and for prediction any
  * folder, or one file. */
 #include "data/images.h"
 
@@ -24,15 +24,15 @@ typedef struct place {
 
 typedef struct walk {
     cleat_image_set *set;
-    size_t skipped;            /* files that do not look like pictures by name */
+    size_t skipped;            /* files that do not look like images by name */
     char first[PATH_BYTES];    /* of them */
-    size_t outside;            /* pictures in no class folder */
+    size_t outside;            /* images in no class folder */
     char outsider[PATH_BYTES]; /* the first of them */
 } walk;
 
 /* --- names ---------------------------------------------------------------------------------------------------- */
 
-static bool is_picture_name(const char *name) {
+static bool is_image_name(const char *name) {
     const char *ending = cleat_name_ending(name);
     return strcasecmp(ending, ".png") == 0 || strcasecmp(ending, ".jpg") == 0 || strcasecmp(ending, ".jpeg") == 0;
 }
@@ -80,21 +80,21 @@ static void skip(walk *w, const char *below) {
     if (!w->skipped++) snprintf(w->first, sizeof w->first, "%s", below);
 }
 
-/* All pictures in and below a folder get the label. */
-static cleat_status walk_pictures(walk *w, const place *above, const char *name, int32_t label, cleat_split split,
-                                  cleat_error *error) {
+/* All images in and below a folder get the label. */
+static cleat_status walk_images(walk *w, const place *above, const char *name, int32_t label, cleat_split split,
+                                cleat_error *error) {
     place at;
     cleat_listing listing = {0};
     char below[PATH_BYTES];
     cleat_status status = enter(w, above, name, &at, &listing, error);
     for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
         if (is_folder(w, &at, listing.names[i])) {
-            status = walk_pictures(w, &at, listing.names[i], label, split, error);
+            status = walk_images(w, &at, listing.names[i], label, split, error);
             continue;
         }
         status = cleat_path_join(at.path, listing.names[i], below, PATH_BYTES, error);
         if (status != CLEAT_OK) break;
-        if (is_picture_name(listing.names[i]))
+        if (is_image_name(listing.names[i]))
             status = cleat_image_set_add(w->set, below, NULL, label, split, error);
         else
             skip(w, below);
@@ -104,23 +104,23 @@ static cleat_status walk_pictures(walk *w, const place *above, const char *name,
 }
 
 static cleat_status walk_class(walk *w, const place *above, const char *name, cleat_split split, cleat_error *error) {
-    const cleat_picture_options *options = w->set->options;
+    const cleat_image_options *options = w->set->options;
     char path[PATH_BYTES], below[PATH_BYTES];
     size_t before = w->set->n_rows;
     int32_t label;
     cleat_status status = cleat_path_join(above->path, name, below, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_path_join(w->set->root, below, path, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_image_set_name(w->set, name, path, &label, error);
-    if (status == CLEAT_OK) status = walk_pictures(w, above, name, label, split, error);
+    if (status == CLEAT_OK) status = walk_images(w, above, name, label, split, error);
     if (status != CLEAT_OK || w->set->n_rows > before) return status;
-    if (split == CLEAT_SPLIT_TRAIN && !(options->learnt && *options->learnt))
+    if (split == CLEAT_SPLIT_TRAIN && !(options->fitted && *options->fitted))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: no picture in this class folder; put PNG or JPEG files into it, or take it out", path);
-    cleat_log(CLEAT_LOG_WARNING, "%s: no picture in this class folder", path);
+                          "%s: no image in this class folder; put PNG or JPEG files into it, or take it out", path);
+    cleat_log(CLEAT_LOG_WARNING, "%s: no image in this class folder", path);
     return CLEAT_OK;
 }
 
-/* A folder of class folders. Pictures beside them have no class: they are there for prediction only. */
+/* A folder of class folders. Images beside them have no class: they are there for prediction only. */
 static cleat_status walk_classes(walk *w, const place *above, const char *name, cleat_split split, cleat_error *error) {
     place at;
     cleat_listing listing = {0};
@@ -133,7 +133,7 @@ static cleat_status walk_classes(walk *w, const place *above, const char *name, 
         }
         status = cleat_path_join(at.path, listing.names[i], below, PATH_BYTES, error);
         if (status != CLEAT_OK) break;
-        if (!is_picture_name(listing.names[i]))
+        if (!is_image_name(listing.names[i]))
             skip(w, below);
         else if (w->set->options->predict)
             status = cleat_image_set_add(w->set, below, NULL, CLEAT_NO_CLASS, split, error);
@@ -146,7 +146,7 @@ static cleat_status walk_classes(walk *w, const place *above, const char *name, 
 
 /* --- layouts -------------------------------------------------------------------------------------------------- */
 
-/* A folder called as a part that holds folders; one that holds pictures only may be a class that is called so. */
+/* A folder called as a part that holds folders; one that holds images only may be a class that is called so. */
 static bool holds_folders(const walk *w, const place *root, const char *name) {
     place at;
     cleat_listing listing = {0};
@@ -180,9 +180,9 @@ static cleat_status find_parts(const walk *w, const place *root, const cleat_lis
 }
 
 static cleat_status walk_parts(walk *w, const place *root, const char *const parts[CLEAT_SPLITS], cleat_error *error) {
-    const cleat_picture_options *options = w->set->options;
+    const cleat_image_options *options = w->set->options;
     cleat_status status = CLEAT_OK;
-    if (!parts[CLEAT_SPLIT_TRAIN] && !(options->learnt && *options->learnt))
+    if (!parts[CLEAT_SPLIT_TRAIN] && !(options->fitted && *options->fitted))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no train folder beside %s; nothing can be learnt",
                           w->set->root, parts[CLEAT_SPLIT_VAL] ? parts[CLEAT_SPLIT_VAL] : parts[CLEAT_SPLIT_TEST]);
     for (int split = 0; split < CLEAT_SPLITS && status == CLEAT_OK; ++split) {
@@ -194,9 +194,9 @@ static cleat_status walk_parts(walk *w, const place *root, const char *const par
     return status;
 }
 
-static cleat_status no_pictures(const char *root, cleat_error *error) {
+static cleat_status no_images(const char *root, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                      "%s: no pictures with classes in this folder. Known layouts: CLASS/NAME.png (or .jpg, .jpeg); "
+                      "%s: no images with classes in this folder. Known layouts: CLASS/NAME.png (or .jpg, .jpeg); "
                       "train/CLASS/NAME.png with val/ and test/ beside; IDX files train-images*, train-labels*; "
                       "CIFAR-10's data_batch_*.bin",
                       root);
@@ -213,12 +213,12 @@ static cleat_status walk_root(walk *w, cleat_error *error) {
                                                   : walk_classes(w, NULL, "", CLEAT_SPLIT_TRAIN, error);
     cleat_listing_free(&listing);
     if (status != CLEAT_OK) return status;
-    if (!w->set->n_rows) return no_pictures(w->set->root, error);
+    if (!w->set->n_rows) return no_images(w->set->root, error);
     if (w->skipped)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu files that are not called .png, .jpg or .jpeg are left out, %s first",
                   w->set->root, w->skipped, w->first);
     if (w->outside)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu pictures in no class folder are left out, %s first", w->set->root,
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu images in no class folder are left out, %s first", w->set->root,
                   w->outside, w->outsider);
     return CLEAT_OK;
 }
@@ -228,10 +228,10 @@ static cleat_status walk_root(walk *w, cleat_error *error) {
 static cleat_status probe(void *user, size_t index, cleat_error *error) {
     cleat_image_set *set = user;
     char path[PATH_BYTES];
-    cleat_picture picture = {0};
+    cleat_image image = {0};
     cleat_status status = cleat_path_join(set->root, set->rows[index].id, path, PATH_BYTES, error);
-    if (status == CLEAT_OK) status = cleat_picture_probe(path, &picture, error);
-    if (status == CLEAT_OK) set->rows[index].channels = (uint8_t)picture.channels;
+    if (status == CLEAT_OK) status = cleat_image_probe(path, &image, error);
+    if (status == CLEAT_OK) set->rows[index].channels = (uint8_t)image.channels;
     return status;
 }
 
@@ -260,7 +260,7 @@ cleat_status cleat_image_folders_open(const char *path, cleat_image_set *set, cl
         status = add_one(set, error);
     } else {
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                            "%s: is a file; pictures with classes are read from a folder: give the one it is in", path);
+                            "%s: is a file; images with classes are read from a folder: give the one it is in", path);
     }
     return status == CLEAT_OK ? cleat_parallel(set->n_rows, probe, set, error) : status;
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CLASSES = 65536 };
+enum { MAX_CLASSES = 65536 };
 
 static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -32,7 +32,7 @@ void cleat_image_set_free(cleat_image_set *set) {
 cleat_status cleat_image_set_add(cleat_image_set *set, const char *id, const uint8_t *pixels, int32_t label,
                                  cleat_split split, cleat_error *error) {
     if (set->n_rows >= UINT32_MAX)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: more than 4294967295 pictures", set->root);
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: more than 4294967295 images", set->root);
     cleat_status status = cleat_grow(&set->rows, set->n_rows, &set->rows_capacity, sizeof *set->rows, error);
     if (status != CLEAT_OK) return status;
     cleat_image_row row = {.id = cleat_strdup(id),
@@ -45,7 +45,7 @@ cleat_status cleat_image_set_add(cleat_image_set *set, const char *id, const uin
     return CLEAT_OK;
 }
 
-cleat_status cleat_image_set_take_block(cleat_image_set *set, uint8_t *block, cleat_error *error) {
+cleat_status cleat_image_set_add_block(cleat_image_set *set, uint8_t *block, cleat_error *error) {
     cleat_status status = cleat_grow(&set->blocks, set->n_blocks, &set->blocks_capacity, sizeof *set->blocks, error);
     if (status == CLEAT_OK)
         set->blocks[set->n_blocks++] = block;
@@ -80,8 +80,8 @@ cleat_status cleat_image_set_name(cleat_image_set *set, const char *name, const 
                               "%s: '%.60s' and '%.60s' are two spellings of one class; rename one of them", place,
                               set->names[i], name);
     }
-    if (set->n_names >= MOST_CLASSES)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d classes", place, MOST_CLASSES);
+    if (set->n_names >= MAX_CLASSES)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d classes", place, MAX_CLASSES);
     cleat_status status = cleat_grow_names(&set->names, &set->n_names, &set->names_capacity, name, error);
     if (status == CLEAT_OK) *label = (int32_t)set->n_names - 1;
     return status;
@@ -102,8 +102,8 @@ cleat_status cleat_image_set_number(cleat_image_set *set, cleat_error *error) {
 
 /* --- splits --------------------------------------------------------------------------------------------------- */
 
-static void settle_splits(cleat_image_set *set) {
-    const cleat_picture_options *options = set->options;
+static void assign_splits(cleat_image_set *set) {
+    const cleat_image_options *options = set->options;
     bool test_validates =
         set->official_test && !set->parts[CLEAT_SPLIT_VAL] && !(options->val_fraction > 0) && !options->predict;
     if (test_validates) {
@@ -117,7 +117,7 @@ static void settle_splits(cleat_image_set *set) {
         if (options->predict)
             row->split = CLEAT_SPLIT_TEST;
         else if (row->split == CLEAT_SPLIT_TRAIN)
-            row->split = (uint8_t)cleat_pictures_hashed_split(row->id, val, test);
+            row->split = (uint8_t)cleat_hashed_name_split(row->id, val, test);
         else if (row->split == CLEAT_SPLIT_TEST && test_validates)
             row->split = CLEAT_SPLIT_VAL;
     }
@@ -125,25 +125,25 @@ static void settle_splits(cleat_image_set *set) {
 
 /* --- classes -------------------------------------------------------------------------------------------------- */
 
-static bool has_learnt(const cleat_image_set *set) {
-    return set->options->learnt && *set->options->learnt;
+static bool is_fitted(const cleat_image_set *set) {
+    return set->options->fitted && *set->options->fitted;
 }
 
 static bool has_classes(const cleat_image_set *set) {
     return set->options->classes && set->options->classes[strspn(set->options->classes, " \t\n")];
 }
 
-static cleat_status classes_from_option(const char *text, cleat_picture_learnt *learnt, size_t *capacity,
+static cleat_status classes_from_option(const char *text, cleat_image_preprocessor *fitted, size_t *capacity,
                                         cleat_error *error) {
     char name[256];
     cleat_status status = CLEAT_OK;
     for (const char *at = text + strspn(text, " \t\n"); *at && status == CLEAT_OK; at += strspn(at, " \t\n")) {
         int size = (int)strcspn(at, " \t\n");
         snprintf(name, sizeof name, "%.*s", size, at);
-        for (size_t i = 0; i < learnt->n_classes; ++i)
-            if (strcmp(learnt->classes[i], name) == 0)
+        for (size_t i = 0; i < fitted->n_classes; ++i)
+            if (strcmp(fitted->classes[i], name) == 0)
                 return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the classes: '%s' is there twice", name);
-        status = cleat_grow_names(&learnt->classes, &learnt->n_classes, capacity, name, error);
+        status = cleat_grow_names(&fitted->classes, &fitted->n_classes, capacity, name, error);
         at += size;
     }
     return status;
@@ -151,8 +151,8 @@ static cleat_status classes_from_option(const char *text, cleat_picture_learnt *
 
 /* Names that a row of the training part has, before any of its rows are put aside. Of numbered classes those in between stay,
  * so that a class is the data's number. */
-static cleat_status classes_from_training(const cleat_image_set *set, cleat_picture_learnt *learnt, size_t *capacity,
-                                          cleat_error *error) {
+static cleat_status classes_from_training(const cleat_image_set *set, cleat_image_preprocessor *fitted,
+                                          size_t *capacity, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     bool *trained = cleat_alloc(set->n_names, sizeof *trained);
     if (!trained) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", set->n_names);
@@ -162,22 +162,22 @@ static cleat_status classes_from_training(const cleat_image_set *set, cleat_pict
     while (set->numbered && ordered && !trained[ordered - 1]) --ordered;
     for (size_t i = 0; i < set->n_names && status == CLEAT_OK; ++i)
         if (set->ordered ? i < ordered : trained[i])
-            status = cleat_grow_names(&learnt->classes, &learnt->n_classes, capacity, set->names[i], error);
-    if (status == CLEAT_OK && !set->ordered && learnt->n_classes)
-        qsort(learnt->classes, learnt->n_classes, sizeof *learnt->classes, by_bytes);
+            status = cleat_grow_names(&fitted->classes, &fitted->n_classes, capacity, set->names[i], error);
+    if (status == CLEAT_OK && !set->ordered && fitted->n_classes)
+        qsort(fitted->classes, fitted->n_classes, sizeof *fitted->classes, by_bytes);
     cleat_free(trained);
     return status;
 }
 
-static cleat_status settle_classes(const cleat_image_set *set, cleat_picture_learnt *learnt, cleat_error *error) {
+static cleat_status assign_classes(const cleat_image_set *set, cleat_image_preprocessor *fitted, cleat_error *error) {
     size_t capacity = 0;
-    if (has_learnt(set)) return CLEAT_OK;
-    cleat_status status = has_classes(set) ? classes_from_option(set->options->classes, learnt, &capacity, error)
-                                           : classes_from_training(set, learnt, &capacity, error);
-    if (status == CLEAT_OK && learnt->n_classes < 2)
+    if (is_fitted(set)) return CLEAT_OK;
+    cleat_status status = has_classes(set) ? classes_from_option(set->options->classes, fitted, &capacity, error)
+                                           : classes_from_training(set, fitted, &capacity, error);
+    if (status == CLEAT_OK && fitted->n_classes < 2)
         status = cleat_fail(error, CLEAT_ERR_FORMAT,
                             "%s: %zu classes in the training part: there is nothing to tell apart; give two or more",
-                            set->root, learnt->n_classes);
+                            set->root, fitted->n_classes);
     return status;
 }
 
@@ -187,39 +187,39 @@ static int place_size(const cleat_image_row *row) {
     return (int)(slash ? (size_t)(slash - row->id) : strlen(row->id));
 }
 
-static cleat_status unknown_class(const cleat_image_set *set, const cleat_picture_learnt *learnt,
+static cleat_status unknown_class(const cleat_image_set *set, const cleat_image_preprocessor *fitted,
                                   const cleat_image_row *row, cleat_error *error) {
     const char *name = set->names[row->label];
-    const char *source = has_learnt(set) ? "the model" : has_classes(set) ? "the classes given" : "the training part";
-    const char *near = cleat_nearest_name(name, (const char *const *)learnt->classes, learnt->n_classes);
+    const char *source = is_fitted(set) ? "the model" : has_classes(set) ? "the classes given" : "the training part";
+    const char *near = cleat_nearest_name(name, (const char *const *)fitted->classes, fitted->n_classes);
     cleat_text known = {0};
-    for (size_t i = 0; i < learnt->n_classes && known.size < 400; ++i)
-        cleat_text_add(&known, "%s%s", i ? ", " : "", learnt->classes[i]);
+    for (size_t i = 0; i < fitted->n_classes && known.size < 400; ++i)
+        cleat_text_add(&known, "%s%s", i ? ", " : "", fitted->classes[i]);
     cleat_status status = cleat_fail(
         error, CLEAT_ERR_FORMAT, "%s/%.*s: the class '%.60s' is not in %s, which has %s%s%s%s", set->root,
         place_size(row), row->id, name, source, known.data ? known.data : "none", near ? "; did you mean '" : "",
-        near ? near : "", near ? "'?" : "; rename it, give it training pictures, or take it out");
+        near ? near : "", near ? "'?" : "; rename it, give it training images, or take it out");
     cleat_text_free(&known);
     return status;
 }
 
-static int32_t class_of(const cleat_image_set *set, const cleat_picture_learnt *learnt, size_t name) {
-    if (set->numbered) return name < learnt->n_classes ? (int32_t)name : CLEAT_NO_CLASS;
-    for (size_t i = 0; i < learnt->n_classes; ++i)
-        if (strcmp(learnt->classes[i], set->names[name]) == 0) return (int32_t)i;
+static int32_t class_of(const cleat_image_set *set, const cleat_image_preprocessor *fitted, size_t name) {
+    if (set->numbered) return name < fitted->n_classes ? (int32_t)name : CLEAT_NO_CLASS;
+    for (size_t i = 0; i < fitted->n_classes; ++i)
+        if (strcmp(fitted->classes[i], set->names[name]) == 0) return (int32_t)i;
     return CLEAT_NO_CLASS;
 }
 
-static cleat_status rename_rows(cleat_image_set *set, const cleat_picture_learnt *learnt, cleat_error *error) {
+static cleat_status rename_rows(cleat_image_set *set, const cleat_image_preprocessor *fitted, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     int32_t *classes = cleat_alloc(set->n_names, sizeof *classes);
     if (!classes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", set->n_names);
-    for (size_t i = 0; i < set->n_names; ++i) classes[i] = class_of(set, learnt, i);
+    for (size_t i = 0; i < set->n_names; ++i) classes[i] = class_of(set, fitted, i);
     for (size_t i = 0; i < set->n_rows && status == CLEAT_OK; ++i) {
         cleat_image_row *row = &set->rows[i];
         if (row->label == CLEAT_NO_CLASS) continue;
         if (classes[row->label] == CLEAT_NO_CLASS && !set->options->predict)
-            status = unknown_class(set, learnt, row, error);
+            status = unknown_class(set, fitted, row, error);
         else
             row->label = classes[row->label];
     }
@@ -227,36 +227,37 @@ static cleat_status rename_rows(cleat_image_set *set, const cleat_picture_learnt
     return status;
 }
 
-/* A class that is only in validation or test data is never learnt. */
-static cleat_status check_trained(const cleat_image_set *set, const cleat_picture_learnt *learnt, cleat_error *error) {
+/* A class that is only in validation or test data is never fitted. */
+static cleat_status check_trained(const cleat_image_set *set, const cleat_image_preprocessor *fitted,
+                                  cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    int64_t *trained = cleat_alloc(learnt->n_classes, sizeof *trained);
-    if (!trained) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", learnt->n_classes);
+    int64_t *trained = cleat_alloc(fitted->n_classes, sizeof *trained);
+    if (!trained) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", fitted->n_classes);
     for (size_t i = 0; i < set->n_rows; ++i)
         if (set->rows[i].split == CLEAT_SPLIT_TRAIN) ++trained[set->rows[i].label];
     for (size_t i = 0; i < set->n_rows && status == CLEAT_OK; ++i) {
         const cleat_image_row *row = &set->rows[i];
         if (!trained[row->label])
             status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                                "%s/%.*s: the class '%.60s' has no picture in the training part; give it more, lower "
+                                "%s/%.*s: the class '%.60s' has no image in the training part; give it more, lower "
                                 "data.val_fraction, or take it out",
-                                set->root, place_size(row), row->id, learnt->classes[row->label]);
+                                set->root, place_size(row), row->id, fitted->classes[row->label]);
     }
-    for (size_t i = 0; i < learnt->n_classes && status == CLEAT_OK; ++i)
-        if (!trained[i])
-            cleat_log(CLEAT_LOG_WARNING, "%s: the class '%s' has no picture", set->root, learnt->classes[i]);
+    for (size_t i = 0; i < fitted->n_classes && status == CLEAT_OK; ++i)
+        if (!trained[i]) cleat_log(CLEAT_LOG_WARNING, "%s: the class '%s' has no image", set->root, fitted->classes[i]);
     cleat_free(trained);
     return status;
 }
 
-cleat_status cleat_image_set_settle(cleat_image_set *set, cleat_picture_learnt *learnt, cleat_error *error) {
-    if (!set->n_rows) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no picture is left", set->root);
-    cleat_status status = settle_classes(set, learnt, error);
-    settle_splits(set);
-    if (status == CLEAT_OK && has_learnt(set) && set->numbered && strcmp(learnt->classes[0], "0") != 0)
+cleat_status cleat_image_set_assign_classes(cleat_image_set *set, cleat_image_preprocessor *fitted,
+                                            cleat_error *error) {
+    if (!set->n_rows) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no image is left", set->root);
+    cleat_status status = assign_classes(set, fitted, error);
+    assign_splits(set);
+    if (status == CLEAT_OK && is_fitted(set) && set->numbered && strcmp(fitted->classes[0], "0") != 0)
         cleat_log(CLEAT_LOG_WARNING, "%s: labels are numbers: 0 is taken as the model's class '%s', and so on",
-                  set->root, learnt->classes[0]);
-    if (status == CLEAT_OK) status = rename_rows(set, learnt, error);
-    if (status == CLEAT_OK && !has_learnt(set)) status = check_trained(set, learnt, error);
+                  set->root, fitted->classes[0]);
+    if (status == CLEAT_OK) status = rename_rows(set, fitted, error);
+    if (status == CLEAT_OK && !is_fitted(set)) status = check_trained(set, fitted, error);
     return status;
 }

@@ -1,26 +1,26 @@
-/* The dataset of pictures with classes: opens them, learns means, fills samples, answers questions. */
+/* The dataset of images with classes: opens them, learns means, fills samples, answers questions. */
 #include "data/images.h"
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "data/augment.h"
 #include "data/parallel.h"
-#include "data/view.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, MOST_LEARNT_FROM = 2000 };
+enum { PATH_BYTES = 4096, MAX_FIT_SAMPLES = 2000 };
 
 typedef struct images {
-    cleat_pictures pictures; /* first: a cleat_dataset * is one of these */
-    cleat_image_set set;     /* rows [count]; no names */
-    cleat_picture_learnt learnt;
-    cleat_picture_cache *cache; /* of files */
+    cleat_image_dataset common; /* first: a cleat_dataset * is one of these */
+    cleat_image_set set;        /* rows [count]; no names */
+    cleat_image_preprocessor fitted;
+    cleat_image_cache *cache; /* of files */
     cleat_augment augment;
-    bool varies;         /* any augmentation */
-    int64_t least;       /* a file's picture is decoded with at least so many pixels a side */
+    bool augments;       /* any augmentation */
+    int64_t min_side;    /* a file's image is decoded with at least so many pixels a side */
     float (*table)[256]; /* [C] standardised values of a byte */
 } images;
 
@@ -30,29 +30,29 @@ static const images *images_of(const cleat_dataset *dataset) {
     return (const images *)dataset;
 }
 
-/* --- one picture ---------------------------------------------------------------------------------------------- */
+/* --- one image ------------------------------------------------------------------------------------------------ */
 
-static cleat_status read_file(void *user, size_t index, cleat_picture *picture, cleat_error *error) {
+static cleat_status read_file(void *user, size_t index, cleat_image *image, cleat_error *error) {
     const images *im = user;
     char path[PATH_BYTES];
     cleat_status status = cleat_path_join(im->set.root, im->set.rows[index].id, path, PATH_BYTES, error);
     if (status != CLEAT_OK) return status;
-    return cleat_picture_read_least(path, im->learnt.channels, im->least, picture, error);
+    return cleat_image_read_min_side(path, im->fitted.channels, im->min_side, image, error);
 }
 
-/* Borrowed until `give_back`. */
-static cleat_status borrow(const images *im, size_t sample, cleat_picture *picture, cleat_error *error) {
+/* Borrowed until `release_image`. */
+static cleat_status acquire_image(const images *im, size_t sample, cleat_image *image, cleat_error *error) {
     const cleat_image_row *row = &im->set.rows[sample];
-    if (!row->pixels) return cleat_picture_cache_get(im->cache, sample, read_file, (void *)im, picture, error);
-    *picture = (cleat_picture){.height = im->set.height,
-                               .width = im->set.width,
-                               .channels = im->set.channels,
-                               .pixels = (uint8_t *)row->pixels};
+    if (!row->pixels) return cleat_image_cache_get(im->cache, sample, read_file, (void *)im, image, error);
+    *image = (cleat_image){.height = im->set.height,
+                           .width = im->set.width,
+                           .channels = im->set.channels,
+                           .pixels = (uint8_t *)row->pixels};
     return CLEAT_OK;
 }
 
-static void give_back(const images *im, size_t sample, cleat_picture *picture) {
-    if (!im->set.rows[sample].pixels) cleat_picture_cache_release(im->cache, sample, picture);
+static void release_image(const images *im, size_t sample, cleat_image *image) {
+    if (!im->set.rows[sample].pixels) cleat_image_cache_release(im->cache, sample, image);
 }
 
 /* --- the class ------------------------------------------------------------------------------------------------ */
@@ -63,7 +63,7 @@ static const char *images_id(const cleat_dataset *dataset, size_t sample) {
 
 static int64_t images_length(const cleat_dataset *dataset, size_t sample) {
     (void)sample;
-    return images_of(dataset)->pictures.info.size;
+    return images_of(dataset)->common.info.size;
 }
 
 static cleat_split images_split(const cleat_dataset *dataset, size_t sample) {
@@ -76,33 +76,34 @@ static int64_t one_item(const cleat_dataset *dataset, size_t sample) {
     return 1;
 }
 
-static void fill_plain(const images *im, const cleat_picture *picture, float *values) {
-    int64_t pixels = picture->height * picture->width, channels = picture->channels;
-    const uint8_t *from = picture->pixels;
+static void fill_plain(const images *im, const cleat_image *image, float *values) {
+    int64_t pixels = image->height * image->width, channels = image->channels;
+    const uint8_t *from = image->pixels;
     for (int64_t i = 0; i < pixels; ++i)
         for (int64_t c = 0; c < channels; ++c) *values++ = im->table[c][*from++];
 }
 
 static cleat_status fill_image(const images *im, size_t sample, const cleat_rng_key *rng_key, float *values,
                                cleat_error *error) {
-    int64_t size = im->pictures.info.size;
-    cleat_picture picture;
-    cleat_status status = borrow(im, sample, &picture, error);
+    int64_t size = im->common.info.size;
+    cleat_image image;
+    cleat_status status = acquire_image(im, sample, &image, error);
     if (status != CLEAT_OK) return status;
-    cleat_view view = rng_key && im->varies ? cleat_view_draw(&picture, true, size, &im->augment, rng_key, sample)
-                                            : cleat_view_whole(&picture, true);
-    if (cleat_view_is_plain(&picture, &view, size)) {
-        fill_plain(im, &picture, values);
+    cleat_augment_params params = rng_key && im->augments
+                                      ? cleat_augment_random(&image, true, size, &im->augment, rng_key, sample)
+                                      : cleat_augment_identity(&image, true);
+    if (cleat_augment_is_identity(&image, &params, size)) {
+        fill_plain(im, &image, values);
     } else {
-        status = cleat_view_sample(&picture, &view, size, values, error);
-        if (status == CLEAT_OK) cleat_picture_standardise(&im->learnt, size * size, values);
+        status = cleat_augment_apply(&image, &params, size, values, error);
+        if (status == CLEAT_OK) cleat_image_standardise(&im->fitted, size * size, values);
     }
-    give_back(im, sample, &picture);
+    release_image(im, sample, &image);
     return status;
 }
 
 /* [S, S, C] becomes the upper left corner of [L, L, C], which is 0 around it. */
-static void spread(int64_t size, int64_t length, int64_t channels, float *values) {
+static void pad_image(int64_t size, int64_t length, int64_t channels, float *values) {
     size_t row = (size_t)(size * channels), wide = (size_t)(length * channels);
     for (int64_t y = size - 1; y >= 0; --y) {
         memmove(values + (size_t)y * wide, values + (size_t)y * row, row * sizeof *values);
@@ -113,23 +114,23 @@ static void spread(int64_t size, int64_t length, int64_t channels, float *values
 static cleat_status images_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
                                 const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
     const images *im = images_of(dataset);
-    int64_t size = im->pictures.info.size;
+    int64_t size = im->common.info.size;
     if (slots[LABEL]) *(int32_t *)slots[LABEL] = im->set.rows[sample].label;
     if (!slots[IMAGE]) return CLEAT_OK;
     cleat_status status = fill_image(im, sample, rng_key, slots[IMAGE], error);
-    if (status == CLEAT_OK && length > size) spread(size, length, im->learnt.channels, slots[IMAGE]);
+    if (status == CLEAT_OK && length > size) pad_image(size, length, im->fitted.channels, slots[IMAGE]);
     return status;
 }
 
 static cleat_status images_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
-    return cleat_picture_learnt_write(folder, &images_of(dataset)->learnt, error);
+    return cleat_image_preprocessor_write(folder, &images_of(dataset)->fitted, error);
 }
 
 static void images_destroy(cleat_dataset *dataset) {
     images *im = (images *)dataset;
     cleat_image_set_free(&im->set);
-    cleat_picture_learnt_free(&im->learnt);
-    cleat_picture_cache_destroy(im->cache);
+    cleat_image_preprocessor_free(&im->fitted);
+    cleat_image_cache_destroy(im->cache);
     cleat_free(im->table);
     cleat_free(im);
 }
@@ -148,49 +149,49 @@ static const cleat_dataset_class images_class = {
 
 /* --- what the training part teaches --------------------------------------------------------------------------- */
 
-typedef struct lesson {
+typedef struct fit_job {
     const images *im;
     const uint32_t *samples; /* training samples */
     size_t count, used;      /* `used` of them, spread evenly */
     pthread_mutex_t lock;
-    cleat_picture_sums sums;
-} lesson;
+    cleat_channel_sums sums;
+} fit_job;
 
-static cleat_status learn_from(void *user, size_t index, cleat_error *error) {
-    lesson *l = user;
-    cleat_picture picture;
-    cleat_picture_sums sums = {0};
+static cleat_status accumulate_sample(void *user, size_t index, cleat_error *error) {
+    fit_job *l = user;
+    cleat_image image;
+    cleat_channel_sums sums = {0};
     size_t sample = l->samples[index * l->count / l->used];
-    cleat_status status = borrow(l->im, sample, &picture, error);
+    cleat_status status = acquire_image(l->im, sample, &image, error);
     if (status != CLEAT_OK) return status;
-    cleat_picture_sums_add(&sums, &picture);
-    give_back(l->im, sample, &picture);
+    cleat_channel_sums_add(&sums, &image);
+    release_image(l->im, sample, &image);
     pthread_mutex_lock(&l->lock);
-    cleat_picture_sums_merge(&l->sums, &sums);
+    cleat_channel_sums_merge(&l->sums, &sums);
     pthread_mutex_unlock(&l->lock);
     return CLEAT_OK;
 }
 
-static cleat_status learn_means(images *im, cleat_error *error) {
+static cleat_status fit_means(images *im, cleat_error *error) {
     uint32_t *samples = NULL;
-    lesson l = {.im = im};
-    cleat_status status = cleat_dataset_samples(&im->pictures.base, CLEAT_SPLIT_TRAIN, &samples, &l.count, error);
+    fit_job l = {.im = im};
+    cleat_status status = cleat_dataset_samples(&im->common.base, CLEAT_SPLIT_TRAIN, &samples, &l.count, error);
     if (status != CLEAT_OK) return status;
     bool files = im->set.height == 0;
     l.samples = samples;
-    l.used = files && l.count > MOST_LEARNT_FROM ? MOST_LEARNT_FROM : l.count;
+    l.used = files && l.count > MAX_FIT_SAMPLES ? MAX_FIT_SAMPLES : l.count;
     if (pthread_mutex_init(&l.lock, NULL) != 0) {
         cleat_samples_free(samples);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot make a lock");
     }
-    status = cleat_parallel(l.used, learn_from, &l, error);
-    if (status == CLEAT_OK) cleat_picture_learnt_set(&im->learnt, im->set.root, im->learnt.channels, &l.sums);
+    status = cleat_parallel(l.used, accumulate_sample, &l, error);
+    if (status == CLEAT_OK) cleat_image_preprocessor_fit(&im->fitted, im->set.root, im->fitted.channels, &l.sums);
     pthread_mutex_destroy(&l.lock);
     cleat_samples_free(samples);
     return status;
 }
 
-/* Colour where any training picture is. */
+/* Colour where any training image is. */
 static int64_t channels_of(const images *im) {
     int64_t channels = im->set.options->channels ? im->set.options->channels : im->set.channels;
     if (channels) return channels;
@@ -201,16 +202,16 @@ static int64_t channels_of(const images *im) {
 }
 
 static cleat_status check_channels(const images *im, cleat_error *error) {
-    int64_t wanted = im->learnt.channels, own = im->set.channels;
+    int64_t wanted = im->fitted.channels, own = im->set.channels;
     if (own ? wanted == own || (wanted == 1 && own == 3) || (wanted == 3 && own == 1) : wanted == 1 || wanted == 3)
         return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s: the pictures have %lld channels, and %lld are wanted; only grey (1) and colour (3) are "
+                      "%s: the images have %lld channels, and %lld are wanted; only grey (1) and colour (3) are "
                       "made of each other",
                       im->set.root, (long long)(own ? own : 3), (long long)wanted);
 }
 
-static int64_t least_side(const cleat_picture_options *options) {
+static int64_t min_decoded_side(const cleat_image_options *options) {
     double crop = options->augment.crop_min;
     /* the shorter side of the smallest crop, of 3/4 of the sides' ratio, is still the sample's size */
     return crop < 1 ? (int64_t)ceil((double)options->size / sqrt(crop * 0.75)) : options->size;
@@ -231,19 +232,19 @@ static cleat_status read_set(const char *path, cleat_image_set *set, cleat_error
     return status;
 }
 
-/* Pictures in memory become what is wanted at once; those of files do as they are read. */
+/* Images in memory become what is wanted at once; those of files do as they are read. */
 static cleat_status convert_memory(images *im, cleat_error *error) {
     cleat_image_set *set = &im->set;
-    int64_t from = set->channels, to = im->learnt.channels, pixels = set->height * set->width;
+    int64_t from = set->channels, to = im->fitted.channels, pixels = set->height * set->width;
     if (!from || from == to) return CLEAT_OK;
     uint8_t *block = cleat_alloc(set->n_rows, (size_t)(pixels * to));
-    if (!block) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu pictures", set->root, set->n_rows);
-    cleat_status status = cleat_image_set_take_block(set, block, error);
+    if (!block) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu images", set->root, set->n_rows);
+    cleat_status status = cleat_image_set_add_block(set, block, error);
     for (size_t i = 0; i < set->n_rows && status == CLEAT_OK; ++i, block += pixels * to) {
         if (to == 1)
-            cleat_picture_to_grey(set->rows[i].pixels, pixels, block);
+            cleat_image_to_grey(set->rows[i].pixels, pixels, block);
         else
-            cleat_picture_to_colour(set->rows[i].pixels, pixels, block);
+            cleat_image_to_colour(set->rows[i].pixels, pixels, block);
         set->rows[i].pixels = block;
     }
     if (status != CLEAT_OK) return status;
@@ -255,83 +256,83 @@ static cleat_status convert_memory(images *im, cleat_error *error) {
 }
 
 static cleat_status make_table(images *im, cleat_error *error) {
-    im->table = cleat_alloc((size_t)im->learnt.channels, sizeof *im->table);
+    im->table = cleat_alloc((size_t)im->fitted.channels, sizeof *im->table);
     if (!im->table) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a table of colours");
-    float pixel[CLEAT_PICTURE_PLANES];
+    float pixel[CLEAT_IMAGE_MAX_CHANNELS];
     for (int value = 0; value < 256; ++value) {
-        for (int64_t c = 0; c < im->learnt.channels; ++c) pixel[c] = (float)value * (1.0f / 255);
-        cleat_picture_standardise(&im->learnt, 1, pixel);
-        for (int64_t c = 0; c < im->learnt.channels; ++c) im->table[c][value] = pixel[c];
+        for (int64_t c = 0; c < im->fitted.channels; ++c) pixel[c] = (float)value * (1.0f / 255);
+        cleat_image_standardise(&im->fitted, 1, pixel);
+        for (int64_t c = 0; c < im->fitted.channels; ++c) im->table[c][value] = pixel[c];
     }
     return CLEAT_OK;
 }
 
 static cleat_status count_samples(images *im, cleat_error *error) {
-    cleat_picture_info *info = &im->pictures.info;
-    bool told = im->learnt.samples != NULL;
-    if (!told) im->learnt.samples = cleat_alloc(im->learnt.n_classes, sizeof *im->learnt.samples);
-    if (!im->learnt.samples)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", im->learnt.n_classes);
+    cleat_image_info *info = &im->common.info;
+    bool given = im->fitted.samples != NULL;
+    if (!given) im->fitted.samples = cleat_alloc(im->fitted.n_classes, sizeof *im->fitted.samples);
+    if (!im->fitted.samples)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", im->fitted.n_classes);
     for (size_t i = 0; i < im->set.n_rows; ++i) {
         const cleat_image_row *row = &im->set.rows[i];
         ++info->samples[row->split];
-        if (!told && row->split == CLEAT_SPLIT_TRAIN && row->label >= 0) ++im->learnt.samples[row->label];
+        if (!given && row->split == CLEAT_SPLIT_TRAIN && row->label >= 0) ++im->fitted.samples[row->label];
     }
     return CLEAT_OK;
 }
 
-static void become_dataset(images *im) {
-    const cleat_picture_options *options = im->set.options;
-    cleat_pictures *p = &im->pictures;
+static void init_dataset(images *im) {
+    const cleat_image_options *options = im->set.options;
+    cleat_image_dataset *p = &im->common;
     p->fields[IMAGE] =
-        (cleat_field){.name = "image", .dtype = CLEAT_F32, .rank = 3, .shape = {-1, -1, im->learnt.channels}};
+        (cleat_field){.name = "image", .dtype = CLEAT_F32, .rank = 3, .shape = {-1, -1, im->fitted.channels}};
     p->fields[LABEL] = (cleat_field){.name = "label", .dtype = CLEAT_I32, .rank = 0, .pad = CLEAT_NO_CLASS};
-    p->info = (cleat_picture_info){.size = options->size,
-                                   .channels = im->learnt.channels,
-                                   .classes = (int64_t)im->learnt.n_classes,
-                                   .height = options->size,
-                                   .width = options->size,
-                                   .file_height = options->size,
-                                   .file_width = options->size};
+    p->info = (cleat_image_info){.size = options->size,
+                                 .channels = im->fitted.channels,
+                                 .classes = (int64_t)im->fitted.n_classes,
+                                 .height = options->size,
+                                 .width = options->size,
+                                 .file_height = options->size,
+                                 .file_width = options->size};
     p->base.count = im->set.n_rows;
-    cleat_pictures_become_dataset(p, &images_class);
+    cleat_image_dataset_init(p, &images_class);
 }
 
 static cleat_status open_images(const char *path, images *im, cleat_error *error) {
-    const cleat_picture_options *options = im->set.options;
-    bool learnt = options->learnt && *options->learnt;
+    const cleat_image_options *options = im->set.options;
+    bool fitted = options->fitted && *options->fitted;
     im->augment = options->augment;
-    im->least = least_side(options);
-    im->varies = cleat_view_varies(&options->augment);
-    cleat_status status = learnt ? cleat_picture_learnt_read(options->learnt, &im->learnt, error) : CLEAT_OK;
-    if (status == CLEAT_OK && learnt && !im->learnt.n_classes)
+    im->min_side = min_decoded_side(options);
+    im->augments = cleat_augment_enabled(&options->augment);
+    cleat_status status = fitted ? cleat_image_preprocessor_read(options->fitted, &im->fitted, error) : CLEAT_OK;
+    if (status == CLEAT_OK && fitted && !im->fitted.n_classes)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s/pictures.json: no classes: the model was trained on masks",
-                            options->learnt);
-    if (status == CLEAT_OK && learnt && options->channels && options->channels != im->learnt.channels)
+                            options->fitted);
+    if (status == CLEAT_OK && fitted && options->channels && options->channels != im->fitted.channels)
         status = cleat_fail(
             error, CLEAT_ERR_ARGUMENT,
             "%s: the model was trained with %lld channels, and %lld are asked for; leave data.channels as it "
             "was",
-            options->learnt, (long long)im->learnt.channels, (long long)options->channels);
+            options->fitted, (long long)im->fitted.channels, (long long)options->channels);
     if (status == CLEAT_OK) status = read_set(path, &im->set, error);
-    if (status == CLEAT_OK) status = cleat_image_set_settle(&im->set, &im->learnt, error);
-    if (status == CLEAT_OK && !learnt) im->learnt.channels = channels_of(im);
+    if (status == CLEAT_OK) status = cleat_image_set_assign_classes(&im->set, &im->fitted, error);
+    if (status == CLEAT_OK && !fitted) im->fitted.channels = channels_of(im);
     if (status == CLEAT_OK) status = check_channels(im, error);
     if (status == CLEAT_OK) status = convert_memory(im, error);
     if (status == CLEAT_OK && !im->set.height)
-        status = cleat_picture_cache_create(im->set.n_rows, options->cache_bytes, &im->cache, error);
+        status = cleat_image_cache_create(im->set.n_rows, options->cache_bytes, &im->cache, error);
     if (status != CLEAT_OK) return status;
-    become_dataset(im);
+    init_dataset(im);
     status = count_samples(im, error);
-    if (status == CLEAT_OK && !learnt) status = learn_means(im, error);
+    if (status == CLEAT_OK && !fitted) status = fit_means(im, error);
     return status == CLEAT_OK ? make_table(im, error) : status;
 }
 
-cleat_status cleat_images_open(const char *path, const cleat_picture_options *options, cleat_dataset **dataset,
+cleat_status cleat_images_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
                                cleat_error *error) {
-    cleat_picture_options defaults = cleat_picture_defaults();
+    cleat_image_options defaults = cleat_image_defaults();
     if (!options) options = &defaults;
-    cleat_status status = cleat_picture_check_options(options, error);
+    cleat_status status = cleat_image_check_options(options, error);
     if (status != CLEAT_OK) return status;
     images *im = cleat_alloc(1, sizeof *im);
     if (!im) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a dataset");
@@ -339,9 +340,9 @@ cleat_status cleat_images_open(const char *path, const cleat_picture_options *op
     status = open_images(path, im, error);
     im->set.options = NULL; /* the caller's */
     if (status == CLEAT_OK)
-        *dataset = &im->pictures.base;
+        *dataset = &im->common.base;
     else
-        images_destroy(&im->pictures.base);
+        images_destroy(&im->common.base);
     return status;
 }
 
@@ -353,15 +354,15 @@ static const images *as_images(const cleat_dataset *dataset) {
 
 const char *cleat_images_class(const cleat_dataset *dataset, size_t index) {
     const images *im = as_images(dataset);
-    return im && index < im->learnt.n_classes ? im->learnt.classes[index] : NULL;
+    return im && index < im->fitted.n_classes ? im->fitted.classes[index] : NULL;
 }
 
 int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_t index) {
     const images *im = as_images(dataset);
-    return im && index < im->learnt.n_classes ? im->learnt.samples[index] : 0;
+    return im && index < im->fitted.n_classes ? im->fitted.samples[index] : 0;
 }
 
-cleat_picture_cache_stats cleat_images_cache_statistics(const cleat_dataset *dataset) {
+cleat_image_cache_stats cleat_images_dataset_cache_statistics(const cleat_dataset *dataset) {
     const images *im = as_images(dataset);
-    return im && im->cache ? cleat_picture_cache_statistics(im->cache) : (cleat_picture_cache_stats){0};
+    return im && im->cache ? cleat_image_cache_statistics(im->cache) : (cleat_image_cache_stats){0};
 }

@@ -1,9 +1,9 @@
-/* Pictures with classes while they are read: what IDX, CIFAR and folders hand to the dataset. */
+/* Images with classes while they are read: what IDX, CIFAR and folders hand to the dataset. */
 #ifndef CLEAT_SRC_IMAGES_H
 #define CLEAT_SRC_IMAGES_H
 
-#include "data/picture_cache.h"
-#include "data/pictures.h"
+#include "data/image_cache.h"
+#include "data/image_common.h"
 
 typedef struct cleat_image_row {
     char *id;              /* of a file: its path below the set's root */
@@ -14,9 +14,9 @@ typedef struct cleat_image_row {
 } cleat_image_row;
 
 typedef struct cleat_image_set {
-    const cleat_picture_options *options; /* NULL in the end */
-    char *root;                           /* folder of the files, or what to call the set in a message */
-    cleat_image_row *rows;                /* [n_rows] */
+    const cleat_image_options *options; /* NULL in the end */
+    char *root;                         /* folder of the files, or what to call the set in a message */
+    cleat_image_row *rows;              /* [n_rows] */
     size_t n_rows, rows_capacity;
     char **names; /* [n_names] of labels as the data name them; of numbered ones "0", "1", ... */
     size_t n_names, names_capacity;
@@ -26,7 +26,7 @@ typedef struct cleat_image_set {
     bool parts[CLEAT_SPLITS]; /* those the data name; training is there where nothing is named */
     uint8_t **blocks;         /* [n_blocks] pixels in memory, owned */
     size_t n_blocks, blocks_capacity;
-    int64_t height, width, channels; /* of pictures in memory, all alike; else 0 */
+    int64_t height, width, channels; /* of images in memory, all alike; else 0 */
 } cleat_image_set;
 
 void cleat_image_set_free(cleat_image_set *set);
@@ -34,7 +34,7 @@ void cleat_image_set_free(cleat_image_set *set);
 cleat_status cleat_image_set_add(cleat_image_set *set, const char *id, const uint8_t *pixels, int32_t label,
                                  cleat_split split, cleat_error *error);
 /* The block is the set's from then on, also on failure. */
-cleat_status cleat_image_set_take_block(cleat_image_set *set, uint8_t *block, cleat_error *error);
+cleat_status cleat_image_set_add_block(cleat_image_set *set, uint8_t *block, cleat_error *error);
 /* Index of a name; a new one is added. A name that differs from a known one in capitals, blanks, '_' and '-' only is an
  * error that names `place`. */
 cleat_status cleat_image_set_name(cleat_image_set *set, const char *name, const char *place, int32_t *label,
@@ -42,16 +42,16 @@ cleat_status cleat_image_set_name(cleat_image_set *set, const char *name, const 
 /* Names "0" .. "255", as far as labels go. */
 cleat_status cleat_image_set_number(cleat_image_set *set, cleat_error *error);
 
-/* Splits of all rows, and names turned into classes: `learnt` gives them where it has some, else it gets them. */
-cleat_status cleat_image_set_settle(cleat_image_set *set, cleat_picture_learnt *learnt, cleat_error *error);
+/* Splits of all rows, and names turned into classes: `fitted` gives them where it has some, else it gets them. */
+cleat_status cleat_image_set_assign_classes(cleat_image_set *set, cleat_image_preprocessor *fitted, cleat_error *error);
 
 /* The readers. *found is false, and the set as it was, where the folder is of another layout. */
 cleat_status cleat_idx_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error);
 cleat_status cleat_cifar_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error);
-/* Class folders, or for prediction any folder of pictures, or one picture. */
+/* Class folders, or for prediction any folder of images, or one image. */
 cleat_status cleat_image_folders_open(const char *path, cleat_image_set *set, cleat_error *error);
 
-/* Of a dataset of cleat_images_open whose pictures are files; 0 else. */
-cleat_picture_cache_stats cleat_images_cache_statistics(const cleat_dataset *dataset);
+/* Of a dataset of cleat_images_open whose images are files; 0 else. */
+cleat_image_cache_stats cleat_images_dataset_cache_statistics(const cleat_dataset *dataset);
 
 #endif

@@ -233,7 +233,7 @@ static cleat_status check_setup(const cleat_loader_setup *setup, cleat_error *er
 }
 
 /* Which fields are to be rounded, and room for them. */
-static cleat_status ask_storage(cleat_loader *loader, cleat_error *error) {
+static cleat_status read_field_storage(cleat_loader *loader, cleat_error *error) {
     const cleat_loader_setup *setup = &loader->setup;
     for (size_t b = 0; b < setup->n_buckets; ++b) {
         int64_t floats = 0;
@@ -253,7 +253,7 @@ static cleat_status ask_storage(cleat_loader *loader, cleat_error *error) {
     return loader->samples ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a loader");
 }
 
-static cleat_status ask_offsets(cleat_loader *loader, cleat_error *error) {
+static cleat_status read_field_offsets(cleat_loader *loader, cleat_error *error) {
     for (size_t b = 0; b < loader->setup.n_buckets; ++b)
         for (size_t f = 0; f < loader->n_fields; ++f) {
             int64_t offset = loader->setup.field_offset(loader->setup.user, b, f);
@@ -294,8 +294,8 @@ cleat_status cleat_loader_create(const cleat_loader_setup *setup, cleat_loader *
     pthread_cond_init(&made->work, NULL);
     pthread_cond_init(&made->done, NULL);
     status = allocate(made, error);
-    if (status == CLEAT_OK) status = ask_offsets(made, error);
-    if (status == CLEAT_OK) status = ask_storage(made, error);
+    if (status == CLEAT_OK) status = read_field_offsets(made, error);
+    if (status == CLEAT_OK) status = read_field_storage(made, error);
     if (status == CLEAT_OK && setup->workers > 0) {
         status = cleat_pinning_create(setup->cpus, &made->pinning, error);
         if (status == CLEAT_OK)

@@ -1,4 +1,4 @@
-/* Maps over time as a dataset: frames cut into patches, each patch a sequence, and the mask to tell from them. */
+/* Maps over time as a dataset: steps cut into patches, each patch a sequence, and the mask to tell from them. */
 #include "data/maps.h"
 
 #include "core/files.h"
@@ -9,27 +9,27 @@
 #include <string.h>
 #include <strings.h>
 
-enum { FRAMES, LENGTHS, MASK, FIELDS, LONGEST = 1 << 16, LARGEST_PATCH = 1024 };
+enum { STEPS, LENGTHS, MASK, FIELDS, LONGEST = 1 << 16, LARGEST_PATCH = 1024 };
 static const uint64_t FLIP_SEED = 0x6D617073u; /* "maps": a family of random streams of its own */
 static const int64_t KEPT_BYTES = INT64_C(1) << 30;
 
 /* --- sizes ---------------------------------------------------------------------------------------------------- */
 
-int64_t cleat_maps_frame_size(const cleat_maps *maps) {
+int64_t cleat_maps_step_elements(const cleat_maps *maps) {
     return maps->channels * maps->height * maps->width;
 }
 
-int64_t cleat_maps_truth_size(const cleat_maps *maps) {
+int64_t cleat_maps_target_elements(const cleat_maps *maps) {
     return maps->height * maps->width;
 }
 
-cleat_status cleat_maps_make_room(cleat_maps *maps, const char *path, bool frames, cleat_error *error) {
-    size_t frame = (size_t)cleat_maps_frame_size(maps) * sizeof *maps->frames;
-    if (frames && maps->n_frames) maps->frames = cleat_alloc((size_t)maps->n_frames, frame);
-    if (maps->n_truths) maps->truths = cleat_alloc((size_t)maps->n_truths, (size_t)cleat_maps_truth_size(maps));
-    if ((!frames || !maps->n_frames || maps->frames) && (!maps->n_truths || maps->truths)) return CLEAT_OK;
+cleat_status cleat_maps_make_room(cleat_maps *maps, const char *path, bool steps, cleat_error *error) {
+    size_t step = (size_t)cleat_maps_step_elements(maps) * sizeof *maps->steps;
+    if (steps && maps->n_steps) maps->steps = cleat_alloc((size_t)maps->n_steps, step);
+    if (maps->n_targets) maps->targets = cleat_alloc((size_t)maps->n_targets, (size_t)cleat_maps_target_elements(maps));
+    if ((!steps || !maps->n_steps || maps->steps) && (!maps->n_targets || maps->targets)) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld frames of %zu bytes and %lld masks", path,
-                      (long long)maps->n_frames, frame, (long long)maps->n_truths);
+                      (long long)maps->n_steps, step, (long long)maps->n_targets);
 }
 
 cleat_status cleat_maps_add_sample(cleat_maps *maps, const cleat_maps_sample *sample, cleat_error *error) {
@@ -45,24 +45,24 @@ cleat_status cleat_maps_add_sample(cleat_maps *maps, const cleat_maps_sample *sa
     return CLEAT_OK;
 }
 
-void cleat_maps_set_truth(const float *values, int64_t count, int8_t *truth) {
-    for (int64_t i = 0; i < count; ++i) truth[i] = isnan(values[i]) ? -1 : values[i] > 0 ? 1 : 0;
+void cleat_maps_set_target(const float *values, int64_t count, int8_t *target) {
+    for (int64_t i = 0; i < count; ++i) target[i] = isnan(values[i]) ? -1 : values[i] > 0 ? 1 : 0;
 }
 
-cleat_status cleat_maps_sample_frames(const cleat_maps *maps, const cleat_maps_sample *sample, float *room,
-                                      const float **frames, cleat_error *error) {
-    int64_t size = cleat_maps_frame_size(maps);
-    if (maps->frames) {
-        *frames = maps->frames + sample->first * size;
+cleat_status cleat_maps_sample_steps(const cleat_maps *maps, const cleat_maps_sample *sample, float *room,
+                                     const float **steps, cleat_error *error) {
+    int64_t size = cleat_maps_step_elements(maps);
+    if (maps->steps) {
+        *steps = maps->steps + sample->first * size;
         return CLEAT_OK;
     }
-    *frames = room;
-    return cleat_npy_read(sample->path, &sample->stack, sample->skipped * size, sample->frames * size, room, error);
+    *steps = room;
+    return cleat_npy_read(sample->path, &sample->stack, sample->skipped * size, sample->steps * size, room, error);
 }
 
 /* --- a sample ------------------------------------------------------------------------------------------------- */
 
-/* Which way round the sample's frames and truth are seen. */
+/* Which way round the sample's steps and target are seen. */
 typedef struct mirror {
     bool rows, columns;
 } mirror;
@@ -74,8 +74,8 @@ static mirror draw_mirror(const cleat_maps *maps, size_t sample, const cleat_rng
     return (mirror){.rows = rows && maps->flip_vertical, .columns = columns && maps->flip};
 }
 
-/* One patch of one frame: pixels [p, p, C] from frame [C, H, W]. What lies outside the frame is left as it is, 0. */
-static void copy_patch(const cleat_maps *maps, const float *frame, int64_t top, int64_t left, mirror seen,
+/* One patch of one step: pixels [p, p, C] from step [C, H, W]. What lies outside the step is left as it is, 0. */
+static void copy_patch(const cleat_maps *maps, const float *step, int64_t top, int64_t left, mirror seen,
                        float *pixels) {
     int64_t p = maps->patch, height = maps->height, width = maps->width;
     for (int64_t r = 0; r < p && top + r < height; ++r)
@@ -83,44 +83,44 @@ static void copy_patch(const cleat_maps *maps, const float *frame, int64_t top, 
             int64_t y = seen.rows ? height - 1 - top - r : top + r;
             int64_t x = seen.columns ? width - 1 - left - c : left + c;
             for (int64_t k = 0; k < maps->channels; ++k)
-                pixels[(r * p + c) * maps->channels + k] = frame[(k * height + y) * width + x];
+                pixels[(r * p + c) * maps->channels + k] = step[(k * height + y) * width + x];
         }
 }
 
-/* values [N, L, p p C] from frames [count, C, H, W] */
-static void cut_patches(const cleat_maps *maps, const float *frames, int64_t count, int64_t length, mirror seen,
+/* values [N, L, p p C] from steps [count, C, H, W] */
+static void cut_patches(const cleat_maps *maps, const float *steps, int64_t count, int64_t length, mirror seen,
                         float *values) {
-    const cleat_picture_info *info = &maps->common.info;
+    const cleat_image_info *info = &maps->common.info;
     int64_t p = maps->patch, size = p * p * maps->channels;
     for (int64_t top = 0; top < info->height; top += p)
         for (int64_t left = 0; left < info->width; left += p, values += length * size)
             for (int64_t f = 0; f < count; ++f)
-                copy_patch(maps, frames + f * cleat_maps_frame_size(maps), top, left, seen, values + f * size);
+                copy_patch(maps, steps + f * cleat_maps_step_elements(maps), top, left, seen, values + f * size);
 }
 
 /* mask [padded height, padded width], which holds -1 */
-static void copy_truth(const cleat_maps *maps, int64_t truth, mirror seen, int32_t *mask) {
+static void copy_target(const cleat_maps *maps, int64_t target, mirror seen, int32_t *mask) {
     int64_t height = maps->height, width = maps->width;
-    if (truth < 0) return;
-    const int8_t *from = maps->truths + truth * height * width;
+    if (target < 0) return;
+    const int8_t *from = maps->targets + target * height * width;
     for (int64_t r = 0; r < height; ++r)
         for (int64_t c = 0; c < width; ++c)
             mask[r * maps->common.info.width + c] =
                 from[(seen.rows ? height - 1 - r : r) * width + (seen.columns ? width - 1 - c : c)];
 }
 
-/* The frames of a sample as the dataset gives them; *room is the caller's, NULL where the frames are in memory. */
-static cleat_status ready_frames(const cleat_maps *maps, const cleat_maps_sample *sample, float **room,
-                                 const float **frames, cleat_error *error) {
-    int64_t count = sample->frames * cleat_maps_frame_size(maps);
-    if (!maps->frames) {
+/* The steps of a sample as the dataset gives them; *room is the caller's, NULL where the steps are in memory. */
+static cleat_status load_steps(const cleat_maps *maps, const cleat_maps_sample *sample, float **room,
+                               const float **steps, cleat_error *error) {
+    int64_t count = sample->steps * cleat_maps_step_elements(maps);
+    if (!maps->steps) {
         *room = cleat_alloc((size_t)count, sizeof **room);
         if (!*room) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its frames", sample->path);
     }
-    cleat_status status = cleat_maps_sample_frames(maps, sample, *room, frames, error);
+    cleat_status status = cleat_maps_sample_steps(maps, sample, *room, steps, error);
     if (status != CLEAT_OK || !*room) return status;
-    cleat_maps_transform(maps->learnt.transform, *room, count);
-    return cleat_maps_standardise(maps, sample->path, *room, sample->frames, error);
+    cleat_maps_transform(maps->fitted.transform, *room, count);
+    return cleat_maps_standardise(maps, sample->path, *room, sample->steps, error);
 }
 
 static cleat_status maps_fill(const cleat_dataset *dataset, size_t index, int64_t length, const cleat_rng_key *rng_key,
@@ -128,17 +128,17 @@ static cleat_status maps_fill(const cleat_dataset *dataset, size_t index, int64_
     const cleat_maps *maps = (const cleat_maps *)dataset;
     const cleat_maps_sample *sample = &maps->samples[index];
     mirror seen = draw_mirror(maps, index, rng_key);
-    if (slots[FRAMES]) {
+    if (slots[STEPS]) {
         float *room = NULL;
-        const float *frames = NULL;
-        cleat_status status = ready_frames(maps, sample, &room, &frames, error);
-        if (status == CLEAT_OK) cut_patches(maps, frames, sample->frames, length, seen, slots[FRAMES]);
+        const float *steps = NULL;
+        cleat_status status = load_steps(maps, sample, &room, &steps, error);
+        if (status == CLEAT_OK) cut_patches(maps, steps, sample->steps, length, seen, slots[STEPS]);
         cleat_free(room);
         if (status != CLEAT_OK) return status;
     }
     int32_t *lengths = slots[LENGTHS];
-    for (int64_t n = 0; lengths && n < maps->common.fields[LENGTHS].shape[0]; ++n) lengths[n] = (int32_t)sample->frames;
-    if (slots[MASK]) copy_truth(maps, sample->truth, seen, slots[MASK]);
+    for (int64_t n = 0; lengths && n < maps->common.fields[LENGTHS].shape[0]; ++n) lengths[n] = (int32_t)sample->steps;
+    if (slots[MASK]) copy_target(maps, sample->target, seen, slots[MASK]);
     return CLEAT_OK;
 }
 
@@ -149,7 +149,7 @@ static const char *maps_id(const cleat_dataset *dataset, size_t sample) {
 }
 
 static int64_t maps_length(const cleat_dataset *dataset, size_t sample) {
-    return ((const cleat_maps *)dataset)->samples[sample].frames;
+    return ((const cleat_maps *)dataset)->samples[sample].steps;
 }
 
 static cleat_split maps_split(const cleat_dataset *dataset, size_t sample) {
@@ -157,7 +157,7 @@ static cleat_split maps_split(const cleat_dataset *dataset, size_t sample) {
 }
 
 static cleat_status maps_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
-    return cleat_maps_learnt_write(folder, &((const cleat_maps *)dataset)->learnt, error);
+    return cleat_maps_preprocessor_write(folder, &((const cleat_maps *)dataset)->fitted, error);
 }
 
 static void maps_destroy(cleat_dataset *dataset) {
@@ -167,9 +167,9 @@ static void maps_destroy(cleat_dataset *dataset) {
         cleat_free(maps->samples[i].path);
     }
     cleat_free(maps->samples);
-    cleat_free(maps->frames);
-    cleat_free(maps->truths);
-    cleat_maps_learnt_free(&maps->learnt);
+    cleat_free(maps->steps);
+    cleat_free(maps->targets);
+    cleat_maps_preprocessor_free(&maps->fitted);
     cleat_free(maps);
 }
 
@@ -189,22 +189,22 @@ static int64_t padded(int64_t size, int64_t patch) {
 }
 
 static void set_shapes(cleat_maps *maps, int64_t lookback) {
-    cleat_picture_info *info = &maps->common.info;
+    cleat_image_info *info = &maps->common.info;
     cleat_field *fields = maps->common.fields;
-    *info = (cleat_picture_info){.channels = maps->channels,
-                                 .classes = 2,
-                                 .positive = maps->learnt.positive,
-                                 .height = padded(maps->height, maps->patch),
-                                 .width = padded(maps->width, maps->patch),
-                                 .file_height = maps->height,
-                                 .file_width = maps->width,
-                                 .frames = lookback};
+    *info = (cleat_image_info){.channels = maps->channels,
+                               .classes = 2,
+                               .positive = maps->fitted.positive,
+                               .height = padded(maps->height, maps->patch),
+                               .width = padded(maps->width, maps->patch),
+                               .file_height = maps->height,
+                               .file_width = maps->width,
+                               .steps = lookback};
     for (size_t i = 0; i < maps->common.base.count; ++i) ++info->samples[maps->samples[i].split];
     int64_t patches = info->height / maps->patch * (info->width / maps->patch);
-    fields[FRAMES] = (cleat_field){.name = "frames",
-                                   .dtype = CLEAT_F32,
-                                   .rank = 3,
-                                   .shape = {patches, -1, maps->patch * maps->patch * maps->channels}};
+    fields[STEPS] = (cleat_field){.name = "frames",
+                                  .dtype = CLEAT_F32,
+                                  .rank = 3,
+                                  .shape = {patches, -1, maps->patch * maps->patch * maps->channels}};
     fields[LENGTHS] = (cleat_field){.name = "lengths", .dtype = CLEAT_I32, .rank = 1, .shape = {patches}};
     fields[MASK] =
         (cleat_field){.name = "mask", .dtype = CLEAT_I32, .rank = 2, .shape = {info->height, info->width}, .pad = -1};
@@ -235,7 +235,7 @@ static cleat_status check_options(const cleat_maps_options *o, cleat_error *erro
                           o->val_fraction, o->test_fraction);
     if ((unsigned)o->transform > CLEAT_TRANSFORM_LOG1P)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no such transform (%d)", (int)o->transform);
-    if (o->predict && !o->learnt)
+    if (o->predict && !o->fitted)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a prediction needs what training has learnt");
     return CLEAT_OK;
 }
@@ -265,25 +265,25 @@ static cleat_status find_layout(const char *folder, bool *grids, cleat_error *er
     return CLEAT_OK;
 }
 
-static cleat_status check_learnt(const char *folder, bool grids, const cleat_maps_options *options,
-                                 const cleat_maps_learnt *learnt, cleat_error *error) {
-    if (grids != (learnt->names.count > 0))
+static cleat_status check_fitted(const char *folder, bool grids, const cleat_maps_options *options,
+                                 const cleat_maps_preprocessor *fitted, cleat_error *error) {
+    if (grids != (fitted->names.count > 0))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: the model was trained on %s, this folder holds %s", folder,
                           grids ? "stacks (.npy)" : "ESRI grids (.asc)", grids ? "ESRI grids" : "stacks");
-    if (options->transform != learnt->transform)
+    if (options->transform != fitted->transform)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "%s: another transform was learnt than is asked for; leave it as it was", options->learnt);
+                          "%s: another transform was learnt than is asked for; leave it as it was", options->fitted);
     return CLEAT_OK;
 }
 
 static cleat_status standardise_all(const char *folder, cleat_maps *maps, cleat_error *error) {
-    if (!maps->frames) return CLEAT_OK;
-    return cleat_maps_standardise(maps, folder, maps->frames, maps->n_frames, error);
+    if (!maps->steps) return CLEAT_OK;
+    return cleat_maps_standardise(maps, folder, maps->steps, maps->n_steps, error);
 }
 
-static bool is_unknown(const cleat_maps *maps, int64_t truth) {
-    int64_t pixels = cleat_maps_truth_size(maps);
-    const int8_t *values = maps->truths + truth * pixels;
+static bool is_unknown(const cleat_maps *maps, int64_t target) {
+    int64_t pixels = cleat_maps_target_elements(maps);
+    const int8_t *values = maps->targets + target * pixels;
     for (int64_t i = 0; i < pixels; ++i)
         if (values[i] >= 0) return false;
     return true;
@@ -294,7 +294,7 @@ static void drop_unknown(const char *folder, cleat_maps *maps) {
     size_t kept = 0, count = maps->common.base.count;
     for (size_t i = 0; i < count; ++i) {
         cleat_maps_sample sample = maps->samples[i];
-        if (!is_unknown(maps, sample.truth)) {
+        if (!is_unknown(maps, sample.target)) {
             maps->samples[kept++] = sample;
             continue;
         }
@@ -317,24 +317,25 @@ static cleat_status read_folder(const char *folder, const cleat_maps_options *op
                                 cleat_error *error) {
     bool grids = false;
     cleat_status status = find_layout(folder, &grids, error);
-    if (status == CLEAT_OK && options->learnt) status = cleat_maps_learnt_read(options->learnt, &maps->learnt, error);
-    if (status == CLEAT_OK && options->learnt) status = check_learnt(folder, grids, options, &maps->learnt, error);
-    maps->learnt.transform = options->transform;
+    if (status == CLEAT_OK && options->fitted)
+        status = cleat_maps_preprocessor_read(options->fitted, &maps->fitted, error);
+    if (status == CLEAT_OK && options->fitted) status = check_fitted(folder, grids, options, &maps->fitted, error);
+    maps->fitted.transform = options->transform;
     if (status == CLEAT_OK) status = (grids ? cleat_maps_read_esri : cleat_maps_read_npy)(folder, options, maps, error);
     if (status == CLEAT_OK && !options->predict) drop_unknown(folder, maps);
-    if (status == CLEAT_OK && !options->learnt && !count_split(maps, CLEAT_SPLIT_TRAIN))
+    if (status == CLEAT_OK && !options->fitted && !count_split(maps, CLEAT_SPLIT_TRAIN))
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
                             "%s: no sample is left to train on; take smaller val and test parts, or more data", folder);
     return status;
 }
 
 static void log_summary(const char *folder, const cleat_maps *maps) {
-    const cleat_picture_info *info = &maps->common.info;
+    const cleat_image_info *info = &maps->common.info;
     cleat_log(CLEAT_LOG_INFO,
               "%s: %lld frames of %lld channels, %lld x %lld; %.3g %% of the training masks are 1; %lld training, %lld "
               "validation and %lld test samples",
-              folder, (long long)maps->n_frames, (long long)maps->channels, (long long)maps->height,
-              (long long)maps->width, 100 * maps->learnt.positive, (long long)info->samples[CLEAT_SPLIT_TRAIN],
+              folder, (long long)maps->n_steps, (long long)maps->channels, (long long)maps->height,
+              (long long)maps->width, 100 * maps->fitted.positive, (long long)info->samples[CLEAT_SPLIT_TRAIN],
               (long long)info->samples[CLEAT_SPLIT_VAL], (long long)info->samples[CLEAT_SPLIT_TEST]);
 }
 
@@ -346,7 +347,7 @@ cleat_status cleat_maps_open(const char *path, const cleat_maps_options *options
 cleat_status cleat_maps_open_within(const char *path, const cleat_maps_options *options, int64_t kept_bytes,
                                     cleat_dataset **dataset, cleat_error *error) {
     cleat_maps_options chosen = options ? *options : cleat_maps_defaults();
-    if (chosen.learnt && !*chosen.learnt) chosen.learnt = NULL;
+    if (chosen.fitted && !*chosen.fitted) chosen.fitted = NULL;
     cleat_status status = check_options(&chosen, error);
     if (status != CLEAT_OK) return status;
     cleat_maps *maps = cleat_alloc(1, sizeof *maps);
@@ -355,11 +356,11 @@ cleat_status cleat_maps_open_within(const char *path, const cleat_maps_options *
     maps->kept_bytes = kept_bytes;
     maps->flip = chosen.flip;
     maps->flip_vertical = chosen.flip_vertical;
-    cleat_pictures_become_dataset(&maps->common, &maps_class);
+    cleat_image_dataset_init(&maps->common, &maps_class);
     status = read_folder(path, &chosen, maps, error);
-    if (status == CLEAT_OK && maps->frames)
-        cleat_maps_transform(maps->learnt.transform, maps->frames, maps->n_frames * cleat_maps_frame_size(maps));
-    if (status == CLEAT_OK && !chosen.learnt) status = cleat_maps_learn(maps, path, error);
+    if (status == CLEAT_OK && maps->steps)
+        cleat_maps_transform(maps->fitted.transform, maps->steps, maps->n_steps * cleat_maps_step_elements(maps));
+    if (status == CLEAT_OK && !chosen.fitted) status = cleat_maps_fit_preprocessor(maps, path, error);
     if (status == CLEAT_OK) status = standardise_all(path, maps, error);
     if (status != CLEAT_OK) {
         cleat_dataset_destroy(&maps->common.base);
@@ -377,7 +378,7 @@ cleat_status cleat_maps_persistence(const cleat_dataset *dataset, size_t sample,
     if (dataset->type->destroy != maps_destroy)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "only maps over time have a persistence forecast");
     const cleat_maps *maps = (const cleat_maps *)dataset;
-    const cleat_picture_info *info = &maps->common.info;
+    const cleat_image_info *info = &maps->common.info;
     if (sample >= dataset->count)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %zu of a dataset of %zu", sample, dataset->count);
     if (maps->samples[sample].path)
@@ -385,6 +386,6 @@ cleat_status cleat_maps_persistence(const cleat_dataset *dataset, size_t sample,
                           "%s: the frames of a stack have no truth of their own, so there is no persistence forecast",
                           maps->samples[sample].id);
     for (int64_t i = 0; i < info->height * info->width; ++i) mask[i] = -1;
-    copy_truth(maps, maps->samples[sample].today, (mirror){false, false}, mask);
+    copy_target(maps, maps->samples[sample].today, (mirror){false, false}, mask);
     return CLEAT_OK;
 }

@@ -23,7 +23,7 @@ typedef struct grid_file {
 typedef struct map_day {
     int64_t day;
     const grid_file **files; /* [used] NULL: none */
-    int64_t frame, truth;    /* -1: none */
+    int64_t step, target;    /* -1: none */
 } map_day;
 
 typedef struct reader {
@@ -32,9 +32,9 @@ typedef struct reader {
     cleat_maps *maps;
     grid_file *files; /* by channel and day */
     size_t n_files, capacity;
-    cleat_series_names used; /* the inputs in their order, then the target where it is none of them */
-    size_t inputs, target;   /* the target is used.names[target] */
-    map_day *days;           /* in order of time */
+    cleat_name_list used;  /* the inputs in their order, then the target where it is none of them */
+    size_t inputs, target; /* the target is used.names[target] */
+    map_day *days;         /* in order of time */
     size_t n_days, days_capacity;
     int64_t incomplete;    /* days without all of their files */
     cleat_esri_grid first; /* without values; all others must lie over it */
@@ -130,9 +130,9 @@ static bool has_channel(const reader *r, const char *name) {
 
 static cleat_status use_channel(reader *r, const char *what, const char *name, cleat_error *error) {
     if (!has_channel(r, name)) return no_channel(r, what, name, error);
-    if (cleat_series_names_find(&r->used, name) >= 0)
+    if (cleat_name_list_find(&r->used, name) >= 0)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.inputs names '%.100s' twice", name);
-    return cleat_series_names_add(&r->used, name, error);
+    return cleat_name_list_add(&r->used, name, error);
 }
 
 static cleat_status use_listed(reader *r, const char *list, cleat_error *error) {
@@ -155,54 +155,54 @@ static bool is_given(const char *option) {
     return option && option[strspn(option, " \t")];
 }
 
-static cleat_status choose_inputs(reader *r, cleat_error *error) {
-    const cleat_maps_learnt *learnt = r->options->learnt ? &r->maps->learnt : NULL;
+static cleat_status select_inputs(reader *r, cleat_error *error) {
+    const cleat_maps_preprocessor *fitted = r->options->fitted ? &r->maps->fitted : NULL;
     cleat_status status = CLEAT_OK;
     if (is_given(r->options->inputs))
         status = use_listed(r, r->options->inputs, error);
-    else if (learnt)
-        for (size_t i = 0; i < learnt->names.count && status == CLEAT_OK; ++i)
-            status = use_channel(r, "learnt in training", learnt->names.names[i], error);
+    else if (fitted)
+        for (size_t i = 0; i < fitted->names.count && status == CLEAT_OK; ++i)
+            status = use_channel(r, "learnt in training", fitted->names.names[i], error);
     else
         for (size_t i = 0; i < r->n_files && status == CLEAT_OK; ++i)
             if (i == 0 || strcmp(r->files[i].channel, r->files[i - 1].channel) != 0)
                 status = use_channel(r, "data.inputs", r->files[i].channel, error);
     r->inputs = r->used.count;
-    bool same = !learnt || learnt->names.count == r->inputs;
-    for (size_t i = 0; status == CLEAT_OK && learnt && same && i < r->inputs; ++i)
-        same = strcmp(learnt->names.names[i], r->used.names[i]) == 0;
+    bool same = !fitted || fitted->names.count == r->inputs;
+    for (size_t i = 0; status == CLEAT_OK && fitted && same && i < r->inputs; ++i)
+        same = strcmp(fitted->names.names[i], r->used.names[i]) == 0;
     if (status == CLEAT_OK && !same)
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
                             "%s: other inputs were learnt than data.inputs asks for; leave them as they were",
-                            r->options->learnt);
+                            r->options->fitted);
     return status;
 }
 
-static cleat_status choose_target(reader *r, cleat_error *error) {
-    const char *learnt = r->options->learnt ? r->maps->learnt.target : NULL;
-    const char *asked = is_given(r->options->target) ? r->options->target : learnt ? learnt : r->used.names[0];
-    if (learnt && strcmp(asked, learnt) != 0)
+static cleat_status select_target(reader *r, cleat_error *error) {
+    const char *fitted = r->options->fitted ? r->maps->fitted.target : NULL;
+    const char *asked = is_given(r->options->target) ? r->options->target : fitted ? fitted : r->used.names[0];
+    if (fitted && strcmp(asked, fitted) != 0)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%s: the target was %.100s in training and is %.100s now; leave it as it was",
-                          r->options->learnt, learnt, asked);
-    int place = cleat_series_names_find(&r->used, asked);
+                          r->options->fitted, fitted, asked);
+    int place = cleat_name_list_find(&r->used, asked);
     r->target = place >= 0 ? (size_t)place : r->used.count;
     if (place >= 0) return CLEAT_OK;
     if (!has_channel(r, asked) && !r->options->predict) return no_channel(r, "data.target", asked, error);
-    return cleat_series_names_add(&r->used, asked, error);
+    return cleat_name_list_add(&r->used, asked, error);
 }
 
 /* What the training part teaches begins with its channels' names. */
-static cleat_status keep_names(reader *r, cleat_error *error) {
-    cleat_maps_learnt *learnt = &r->maps->learnt;
+static cleat_status store_names(reader *r, cleat_error *error) {
+    cleat_maps_preprocessor *fitted = &r->maps->fitted;
     cleat_status status = CLEAT_OK;
     r->maps->channels = (int64_t)r->inputs;
-    if (r->options->learnt) return CLEAT_OK;
+    if (r->options->fitted) return CLEAT_OK;
     for (size_t i = 0; i < r->inputs && status == CLEAT_OK; ++i)
-        status = cleat_series_names_add(&learnt->names, r->used.names[i], error);
+        status = cleat_name_list_add(&fitted->names, r->used.names[i], error);
     if (status != CLEAT_OK) return status;
-    learnt->target = cleat_strdup(r->used.names[r->target]);
-    return learnt->target ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the target's name");
+    fitted->target = cleat_strdup(r->used.names[r->target]);
+    return fitted->target ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the target's name");
 }
 
 /* --- days ----------------------------------------------------------------------------------------------------- */
@@ -221,9 +221,9 @@ static map_day *find_day(const reader *r, int64_t day) {
 static cleat_status list_days(reader *r, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < r->n_files && status == CLEAT_OK; ++i) {
-        if (cleat_series_names_find(&r->used, r->files[i].channel) < 0) continue;
+        if (cleat_name_list_find(&r->used, r->files[i].channel) < 0) continue;
         status = cleat_grow(&r->days, r->n_days, &r->days_capacity, sizeof *r->days, error);
-        if (status == CLEAT_OK) r->days[r->n_days++] = (map_day){.day = r->files[i].day, .frame = -1, .truth = -1};
+        if (status == CLEAT_OK) r->days[r->n_days++] = (map_day){.day = r->files[i].day, .step = -1, .target = -1};
     }
     if (status != CLEAT_OK) return status;
     qsort(r->days, r->n_days, sizeof *r->days, by_day);
@@ -236,7 +236,7 @@ static cleat_status list_days(reader *r, cleat_error *error) {
         if (!r->days[i].files) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its days", r->folder);
     }
     for (size_t i = 0; i < r->n_files && status == CLEAT_OK; ++i) {
-        int channel = cleat_series_names_find(&r->used, r->files[i].channel);
+        int channel = cleat_name_list_find(&r->used, r->files[i].channel);
         if (channel >= 0) find_day(r, r->files[i].day)->files[channel] = &r->files[i];
     }
     return status;
@@ -254,7 +254,7 @@ static cleat_status missing_day(const reader *r, int64_t day, size_t channel, cl
                       date_text(r->days[r->n_days - 1].day, last));
 }
 
-/* Numbers the frames and truths there are; refuses gaps unless they are to be skipped. The target need not be known in
+/* Numbers the steps and targets there are; refuses gaps unless they are to be skipped. The target need not be known in
  * prediction. */
 static cleat_status number_days(reader *r, cleat_error *error) {
     size_t needed = r->options->predict ? r->inputs : r->used.count;
@@ -271,17 +271,17 @@ static cleat_status number_days(reader *r, cleat_error *error) {
         r->incomplete += there < needed;
         bool whole = true;
         for (size_t c = 0; c < r->inputs; ++c) whole = whole && day->files[c];
-        if (whole) day->frame = r->maps->n_frames++;
-        if (day->files[r->target]) day->truth = r->maps->n_truths++;
+        if (whole) day->step = r->maps->n_steps++;
+        if (day->files[r->target]) day->target = r->maps->n_targets++;
     }
-    if (r->maps->n_frames) return CLEAT_OK;
+    if (r->maps->n_steps) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no day has the grids of all inputs", r->folder);
 }
 
 /* --- grids ---------------------------------------------------------------------------------------------------- */
 
-static cleat_status keep_grid(reader *r, const char *path, const cleat_esri_grid *grid, const map_day *day,
-                              size_t channel, cleat_error *error) {
+static cleat_status store_grid(reader *r, const char *path, const cleat_esri_grid *grid, const map_day *day,
+                               size_t channel, cleat_error *error) {
     cleat_maps *maps = r->maps;
     cleat_status status = CLEAT_OK;
     if (!*r->first_path) {
@@ -295,11 +295,11 @@ static cleat_status keep_grid(reader *r, const char *path, const cleat_esri_grid
         status = cleat_esri_grid_match(path, grid, r->first_path, &r->first, error);
     }
     if (status != CLEAT_OK) return status;
-    int64_t pixels = cleat_maps_truth_size(maps);
-    if (channel < r->inputs && day->frame >= 0)
-        memcpy(maps->frames + (day->frame * maps->channels + (int64_t)channel) * pixels, grid->values,
+    int64_t pixels = cleat_maps_target_elements(maps);
+    if (channel < r->inputs && day->step >= 0)
+        memcpy(maps->steps + (day->step * maps->channels + (int64_t)channel) * pixels, grid->values,
                (size_t)pixels * sizeof *grid->values);
-    if (channel == r->target) cleat_maps_set_truth(grid->values, pixels, maps->truths + day->truth * pixels);
+    if (channel == r->target) cleat_maps_set_target(grid->values, pixels, maps->targets + day->target * pixels);
     return CLEAT_OK;
 }
 
@@ -310,7 +310,7 @@ static cleat_status read_grid(reader *r, const map_day *day, size_t channel, cle
     cleat_status status = cleat_path_join(r->folder, day->files[channel]->file, path, sizeof path, error);
     if (status != CLEAT_OK) return status;
     status = cleat_esri_grid_read(path, &grid, error);
-    if (status == CLEAT_OK) status = keep_grid(r, path, &grid, day, channel, error);
+    if (status == CLEAT_OK) status = store_grid(r, path, &grid, day, channel, error);
     cleat_esri_grid_free(&grid);
     return status;
 }
@@ -327,32 +327,33 @@ static cleat_status read_grids(reader *r, cleat_error *error) {
 /* Truths before `val` are for training, from `test` on for testing. */
 static cleat_status find_borders(const reader *r, int64_t *val, int64_t *test, cleat_error *error) {
     const cleat_maps_options *o = r->options;
-    int64_t truths = r->maps->n_truths, val_days = o->val_days, test_days = o->test_days;
+    int64_t targets = r->maps->n_targets, val_days = o->val_days, test_days = o->test_days;
     if (!val_days && !test_days) {
-        val_days = (int64_t)((double)truths * o->val_fraction);
-        test_days = (int64_t)((double)truths * o->test_fraction);
+        val_days = (int64_t)((double)targets * o->val_fraction);
+        test_days = (int64_t)((double)targets * o->test_fraction);
     }
-    if (!o->predict && val_days + test_days > truths)
+    if (!o->predict && val_days + test_days > targets)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%s: %lld validation and %lld test days, and there are %lld; ask for fewer", r->folder,
-                          (long long)val_days, (long long)test_days, (long long)truths);
-    *test = truths - test_days;
+                          (long long)val_days, (long long)test_days, (long long)targets);
+    *test = targets - test_days;
     *val = *test - val_days;
     return CLEAT_OK;
 }
 
-/* The sample whose last frame is that of day `last`. */
+/* The sample whose last step is that of day `last`. */
 static cleat_status add_sample(reader *r, const map_day *last, int64_t val, int64_t test, cleat_error *error) {
     char text[CLEAT_TIME_TEXT];
-    const map_day *first = last, *truth = find_day(r, last->day + r->options->horizon);
-    cleat_maps_sample sample = {.truth = truth ? truth->truth : -1, .today = last->truth, .split = CLEAT_SPLIT_TEST};
-    if (sample.truth < 0 && !r->options->predict) return CLEAT_OK;
+    const map_day *first = last, *target = find_day(r, last->day + r->options->horizon);
+    cleat_maps_sample sample = {
+        .target = target ? target->target : -1, .today = last->target, .split = CLEAT_SPLIT_TEST};
+    if (sample.target < 0 && !r->options->predict) return CLEAT_OK;
     for (size_t i = (size_t)(last - r->days); i-- > 0 && r->days[i].day > last->day - r->options->lookback;)
-        if (r->days[i].frame >= 0) first = &r->days[i];
-    sample.first = first->frame;
-    sample.frames = last->frame - first->frame + 1;
-    if (!r->options->predict && sample.truth < test)
-        sample.split = sample.truth < val ? CLEAT_SPLIT_TRAIN : CLEAT_SPLIT_VAL;
+        if (r->days[i].step >= 0) first = &r->days[i];
+    sample.first = first->step;
+    sample.steps = last->step - first->step + 1;
+    if (!r->options->predict && sample.target < test)
+        sample.split = sample.target < val ? CLEAT_SPLIT_TRAIN : CLEAT_SPLIT_VAL;
     sample.id = cleat_strdup(date_text(last->day + r->options->horizon, text));
     if (!sample.id) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its samples", r->folder);
     return cleat_maps_add_sample(r->maps, &sample, error);
@@ -362,7 +363,7 @@ static cleat_status add_samples(reader *r, cleat_error *error) {
     int64_t val = 0, test = 0;
     cleat_status status = find_borders(r, &val, &test, error);
     for (size_t i = 0; i < r->n_days && status == CLEAT_OK; ++i)
-        if (r->days[i].frame >= 0) status = add_sample(r, &r->days[i], val, test, error);
+        if (r->days[i].step >= 0) status = add_sample(r, &r->days[i], val, test, error);
     if (status == CLEAT_OK && !r->maps->common.base.count)
         status = cleat_fail(error, CLEAT_ERR_FORMAT,
                             "%s: no day's truth lies %lld days behind a day with all inputs; more days, or a smaller "
@@ -381,16 +382,16 @@ static void free_reader(reader *r) {
     for (size_t i = 0; i < r->n_days; ++i) cleat_free(r->days[i].files);
     cleat_free(r->files);
     cleat_free(r->days);
-    cleat_series_names_free(&r->used);
+    cleat_name_list_free(&r->used);
 }
 
 cleat_status cleat_maps_read_esri(const char *folder, const cleat_maps_options *options, cleat_maps *maps,
                                   cleat_error *error) {
     reader r = {.folder = folder, .options = options, .maps = maps};
     cleat_status status = list_files(&r, error);
-    if (status == CLEAT_OK) status = choose_inputs(&r, error);
-    if (status == CLEAT_OK) status = choose_target(&r, error);
-    if (status == CLEAT_OK) status = keep_names(&r, error);
+    if (status == CLEAT_OK) status = select_inputs(&r, error);
+    if (status == CLEAT_OK) status = select_target(&r, error);
+    if (status == CLEAT_OK) status = store_names(&r, error);
     if (status == CLEAT_OK) status = list_days(&r, error);
     if (status == CLEAT_OK) status = number_days(&r, error);
     if (status == CLEAT_OK) status = read_grids(&r, error);

@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "data/named_parts.h"
+#include "data/split_files.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ typedef struct reader {
     const char *folder;
     const cleat_maps_options *options;
     cleat_maps *maps;
-    cleat_series_names stacks, masks; /* NAMEs, in order */
+    cleat_name_list stacks, masks; /* NAMEs, in order */
 } reader;
 
 /* --- settings ------------------------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static cleat_status add_file(reader *r, const char *file, cleat_error *error) {
     snprintf(name, sizeof name, "%.*s", (int)size, file);
     bool mask = size > ending && strcmp(name + size - ending, MASK_ENDING) == 0;
     if (mask) name[size - ending] = 0;
-    return cleat_series_names_add(mask ? &r->masks : &r->stacks, name, error);
+    return cleat_name_list_add(mask ? &r->masks : &r->stacks, name, error);
 }
 
 static cleat_status list_files(reader *r, cleat_error *error) {
@@ -77,7 +77,7 @@ static int by_name(const void *a, const void *b) {
 }
 
 /* `names` are sorted. */
-static bool has_name(const cleat_series_names *names, const char *name) {
+static bool has_name(const cleat_name_list *names, const char *name) {
     return names->count && bsearch(&name, names->names, names->count, sizeof *names->names, by_name);
 }
 
@@ -123,17 +123,17 @@ static cleat_status check_stack(const reader *r, const char *path, const cleat_n
             "have the same channels and size",
             path, (long long)shape[1], (long long)shape[2], (long long)shape[3], maps->samples[0].path,
             (long long)maps->channels, (long long)maps->height, (long long)maps->width);
-    if (r->options->learnt && (size_t)shape[1] != maps->learnt.channels)
+    if (r->options->fitted && (size_t)shape[1] != maps->fitted.channels)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: %lld channels; the model was trained on %zu", path,
-                          (long long)shape[1], maps->learnt.channels);
+                          (long long)shape[1], maps->fitted.channels);
     return CLEAT_OK;
 }
 
-/* The sample of a stack: its last `lookback` frames. */
+/* The sample of a stack: its last `lookback` steps. */
 static cleat_status add_sample(reader *r, const char *name, cleat_split split, cleat_error *error) {
     char path[PATH_BYTES];
     cleat_maps *maps = r->maps;
-    cleat_maps_sample sample = {.split = split, .first = maps->n_frames, .truth = -1, .today = -1};
+    cleat_maps_sample sample = {.split = split, .first = maps->n_steps, .target = -1, .today = -1};
     cleat_status status = path_of(r, name, "", path, error);
     if (status == CLEAT_OK) status = cleat_npy_probe(path, &sample.stack, error);
     if (status == CLEAT_OK) status = check_stack(r, path, &sample.stack, error);
@@ -142,10 +142,10 @@ static cleat_status add_sample(reader *r, const char *name, cleat_split split, c
     maps->channels = shape[1];
     maps->height = shape[2];
     maps->width = shape[3];
-    sample.frames = shape[0] < r->options->lookback ? shape[0] : r->options->lookback;
-    sample.skipped = shape[0] - sample.frames;
-    maps->n_frames += sample.frames;
-    if (has_name(&r->masks, name)) sample.truth = maps->n_truths++;
+    sample.steps = shape[0] < r->options->lookback ? shape[0] : r->options->lookback;
+    sample.skipped = shape[0] - sample.steps;
+    maps->n_steps += sample.steps;
+    if (has_name(&r->masks, name)) sample.target = maps->n_targets++;
     sample.id = cleat_strdup(name);
     sample.path = cleat_strdup(path);
     if (!sample.id || !sample.path) {
@@ -163,8 +163,8 @@ static cleat_status add_samples(reader *r, cleat_error *error) {
     if (!splits) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu samples", r->folder, count);
     cleat_status status = CLEAT_OK;
     if (!o->predict)
-        status = cleat_named_parts(r->folder, (const char *const *)r->stacks.names, count, o->val_fraction,
-                                   o->test_fraction, splits, error);
+        status = cleat_split_files_read(r->folder, (const char *const *)r->stacks.names, count, o->val_fraction,
+                                        o->test_fraction, splits, error);
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
         status = add_sample(r, r->stacks.names[i], o->predict ? CLEAT_SPLIT_TEST : splits[i], error);
     cleat_free(splits);
@@ -177,8 +177,8 @@ static cleat_status read_mask(const reader *r, const cleat_maps_sample *sample, 
     char path[PATH_BYTES];
     cleat_npy mask;
     const cleat_maps *maps = r->maps;
-    int64_t pixels = cleat_maps_truth_size(maps);
-    if (sample->truth < 0) return CLEAT_OK;
+    int64_t pixels = cleat_maps_target_elements(maps);
+    if (sample->target < 0) return CLEAT_OK;
     cleat_status status = path_of(r, sample->id, MASK_ENDING, path, error);
     if (status == CLEAT_OK) status = cleat_npy_probe(path, &mask, error);
     if (status != CLEAT_OK) return status;
@@ -198,22 +198,22 @@ static cleat_status read_mask(const reader *r, const cleat_maps_sample *sample, 
                            "unknown",
                            path, (double)room[i], (long long)(i / maps->width), (long long)(i % maps->width));
     }
-    if (status == CLEAT_OK) cleat_maps_set_truth(room, pixels, maps->truths + sample->truth * pixels);
+    if (status == CLEAT_OK) cleat_maps_set_target(room, pixels, maps->targets + sample->target * pixels);
     return status;
 }
 
 static cleat_status read_values(reader *r, cleat_error *error) {
     cleat_maps *maps = r->maps;
-    int64_t size = cleat_maps_frame_size(maps);
-    bool kept = maps->n_frames <= maps->kept_bytes / (int64_t)sizeof *maps->frames / size;
-    float *room = cleat_alloc((size_t)cleat_maps_truth_size(maps), sizeof *room);
+    int64_t size = cleat_maps_step_elements(maps);
+    bool kept = maps->n_steps <= maps->kept_bytes / (int64_t)sizeof *maps->steps / size;
+    float *room = cleat_alloc((size_t)cleat_maps_target_elements(maps), sizeof *room);
     cleat_status status = room ? cleat_maps_make_room(maps, r->folder, kept, error)
                                : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for a mask", r->folder);
     for (size_t i = 0; i < maps->common.base.count && status == CLEAT_OK; ++i) {
         const cleat_maps_sample *s = &maps->samples[i];
         if (kept)
-            status = cleat_npy_read(s->path, &s->stack, s->skipped * size, s->frames * size,
-                                    maps->frames + s->first * size, error);
+            status = cleat_npy_read(s->path, &s->stack, s->skipped * size, s->steps * size,
+                                    maps->steps + s->first * size, error);
         if (status == CLEAT_OK) status = read_mask(r, s, room, error);
     }
     if (status == CLEAT_OK && !kept)
@@ -231,7 +231,7 @@ cleat_status cleat_maps_read_npy(const char *folder, const cleat_maps_options *o
     if (status == CLEAT_OK) status = check_pairs(&r, error);
     if (status == CLEAT_OK) status = add_samples(&r, error);
     if (status == CLEAT_OK) status = read_values(&r, error);
-    cleat_series_names_free(&r.stacks);
-    cleat_series_names_free(&r.masks);
+    cleat_name_list_free(&r.stacks);
+    cleat_name_list_free(&r.masks);
     return status;
 }

@@ -1,12 +1,12 @@
-/* Which files of a folder are pictures and masks, and which belong together. */
+/* Which files of a folder are images and masks, and which belong together. */
 #include "data/masks.h"
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "data/image_formats.h"
 #include "data/images.h"
-#include "data/named_parts.h"
 #include "data/parallel.h"
-#include "data/picture_formats.h"
+#include "data/split_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ void cleat_mask_set_free(cleat_mask_set *set) {
 /* --- a mask --------------------------------------------------------------------------------------------------- */
 
 /* [H, W, 3] becomes [H, W] where the colours are greys. */
-static cleat_status colours_to_grey(const char *path, cleat_picture *mask, cleat_error *error) {
+static cleat_status colours_to_grey(const char *path, cleat_image *mask, cleat_error *error) {
     uint8_t *p = mask->pixels;
     for (int64_t i = 0; i < mask->height * mask->width; ++i) {
         if (p[3 * i] != p[3 * i + 1] || p[3 * i] != p[3 * i + 2])
@@ -38,16 +38,16 @@ static cleat_status colours_to_grey(const char *path, cleat_picture *mask, cleat
                               path, p[3 * i], p[3 * i + 1], p[3 * i + 2], (long long)(i / mask->width),
                               (long long)(i % mask->width));
     }
-    cleat_picture grey = {.height = mask->height, .width = mask->width, .channels = 1};
-    cleat_status status = cleat_picture_alloc(path, &grey, error);
+    cleat_image grey = {.height = mask->height, .width = mask->width, .channels = 1};
+    cleat_status status = cleat_image_alloc(path, &grey, error);
     if (status != CLEAT_OK) return status;
     for (int64_t i = 0; i < grey.height * grey.width; ++i) grey.pixels[i] = p[3 * i];
-    cleat_picture_free(mask);
+    cleat_image_free(mask);
     *mask = grey;
     return CLEAT_OK;
 }
 
-static cleat_status to_binary(const char *path, cleat_picture *mask, cleat_error *error) {
+static cleat_status to_binary(const char *path, cleat_image *mask, cleat_error *error) {
     int64_t pixels = mask->height * mask->width, ones = 0;
     int most = 0;
     for (int64_t i = 0; i < pixels; ++i) {
@@ -63,15 +63,15 @@ static cleat_status to_binary(const char *path, cleat_picture *mask, cleat_error
         path, most, WHITE, most);
 }
 
-cleat_status cleat_mask_read(const char *path, cleat_picture *mask, cleat_error *error) {
-    cleat_picture read = {0};
-    cleat_status status = cleat_picture_read(path, 0, &read, error);
+cleat_status cleat_mask_read(const char *path, cleat_image *mask, cleat_error *error) {
+    cleat_image read = {0};
+    cleat_status status = cleat_image_read(path, 0, &read, error);
     if (status == CLEAT_OK && read.channels == 3) status = colours_to_grey(path, &read, error);
     if (status == CLEAT_OK) status = to_binary(path, &read, error);
     if (status == CLEAT_OK)
         *mask = read;
     else
-        cleat_picture_free(&read);
+        cleat_image_free(&read);
     return status;
 }
 
@@ -96,7 +96,7 @@ static cleat_mask_sample *find(const cleat_mask_set *set, const char *name, size
     return set->count ? bsearch(&key, set->samples, set->count, sizeof key, by_name) : NULL;
 }
 
-/* --- pictures ------------------------------------------------------------------------------------------------- */
+/* --- images --------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_image(cleat_mask_set *set, const char *path, cleat_error *error) {
     cleat_status status = cleat_grow(&set->samples, set->count, &set->capacity, sizeof *set->samples, error);
@@ -130,16 +130,16 @@ static cleat_status add_images(const char *folder, cleat_mask_set *set, cleat_er
                   folder, skipped, first);
     cleat_listing_free(&listing);
     if (status == CLEAT_OK && !set->count)
-        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no picture (.png, .jpg, .jpeg) in this folder", folder);
+        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no image (.png, .jpg, .jpeg) in this folder", folder);
     return status;
 }
 
-/* Two pictures may differ in their endings only. */
+/* Two images may differ in their endings only. */
 static cleat_status sort_images(cleat_mask_set *set, cleat_error *error) {
     qsort(set->samples, set->count, sizeof *set->samples, by_name);
     for (size_t i = 1; i < set->count; ++i)
         if (by_name(&set->samples[i - 1], &set->samples[i]) == 0)
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s and %s: two pictures of one name; delete or rename one",
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s and %s: two images of one name; delete or rename one",
                               set->samples[i - 1].image, set->samples[i].image);
     return CLEAT_OK;
 }
@@ -156,7 +156,7 @@ static cleat_status add_mask(const char *folder, const char *name, cleat_mask_se
     cleat_mask_sample *sample = find(set, name, strlen(name) - strlen(cleat_name_ending(name)));
     if (!sample)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: a mask without its picture; bring the picture into images/, or delete the mask", path);
+                          "%s: a mask without its image; bring the image into images/, or delete the mask", path);
     if (sample->mask)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s and %s: two masks of one name; delete one", sample->mask, path);
     sample->mask = cleat_strdup(path);
@@ -179,7 +179,7 @@ static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_err
     for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i)
         if (!set->samples[i].mask)
             status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                                "%s: a picture without its mask %s/%s.png; bring the mask, or delete the picture",
+                                "%s: an image without its mask %s/%s.png; bring the mask, or delete the image",
                                 set->samples[i].image, folder, set->samples[i].name);
     return status;
 }
@@ -189,9 +189,9 @@ static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_err
 /* The sample's size and channels, from the heads of its files. */
 static cleat_status probe(void *user, size_t index, cleat_error *error) {
     cleat_mask_sample *sample = &((cleat_mask_set *)user)->samples[index];
-    cleat_picture image = {0}, mask = {0};
-    cleat_status status = cleat_picture_probe(sample->image, &image, error);
-    if (status == CLEAT_OK && sample->mask) status = cleat_picture_probe(sample->mask, &mask, error);
+    cleat_image image = {0}, mask = {0};
+    cleat_status status = cleat_image_probe(sample->image, &image, error);
+    if (status == CLEAT_OK && sample->mask) status = cleat_image_probe(sample->mask, &mask, error);
     if (status != CLEAT_OK) return status;
     if (mask.bits > 8)
         return cleat_fail(
@@ -201,8 +201,8 @@ static cleat_status probe(void *user, size_t index, cleat_error *error) {
             sample->mask, mask.bits);
     if (sample->mask && (mask.height != image.height || mask.width != image.width))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: the mask has %lld x %lld pixels, its picture %s has %lld x %lld; make it again in the "
-                          "picture's size",
+                          "%s: the mask has %lld x %lld pixels, its image %s has %lld x %lld; make it again in the "
+                          "image's size",
                           sample->mask, (long long)mask.width, (long long)mask.height, sample->image,
                           (long long)image.width, (long long)image.height);
     sample->height = image.height;
@@ -211,7 +211,7 @@ static cleat_status probe(void *user, size_t index, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static cleat_status set_splits(const char *folder, const cleat_picture_options *options, cleat_mask_set *set,
+static cleat_status set_splits(const char *folder, const cleat_image_options *options, cleat_mask_set *set,
                                cleat_error *error) {
     cleat_split *splits = cleat_alloc(set->count, sizeof *splits);
     const char **names = cleat_alloc(set->count, sizeof *names);
@@ -219,15 +219,15 @@ static cleat_status set_splits(const char *folder, const cleat_picture_options *
         splits && names ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its samples", folder);
     for (size_t i = 0; i < set->count && names; ++i) names[i] = set->samples[i].name;
     if (status == CLEAT_OK)
-        status =
-            cleat_named_parts(folder, names, set->count, options->val_fraction, options->test_fraction, splits, error);
+        status = cleat_split_files_read(folder, names, set->count, options->val_fraction, options->test_fraction,
+                                        splits, error);
     for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i) set->samples[i].split = splits[i];
     cleat_free(splits);
     cleat_free(names);
     return status;
 }
 
-static cleat_status find_pairs(const char *path, const cleat_picture_options *options, cleat_mask_set *set,
+static cleat_status find_pairs(const char *path, const cleat_image_options *options, cleat_mask_set *set,
                                cleat_error *error) {
     char images[PATH_BYTES], masks[PATH_BYTES];
     if (!cleat_folder_exists(path))
@@ -236,18 +236,17 @@ static cleat_status find_pairs(const char *path, const cleat_picture_options *op
     if (status == CLEAT_OK) status = cleat_path_join(path, "masks", masks, PATH_BYTES, error);
     if (status != CLEAT_OK) return status;
     if (!cleat_folder_exists(images) || !cleat_folder_exists(masks))
-        return cleat_fail(
-            error, CLEAT_ERR_NOT_FOUND,
-            "%s: no folder %s in it; pictures with masks are images/NAME.png (or .jpg) and masks/NAME.png "
-            "(data.path)",
-            path, cleat_folder_exists(images) ? "masks/" : "images/");
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                          "%s: no folder %s in it; images with masks are images/NAME.png (or .jpg) and masks/NAME.png "
+                          "(data.path)",
+                          path, cleat_folder_exists(images) ? "masks/" : "images/");
     status = add_images(images, set, error);
     if (status == CLEAT_OK) status = sort_images(set, error);
     if (status == CLEAT_OK) status = add_masks(masks, set, error);
     return status == CLEAT_OK ? set_splits(path, options, set, error) : status;
 }
 
-/* One picture, a folder of them, or a folder with images/ in it. */
+/* One image, a folder of them, or a folder with images/ in it. */
 static cleat_status find_images(const char *path, cleat_mask_set *set, cleat_error *error) {
     char images[PATH_BYTES];
     cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);
@@ -259,7 +258,7 @@ static cleat_status find_images(const char *path, cleat_mask_set *set, cleat_err
     return status == CLEAT_OK ? sort_images(set, error) : status;
 }
 
-cleat_status cleat_mask_set_find(const char *path, const cleat_picture_options *options, cleat_mask_set *set,
+cleat_status cleat_mask_set_find(const char *path, const cleat_image_options *options, cleat_mask_set *set,
                                  cleat_error *error) {
     cleat_mask_set found = {0};
     cleat_status status =

@@ -1,9 +1,9 @@
-/* Pictures with masks while they are found and read. */
+/* Images with masks while they are found and read. */
 #ifndef CLEAT_SRC_MASKS_H
 #define CLEAT_SRC_MASKS_H
 
-#include "data/picture_cache.h"
-#include "data/pictures.h"
+#include "data/image_cache.h"
+#include "data/image_common.h"
 
 typedef struct cleat_mask_sample {
     char *name;            /* of the files, without ending; owned */
@@ -18,12 +18,12 @@ typedef struct cleat_mask_set {
     size_t count, capacity;
 } cleat_mask_set;
 
-/* Finds the pairs of `path` (in prediction: pictures), their sizes and splits. (mask_files.c) */
-cleat_status cleat_mask_set_find(const char *path, const cleat_picture_options *options, cleat_mask_set *set,
+/* Finds the pairs of `path` (in prediction: images), their sizes and splits. (mask_files.c) */
+cleat_status cleat_mask_set_find(const char *path, const cleat_image_options *options, cleat_mask_set *set,
                                  cleat_error *error);
 void cleat_mask_set_free(cleat_mask_set *set);
 
 /* Reads a mask as bytes 0 and 1 of one channel; colours, and a mask that is neither black nor white anywhere, are errors. */
-cleat_status cleat_mask_read(const char *path, cleat_picture *mask, cleat_error *error);
+cleat_status cleat_mask_read(const char *path, cleat_image *mask, cleat_error *error);
 
 #endif

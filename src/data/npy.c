@@ -30,7 +30,7 @@ static cleat_status io_fail(const char *path, const char *what, cleat_error *err
                       strerror(errno));
 }
 
-static cleat_status cut_short(const char *path, cleat_error *error) {
+static cleat_status truncated_file(const char *path, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the file is cut short; copy it again, or save the array again",
                       path);
 }
@@ -40,7 +40,7 @@ static cleat_status read_at(int file, const char *path, int64_t offset, void *da
         ssize_t got = pread(file, (char *)data + done, size - done, (off_t)(offset + (int64_t)done));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return io_fail(path, "read", error);
-        if (got == 0) return cut_short(path, error);
+        if (got == 0) return truncated_file(path, error);
         done += (size_t)got;
     }
     return CLEAT_OK;
@@ -77,7 +77,7 @@ static void skip_blanks(dictionary *d) {
     d->at += strspn(d->at, " \t");
 }
 
-static bool take(dictionary *d, char wanted) {
+static bool accept_char(dictionary *d, char wanted) {
     skip_blanks(d);
     if (*d->at != wanted) return false;
     ++d->at;
@@ -85,7 +85,7 @@ static bool take(dictionary *d, char wanted) {
 }
 
 /* A text in either kind of quotes. False where there is none, or it does not fit. */
-static bool take_text(dictionary *d, char *text, size_t room) {
+static bool parse_string(dictionary *d, char *text, size_t room) {
     skip_blanks(d);
     char quote = *d->at;
     if (quote != '\'' && quote != '"') return false;
@@ -98,7 +98,7 @@ static bool take_text(dictionary *d, char *text, size_t room) {
     return true;
 }
 
-static bool take_word(dictionary *d, const char *word) {
+static bool parse_word(dictionary *d, const char *word) {
     skip_blanks(d);
     size_t size = strlen(word);
     if (strncmp(d->at, word, size) != 0) return false;
@@ -110,7 +110,7 @@ static cleat_status parse_descr(dictionary *d, cleat_error *error) {
     static const char *const known[] = {"f4", "f8", "u1", "i1", "i2", "i4", "b1"};
     char text[32] = "";
     cleat_npy *npy = d->npy;
-    if (!take_text(d, text, sizeof text))
+    if (!parse_string(d, text, sizeof text))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: the elements are records, not numbers; save one of their fields: np.save(file, "
                           "array['field'])",
@@ -132,18 +132,18 @@ static cleat_status parse_descr(dictionary *d, cleat_error *error) {
 }
 
 static cleat_status parse_order(dictionary *d, cleat_error *error) {
-    if (take_word(d, "True"))
+    if (parse_word(d, "True"))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: the array is in Fortran order; save it in C order: np.save(file, "
                           "np.ascontiguousarray(array))",
                           d->path);
-    if (!take_word(d, "False")) return malformed(d, "does not say whether fortran_order is True or False", error);
+    if (!parse_word(d, "False")) return malformed(d, "does not say whether fortran_order is True or False", error);
     d->order = true;
     return CLEAT_OK;
 }
 
 /* A whole number; Python 2 wrote an L behind it. */
-static bool take_extent(dictionary *d, int64_t *extent) {
+static bool parse_extent(dictionary *d, int64_t *extent) {
     int64_t value = 0;
     skip_blanks(d);
     if (*d->at < '0' || *d->at > '9') return false;
@@ -159,13 +159,13 @@ static bool take_extent(dictionary *d, int64_t *extent) {
 static cleat_status parse_shape(dictionary *d, cleat_error *error) {
     cleat_npy *npy = d->npy;
     int64_t extent;
-    if (!take(d, '(')) return malformed(d, "has a shape that is no tuple", error);
+    if (!accept_char(d, '(')) return malformed(d, "has a shape that is no tuple", error);
     npy->elements = 1;
-    while (!take(d, ')')) {
+    while (!accept_char(d, ')')) {
         if (npy->rank == CLEAT_NPY_RANK)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d dimensions; save the array with fewer",
                               d->path, CLEAT_NPY_RANK);
-        if (!take_extent(d, &extent)) return malformed(d, "has a shape of more than whole numbers", error);
+        if (!parse_extent(d, &extent)) return malformed(d, "has a shape of more than whole numbers", error);
         if (extent == 0)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the array is empty: dimension %d is 0; leave the file out",
                               d->path, npy->rank);
@@ -173,7 +173,7 @@ static cleat_status parse_shape(dictionary *d, cleat_error *error) {
         npy->elements *= extent;
         npy->shape[npy->rank++] = extent;
         skip_blanks(d);
-        if (*d->at != ')' && !take(d, ',')) return malformed(d, "has a shape of more than whole numbers", error);
+        if (*d->at != ')' && !accept_char(d, ',')) return malformed(d, "has a shape of more than whole numbers", error);
     }
     d->shape = true;
     return CLEAT_OK;
@@ -181,7 +181,7 @@ static cleat_status parse_shape(dictionary *d, cleat_error *error) {
 
 static cleat_status parse_entry(dictionary *d, cleat_error *error) {
     char key[32];
-    if (!take_text(d, key, sizeof key) || !take(d, ':')) return malformed(d, "is no dictionary", error);
+    if (!parse_string(d, key, sizeof key) || !accept_char(d, ':')) return malformed(d, "is no dictionary", error);
     if (strcmp(key, "descr") == 0 && !d->descr) return parse_descr(d, error);
     if (strcmp(key, "fortran_order") == 0 && !d->order) return parse_order(d, error);
     if (strcmp(key, "shape") == 0 && !d->shape) return parse_shape(d, error);
@@ -190,12 +190,12 @@ static cleat_status parse_entry(dictionary *d, cleat_error *error) {
 
 static cleat_status parse_dictionary(dictionary *d, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    if (!take(d, '{')) return malformed(d, "is no dictionary", error);
-    while (!take(d, '}')) {
+    if (!accept_char(d, '{')) return malformed(d, "is no dictionary", error);
+    while (!accept_char(d, '}')) {
         status = parse_entry(d, error);
         if (status != CLEAT_OK) return status;
         skip_blanks(d);
-        if (*d->at != '}' && !take(d, ',')) return malformed(d, "is no dictionary", error);
+        if (*d->at != '}' && !accept_char(d, ',')) return malformed(d, "is no dictionary", error);
     }
     if (d->at[strspn(d->at, " \t\n")]) return malformed(d, "goes on behind its dictionary", error);
     if (!d->descr || !d->order || !d->shape) return malformed(d, "lacks descr, fortran_order or shape", error);
@@ -223,14 +223,14 @@ static cleat_status read_prefix(int file, const char *path, int64_t size, int64_
     if (version < 1 || version > 3 || start[7] != 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: NPY version %d.%d; 1.0, 2.0 and 3.0 are read", path, version,
                           start[7]);
-    if (size < (int64_t)sizeof start) return cut_short(path, error);
+    if (size < (int64_t)sizeof start) return truncated_file(path, error);
     *begin = MAGIC_BYTES + (version == 1 ? 2 : 4);
     *length = start[8] + 256 * start[9];
     if (version > 1) *length += 65536 * (int64_t)start[10] + 16777216 * (int64_t)start[11];
     if (*length > LONGEST_HEADER)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: a header of %lld bytes; at most %d are read", path,
                           (long long)*length, LONGEST_HEADER);
-    return *begin + *length <= size ? CLEAT_OK : cut_short(path, error);
+    return *begin + *length <= size ? CLEAT_OK : truncated_file(path, error);
 }
 
 static cleat_status check_size(const char *path, const cleat_npy *npy, int64_t size, cleat_error *error) {

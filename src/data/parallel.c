@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { MOST_THREADS = 8, ITEMS_A_THREAD = 16 };
+enum { MAX_THREADS = 8, ITEMS_A_THREAD = 16 };
 
 typedef struct job {
     cleat_parallel_work work;
@@ -42,10 +42,10 @@ static void *run(void *argument) {
 }
 
 cleat_status cleat_parallel(size_t count, cleat_parallel_work work, void *user, cleat_error *error) {
-    pthread_t threads[MOST_THREADS];
+    pthread_t threads[MAX_THREADS];
     job j = {.work = work, .user = user, .count = count};
     size_t wanted = (size_t)cleat_cpus(), started = 0;
-    if (wanted > MOST_THREADS) wanted = MOST_THREADS;
+    if (wanted > MAX_THREADS) wanted = MAX_THREADS;
     if (wanted > count / ITEMS_A_THREAD + 1) wanted = count / ITEMS_A_THREAD + 1;
     if (pthread_mutex_init(&j.lock, NULL) != 0) return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot make a lock");
     while (started + 1 < wanted && pthread_create(&threads[started], NULL, run, &j) == 0) ++started;

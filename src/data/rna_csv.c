@@ -13,11 +13,11 @@ static const double MISSING_BELOW = -1e6, LARGEST_COORDINATE = 1e6;
 static cleat_status parse_count(const cleat_csv *csv, const char *what, const char *text, size_t *value,
                                 cleat_error *error) {
     double number;
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     if (!cleat_parse_decimal(text, strlen(text), &number) || number < 0 || number > INT_MAX ||
         number != (double)(int)number)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %s is '%s', not a whole number", csv->source.path,
-                          csv->line, what, cleat_show(text, strlen(text), shown));
+                          csv->line, what, cleat_format_excerpt(text, strlen(text), shown));
     *value = (size_t)number;
     return CLEAT_OK;
 }
@@ -29,7 +29,7 @@ typedef struct sequence_columns {
 } sequence_columns;
 
 static cleat_status parse_split(const cleat_csv *csv, const char *text, cleat_split *split, cleat_error *error) {
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     if (strcmp(text, "train") == 0)
         *split = CLEAT_SPLIT_TRAIN;
     else if (strcmp(text, "val") == 0 || strcmp(text, "valid") == 0 || strcmp(text, "validation") == 0)
@@ -38,33 +38,34 @@ static cleat_status parse_split(const cleat_csv *csv, const char *text, cleat_sp
         *split = CLEAT_SPLIT_TEST;
     else
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: split is '%s'; it may be train, val or test",
-                          csv->source.path, csv->line, cleat_show(text, strlen(text), shown));
+                          csv->source.path, csv->line, cleat_format_excerpt(text, strlen(text), shown));
     return CLEAT_OK;
 }
 
 static cleat_status add_sequence(const cleat_csv *csv, const sequence_columns *columns, cleat_rna_set *set,
                                  cleat_error *error) {
     const char *id = csv->fields[columns->id], *sequence = csv->fields[columns->sequence];
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     cleat_split split = CLEAT_SPLITS;
     cleat_status status = CLEAT_OK;
     uint32_t earlier;
     size_t length = strlen(sequence);
     if (!*id) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: target_id is empty", csv->source.path, csv->line);
-    if (cleat_names_find(&set->ids, id, &earlier))
+    if (cleat_name_table_find(&set->ids, id, &earlier))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: target_id '%s' is there twice; remove one",
-                          csv->source.path, csv->line, cleat_show(id, strlen(id), shown));
+                          csv->source.path, csv->line, cleat_format_excerpt(id, strlen(id), shown));
     if (!length)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the sequence of '%s' is empty", csv->source.path, csv->line,
-                          cleat_show(id, strlen(id), shown));
+                          cleat_format_excerpt(id, strlen(id), shown));
     if (columns->split >= 0) status = parse_split(csv, csv->fields[columns->split], &split, error);
     if (status == CLEAT_OK && columns->length >= 0 && *csv->fields[columns->length]) {
         size_t stated = 0;
         status = parse_count(csv, "length", csv->fields[columns->length], &stated, error);
         if (status == CLEAT_OK && stated != length)
-            status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                                "%s:%zu: length says %zu, the sequence of '%s' has %zu letters; one of them is cut",
-                                csv->source.path, csv->line, stated, cleat_show(id, strlen(id), shown), length);
+            status =
+                cleat_fail(error, CLEAT_ERR_FORMAT,
+                           "%s:%zu: length says %zu, the sequence of '%s' has %zu letters; one of them is cut",
+                           csv->source.path, csv->line, stated, cleat_format_excerpt(id, strlen(id), shown), length);
     }
     if (status == CLEAT_OK) status = cleat_rna_set_chain(set, id, split, error);
     for (size_t i = 0; i < length && status == CLEAT_OK; ++i) {
@@ -72,7 +73,7 @@ static cleat_status add_sequence(const cleat_csv *csv, const sequence_columns *c
         if (!letter)
             return cleat_fail(error, CLEAT_ERR_FORMAT,
                               "%s:%zu: letter %zu of '%s' is '%s', not a nucleotide (A, C, G, U, or N for unknown)",
-                              csv->source.path, csv->line, i + 1, id, cleat_show(sequence + i, 1, shown));
+                              csv->source.path, csv->line, i + 1, id, cleat_format_excerpt(sequence + i, 1, shown));
         status = cleat_rna_set_residue(set, letter, error);
     }
     return status;
@@ -107,36 +108,36 @@ typedef struct label_columns {
 static cleat_status parse_coordinate(const cleat_csv *csv, int column, const char *name, double *value, bool *missing,
                                      cleat_error *error) {
     const char *text = csv->fields[column];
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     *value = 0;
     *missing = text[strspn(text, " ")] == 0;
     if (*missing) return CLEAT_OK;
     if (!cleat_parse_decimal(text, strlen(text), value))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: %s is '%s', not a finite number; leave it empty where the atom is missing",
-                          csv->source.path, csv->line, name, cleat_show(text, strlen(text), shown));
+                          csv->source.path, csv->line, name, cleat_format_excerpt(text, strlen(text), shown));
     *missing = *value < MISSING_BELOW;
     if (*value > LARGEST_COORDINATE)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %s is '%s', no coordinate in Angstrom", csv->source.path,
-                          csv->line, name, cleat_show(text, strlen(text), shown));
+                          csv->line, name, cleat_format_excerpt(text, strlen(text), shown));
     return CLEAT_OK;
 }
 
 /* The chain an ID (TARGET_RESID) belongs to. */
 static cleat_status find_chain(const cleat_csv *csv, char *id, cleat_rna_set *set, cleat_rna_entry **chain,
                                cleat_error *error) {
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     char *underscore = strrchr(id, '_');
     uint32_t index;
     if (!underscore || underscore == id)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: ID is '%s'; it must be target_id, '_' and resid",
-                          csv->source.path, csv->line, cleat_show(id, strlen(id), shown));
+                          csv->source.path, csv->line, cleat_format_excerpt(id, strlen(id), shown));
     *underscore = 0;
-    bool found = cleat_names_find(&set->ids, id, &index);
+    bool found = cleat_name_table_find(&set->ids, id, &index);
     if (!found)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: no sequence has the target_id '%s'; are labels and sequences of the same set?",
-                          csv->source.path, csv->line, cleat_show(id, strlen(id), shown));
+                          csv->source.path, csv->line, cleat_format_excerpt(id, strlen(id), shown));
     *underscore = '_';
     *chain = &set->chains[index];
     return CLEAT_OK;
@@ -165,14 +166,14 @@ static cleat_status check_order(const cleat_csv *csv, const label_columns *colum
 
 static cleat_status check_resname(const cleat_csv *csv, const char *resname, const cleat_rna_entry *chain, char letter,
                                   cleat_error *error) {
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     char named = strlen(resname) == 1 ? cleat_rna_letter(*resname) : 0;
     if (strcmp(resname, "-") == 0 || !*resname) named = 'N';
     if (!named) (void)cleat_rna_residue_name(resname, &named);
     if (named == letter || named == 'N' || letter == 'N') return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: resname is '%s', the sequence of '%s' has %c at %zu",
-                      csv->source.path, csv->line, cleat_show(resname, strlen(resname), shown), chain->id, letter,
-                      chain->labelled + 1);
+                      csv->source.path, csv->line, cleat_format_excerpt(resname, strlen(resname), shown), chain->id,
+                      letter, chain->labelled + 1);
 }
 
 static cleat_status add_label(const cleat_csv *csv, const label_columns *columns, cleat_rna_set *set,

@@ -40,7 +40,7 @@ static const cleat_field fields[] = {
 };
 
 static const uint64_t CROP_SEED = 0x63726F70u; /* "crop", "vary": families of random streams of their own */
-static const uint64_t VARY_SEED = 0x76617279u;
+static const uint64_t MUTATE_SEED = 0x76617279u;
 enum { SHORTEST_CROP = 16 };
 
 /* --- the class ------------------------------------------------------------------------------------------------ */
@@ -77,11 +77,11 @@ static crop_range crop_of(const rna_dataset *rna, const rna_chain *chain, size_t
     return w;
 }
 
-static void vary(const rna_dataset *rna, size_t sample, const cleat_rng_key *rng_key, const int32_t *partner, int64_t n,
-                 int32_t *tokens) {
+static void mutate(const rna_dataset *rna, size_t sample, const cleat_rng_key *rng_key, const int32_t *partner,
+                   int64_t n, int32_t *tokens) {
     if (!rng_key || rna->mutation <= 0) return;
-    cleat_random random = cleat_random_stream(rng_key->seed ^ VARY_SEED, rng_key->epoch, (uint32_t)sample);
-    if (cleat_random_uniform(&random) < rna->mutation) cleat_rna_vary(&random, partner, n, tokens);
+    cleat_random random = cleat_random_stream(rng_key->seed ^ MUTATE_SEED, rng_key->epoch, (uint32_t)sample);
+    if (cleat_random_uniform(&random) < rna->mutation) cleat_rna_mutate(&random, partner, n, tokens);
 }
 
 static cleat_status rna_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_rng_key *rng_key,
@@ -102,7 +102,7 @@ static cleat_status rna_fill(const cleat_dataset *dataset, size_t sample, int64_
         int64_t j = rna->partners[first + i] - start;
         partner[i] = rna->partners[first + i] >= 0 && j >= 0 && j < n ? (int32_t)j : -1;
     }
-    if (tokens && partner) vary(rna, sample, rng_key, partner, n, tokens);
+    if (tokens && partner) mutate(rna, sample, rng_key, partner, n, tokens);
     return CLEAT_OK;
 }
 

@@ -7,7 +7,7 @@
 enum { MAX_ID = 256 };
 
 /* The line at `at` without its end; moves `at` behind it. */
-static size_t take_line(char **at, char *end) {
+static size_t read_line(char **at, char *end) {
     char *start = *at, *stop = memchr(start, '\n', (size_t)(end - start));
     *at = stop ? stop + 1 : end;
     if (!stop) stop = end;
@@ -17,7 +17,7 @@ static size_t take_line(char **at, char *end) {
 
 static cleat_status add_header(const char *path, size_t line, const char *text, size_t length, cleat_rna_set *set,
                                cleat_error *error) {
-    char id[MAX_ID], shown[CLEAT_SHOWN];
+    char id[MAX_ID], shown[CLEAT_EXCERPT_SIZE];
     size_t start = 1, size = 0;
     uint32_t earlier;
     while (start < length && (text[start] == ' ' || text[start] == '\t')) ++start;
@@ -29,15 +29,15 @@ static cleat_status add_header(const char *path, size_t line, const char *text, 
                           size, MAX_ID - 1);
     memcpy(id, text + start, size);
     id[size] = 0;
-    if (cleat_names_find(&set->ids, id, &earlier))
+    if (cleat_name_table_find(&set->ids, id, &earlier))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the name '%s' is there twice; rename one", path, line,
-                          cleat_show(id, size, shown));
+                          cleat_format_excerpt(id, size, shown));
     return cleat_rna_set_chain(set, id, CLEAT_SPLIT_TEST, error);
 }
 
 static cleat_status add_letters(const char *path, size_t line, const char *text, size_t length, cleat_rna_set *set,
                                 cleat_error *error) {
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < length && status == CLEAT_OK; ++i) {
         char letter = cleat_rna_letter(text[i]);
@@ -46,7 +46,7 @@ static cleat_status add_letters(const char *path, size_t line, const char *text,
                 error, CLEAT_ERR_FORMAT,
                 "%s:%zu: column %zu is '%s', not a nucleotide (A, C, G, U or T, N for unknown; no gaps, no "
                 "protein)",
-                path, line, i + 1, cleat_show(text + i, 1, shown));
+                path, line, i + 1, cleat_format_excerpt(text + i, 1, shown));
         status = cleat_rna_set_residue(set, letter, error);
     }
     return status;
@@ -66,7 +66,7 @@ cleat_status cleat_rna_read_fasta(const char *path, cleat_rna_set *set, cleat_er
     size_t line = 0, header_line = 0, before = set->count;
     for (char *at = source.at; at < source.end && status == CLEAT_OK;) {
         const char *text = at;
-        size_t length = take_line(&at, source.end);
+        size_t length = read_line(&at, source.end);
         ++line;
         if (!length || *text == ';') continue; /* ';' begins a comment in the oldest files */
         if (*text == '>') {

@@ -143,17 +143,17 @@ static void make_molecule(molecule *m, size_t index, uint32_t attempt, const cle
 }
 
 /* Draws molecule `index` until none of its sequences is in the set: so none is on two sides of the split. */
-static cleat_status draw_distinct(molecule *m, size_t index, const cleat_rna_make *options, cleat_names *sequences,
+static cleat_status draw_distinct(molecule *m, size_t index, const cleat_rna_make *options, cleat_name_table *sequences,
                                   cleat_error *error) {
     for (uint32_t attempt = 0; attempt < MAX_TRIES; ++attempt) {
         uint32_t earlier;
         make_molecule(m, index, attempt, options);
         bool repeated = m->chains == 2 && strcmp(m->sequence[0], m->sequence[1]) == 0;
-        for (int c = 0; c < m->chains; ++c) repeated |= cleat_names_find(sequences, m->sequence[c], &earlier);
+        for (int c = 0; c < m->chains; ++c) repeated |= cleat_name_table_find(sequences, m->sequence[c], &earlier);
         if (repeated) continue;
         cleat_status status = CLEAT_OK;
         for (int c = 0; c < m->chains && status == CLEAT_OK; ++c)
-            status = cleat_names_add(sequences, m->sequence[c], (uint32_t)index, error);
+            status = cleat_name_table_add(sequences, m->sequence[c], (uint32_t)index, error);
         return status;
     }
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
@@ -217,7 +217,7 @@ static cleat_status add_chain(cleat_rna_set *set, const molecule *m, int c, clea
 }
 
 /* Of the set's sequences, those that a molecule made here could have. */
-static cleat_status list_sequences(const cleat_rna_set *set, cleat_names *sequences, cleat_error *error) {
+static cleat_status list_sequences(const cleat_rna_set *set, cleat_name_table *sequences, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i) {
         const cleat_rna_entry *entry = &set->chains[i];
@@ -225,15 +225,15 @@ static cleat_status list_sequences(const cleat_rna_set *set, cleat_names *sequen
         uint32_t earlier;
         if (entry->length > MAX_RESIDUES) continue;
         for (size_t r = 0; r < entry->length; ++r) sequence[r] = set->residues[entry->first + r].letter;
-        if (!cleat_names_find(sequences, sequence, &earlier))
-            status = cleat_names_add(sequences, sequence, (uint32_t)i, error);
+        if (!cleat_name_table_find(sequences, sequence, &earlier))
+            status = cleat_name_table_add(sequences, sequence, (uint32_t)i, error);
     }
     return status;
 }
 
 cleat_status cleat_rna_set_generate(cleat_rna_set *set, size_t count, cleat_error *error) {
     cleat_rna_make options = cleat_rna_make_defaults();
-    cleat_names sequences = {0};
+    cleat_name_table sequences = {0};
     options.count = count;
     options.seed = JOIN_SEED;
     if (count == 0) return CLEAT_OK;
@@ -244,7 +244,7 @@ cleat_status cleat_rna_set_generate(cleat_rna_set *set, size_t count, cleat_erro
         status = draw_distinct(&m, i, &options, &sequences, error);
         for (int c = 0; c < m.chains && status == CLEAT_OK; ++c) status = add_chain(set, &m, c, error);
     }
-    cleat_names_free(&sequences);
+    cleat_name_table_free(&sequences);
     return status;
 }
 
@@ -265,7 +265,7 @@ cleat_rna_make cleat_rna_make_defaults(void) {
 cleat_status cleat_data_make_rna(const char *folder, const cleat_rna_make *options, cleat_error *error) {
     cleat_rna_make chosen = options ? *options : cleat_rna_make_defaults();
     char path[4096];
-    cleat_names sequences = {0};
+    cleat_name_table sequences = {0};
     cleat_rna_chain *chains = NULL;
     char *text = NULL;
     size_t n_chains = 0, used = 0;
@@ -299,7 +299,7 @@ cleat_status cleat_data_make_rna(const char *folder, const cleat_rna_make *optio
     snprintf(path, sizeof path, "%s/sequences.csv", folder);
     if (status == CLEAT_OK) status = cleat_file_write(path, text, used, error);
 done:
-    cleat_names_free(&sequences);
+    cleat_name_table_free(&sequences);
     cleat_free(text);
     cleat_free(chains);
     cleat_free(molecules);

@@ -40,7 +40,7 @@ static float distance(const chain *c, int64_t i, int64_t j) {
 }
 
 /* |distance - 10.5| where i and j can pair, else infinite. i < j. */
-static float deviation(const chain *c, int64_t i, int64_t j) {
+static float pair_error(const chain *c, int64_t i, int64_t j) {
     if (j - i < MIN_SEPARATION || !complementary(c->letters[i], c->letters[j])) return INFINITY;
     float d = distance(c, i, j);
     float off = fabsf(d - PAIR_DISTANCE);
@@ -69,7 +69,7 @@ cleat_status cleat_rna_find_pairs(const char *letters, const float *coords, cons
     }
     for (int64_t i = 0; i < n; ++i)
         for (int64_t j = i + MIN_SEPARATION; j < n; ++j) {
-            float d = deviation(&c, i, j);
+            float d = pair_error(&c, i, j);
             if (d < off[i]) off[i] = d, best[i] = (int32_t)j;
             if (d < off[j]) off[j] = d, best[j] = (int32_t)i;
         }

@@ -27,7 +27,7 @@ typedef struct pdb_file {
     const char *path;
     residue *residues; /* in order of appearance, all chains */
     size_t count, capacity;
-    cleat_names keys;            /* chain, number and insertion code as they stand in columns 22-27 -> index */
+    cleat_name_table keys;       /* chain, number and insertion code as they stand in columns 22-27 -> index */
     bool begun[256], ended[256]; /* the chain has records; a TER */
     unsigned char order[256];    /* chains in order of appearance */
     size_t chains;
@@ -48,12 +48,12 @@ static cleat_status find_residue(pdb_file *file, const char *line, size_t *index
     uint32_t found;
     memcpy(key, line + 21, 6);
     key[6] = 0;
-    if (cleat_names_find(&file->keys, key, &found)) {
+    if (cleat_name_table_find(&file->keys, key, &found)) {
         *index = found;
         return CLEAT_OK;
     }
     cleat_status status = cleat_grow(&file->residues, file->count, &file->capacity, sizeof *file->residues, error);
-    if (status == CLEAT_OK) status = cleat_names_add(&file->keys, key, (uint32_t)file->count, error);
+    if (status == CLEAT_OK) status = cleat_name_table_add(&file->keys, key, (uint32_t)file->count, error);
     if (status != CLEAT_OK) return status;
     residue fresh = {.chain = chain};
     columns(line, 18, 20, fresh.name);
@@ -71,14 +71,14 @@ static cleat_status read_position(const pdb_file *file, size_t line_number, cons
                                   cleat_error *error) {
     for (int axis = 0; axis < 3; ++axis) {
         double value;
-        char shown[CLEAT_SHOWN];
+        char shown[CLEAT_EXCERPT_SIZE];
         const char *text = line + 30 + 8 * axis;
         if (!cleat_parse_decimal(text, 8, &value))
             return cleat_fail(error, CLEAT_ERR_FORMAT,
                               "%s:%zu: columns %d-%d hold '%s', not the %c coordinate of the C1' atom; PDB columns are "
                               "fixed, a shifted line cannot be read",
-                              file->path, line_number, 31 + 8 * axis, 38 + 8 * axis, cleat_show(text, 8, shown),
-                              "xyz"[axis]);
+                              file->path, line_number, 31 + 8 * axis, 38 + 8 * axis,
+                              cleat_format_excerpt(text, 8, shown), "xyz"[axis]);
         r->xyz[axis] = (float)value;
     }
     r->known = true;
@@ -175,7 +175,7 @@ static cleat_status add_chain(const pdb_file *file, unsigned char chain, const c
         snprintf(id, sizeof id, "%s", stem);
     else
         snprintf(id, sizeof id, "%s_%c", stem, chain);
-    if (cleat_names_find(&set->ids, id, &earlier))
+    if (cleat_name_table_find(&set->ids, id, &earlier))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: chain %c would be called %s, which another file has; rename one", file->path, chain, id);
     cleat_status status = cleat_rna_set_chain(set, id, CLEAT_SPLITS, error);
@@ -215,7 +215,7 @@ cleat_status cleat_rna_read_pdb(const char *path, cleat_rna_set *set, cleat_erro
     for (size_t i = 0; i < file->chains && status == CLEAT_OK; ++i)
         if (is_rna_chain(file, file->order[i])) status = add_chain(file, file->order[i], stem, set, error);
     cleat_source_close(&source);
-    cleat_names_free(&file->keys);
+    cleat_name_table_free(&file->keys);
     cleat_free(file->residues);
     cleat_free(file);
     return status;

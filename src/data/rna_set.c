@@ -7,7 +7,7 @@ void cleat_rna_set_free(cleat_rna_set *set) {
     for (size_t i = 0; i < set->count; ++i) cleat_free(set->chains[i].id);
     cleat_free(set->chains);
     cleat_free(set->residues);
-    cleat_names_free(&set->ids);
+    cleat_name_table_free(&set->ids);
     *set = (cleat_rna_set){0};
 }
 
@@ -16,7 +16,7 @@ cleat_status cleat_rna_set_chain(cleat_rna_set *set, const char *id, cleat_split
     if (status != CLEAT_OK) return status;
     char *copy = cleat_strdup(id);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the id %.40s", id);
-    status = cleat_names_add(&set->ids, id, (uint32_t)set->count, error);
+    status = cleat_name_table_add(&set->ids, id, (uint32_t)set->count, error);
     if (status != CLEAT_OK) {
         cleat_free(copy);
         return status;

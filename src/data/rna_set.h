@@ -3,8 +3,8 @@
 #define CLEAT_SRC_RNA_SET_H
 
 #include "cleat/data.h"
+#include "core/name_table.h"
 #include "core/philox.h"
-#include "data/names.h"
 
 typedef struct cleat_rna_residue {
     float xyz[3]; /* C1', Angstrom; 0 where unknown */
@@ -25,7 +25,7 @@ typedef struct cleat_rna_set {
     size_t count, capacity;
     cleat_rna_residue *residues;
     size_t residue_count, residue_capacity;
-    cleat_names ids; /* id -> index of its chain */
+    cleat_name_table ids; /* id -> index of its chain */
     cleat_rna_summary summary;
 } cleat_rna_set;
 
@@ -70,9 +70,9 @@ cleat_status cleat_rna_find_pairs(const char *letters, const float *coords, cons
 /* Adds `count` molecules of the default options, but of another seed, to the training split; none has a sequence of the set. */
 cleat_status cleat_rna_set_generate(cleat_rna_set *set, size_t count, cleat_error *error);
 
-/* --- variation (rna_vary.c) --- */
+/* --- variation (rna_mutate.c) --- */
 
 /* Exchanges letters of a chain, pairs for pairs. partner [n] within the chain or -1; tokens [n] are changed. */
-void cleat_rna_vary(cleat_random *random, const int32_t *partner, int64_t n, int32_t *tokens);
+void cleat_rna_mutate(cleat_random *random, const int32_t *partner, int64_t n, int32_t *tokens);
 
 #endif

@@ -70,9 +70,9 @@ cleat_status cleat_rna_write_pdb(const char *path, const cleat_rna_chain *chains
     cleat_status status = check_chains(chains, n_chains, error);
     if (status != CLEAT_OK) return status;
     for (size_t c = 0; c < n_chains; ++c) {
-        char shown[CLEAT_SHOWN];
+        char shown[CLEAT_EXCERPT_SIZE];
         cleat_text_add(&text, "REMARK   1 CHAIN %c IS %s\n", chain_names[c],
-                       cleat_show(chains[c].id, strlen(chains[c].id), shown));
+                       cleat_format_excerpt(chains[c].id, strlen(chains[c].id), shown));
     }
     for (size_t c = 0; c < n_chains; ++c) add_trace(&text, &chains[c], chain_names[c], &serial);
     cleat_text_add(&text, "END\n");

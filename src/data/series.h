@@ -1,4 +1,4 @@
-/* Time series between file and dataset: times, columns, the table that is read, what is learnt from it. */
+/* Time series between file and dataset: times, columns, the table that is read, what is fitted from it. */
 #ifndef CLEAT_SRC_SERIES_H
 #define CLEAT_SRC_SERIES_H
 
@@ -19,19 +19,19 @@ const char *cleat_time_parse(const char *text, bool first, int64_t *seconds, cle
 
 /* --- columns (series_columns.c) ------------------------------------------------------------------------------- */
 
-typedef struct cleat_series_names {
+typedef struct cleat_name_list {
     char **names; /* [count], owned */
     size_t count, capacity;
-} cleat_series_names;
+} cleat_name_list;
 
-cleat_status cleat_series_names_add(cleat_series_names *names, const char *name, cleat_error *error);
+cleat_status cleat_name_list_add(cleat_name_list *names, const char *name, cleat_error *error);
 /* The index of `name`, or -1. */
-int cleat_series_names_find(const cleat_series_names *names, const char *name);
-void cleat_series_names_free(cleat_series_names *names);
+int cleat_name_list_find(const cleat_name_list *names, const char *name);
+void cleat_name_list_free(cleat_name_list *names);
 
 /* The columns in use: the features in their order, then targets that are no features. */
 typedef struct cleat_series_columns {
-    cleat_series_names used;
+    cleat_name_list used;
     size_t features;
     size_t *target; /* [targets] index into `used` */
     size_t targets;
@@ -39,11 +39,11 @@ typedef struct cleat_series_columns {
     int *at;  /* [used.count] columns of the file */
 } cleat_series_columns;
 
-typedef struct cleat_series_learnt cleat_series_learnt;
+typedef struct cleat_series_preprocessor cleat_series_preprocessor;
 
-/* Finds the columns that options (or `learnt`, where not NULL) ask for in the header, csv's current record. */
+/* Finds the columns that options (or `fitted`, where not NULL) ask for in the header, csv's current record. */
 cleat_status cleat_series_columns_choose(const cleat_csv *csv, const cleat_series_options *options,
-                                         const cleat_series_learnt *learnt, cleat_series_columns *columns,
+                                         const cleat_series_preprocessor *fitted, cleat_series_columns *columns,
                                          cleat_error *error);
 void cleat_series_columns_free(cleat_series_columns *columns);
 
@@ -61,30 +61,31 @@ typedef struct cleat_series_table {
     int64_t gaps, filled_rows, missing;
 } cleat_series_table;
 
-cleat_status cleat_series_read(const char *path, const cleat_series_options *options, const cleat_series_learnt *learnt,
-                               cleat_series_table *table, cleat_error *error);
+cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
+                               const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error);
 void cleat_series_table_free(cleat_series_table *table);
 
-/* --- what is learnt (series_learn.c) -------------------------------------------------------------------------- */
+/* --- what is fitted (series_fit.c) ---------------------------------------------------------------------------- */
 
-struct cleat_series_learnt {
-    cleat_series_names features, targets;
-    double *mean, *deviation; /* [features + targets] in that order */
-    size_t count, capacity;   /* of both */
+struct cleat_series_preprocessor {
+    cleat_name_list features, targets;
+    double *mean, *std;     /* [features + targets] in that order */
+    size_t count, capacity; /* of both */
     int64_t step;
-    int64_t frames[CLEAT_SERIES_FRAMES];
-    size_t n_frames;
+    int64_t resample_seconds[CLEAT_SERIES_MAX_RESAMPLES];
+    size_t n_resamples;
 };
 
-/* Mean and deviation [columns.used.count] of each column over rows [0, rows). */
-cleat_status cleat_series_learn(const char *path, const cleat_series_table *table, int64_t rows, double *mean,
-                                double *deviation, cleat_error *error);
-cleat_status cleat_series_learnt_write(const char *folder, const cleat_series_learnt *learnt, cleat_error *error);
+/* Mean and std [columns.used.count] of each column over rows [0, rows). */
+cleat_status cleat_series_fit_preprocessor(const char *path, const cleat_series_table *table, int64_t rows,
+                                           double *mean, double *std, cleat_error *error);
+cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_series_preprocessor *fitted,
+                                             cleat_error *error);
 /* Of FOLDER/series.csv. */
-cleat_status cleat_series_learnt_read(const char *folder, cleat_series_learnt *learnt, cleat_error *error);
-cleat_status cleat_series_learnt_add(cleat_series_learnt *learnt, bool target, const char *name, double mean,
-                                     double deviation, cleat_error *error);
-void cleat_series_learnt_free(cleat_series_learnt *learnt);
+cleat_status cleat_series_preprocessor_read(const char *folder, cleat_series_preprocessor *fitted, cleat_error *error);
+cleat_status cleat_series_preprocessor_add(cleat_series_preprocessor *fitted, bool target, const char *name,
+                                           double mean, double std, cleat_error *error);
+void cleat_series_preprocessor_free(cleat_series_preprocessor *fitted);
 
 /* --- windows (series_windows.c) ------------------------------------------------------------------------------- */
 
@@ -105,11 +106,11 @@ cleat_status cleat_series_windows_find(const char *path, const cleat_series_opti
                                        const cleat_series_table *table, int64_t reach, cleat_series_windows *windows,
                                        cleat_error *error);
 
-/* --- frames (series_frames.c) --------------------------------------------------------------------------------- */
+/* --- frames (series_resample.c) ------------------------------------------------------------------------------- */
 
 /* Rows a step of each frame takes, rows_of [n]. */
-cleat_status cleat_series_frame_rows(const char *path, const int64_t *frames, size_t n, int64_t step, int64_t rows,
-                                     int64_t *rows_of, cleat_error *error);
+cleat_status cleat_series_resample_rows(const char *path, const int64_t *resample_seconds, size_t n, int64_t step,
+                                        int64_t rows, int64_t *rows_of, cleat_error *error);
 /* means [rows, features]: of the `per` rows that end with each row; 0 where there are fewer. */
 cleat_status cleat_series_trailing_means(const cleat_series_table *table, int64_t per, float *means,
                                          cleat_error *error);
@@ -122,11 +123,12 @@ typedef struct cleat_series {
     cleat_dataset base;       /* first: a cleat_dataset * is one of these */
     cleat_dataset_class type; /* its own, for the shapes of its fields */
     cleat_field fields[CLEAT_SERIES_FIELDS];
-    cleat_series_table table;                                          /* standardised */
-    double *mean, *deviation;                                          /* [columns.used.count] */
-    int64_t frames[CLEAT_SERIES_FRAMES], rows_of[CLEAT_SERIES_FRAMES]; /* seconds, and rows, a step */
-    float *means[CLEAT_SERIES_FRAMES];                                 /* [rows, features] of each further frame */
-    size_t n_frames;
+    cleat_series_table table; /* standardised */
+    double *mean, *std;       /* [columns.used.count] */
+    int64_t resample_seconds[CLEAT_SERIES_MAX_RESAMPLES],
+        rows_of[CLEAT_SERIES_MAX_RESAMPLES];  /* seconds, and rows, a step */
+    float *means[CLEAT_SERIES_MAX_RESAMPLES]; /* [rows, features] of each further frame */
+    size_t n_resamples;
     cleat_series_windows windows;
     char (*ids)[CLEAT_TIME_TEXT]; /* [count] */
     int64_t lookback, horizon, season;
@@ -135,6 +137,6 @@ typedef struct cleat_series {
 } cleat_series;
 
 /* Makes a series whose table and sizes are set a dataset: its class, fields and their shapes. */
-void cleat_series_become_dataset(cleat_series *s);
+void cleat_series_dataset_init(cleat_series *s);
 
 #endif

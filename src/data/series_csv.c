@@ -66,18 +66,19 @@ static cleat_status reserve(reader *r, cleat_error *error) {
 
 static cleat_status parse_time(reader *r, int64_t *time, cleat_error *error) {
     const char *text = r->stream.csv.fields[r->table.columns.time];
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     cleat_time_kind kind = CLEAT_TIME_LOCAL;
     bool first = r->table.rows == 0;
     const char *wrong = cleat_time_parse(text, first, time, &kind);
     if (wrong)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the time '%s' %s", path_of(r), line_of(r),
-                          cleat_show(text, strlen(text), shown), wrong);
+                          cleat_format_excerpt(text, strlen(text), shown), wrong);
     if (first) r->kind = kind;
     if (kind != r->kind)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: the time '%s' is %s, the first row has %s; write all of them in one way", path_of(r),
-                          line_of(r), cleat_show(text, strlen(text), shown), kind_names[kind], kind_names[r->kind]);
+                          line_of(r), cleat_format_excerpt(text, strlen(text), shown), kind_names[kind],
+                          kind_names[r->kind]);
     return CLEAT_OK;
 }
 
@@ -129,7 +130,7 @@ static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
 }
 
 /* A row that does not follow the one before by one step. */
-static cleat_status meet_gap(reader *r, int64_t time, uint8_t *flags, cleat_error *error) {
+static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_error *error) {
     int64_t before = r->table.times[r->table.rows - 1];
     char text[CLEAT_TIME_TEXT];
     ++r->table.gaps;
@@ -157,7 +158,7 @@ static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error 
         r->step = distance;
         r->step_source = "the distance of the first two rows";
     }
-    return distance == r->step ? CLEAT_OK : meet_gap(r, time, flags, error);
+    return distance == r->step ? CLEAT_OK : handle_gap(r, time, flags, error);
 }
 
 /* --- cells ---------------------------------------------------------------------------------------------------- */
@@ -175,13 +176,14 @@ static bool is_missing(const char *text) {
 
 static cleat_status parse_value(const reader *r, size_t column, const char *text, float *value, cleat_error *error) {
     double number = 0;
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     if (!cleat_parse_decimal(text, strlen(text), &number))
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
             "%s:%zu: '%.100s' is '%s', not a finite number; write it with a point, without units, or leave "
             "the column out of the features",
-            path_of(r), line_of(r), r->table.columns.used.names[column], cleat_show(text, strlen(text), shown));
+            path_of(r), line_of(r), r->table.columns.used.names[column],
+            cleat_format_excerpt(text, strlen(text), shown));
     if (!(fabs(number) < 1e37))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: '%.100s' is %g, too large for single precision; change its unit", path_of(r),
@@ -190,7 +192,7 @@ static cleat_status parse_value(const reader *r, size_t column, const char *text
     return CLEAT_OK;
 }
 
-static cleat_status meet_missing(reader *r, size_t column, float *row, uint8_t *flags, cleat_error *error) {
+static cleat_status handle_missing(reader *r, size_t column, float *row, uint8_t *flags, cleat_error *error) {
     const char *name = r->table.columns.used.names[column];
     size_t width = r->table.columns.used.count;
     ++r->table.missing;
@@ -233,7 +235,7 @@ static cleat_status add_row(reader *r, cleat_error *error) {
     for (size_t c = 0; c < width && status == CLEAT_OK; ++c) {
         const char *text = r->stream.csv.fields[t->columns.at[c]];
         if (is_missing(text)) {
-            status = meet_missing(r, c, row, &flags, error);
+            status = handle_missing(r, c, row, &flags, error);
         } else {
             r->carried[c] = 0;
             status = parse_value(r, c, text, &row[c], error);
@@ -246,9 +248,9 @@ static cleat_status add_row(reader *r, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static void set_step(reader *r, const cleat_series_learnt *learnt) {
-    if (learnt) {
-        r->step = learnt->step;
+static void set_step(reader *r, const cleat_series_preprocessor *fitted) {
+    if (fitted) {
+        r->step = fitted->step;
         r->step_source = "as learnt in training";
     } else if (r->options->step) {
         r->step = r->options->step;
@@ -256,13 +258,13 @@ static void set_step(reader *r, const cleat_series_learnt *learnt) {
     }
 }
 
-cleat_status cleat_series_read(const char *path, const cleat_series_options *options, const cleat_series_learnt *learnt,
-                               cleat_series_table *table, cleat_error *error) {
+cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
+                               const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error) {
     reader r = {.options = options};
     cleat_status status = cleat_csv_stream_open(path, &r.stream, error);
     if (status != CLEAT_OK) return status;
-    set_step(&r, learnt);
-    status = cleat_series_columns_choose(&r.stream.csv, options, learnt, &r.table.columns, error);
+    set_step(&r, fitted);
+    status = cleat_series_columns_choose(&r.stream.csv, options, fitted, &r.table.columns, error);
     if (status == CLEAT_OK && !(r.carried = cleat_alloc(r.table.columns.used.count, sizeof *r.carried)))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its columns", path);
     for (bool more = true; status == CLEAT_OK && more;) {

@@ -30,14 +30,14 @@ static cleat_split series_split(const cleat_dataset *dataset, size_t sample) {
 static void fill_x(const cleat_series *s, int64_t last, float *x) {
     size_t width = s->table.columns.used.count, features = s->table.columns.features;
     int64_t first = last - s->lookback + 1;
-    if (s->n_frames == 0 && width == features) {
+    if (s->n_resamples == 0 && width == features) {
         memcpy(x, s->table.cells + (size_t)first * width, (size_t)s->lookback * width * sizeof *x);
         return;
     }
     for (int64_t t = 0; t < s->lookback; ++t) {
         memcpy(x, s->table.cells + (size_t)(first + t) * width, features * sizeof *x);
         x += features;
-        for (size_t f = 0; f < s->n_frames; ++f, x += features) {
+        for (size_t f = 0; f < s->n_resamples; ++f, x += features) {
             int64_t row = last - s->rows_of[f] * (s->lookback - 1 - t);
             memcpy(x, s->means[f] + (size_t)row * features, features * sizeof *x);
         }
@@ -65,7 +65,7 @@ static void subtract_targets(const cleat_series *s, int64_t row, float *targets)
 static void anchor_x(const cleat_series *s, int64_t last, float *x) {
     const cleat_series_columns *columns = &s->table.columns;
     const float *cells = s->table.cells + (size_t)last * columns->used.count;
-    int64_t rows = s->lookback * (int64_t)(s->n_frames + 1);
+    int64_t rows = s->lookback * (int64_t)(s->n_resamples + 1);
     for (int64_t i = 0; i < rows; ++i, x += columns->features)
         for (size_t f = 0; f < columns->features; ++f) x[f] -= cells[f];
 }
@@ -100,25 +100,25 @@ static cleat_status series_fill(const cleat_dataset *dataset, size_t sample, int
 static cleat_status series_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
     const cleat_series *s = (const cleat_series *)dataset;
     const cleat_series_columns *columns = &s->table.columns;
-    cleat_series_learnt learnt = {.step = s->table.step, .n_frames = s->n_frames};
-    memcpy(learnt.frames, s->frames, sizeof learnt.frames);
+    cleat_series_preprocessor fitted = {.step = s->table.step, .n_resamples = s->n_resamples};
+    memcpy(fitted.resample_seconds, s->resample_seconds, sizeof fitted.resample_seconds);
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < columns->features + columns->targets && status == CLEAT_OK; ++i) {
         bool target = i >= columns->features;
         size_t c = target ? columns->target[i - columns->features] : i;
-        status = cleat_series_learnt_add(&learnt, target, columns->used.names[c], s->mean[c], s->deviation[c], error);
+        status = cleat_series_preprocessor_add(&fitted, target, columns->used.names[c], s->mean[c], s->std[c], error);
     }
-    if (status == CLEAT_OK) status = cleat_series_learnt_write(folder, &learnt, error);
-    cleat_series_learnt_free(&learnt);
+    if (status == CLEAT_OK) status = cleat_series_preprocessor_write(folder, &fitted, error);
+    cleat_series_preprocessor_free(&fitted);
     return status;
 }
 
 static void series_destroy(cleat_dataset *dataset) {
     cleat_series *s = (cleat_series *)dataset;
     cleat_series_table_free(&s->table);
-    for (size_t f = 0; f < CLEAT_SERIES_FRAMES; ++f) cleat_free(s->means[f]);
+    for (size_t f = 0; f < CLEAT_SERIES_MAX_RESAMPLES; ++f) cleat_free(s->means[f]);
     cleat_free(s->mean);
-    cleat_free(s->deviation);
+    cleat_free(s->std);
     cleat_free(s->windows.last);
     cleat_free(s->ids);
     cleat_free(s);
@@ -135,8 +135,8 @@ static const cleat_dataset_class series_class = {
     .destroy = series_destroy,
 };
 
-void cleat_series_become_dataset(cleat_series *s) {
-    int64_t channels = (int64_t)(s->table.columns.features * (s->n_frames + 1));
+void cleat_series_dataset_init(cleat_series *s) {
+    int64_t channels = (int64_t)(s->table.columns.features * (s->n_resamples + 1));
     int64_t targets = (int64_t)s->table.columns.targets;
     s->fields[X] = (cleat_field){.name = "x", .dtype = CLEAT_F32, .rank = 2, .shape = {s->lookback, channels}};
     s->fields[TARGET] = (cleat_field){.name = "target", .dtype = CLEAT_F32, .rank = 2, .shape = {s->horizon, targets}};
@@ -163,7 +163,7 @@ cleat_series_info cleat_series_describe(const cleat_dataset *dataset) {
         .season = s->season,
         .step = s->table.step,
         .features = (int64_t)columns->features,
-        .frames = (int64_t)s->n_frames + 1,
+        .resolutions = (int64_t)s->n_resamples + 1,
         .channels = s->fields[X].shape[1],
         .targets = (int64_t)columns->targets,
         .rows = s->table.rows,
@@ -201,16 +201,16 @@ double cleat_series_mean(const cleat_dataset *dataset, size_t target) {
     return column != SIZE_MAX ? s->mean[column] : 0;
 }
 
-double cleat_series_deviation(const cleat_dataset *dataset, size_t target) {
+double cleat_series_std(const cleat_dataset *dataset, size_t target) {
     const cleat_series *s = as_series(dataset);
     size_t column = column_of(s, target);
-    return column != SIZE_MAX ? s->deviation[column] : 0;
+    return column != SIZE_MAX ? s->std[column] : 0;
 }
 
-int64_t cleat_series_frame(const cleat_dataset *dataset, size_t frame) {
+int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resample) {
     const cleat_series *s = as_series(dataset);
-    if (!s || frame > s->n_frames) return 0;
-    return frame ? s->frames[frame - 1] : s->table.step;
+    if (!s || resample > s->n_resamples) return 0;
+    return resample ? s->resample_seconds[resample - 1] : s->table.step;
 }
 
 int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead) {

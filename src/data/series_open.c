@@ -13,20 +13,21 @@ enum { PATH_BYTES = 4096, LONGEST = 1 << 20 };
 
 /* --- from the table to the dataset ---------------------------------------------------------------------------- */
 
-/* Means and deviations of the used columns: from the training rows, or as they were learnt. */
-static cleat_status find_means(const char *path, cleat_series *s, const cleat_series_learnt *learnt,
+/* Means and deviations of the used columns: from the training rows, or as they were fitted. */
+static cleat_status find_means(const char *path, cleat_series *s, const cleat_series_preprocessor *fitted,
                                cleat_error *error) {
     const cleat_series_columns *columns = &s->table.columns;
     s->mean = cleat_alloc(columns->used.count, sizeof *s->mean);
-    s->deviation = cleat_alloc(columns->used.count, sizeof *s->deviation);
-    if (!s->mean || !s->deviation)
+    s->std = cleat_alloc(columns->used.count, sizeof *s->std);
+    if (!s->mean || !s->std)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu means", path, columns->used.count);
-    if (!learnt)
-        return cleat_series_learn(path, &s->table, s->windows.end[CLEAT_SPLIT_TRAIN], s->mean, s->deviation, error);
-    for (size_t i = 0; i < learnt->count; ++i) {
+    if (!fitted)
+        return cleat_series_fit_preprocessor(path, &s->table, s->windows.end[CLEAT_SPLIT_TRAIN], s->mean, s->std,
+                                             error);
+    for (size_t i = 0; i < fitted->count; ++i) {
         size_t c = i < columns->features ? i : columns->target[i - columns->features];
-        s->mean[c] = learnt->mean[i];
-        s->deviation[c] = learnt->deviation[i];
+        s->mean[c] = fitted->mean[i];
+        s->std[c] = fitted->std[i];
     }
     return CLEAT_OK;
 }
@@ -39,25 +40,25 @@ static cleat_status standardise(const char *path, cleat_series *s, cleat_error *
     for (int64_t r = 0; r < t->rows; ++r)
         for (size_t c = 0; c < width; ++c) {
             float *cell = &t->cells[(size_t)r * width + c], value = *cell;
-            *cell = isnan(value) ? 0 : (float)((value - s->mean[c]) / s->deviation[c]);
+            *cell = isnan(value) ? 0 : (float)((value - s->mean[c]) / s->std[c]);
             if (!isfinite(*cell))
                 return cleat_fail(
                     error, CLEAT_ERR_FORMAT,
                     "%s: '%.100s' is %g at %s, which is beyond single precision in deviations (%g) of the "
                     "training rows; correct the value, or leave the column out",
-                    path, t->columns.used.names[c], value, cleat_time_text(t->times[r], text), s->deviation[c]);
+                    path, t->columns.used.names[c], value, cleat_time_text(t->times[r], text), s->std[c]);
         }
     return CLEAT_OK;
 }
 
-static cleat_status make_frames(const char *path, cleat_series *s, cleat_error *error) {
+static cleat_status resample_all(const char *path, cleat_series *s, cleat_error *error) {
     size_t features = s->table.columns.features;
     cleat_status status = CLEAT_OK;
-    for (size_t f = 0; f < s->n_frames && status == CLEAT_OK; ++f) {
+    for (size_t f = 0; f < s->n_resamples && status == CLEAT_OK; ++f) {
         s->means[f] = cleat_alloc((size_t)s->table.rows * features, sizeof *s->means[f]);
         if (!s->means[f])
             return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the frame of %lld s", path,
-                              (long long)s->frames[f]);
+                              (long long)s->resample_seconds[f]);
         status = cleat_series_trailing_means(&s->table, s->rows_of[f], s->means[f], error);
     }
     return status;
@@ -66,11 +67,11 @@ static cleat_status make_frames(const char *path, cleat_series *s, cleat_error *
 /* Rows of look-back that a window takes, its last known one included. */
 static int64_t reach_of(const cleat_series *s) {
     int64_t most = 1;
-    for (size_t f = 0; f < s->n_frames; ++f) most = s->rows_of[f] > most ? s->rows_of[f] : most;
+    for (size_t f = 0; f < s->n_resamples; ++f) most = s->rows_of[f] > most ? s->rows_of[f] : most;
     return most * s->lookback > s->season ? most * s->lookback : s->season;
 }
 
-static cleat_status name_samples(const char *path, cleat_series *s, cleat_error *error) {
+static cleat_status format_sample_ids(const char *path, cleat_series *s, cleat_error *error) {
     s->ids = cleat_alloc(s->windows.count, sizeof *s->ids);
     if (!s->ids) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu ids", path, s->windows.count);
     for (size_t i = 0; i < s->windows.count; ++i) cleat_time_text(s->table.times[s->windows.last[i]], s->ids[i]);
@@ -85,7 +86,7 @@ static void log_summary(const char *path, const cleat_series *s) {
         CLEAT_LOG_INFO,
         "%s: %lld rows, %lld s apart; %zu features in %zu frames, %zu targets; %lld training, %lld validation and %lld "
         "test windows",
-        path, (long long)t->rows, (long long)t->step, t->columns.features, s->n_frames + 1, t->columns.targets,
+        path, (long long)t->rows, (long long)t->step, t->columns.features, s->n_resamples + 1, t->columns.targets,
         (long long)of[CLEAT_SPLIT_TRAIN], (long long)of[CLEAT_SPLIT_VAL], (long long)of[CLEAT_SPLIT_TEST]);
     if (t->filled_rows)
         cleat_log(CLEAT_LOG_WARNING, "%s: %lld rows are missing in %lld places and repeat the row before them", path,
@@ -98,7 +99,7 @@ static void log_summary(const char *path, const cleat_series *s) {
 
 /* Takes the table over. */
 static cleat_status make_dataset(const char *path, cleat_series_table *table, const cleat_series_options *options,
-                                 const cleat_series_learnt *learnt, cleat_dataset **dataset, cleat_error *error) {
+                                 const cleat_series_preprocessor *fitted, cleat_dataset **dataset, cleat_error *error) {
     cleat_series *s = cleat_alloc(1, sizeof *s);
     if (!s) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
     s->table = *table;
@@ -108,18 +109,19 @@ static cleat_status make_dataset(const char *path, cleat_series_table *table, co
     s->season = options->season;
     s->anchor = options->anchor;
     s->forecast = options->forecast;
-    s->n_frames = learnt ? learnt->n_frames : options->n_frames;
-    memcpy(s->frames, learnt ? learnt->frames : options->frames, sizeof s->frames);
-    cleat_series_become_dataset(s);
-    cleat_status status =
-        cleat_series_frame_rows(path, s->frames, s->n_frames, s->table.step, s->table.rows, s->rows_of, error);
+    s->n_resamples = fitted ? fitted->n_resamples : options->n_resamples;
+    memcpy(s->resample_seconds, fitted ? fitted->resample_seconds : options->resample_seconds,
+           sizeof s->resample_seconds);
+    cleat_series_dataset_init(s);
+    cleat_status status = cleat_series_resample_rows(path, s->resample_seconds, s->n_resamples, s->table.step,
+                                                     s->table.rows, s->rows_of, error);
     if (status == CLEAT_OK) status = cleat_series_borders(path, options, s->table.rows, &s->windows, error);
     if (status == CLEAT_OK)
         status = cleat_series_windows_find(path, options, &s->table, reach_of(s), &s->windows, error);
-    if (status == CLEAT_OK) status = find_means(path, s, learnt, error);
+    if (status == CLEAT_OK) status = find_means(path, s, fitted, error);
     if (status == CLEAT_OK) status = standardise(path, s, error);
-    if (status == CLEAT_OK) status = make_frames(path, s, error);
-    if (status == CLEAT_OK) status = name_samples(path, s, error);
+    if (status == CLEAT_OK) status = resample_all(path, s, error);
+    if (status == CLEAT_OK) status = format_sample_ids(path, s, error);
     if (status != CLEAT_OK) {
         cleat_dataset_destroy(&s->base);
         return status;
@@ -182,24 +184,26 @@ static cleat_status check_options(const cleat_series_options *o, cleat_error *er
     if (!(o->val_fraction >= 0 && o->test_fraction >= 0 && o->val_fraction + o->test_fraction <= 1))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "val_fraction %g and test_fraction %g must lie in 0..1 together",
                           o->val_fraction, o->test_fraction);
-    if (o->n_frames > CLEAT_SERIES_FRAMES)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu frames; at most %d", o->n_frames, CLEAT_SERIES_FRAMES);
+    if (o->n_resamples > CLEAT_SERIES_MAX_RESAMPLES)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu frames; at most %d", o->n_resamples,
+                          CLEAT_SERIES_MAX_RESAMPLES);
     if ((unsigned)o->gaps > CLEAT_GAPS_ROWS || (unsigned)o->missing > CLEAT_MISSING_SKIP)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no such policy of gaps (%d) or missing values (%d)", (int)o->gaps,
                           (int)o->missing);
     if ((unsigned)o->anchor > CLEAT_SERIES_ANCHOR_SEASON)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no such anchor (%d)", (int)o->anchor);
-    if (o->forecast && !o->learnt)
+    if (o->forecast && !o->fitted)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a forecast needs what training has learnt");
     return CLEAT_OK;
 }
 
-static cleat_status check_frames(const cleat_series_options *o, const cleat_series_learnt *learnt, cleat_error *error) {
-    bool same = o->n_frames == 0 || o->n_frames == learnt->n_frames;
-    for (size_t f = 0; same && f < o->n_frames; ++f) same = o->frames[f] == learnt->frames[f];
+static cleat_status check_resamples(const cleat_series_options *o, const cleat_series_preprocessor *fitted,
+                                    cleat_error *error) {
+    bool same = o->n_resamples == 0 || o->n_resamples == fitted->n_resamples;
+    for (size_t f = 0; same && f < o->n_resamples; ++f) same = o->resample_seconds[f] == fitted->resample_seconds[f];
     if (same) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                      "%s: other frames were learnt than are asked for; leave them as they were", o->learnt);
+                      "%s: other frames were learnt than are asked for; leave them as they were", o->fitted);
 }
 
 cleat_series_options cleat_series_defaults(void) {
@@ -215,18 +219,18 @@ cleat_series_options cleat_series_defaults(void) {
 cleat_status cleat_series_open(const char *path, const cleat_series_options *options, cleat_dataset **dataset,
                                cleat_error *error) {
     cleat_series_options chosen = options ? *options : cleat_series_defaults();
-    if (chosen.learnt && !*chosen.learnt) chosen.learnt = NULL;
+    if (chosen.fitted && !*chosen.fitted) chosen.fitted = NULL;
     char file[PATH_BYTES];
     cleat_series_table table = {0};
-    cleat_series_learnt learnt = {0};
-    const cleat_series_learnt *earlier = chosen.learnt ? &learnt : NULL;
+    cleat_series_preprocessor fitted = {0};
+    const cleat_series_preprocessor *earlier = chosen.fitted ? &fitted : NULL;
     cleat_status status = check_options(&chosen, error);
     if (status == CLEAT_OK) status = find_file(path, chosen.file, file, error);
-    if (status == CLEAT_OK && earlier) status = cleat_series_learnt_read(chosen.learnt, &learnt, error);
-    if (status == CLEAT_OK && earlier) status = check_frames(&chosen, earlier, error);
+    if (status == CLEAT_OK && earlier) status = cleat_series_preprocessor_read(chosen.fitted, &fitted, error);
+    if (status == CLEAT_OK && earlier) status = check_resamples(&chosen, earlier, error);
     if (status == CLEAT_OK) status = cleat_series_read(file, &chosen, earlier, &table, error);
     if (status == CLEAT_OK) status = make_dataset(file, &table, &chosen, earlier, dataset, error);
     cleat_series_table_free(&table);
-    cleat_series_learnt_free(&learnt);
+    cleat_series_preprocessor_free(&fitted);
     return status;
 }

@@ -40,7 +40,7 @@ cleat_status cleat_series_borders(const char *path, const cleat_series_options *
         status = borders_by_rows(path, options, rows, windows, error);
     else
         borders_by_fraction(options, rows, windows);
-    if (status == CLEAT_OK && !options->learnt && windows->end[CLEAT_SPLIT_TRAIN] == 0)
+    if (status == CLEAT_OK && !options->fitted && windows->end[CLEAT_SPLIT_TRAIN] == 0)
         status =
             cleat_fail(error, CLEAT_ERR_ARGUMENT,
                        "%s: no rows are left to train on; set train_rows, or smaller val and test fractions", path);
@@ -113,7 +113,7 @@ cleat_status cleat_series_windows_find(const char *path, const cleat_series_opti
             windows->left_out += !clean;
         }
         windows->of_split[split] = (int64_t)(windows->count - before);
-        bool needed = windows->end[split] > windows->begin[split] && !(options->learnt && split == CLEAT_SPLIT_TRAIN);
+        bool needed = windows->end[split] > windows->begin[split] && !(options->fitted && split == CLEAT_SPLIT_TRAIN);
         if (needed && windows->count == before) status = no_window(path, options, split, reach, windows, error);
     }
     if (status == CLEAT_OK && !windows->count)

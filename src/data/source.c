@@ -63,13 +63,13 @@ static size_t count_invalid(const cleat_source *source) {
     return invalid;
 }
 
-cleat_status cleat_source_mend_utf8(cleat_source *source, size_t *replaced, cleat_error *error) {
+cleat_status cleat_source_repair_utf8(cleat_source *source, size_t *replaced, cleat_error *error) {
     static const char REPLACEMENT[] = "\xEF\xBF\xBD"; /* U+FFFD */
     size_t invalid = count_invalid(source), kept = (size_t)(source->end - source->at);
     *replaced = invalid;
     if (!invalid) return CLEAT_OK;
-    char *mended = cleat_alloc(kept + 2 * invalid + 1, 1), *write = mended;
-    if (!mended) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory to mend its UTF-8", source->path);
+    char *repaired = cleat_alloc(kept + 2 * invalid + 1, 1), *write = repaired;
+    if (!repaired) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory to mend its UTF-8", source->path);
     for (const char *p = source->at; p < source->end;) {
         size_t left = (size_t)(source->end - p), good = left;
         bool sound = cleat_text_check(p, left, &good);
@@ -82,7 +82,7 @@ cleat_status cleat_source_mend_utf8(cleat_source *source, size_t *replaced, clea
         ++p;
     }
     cleat_free(source->data);
-    source->data = source->at = mended;
+    source->data = source->at = repaired;
     source->end = write;
     return CLEAT_OK;
 }
@@ -92,10 +92,10 @@ void cleat_source_close(cleat_source *source) {
     *source = (cleat_source){0};
 }
 
-const char *cleat_show(const char *text, size_t length, char shown[CLEAT_SHOWN]) {
-    size_t room = CLEAT_SHOWN - 4, kept = length < room ? length : room;
+const char *cleat_format_excerpt(const char *text, size_t length, char shown[CLEAT_EXCERPT_SIZE]) {
+    size_t room = CLEAT_EXCERPT_SIZE - 4, kept = length < room ? length : room;
     for (size_t i = 0; i < kept; ++i) shown[i] = text[i] >= 0x20 && text[i] < 0x7F ? text[i] : '?';
-    snprintf(shown + kept, CLEAT_SHOWN - kept, "%s", length > kept ? "..." : "");
+    snprintf(shown + kept, CLEAT_EXCERPT_SIZE - kept, "%s", length > kept ? "..." : "");
     return shown;
 }
 

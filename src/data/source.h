@@ -16,15 +16,15 @@ typedef struct cleat_source {
  * bytes that are not UTF-8. A byte order mark is skipped. Errors name the line. */
 cleat_status cleat_source_read(const char *path, bool utf8, cleat_source *source, cleat_error *error);
 /* Puts U+FFFD in the place of every byte that is no part of a UTF-8 character; *replaced counts them. */
-cleat_status cleat_source_mend_utf8(cleat_source *source, size_t *replaced, cleat_error *error);
+cleat_status cleat_source_repair_utf8(cleat_source *source, size_t *replaced, cleat_error *error);
 /* The same checks, and the byte order mark, for a source that its reader has filled. */
 cleat_status cleat_source_check(cleat_source *source, bool utf8, cleat_error *error);
 void cleat_source_close(cleat_source *source);
 
 /* Copies `text` [length] so that it can stand in a message: unprintable bytes become '?', long text ends in
  * "...". */
-enum { CLEAT_SHOWN = 44 };
-const char *cleat_show(const char *text, size_t length, char shown[CLEAT_SHOWN]);
+enum { CLEAT_EXCERPT_SIZE = 44 };
+const char *cleat_format_excerpt(const char *text, size_t length, char shown[CLEAT_EXCERPT_SIZE]);
 
 /* Parses a whole decimal number ("-12.5", "1e-3"); spaces around it are fine. False for anything else: empty,
  * nan, inf, hexadecimal. */

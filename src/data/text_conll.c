@@ -45,24 +45,24 @@ static void split_line(stretch line, stretch *word, stretch *tag) {
 }
 
 static cleat_status wrong_tag(const conll *in, const char *tag, cleat_error *error) {
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     return cleat_fail(
         error, CLEAT_ERR_FORMAT,
         "%s:%zu: the tag '%s' is none of O, B-TYPE and I-TYPE; convert other schemes (BIOES, BILOU) to BIO",
-        in->file->path, in->line, cleat_show(tag, strlen(tag), shown));
+        in->file->path, in->line, cleat_format_excerpt(tag, strlen(tag), shown));
 }
 
 /* An I-x must go on with an x. */
 static cleat_status check_order(conll *in, const char *tag, int32_t *label, cleat_error *error) {
     bool inside = *label > 0 && *label % 2 == 0;
     bool goes_on = in->before > 0 && (in->before - 1) / 2 == (*label - 1) / 2;
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     if (!inside || goes_on) return CLEAT_OK;
     if (!in->set->options->repair_tags)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: '%s' goes on with an entity, but the word before is not part of one of this type; "
                           "write B%s, or set data.bad_tags = repair",
-                          in->file->path, in->line, cleat_show(tag, strlen(tag), shown), shown + 1);
+                          in->file->path, in->line, cleat_format_excerpt(tag, strlen(tag), shown), shown + 1);
     --*label;
     ++in->set->summary.repaired;
     return CLEAT_OK;

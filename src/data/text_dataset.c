@@ -144,7 +144,7 @@ cleat_text_options cleat_text_defaults(void) {
 
 static cleat_status check_options(const cleat_text_options *options, cleat_error *error) {
     double val = options->val_fraction, test = options->test_fraction;
-    bool learnt = *cleat_text_option(options->learnt);
+    bool fitted = *cleat_text_option(options->fitted);
     if (options->task != CLEAT_TEXT_CLASSES && options->task != CLEAT_TEXT_TAGS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "task %d: must be classes or tags", (int)options->task);
     if (!(options->word_dropout >= 0 && options->word_dropout < 1))
@@ -157,10 +157,10 @@ static cleat_status check_options(const cleat_text_options *options, cleat_error
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "data.val_fraction = %g, data.test_fraction = %g: shares from 0 on, together below 1", val,
                           test);
-    if (!learnt && !*cleat_text_option(options->vocabulary) && options->vocabulary_size < 6)
+    if (!fitted && !*cleat_text_option(options->vocabulary) && options->vocabulary_size < 6)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.vocabulary_size = %lld: must be at least 6",
                           (long long)options->vocabulary_size);
-    if (!options->labelled && !learnt &&
+    if (!options->labelled && !fitted &&
         (!*cleat_text_option(options->vocabulary) || !*cleat_text_option(options->labels)))
         return cleat_fail(
             error, CLEAT_ERR_ARGUMENT,
@@ -188,7 +188,7 @@ static cleat_status read_files(const char *path, const cleat_text_files *files, 
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no text is left; %zu are empty", path, set->summary.skipped);
     if (set->n_rows > UINT32_MAX)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: more than 4294967295 texts", path);
-    if (options->labelled && !*cleat_text_option(options->learnt) && !set->summary.samples[CLEAT_SPLIT_TRAIN])
+    if (options->labelled && !*cleat_text_option(options->fitted) && !set->summary.samples[CLEAT_SPLIT_TRAIN])
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: no text falls into the training part; lower data.val_fraction, or give more texts",
                           path);
@@ -197,7 +197,7 @@ static cleat_status read_files(const char *path, const cleat_text_files *files, 
 
 static cleat_status count_labels(text_dataset *texts, cleat_error *error) {
     const cleat_text_set *set = &texts->set;
-    if (texts->labels.samples) return CLEAT_OK; /* the model tells those it learnt from */
+    if (texts->labels.samples) return CLEAT_OK; /* the model tells those it fitted from */
     texts->labels.samples = cleat_alloc(texts->labels.count, sizeof *texts->labels.samples);
     if (!texts->labels.samples)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the counts of %zu labels", texts->labels.count);
@@ -232,7 +232,7 @@ static void log_summary(const char *path, const text_dataset *texts, const cleat
               s->samples[CLEAT_SPLIT_TRAIN], s->samples[CLEAT_SPLIT_VAL], s->samples[CLEAT_SPLIT_TEST],
               tags ? "sentences" : "texts", s->tokens, 100 * (double)s->unknown / (double)s->tokens,
               cleat_tokenizer_size(texts->tokenizer));
-    if (!*cleat_text_option(options->learnt)) log_labels(path, texts);
+    if (!*cleat_text_option(options->fitted)) log_labels(path, texts);
     if (s->skipped) cleat_log(CLEAT_LOG_WARNING, "%s: %zu empty texts are left out", path, s->skipped);
     if (s->replaced)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu bytes are not UTF-8 and were replaced by U+FFFD", path, s->replaced);
@@ -251,8 +251,8 @@ static cleat_status read_dataset(const char *path, text_dataset *texts, cleat_er
     cleat_text_set *set = &texts->set;
     cleat_status status = cleat_text_find_files(path, set->options, &files, error);
     if (status == CLEAT_OK) status = read_files(path, &files, set, error);
-    if (status == CLEAT_OK) status = cleat_text_settle_labels(set, &texts->labels, error);
-    cleat_text_forget_names(set);
+    if (status == CLEAT_OK) status = cleat_text_select_labels(set, &texts->labels, error);
+    cleat_text_free_names(set);
     if (status == CLEAT_OK) status = count_labels(texts, error);
     if (status == CLEAT_OK) status = cleat_text_open_tokenizer(set, &texts->tokenizer, error);
     if (status == CLEAT_OK) status = cleat_text_tokenize(set, path, texts->tokenizer, &texts->tokens, error);

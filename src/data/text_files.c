@@ -94,12 +94,12 @@ static cleat_status find_in_folder(const char *folder, const cleat_text_options 
                                    cleat_error *error) {
     static const char *const wanted[] = {
         [CLEAT_TEXT_CLASSES] = "train.csv or train.tsv", [CLEAT_TEXT_TAGS] = "a CoNLL file with train in its name"};
-    bool learns = options->labelled && !*cleat_text_option(options->learnt);
+    bool fits = options->labelled && !*cleat_text_option(options->fitted);
     for (int split = 0; split < CLEAT_SPLITS; ++split) {
         cleat_status status = find_part(folder, options, (cleat_split)split, files, error);
         if (status != CLEAT_OK) return status;
     }
-    if (!files->count || (learns && !has_part(files, CLEAT_SPLIT_TRAIN)))
+    if (!files->count || (fits && !has_part(files, CLEAT_SPLIT_TRAIN)))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                           "%s: no training file in this folder: it is called %s, or is named "
                           "by data.train_file",

@@ -40,13 +40,13 @@ static cleat_status append(names_list *list, const char *name, size_t size, clea
 /* Appends a name that somebody wrote at `place`, once. */
 static cleat_status append_once(names_list *list, const char *name, size_t size, const char *place,
                                 cleat_error *error) {
-    char shown[CLEAT_SHOWN];
-    if (list->count >= CLEAT_TEXT_MOST_LABELS)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d labels", place, CLEAT_TEXT_MOST_LABELS);
+    char shown[CLEAT_EXCERPT_SIZE];
+    if (list->count >= CLEAT_TEXT_MAX_LABELS)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d labels", place, CLEAT_TEXT_MAX_LABELS);
     cleat_status status = append(list, name, size, error);
     if (status == CLEAT_OK && find(list, list->names[list->count - 1]) != (int32_t)list->count - 1)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the label '%s' is there twice", place,
-                            cleat_show(name, size, shown));
+                            cleat_format_excerpt(name, size, shown));
     return status;
 }
 
@@ -80,7 +80,7 @@ static const char FILE_NAME[] = "labels.txt", SAMPLES_NAME[] = "label_samples.tx
 /* Of tags line 1 is O, then B-x and I-x take turns: the types are the x. */
 static cleat_status read_tag_line(const char *place, size_t number, const char *line, size_t size, names_list *list,
                                   cleat_error *error) {
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     if (number == 1 && size == 1 && *line == 'O') return CLEAT_OK;
     char wanted = number % 2 == 0 ? 'B' : 'I';
     bool fits = number > 1 && size > 2 && line[0] == wanted && line[1] == '-';
@@ -90,7 +90,7 @@ static cleat_status read_tag_line(const char *place, size_t number, const char *
     return cleat_fail(error, CLEAT_ERR_FORMAT,
                       "%s: '%s' is out of order; the labels of a tagger are O, B-x, I-x, B-y, I-y, ... (of a "
                       "classifier? then the profile's model.type is another one)",
-                      place, cleat_show(line, size, shown));
+                      place, cleat_format_excerpt(line, size, shown));
 }
 
 static cleat_status from_folder(const char *folder, cleat_text_task task, names_list *list, cleat_error *error) {
@@ -122,18 +122,18 @@ static cleat_status from_folder(const char *folder, cleat_text_task task, names_
 static cleat_status unknown_label(const cleat_text_set *set, const cleat_text_name *name, const names_list *list,
                                   cleat_error *error) {
     const cleat_text_options *options = set->options;
-    const char *source = *cleat_text_option(options->learnt)   ? "the model's labels.txt"
+    const char *source = *cleat_text_option(options->fitted)   ? "the model's labels.txt"
                          : *cleat_text_option(options->labels) ? "data.labels"
                                                                : "the training part";
     const char *near = cleat_nearest_name(name->name, (const char *const *)list->names, list->count);
-    char shown[CLEAT_SHOWN];
+    char shown[CLEAT_EXCERPT_SIZE];
     cleat_text known = {0};
     for (size_t i = 0; i < list->count && known.size < 400; ++i)
         cleat_text_add(&known, "%s%s", i ? ", " : "", list->names[i]);
-    cleat_status status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the label '%s' is not in %s, which has %s%s%s%s",
-                                     name->path, name->line, cleat_show(name->name, strlen(name->name), shown), source,
-                                     known.data ? known.data : "none", near ? "; did you mean '" : "", near ? near : "",
-                                     near ? "'?" : "; correct it, or take such rows out");
+    cleat_status status = cleat_fail(
+        error, CLEAT_ERR_FORMAT, "%s:%zu: the label '%s' is not in %s, which has %s%s%s%s", name->path, name->line,
+        cleat_format_excerpt(name->name, strlen(name->name), shown), source, known.data ? known.data : "none",
+        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "; correct it, or take such rows out");
     cleat_text_free(&known);
     return status;
 }
@@ -157,8 +157,8 @@ static cleat_status rename_units(cleat_text_set *set, const names_list *list, cl
 }
 
 /* Classes as they are; types become O, B-x, I-x, ... */
-static cleat_status name_labels(const names_list *list, cleat_text_task task, cleat_text_labels *labels,
-                                cleat_error *error) {
+static cleat_status set_label_names(const names_list *list, cleat_text_task task, cleat_text_labels *labels,
+                                    cleat_error *error) {
     bool tags = task == CLEAT_TEXT_TAGS;
     cleat_text_labels made = {.count = tags ? 1 + 2 * list->count : list->count};
     bool failed = !(made.names = cleat_alloc(made.count, sizeof *made.names));
@@ -176,7 +176,7 @@ static cleat_status name_labels(const names_list *list, cleat_text_task task, cl
     return CLEAT_OK;
 }
 
-/* The samples of each label that a model learnt from; a folder without the file does not tell them. */
+/* The samples of each label that a model fitted from; a folder without the file does not tell them. */
 static cleat_status read_samples(const char *folder, cleat_text_labels *labels, cleat_error *error) {
     cleat_source source;
     char path[4096];
@@ -212,18 +212,18 @@ static cleat_status check_count(const cleat_text_options *options, size_t count,
     return CLEAT_OK;
 }
 
-cleat_status cleat_text_settle_labels(cleat_text_set *set, cleat_text_labels *labels, cleat_error *error) {
+cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *labels, cleat_error *error) {
     const cleat_text_options *options = set->options;
     names_list list = {0};
-    cleat_status status = *cleat_text_option(options->learnt)
-                              ? from_folder(options->learnt, options->task, &list, error)
+    cleat_status status = *cleat_text_option(options->fitted)
+                              ? from_folder(options->fitted, options->task, &list, error)
                           : *cleat_text_option(options->labels) ? from_option(options->labels, &list, error)
                                                                 : from_training(set, &list, error);
     if (status == CLEAT_OK) status = check_count(options, list.count, error);
     if (status == CLEAT_OK) status = rename_units(set, &list, error);
-    if (status == CLEAT_OK) status = name_labels(&list, options->task, labels, error);
-    if (status == CLEAT_OK && *cleat_text_option(options->learnt))
-        status = read_samples(options->learnt, labels, error);
+    if (status == CLEAT_OK) status = set_label_names(&list, options->task, labels, error);
+    if (status == CLEAT_OK && *cleat_text_option(options->fitted))
+        status = read_samples(options->fitted, labels, error);
     free_list(&list);
     return status;
 }

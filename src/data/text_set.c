@@ -15,11 +15,11 @@ const char *cleat_text_option(const char *text) {
 
 cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set, cleat_source *source,
                                cleat_error *error) {
-    bool mend = set->options->replace_invalid;
+    bool repair = set->options->replace_invalid;
     size_t replaced = 0;
-    cleat_status status = cleat_source_read(file->path, !mend, source, error);
-    if (status != CLEAT_OK || !mend) return status;
-    status = cleat_source_mend_utf8(source, &replaced, error);
+    cleat_status status = cleat_source_read(file->path, !repair, source, error);
+    if (status != CLEAT_OK || !repair) return status;
+    status = cleat_source_repair_utf8(source, &replaced, error);
     if (status != CLEAT_OK) cleat_source_close(source);
     set->summary.replaced += replaced;
     return status;
@@ -90,16 +90,16 @@ void cleat_text_end_row(cleat_text_set *set, const cleat_text_file *file) {
 cleat_status cleat_text_name_id(cleat_text_set *set, const char *name, const char *path, size_t line, int32_t *id,
                                 cleat_error *error) {
     uint32_t known;
-    if (cleat_names_find(&set->index, name, &known)) {
+    if (cleat_name_table_find(&set->index, name, &known)) {
         *id = (int32_t)known;
         return CLEAT_OK;
     }
-    if (set->n_names >= CLEAT_TEXT_MOST_LABELS)
+    if (set->n_names >= CLEAT_TEXT_MAX_LABELS)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: more than %d different labels; is data.label_column the right column?", path, line,
-                          CLEAT_TEXT_MOST_LABELS);
+                          CLEAT_TEXT_MAX_LABELS);
     cleat_status status = cleat_grow(&set->names, set->n_names, &set->names_capacity, sizeof *set->names, error);
-    if (status == CLEAT_OK) status = cleat_names_add(&set->index, name, (uint32_t)set->n_names, error);
+    if (status == CLEAT_OK) status = cleat_name_table_add(&set->index, name, (uint32_t)set->n_names, error);
     if (status != CLEAT_OK) return status;
     char *copy = cleat_strdup(name);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the label %.40s", name);
@@ -108,16 +108,16 @@ cleat_status cleat_text_name_id(cleat_text_set *set, const char *name, const cha
     return CLEAT_OK;
 }
 
-void cleat_text_forget_names(cleat_text_set *set) {
+void cleat_text_free_names(cleat_text_set *set) {
     for (size_t i = 0; i < set->n_names; ++i) cleat_free(set->names[i].name);
     cleat_free(set->names);
     set->names = NULL;
     set->n_names = set->names_capacity = 0;
-    cleat_names_free(&set->index);
+    cleat_name_table_free(&set->index);
 }
 
 void cleat_text_set_free(cleat_text_set *set) {
-    cleat_text_forget_names(set);
+    cleat_text_free_names(set);
     cleat_free(set->units);
     cleat_free(set->rows);
     cleat_text_free(&set->bytes);

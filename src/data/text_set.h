@@ -4,8 +4,8 @@
 #define CLEAT_SRC_TEXT_SET_H
 
 #include "cleat/data.h"
+#include "core/name_table.h"
 #include "core/text.h"
-#include "data/names.h"
 #include "data/source.h"
 
 typedef struct cleat_text_unit {
@@ -37,7 +37,7 @@ typedef struct cleat_text_set {
     size_t n_rows, rows_capacity;
     cleat_text_name *names;
     size_t n_names, names_capacity;
-    cleat_names index; /* from a name to its place in `names` */
+    cleat_name_table index; /* from a name to its place in `names` */
     cleat_text_summary summary;
 } cleat_text_set;
 
@@ -80,7 +80,7 @@ void cleat_text_end_row(cleat_text_set *set, const cleat_text_file *file);
 cleat_status cleat_text_name_id(cleat_text_set *set, const char *name, const char *path, size_t line, int32_t *id,
                                 cleat_error *error);
 /* Frees the names, which nobody needs once the units have their labels. */
-void cleat_text_forget_names(cleat_text_set *set);
+void cleat_text_free_names(cleat_text_set *set);
 void cleat_text_set_free(cleat_text_set *set);
 
 /* The labels of a dataset, in order. tags: O, B-x, I-x, B-y, ... */
@@ -91,7 +91,7 @@ typedef struct cleat_text_labels {
 } cleat_text_labels;
 
 /* Settles the labels (from the options, a folder with their samples, or the training part) and puts them in place of the set's names. */
-cleat_status cleat_text_settle_labels(cleat_text_set *set, cleat_text_labels *labels, cleat_error *error);
+cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *labels, cleat_error *error);
 cleat_status cleat_text_save_labels(const cleat_text_labels *labels, const char *folder, cleat_error *error);
 void cleat_text_labels_free(cleat_text_labels *labels);
 

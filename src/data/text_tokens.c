@@ -46,11 +46,11 @@ static cleat_status train_tokenizer(const cleat_text_set *set, cleat_tokenizer *
 
 cleat_status cleat_text_open_tokenizer(const cleat_text_set *set, cleat_tokenizer **tokenizer, cleat_error *error) {
     const cleat_text_options *options = set->options;
-    const char *learnt = cleat_text_option(options->learnt), *vocabulary = cleat_text_option(options->vocabulary);
+    const char *fitted = cleat_text_option(options->fitted), *vocabulary = cleat_text_option(options->vocabulary);
     char path[4096];
-    if (!*learnt && !*vocabulary) return train_tokenizer(set, tokenizer, error);
-    if (!*learnt) return cleat_tokenizer_load(vocabulary, options->lowercase, tokenizer, error);
-    cleat_status status = cleat_path_join(learnt, "vocab.txt", path, sizeof path, error);
+    if (!*fitted && !*vocabulary) return train_tokenizer(set, tokenizer, error);
+    if (!*fitted) return cleat_tokenizer_load(vocabulary, options->lowercase, tokenizer, error);
+    cleat_status status = cleat_path_join(fitted, "vocab.txt", path, sizeof path, error);
     return status == CLEAT_OK ? cleat_tokenizer_load(path, options->lowercase, tokenizer, error) : status;
 }
 
@@ -118,17 +118,17 @@ void cleat_text_tokens_free(cleat_text_tokens *tokens) {
 
 /* --- encoding ------------------------------------------------------------------------------------------------- */
 
-enum { WORTH_SAYING = 200000 }; /* texts that take seconds */
+enum { MIN_LOGGED_TEXTS = 200000 }; /* texts that take seconds */
 
 typedef struct progress {
     const char *path;
     size_t tenths; /* said so far */
 } progress;
 
-static void say_progress(void *user, size_t done, size_t total) {
+static void log_progress(void *user, size_t done, size_t total) {
     progress *said = user;
     size_t tenths = total ? done * 10 / total : 0;
-    if (total < WORTH_SAYING || tenths == said->tenths) return;
+    if (total < MIN_LOGGED_TEXTS || tenths == said->tenths) return;
     said->tenths = tenths;
     cleat_log(CLEAT_LOG_INFO, "%s: %zu of %zu texts are encoded", said->path, done, total);
 }
@@ -153,7 +153,7 @@ static cleat_status encode(const cleat_text_set *set, const char *path, const cl
                                 .n = set->n_units,
                                 .workers = options->workers,
                                 .cpus = options->cpus && *options->cpus ? options->cpus : NULL,
-                                .progress = say_progress,
+                                .progress = log_progress,
                                 .user = &said};
     char name[4200];
     snprintf(name, sizeof name, "%s, %s%s", path, options->task == CLEAT_TEXT_TAGS ? "words" : "column ",

@@ -155,15 +155,14 @@ static cleat_tensor *build_adamw(cleat_graph *graph, const op_row *row) {
 }
 
 static const op_subject product = {"y = x w^T as m x n x k: x [m, k], w [n, k]", build_product};
-static const op_subject conv = {"convolution of four pictures, a layer of ResNet-18 at 224 x 224", build_conv};
+static const op_subject conv = {"convolution of four images, a layer of ResNet-18 at 224 x 224", build_conv};
 static const op_subject attention = {"self-attention of batch 2, 8 heads", build_attention};
 static const op_subject cross_attention = {"attention of many rows to few, one head of width 32",
                                            build_cross_attention};
 static const op_subject layer_norm = {"layer normalisation of rows x width", build_layer_norm};
-static const op_subject batch_norm = {"batch normalisation of four pictures with relu, as in ResNet-18 at 224 x 224",
+static const op_subject batch_norm = {"batch normalisation of four images with relu, as in ResNet-18 at 224 x 224",
                                       build_batch_norm};
-static const op_subject max_pool = {"largest of windows of four pictures, as in ResNet-18 at 224 x 224",
-                                    build_max_pool};
+static const op_subject max_pool = {"largest of windows of four images, as in ResNet-18 at 224 x 224", build_max_pool};
 static const op_subject softmax = {"softmax of rows x width", build_softmax};
 static const op_subject cross_entropy = {"cross entropy of rows x classes", build_cross_entropy};
 static const op_subject gelu = {"GELU", build_gelu};
@@ -204,7 +203,7 @@ static const op_row rows[] = {
     BOTH_AND_FORWARD("conv_128", "", "", conv, 4, 28, 128, 128, 3, 1),
     BOTH_AND_FORWARD("conv_256", "", "", conv, 4, 14, 256, 256, 3, 1),
     BOTH_AND_FORWARD("conv_512", "", "", conv, 4, 7, 512, 512, 3, 1),
-    {"conv_stem", "", &conv, FORWARD, {4, 224, 3, 64, 7, 2}}, /* nobody wants a picture's gradient */
+    {"conv_stem", "", &conv, FORWARD, {4, 224, 3, 64, 7, 2}}, /* nobody wants an image's gradient */
     {"conv_stem_dw", "", &conv, DW, {4, 224, 3, 64, 7, 2}},
     BOTH_AND_FORWARD("attention_L512_d32", "", "", attention, 2, 512, 8, 32),
     BOTH_AND_FORWARD("attention_L512_d64", "", "", attention, 2, 512, 8, 64),

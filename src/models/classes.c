@@ -9,9 +9,9 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { SHOWN_CLASSES = 5 }; /* so many have their confusions among the figures */
+enum { SHOWN_CLASSES = 5 }; /* so many have their confusions among the metrics */
 
-void cleat_classes_know(const cleat_class_source *source, const cleat_dataset *dataset, int weighting, int64_t count,
+void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *dataset, int weighting, int64_t count,
                         cleat_class *classes) {
     double all = 0, present = 0;
     for (int64_t c = 0; c < count; ++c) {
@@ -27,58 +27,60 @@ void cleat_classes_know(const cleat_class_source *source, const cleat_dataset *d
     }
 }
 
-int32_t cleat_class_most_likely(const float *logits, int64_t classes) {
+int32_t cleat_class_argmax(const float *logits, int64_t classes) {
     int32_t best = 0;
     for (int32_t c = 1; c < classes; ++c)
         if (logits[c] > logits[best]) best = c;
     return best;
 }
 
-enum { TRUTH, PREDICTED, RIGHT, COUNTS }; /* of each class, before the matrix */
+enum { TARGET, PREDICTED, RIGHT, COUNTS }; /* of each class, before the matrix */
 
 static bool has_matrix(int64_t classes) {
     return classes <= SHOWN_CLASSES;
 }
 
-size_t cleat_classes_totals(int64_t classes) {
+size_t cleat_classes_metric_state_size(int64_t classes) {
     return (size_t)(COUNTS * classes + (has_matrix(classes) ? classes * classes : 0));
 }
 
-void cleat_classes_measure(const int32_t *labels, const float *logits, int64_t count, int64_t classes, double *totals) {
-    double *matrix = totals + COUNTS * classes;
+void cleat_classes_metric_update(const int32_t *labels, const float *logits, int64_t count, int64_t classes,
+                                 double *metric_state) {
+    double *matrix = metric_state + COUNTS * classes;
     for (int64_t i = 0; i < count; ++i) {
         if (labels[i] < 0) continue;
-        int32_t said = cleat_class_most_likely(logits + i * classes, classes);
-        totals[COUNTS * labels[i] + TRUTH] += 1;
-        totals[COUNTS * said + PREDICTED] += 1;
-        totals[COUNTS * said + RIGHT] += said == labels[i];
+        int32_t said = cleat_class_argmax(logits + i * classes, classes);
+        metric_state[COUNTS * labels[i] + TARGET] += 1;
+        metric_state[COUNTS * said + PREDICTED] += 1;
+        metric_state[COUNTS * said + RIGHT] += said == labels[i];
         if (has_matrix(classes)) matrix[labels[i] * classes + said] += 1;
     }
 }
 
-void cleat_classes_figures(const cleat_class *known, int64_t classes, const double *totals, cleat_figures *found) {
-    const double *matrix = totals + COUNTS * classes;
+void cleat_classes_metric_compute(const cleat_class *known, int64_t classes, const double *metric_state,
+                                  cleat_metrics *found) {
+    const double *matrix = metric_state + COUNTS * classes;
     char name[48];
     cleat_count *counts = cleat_alloc((size_t)classes, sizeof *counts);
-    cleat_class_figures figures = {.accuracy = NAN, .macro_f1 = NAN, .macro_recall = NAN};
+    cleat_class_metrics metrics = {.accuracy = NAN, .macro_f1 = NAN, .macro_recall = NAN};
     for (int64_t c = 0; counts && c < classes; ++c)
-        counts[c] = (cleat_count){.truth = (int64_t)totals[COUNTS * c + TRUTH],
-                                  .predicted = (int64_t)totals[COUNTS * c + PREDICTED],
-                                  .right = (int64_t)totals[COUNTS * c + RIGHT]};
-    if (counts) figures = cleat_class_counts_figures(counts, (size_t)classes);
-    cleat_figures_add(found, "accuracy", figures.accuracy);
-    cleat_figures_add(found, "macro_f1", figures.macro_f1);
-    cleat_figures_add(found, "macro_recall", figures.macro_recall);
+        counts[c] = (cleat_count){.target = (int64_t)metric_state[COUNTS * c + TARGET],
+                                  .predicted = (int64_t)metric_state[COUNTS * c + PREDICTED],
+                                  .right = (int64_t)metric_state[COUNTS * c + RIGHT]};
+    if (counts) metrics = cleat_class_counts_metrics(counts, (size_t)classes);
+    cleat_metrics_add(found, "accuracy", metrics.accuracy);
+    cleat_metrics_add(found, "macro_f1", metrics.macro_f1);
+    cleat_metrics_add(found, "macro_recall", metrics.macro_recall);
     for (int64_t i = 0; i < classes * classes && has_matrix(classes); ++i) {
         snprintf(name, sizeof name, "%.18s_as_%.18s", known[i / classes].name, known[i % classes].name);
-        cleat_figures_add(found, name, matrix[i]);
+        cleat_metrics_add(found, name, matrix[i]);
     }
     cleat_free(counts);
 }
 
 static void softmax(const float *logits, int64_t classes, float *probabilities) {
     double sum = 0;
-    float most = logits[cleat_class_most_likely(logits, classes)];
+    float most = logits[cleat_class_argmax(logits, classes)];
     for (int64_t c = 0; c < classes; ++c) sum += exp((double)(logits[c] - most));
     for (int64_t c = 0; c < classes; ++c) probabilities[c] = (float)(exp((double)(logits[c] - most)) / sum);
 }
@@ -98,7 +100,7 @@ cleat_status cleat_classes_write(const cleat_class_source *source, int64_t class
     for (size_t i = 0; i < count; ++i) {
         softmax(predictions[i].output, classes, probabilities + i * (size_t)classes);
         rows[i] = (cleat_text_prediction){.id = cleat_dataset_id(predictions[i].dataset, predictions[i].sample),
-                                          .label = cleat_class_most_likely(predictions[i].output, classes),
+                                          .label = cleat_class_argmax(predictions[i].output, classes),
                                           .probabilities = probabilities + i * (size_t)classes};
     }
     status = cleat_path_join(folder, "predictions.csv", path, sizeof path, error);

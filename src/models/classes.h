@@ -1,4 +1,4 @@
-/* What models that tell classes share: class weights, counts and their figures, predictions as CSV. */
+/* What models that tell classes share: class weights, counts and their metrics, predictions as CSV. */
 #ifndef CLEAT_SRC_CLASSES_H
 #define CLEAT_SRC_CLASSES_H
 
@@ -18,18 +18,20 @@ typedef struct cleat_class_source {
 
 /* Names and weights of classes [count]: all 1, or where `weighting` is CLEAT_WEIGHTING_BALANCED w[c] = N / (C n[c]), whose mean
  * over the training part is 1. */
-void cleat_classes_know(const cleat_class_source *source, const cleat_dataset *dataset, int weighting, int64_t count,
+void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *dataset, int weighting, int64_t count,
                         cleat_class *classes);
 
 /* The index of the largest of logits [classes], the first of equals. */
-int32_t cleat_class_most_likely(const float *logits, int64_t classes);
+int32_t cleat_class_argmax(const float *logits, int64_t classes);
 
-/* Totals: truth, predicted and right of every class, and the confusion matrix [classes, classes] where they are few. */
-size_t cleat_classes_totals(int64_t classes);
+/* Totals: target, predicted and right of every class, and the confusion matrix [classes, classes] where they are few. */
+size_t cleat_classes_metric_state_size(int64_t classes);
 /* Adds samples [count] with logits [count, classes]; labels below 0 are left out. */
-void cleat_classes_measure(const int32_t *labels, const float *logits, int64_t count, int64_t classes, double *totals);
+void cleat_classes_metric_update(const int32_t *labels, const float *logits, int64_t count, int64_t classes,
+                                 double *metric_state);
 /* accuracy, macro_f1, macro_recall, and where classes are few each kind of confusion. */
-void cleat_classes_figures(const cleat_class *known, int64_t classes, const double *totals, cleat_figures *found);
+void cleat_classes_metric_compute(const cleat_class *known, int64_t classes, const double *metric_state,
+                                  cleat_metrics *found);
 
 /* FOLDER/predictions.csv: id, class, its probability, and that of every class. */
 cleat_status cleat_classes_write(const cleat_class_source *source, int64_t classes, const cleat_prediction *predictions,

@@ -1,5 +1,5 @@
-/* S4, EmberFormer: maps over time to the mask of a later day. Each patch's frames go through a transformer over time (frames
- * that a sample lacks are hidden); what its last frame knows becomes the features of the patch's pixels, and a SegFormer tells
+/* S4, EmberFormer: maps over time to the mask of a later day. Each patch's steps go through a transformer over time (steps
+ * that a sample lacks are hidden); what its last step knows becomes the features of the patch's pixels, and a SegFormer tells
  * the mask from them. A linear layer beside it sees each pixel's features alone: fires mostly burn on where they are. Loss as
  * mask_segformer's. */
 #include "cleat/ops.h"
@@ -13,7 +13,7 @@
 
 static const char *const terms[] = {"mask"};
 
-enum { FRAMES, LENGTHS, MASK }; /* the dataset's fields */
+enum { STEPS, LENGTHS, MASK }; /* the dataset's fields */
 enum { USUAL_CHANNELS = 2 };
 
 static int64_t fixed_length(const cleat_model *model) {
@@ -22,7 +22,7 @@ static int64_t fixed_length(const cleat_model *model) {
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
-static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
+static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     const cleat_profile *p = &model->profile;
     cleat_maps_options options = cleat_maps_defaults();
@@ -40,7 +40,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.test_fraction = p->data.test_fraction;
     options.val_days = p->data.val_days == CLEAT_NONE ? 0 : p->data.val_days;
     options.test_days = p->data.test_days == CLEAT_NONE ? 0 : p->data.test_days;
-    options.learnt = learnt ? learnt : "";
+    options.fitted = fitted ? fitted : "";
     options.predict = mode == CLEAT_MODE_PREDICT;
     cleat_status status = cleat_maps_open(path, &options, &opened, error);
     if (status == CLEAT_OK) status = cleat_masks_make_own(model, error);
@@ -48,7 +48,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
         cleat_dataset_destroy(opened);
         return status;
     }
-    cleat_picture_info info = cleat_pictures_describe(opened);
+    cleat_image_info info = cleat_image_describe(opened);
     cleat_mask_own *own = model->own;
     own->positive = info.positive;
     own->height = info.height;
@@ -76,9 +76,9 @@ static map_size size_of(const cleat_model *model) {
 
 /* --- the graph ------------------------------------------------------------------------------------------------ */
 
-/* frames [B N, T, p p C], lengths i32 [B N] -> features of pixels [B, H, W, F] */
+/* steps [B N, T, p p C], lengths i32 [B N] -> features of pixels [B, H, W, F] */
 static cleat_tensor *temporal_part(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
-                                   cleat_tensor *frames, cleat_tensor *lengths, cleat_tensor *rng,
+                                   cleat_tensor *steps, cleat_tensor *lengths, cleat_tensor *rng,
                                    const map_size *size) {
     const cleat_profile *p = &model->profile;
     const cleat_transformer shape = {.d_model = p->model.d_model,
@@ -87,7 +87,7 @@ static cleat_tensor *temporal_part(const cleat_model *model, cleat_graph *graph,
                                      .d_ff = p->model.d_ff,
                                      .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f,
                                      .samples = batch};
-    cleat_tensor *x = cleat_nn_linear(graph, "inp", frames, shape.d_model, NULL); /* [B N, T, D] */
+    cleat_tensor *x = cleat_nn_linear(graph, "inp", steps, shape.d_model, NULL); /* [B N, T, D] */
     x = cleat_positional_encoding(graph, x, NULL);
     x = cleat_nn_encoder(graph, x, lengths, rng, &shape);
     x = cleat_select_row(graph, x, lengths, CLEAT_ROW_LAST); /* [B N, D] */
@@ -101,25 +101,25 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                   cleat_model_graph *built) {
     const map_size size = size_of(model);
     const int64_t values = size.patch * size.patch * size.channels, sequences = batch * size.patches;
-    const int64_t frames_shape[4] = {batch, size.patches, length, values}, lengths_shape[2] = {batch, size.patches};
+    const int64_t steps_shape[4] = {batch, size.patches, length, values}, lengths_shape[2] = {batch, size.patches};
     const int64_t mask_shape[3] = {batch, size.height, size.width};
-    cleat_tensor *frames = cleat_model_add_values(graph, "frames", 4, frames_shape), *mask = NULL;
+    cleat_tensor *steps = cleat_model_add_values(graph, "frames", 4, steps_shape), *mask = NULL;
     cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 2, lengths_shape);
     if (mode != CLEAT_MODE_PREDICT) mask = cleat_input(graph, "mask", CLEAT_I32, 3, mask_shape);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, 1, &batch);
-    frames = cleat_reshape(graph, frames, 3, (int64_t[]){sequences, length, values});
+    steps = cleat_reshape(graph, steps, 3, (int64_t[]){sequences, length, values});
     lengths = cleat_reshape(graph, lengths, 1, &sequences);
-    cleat_tensor *x = temporal_part(model, graph, mode, batch, frames, lengths, inputs.rng, &size);
+    cleat_tensor *x = temporal_part(model, graph, mode, batch, steps, lengths, inputs.rng, &size);
     cleat_tensor *logits = cleat_masks_segment(model, graph, mode, x, &inputs);
     logits = cleat_nn_linear(graph, "skip", x, 1, logits); /* what a pixel knows by itself */
-    cleat_masks_close(model, graph, mode, logits, mask, &inputs, built);
+    cleat_masks_add_loss(model, graph, mode, logits, mask, &inputs, built);
 }
 
 /* --- metrics and predictions ---------------------------------------------------------------------------------- */
 
-/* The mask of the last frame's day, where the data tell it, is judged beside the forecast. */
-static cleat_status measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                            double *totals, cleat_error *error) {
+/* The mask of the last step's day, where the data tell it, is judged beside the forecast. */
+static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                  double *metric_state, cleat_error *error) {
     const map_size size = size_of(model);
     const int64_t pixels = size.height * size.width;
     const int32_t *mask = batch->fields[MASK];
@@ -130,7 +130,8 @@ static cleat_status measure(const cleat_model *model, const cleat_host_batch *ba
         status = cleat_maps_persistence(batch->dataset, batch->samples[b], before, error);
         bool known = status == CLEAT_OK;
         if (status == CLEAT_ERR_NOT_SUPPORTED) status = CLEAT_OK;
-        cleat_masks_measure(model, output + b * pixels, mask + b * pixels, pixels, known ? before : NULL, totals);
+        cleat_masks_metric_update(model, output + b * pixels, mask + b * pixels, pixels, known ? before : NULL,
+                                  metric_state);
     }
     cleat_free(before);
     return status;
@@ -142,7 +143,7 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
         const cleat_prediction *p = &predictions[i];
-        cleat_picture_info info = cleat_pictures_describe(p->dataset);
+        cleat_image_info info = cleat_image_describe(p->dataset);
         status = cleat_masks_write(model, cleat_dataset_id(p->dataset, p->sample), p->output, info.file_height,
                                    info.file_width, size.width, info.file_height, info.file_width, folder, error);
     }
@@ -205,9 +206,9 @@ const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .fixed_length = fixed_length,
                                              .build = build,
                                              .sample_weight = cleat_masks_sample_weight,
-                                             .totals = cleat_masks_totals,
-                                             .measure = measure,
-                                             .figures = cleat_masks_figures,
+                                             .metric_state_size = cleat_masks_metric_state_size,
+                                             .metric_update = metric_update,
+                                             .metric_compute = cleat_masks_metric_compute,
                                              .write = write,
                                              .writes_each = true,
                                              .from_reference = from_reference,

@@ -57,11 +57,10 @@ void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, in
         stride *= stage == 0 ? shape->stem_stride : 2;
         int64_t least = (shape->reduction[stage] - 1) * stride + 1;
         if (height < least || width < least) {
-            cleat_graph_fail(
-                graph, CLEAT_ERR_SHAPE,
-                "pictures of %lld x %lld pixels are too small for a SegFormer with stem_stride %lld, which "
-                "needs %lld: take larger ones, or a smaller model.stem_stride",
-                (long long)height, (long long)width, (long long)shape->stem_stride, (long long)least);
+            cleat_graph_fail(graph, CLEAT_ERR_SHAPE,
+                             "images of %lld x %lld pixels are too small for a SegFormer with stem_stride %lld, which "
+                             "needs %lld: take larger ones, or a smaller model.stem_stride",
+                             (long long)height, (long long)width, (long long)shape->stem_stride, (long long)least);
             return;
         }
     }
@@ -84,8 +83,8 @@ cleat_tensor *cleat_masks_segment(const cleat_model *model, cleat_graph *graph, 
     return cleat_nn_segformer(graph, x, &shape, inputs->rng, &norm);
 }
 
-void cleat_masks_close(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *logits,
-                       cleat_tensor *mask, const cleat_model_inputs *inputs, cleat_model_graph *built) {
+void cleat_masks_add_loss(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *logits,
+                          cleat_tensor *mask, const cleat_model_inputs *inputs, cleat_model_graph *built) {
     logits = cleat_model_output(graph, logits, built);
     if (mode == CLEAT_MODE_PREDICT) return;
     const cleat_mask_loss_spec spec = {.positive_weight = positive_weight(model),
@@ -94,7 +93,7 @@ void cleat_masks_close(const cleat_model *model, cleat_graph *graph, cleat_mode 
     cleat_tensor *loss = cleat_masks_shape(model, mode).classes > 1
                              ? cleat_cross_entropy(graph, logits, mask, inputs->sample_weight, 0)
                              : cleat_mask_loss(graph, logits, mask, inputs->sample_weight, &spec);
-    cleat_model_close(graph, mode, inputs, loss, built);
+    cleat_model_add_loss(graph, mode, inputs, loss, built);
 }
 
 void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
@@ -106,8 +105,8 @@ void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch 
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */
 
-/* Pixels by truth and by probability in steps of 1 / BINS; at the threshold and for persistence both right, only forecast,
- * only true; the sum of the pictures' intersection over union, and how many pictures have a union. */
+/* Pixels by target and by probability in steps of 1 / BINS; at the threshold and for persistence both right, only forecast,
+ * only true; the sum of the images' intersection over union, and how many images have a union. */
 enum { BINS = 20 };
 enum { TP, FP, FN, COUNTS };
 enum {
@@ -117,39 +116,39 @@ enum {
     BEFORE = HERE + COUNTS,
     IMAGE_IOU = BEFORE + COUNTS,
     IMAGES,
-    TOTALS
+    METRIC_STATE_SIZE
 };
 
-size_t cleat_masks_totals(const cleat_model *model) {
+size_t cleat_masks_metric_state_size(const cleat_model *model) {
     (void)model;
-    return TOTALS;
+    return METRIC_STATE_SIZE;
 }
 
 static double probability(float logit) {
     return 1 / (1 + exp(-(double)logit));
 }
 
-static void count(bool truth, bool found, double *counts) {
-    if (truth && found) counts[TP] += 1;
-    if (!truth && found) counts[FP] += 1;
-    if (truth && !found) counts[FN] += 1;
+static void count(bool target, bool found, double *counts) {
+    if (target && found) counts[TP] += 1;
+    if (!target && found) counts[FP] += 1;
+    if (target && !found) counts[FN] += 1;
 }
 
-void cleat_masks_measure(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
-                         const int32_t *persistence, double *totals) {
+void cleat_masks_metric_update(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
+                               const int32_t *persistence, double *metric_state) {
     double here[COUNTS] = {0};
     for (int64_t i = 0; i < pixels; ++i) {
         if (mask[i] != 0 && mask[i] != 1) continue;
         double p = probability(logits[i]);
         int bin = isnan(p) ? 0 : (int)(p * BINS);
-        totals[(mask[i] ? TRUE_BINS : FALSE_BINS) + (bin < BINS ? bin : BINS - 1)] += 1;
+        metric_state[(mask[i] ? TRUE_BINS : FALSE_BINS) + (bin < BINS ? bin : BINS - 1)] += 1;
         count(mask[i], p >= model->profile.model.threshold, here);
-        if (persistence && persistence[i] >= 0) count(mask[i], persistence[i], totals + BEFORE);
+        if (persistence && persistence[i] >= 0) count(mask[i], persistence[i], metric_state + BEFORE);
     }
     double either = here[TP] + here[FP] + here[FN];
-    for (int i = 0; i < COUNTS; ++i) totals[HERE + i] += here[i];
-    if (either > 0) totals[IMAGE_IOU] += here[TP] / either;
-    totals[IMAGES] += either > 0;
+    for (int i = 0; i < COUNTS; ++i) metric_state[HERE + i] += here[i];
+    if (either > 0) metric_state[IMAGE_IOU] += here[TP] / either;
+    metric_state[IMAGES] += either > 0;
 }
 
 static double ratio(double a, double b) {
@@ -163,14 +162,14 @@ static double iou_of(const double *counts) {
 }
 
 /* The best F1 of all thresholds between bins. */
-static double best_f1(const double *totals, double *threshold) {
+static double best_f1(const double *metric_state, double *threshold) {
     double best = 0, counts[COUNTS] = {0};
     *threshold = NAN;
-    for (int i = 0; i < BINS; ++i) counts[FN] += totals[TRUE_BINS + i];
+    for (int i = 0; i < BINS; ++i) counts[FN] += metric_state[TRUE_BINS + i];
     for (int i = BINS - 1; i > 0; --i) {
-        counts[TP] += totals[TRUE_BINS + i];
-        counts[FN] -= totals[TRUE_BINS + i];
-        counts[FP] += totals[FALSE_BINS + i];
+        counts[TP] += metric_state[TRUE_BINS + i];
+        counts[FN] -= metric_state[TRUE_BINS + i];
+        counts[FP] += metric_state[FALSE_BINS + i];
         if (f1_of(counts) <= best) continue;
         best = f1_of(counts);
         *threshold = (double)i / BINS;
@@ -178,20 +177,20 @@ static double best_f1(const double *totals, double *threshold) {
     return best;
 }
 
-void cleat_masks_figures(const cleat_model *model, const double *totals, cleat_figures *found) {
-    const double *here = totals + HERE, *before = totals + BEFORE;
-    double threshold, best = best_f1(totals, &threshold);
+void cleat_masks_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
+    const double *here = metric_state + HERE, *before = metric_state + BEFORE;
+    double threshold, best = best_f1(metric_state, &threshold);
     (void)model;
-    cleat_figures_add(found, "iou", iou_of(here));
-    cleat_figures_add(found, "f1", f1_of(here));
-    cleat_figures_add(found, "precision", ratio(here[TP], here[TP] + here[FP]));
-    cleat_figures_add(found, "recall", ratio(here[TP], here[TP] + here[FN]));
-    cleat_figures_add(found, "image_iou", ratio(totals[IMAGE_IOU], totals[IMAGES]));
-    cleat_figures_add(found, "best_f1", best);
-    cleat_figures_add(found, "best_threshold", threshold);
+    cleat_metrics_add(found, "iou", iou_of(here));
+    cleat_metrics_add(found, "f1", f1_of(here));
+    cleat_metrics_add(found, "precision", ratio(here[TP], here[TP] + here[FP]));
+    cleat_metrics_add(found, "recall", ratio(here[TP], here[TP] + here[FN]));
+    cleat_metrics_add(found, "image_iou", ratio(metric_state[IMAGE_IOU], metric_state[IMAGES]));
+    cleat_metrics_add(found, "best_f1", best);
+    cleat_metrics_add(found, "best_threshold", threshold);
     if (before[TP] + before[FP] + before[FN] == 0) return;
-    cleat_figures_add(found, "persistence_f1", f1_of(before));
-    cleat_figures_add(found, "persistence_iou", iou_of(before));
+    cleat_metrics_add(found, "persistence_f1", f1_of(before));
+    cleat_metrics_add(found, "persistence_iou", iou_of(before));
 }
 
 /* --- predictions ---------------------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
-/* What models that tell masks from pictures share: the loss, metrics of pixels, predictions as PNG and NPY. */
+/* What models that tell masks from images share: the loss, metrics of pixels, predictions as PNG and NPY. */
 #ifndef CLEAT_SRC_MODELS_MASKS_H
 #define CLEAT_SRC_MODELS_MASKS_H
 
-#include "models/pictures.h"
+#include "models/image_models.h"
 #include "nn/segformer.h"
 
 /* model->own */
@@ -17,26 +17,26 @@ cleat_status cleat_masks_make_own(cleat_model *model, cleat_error *error);
 
 /* The SegFormer of the profile's backbone, with one output a pixel, or the reference's. */
 cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode);
-/* Says with the graph's error where pictures [height, width] are too small for the reductions of its stages. */
+/* Says with the graph's error where images [height, width] are too small for the reductions of its stages. */
 void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, int64_t height, int64_t width);
 
 /* Appends the SegFormer: x [B, H, W, C] -> logits [B, H, W, classes]. Adds the input of its normalisation to `inputs`. */
 cleat_tensor *cleat_masks_segment(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
                                   cleat_model_inputs *inputs);
 /* Appends what every mode ends with: output, loss, gradients. mask i32 [B, H, W], NULL when predicting. */
-void cleat_masks_close(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *logits,
-                       cleat_tensor *mask, const cleat_model_inputs *inputs, cleat_model_graph *built);
+void cleat_masks_add_loss(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *logits,
+                          cleat_tensor *mask, const cleat_model_inputs *inputs, cleat_model_graph *built);
 
 /* scale [B]: one over the samples of the window. */
 void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                const cleat_global_batch *global_batch, float *values);
 
-/* Running sums of pixels by probability and truth. `persistence` [H, W] of sample b, or NULL: an earlier mask that is judged
+/* Running sums of pixels by probability and target. `persistence` [H, W] of sample b, or NULL: an earlier mask that is judged
  * as if it were the forecast. */
-size_t cleat_masks_totals(const cleat_model *model);
-void cleat_masks_measure(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
-                         const int32_t *persistence, double *totals);
-void cleat_masks_figures(const cleat_model *model, const double *totals, cleat_figures *found);
+size_t cleat_masks_metric_state_size(const cleat_model *model);
+void cleat_masks_metric_update(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
+                               const int32_t *persistence, double *metric_state);
+void cleat_masks_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
 
 /* FOLDER/ID.png, 255 where the probability reaches the threshold, and FOLDER/ID.npy with the probabilities, for the first
  * height x width of logits with `stride` numbers a row, resized to out_height x out_width. */

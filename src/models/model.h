@@ -43,17 +43,17 @@ typedef struct cleat_model_class {
     const char *const *terms;
     int n_terms;
     /* Sets model->sizes too. */
-    cleat_status (*open_data)(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
+    cleat_status (*open_data)(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error);
     int64_t (*fixed_length)(const cleat_model *model); /* NULL: samples differ in length */
     void (*build)(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built);
     void (*sample_weight)(const cleat_model *model, const cleat_host_batch *batch,
                           const cleat_global_batch *global_batch, float *sample_weight);
-    size_t (*totals)(const cleat_model *model);
-    cleat_status (*measure)(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                            double *totals, cleat_error *error);
-    void (*figures)(const cleat_model *model, const double *totals, cleat_figures *figures);
+    size_t (*metric_state_size)(const cleat_model *model);
+    cleat_status (*metric_update)(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                  double *metric_state, cleat_error *error);
+    void (*metric_compute)(const cleat_model *model, const double *metric_state, cleat_metrics *metrics);
     cleat_status (*write)(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error);
     bool writes_each; /* files of its own for each sample: write may be called for some of them at a time */
@@ -89,9 +89,9 @@ typedef struct cleat_model_inputs {
     cleat_tensor *sample_weight, *rng, *seed; /* all NULL when predicting */
     cleat_tensor *samples;                    /* NULL when predicting, and where the family does not add it */
 } cleat_model_inputs;
-/* What cleat_backward starts from: the input `seed`, or in f16 the loss scale. Call it before cleat_model_head. */
+/* What cleat_backward starts from: the input `seed`, or in f16 the loss scale. Call it before cleat_model_begin_f32_head. */
 cleat_tensor *cleat_model_add_seed(cleat_graph *graph);
-/* The input `name` of a sample's own values (pictures, series), in the storage type of autocast: a batch comes to the device in it. */
+/* The input `name` of a sample's own values (images, series), in the storage type of autocast: a batch comes to the device in it. */
 cleat_tensor *cleat_model_add_values(cleat_graph *graph, const char *name, int rank, const int64_t *shape);
 /* Appends the runtime's inputs; scale of shape [rank]. */
 cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, int rank,
@@ -101,12 +101,12 @@ cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, i
 cleat_tensor *cleat_model_add_samples(cleat_graph *graph, cleat_mode mode);
 /* Before the layer whose results are quantities (forecasts, coordinates): from here on all is computed in f32, because a result that is
  * stored in half is off by up to 2^-9 of itself. Logits can do without. */
-void cleat_model_head(cleat_graph *graph);
+void cleat_model_begin_f32_head(cleat_graph *graph);
 /* Keeps y as the model's output, f32 whatever y is stored as, begins *built with it, and returns it. */
 cleat_tensor *cleat_model_output(cleat_graph *graph, cleat_tensor *y, cleat_model_graph *built);
 /* Keeps and records `loss` as term 0 and as the whole, and in training mode appends its gradients. */
-void cleat_model_close(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,
-                       cleat_model_graph *built);
+void cleat_model_add_loss(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,
+                          cleat_model_graph *built);
 
 /* A reference of the family with made-up arrays, for measurements: random numbers, samples of full length. The caller
  * frees it. */

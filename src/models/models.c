@@ -81,9 +81,9 @@ const char *cleat_model_term(const cleat_model *model, int term) {
     return model->type->terms[term];
 }
 
-cleat_status cleat_model_open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
+cleat_status cleat_model_open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                                    cleat_dataset **dataset, cleat_error *error) {
-    return model->type->open_data(model, path, mode, learnt, dataset, error);
+    return model->type->open_data(model, path, mode, fitted, dataset, error);
 }
 
 int64_t cleat_model_fixed_length(const cleat_model *model) {
@@ -100,30 +100,30 @@ void cleat_model_sample_weight(const cleat_model *model, const cleat_host_batch 
     model->type->sample_weight(model, batch, global_batch, sample_weight);
 }
 
-size_t cleat_model_totals(const cleat_model *model) {
-    return model->type->totals(model);
+size_t cleat_model_metric_state_size(const cleat_model *model) {
+    return model->type->metric_state_size(model);
 }
 
-cleat_status cleat_model_measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                                 double *totals, cleat_error *error) {
-    return model->type->measure(model, batch, output, totals, error);
+cleat_status cleat_model_metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                       double *metric_state, cleat_error *error) {
+    return model->type->metric_update(model, batch, output, metric_state, error);
 }
 
-void cleat_model_figures(const cleat_model *model, const double *totals, cleat_figures *figures) {
-    model->type->figures(model, totals, figures);
+void cleat_model_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *metrics) {
+    model->type->metric_compute(model, metric_state, metrics);
 }
 
-double cleat_figures_get(const cleat_figures *figures, const char *name) {
-    for (size_t i = 0; i < figures->count; ++i)
-        if (strcmp(figures->items[i].name, name) == 0) return figures->items[i].value;
+double cleat_metrics_get(const cleat_metrics *metrics, const char *name) {
+    for (size_t i = 0; i < metrics->count; ++i)
+        if (strcmp(metrics->items[i].name, name) == 0) return metrics->items[i].value;
     return NAN;
 }
 
-void cleat_figures_add(cleat_figures *figures, const char *name, double value) {
-    if (figures->count == CLEAT_FIGURES) return;
-    cleat_figure *figure = &figures->items[figures->count++];
-    snprintf(figure->name, sizeof figure->name, "%s", name);
-    figure->value = value;
+void cleat_metrics_add(cleat_metrics *metrics, const char *name, double value) {
+    if (metrics->count == CLEAT_MAX_METRICS) return;
+    cleat_metric_value *metric = &metrics->items[metrics->count++];
+    snprintf(metric->name, sizeof metric->name, "%s", name);
+    metric->value = value;
 }
 
 bool cleat_model_writes_each(const cleat_model *model) {

@@ -1,10 +1,10 @@
-/* S3: pictures to classes, by a residual network. Loss: cross entropy, a mean over the pictures of a window, with label
+/* S3: images to classes, by a residual network. Loss: cross entropy, a mean over the images of a window, with label
  * smoothing and class weights. */
 #include "nn/resnet.h"
 #include "cleat/ops.h"
 #include "core/memory.h"
 #include "models/classes.h"
-#include "models/pictures.h"
+#include "models/image_models.h"
 #include "nn/transformer.h"
 
 #include <stdio.h>
@@ -37,14 +37,14 @@ static cleat_status make_own(cleat_model *model, int64_t classes, cleat_error *e
     return CLEAT_OK;
 }
 
-static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
+static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
-    cleat_picture_options options = cleat_model_picture_options(model, mode, learnt);
+    cleat_image_options options = cleat_model_image_options(model, mode, fitted);
     cleat_dataset *opened = NULL;
     options.classes = model->profile.data.labels;
     cleat_status status = cleat_images_open(path, &options, &opened, error);
     if (status != CLEAT_OK) return status;
-    cleat_picture_info info = cleat_pictures_describe(opened);
+    cleat_image_info info = cleat_image_describe(opened);
     status = make_own(model, info.classes, error);
     if (status != CLEAT_OK) {
         cleat_dataset_destroy(opened);
@@ -53,7 +53,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     model->sizes.inputs = info.channels;
     model->sizes.classes = info.classes;
     resnet_own *own = model->own;
-    cleat_classes_know(&class_source, opened, model->profile.loss.class_weights, info.classes, own->classes);
+    cleat_classes_read(&class_source, opened, model->profile.loss.class_weights, info.classes, own->classes);
     *dataset = opened;
     return CLEAT_OK;
 }
@@ -99,7 +99,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, 1, &batch);
     const cleat_norm_mode norm = cleat_model_norm_mode(graph, mode, &inputs);
     x = cleat_nn_resnet(graph, x, &shape, &norm); /* [B, h, w, D] */
-    x = cleat_model_pool_picture(graph, x);       /* [B, D] */
+    x = cleat_model_global_avg_pool(graph, x);    /* [B, D] */
     if (mode == CLEAT_MODE_TRAIN && p->model.dropout > 0)
         x = cleat_dropout(graph, x, inputs.rng, (float)p->model.dropout);
     cleat_tensor *logits = cleat_nn_linear(graph, "fc", x, sizes.classes, NULL); /* [B, classes] */
@@ -107,10 +107,10 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     if (mode == CLEAT_MODE_PREDICT) return;
     cleat_tensor *loss =
         cleat_cross_entropy(graph, logits, label, inputs.sample_weight, (float)p->loss.label_smoothing);
-    cleat_model_close(graph, mode, &inputs, loss, built);
+    cleat_model_add_loss(graph, mode, &inputs, loss, built);
 }
 
-/* sample_weight [B]: the weight of each picture's class over the pictures of the window. */
+/* sample_weight [B]: the weight of each image's class over the images of the window. */
 static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                           const cleat_global_batch *global_batch, float *values) {
     const int32_t *labels = batch->fields[LABEL];
@@ -121,20 +121,20 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
 
 /* --- metrics and predictions ---------------------------------------------------------------------------------- */
 
-static size_t count_totals(const cleat_model *model) {
-    return cleat_classes_totals(model->sizes.classes);
+static size_t metric_state_size(const cleat_model *model) {
+    return cleat_classes_metric_state_size(model->sizes.classes);
 }
 
-static cleat_status measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                            double *totals, cleat_error *error) {
+static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                  double *metric_state, cleat_error *error) {
     (void)error;
-    cleat_classes_measure(batch->fields[LABEL], output, batch->count, model->sizes.classes, totals);
+    cleat_classes_metric_update(batch->fields[LABEL], output, batch->count, model->sizes.classes, metric_state);
     return CLEAT_OK;
 }
 
-static void figures(const cleat_model *model, const double *totals, cleat_figures *found) {
+static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     const resnet_own *own = model->own;
-    cleat_classes_figures(own->classes, model->sizes.classes, totals, found);
+    cleat_classes_metric_compute(own->classes, model->sizes.classes, metric_state, found);
 }
 
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
@@ -169,7 +169,7 @@ static bool read_blocks(const cleat_reference_config *config, cleat_resnet *shap
     }
 }
 
-/* "cross entropy; batch norm in training mode", with the first stage's "channels" and the pictures' size "px" */
+/* "cross entropy; batch norm in training mode", with the first stage's "channels" and the images' size "px" */
 static cleat_status from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
     cleat_resnet shape = {.last_gamma = 1};
     if (!cleat_reference_loss_says(config, "cross entropy; batch norm")) return CLEAT_ERR_NOT_SUPPORTED;
@@ -210,9 +210,9 @@ const cleat_model_class cleat_image_resnet = {.name = "image_resnet",
                                               .fixed_length = fixed_length,
                                               .build = build,
                                               .sample_weight = sample_weight,
-                                              .totals = count_totals,
-                                              .measure = measure,
-                                              .figures = figures,
+                                              .metric_state_size = metric_state_size,
+                                              .metric_update = metric_update,
+                                              .metric_compute = metric_compute,
                                               .write = write,
                                               .from_reference = from_reference,
                                               .reference_arrays = reference_arrays,

@@ -165,7 +165,7 @@ static double tm_score(const trace *t) {
 enum { LOCAL_SEPARATION = 12 };
 static const double lddt_radius = 15.0, lddt_thresholds[4] = {0.5, 1, 2, 4};
 
-static void measure_distances(const trace *t, cleat_rna_figures *f) {
+static void compute_distances(const trace *t, cleat_rna_metrics *f) {
     double all = 0, local = 0, lddt = 0, pairs = 0, local_pairs = 0, residues = 0;
     for (int64_t i = 0; i < t->n; ++i) {
         double kept = 0, reached = 0;
@@ -207,8 +207,8 @@ static void collect(trace *t, const float *x, const float *reference, const floa
     }
 }
 
-cleat_status cleat_rna_measure(const float *x, const float *reference, const float *mask, int64_t length,
-                               cleat_rna_figures *figures, cleat_error *error) {
+cleat_status cleat_rna_metrics_compute(const float *x, const float *reference, const float *mask, int64_t length,
+                                       cleat_rna_metrics *metrics, cleat_error *error) {
     trace t = {.x = cleat_alloc((size_t)length, sizeof *t.x),
                .ref = cleat_alloc((size_t)length, sizeof *t.ref),
                .at = cleat_alloc((size_t)length, sizeof *t.at),
@@ -224,9 +224,9 @@ cleat_status cleat_rna_measure(const float *x, const float *reference, const flo
         goto done;
     }
     motion m;
-    measure_distances(&t, figures);
-    figures->rmsd = sqrt(superpose(&t, NULL, &m) / (double)t.n);
-    figures->tm = tm_score(&t);
+    compute_distances(&t, metrics);
+    metrics->rmsd = sqrt(superpose(&t, NULL, &m) / (double)t.n);
+    metrics->tm = tm_score(&t);
 done:
     cleat_free(t.x);
     cleat_free(t.ref);

@@ -7,7 +7,7 @@
 #include "cleat/ops.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "data/names.h"
+#include "core/name_table.h"
 #include "graph/graph.h"
 #include "models/model.h"
 #include "models/rna_metrics.h"
@@ -83,22 +83,23 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
 
 /* What the head gives: a trace, and the residues' frames where it has them. */
 typedef struct head_output {
-    cleat_tensor *x;      /* [B, L, 3] */
-    cleat_tensor *frames; /* [B, L, 9] or NULL */
+    cleat_tensor *x;            /* [B, L, 3] */
+    cleat_tensor *rigid_frames; /* [B, L, 9] or NULL */
 } head_output;
 
 /* Every term of non-zero weight, their sum, and records of both for the log. */
 static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, head_output found,
-                                const cleat_structure *truth, cleat_tensor *sample_weight, cleat_tensor *state) {
+                                const cleat_structure *target, cleat_tensor *sample_weight, cleat_tensor *state) {
     double weights[N_TERMS];
     cleat_tensor *loss = NULL;
     weights_of(model, weights);
     for (int k = 0; k < N_TERMS; ++k) {
-        if (weights[k] == 0 || (k == FRAME && !found.frames)) continue;
+        if (weights[k] == 0 || (k == FRAME && !found.rigid_frames)) continue;
         cleat_structure_loss_spec spec = spec_of(model, k);
         cleat_scope(graph, "%s/", terms[k]);
-        cleat_tensor *value = k == FRAME ? cleat_frame_loss(graph, found.x, found.frames, truth, sample_weight, k)
-                                         : cleat_structure_loss(graph, &spec, found.x, truth, sample_weight);
+        cleat_tensor *value = k == FRAME
+                                  ? cleat_frame_loss(graph, found.x, found.rigid_frames, target, sample_weight, k)
+                                  : cleat_structure_loss(graph, &spec, found.x, target, sample_weight);
         cleat_accumulate_metric(graph, value, state, k);
         loss = loss ? cleat_sum(graph, (cleat_tensor *[]){loss, value}, 2) : value;
     }
@@ -114,9 +115,9 @@ static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, he
 
 static head_output build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     head_output found = {NULL, NULL};
-    cleat_model_head(graph);
-    if (model->profile.model.head == CLEAT_RNA_HEAD_FRAMES)
-        found.x = cleat_rigid_chain(graph, cleat_nn_linear_zero(graph, "head", x, 6), lengths, &found.frames);
+    cleat_model_begin_f32_head(graph);
+    if (model->profile.model.head == CLEAT_RNA_HEAD_RIGID_FRAMES)
+        found.x = cleat_rigid_chain(graph, cleat_nn_linear_zero(graph, "head", x, 6), lengths, &found.rigid_frames);
     else
         found.x = cleat_nn_linear(graph, "head", x, 3, NULL);
     return found;
@@ -132,14 +133,14 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                                .dropout = mode == CLEAT_MODE_TRAIN ? (float)profile->model.dropout : 0.0f};
     int64_t row[2] = {batch, length}, point[3] = {batch, length, 3}, sample_weight_shape[2] = {N_TERMS, batch};
     int64_t four = 4, n_state = N_TERMS + 1;
-    cleat_structure truth = {0};
+    cleat_structure target = {0};
     cleat_tensor *rng = NULL, *sample_weight = NULL, *seed = NULL;
     cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
-    truth.lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch);
+    target.lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch);
     if (mode != CLEAT_MODE_PREDICT) {
-        truth.coords = cleat_input(graph, "coords", CLEAT_F32, 3, point);
-        truth.mask = cleat_input(graph, "mask", CLEAT_F32, 2, row);
-        truth.partner = cleat_input(graph, "partner", CLEAT_I32, 2, row);
+        target.coords = cleat_input(graph, "coords", CLEAT_F32, 3, point);
+        target.mask = cleat_input(graph, "mask", CLEAT_F32, 2, row);
+        target.partner = cleat_input(graph, "partner", CLEAT_I32, 2, row);
         sample_weight = cleat_input(graph, "scale", CLEAT_F32, 2, sample_weight_shape);
         rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
         seed = cleat_model_add_seed(graph);
@@ -147,23 +148,23 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     int64_t vocabulary = model->sizes.vocabulary ? model->sizes.vocabulary : CLEAT_RNA_TOKENS;
     cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, vocabulary, &shape); /* [B, L, D] */
     x = cleat_positional_encoding(graph, x,
-                                  profile->model.positions == CLEAT_POSITIONS_BOTH_ENDS ? truth.lengths : NULL);
+                                  profile->model.positions == CLEAT_POSITIONS_BOTH_ENDS ? target.lengths : NULL);
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
-    x = cleat_nn_encoder(graph, x, truth.lengths, rng, &shape);
-    head_output found = build_head(model, graph, x, truth.lengths);
+    x = cleat_nn_encoder(graph, x, target.lengths, rng, &shape);
+    head_output found = build_head(model, graph, x, target.lengths);
     found.x = cleat_model_output(graph, found.x, built);
     if (mode == CLEAT_MODE_PREDICT) return;
     built->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &n_state);
-    built->loss = build_loss(model, graph, found, &truth, sample_weight, built->terms);
+    built->loss = build_loss(model, graph, found, &target, sample_weight, built->terms);
     cleat_retain(graph, built->loss);
     if (mode == CLEAT_MODE_TRAIN && built->loss) cleat_backward(graph, built->loss, seed);
 }
 
 /* --- data and metrics ----------------------------------------------------------------------------------------- */
 
-static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
+static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
-    (void)learnt;
+    (void)fitted;
     cleat_rna_options options = cleat_rna_defaults();
     options.max_length = model->profile.data.max_length;
     options.val_fraction = model->profile.data.val_fraction;
@@ -178,43 +179,44 @@ enum { PAIR_MAE, PAIR_MAE_LOCAL, LDDT, RMSD, TM, N_METRICS };
 static const char *const metrics[N_METRICS] = {"pair_mae", "pair_mae_local", "lddt", "rmsd", "tm"};
 
 /* Totals: the sum of each metric over chains, then the number of chains that have it. */
-static size_t count_totals(const cleat_model *model) {
+static size_t metric_state_size(const cleat_model *model) {
     (void)model;
     return 2 * N_METRICS;
 }
 
-static void figures(const cleat_model *model, const double *totals, cleat_figures *found) {
+static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     (void)model;
-    for (int i = 0; i < N_METRICS; ++i) cleat_figures_add(found, metrics[i], totals[i] / totals[N_METRICS + i]);
+    for (int i = 0; i < N_METRICS; ++i)
+        cleat_metrics_add(found, metrics[i], metric_state[i] / metric_state[N_METRICS + i]);
 }
 
 /* Too few neighbours make the figure of a shorter chain meaningless. */
 enum { LDDT_SHORTEST = 20 };
 
-static void add(double *totals, int metric, double value, bool counted) {
+static void add(double *metric_state, int metric, double value, bool counted) {
     if (!counted) return;
-    totals[metric] += value;
-    totals[N_METRICS + metric] += 1;
+    metric_state[metric] += value;
+    metric_state[N_METRICS + metric] += 1;
 }
 
-static cleat_status measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                            double *totals, cleat_error *error) {
+static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                  double *metric_state, cleat_error *error) {
     (void)model;
     const int32_t *lengths = batch->fields[LENGTHS];
     const float *coords = batch->fields[COORDS], *mask = batch->fields[MASK];
     for (int64_t b = 0; b < batch->batch; ++b) {
         int64_t first = b * batch->length, known = 0;
-        cleat_rna_figures f;
+        cleat_rna_metrics f;
         for (int64_t i = 0; i < lengths[b]; ++i) known += mask[first + i] != 0;
         if (!known) continue;
         cleat_status status =
-            cleat_rna_measure(output + 3 * first, coords + 3 * first, mask + first, lengths[b], &f, error);
+            cleat_rna_metrics_compute(output + 3 * first, coords + 3 * first, mask + first, lengths[b], &f, error);
         if (status != CLEAT_OK) return status;
-        add(totals, PAIR_MAE, f.pair_mae, f.has_pairs);
-        add(totals, PAIR_MAE_LOCAL, f.pair_mae_local, f.has_local_pairs);
-        add(totals, LDDT, f.lddt, lengths[b] >= LDDT_SHORTEST);
-        add(totals, RMSD, f.rmsd, true);
-        add(totals, TM, f.tm, true);
+        add(metric_state, PAIR_MAE, f.pair_mae, f.has_pairs);
+        add(metric_state, PAIR_MAE_LOCAL, f.pair_mae_local, f.has_local_pairs);
+        add(metric_state, LDDT, f.lddt, lengths[b] >= LDDT_SHORTEST);
+        add(metric_state, RMSD, f.rmsd, true);
+        add(metric_state, TM, f.tm, true);
     }
     return CLEAT_OK;
 }
@@ -231,7 +233,7 @@ static cleat_rna_chain chain_of(const cleat_prediction *prediction) {
 enum { PATH_BYTES = 4096 };
 
 /* FOLDER/ID.pdb, or FOLDER/ID-2.pdb where an id before it differs in nothing that a file's name can show. */
-static cleat_status pdb_path(const char *folder, const char *id, cleat_names *taken, char path[PATH_BYTES],
+static cleat_status pdb_path(const char *folder, const char *id, cleat_name_table *taken, char path[PATH_BYTES],
                              cleat_error *error) {
     char name[PATH_BYTES];
     uint32_t earlier;
@@ -239,7 +241,7 @@ static cleat_status pdb_path(const char *folder, const char *id, cleat_names *ta
         int length = snprintf(name, sizeof name, number > 1 ? "%s-%d" : "%s", id, number);
         if (length < 0 || (size_t)length >= sizeof name || !cleat_rna_pdb_path(folder, name, path, PATH_BYTES))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s.../%.100s.pdb", folder, id);
-        if (!cleat_names_find(taken, path, &earlier)) return cleat_names_add(taken, path, 0, error);
+        if (!cleat_name_table_find(taken, path, &earlier)) return cleat_name_table_add(taken, path, 0, error);
     }
 }
 
@@ -247,7 +249,7 @@ static cleat_status pdb_path(const char *folder, const char *id, cleat_names *ta
 static cleat_status write_pdb_files(const cleat_rna_chain *chains, size_t count, const char *folder,
                                     cleat_error *error) {
     char path[PATH_BYTES];
-    cleat_names taken = {0};
+    cleat_name_table taken = {0};
     cleat_error why, first = {0};
     size_t left_out = 0;
     cleat_status status = CLEAT_OK;
@@ -258,7 +260,7 @@ static cleat_status write_pdb_files(const cleat_rna_chain *chains, size_t count,
         if (!left_out++) first = why;
         status = CLEAT_OK;
     }
-    cleat_names_free(&taken);
+    cleat_name_table_free(&taken);
     if (left_out)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu chains are in predictions.csv alone; the first: %s", folder,
                   left_out, count, first.text);
@@ -305,7 +307,7 @@ static bool use_all_terms(const cleat_reference_config *config, cleat_model *mod
                                       [BASE_PAIR] = &p->loss.base_pair,
                                       [COORDINATE] = &p->loss.coordinate};
     const cJSON *given = cJSON_GetObjectItemCaseSensitive(config->json, "weights");
-    p->model.head = CLEAT_RNA_HEAD_FRAMES;
+    p->model.head = CLEAT_RNA_HEAD_RIGID_FRAMES;
     p->model.positions = CLEAT_POSITIONS_BOTH_ENDS;
     for (int k = 0; k < N_TERMS; ++k) {
         const cJSON *weight = cJSON_GetObjectItemCaseSensitive(given, terms[k]);
@@ -402,9 +404,9 @@ const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
                                                  .open_data = open_data,
                                                  .build = build,
                                                  .sample_weight = sample_weight,
-                                                 .totals = count_totals,
-                                                 .measure = measure,
-                                                 .figures = figures,
+                                                 .metric_state_size = metric_state_size,
+                                                 .metric_update = metric_update,
+                                                 .metric_compute = metric_compute,
                                                  .write = write,
                                                  .from_reference = from_reference,
                                                  .reference_arrays = reference_arrays,

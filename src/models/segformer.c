@@ -1,5 +1,5 @@
-/* S4, the spatial part by itself: pictures to masks of two classes, by a SegFormer. Loss: weighted binary cross entropy (or
- * focal loss) and Dice loss, a mean over the pictures of a window. */
+/* S4, the spatial part by itself: images to masks of two classes, by a SegFormer. Loss: weighted binary cross entropy (or
+ * focal loss) and Dice loss, a mean over the images of a window. */
 #include "cleat/ops.h"
 #include "models/masks.h"
 
@@ -14,9 +14,9 @@ static int64_t fixed_length(const cleat_model *model) {
     return model->profile.data.image_size;
 }
 
-static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
+static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
-    cleat_picture_options options = cleat_model_picture_options(model, mode, learnt);
+    cleat_image_options options = cleat_model_image_options(model, mode, fitted);
     cleat_dataset *opened = NULL;
     cleat_status status = cleat_masks_open(path, &options, &opened, error);
     if (status == CLEAT_OK) status = cleat_masks_make_own(model, error);
@@ -24,7 +24,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
         cleat_dataset_destroy(opened);
         return status;
     }
-    cleat_picture_info info = cleat_pictures_describe(opened);
+    cleat_image_info info = cleat_image_describe(opened);
     ((cleat_mask_own *)model->own)->positive = info.positive;
     model->sizes.inputs = info.channels;
     *dataset = opened;
@@ -45,16 +45,16 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     if (mode != CLEAT_MODE_PREDICT) mask = cleat_input(graph, "mask", CLEAT_I32, 3, image);
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, reference ? 3 : 1, image);
     cleat_tensor *logits = cleat_masks_segment(model, graph, mode, x, &inputs);
-    cleat_masks_close(model, graph, mode, logits, mask, &inputs, built);
+    cleat_masks_add_loss(model, graph, mode, logits, mask, &inputs, built);
 }
 
-static cleat_status measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                            double *totals, cleat_error *error) {
+static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                  double *metric_state, cleat_error *error) {
     const int64_t pixels = batch->length * batch->length;
     const int32_t *mask = batch->fields[MASK];
     (void)error;
     for (int64_t b = 0; b < batch->count; ++b)
-        cleat_masks_measure(model, output + b * pixels, mask + b * pixels, pixels, NULL, totals);
+        cleat_masks_metric_update(model, output + b * pixels, mask + b * pixels, pixels, NULL, metric_state);
     return CLEAT_OK;
 }
 
@@ -118,9 +118,9 @@ const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .fixed_length = fixed_length,
                                                 .build = build,
                                                 .sample_weight = cleat_masks_sample_weight,
-                                                .totals = cleat_masks_totals,
-                                                .measure = measure,
-                                                .figures = cleat_masks_figures,
+                                                .metric_state_size = cleat_masks_metric_state_size,
+                                                .metric_update = metric_update,
+                                                .metric_compute = cleat_masks_metric_compute,
                                                 .write = write,
                                                 .writes_each = true,
                                                 .from_reference = from_reference,

@@ -19,9 +19,9 @@ static const char *const terms[] = {"squared_error"};
 enum { TARGET = 1 }; /* of the dataset's fields */
 
 /* Hidden layers of a reference's dense network, by width, and what it ends in. */
-enum { MOST_LAYERS = 16 };
+enum { MAX_LAYERS = 16 };
 typedef struct dense_shape {
-    int64_t layers, hidden[MOST_LAYERS];
+    int64_t layers, hidden[MAX_LAYERS];
     int64_t classes; /* of its cross entropy; 0: it forecasts, as those of profiles do */
 } dense_shape;
 
@@ -31,7 +31,7 @@ static int64_t fixed_length(const cleat_model *model) {
     return model->profile.data.lookback;
 }
 
-static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
+static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     const cleat_profile *p = &model->profile;
     cleat_series_options options = cleat_series_defaults();
@@ -51,13 +51,13 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.gaps = (cleat_series_gaps)p->data.gaps;
     options.missing = (cleat_series_missing)p->data.missing;
     options.anchor = (cleat_series_anchor)p->data.anchor;
-    options.learnt = learnt;
+    options.fitted = fitted;
     options.forecast = mode == CLEAT_MODE_PREDICT;
-    if (p->data.frames.count > CLEAT_SERIES_FRAMES)
+    if (p->data.frames.count > CLEAT_SERIES_MAX_RESAMPLES)
         return cleat_fail(error, CLEAT_ERR_PROFILE, "data.frames: %lld are more than the %d there may be",
-                          (long long)p->data.frames.count, CLEAT_SERIES_FRAMES);
-    for (int64_t i = 0; i < p->data.frames.count; ++i) options.frames[i] = 60 * p->data.frames.values[i];
-    options.n_frames = (size_t)p->data.frames.count;
+                          (long long)p->data.frames.count, CLEAT_SERIES_MAX_RESAMPLES);
+    for (int64_t i = 0; i < p->data.frames.count; ++i) options.resample_seconds[i] = 60 * p->data.frames.values[i];
+    options.n_resamples = (size_t)p->data.frames.count;
     cleat_status status = cleat_series_open(path, &options, dataset, error);
     if (status != CLEAT_OK) return status;
     cleat_series_info info = cleat_series_describe(*dataset);
@@ -138,7 +138,7 @@ static cleat_tensor *build_dense(const cleat_model *model, cleat_graph *graph, c
     }
     cleat_segment(graph);
     snprintf(prefix, sizeof prefix, "%d", (int)(2 * layers));
-    cleat_model_head(graph);
+    cleat_model_begin_f32_head(graph);
     return cleat_nn_linear(graph, prefix, x, outputs, NULL);
 }
 
@@ -150,7 +150,7 @@ static cleat_tensor *build_network(const cleat_model *model, cleat_graph *graph,
     }
     x = model->type == &cleat_series_lstm ? build_lstm(model, graph, mode, x, rng)
                                           : build_transformer(model, graph, mode, x, rng);
-    cleat_model_head(graph);
+    cleat_model_begin_f32_head(graph);
     return cleat_nn_linear(graph, "head", x, outputs, NULL);
 }
 
@@ -175,7 +175,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                              ? cleat_cross_entropy(graph, y, target, inputs.sample_weight, 0)
                              : cleat_mse_loss(graph, y, cleat_reshape(graph, target, 2, (int64_t[]){batch, outputs}),
                                               inputs.sample_weight);
-    cleat_model_close(graph, mode, &inputs, loss, built);
+    cleat_model_add_loss(graph, mode, &inputs, loss, built);
 }
 
 static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
@@ -192,12 +192,12 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
 enum { MODEL, PERSISTENCE, SEASONAL, FORECASTS };
 static const char *const prefixes[FORECASTS] = {"", "persistence_", "seasonal_"};
 
-static size_t count_totals(const cleat_model *model) {
+static size_t metric_state_size(const cleat_model *model) {
     return 1 + (size_t)(FORECASTS * 2 * model->profile.data.horizon);
 }
 
-static double *errors_of(const cleat_model *model, double *totals, int forecast) {
-    return totals + 1 + forecast * 2 * model->profile.data.horizon;
+static double *errors_of(const cleat_model *model, double *metric_state, int forecast) {
+    return metric_state + 1 + forecast * 2 * model->profile.data.horizon;
 }
 
 /* found, target [H, K]; errors [H, 2] */
@@ -209,8 +209,8 @@ static void add_errors(const float *found, const float *target, int64_t horizon,
     }
 }
 
-static cleat_status measure(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                            double *totals, cleat_error *error) {
+static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                  double *metric_state, cleat_error *error) {
     const int64_t horizon = model->profile.data.horizon, columns = model->sizes.outputs, each = horizon * columns;
     const float *targets = batch->fields[TARGET];
     cleat_forecast known = {0};
@@ -224,39 +224,40 @@ static cleat_status measure(const cleat_model *model, const cleat_host_batch *ba
             known.last[i] -= known.anchor[i];
             known.season[i] -= known.anchor[i];
         }
-        add_errors(output + b * each, target, horizon, columns, errors_of(model, totals, MODEL));
-        add_errors(known.last, target, horizon, columns, errors_of(model, totals, PERSISTENCE));
-        add_errors(known.season, target, horizon, columns, errors_of(model, totals, SEASONAL));
-        totals[0] += 1;
+        add_errors(output + b * each, target, horizon, columns, errors_of(model, metric_state, MODEL));
+        add_errors(known.last, target, horizon, columns, errors_of(model, metric_state, PERSISTENCE));
+        add_errors(known.season, target, horizon, columns, errors_of(model, metric_state, SEASONAL));
+        metric_state[0] += 1;
     }
     cleat_forecast_free(&known);
     return status;
 }
 
-static double mean_error(const cleat_model *model, const double *totals, const double *errors, int kind, int64_t first,
-                         int64_t end) {
+static double mean_error(const cleat_model *model, const double *metric_state, const double *errors, int kind,
+                         int64_t first, int64_t end) {
     double sum = 0;
     for (int64_t h = first; h < end; ++h) sum += errors[2 * h + kind];
-    return sum / (totals[0] * (double)(model->sizes.outputs * (end - first)));
+    return sum / (metric_state[0] * (double)(model->sizes.outputs * (end - first)));
 }
 
 /* The errors over all steps; those of persistence; then the model's squared error at some single steps ahead. */
-static void figures(const cleat_model *model, const double *totals, cleat_figures *found) {
+static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     const int64_t horizon = model->profile.data.horizon;
     char name[48];
     for (int f = 0; f < FORECASTS; ++f) {
-        const double *errors = errors_of(model, (double *)totals, f);
+        const double *errors = errors_of(model, (double *)metric_state, f);
         if (f == SEASONAL && model->profile.data.season == CLEAT_NONE) continue;
         for (int kind = 0; kind < 2; ++kind) {
             snprintf(name, sizeof name, "%s%s", prefixes[f], kind ? "mae" : "mse");
-            cleat_figures_add(found, name, mean_error(model, totals, errors, kind, 0, horizon));
+            cleat_metrics_add(found, name, mean_error(model, metric_state, errors, kind, 0, horizon));
         }
     }
     for (int64_t step = 1; step <= horizon && horizon > 1;
          step = step < horizon && 2 * step > horizon ? horizon : 2 * step) {
         snprintf(name, sizeof name, "mse_step_%lld", (long long)step);
-        cleat_figures_add(found, name,
-                          mean_error(model, totals, errors_of(model, (double *)totals, MODEL), 0, step - 1, step));
+        cleat_metrics_add(
+            found, name,
+            mean_error(model, metric_state, errors_of(model, (double *)metric_state, MODEL), 0, step - 1, step));
     }
 }
 
@@ -325,7 +326,7 @@ static cleat_status dense_from_reference(const cleat_reference_config *config, c
     int i = 0;
     const bool classifies = cleat_reference_loss_says(config, "cross entropy");
     if (!cJSON_IsArray(widths) || !(classifies || cleat_reference_loss_says(config, "mse of the outputs")) ||
-        shape.layers < 0 || shape.layers > MOST_LAYERS)
+        shape.layers < 0 || shape.layers > MAX_LAYERS)
         return CLEAT_ERR_NOT_SUPPORTED;
     model->profile.model.dropout = 0;
     model->profile.data.lookback = model->profile.data.horizon = 1;
@@ -377,9 +378,9 @@ static void reference_input(const cleat_model *model, const cleat_reference *r, 
 #define SERIES_CLASS(NAME, FROM_REFERENCE)                                                                             \
     {                                                                                                                  \
         .name = NAME, .terms = terms, .n_terms = 1, .open_data = open_data, .fixed_length = fixed_length,              \
-        .build = build, .sample_weight = sample_weight, .totals = count_totals, .measure = measure,                    \
-        .figures = figures, .write = write, .from_reference = FROM_REFERENCE, .reference_arrays = reference_arrays,    \
-        .reference_input = reference_input                                                                             \
+        .build = build, .sample_weight = sample_weight, .metric_state_size = metric_state_size,                        \
+        .metric_update = metric_update, .metric_compute = metric_compute, .write = write,                              \
+        .from_reference = FROM_REFERENCE, .reference_arrays = reference_arrays, .reference_input = reference_input     \
     }
 
 const cleat_model_class cleat_series_lstm = SERIES_CLASS("series_lstm", lstm_from_reference);

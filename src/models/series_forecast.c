@@ -59,7 +59,7 @@ static void add_rows(const cleat_prediction *prediction, const cleat_series_info
             double value = (double)prediction->output[i] + (double)anchor[i];
             char number[32];
             cleat_number_print_digits(
-                value * cleat_series_deviation(dataset, (size_t)k) + cleat_series_mean(dataset, (size_t)k), 9, number);
+                value * cleat_series_std(dataset, (size_t)k) + cleat_series_mean(dataset, (size_t)k), 9, number);
             cleat_text_add(text, ",%s", number);
         }
         cleat_text_add(text, "\n");

@@ -20,7 +20,7 @@ static const char *const terms[] = {"cross_entropy"};
 /* Fields of the dataset, by index. */
 enum { TOKENS, LENGTHS, LABELS };
 
-enum { MOST_ENCODERS = 16 };
+enum { MAX_ENCODERS = 16 };
 
 static bool is_tagger(const cleat_model *model) {
     return model->type == &cleat_text_tagger;
@@ -31,11 +31,11 @@ static bool is_tagger(const cleat_model *model) {
 /* model->own: cleat_class [classes] */
 static const cleat_class_source label_source = {.name = cleat_text_label_name, .samples = cleat_text_label_samples};
 
-static cleat_status know_classes(cleat_model *model, const cleat_dataset *dataset, cleat_error *error) {
+static cleat_status read_classes(cleat_model *model, const cleat_dataset *dataset, cleat_error *error) {
     int64_t classes = model->sizes.classes;
     cleat_class *known = cleat_alloc((size_t)classes, sizeof *known);
     if (!known) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
-    cleat_classes_know(&label_source, dataset, model->profile.loss.class_weights, classes, known);
+    cleat_classes_read(&label_source, dataset, model->profile.loss.class_weights, classes, known);
     cleat_free(model->own);
     model->own = known;
     return CLEAT_OK;
@@ -43,10 +43,10 @@ static cleat_status know_classes(cleat_model *model, const cleat_dataset *datase
 
 static int encoders(void) {
     int cpus = cleat_cpus();
-    return cpus > MOST_ENCODERS ? MOST_ENCODERS : cpus;
+    return cpus > MAX_ENCODERS ? MAX_ENCODERS : cpus;
 }
 
-static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *learnt,
+static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     const cleat_profile *p = &model->profile;
     cleat_text_options options = cleat_text_defaults();
@@ -69,7 +69,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.empty = (cleat_text_empty)p->data.empty_texts;
     options.replace_invalid = p->data.invalid_utf8 != 0;
     options.repair_tags = p->data.bad_tags != 0;
-    options.learnt = learnt ? learnt : "";
+    options.fitted = fitted ? fitted : "";
     options.cache = p->data.cache;
     options.workers = p->loader.num_workers == CLEAT_AUTO ? encoders() : (int)p->loader.num_workers;
     cleat_dataset *opened = NULL;
@@ -77,7 +77,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     if (status != CLEAT_OK) return status;
     model->sizes.vocabulary = (int64_t)cleat_tokenizer_size(cleat_text_tokenizer(opened));
     model->sizes.classes = (int64_t)cleat_text_labels_count(opened);
-    status = know_classes(model, opened, error);
+    status = read_classes(model, opened, error);
     if (status != CLEAT_OK) {
         cleat_dataset_destroy(opened);
         return status;
@@ -130,7 +130,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     if (mode == CLEAT_MODE_PREDICT) return;
     cleat_tensor *loss =
         cleat_cross_entropy(graph, logits, labels, inputs.sample_weight, (float)p->loss.label_smoothing);
-    cleat_model_close(graph, mode, &inputs, loss, built);
+    cleat_model_add_loss(graph, mode, &inputs, loss, built);
 }
 
 /* sample_weight [B] or [B, L]: the weight of each label over what the window holds. */
@@ -146,38 +146,38 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */
 
-static size_t count_class_totals(const cleat_model *model) {
-    return cleat_classes_totals(model->sizes.classes);
+static size_t class_metric_state_size(const cleat_model *model) {
+    return cleat_classes_metric_state_size(model->sizes.classes);
 }
 
-static cleat_status measure_classes(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                                    double *totals, cleat_error *error) {
+static cleat_status class_metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                        double *metric_state, cleat_error *error) {
     (void)error;
-    cleat_classes_measure(batch->fields[LABELS], output, batch->count, model->sizes.classes, totals);
+    cleat_classes_metric_update(batch->fields[LABELS], output, batch->count, model->sizes.classes, metric_state);
     return CLEAT_OK;
 }
 
-static void class_figures(const cleat_model *model, const double *totals, cleat_figures *found) {
-    cleat_classes_figures(model->own, model->sizes.classes, totals, found);
+static void class_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
+    cleat_classes_metric_compute(model->own, model->sizes.classes, metric_state, found);
 }
 
-enum { SHOWN_TYPES = 12 }; /* so many kinds of entities have figures of their own */
+enum { SHOWN_TYPES = 12 }; /* so many kinds of entities have metrics of their own */
 
-/* Totals of tags: words and right ones, then of each entity type truth, predicted, right. */
+/* Totals of tags: words and right ones, then of each entity type target, predicted, right. */
 static size_t count_types(const cleat_model *model) {
     return (size_t)(model->sizes.classes - 1) / 2;
 }
-static size_t count_tag_totals(const cleat_model *model) {
+static size_t tag_metric_state_size(const cleat_model *model) {
     return 2 + 3 * count_types(model);
 }
 
-static void add_entities(const cleat_count *types, size_t n, const cleat_tag_count *tags, double *totals) {
-    totals[0] += (double)tags->words;
-    totals[1] += (double)tags->right;
+static void add_entities(const cleat_count *types, size_t n, const cleat_tag_count *tags, double *metric_state) {
+    metric_state[0] += (double)tags->words;
+    metric_state[1] += (double)tags->right;
     for (size_t t = 0; t < n; ++t) {
-        totals[2 + 3 * t] += (double)types[t].truth;
-        totals[3 + 3 * t] += (double)types[t].predicted;
-        totals[4 + 3 * t] += (double)types[t].right;
+        metric_state[2 + 3 * t] += (double)types[t].target;
+        metric_state[3 + 3 * t] += (double)types[t].predicted;
+        metric_state[4 + 3 * t] += (double)types[t].right;
     }
 }
 
@@ -186,11 +186,11 @@ static void tags_of(const cleat_model *model, const cleat_dataset *dataset, size
                     int32_t *tags) {
     for (size_t w = 0; w < cleat_text_words(dataset, sample); ++w) {
         int32_t at = cleat_text_word_position(dataset, sample, w);
-        tags[w] = at < 0 ? 0 : cleat_class_most_likely(logits + at * model->sizes.classes, model->sizes.classes);
+        tags[w] = at < 0 ? 0 : cleat_class_argmax(logits + at * model->sizes.classes, model->sizes.classes);
     }
 }
 
-static size_t most_words(const cleat_host_batch *batch) {
+static size_t max_words(const cleat_host_batch *batch) {
     size_t most = 0;
     for (int64_t b = 0; b < batch->count; ++b) {
         size_t words = cleat_text_words(batch->dataset, batch->samples[b]);
@@ -199,57 +199,57 @@ static size_t most_words(const cleat_host_batch *batch) {
     return most;
 }
 
-static cleat_status measure_tags(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                                 double *totals, cleat_error *error) {
-    size_t n = count_types(model), most = most_words(batch);
+static cleat_status tag_metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                      double *metric_state, cleat_error *error) {
+    size_t n = count_types(model), most = max_words(batch);
     cleat_tag_count tags = {0, 0};
     cleat_count *types = cleat_alloc(n, sizeof *types);
-    int32_t *truth = cleat_alloc(most, sizeof *truth), *found = cleat_alloc(most, sizeof *found);
+    int32_t *target = cleat_alloc(most, sizeof *target), *found = cleat_alloc(most, sizeof *found);
     cleat_status status = CLEAT_OK;
-    if (!types || !truth || !found) {
+    if (!types || !target || !found) {
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the tags of %zu words", most);
         goto done;
     }
     for (int64_t b = 0; b < batch->count; ++b) {
         size_t sample = batch->samples[b], words = cleat_text_words(batch->dataset, sample);
         if (words == 0 || cleat_text_word_label(batch->dataset, sample, 0) < 0) continue;
-        for (size_t w = 0; w < words; ++w) truth[w] = cleat_text_word_label(batch->dataset, sample, w);
+        for (size_t w = 0; w < words; ++w) target[w] = cleat_text_word_label(batch->dataset, sample, w);
         tags_of(model, batch->dataset, sample, output + b * batch->length * model->sizes.classes, found);
-        cleat_entities_add(truth, found, words, types, &tags);
+        cleat_entities_add(target, found, words, types, &tags);
     }
-    add_entities(types, n, &tags, totals);
+    add_entities(types, n, &tags, metric_state);
 done:
     cleat_free(found);
-    cleat_free(truth);
+    cleat_free(target);
     cleat_free(types);
     return status;
 }
 
-static cleat_count entities_of(const double *totals, size_t type) {
-    return (cleat_count){.truth = (int64_t)totals[2 + 3 * type],
-                         .predicted = (int64_t)totals[3 + 3 * type],
-                         .right = (int64_t)totals[4 + 3 * type]};
+static cleat_count entities_of(const double *metric_state, size_t type) {
+    return (cleat_count){.target = (int64_t)metric_state[2 + 3 * type],
+                         .predicted = (int64_t)metric_state[3 + 3 * type],
+                         .right = (int64_t)metric_state[4 + 3 * type]};
 }
 
-static void tag_figures(const cleat_model *model, const double *totals, cleat_figures *found) {
+static void tag_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     const cleat_class *known = model->own;
     cleat_count all = {0, 0, 0};
     char name[48];
     for (size_t t = 0; t < count_types(model); ++t) {
-        cleat_count one = entities_of(totals, t);
-        all.truth += one.truth;
+        cleat_count one = entities_of(metric_state, t);
+        all.target += one.target;
         all.predicted += one.predicted;
         all.right += one.right;
     }
     cleat_score score = cleat_count_score(&all);
-    cleat_figures_add(found, "accuracy", totals[1] / totals[0]);
-    cleat_figures_add(found, "entity_precision", score.precision);
-    cleat_figures_add(found, "entity_recall", score.recall);
-    cleat_figures_add(found, "entity_f1", score.f1);
+    cleat_metrics_add(found, "accuracy", metric_state[1] / metric_state[0]);
+    cleat_metrics_add(found, "entity_precision", score.precision);
+    cleat_metrics_add(found, "entity_recall", score.recall);
+    cleat_metrics_add(found, "entity_f1", score.f1);
     for (size_t t = 0; t < count_types(model) && t < SHOWN_TYPES; ++t) {
-        cleat_count one = entities_of(totals, t);
+        cleat_count one = entities_of(metric_state, t);
         snprintf(name, sizeof name, "f1_%s", known[1 + 2 * t].name + strlen("B-"));
-        cleat_figures_add(found, name, cleat_count_score(&one).f1);
+        cleat_metrics_add(found, name, cleat_count_score(&one).f1);
     }
 }
 
@@ -304,7 +304,7 @@ done:
 
 /* "cross entropy of 3 classes, mean pooling over valid positions", or "cross entropy of 7 tags, mean over valid positions
  * of the batch" */
-static bool take_reference(const cleat_reference_config *config, cleat_model *model) {
+static bool parse_reference(const cleat_reference_config *config, cleat_model *model) {
     cleat_profile *p = &model->profile;
     const cJSON *loss = cJSON_GetObjectItemCaseSensitive(config->json, "loss");
     long long classes = 0;
@@ -325,7 +325,7 @@ static cleat_status classifier_from_reference(const cleat_reference_config *conf
                                               cleat_error *error) {
     (void)error;
     bool known = cleat_reference_loss_says(config, "classes") && cleat_reference_loss_says(config, "mean pooling") &&
-                 take_reference(config, model);
+                 parse_reference(config, model);
     return known ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
 }
 
@@ -333,7 +333,7 @@ static cleat_status tagger_from_reference(const cleat_reference_config *config, 
                                           cleat_error *error) {
     (void)error;
     bool known = cleat_reference_loss_says(config, "tags") && cleat_reference_loss_says(config, "valid positions") &&
-                 take_reference(config, model);
+                 parse_reference(config, model);
     return known ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
 }
 
@@ -376,9 +376,9 @@ const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .open_data = open_data,
                                                  .build = build,
                                                  .sample_weight = sample_weight,
-                                                 .totals = count_class_totals,
-                                                 .measure = measure_classes,
-                                                 .figures = class_figures,
+                                                 .metric_state_size = class_metric_state_size,
+                                                 .metric_update = class_metric_update,
+                                                 .metric_compute = class_metric_compute,
                                                  .write = write_classes,
                                                  .from_reference = classifier_from_reference,
                                                  .reference_arrays = reference_arrays,
@@ -390,9 +390,9 @@ const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .open_data = open_data,
                                              .build = build,
                                              .sample_weight = sample_weight,
-                                             .totals = count_tag_totals,
-                                             .measure = measure_tags,
-                                             .figures = tag_figures,
+                                             .metric_state_size = tag_metric_state_size,
+                                             .metric_update = tag_metric_update,
+                                             .metric_compute = tag_metric_compute,
                                              .write = write_tags,
                                              .from_reference = tagger_from_reference,
                                              .reference_arrays = reference_arrays,

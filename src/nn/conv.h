@@ -1,4 +1,4 @@
-/* Layers of convolutional networks. Pictures are [B, H, W, C], channels last. */
+/* Layers of convolutional networks. Images are [B, H, W, C], channels last. */
 #ifndef CLEAT_SRC_NN_CONV_H
 #define CLEAT_SRC_NN_CONV_H
 

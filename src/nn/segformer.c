@@ -29,7 +29,7 @@ static cleat_tensor *as_sequence(cleat_graph *graph, cleat_tensor *x) {
     return cleat_reshape(graph, x, 3, shape);
 }
 /* [B, H W, D] -> [B, H, W, D], as `like` is */
-static cleat_tensor *as_picture(cleat_graph *graph, cleat_tensor *x, const cleat_tensor *like) {
+static cleat_tensor *as_image(cleat_graph *graph, cleat_tensor *x, const cleat_tensor *like) {
     if (!x) return NULL;
     const int64_t shape[4] = {like->shape[0], like->shape[1], like->shape[2], cleat_width(x)};
     return cleat_reshape(graph, x, 4, shape);
@@ -52,7 +52,7 @@ static cleat_tensor *attend(cleat_graph *graph, int stage, int64_t block, cleat_
         cleat_nn_linear(graph, in_block(&name, stage, block, "att.kv"), as_sequence(graph, seen), 2 * width, NULL);
     cleat_scope(graph, "%s/", in_block(&name, stage, block, "att"));
     cleat_tensor *y = cleat_cross_attention(graph, q, kv, (int)shape->heads[stage]); /* [B, H W, D] */
-    return cleat_nn_linear(graph, in_block(&name, stage, block, "att.out"), as_picture(graph, y, x), width, x);
+    return cleat_nn_linear(graph, in_block(&name, stage, block, "att.out"), as_image(graph, y, x), width, x);
 }
 
 /* [B, H, W, D] -> [B, H, W, D] */

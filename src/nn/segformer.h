@@ -1,4 +1,4 @@
-/* SegFormer (Xie et al. 2021): a transformer over pictures in stages of falling resolution, and a decoder of linear layers. */
+/* SegFormer (Xie et al. 2021): a transformer over images in stages of falling resolution, and a decoder of linear layers. */
 #ifndef CLEAT_SRC_NN_SEGFORMER_H
 #define CLEAT_SRC_NN_SEGFORMER_H
 
@@ -21,7 +21,7 @@ typedef struct cleat_segformer {
  *   stage i: pe.I (overlapped patches: convolution 7 x 7, then 3 x 3 with stride 2), pn.I (norm), blocks st.I.J, on.I (norm)
  *   block:   x += att(n1(x)); x += f2(gelu(dw(f1(n2(x)))))
  *   att:     queries of all positions (att.q), keys and values (att.kv) of the map reduced by att.red and att.n; att.out
- *   decoder: dec.I to one width, resized to the first stage's map, side by side; fuse, bn, relu; cls; resized to the picture
+ *   decoder: dec.I to one width, resized to the first stage's map, side by side; fuse, bn, relu; cls; resized to the image
  * Each block is a segment that may be computed again. x [B, H, W, C] -> logits [B, H, W, classes] */
 cleat_tensor *cleat_nn_segformer(cleat_graph *graph, cleat_tensor *x, const cleat_segformer *shape, cleat_tensor *rng,
                                  const cleat_norm_mode *mode);

@@ -119,17 +119,16 @@ static cleat_status check_window(const cleat_node *node, cleat_error *error) {
                                 (long long)attr->padding, kernel_rows, kernel_columns);
     if (x[1] + 2 * attr->padding < kernel_rows || x[2] + 2 * attr->padding < kernel_columns)
         return cleat_infer_fail(
-            node, error, "the picture's %lld x %lld with padding %lld is smaller than the kernel's %lld x %lld",
+            node, error, "the image's %lld x %lld with padding %lld is smaller than the kernel's %lld x %lld",
             (long long)x[1], (long long)x[2], (long long)attr->padding, kernel_rows, kernel_columns);
     return CLEAT_OK;
 }
 
-/* Kernels count pixels, the elements of a picture's row and those of a filter with 32 bits. */
-static bool counts_fit(const int64_t *picture, const int64_t *weight) {
+/* Kernels count pixels, the elements of an image's row and those of a filter with 32 bits. */
+static bool counts_fit(const int64_t *image, const int64_t *weight) {
     int64_t widest = weight[0] > weight[3] ? weight[0] : weight[3];
-    return picture[1] <= CLEAT_MAX_ROWS / picture[2] && picture[0] <= CLEAT_MAX_ROWS / (picture[1] * picture[2]) &&
-           picture[2] + 2 * KERNEL_MAX <= CLEAT_MAX_ROWS / picture[3] &&
-           widest <= CLEAT_MAX_ROWS / (weight[1] * weight[2]);
+    return image[1] <= CLEAT_MAX_ROWS / image[2] && image[0] <= CLEAT_MAX_ROWS / (image[1] * image[2]) &&
+           image[2] + 2 * KERNEL_MAX <= CLEAT_MAX_ROWS / image[3] && widest <= CLEAT_MAX_ROWS / (weight[1] * weight[2]);
 }
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {

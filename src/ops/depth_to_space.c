@@ -1,4 +1,4 @@
-/* Patches to a picture: what lies side by side in the channels of one pixel becomes patch x patch pixels. */
+/* Patches to an image: what lies side by side in the channels of one pixel becomes patch x patch pixels. */
 #include "cleat/ops.h"
 #include "ops/rows.h"
 #include "ops/shared.h"

@@ -1,4 +1,4 @@
-/* Depth-wise convolution: every channel of a picture by itself. */
+/* Depth-wise convolution: every channel of an image by itself. */
 #include "cleat/ops.h"
 #include "ops/count.h"
 #include "ops/rows.h"
@@ -22,7 +22,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(node, error,
                                 "x is %s, it must be f32, f16 or bf16 [B, H, W, C] of at most 2^30 pixels, 2^22 "
-                                "channels, and 2^30 elements of a picture's row",
+                                "channels, and 2^30 elements of an image's row",
                                 text);
     }
     if (weight->dtype != x->dtype || weight->rank != 3 || weight->shape[0] % 2 == 0 || weight->shape[1] % 2 == 0 ||

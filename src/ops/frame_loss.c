@@ -7,7 +7,7 @@
 
 /* x, frames, reference, mask, lengths, sample_weight; then, for the gradient, what the forward node saved, dterm, and
  * two accums. */
-enum { X, FRAMES, REFERENCE, MASK, LENGTHS, SAMPLE_WEIGHT, FORWARD_IN };
+enum { X, RIGID_FRAMES, REFERENCE, MASK, LENGTHS, SAMPLE_WEIGHT, FORWARD_IN };
 enum { INVERSE = FORWARD_IN, DTERM, GRAD_IN };
 
 enum { PLANES = 26 };
@@ -26,8 +26,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(node, error, "coordinates are %s; they must be f32 [B, L, 3]", text);
     }
-    int64_t frames[3] = {x->shape[0], x->shape[1], 9};
-    cleat_status status = cleat_expect(node, FRAMES, "frames", CLEAT_F32, 3, frames, error);
+    int64_t rigid_frames[3] = {x->shape[0], x->shape[1], 9};
+    cleat_status status = cleat_expect(node, RIGID_FRAMES, "frames", CLEAT_F32, 3, rigid_frames, error);
     if (status == CLEAT_OK) status = cleat_expect(node, REFERENCE, "reference", CLEAT_F32, 3, x->shape, error);
     if (status == CLEAT_OK) status = cleat_expect(node, MASK, "mask", CLEAT_F32, 2, x->shape, error);
     if (status == CLEAT_OK) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, x->shape, error);
@@ -120,22 +120,22 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     memcpy(in, node->in, FORWARD_IN * sizeof *in);
     in[INVERSE] = node->out[1];
     in[DTERM] = dout[0];
-    cleat_tensor *targets[2] = {node->in[X], node->in[FRAMES]};
+    cleat_tensor *targets[2] = {node->in[X], node->in[RIGID_FRAMES]};
     cleat_emit_grads(graph, &frame_loss_grad, node->attr, sizeof(int32_t), in, GRAD_IN, targets, 2);
 }
 
 static const cleat_op frame_loss = {
     .name = "frame_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
-cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *frames, const cleat_structure *truth,
-                               cleat_tensor *sample_weight, int term) {
-    if (!x || !frames || !sample_weight) return NULL;
-    if (!truth->coords || !truth->mask || !truth->lengths) {
+cleat_tensor *cleat_frame_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rigid_frames,
+                               const cleat_structure *target, cleat_tensor *sample_weight, int term) {
+    if (!x || !rigid_frames || !sample_weight) return NULL;
+    if (!target->coords || !target->mask || !target->lengths) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'frame_loss' needs coords, mask and lengths");
         return NULL;
     }
     int32_t attribute = term;
-    cleat_tensor *in[FORWARD_IN] = {x, frames, truth->coords, truth->mask, truth->lengths, sample_weight};
+    cleat_tensor *in[FORWARD_IN] = {x, rigid_frames, target->coords, target->mask, target->lengths, sample_weight};
     cleat_node *node = cleat_emit(graph, &frame_loss, &attribute, sizeof attribute, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

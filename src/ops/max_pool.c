@@ -1,4 +1,4 @@
-/* The largest of each window of a picture. */
+/* The largest of each window of an image. */
 #include "cleat/ops.h"
 #include "ops/channels.h"
 #include "ops/rows.h"
@@ -121,7 +121,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static const cleat_op max_pool = {
     .name = "max_pool", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .autocast_inputs = 1};
 
-/* Numbers that no picture allows become one that infer refuses. */
+/* Numbers that no image allows become one that infer refuses. */
 static int32_t within_i32(int64_t value) {
     return value < -1 || value > CLEAT_MAX_ROWS ? -1 : (int32_t)value;
 }

@@ -1,4 +1,4 @@
-/* Bilinear interpolation: pictures larger or smaller. */
+/* Bilinear interpolation: images larger or smaller. */
 #include "cleat/ops.h"
 #include "ops/rows.h"
 #include "ops/shared.h"
@@ -27,7 +27,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (cleat_rows(x) > CLEAT_MAX_ROWS || x->shape[0] > CLEAT_MAX_ROWS / (attr->height * attr->width) ||
         x->shape[3] > CLEAT_MAX_ROWS / wider) {
         cleat_tensor_describe(x, text, sizeof text);
-        return cleat_infer_fail(node, error, "%s to %lld x %lld: at most 2^30 pixels, and elements of a picture's row",
+        return cleat_infer_fail(node, error, "%s to %lld x %lld: at most 2^30 pixels, and elements of an image's row",
                                 text, (long long)attr->height, (long long)attr->width);
     }
     return cleat_set_output(node, 0, x->dtype, 4, shape, error);

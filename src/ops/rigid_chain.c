@@ -15,9 +15,9 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     }
     cleat_status status = cleat_expect(node, 1, "lengths", CLEAT_I32, 1, steps->shape, error);
     if (status != CLEAT_OK) return status;
-    int64_t coords[3] = {steps->shape[0], steps->shape[1], 3}, frames[3] = {steps->shape[0], steps->shape[1], 9};
+    int64_t coords[3] = {steps->shape[0], steps->shape[1], 3}, rigid_frames[3] = {steps->shape[0], steps->shape[1], 9};
     status = cleat_set_output(node, 0, CLEAT_F32, 3, coords, error);
-    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 3, frames, error) : status;
+    return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 3, rigid_frames, error) : status;
 }
 
 /* About 150 operations a residue: two matrix products, a rotation from its quaternion. */
@@ -76,11 +76,12 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static const cleat_op rigid_chain = {
     .name = "rigid_chain", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
-cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths, cleat_tensor **frames) {
-    if (frames) *frames = NULL;
+cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths,
+                                cleat_tensor **rigid_frames) {
+    if (rigid_frames) *rigid_frames = NULL;
     if (!steps || !lengths) return NULL;
     cleat_tensor *in[] = {steps, lengths};
     cleat_node *node = cleat_emit(graph, &rigid_chain, NULL, 0, in, 2);
-    if (node && frames) *frames = node->out[1];
+    if (node && rigid_frames) *rigid_frames = node->out[1];
     return node ? node->out[0] : NULL;
 }

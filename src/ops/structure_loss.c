@@ -190,17 +190,17 @@ static const cleat_op structure_loss = {
     .name = "structure_loss", .infer = infer, .backward = backward, .cost = cost, .variants = variants};
 
 cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
-                                   const cleat_structure *truth, cleat_tensor *sample_weight) {
+                                   const cleat_structure *target, cleat_tensor *sample_weight) {
     bool needs_reference = spec->kind == CLEAT_LOSS_DISTANCE || spec->kind == CLEAT_LOSS_LDDT ||
                            spec->kind == CLEAT_LOSS_COORDINATE || spec->kind == CLEAT_LOSS_CHIRALITY;
     if (!x || !sample_weight) return NULL;
-    if (!truth->lengths || (needs_reference && (!truth->coords || !truth->mask)) ||
-        (spec->kind == CLEAT_LOSS_BASE_PAIR && !truth->partner)) {
+    if (!target->lengths || (needs_reference && (!target->coords || !target->mask)) ||
+        (spec->kind == CLEAT_LOSS_BASE_PAIR && !target->partner)) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "structure loss %d needs a reference", (int)spec->kind);
         return NULL;
     }
     attributes a = {.kind = spec->kind, .term = spec->term, .p0 = spec->lower, .p1 = spec->upper, .eps = spec->eps};
-    cleat_tensor *in[FORWARD_IN] = {x, truth->coords, truth->mask, truth->lengths, truth->partner, sample_weight};
+    cleat_tensor *in[FORWARD_IN] = {x, target->coords, target->mask, target->lengths, target->partner, sample_weight};
     cleat_node *node = cleat_emit(graph, &structure_loss, &a, sizeof a, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

@@ -41,7 +41,7 @@ static const char *const cell_policies[] = {"error", "fill", "skip", NULL};
 #define RESNET (1u << CLEAT_MODEL_IMAGE_RESNET)
 #define SEGFORMER (1u << CLEAT_MODEL_MASK_SEGFORMER)
 #define EMBERFORMER (1u << CLEAT_MODEL_EMBERFORMER)
-#define PICTURES (RESNET | SEGFORMER)
+#define IMAGES (RESNET | SEGFORMER)
 #define MASKS (SEGFORMER | EMBERFORMER)
 #define TRANSFORMERS (RNA | TEXT | SERIES_TRANSFORMER | EMBERFORMER)
 #define ONLY(MODELS) .kinds = (MODELS)
@@ -88,7 +88,7 @@ const cleat_key cleat_keys[] = {
     {AT(model, width), INT(4, 1024, "64"), SHAPES, ONLY(RESNET),
      .help = "Channels of its first stage; each of the three others has twice those of the one before."},
     {AT(model, stem), CHOICE(stems, "large"), SHAPES, ONLY(RESNET),
-     .help = "What comes first: 7 x 7 with stride 2 and pooling, or 3 x 3 for small pictures."},
+     .help = "What comes first: 7 x 7 with stride 2 and pooling, or 3 x 3 for small images."},
     {AT(model, backbone), CHOICE(backbones, "b0"), SHAPES, ONLY(MASKS),
      .help = "Size of the SegFormer: 3.7, 14 or 27 million parameters."},
     {AT(model, stem_stride), INT(1, 4, "4"), SHAPES, ONLY(MASKS),
@@ -106,7 +106,7 @@ const cleat_key cleat_keys[] = {
              "text both take the first so many tokens."},
     {AT(data, val_fraction), FLOAT(0, 0.9, "0.1"), COMPUTES,
      .help = "Part held out for validation where the data name no split; of a series the part before the test part."},
-    {AT(data, test_fraction), FLOAT(0, 0.9, "0"), COMPUTES, ONLY(TEXT | SERIES | PICTURES | EMBERFORMER),
+    {AT(data, test_fraction), FLOAT(0, 0.9, "0"), COMPUTES, ONLY(TEXT | SERIES | IMAGES | EMBERFORMER),
      .help = "Part held out for a test where the data name no split; of a series its end."},
     {AT(data, buckets), LIST(1, 65536, "auto"), OR_AUTO, COMPUTES, ONLY(RNA | TEXT),
      .help = "Lengths that sequences are padded to."},
@@ -179,24 +179,24 @@ const cleat_key cleat_keys[] = {
     {AT(data, missing), CHOICE(cell_policies, "error"), COMPUTES, ONLY(SERIES),
      .help = "Empty cells are an error, the last value, or left out with the windows that touch them."},
 
-    {AT(data, image_size), INT(8, 8192, "224"), COMPUTES, ONLY(PICTURES | EMBERFORMER),
-     .help = "Pixels of a side: pictures are scaled to it; maps keep their own, and only plans without data use it."},
-    {AT(data, channels), INT(1, 3, "auto"), OR_AUTO, COMPUTES, ONLY(PICTURES),
-     .help = "1: grey, 3: colour; auto: colour where any training picture is."},
-    {AT(data, crop_scale), FLOAT(0.05, 1, "1"), COMPUTES, ONLY(PICTURES),
-     .help = "Training: a random part of each picture, of at least so much of its area."},
-    {AT(data, shift), INT(0, 512, "0"), COMPUTES, ONLY(PICTURES),
+    {AT(data, image_size), INT(8, 8192, "224"), COMPUTES, ONLY(IMAGES | EMBERFORMER),
+     .help = "Pixels of a side: images are scaled to it; maps keep their own, and only plans without data use it."},
+    {AT(data, channels), INT(1, 3, "auto"), OR_AUTO, COMPUTES, ONLY(IMAGES),
+     .help = "1: grey, 3: colour; auto: colour where any training image is."},
+    {AT(data, crop_scale), FLOAT(0.05, 1, "1"), COMPUTES, ONLY(IMAGES),
+     .help = "Training: a random part of each image, of at least so much of its area."},
+    {AT(data, shift), INT(0, 512, "0"), COMPUTES, ONLY(IMAGES),
      .help = "Training: moved by up to so many pixels both ways."},
-    {AT(data, flip), BOOL("false"), COMPUTES, ONLY(PICTURES | EMBERFORMER),
+    {AT(data, flip), BOOL("false"), COMPUTES, ONLY(IMAGES | EMBERFORMER),
      .help = "Training: left and right exchanged at random."},
-    {AT(data, flip_vertical), BOOL("false"), COMPUTES, ONLY(PICTURES | EMBERFORMER),
+    {AT(data, flip_vertical), BOOL("false"), COMPUTES, ONLY(IMAGES | EMBERFORMER),
      .help = "Training: top and bottom exchanged at random."},
-    {AT(data, turn), BOOL("false"), COMPUTES, ONLY(PICTURES), .help = "Training: turned by quarters at random."},
-    {AT(data, brightness), FLOAT(0, 1, "0"), COMPUTES, ONLY(PICTURES),
+    {AT(data, turn), BOOL("false"), COMPUTES, ONLY(IMAGES), .help = "Training: turned by quarters at random."},
+    {AT(data, brightness), FLOAT(0, 1, "0"), COMPUTES, ONLY(IMAGES),
      .help = "Training: colours times a random factor from 1 - x to 1 + x."},
-    {AT(data, contrast), FLOAT(0, 1, "0"), COMPUTES, ONLY(PICTURES), .help = "Training: the same of the contrast."},
-    {AT(data, saturation), FLOAT(0, 1, "0"), COMPUTES, ONLY(PICTURES), .help = "Training: the same of the saturation."},
-    {AT(data, cache_mb), INT(0, 1e7, "256"), ONLY(PICTURES), .help = "MiB of decoded pictures kept in memory at most."},
+    {AT(data, contrast), FLOAT(0, 1, "0"), COMPUTES, ONLY(IMAGES), .help = "Training: the same of the contrast."},
+    {AT(data, saturation), FLOAT(0, 1, "0"), COMPUTES, ONLY(IMAGES), .help = "Training: the same of the saturation."},
+    {AT(data, cache_mb), INT(0, 1e7, "256"), ONLY(IMAGES), .help = "MiB of decoded images kept in memory at most."},
     {AT(data, inputs), STRING(data.inputs, 0, ""), COMPUTES, ONLY(EMBERFORMER),
      .help = "Grids that are seen, by what stands before _YYYYMMDD in their names, separated by blanks; empty: all."},
     {AT(data, target), STRING(data.target, 0, ""), COMPUTES, ONLY(EMBERFORMER),

@@ -118,7 +118,7 @@ static cleat_status find_or_add_pair(trainer *t, int32_t left, int32_t right, ui
 }
 
 /* Row `r` has this pair of neighbours once more. */
-static cleat_status meet(trainer *t, int32_t left, int32_t right, uint32_t r, uint32_t *index, cleat_error *error) {
+static cleat_status add_pair(trainer *t, int32_t left, int32_t right, uint32_t r, uint32_t *index, cleat_error *error) {
     cleat_status status = find_or_add_pair(t, left, right, index, error);
     if (status != CLEAT_OK) return status;
     pair *p = &t->pairs[*index];
@@ -137,7 +137,7 @@ static bool has_pair(const row *r, int32_t left, int32_t right) {
     return false;
 }
 
-static void forget_pairs(trainer *t, const row *r) {
+static void remove_row_pairs(trainer *t, const row *r) {
     for (uint32_t i = 0; i + 1 < r->size; ++i)
         t->pairs[*slot_of(t, r->pieces[i], r->pieces[i + 1]) - 1].count -= r->count;
 }
@@ -154,7 +154,7 @@ static void join(row *r, int32_t left, int32_t right, int32_t joined) {
 
 /* Counts the pairs of a row that was joined. Those without the new piece are known and in the heap; those with it go
  * there now. */
-static cleat_status meet_pairs(trainer *t, uint32_t r, int32_t joined, cleat_error *error) {
+static cleat_status add_row_pairs(trainer *t, uint32_t r, int32_t joined, cleat_error *error) {
     const row *here = &t->rows[r];
     cleat_status status = CLEAT_OK;
     for (uint32_t i = 0; i + 1 < here->size && status == CLEAT_OK; ++i) {
@@ -164,7 +164,7 @@ static cleat_status meet_pairs(trainer *t, uint32_t r, int32_t joined, cleat_err
             t->pairs[*slot_of(t, left, right) - 1].count += here->count;
             continue;
         }
-        status = meet(t, left, right, r, &index, error);
+        status = add_pair(t, left, right, r, &index, error);
         if (status == CLEAT_OK) status = push(t, index, error);
     }
     return status;
@@ -191,9 +191,9 @@ static cleat_status merge_pair(trainer *t, uint32_t index, cleat_error *error) {
     for (size_t i = 0; i < merged.n_rows && status == CLEAT_OK; ++i) {
         row *r = &t->rows[merged.rows[i]];
         if (!has_pair(r, merged.left, merged.right)) continue;
-        forget_pairs(t, r);
+        remove_row_pairs(t, r);
         join(r, merged.left, merged.right, joined);
-        status = meet_pairs(t, merged.rows[i], joined, error);
+        status = add_row_pairs(t, merged.rows[i], joined, error);
     }
     cleat_free(merged.rows);
     return status;
@@ -316,12 +316,12 @@ static cleat_status make_rows(trainer *t, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static cleat_status meet_all(trainer *t, cleat_error *error) {
+static cleat_status count_pairs(trainer *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     uint32_t index;
     for (size_t r = 0; r < t->n_rows; ++r)
         for (uint32_t i = 0; i + 1 < t->rows[r].size && status == CLEAT_OK; ++i)
-            status = meet(t, t->rows[r].pieces[i], t->rows[r].pieces[i + 1], (uint32_t)r, &index, error);
+            status = add_pair(t, t->rows[r].pieces[i], t->rows[r].pieces[i + 1], (uint32_t)r, &index, error);
     for (size_t p = 0; p < t->n_pairs && status == CLEAT_OK; ++p) status = push(t, (uint32_t)p, error);
     return status;
 }
@@ -363,7 +363,7 @@ cleat_status cleat_tokenizer_train(const cleat_text_view *texts, size_t n, const
     if (status == CLEAT_OK) status = add_specials(&t, error);
     if (status == CLEAT_OK) status = add_characters(&t, error);
     if (status == CLEAT_OK) status = make_rows(&t, error);
-    if (status == CLEAT_OK) status = meet_all(&t, error);
+    if (status == CLEAT_OK) status = count_pairs(&t, error);
     if (status == CLEAT_OK) status = merge_all(&t, error);
     if (status == CLEAT_OK)
         status = cleat_tokenizer_create(&t.vocabulary, training->lowercase, "training", tokenizer, error);

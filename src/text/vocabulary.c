@@ -11,7 +11,7 @@ struct cleat_vocabulary_slot {
     int32_t id;   /* -1: free */
 };
 
-enum { FEWEST_SLOTS = 1024, MOST_PIECES = 1 << 28 };
+enum { MIN_SLOTS = 1024, MAX_PIECES = 1 << 28 };
 
 /* FNV-1a (Fowler, Noll, Vo). */
 static const uint64_t start_hash = 14695981039346656037u;
@@ -60,7 +60,7 @@ static void put(struct cleat_vocabulary_slot *slots, size_t n_slots, uint64_t ha
 }
 
 static cleat_status enlarge(cleat_vocabulary *v, cleat_error *error) {
-    size_t n_slots = v->n_slots ? v->n_slots * 2 : FEWEST_SLOTS;
+    size_t n_slots = v->n_slots ? v->n_slots * 2 : MIN_SLOTS;
     struct cleat_vocabulary_slot *slots = cleat_alloc(n_slots, sizeof *slots);
     if (!slots) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a vocabulary of %zu pieces", v->count);
     for (size_t i = 0; i < n_slots; ++i) slots[i].id = -1;
@@ -93,8 +93,8 @@ cleat_status cleat_vocabulary_add(cleat_vocabulary *v, const char *piece, size_t
         *id = known;
         return CLEAT_OK;
     }
-    if (v->count >= MOST_PIECES)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a vocabulary of more than %d pieces", (int)MOST_PIECES);
+    if (v->count >= MAX_PIECES)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a vocabulary of more than %d pieces", (int)MAX_PIECES);
     cleat_status status = CLEAT_OK;
     if (v->count * 2 >= v->n_slots) status = enlarge(v, error);
     if (status == CLEAT_OK) status = reserve_text(v, size + 1, error);

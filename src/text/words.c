@@ -23,7 +23,7 @@ typedef struct splitter {
     const char *text;
     size_t size, at;
     const cleat_word_rules *rules;
-    void (*take)(void *user, const cleat_word *word);
+    void (*emit)(void *user, const cleat_word *word);
     void *user;
 
     /* the word so far */
@@ -56,7 +56,7 @@ static void end_word(splitter *s) {
                        .text_begin = s->text_begin,
                        .text_end = s->text_end};
     s->characters = s->bytes = 0;
-    s->take(s->user, &word);
+    s->emit(s->user, &word);
 }
 
 static void append(splitter *s, int32_t character, uint32_t begin, uint32_t end) {
@@ -174,7 +174,7 @@ static cleat_char_class read_character(splitter *s, int32_t *character, uint32_t
 }
 
 /* Takes `character`, which was just read, with the marks behind it. */
-static cleat_status take_cluster(splitter *s, int32_t character, uint32_t begin, cleat_error *error) {
+static cleat_status split_cluster(splitter *s, int32_t character, uint32_t begin, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     cleat_char_class class = CLEAT_CHAR_MARK;
     uint32_t end = (uint32_t)s->at;
@@ -202,7 +202,7 @@ static cleat_status take_cluster(splitter *s, int32_t character, uint32_t begin,
 /* --- the pass ------------------------------------------------------------------------------------------------- */
 
 /* A special token at s->at is a word. */
-static bool take_special(splitter *s) {
+static bool match_special(splitter *s) {
     for (int i = 0; i < CLEAT_SPECIALS; ++i) {
         const char *name = cleat_special_name((cleat_special)i);
         size_t length = strlen(name);
@@ -210,7 +210,7 @@ static bool take_special(splitter *s) {
         end_word(s);
         cleat_word word = {
             .special = i, .text_begin = (uint32_t)s->at, .text_end = (uint32_t)(s->at + length), .characters = 1};
-        s->take(s->user, &word);
+        s->emit(s->user, &word);
         s->at += length;
         return true;
     }
@@ -218,13 +218,13 @@ static bool take_special(splitter *s) {
 }
 
 /* Takes a run of ASCII, up to the first character that what follows may change. */
-static void take_ascii(splitter *s) {
+static void split_ascii(splitter *s) {
     unsigned char c = (unsigned char)s->text[s->at];
     while (s->at < s->size && c < 0x80) {
         unsigned char next = s->at + 1 < s->size ? (unsigned char)s->text[s->at + 1] : ' ';
         uint32_t at = (uint32_t)s->at;
         cleat_char_class class = cleat_ascii_class(c);
-        if (c == '[' && take_special(s)) {
+        if (c == '[' && match_special(s)) {
             c = s->at < s->size ? (unsigned char)s->text[s->at] : ' ';
             continue;
         }
@@ -241,7 +241,7 @@ static void take_ascii(splitter *s) {
     }
 }
 
-static cleat_status take_other(splitter *s, cleat_error *error) {
+static cleat_status split_other(splitter *s, cleat_error *error) {
     int32_t character;
     uint32_t begin;
     switch (read_character(s, &character, &begin)) {
@@ -257,12 +257,12 @@ static cleat_status take_other(splitter *s, cleat_error *error) {
         return CLEAT_OK;
     }
     default:
-        return take_cluster(s, character, begin, error);
+        return split_cluster(s, character, begin, error);
     }
 }
 
 cleat_status cleat_words_split(const char *text, size_t size, const cleat_word_rules *rules,
-                               void (*take)(void *user, const cleat_word *word), void *user, cleat_error *error) {
+                               void (*emit)(void *user, const cleat_word *word), void *user, cleat_error *error) {
     if (size >= UINT32_MAX)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a text of %zu bytes; one may have less than 4 GiB: cut it", size);
     splitter s; /* its buffers need no zeros: `characters` and `count` say what is set */
@@ -270,7 +270,7 @@ cleat_status cleat_words_split(const char *text, size_t size, const cleat_word_r
     s.size = size;
     s.at = 0;
     s.rules = rules;
-    s.take = take;
+    s.emit = emit;
     s.user = user;
     s.characters = s.bytes = 0;
     s.cluster = s.few;
@@ -278,8 +278,8 @@ cleat_status cleat_words_split(const char *text, size_t size, const cleat_word_r
     s.capacity = CLUSTER;
     cleat_status status = CLEAT_OK;
     while (s.at < s.size && status == CLEAT_OK) {
-        take_ascii(&s);
-        if (s.at < s.size) status = take_other(&s, error);
+        split_ascii(&s);
+        if (s.at < s.size) status = split_other(&s, error);
     }
     if (status == CLEAT_OK) end_word(&s);
     if (s.cluster != s.few) cleat_free(s.cluster);

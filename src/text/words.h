@@ -32,9 +32,9 @@ typedef struct cleat_word_rules {
     bool special[CLEAT_SPECIALS]; /* those that stay whole */
 } cleat_word_rules;
 
-/* Calls `take` for every word in turn; what it is given is valid during the call. CLEAT_ERR_ARGUMENT for a text of 4 GiB or
+/* Calls `emit` for every word in turn; what it is given is valid during the call. CLEAT_ERR_ARGUMENT for a text of 4 GiB or
  * more, CLEAT_ERR_MEMORY (after some words) where a long run of accents does not fit. */
 cleat_status cleat_words_split(const char *text, size_t size, const cleat_word_rules *rules,
-                               void (*take)(void *user, const cleat_word *word), void *user, cleat_error *error);
+                               void (*emit)(void *user, const cleat_word *word), void *user, cleat_error *error);
 
 #endif

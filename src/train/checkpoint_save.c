@@ -144,7 +144,7 @@ static cleat_status note_written(const char *folder, const char *name, cleat_che
 }
 
 /* What the data taught. */
-static cleat_status write_learnt(const char *folder, const cleat_dataset *dataset, cleat_checkpoint_files *files,
+static cleat_status write_fitted(const char *folder, const cleat_dataset *dataset, cleat_checkpoint_files *files,
                                  cleat_error *error) {
     cleat_listing listing = {0};
     cleat_status status = cleat_dataset_save(dataset, folder, error);
@@ -174,7 +174,7 @@ static cleat_status write_content(const char *folder, const cleat_checkpoint_con
                                CLEAT_MODEL_FILE, &files, error);
     if (status == CLEAT_OK)
         status = write_tensors(folder, content->optim, content->optim_count, NULL, 0, CLEAT_OPTIM_FILE, &files, error);
-    if (status == CLEAT_OK && content->dataset) status = write_learnt(folder, content->dataset, &files, error);
+    if (status == CLEAT_OK && content->dataset) status = write_fitted(folder, content->dataset, &files, error);
     if (status == CLEAT_OK) status = write_state(folder, content->state, &files, error);
     if (status == CLEAT_OK) status = cleat_folder_sync(folder, error);
     return status;

@@ -9,15 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static cleat_status measure_batch(cleat_session *session, cleat_feed *feed, const cleat_fed *fed,
-                                  const cleat_global_batch *all, float *output, double *totals, cleat_bad_outputs *bad,
-                                  cleat_error *error) {
+static cleat_status update_metrics(cleat_session *session, cleat_feed *feed, const cleat_fed *fed,
+                                   const cleat_global_batch *all, float *output, double *metric_state,
+                                   cleat_bad_outputs *bad, cleat_error *error) {
     const cleat_work_graph *graph = &session->work->evaluate[fed->micro_batch->bucket];
     cleat_session_prepare(session, graph, fed->bytes, &fed->host, all, NULL);
     cleat_status status = cleat_feed_run(feed, graph, fed, error);
     if (status == CLEAT_OK) status = cleat_exec_read(session->exec, graph->index, graph->built.output, output, error);
     if (status == CLEAT_OK) cleat_bad_outputs_add(bad, session, fed, output);
-    if (status == CLEAT_OK) status = cleat_model_measure(session->model, &fed->host, output, totals, error);
+    if (status == CLEAT_OK) status = cleat_model_metric_update(session->model, &fed->host, output, metric_state, error);
     cleat_feed_release(feed, fed);
     return status;
 }
@@ -32,8 +32,8 @@ static cleat_global_batch whole_pass(const cleat_batches *batches) {
     return all;
 }
 
-static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches, double *totals,
-                             cleat_bad_outputs *bad, cleat_error *error) {
+static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches,
+                             double *metric_state, cleat_bad_outputs *bad, cleat_error *error) {
     cleat_global_batch all = whole_pass(batches);
     int64_t most = 0;
     for (size_t b = 0; b < session->work->n_buckets; ++b) {
@@ -46,7 +46,7 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
     for (cleat_fed fed; status == CLEAT_OK;) {
         status = cleat_feed_next(feed, &fed, error);
         if (status != CLEAT_OK || !fed.micro_batch) break;
-        status = measure_batch(session, feed, &fed, &all, output, totals, bad, error);
+        status = update_metrics(session, feed, &fed, &all, output, metric_state, bad, error);
     }
     cleat_free(output);
     return status;
@@ -55,41 +55,42 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
 /* The terms are running sums on the device: zero before a pass, zero again after it, for the training step
  * that follows. */
 static cleat_status take_terms(cleat_session *session, float *terms, cleat_error *error) {
-    float zeros[CLEAT_FIGURES] = {0};
+    float zeros[CLEAT_MAX_METRICS] = {0};
     cleat_status status = terms ? cleat_exec_read(session->exec, 0, session->work->terms, terms, error) : CLEAT_OK;
     return status == CLEAT_OK ? cleat_exec_write(session->exec, 0, session->work->terms, zeros, error) : status;
 }
 
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
-                                    const uint32_t *samples, size_t count, cleat_figures *figures, char *bad,
+                                    const uint32_t *samples, size_t count, cleat_metrics *metrics, char *bad,
                                     cleat_error *error) {
     cleat_bad_outputs found = {0};
     int n_terms = cleat_model_terms(session->model);
-    float terms[CLEAT_FIGURES] = {0};
-    if (n_terms + 1 > CLEAT_FIGURES) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a model with too many loss terms");
-    double *totals = cleat_alloc(cleat_model_totals(session->model), sizeof *totals);
-    if (!totals) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics");
+    float terms[CLEAT_MAX_METRICS] = {0};
+    if (n_terms + 1 > CLEAT_MAX_METRICS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a model with too many loss terms");
+    double *metric_state = cleat_alloc(cleat_model_metric_state_size(session->model), sizeof *metric_state);
+    if (!metric_state) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics");
     cleat_batches *batches = NULL;
     cleat_status status = cleat_batches_create(dataset, samples, count, session->work->buckets,
                                                session->work->n_buckets, NULL, &batches, error);
     if (status == CLEAT_OK) status = take_terms(session, NULL, error);
-    if (status == CLEAT_OK) status = run_pass(session, feed, batches, totals, &found, error);
+    if (status == CLEAT_OK) status = run_pass(session, feed, batches, metric_state, &found, error);
     if (status == CLEAT_OK) status = take_terms(session, terms, error);
     cleat_feed_stop(feed);
     cleat_batches_destroy(batches);
     if (status == CLEAT_OK) {
-        cleat_figures made = {0};
-        cleat_figures_add(&made, "loss", terms[n_terms]);
-        for (int i = 0; i < n_terms; ++i) cleat_figures_add(&made, cleat_model_term(session->model, i), terms[i]);
-        cleat_model_figures(session->model, totals, &made);
-        *figures = made;
+        cleat_metrics made = {0};
+        cleat_metrics_add(&made, "loss", terms[n_terms]);
+        for (int i = 0; i < n_terms; ++i) cleat_metrics_add(&made, cleat_model_term(session->model, i), terms[i]);
+        cleat_model_metric_compute(session->model, metric_state, &made);
+        *metrics = made;
         cleat_bad_outputs_say(&found, session, dataset, bad);
         if (found.bad == 0 && !isfinite(terms[n_terms]))
             snprintf(bad, CLEAT_OUTPUTS_TEXT,
                      "every output is finite, but the loss is %g: look at the references in the data",
                      (double)terms[n_terms]);
     }
-    cleat_free(totals);
+    cleat_free(metric_state);
     return status;
 }
 
@@ -114,7 +115,7 @@ static cleat_status choose_samples(const cleat_profile *profile, const cleat_dat
 }
 
 cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint, const char *split,
-                            cleat_figures *figures, cleat_error *error) {
+                            cleat_metrics *metrics, cleat_error *error) {
     cleat_restored restored = {0};
     cleat_feed *feed = NULL;
     uint32_t *samples = NULL;
@@ -127,7 +128,7 @@ cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no sample in split '%s'", profile->data.path, split);
     if (status == CLEAT_OK) status = cleat_feed_open(restored.session, restored.dataset, &feed, error);
     if (status == CLEAT_OK)
-        status = cleat_evaluate_samples(restored.session, feed, restored.dataset, samples, count, figures, bad, error);
+        status = cleat_evaluate_samples(restored.session, feed, restored.dataset, samples, count, metrics, bad, error);
     if (status == CLEAT_OK && bad[0])
         status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s", checkpoint, bad);
     cleat_feed_close(feed);

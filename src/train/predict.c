@@ -45,7 +45,7 @@ static cleat_status keep_batch(const cleat_restored *restored, const cleat_fed *
     return CLEAT_OK;
 }
 
-/* Writes the batch's predictions into the folder and forgets their values: pictures by the thousand do not fit memory. */
+/* Writes the batch's predictions into the folder and forgets their values: images by the thousand do not fit memory. */
 static cleat_status write_batch(const cleat_restored *restored, const cleat_fed *fed, const char *folder, outputs *kept,
                                 cleat_error *error) {
     cleat_prediction *micro_batch = cleat_alloc(fed->micro_batch->count, sizeof *micro_batch);

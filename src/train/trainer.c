@@ -57,7 +57,7 @@ static cleat_status log_step(cleat_trainer *trainer, const cleat_step_figures *f
     const int64_t step = figures->step;
     int n_terms = cleat_model_terms(trainer->model);
     bool scaled = cleat_session_has_loss_scale(trainer->session);
-    cleat_metric metrics[CLEAT_FIGURES];
+    cleat_metric metrics[CLEAT_MAX_METRICS];
     size_t count = 0;
     float loss = row[n_terms], norm = row[n_terms + 1], loss_scale = scaled ? row[n_terms + 2] : 1.0f;
     metrics[count++] = (cleat_metric){"loss", loss};
@@ -115,7 +115,7 @@ static cleat_status take_step(cleat_trainer *trainer, const float *ring, int64_t
 /* Reads the ring, which waits for the device, and logs the steps since the last time. */
 static cleat_status take_figures(cleat_trainer *trainer, cleat_error *error) {
     int loss = cleat_model_terms(trainer->model), row = ring_width(trainer);
-    float ring[CLEAT_RING * CLEAT_FIGURES];
+    float ring[CLEAT_RING * CLEAT_MAX_METRICS];
     if (trainer->ring_read == trainer->state.step) return CLEAT_OK;
     cleat_status status = cleat_exec_read(trainer->session->exec, 0, trainer->session->work->ring, ring, error);
     if (status == CLEAT_OK) cleat_deadline_synced(trainer);
@@ -284,8 +284,8 @@ static bool is_better(const cleat_trainer *trainer, double metric) {
                                                           : metric < trainer->state.best_metric;
 }
 
-static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_figures *figures, cleat_error *error) {
-    cleat_metric metrics[CLEAT_FIGURES];
+static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_metrics *figures, cleat_error *error) {
+    cleat_metric metrics[CLEAT_MAX_METRICS];
     char text[512];
     int used = snprintf(text, sizeof text, "epoch %lld:", (long long)trainer->state.epoch);
     for (size_t i = 0; i < figures->count; ++i) {
@@ -300,7 +300,7 @@ static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_figures *
 }
 
 static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *error) {
-    cleat_figures figures;
+    cleat_metrics figures;
     char bad[CLEAT_OUTPUTS_TEXT] = "";
     double started = cleat_seconds();
     cleat_status status = cleat_average_show(&trainer->average, trainer->session, error);
@@ -313,7 +313,7 @@ static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *er
     if (bad[0]) cleat_log(CLEAT_LOG_WARNING, "evaluation after step %lld: %s", (long long)trainer->state.step, bad);
     cleat_occasion_add(&trainer->budget.evaluation, cleat_seconds() - started);
     cleat_deadline_synced(trainer);
-    double metric = cleat_figures_get(&figures, trainer->profile->run.metric);
+    double metric = cleat_metrics_get(&figures, trainer->profile->run.metric);
     *best = is_better(trainer, metric);
     trainer->report->last = figures;
     if (!*best) {

@@ -1,16 +1,16 @@
-/* Channels come last here and before the places of a picture or a kernel there. */
+/* Channels come last here and before the places of an image or a kernel there. */
 #include "verify/layout.h"
 
 #include <string.h>
 
-enum { PICTURE = 4 };
+enum { IMAGE = 4 };
 
 int cleat_torch_shape(const cleat_tensor *tensor, int rank, int64_t *shape) {
     const int64_t *here = cleat_tensor_shape(tensor);
     int rank_here = cleat_tensor_rank(tensor);
-    int64_t there[PICTURE] = {1, 1, 1, 1};
+    int64_t there[IMAGE] = {1, 1, 1, 1};
     memcpy(shape, here, (size_t)rank_here * sizeof *here);
-    if (rank != PICTURE || rank_here < 2 || rank_here > PICTURE) return rank_here;
+    if (rank != IMAGE || rank_here < 2 || rank_here > IMAGE) return rank_here;
     if (rank_here == 2) {
         there[0] = here[0];
         there[1] = here[1];
@@ -21,7 +21,7 @@ int cleat_torch_shape(const cleat_tensor *tensor, int rank, int64_t *shape) {
         there[3] = here[rank_here - 2];
     }
     memcpy(shape, there, sizeof there);
-    return PICTURE;
+    return IMAGE;
 }
 
 /* [count, rows, columns] -> [count, columns, rows] */
@@ -35,9 +35,9 @@ static void swap_last(int64_t count, int64_t rows, int64_t columns, const float 
 void cleat_from_torch(const cleat_tensor *tensor, int rank, const float *there, float *here) {
     const int64_t *shape = cleat_tensor_shape(tensor);
     int rank_here = cleat_tensor_rank(tensor);
-    if (rank == PICTURE && rank_here == 4)
+    if (rank == IMAGE && rank_here == 4)
         swap_last(shape[0], shape[3], shape[1] * shape[2], there, here);
-    else if (rank == PICTURE && rank_here == 3)
+    else if (rank == IMAGE && rank_here == 3)
         swap_last(1, shape[2], shape[0] * shape[1], there, here);
     else
         memcpy(here, there, (size_t)cleat_tensor_bytes(tensor));

@@ -3,7 +3,7 @@
  *   convolution weight     [N, C, R, S] there, [N, R, S, C] here
  *   depth-wise one         [C, 1, R, S] there, [R, S, C] here
  *   1 x 1 one              [N, C, 1, 1] there, [N, C] here
- *   picture                [B, C, H, W] there, [B, H, W, C] here
+ *   image                [B, C, H, W] there, [B, H, W, C] here
  *   all others             the same */
 #ifndef CLEAT_SRC_LAYOUT_H
 #define CLEAT_SRC_LAYOUT_H

@@ -308,7 +308,7 @@ static cleat_status fill(trial *t, cleat_error *error) {
 }
 
 /* The largest difference over the largest value; not a number as soon as one of them is. */
-static double deviation(const float *found, const double *expected, int64_t count) {
+static double rel_error(const float *found, const double *expected, int64_t count) {
     double worst = 0, largest = 0;
     for (int64_t i = 0; i < count; ++i) {
         const double difference = fabs(found[i] - expected[i]);
@@ -327,10 +327,10 @@ static cleat_status compare(trial *t, int index, double tolerance, cleat_verify_
         if (status != CLEAT_OK) return status;
         cleat_verification *item = &report->items[report->count++];
         snprintf(item->name, sizeof item->name, "%s: %s", pieces[index].name, i == 0 ? "y" : tensor->name);
-        item->deviation = deviation(t->found, t->out[i], cleat_tensor_elements(tensor));
+        item->rel_error = rel_error(t->found, t->out[i], cleat_tensor_elements(tensor));
         item->tolerance =
             cleat_is_persistent(tensor) ? tolerance_f32 : tolerance; /* states are f32 in all precisions */
-        item->ok = item->deviation <= item->tolerance;
+        item->ok = item->rel_error <= item->tolerance;
         report->failed += !item->ok;
     }
     return status;

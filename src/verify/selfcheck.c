@@ -84,8 +84,8 @@ static void keep_passed(const char *path, const char *said) {
 
 /* --- checking ------------------------------------------------------------------------------------------------- */
 
-static double share(double deviation, double of) {
-    double found = deviation / of;
+static double share(double rel_error, double of) {
+    double found = rel_error / of;
     return isnan(found) ? INFINITY : found;
 }
 
@@ -98,7 +98,7 @@ static double allowed(const checker *c, const cleat_verification *item) {
 }
 
 static double excess(const checker *c, const cleat_verification *item) {
-    return share(item->deviation, allowed(c, item));
+    return share(item->rel_error, allowed(c, item));
 }
 
 /* What lies behind it in the graph is wrong because of it. */
@@ -125,7 +125,7 @@ static cleat_status refuse(const checker *c, int rank, const cleat_verify_report
         "is off by %.3g of its size, where %.1g is allowed (%zu of %zu comparisons are beyond their tolerance%s). Take "
         "another device (run.device) or another version of its driver; run.self_check = never trains all the same",
         facts->name, facts->platform, facts->driver, subject_of(c, what), cleat_dtype_name(c->storage), which,
-        furthest->name, furthest->deviation, allowed(c, furthest), report->failed, report->count, where);
+        furthest->name, furthest->rel_error, allowed(c, furthest), report->failed, report->count, where);
 }
 
 static cleat_status judge(checker *c, int rank, const cleat_verify_report *report, cleat_error *error) {
@@ -133,7 +133,7 @@ static cleat_status judge(checker *c, int rank, const cleat_verify_report *repor
     for (size_t i = 0; i < report->count; ++i) {
         const cleat_verification *item = &report->items[i];
         if (excess(c, item) > excess(c, furthest)) furthest = item;
-        c->worst = fmax(c->worst, share(item->deviation, item->tolerance));
+        c->worst = fmax(c->worst, share(item->rel_error, item->tolerance));
     }
     c->comparisons += report->count;
     return excess(c, furthest) > 1 ? refuse(c, rank, report, furthest, error) : CLEAT_OK;

@@ -42,10 +42,10 @@ static const step_class steps[] = {
     {"update that is not finite", 2, false, 1},
 };
 
-static void add(probe *p, const step_class *step, const char *what, const char *op, double deviation,
+static void add(probe *p, const step_class *step, const char *what, const char *op, double rel_error,
                 double tolerance) {
     cleat_verification *item = &p->items[p->count++];
-    *item = (cleat_verification){.deviation = deviation, .tolerance = tolerance, .ok = deviation <= tolerance};
+    *item = (cleat_verification){.rel_error = rel_error, .tolerance = tolerance, .ok = rel_error <= tolerance};
     snprintf(item->name, sizeof item->name, "%s: %s", step->name, what);
     snprintf(item->op, sizeof item->op, "%s", op);
 }
@@ -136,7 +136,7 @@ static void expect(const probe *p, int64_t i, double norm, double after[BUFFERS]
 }
 
 /* The largest difference over the largest value; not a number as soon as one of them is. */
-static double deviation(const probe *p, int buffer, double norm) {
+static double rel_error(const probe *p, int buffer, double norm) {
     double worst = 0, largest = 0;
     for (int64_t i = 0; i < p->elements; ++i) {
         double after[BUFFERS];
@@ -195,7 +195,7 @@ static cleat_status compare_buffers(probe *p, const step_class *step, cleat_erro
         if (b == CLEAT_FLAT_GRADIENTS)
             add(p, step, names[b], "adamw", all_zero(p) ? 0 : 1, exactly);
         else if (step->finite)
-            add(p, step, names[b], "adamw", deviation(p, b, norm), 1e-5);
+            add(p, step, names[b], "adamw", rel_error(p, b, norm), 1e-5);
         else
             same &= memcmp(p->found, p->before[b], bytes) == 0;
     }

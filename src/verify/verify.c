@@ -45,12 +45,12 @@ static cleat_status append(verifier *v, const cleat_verification *item, cleat_er
 }
 
 /* maker: the node that makes it (NULL: optimizer steps). */
-static cleat_status add(verifier *v, const char *name, const cleat_node *maker, double deviation, double tolerance,
+static cleat_status add(verifier *v, const char *name, const cleat_node *maker, double rel_error, double tolerance,
                         cleat_error *error) {
     cleat_verification item = {.place = maker ? maker->index : ALL_STEPS,
-                               .deviation = deviation,
+                               .rel_error = rel_error,
                                .tolerance = tolerance,
-                               .ok = deviation <= tolerance}; /* false for NaN */
+                               .ok = rel_error <= tolerance}; /* false for NaN */
     snprintf(item.name, sizeof item.name, "%s", name);
     snprintf(item.op, sizeof item.op, "%s", maker ? maker->op->name : "adamw");
     return append(v, &item, error);
@@ -120,7 +120,7 @@ static cleat_status find_reference(const cleat_safetensors *file, cleat_referenc
     cleat_status status = take_array(file, "input", &input, error);
     if (status == CLEAT_OK) status = take_array(file, "target", &target, error);
     if (status != CLEAT_OK) return status;
-    const int length_axis = input.rank == 4 ? 2 : 1; /* of pictures [B, C, L, L], or of a map's patches [B, N, L, V] */
+    const int length_axis = input.rank == 4 ? 2 : 1; /* of images [B, C, L, L], or of a map's patches [B, N, L, V] */
     int64_t batch = input.shape[0], length = input.integers || input.rank > 2 ? input.shape[length_axis] : 1;
     if (lengths && (lengths->rank != 1 || lengths->dtype != CLEAT_ST_I64 || lengths->shape[0] != batch))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's lengths must be I64 [%lld]", (long long)batch);
@@ -219,7 +219,7 @@ static double larger(double a, double b) {
 
 /* The largest difference as a share of the largest value. Padding, in an output as long as the sequences are, is left out:
  * nobody reads it. */
-static double output_deviation(const verifier *v, const cleat_tensor *output, const float *values,
+static double output_rel_error(const verifier *v, const cleat_tensor *output, const float *values,
                                const float *expected) {
     const cleat_st_tensor *lengths = cleat_safetensors_find(v->file, "lengths");
     double largest = 0, worst = 0;
@@ -245,7 +245,7 @@ static cleat_status compare_output(verifier *v, cleat_error *error) {
     cleat_status status = take_values(v, "output", output, expected, error);
     if (status == CLEAT_OK) status = cleat_exec_read(v->run.session->exec, graph->index, output, values, error);
     if (status == CLEAT_OK)
-        status = add(v, "output", maker_of(v, output), output_deviation(v, output, values, expected), v->limits.output,
+        status = add(v, "output", maker_of(v, output), output_rel_error(v, output, values, expected), v->limits.output,
                      error);
     cleat_free(values);
     return status;
@@ -325,9 +325,9 @@ static cleat_status compare_loss(verifier *v, const cleat_st_tensor *curve, clea
         }
         if (status == CLEAT_OK) status = cleat_trajectory_loss(&v->run, &loss, error);
         if (status != CLEAT_OK) return status;
-        double deviation = fabs(loss - expected) / fabs(expected);
-        worst = larger(worst, deviation);
-        if (step == 0 && !(deviation <= v->limits.loss)) maker = maker_of(v, v->run.session->work->train[0].built.loss);
+        double rel_error = fabs(loss - expected) / fabs(expected);
+        worst = larger(worst, rel_error);
+        if (step == 0 && !(rel_error <= v->limits.loss)) maker = maker_of(v, v->run.session->work->train[0].built.loss);
     }
     return add(v, "loss", maker, worst, v->limits.loss, error);
 }

@@ -1,4 +1,4 @@
-/* Pictures that tests draw. */
+/* Images that tests draw. */
 #include "drawn.h"
 
 #include <setjmp.h>
@@ -14,8 +14,8 @@
 
 #include <jpeglib.h>
 
-cleat_picture drawn_picture(int64_t height, int64_t width, int64_t channels, int kind) {
-    cleat_picture p = {.height = height, .width = width, .channels = channels};
+cleat_image drawn_image(int64_t height, int64_t width, int64_t channels, int kind) {
+    cleat_image p = {.height = height, .width = width, .channels = channels};
     p.pixels = malloc((size_t)(height * width * channels));
     assert_non_null(p.pixels);
     for (int64_t y = 0; y < height; ++y)
@@ -27,7 +27,7 @@ cleat_picture drawn_picture(int64_t height, int64_t width, int64_t channels, int
     return p;
 }
 
-int drawn_difference(const cleat_picture *a, const cleat_picture *b) {
+int drawn_difference(const cleat_image *a, const cleat_image *b) {
     int most = 0;
     assert_int_equal(a->height, b->height);
     assert_int_equal(a->width, b->width);
@@ -92,7 +92,7 @@ static void pack_row(const drawn_png *kind, int64_t y, int64_t width, uint8_t *r
         }
 }
 
-void drawn_write_png(const char *path, int64_t height, int64_t width, const drawn_png *kind, cleat_picture *expected) {
+void drawn_write_png(const char *path, int64_t height, int64_t width, const drawn_png *kind, cleat_image *expected) {
     int64_t bytes = (width * planes_of(kind->colour) * kind->bits + 7) / 8;
     uint8_t *pixels = calloc((size_t)height, (size_t)bytes);
     png_bytep *rows = calloc((size_t)height, sizeof *rows);
@@ -112,7 +112,7 @@ void drawn_write_png(const char *path, int64_t height, int64_t width, const draw
         png_set_PLTE(png, info, palette, 1 << kind->bits);
         png_set_tRNS(png, info, alpha, kind->bits == 1 ? 2 : 4, NULL);
     }
-    *expected = (cleat_picture){.height = height, .width = width};
+    *expected = (cleat_image){.height = height, .width = width};
     expected->channels = kind->colour & PNG_COLOR_MASK_COLOR ? 3 : 1;
     expected->pixels = malloc((size_t)(height * width * expected->channels));
     for (int64_t y = 0; y < height; ++y) {
@@ -131,7 +131,7 @@ void drawn_write_png(const char *path, int64_t height, int64_t width, const draw
 
 /* --- JPEG ----------------------------------------------------------------------------------------------------- */
 
-void drawn_write_jpeg(const char *path, const cleat_picture *picture, drawn_jpeg kind) {
+void drawn_write_jpeg(const char *path, const cleat_image *image, drawn_jpeg kind) {
     struct jpeg_compress_struct jpeg = {0};
     struct jpeg_error_mgr manager;
     FILE *file = fopen(path, "wb");
@@ -139,16 +139,16 @@ void drawn_write_jpeg(const char *path, const cleat_picture *picture, drawn_jpeg
     jpeg.err = jpeg_std_error(&manager);
     jpeg_create_compress(&jpeg);
     jpeg_stdio_dest(&jpeg, file);
-    jpeg.image_height = (JDIMENSION)picture->height;
-    jpeg.image_width = (JDIMENSION)picture->width;
-    jpeg.input_components = (int)picture->channels;
-    jpeg.in_color_space = kind == DRAWN_JPEG_CMYK ? JCS_CMYK : picture->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg.image_height = (JDIMENSION)image->height;
+    jpeg.image_width = (JDIMENSION)image->width;
+    jpeg.input_components = (int)image->channels;
+    jpeg.in_color_space = kind == DRAWN_JPEG_CMYK ? JCS_CMYK : image->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     jpeg_set_defaults(&jpeg);
     jpeg_set_quality(&jpeg, 95, TRUE);
     if (kind == DRAWN_JPEG_PROGRESSIVE) jpeg_simple_progression(&jpeg);
     jpeg_start_compress(&jpeg, TRUE);
     while (jpeg.next_scanline < jpeg.image_height) {
-        JSAMPROW row = picture->pixels + (int64_t)jpeg.next_scanline * picture->width * picture->channels;
+        JSAMPROW row = image->pixels + (int64_t)jpeg.next_scanline * image->width * image->channels;
         jpeg_write_scanlines(&jpeg, &row, 1);
     }
     jpeg_finish_compress(&jpeg);

@@ -122,10 +122,11 @@ static void parses_decimals(void **state) {
 
 static void shows_only_what_is_printable(void **state) {
     (void)state;
-    char shown[CLEAT_SHOWN];
-    assert_string_equal(cleat_show("a\x1B[2Jb", 6, shown), "a?[2Jb");
-    assert_int_equal(strlen(cleat_show("0123456789012345678901234567890123456789012345678901234567890", 60, shown)),
-                     CLEAT_SHOWN - 1);
+    char shown[CLEAT_EXCERPT_SIZE];
+    assert_string_equal(cleat_format_excerpt("a\x1B[2Jb", 6, shown), "a?[2Jb");
+    assert_int_equal(
+        strlen(cleat_format_excerpt("0123456789012345678901234567890123456789012345678901234567890", 60, shown)),
+        CLEAT_EXCERPT_SIZE - 1);
 }
 
 int main(void) {

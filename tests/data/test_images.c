@@ -1,4 +1,4 @@
-/* Pictures with classes: folders, IDX, CIFAR; splits, classes, means, samples; and what is refused. */
+/* Images with classes: folders, IDX, CIFAR; splits, classes, means, samples; and what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,14 +35,14 @@ static const char *lasting(const char *path) {
     return copy;
 }
 
-static cleat_picture_options small_options(void) {
-    cleat_picture_options options = cleat_picture_defaults();
+static cleat_image_options small_options(void) {
+    cleat_image_options options = cleat_image_defaults();
     options.size = 12;
     options.val_fraction = 0;
     return options;
 }
 
-static cleat_dataset *open_ok(const char *path, const cleat_picture_options *options) {
+static cleat_dataset *open_ok(const char *path, const cleat_image_options *options) {
     cleat_dataset *dataset = NULL;
     cleat_error error = {0};
     *warnings = 0;
@@ -51,7 +51,7 @@ static cleat_dataset *open_ok(const char *path, const cleat_picture_options *opt
 }
 
 /* The opening fails and says all of `words`, which stand between bars. */
-static void expect_failure(const char *path, const cleat_picture_options *options, const char *words) {
+static void expect_failure(const char *path, const cleat_image_options *options, const char *words) {
     cleat_dataset *dataset = NULL;
     cleat_error error = {0};
     char copy[512], *rest = NULL;
@@ -89,18 +89,17 @@ static const char *below(const char *folder, const char *name) {
     return path;
 }
 
-static void add_picture(const char *folder, const char *name, int64_t height, int64_t width, int64_t channels,
-                        int kind) {
-    cleat_picture p = drawn_picture(height, width, channels, kind);
+static void add_image(const char *folder, const char *name, int64_t height, int64_t width, int64_t channels, int kind) {
+    cleat_image p = drawn_image(height, width, channels, kind);
     const char *path = test_path(below(folder, name));
     if (strstr(name, ".jp"))
         drawn_write_jpeg(path, &p, DRAWN_JPEG);
     else
-        assert_int_equal(cleat_picture_write_png(path, &p, NULL), CLEAT_OK);
-    cleat_picture_free(&p);
+        assert_int_equal(cleat_image_write_png(path, &p, NULL), CLEAT_OK);
+    cleat_image_free(&p);
 }
 
-/* FOLDER/cat and dog with `count` pictures each. */
+/* FOLDER/cat and dog with `count` images each. */
 static const char *make_classes(const char *folder, int count) {
     char name[64];
     test_folder(folder);
@@ -108,9 +107,9 @@ static const char *make_classes(const char *folder, int count) {
     test_folder(below(folder, "dog"));
     for (int i = 0; i < count; ++i) {
         snprintf(name, sizeof name, "cat/%d.%s", i, i % 2 ? "png" : "jpg");
-        add_picture(folder, name, 12, 12, 3, i);
+        add_image(folder, name, 12, 12, 3, i);
         snprintf(name, sizeof name, "dog/%d.png", i);
-        add_picture(folder, name, 12, 12, i % 2 ? 1 : 3, i + 100);
+        add_image(folder, name, 12, 12, i % 2 ? 1 : 3, i + 100);
     }
     return lasting(test_path(folder));
 }
@@ -118,7 +117,7 @@ static const char *make_classes(const char *folder, int count) {
 static void folders_are_classes(void **state) {
     (void)state;
     const char *path = make_classes("classes", 4);
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     cleat_dataset *dataset = open_ok(path, &options);
     float image[12 * 12 * 3];
     assert_int_equal(cleat_dataset_count(dataset), 8);
@@ -127,7 +126,7 @@ static void folders_are_classes(void **state) {
     assert_null(cleat_images_class(dataset, 2));
     assert_int_equal(cleat_images_class_samples(dataset, 1), 4);
     assert_int_equal(cleat_images_class_samples(dataset, 2), 0);
-    cleat_picture_info info = cleat_pictures_describe(dataset);
+    cleat_image_info info = cleat_image_describe(dataset);
     assert_true(info.size == 12 && info.channels == 3 && info.classes == 2 && info.height == 12 && info.width == 12);
     assert_true(info.samples[CLEAT_SPLIT_TRAIN] == 8 && info.samples[CLEAT_SPLIT_VAL] == 0);
     assert_string_equal(cleat_dataset_id(dataset, 0), "cat/0.jpg");
@@ -147,35 +146,35 @@ static void folders_are_classes(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* A sample is the picture's centred square, scaled; the longer side of a padded sample stays 0. */
+/* A sample is the image's centred square, scaled; the longer side of a padded sample stays 0. */
 static void samples_are_centred_squares(void **state) {
     (void)state;
     const char *path = make_classes("wide", 3);
-    add_picture("wide", "dog/wide.png", 12, 30, 3, 5);
-    cleat_picture_options options = small_options();
+    add_image("wide", "dog/wide.png", 12, 30, 3, 5);
+    cleat_image_options options = small_options();
     cleat_dataset *dataset = open_ok(path, &options);
-    cleat_picture p = drawn_picture(12, 30, 3, 5);
+    cleat_image p = drawn_image(12, 30, 3, 5);
     size_t wide = sample_called(dataset, "dog/wide.png");
     float image[12 * 12 * 3], padded[16 * 16 * 3];
-    cleat_picture as_it_is = drawn_picture(12, 12, 3, 1);
+    cleat_image as_it_is = drawn_image(12, 12, 3, 1);
     float unscaled[12 * 12 * 3];
     fill(dataset, sample_called(dataset, "cat/1.png"), NULL, unscaled);
     fill(dataset, wide, NULL, image);
-    for (int c = 0; c < 3; ++c) { /* value = a byte + b, in each channel the same for all pictures */
+    for (int c = 0; c < 3; ++c) { /* value = a byte + b, in each channel the same for all images */
         double x0 = as_it_is.pixels[c], x1 = as_it_is.pixels[6 * 3 + c];
         double a = (unscaled[6 * 3 + c] - unscaled[c]) / (x1 - x0), b = unscaled[c] - a * x0;
         assert_true(a > 0);
         for (int i = 0; i < 144; ++i)
             assert_true(fabs(image[i * 3 + c] - (a * p.pixels[(i / 12 * 30 + 9 + i % 12) * 3 + c] + b)) < 1e-3);
     }
-    cleat_picture_free(&as_it_is);
+    cleat_image_free(&as_it_is);
     void *slots[2] = {padded, NULL};
     assert_int_equal(cleat_dataset_fill(dataset, wide, 16, NULL, slots, NULL), CLEAT_OK);
     for (int i = 0; i < 16 * 16 * 3; ++i) {
         int y = i / 48, x = i % 48;
         assert_true(padded[i] == (y < 12 && x < 36 ? image[y * 36 + x] : 0));
     }
-    cleat_picture_free(&p);
+    cleat_image_free(&p);
     cleat_dataset_destroy(dataset);
 }
 
@@ -186,11 +185,11 @@ static void named_parts_are_splits(void **state) {
     make_classes("parts/valid", 2);
     make_classes("parts/test", 1);
     test_folder("parts/other");
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     options.val_fraction = 0.5; /* not used: there is a validation part */
     options.test_fraction = 0.3;
     cleat_dataset *dataset = open_ok(test_path("parts"), &options);
-    cleat_picture_info info = cleat_pictures_describe(dataset);
+    cleat_image_info info = cleat_image_describe(dataset);
     assert_int_equal(info.samples[CLEAT_SPLIT_TRAIN], 6);
     assert_int_equal(info.samples[CLEAT_SPLIT_VAL], 4);
     assert_int_equal(info.samples[CLEAT_SPLIT_TEST], 2);
@@ -198,7 +197,7 @@ static void named_parts_are_splits(void **state) {
     assert_non_null(strstr(warnings, "parts/other"));
     cleat_dataset_destroy(dataset);
     test_folder("parts/valid/cow");
-    add_picture("parts/valid", "cow/1.png", 5, 5, 3, 0);
+    add_image("parts/valid", "cow/1.png", 5, 5, 3, 0);
     expect_failure(test_path("parts"), &options, "parts/valid/cow|'cow'|training part|cat, dog");
     assert_int_equal(rename(test_path("parts/valid/cow"), test_path("parts/valid/dogs")), 0);
     expect_failure(test_path("parts"), &options, "did you mean 'dog'");
@@ -213,8 +212,8 @@ static void a_class_called_train_is_a_class(void **state) {
     (void)state;
     const char *path = make_classes("traffic", 2);
     test_folder("traffic/train");
-    add_picture("traffic", "train/1.png", 12, 12, 3, 9);
-    cleat_picture_options options = small_options();
+    add_image("traffic", "train/1.png", 12, 12, 3, 9);
+    cleat_image_options options = small_options();
     cleat_dataset *dataset = open_ok(path, &options);
     assert_string_equal(cleat_images_class(dataset, 2), "train");
     assert_int_equal(cleat_dataset_count(dataset), 5);
@@ -224,11 +223,11 @@ static void a_class_called_train_is_a_class(void **state) {
 static void hashes_split_what_names_no_parts(void **state) {
     (void)state;
     const char *path = make_classes("hashed", 60);
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     options.val_fraction = 0.3;
     options.test_fraction = 0.2;
     cleat_dataset *dataset = open_ok(path, &options);
-    cleat_picture_info info = cleat_pictures_describe(dataset);
+    cleat_image_info info = cleat_image_describe(dataset);
     assert_in_range(info.samples[CLEAT_SPLIT_VAL], 22, 50);
     assert_in_range(info.samples[CLEAT_SPLIT_TEST], 12, 38);
     assert_int_equal(cleat_images_class_samples(dataset, 0) + cleat_images_class_samples(dataset, 1),
@@ -236,13 +235,13 @@ static void hashes_split_what_names_no_parts(void **state) {
     cleat_dataset_destroy(dataset);
     options.val_fraction = 0.99;
     options.test_fraction = 0;
-    expect_failure(path, &options, "no picture in the training part|val_fraction");
+    expect_failure(path, &options, "no image in the training part|val_fraction");
 }
 
 static void classes_may_be_given_in_order(void **state) {
     (void)state;
     const char *path = make_classes("ordered", 2);
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     float image[12 * 12 * 3];
     options.classes = " dog  cat";
     cleat_dataset *dataset = open_ok(path, &options);
@@ -255,32 +254,32 @@ static void classes_may_be_given_in_order(void **state) {
     expect_failure(path, &options, "'dog' is there twice");
     options.classes = "dog cat bird";
     dataset = open_ok(path, &options);
-    assert_non_null(strstr(warnings, "'bird' has no picture"));
+    assert_non_null(strstr(warnings, "'bird' has no image"));
     cleat_dataset_destroy(dataset);
 }
 
 static void bad_folders_are_refused(void **state) {
     (void)state;
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     const char *path = make_classes("bad", 2);
     test_write_text(test_path("bad/cat/README.txt"), "about these cats");
     test_write_text(test_path("bad/labels.csv"), "none");
-    add_picture("bad", "alone.png", 5, 5, 3, 0);
+    add_image("bad", "alone.png", 5, 5, 3, 0);
     cleat_dataset *dataset = open_ok(path, &options);
     assert_int_equal(cleat_dataset_count(dataset), 4);
     assert_non_null(strstr(warnings, "2 files that are not called .png"));
     assert_non_null(strstr(warnings, "cat/README.txt first"));
-    assert_non_null(strstr(warnings, "1 pictures in no class folder"));
+    assert_non_null(strstr(warnings, "1 images in no class folder"));
     cleat_dataset_destroy(dataset);
 
     test_write_text(test_path("bad/cat/notes.png"), "about these cats");
-    expect_failure(path, &options, "bad/cat/notes.png|not a picture");
+    expect_failure(path, &options, "bad/cat/notes.png|not an image");
     unlink(test_path("bad/cat/notes.png"));
     test_folder("bad/empty");
-    expect_failure(path, &options, "bad/empty|no picture in this class folder");
+    expect_failure(path, &options, "bad/empty|no image in this class folder");
     rmdir(test_path("bad/empty"));
     test_folder("bad/CAT");
-    add_picture("bad", "CAT/1.png", 5, 5, 3, 0);
+    add_image("bad", "CAT/1.png", 5, 5, 3, 0);
     expect_failure(path, &options, "two spellings of one class|'CAT'|'cat'");
     unlink(test_path("bad/CAT/1.png"));
     rmdir(test_path("bad/CAT"));
@@ -298,7 +297,7 @@ static void bad_folders_are_refused(void **state) {
     expect_failure(test_path("bad/cat/1.png"), &options, "is a file");
     test_folder("single");
     test_folder("single/cat");
-    add_picture("single", "cat/1.png", 5, 5, 3, 0);
+    add_image("single", "cat/1.png", 5, 5, 3, 0);
     expect_failure(test_path("single"), &options, "nothing to tell apart");
     options.size = 0;
     expect_failure(path, &options, "size");
@@ -313,11 +312,11 @@ static void bad_folders_are_refused(void **state) {
     expect_failure(path, &options, "trained model");
 }
 
-/* What its head does not show is found when it is decoded: an error with its name, and never a picture. */
-static void truncated_pictures_stop_the_filling(void **state) {
+/* What its head does not show is found when it is decoded: an error with its name, and never an image. */
+static void truncated_images_stop_the_filling(void **state) {
     (void)state;
     const char *path = make_classes("cut", 3), *file = lasting(test_path("cut/cat/2.jpg"));
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     options.cache_bytes = 0;
     cleat_dataset *dataset = open_ok(path, &options);
     size_t size, sample = sample_called(dataset, "cat/2.jpg");
@@ -332,23 +331,23 @@ static void truncated_pictures_stop_the_filling(void **state) {
     assert_non_null(strstr(error.text, "cut/cat/2.jpg"));
     assert_non_null(strstr(error.text, "truncated"));
     cleat_dataset_destroy(dataset);
-    expect_failure(path, &options, "cut/cat/2.jpg|truncated"); /* the means are learnt from it */
+    expect_failure(path, &options, "cut/cat/2.jpg|truncated"); /* the means are fitted from it */
 }
 
 static void channels_follow_the_training_part(void **state) {
     (void)state;
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     test_folder("grey");
     test_folder("grey/train");
     test_folder("grey/train/a");
     test_folder("grey/train/b");
     test_folder("grey/val");
     test_folder("grey/val/a");
-    add_picture("grey", "train/a/1.png", 12, 12, 1, 0);
-    add_picture("grey", "train/b/1.jpg", 12, 12, 1, 1);
-    add_picture("grey", "val/a/1.png", 12, 12, 3, 2);
+    add_image("grey", "train/a/1.png", 12, 12, 1, 0);
+    add_image("grey", "train/b/1.jpg", 12, 12, 1, 1);
+    add_image("grey", "val/a/1.png", 12, 12, 3, 2);
     cleat_dataset *dataset = open_ok(test_path("grey"), &options);
-    assert_int_equal(cleat_pictures_describe(dataset).channels, 1);
+    assert_int_equal(cleat_image_describe(dataset).channels, 1);
     float image[12 * 12 * 3];
     fill(dataset, sample_called(dataset, "val/a/1.png"), NULL, image);
     cleat_dataset_destroy(dataset);
@@ -392,9 +391,9 @@ static void threads_fill_the_same_bits(void **state) {
     (void)state;
     static float expected[SHARED][PIXELS], later[PIXELS];
     make_classes("threads", SHARED / 2 - 1);
-    add_picture("threads", "cat/large.jpg", 90, 130, 3, 1); /* decoded smaller */
-    add_picture("threads", "dog/large.jpg", 130, 90, 3, 2);
-    cleat_picture_options options = small_options();
+    add_image("threads", "cat/large.jpg", 90, 130, 3, 1); /* decoded smaller */
+    add_image("threads", "dog/large.jpg", 130, 90, 3, 2);
+    cleat_image_options options = small_options();
     options.size = SIZE;
     options.augment = (cleat_augment){.crop_min = 0.4, .shift = 1, .flip = true, .turn = true, .brightness = 0.2};
     options.cache_bytes = 0;
@@ -413,10 +412,10 @@ static void threads_fill_the_same_bits(void **state) {
         pthread_join(threads[i], NULL);
         assert_false(fillers[i].failed);
     }
-    cleat_picture_cache_stats stats = cleat_images_cache_statistics(cached);
+    cleat_image_cache_stats stats = cleat_images_dataset_cache_statistics(cached);
     assert_true(stats.kept >= 10 && stats.bytes <= options.cache_bytes);
     assert_true(stats.hits >= 3 * stats.kept);
-    assert_int_equal(cleat_images_cache_statistics(plain).kept, 0);
+    assert_int_equal(cleat_images_dataset_cache_statistics(plain).kept, 0);
     cleat_rng_key next = {.seed = 3, .epoch = 2};
     int same = 0;
     for (size_t i = 0; i < SHARED; ++i) {
@@ -430,12 +429,12 @@ static void threads_fill_the_same_bits(void **state) {
     cleat_dataset_destroy(cached);
 }
 
-/* --- what is learnt ------------------------------------------------------------------------------------------- */
+/* --- what is fitted ------------------------------------------------------------------------------------------- */
 
-static void what_is_learnt_is_used_again(void **state) {
+static void the_fitted_preprocessor_is_used_again(void **state) {
     (void)state;
     const char *path = make_classes("learnt", 4), *folder = lasting(test_folder("model"));
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     options.classes = "dog cat";
     cleat_dataset *first = open_ok(path, &options);
     cleat_error error = {0};
@@ -443,18 +442,18 @@ static void what_is_learnt_is_used_again(void **state) {
     assert_int_equal(cleat_dataset_save(first, folder, &error), CLEAT_OK);
     make_classes("others", 1);
     test_folder("others/cow");
-    add_picture("others", "cow/1.png", 30, 20, 1, 7);
-    add_picture("others", "loose.jpg", 30, 20, 1, 8);
+    add_image("others", "cow/1.png", 30, 20, 1, 7);
+    add_image("others", "loose.jpg", 30, 20, 1, 8);
     test_write_text(test_path("others/notes.txt"), "x");
     options = small_options();
-    options.learnt = folder;
+    options.fitted = folder;
     expect_failure(test_path("others"), &options, "others/cow|'cow' is not in the model, which has dog, cat");
     options.predict = true;
     cleat_dataset *second = open_ok(test_path("others"), &options);
     assert_int_equal(cleat_dataset_count(second), 4);
-    assert_int_equal(cleat_pictures_describe(second).samples[CLEAT_SPLIT_TEST], 4);
-    assert_int_equal(cleat_pictures_describe(second).channels, 3);
-    assert_int_equal(cleat_pictures_describe(second).file_width, 12);
+    assert_int_equal(cleat_image_describe(second).samples[CLEAT_SPLIT_TEST], 4);
+    assert_int_equal(cleat_image_describe(second).channels, 3);
+    assert_int_equal(cleat_image_describe(second).file_width, 12);
     assert_true(cleat_images_class_samples(first, 0) > 0);
     for (size_t i = 0; i < 2; ++i) /* the training part's, not this one's */
         assert_int_equal(cleat_images_class_samples(second, i), cleat_images_class_samples(first, i));
@@ -462,7 +461,7 @@ static void what_is_learnt_is_used_again(void **state) {
     assert_int_equal(fill(second, sample_called(second, "loose.jpg"), NULL, b), CLEAT_NO_CLASS);
     assert_int_equal(fill(second, sample_called(second, "dog/0.png"), NULL, b), 0);
     assert_int_equal(fill(first, sample_called(first, "dog/0.png"), NULL, a), 0);
-    assert_memory_equal(a, b, sizeof a); /* the same picture, the same means */
+    assert_memory_equal(a, b, sizeof a); /* the same image, the same means */
     cleat_dataset_destroy(second);
     second = open_ok(test_path("learnt/dog/0.png"), &options);
     assert_int_equal(cleat_dataset_count(second), 1);
@@ -548,10 +547,10 @@ static void idx_files_are_read(void **state) {
              "idx1/t10k-labels.idx1"},
             {"idx3/train-images", "idx3/train-labels", "idx3/test-images.gz", "idx3/test-labels.gz"}};
         for (int i = 0; i < 4; ++i) write_idx(names[channels / 2][i], i < 2 ? COUNT : 9, i % 2 ? 0 : channels, 0, 0);
-        cleat_picture_options options = small_options();
+        cleat_image_options options = small_options();
         options.size = SIDE;
         cleat_dataset *dataset = open_ok(path, &options);
-        cleat_picture_info info = cleat_pictures_describe(dataset);
+        cleat_image_info info = cleat_image_describe(dataset);
         assert_true(info.channels == channels && info.classes == 3);
         assert_true(info.samples[0] == COUNT && info.samples[1] == 9 && info.samples[2] == 0);
         assert_string_equal(cleat_images_class(dataset, 2), "2");
@@ -577,7 +576,7 @@ static void idx_files_are_read(void **state) {
         options.val_fraction = 0.2; /* then the official test part is one */
         options.channels = 4 - channels;
         dataset = open_ok(path, &options);
-        info = cleat_pictures_describe(dataset);
+        info = cleat_image_describe(dataset);
         assert_int_equal(info.channels, 4 - channels);
         assert_true(info.samples[1] > 0 && info.samples[1] < 20 && info.samples[0] + info.samples[1] == COUNT);
         assert_int_equal(info.samples[2], 9);
@@ -590,15 +589,15 @@ static void idx_files_are_read(void **state) {
 static void idx_files_are_predicted(void **state) {
     (void)state;
     const char *path = lasting(test_folder("predicted")), *model = lasting(test_path("idx_model"));
-    cleat_picture_options options = small_options();
-    options.learnt = model;
+    cleat_image_options options = small_options();
+    options.fitted = model;
     write_idx("predicted/t10k-images.gz", 9, 1, 0, 0);
     expect_failure(path, &options, "t10k-images.gz has no labels");
     options.predict = true;
     cleat_dataset *dataset = open_ok(path, &options);
     float image[12 * 12 * 3];
-    assert_int_equal(cleat_pictures_describe(dataset).samples[CLEAT_SPLIT_TEST], 9);
-    assert_int_equal(cleat_pictures_describe(dataset).channels, 3); /* the model's */
+    assert_int_equal(cleat_image_describe(dataset).samples[CLEAT_SPLIT_TEST], 9);
+    assert_int_equal(cleat_image_describe(dataset).channels, 3); /* the model's */
     assert_int_equal(fill(dataset, 2, NULL, image), CLEAT_NO_CLASS);
     cleat_dataset_destroy(dataset);
     write_idx("predicted/t10k-labels", 9, 0, 0, 0);
@@ -610,11 +609,11 @@ static void idx_files_are_predicted(void **state) {
 static void bad_idx_files_are_refused(void **state) {
     (void)state;
     const char *path = lasting(test_folder("idx")), *images = "idx/train-images", *labels = "idx/train-labels";
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     write_idx(images, COUNT, 1, 0, 0);
     expect_failure(path, &options, "train-images|train-labels*");
     write_idx(labels, COUNT - 1, 0, 0, 0);
-    expect_failure(path, &options, "40 pictures|39 labels");
+    expect_failure(path, &options, "40 images|39 labels");
     write_idx(labels, COUNT, 0, 0, 0);
     cleat_dataset_destroy(open_ok(path, &options));
     options.classes = "a b";
@@ -669,7 +668,7 @@ static void a_class_only_in_the_test_part_is_refused(void **state) {
     size_t size = make_idx(bytes, 5, 0);
     bytes[size - 1] = 7;
     test_write(test_path("fewer/t10k-labels"), bytes, size);
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     expect_failure(path, &options, "t10k-00004|'7'|training part, which has 0, 1, 2");
 }
 
@@ -690,7 +689,7 @@ static void write_cifar(const char *name, int records, int most, int more) {
 static void cifar_files_are_read(void **state) {
     (void)state;
     const char *path = lasting(test_folder("cifar"));
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     options.size = 32;
     write_cifar("cifar/data_batch_1.bin", 6, 2, 0);
     write_cifar("cifar/data_batch_2.bin", 5, 2, 0);
@@ -698,7 +697,7 @@ static void cifar_files_are_read(void **state) {
     test_write_text(test_path("cifar/batches.meta.txt"), "zebra\r\n\napple \n\n");
     cleat_dataset *dataset = open_ok(path, &options);
     static float image[32 * 32 * 3];
-    cleat_picture_info info = cleat_pictures_describe(dataset);
+    cleat_image_info info = cleat_image_describe(dataset);
     assert_true(info.channels == 3 && info.classes == 2 && info.samples[0] == 11 && info.samples[1] == 4);
     assert_string_equal(cleat_images_class(dataset, 0), "zebra"); /* in the order of the numbers */
     assert_string_equal(cleat_images_class(dataset, 1), "apple");
@@ -727,7 +726,7 @@ static void cifar_files_are_read(void **state) {
 
 static void memory_that_runs_out_is_an_error(void **state) {
     (void)state;
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     make_classes("memory", 2);
     test_folder("memory_idx");
     write_idx("memory_idx/train-images.gz", 5, 1, 0, 0);
@@ -765,10 +764,10 @@ int main(void) {
         cmocka_unit_test(hashes_split_what_names_no_parts),
         cmocka_unit_test(classes_may_be_given_in_order),
         cmocka_unit_test(bad_folders_are_refused),
-        cmocka_unit_test(truncated_pictures_stop_the_filling),
+        cmocka_unit_test(truncated_images_stop_the_filling),
         cmocka_unit_test(channels_follow_the_training_part),
         cmocka_unit_test(threads_fill_the_same_bits),
-        cmocka_unit_test(what_is_learnt_is_used_again),
+        cmocka_unit_test(the_fitted_preprocessor_is_used_again),
         cmocka_unit_test(idx_files_are_read),
         cmocka_unit_test(idx_files_are_predicted),
         cmocka_unit_test(bad_idx_files_are_refused),

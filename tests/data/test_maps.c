@@ -93,19 +93,19 @@ static void expect_refused(const char *path, const cleat_maps_options *options, 
 
 /* One sample at length `L`. */
 typedef struct sample {
-    float frames[N * 8 * PATCH * PATCH * 2]; /* [N, L, p p C] */
+    float steps[N * 8 * PATCH * PATCH * 2]; /* [N, L, p p C] */
     int32_t lengths[N], mask[PADDED_H * PADDED_W];
 } sample;
 
 static void fill(const cleat_dataset *dataset, size_t index, int64_t length, const cleat_rng_key *rng_key, sample *s) {
-    void *slots[3] = {s->frames, s->lengths, s->mask};
+    void *slots[3] = {s->steps, s->lengths, s->mask};
     cleat_error error = {0};
     memset(s, 0x5A, sizeof *s);
     if (cleat_dataset_fill(dataset, index, length, rng_key, slots, &error) != CLEAT_OK) fail_msg("%s", error.text);
 }
 
-/* Mean and deviation of log1p of channel c over the known cells of days first .. last. */
-static void moments(int c, int first, int last, double *mean, double *deviation) {
+/* Mean and std of log1p of channel c over the known cells of days first .. last. */
+static void moments(int c, int first, int last, double *mean, double *std) {
     double sum = 0, squares = 0, count = 0;
     for (int pass = 0; pass < 2; ++pass)
         for (int d = first; d <= last; ++d)
@@ -118,11 +118,11 @@ static void moments(int c, int first, int last, double *mean, double *deviation)
                 squares += pass == 1 ? pow(value - sum / count, 2) : 0;
             }
     *mean = sum / count;
-    *deviation = sqrt(squares / count);
+    *std = sqrt(squares / count);
 }
 
-static void expect_frames(const sample *s, int64_t length, int last_day, int count, const double *mean,
-                          const double *deviation) {
+static void expect_steps(const sample *s, int64_t length, int last_day, int count, const double *mean,
+                         const double *std) {
     for (int n = 0; n < N; ++n)
         for (int f = 0; f < length; ++f)
             for (int i = 0; i < PATCH * PATCH * 2; ++i) {
@@ -130,30 +130,30 @@ static void expect_frames(const sample *s, int64_t length, int last_day, int cou
                 double expected = 0;
                 if (f < count && y < H && x < W) {
                     int v = cell(last_day - count + 1 + f, c, y, x);
-                    if (v != UNKNOWN) expected = (copysign(log1p(abs(v)), v) - mean[c]) / deviation[c];
+                    if (v != UNKNOWN) expected = (copysign(log1p(abs(v)), v) - mean[c]) / std[c];
                 }
-                double got = s->frames[(n * length + f) * PATCH * PATCH * 2 + i];
+                double got = s->steps[(n * length + f) * PATCH * PATCH * 2 + i];
                 if (!(fabs(got - expected) < 1e-5))
                     fail_msg("patch %d frame %d value %d: %g, %g", n, f, i, got, expected);
             }
 }
 
-static int truth_of(int day, int y, int x) {
+static int target_of(int day, int y, int x) {
     int v = y < H && x < W ? cell(day, 0, y, x) : UNKNOWN;
     return v == UNKNOWN ? -1 : v > 0;
 }
 
-static void samples_hold_frames_and_the_truth_of_a_later_day(void **state) {
+static void samples_hold_steps_and_the_target_of_a_later_day(void **state) {
     (void)state;
     cleat_maps_options options = grid_options();
     cleat_dataset *dataset = open_maps(write_grids("grids"), &options);
     static const char *const ids[] = {"2020-02-26", "2020-02-27", "2020-02-28", "2020-02-29",
                                       "2020-03-01", "2020-03-02", "2020-03-03", "2020-03-04",
                                       "2020-03-05", "2020-03-06", "2020-03-07"};
-    double mean[2], deviation[2];
+    double mean[2], std[2];
     int32_t persistence[PADDED_H * PADDED_W];
-    /* 7 days' truths are for training, the last one's frames end with day 5 */
-    for (int c = 0; c < 2; ++c) moments(c, 0, 5, &mean[c], &deviation[c]);
+    /* 7 days' targets are for training, the last one's steps end with day 5 */
+    for (int c = 0; c < 2; ++c) moments(c, 0, 5, &mean[c], &std[c]);
     assert_int_equal(cleat_dataset_count(dataset), DAYS - 1);
     for (int i = 0; i < DAYS - 1; ++i) {
         sample s;
@@ -163,12 +163,12 @@ static void samples_hold_frames_and_the_truth_of_a_later_day(void **state) {
         assert_int_equal(cleat_dataset_length(dataset, (size_t)i), count);
         assert_int_equal(cleat_dataset_split(dataset, (size_t)i), split);
         fill(dataset, (size_t)i, 4, NULL, &s);
-        expect_frames(&s, 4, i, count, mean, deviation);
+        expect_steps(&s, 4, i, count, mean, std);
         assert_int_equal(cleat_maps_persistence(dataset, (size_t)i, persistence, NULL), CLEAT_OK);
         for (int n = 0; n < N; ++n) assert_int_equal(s.lengths[n], count);
         for (int p = 0; p < PADDED_H * PADDED_W; ++p) {
-            assert_int_equal(s.mask[p], truth_of(i + 1, p / PADDED_W, p % PADDED_W));
-            assert_int_equal(persistence[p], truth_of(i, p / PADDED_W, p % PADDED_W));
+            assert_int_equal(s.mask[p], target_of(i + 1, p / PADDED_W, p % PADDED_W));
+            assert_int_equal(persistence[p], target_of(i, p / PADDED_W, p % PADDED_W));
         }
     }
     assert_int_equal(cleat_maps_persistence(dataset, DAYS, persistence, NULL), CLEAT_ERR_ARGUMENT);
@@ -179,23 +179,23 @@ static void sizes_and_shares_are_told(void **state) {
     (void)state;
     cleat_maps_options options = grid_options();
     cleat_dataset *dataset = open_maps(write_grids("grids"), &options);
-    cleat_picture_info info = cleat_pictures_describe(dataset);
+    cleat_image_info info = cleat_image_describe(dataset);
     int known = 0, positive = 0;
     for (int d = 1; d <= 6; ++d)
         for (int i = 0; i < H * W; ++i) {
-            known += truth_of(d, i / W, i % W) >= 0;
-            positive += truth_of(d, i / W, i % W) > 0;
+            known += target_of(d, i / W, i % W) >= 0;
+            positive += target_of(d, i / W, i % W) > 0;
         }
     assert_true(known == 6 * H * W - 1 && positive > 5);
     assert_true(fabs(info.positive - (double)positive / known) < 1e-12);
     assert_int_equal(info.channels, 2);
     assert_int_equal(info.classes, 2);
-    assert_int_equal(info.frames, 3);
+    assert_int_equal(info.steps, 3);
     assert_true(info.height == PADDED_H && info.width == PADDED_W && info.file_height == H && info.file_width == W);
     assert_true(info.samples[0] == 6 && info.samples[1] == 2 && info.samples[2] == 3);
-    const cleat_field *frames = cleat_dataset_field(dataset, 0), *mask = cleat_dataset_field(dataset, 2);
-    assert_string_equal(frames->name, "frames");
-    assert_true(frames->rank == 3 && frames->shape[0] == N && frames->shape[1] == -1 && frames->shape[2] == 8);
+    const cleat_field *steps = cleat_dataset_field(dataset, 0), *mask = cleat_dataset_field(dataset, 2);
+    assert_string_equal(steps->name, "frames");
+    assert_true(steps->rank == 3 && steps->shape[0] == N && steps->shape[1] == -1 && steps->shape[2] == 8);
     assert_true(mask->rank == 2 && mask->shape[0] == PADDED_H && mask->shape[1] == PADDED_W && mask->pad == -1);
     cleat_dataset_destroy(dataset);
 }
@@ -211,12 +211,13 @@ static void horizons_and_single_inputs_are_kept(void **state) {
     sample s;
     assert_int_equal(cleat_dataset_count(dataset), DAYS - 4);
     assert_string_equal(cleat_dataset_id(dataset, 0), "2020-02-29");
-    assert_int_equal(cleat_pictures_describe(dataset).channels, 1);
+    assert_int_equal(cleat_image_describe(dataset).channels, 1);
     fill(dataset, 7, 3, NULL, &s);
-    for (int p = 0; p < PADDED_H * PADDED_W; ++p) assert_int_equal(s.mask[p], truth_of(11, p / PADDED_W, p % PADDED_W));
-    /* two pixels of the last frame, day 7, differ by their difference over the deviation */
-    float apart = s.frames[2 * PATCH * PATCH + 1] - s.frames[2 * PATCH * PATCH];
-    float others = s.frames[2 * PATCH * PATCH + 2] - s.frames[2 * PATCH * PATCH];
+    for (int p = 0; p < PADDED_H * PADDED_W; ++p)
+        assert_int_equal(s.mask[p], target_of(11, p / PADDED_W, p % PADDED_W));
+    /* two pixels of the last step, day 7, differ by their difference over the std */
+    float apart = s.steps[2 * PATCH * PATCH + 1] - s.steps[2 * PATCH * PATCH];
+    float others = s.steps[2 * PATCH * PATCH + 2] - s.steps[2 * PATCH * PATCH];
     int a = cell(7, 1, 0, 1) - cell(7, 1, 0, 0), b = cell(7, 1, 1, 0) - cell(7, 1, 0, 0);
     assert_true(a != 0 && b != 0 && fabsf(apart * (float)b - others * (float)a) < 1e-4f);
     cleat_dataset_destroy(dataset);
@@ -229,19 +230,19 @@ static void fractions_are_of_the_days(void **state) {
     options.val_fraction = 0.25;
     options.test_fraction = 0.17;
     cleat_dataset *dataset = open_maps(write_grids("grids"), &options);
-    cleat_picture_info info = cleat_pictures_describe(dataset);
+    cleat_image_info info = cleat_image_describe(dataset);
     assert_true(info.samples[0] == 6 && info.samples[1] == 3 && info.samples[2] == 2);
     cleat_dataset_destroy(dataset);
 }
 
-static void frames_and_truth_are_mirrored_alike(void **state) {
+static void steps_and_target_are_mirrored_alike(void **state) {
     (void)state;
     cleat_maps_options options = grid_options();
     options.flip = options.flip_vertical = true;
     cleat_dataset *dataset = open_maps(write_grids("grids"), &options);
-    double mean[2], deviation[2];
+    double mean[2], std[2];
     int seen[4] = {0};
-    for (int c = 0; c < 2; ++c) moments(c, 0, 5, &mean[c], &deviation[c]);
+    for (int c = 0; c < 2; ++c) moments(c, 0, 5, &mean[c], &std[c]);
     for (uint32_t epoch = 0; epoch < 24; ++epoch) {
         cleat_rng_key rng_key = {.seed = 9, .epoch = epoch};
         sample s, again;
@@ -255,9 +256,9 @@ static void frames_and_truth_are_mirrored_alike(void **state) {
                 for (int x = 0; x < W && fits; ++x) {
                     int fy = way / 2 ? H - 1 - y : y, fx = way % 2 ? W - 1 - x : x, v = cell(4, 1, fy, fx);
                     int patch = y / PATCH * 3 + x / PATCH, at = (y % PATCH * PATCH + x % PATCH) * 2 + 1;
-                    double expected = (copysign(log1p(abs(v)), v) - mean[1]) / deviation[1];
-                    fits = fabs(s.frames[(patch * 3 + 2) * 8 + at] - expected) < 1e-5 &&
-                           s.mask[y * PADDED_W + x] == truth_of(5, fy, fx);
+                    double expected = (copysign(log1p(abs(v)), v) - mean[1]) / std[1];
+                    fits = fabs(s.steps[(patch * 3 + 2) * 8 + at] - expected) < 1e-5 &&
+                           s.mask[y * PADDED_W + x] == target_of(5, fy, fx);
                 }
             if (fits) found = way;
         }
@@ -269,22 +270,22 @@ static void frames_and_truth_are_mirrored_alike(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-static void what_was_learnt_is_used_again(void **state) {
+static void the_fitted_preprocessor_is_used_again(void **state) {
     (void)state;
-    char learnt[512];
+    char fitted[512];
     cleat_error error = {0};
     cleat_maps_options options = grid_options();
-    snprintf(learnt, sizeof learnt, "%s", test_path("learnt"));
+    snprintf(fitted, sizeof fitted, "%s", test_path("learnt"));
     cleat_dataset *dataset = open_maps(write_grids("grids"), &options);
-    assert_int_equal(cleat_dataset_save(dataset, learnt, &error), CLEAT_OK);
-    options.learnt = learnt;
+    assert_int_equal(cleat_dataset_save(dataset, fitted, &error), CLEAT_OK);
+    options.fitted = fitted;
     cleat_dataset *same = open_maps(test_path("grids"), &options);
     sample a, b;
     fill(dataset, 8, 3, NULL, &a);
     fill(same, 8, 3, NULL, &b);
     assert_memory_equal(&a, &b, sizeof a);
-    assert_true(cleat_pictures_describe(same).positive == cleat_pictures_describe(dataset).positive);
-    /* one day alone, without its target: its truth is not known, its values are standardised as in training */
+    assert_true(cleat_image_describe(same).positive == cleat_image_describe(dataset).positive);
+    /* one day alone, without its target: its target is not known, its values are standardised as in training */
     const char *fresh = make_folder("fresh");
     write_grid(fresh, "heat", 0, 8, dates[8]);
     write_grid(fresh, "rain", 1, 8, dates[8]);
@@ -294,18 +295,18 @@ static void what_was_learnt_is_used_again(void **state) {
     assert_string_equal(cleat_dataset_id(predicted, 0), "2020-03-05");
     assert_int_equal(cleat_dataset_split(predicted, 0), CLEAT_SPLIT_TEST);
     fill(predicted, 0, 3, NULL, &b);
-    assert_true(b.frames[0] == a.frames[2 * 8]);
+    assert_true(b.steps[0] == a.steps[2 * 8]);
     for (int p = 0; p < PADDED_H * PADDED_W; ++p) assert_int_equal(b.mask[p], -1);
     cleat_dataset_destroy(predicted);
     predicted = open_maps(test_path("grids"), &options);
     assert_int_equal(cleat_dataset_count(predicted), DAYS); /* also the day behind the last */
     fill(predicted, 3, 3, NULL, &b);
-    assert_int_equal(b.mask[0], truth_of(4, 0, 0));
+    assert_int_equal(b.mask[0], target_of(4, 0, 0));
     cleat_dataset_destroy(predicted);
     options.transform = CLEAT_TRANSFORM_NONE;
     expect_refused(fresh, &options, CLEAT_ERR_ARGUMENT, "another transform");
     options = grid_options();
-    options.learnt = learnt;
+    options.fitted = fitted;
     options.inputs = "rain heat";
     expect_refused(test_path("grids"), &options, CLEAT_ERR_ARGUMENT, "other inputs");
     options.inputs = NULL;
@@ -315,7 +316,7 @@ static void what_was_learnt_is_used_again(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-static void a_spoilt_file_of_what_was_learnt_is_refused(void **state) {
+static void a_spoilt_preprocessor_file_is_refused(void **state) {
     (void)state;
     static const char *const texts[] = {
         "nonsense",
@@ -336,11 +337,11 @@ static void a_spoilt_file_of_what_was_learnt_is_refused(void **state) {
     cleat_maps_options options = grid_options();
     const char *folder = write_grids("grids");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
-        options.learnt = make_folder("spoilt");
+        options.fitted = make_folder("spoilt");
         test_write_text(test_path("spoilt/maps.json"), texts[i]);
         expect_refused(folder, &options, CLEAT_ERR_FORMAT, "take it from the run again");
     }
-    options.learnt = make_folder("nothing");
+    options.fitted = make_folder("nothing");
     expect_refused(folder, &options, CLEAT_ERR_NOT_FOUND, "maps.json");
 }
 
@@ -354,7 +355,7 @@ static void missing_days_are_refused_or_skipped(void **state) {
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "heat_20200229.asc is missing");
     options.skip_missing = true;
     cleat_dataset *dataset = open_maps(folder, &options);
-    /* no truth on day 4, no frames that end there */
+    /* no target on day 4, no steps that end there */
     assert_int_equal(cleat_dataset_count(dataset), DAYS - 3);
     assert_string_equal(cleat_dataset_id(dataset, 3), "2020-03-02");
     assert_int_equal(cleat_dataset_length(dataset, 3), 2); /* days 3 and 5 */
@@ -363,7 +364,7 @@ static void missing_days_are_refused_or_skipped(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-static void unknown_truths_are_left_out(void **state) {
+static void unknown_targets_are_left_out(void **state) {
     (void)state;
     cleat_maps_options options = grid_options();
     const char *folder = write_grids("unknown");
@@ -438,7 +439,7 @@ static void channels_without_values_or_variety(void **state) {
     cleat_dataset *dataset = open_maps(folder, &options);
     sample s;
     fill(dataset, 5, 3, NULL, &s);
-    for (int i = 1; i < 8; i += 2) assert_true(s.frames[i] == 0);
+    for (int i = 1; i < 8; i += 2) assert_true(s.steps[i] == 0);
     cleat_dataset_destroy(dataset);
 }
 
@@ -452,9 +453,9 @@ static void persistence_of_the_shared_wildfires(void **state) {
     options.val_days = 10;
     options.target = "count";
     cleat_dataset *dataset = open_maps(folder, &options);
-    cleat_picture_info info = cleat_pictures_describe(dataset);
-    int32_t *truth = malloc(sizeof *truth * 68 * 84), *forecast = malloc(sizeof *forecast * 68 * 84);
-    void *slots[3] = {NULL, NULL, truth};
+    cleat_image_info info = cleat_image_describe(dataset);
+    int32_t *target = malloc(sizeof *target * 68 * 84), *forecast = malloc(sizeof *forecast * 68 * 84);
+    void *slots[3] = {NULL, NULL, target};
     int64_t hits = 0, wrong = 0, samples = 0;
     assert_true(info.height == 68 && info.width == 84 && info.samples[CLEAT_SPLIT_VAL] == 10);
     for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
@@ -462,15 +463,15 @@ static void persistence_of_the_shared_wildfires(void **state) {
         assert_int_equal(cleat_dataset_fill(dataset, i, 6, NULL, slots, NULL), CLEAT_OK);
         assert_int_equal(cleat_maps_persistence(dataset, i, forecast, NULL), CLEAT_OK);
         for (int p = 0; p < 68 * 84; ++p) {
-            hits += truth[p] == 1 && forecast[p] == 1;
-            wrong += truth[p] != forecast[p];
+            hits += target[p] == 1 && forecast[p] == 1;
+            wrong += target[p] != forecast[p];
         }
         ++samples;
     }
     double f1 = 2.0 * (double)hits / (2.0 * (double)hits + (double)wrong);
     assert_int_equal(samples, 10);
     assert_true(fabs(f1 - 0.583) < 0.0005);
-    free(truth);
+    free(target);
     free(forecast);
     cleat_dataset_destroy(dataset);
 }
@@ -497,15 +498,15 @@ static float stack_value(int number, int t, int c, int y, int x) {
 }
 
 /* [T, 2, H, W], and a mask: 1 in column `number`, unknown in the last cell. */
-static void write_stack(const char *folder, const char *name, int number, int frames) {
+static void write_stack(const char *folder, const char *name, int number, int steps) {
     static float values[8 * 2 * H * W];
     uint8_t mask[H * W] = {0};
     char shape[32], mask_name[64];
-    for (int i = 0; i < frames * 2 * H * W; ++i)
+    for (int i = 0; i < steps * 2 * H * W; ++i)
         values[i] = stack_value(number, i / (2 * H * W), i / (H * W) % 2, i / W % H, i % W);
     values[0] = NAN;
-    snprintf(shape, sizeof shape, "%d, 2, %d, %d", frames, H, W);
-    write_npy(folder, name, "<f4", shape, values, (size_t)(frames * 2 * H * W) * 4);
+    snprintf(shape, sizeof shape, "%d, 2, %d, %d", steps, H, W);
+    write_npy(folder, name, "<f4", shape, values, (size_t)(steps * 2 * H * W) * 4);
     for (int y = 0; y < H; ++y) mask[y * W + number % W] = 255;
     mask[H * W - 1] = (uint8_t)-1;
     snprintf(mask_name, sizeof mask_name, "%s_mask", name);
@@ -536,10 +537,10 @@ static void stacks_are_samples(void **state) {
     (void)state;
     cleat_maps_options options = stack_options();
     cleat_dataset *dataset = open_maps(write_stacks("stacks"), &options);
-    double sum[2] = {0}, squares[2] = {0}, count[2] = {0}, mean[2], deviation[2];
-    static const int frames[2] = {2, 5};
+    double sum[2] = {0}, squares[2] = {0}, count[2] = {0}, mean[2], std[2];
+    static const int steps[2] = {2, 5};
     for (int s = 0; s < 2; ++s)
-        for (int t = frames[s] > 3 ? frames[s] - 3 : 0; t < frames[s]; ++t)
+        for (int t = steps[s] > 3 ? steps[s] - 3 : 0; t < steps[s]; ++t)
             for (int i = 0; i < 2 * H * W; ++i) {
                 if (t == 0 && i == 0) continue; /* NaN */
                 float value = stack_value(s, t, i / (H * W), i / W % H, i % W);
@@ -549,7 +550,7 @@ static void stacks_are_samples(void **state) {
             }
     for (int c = 0; c < 2; ++c) {
         mean[c] = sum[c] / count[c];
-        deviation[c] = sqrt(squares[c] / count[c] - mean[c] * mean[c]);
+        std[c] = sqrt(squares[c] / count[c] - mean[c] * mean[c]);
     }
     assert_int_equal(cleat_dataset_count(dataset), 3);
     sample s;
@@ -559,8 +560,8 @@ static void stacks_are_samples(void **state) {
     assert_int_equal(cleat_dataset_length(dataset, 1), 3);
     assert_int_equal(cleat_dataset_split(dataset, 1), CLEAT_SPLIT_TRAIN);
     assert_int_equal(cleat_dataset_split(dataset, 2), CLEAT_SPLIT_VAL);
-    for (int c = 0; c < 2; ++c) /* the last three of five frames */
-        assert_true(fabs(s.frames[8 + c] - (stack_value(1, 3, c, 0, 0) - mean[c]) / deviation[c]) < 1e-5);
+    for (int c = 0; c < 2; ++c) /* the last three of five steps */
+        assert_true(fabs(s.steps[8 + c] - (stack_value(1, 3, c, 0, 0) - mean[c]) / std[c]) < 1e-5);
     for (int p = 0; p < PADDED_H * PADDED_W; ++p) {
         int y = p / PADDED_W, x = p % PADDED_W;
         /* of bytes 255 is above 0 */
@@ -568,7 +569,7 @@ static void stacks_are_samples(void **state) {
         assert_int_equal(s.mask[p], expected);
     }
     fill(dataset, 0, 3, NULL, &s);
-    assert_true(s.frames[0] == 0); /* NaN */
+    assert_true(s.steps[0] == 0); /* NaN */
     int32_t persistence[PADDED_H * PADDED_W];
     assert_int_equal(cleat_maps_persistence(dataset, 0, persistence, NULL), CLEAT_ERR_NOT_SUPPORTED);
     cleat_dataset_destroy(dataset);
@@ -597,21 +598,21 @@ static void settings_of_grids_are_named_beside_stacks(void **state) {
 
 static void stacks_are_predicted_without_masks(void **state) {
     (void)state;
-    char learnt[512], folder[512];
+    char fitted[512], folder[512];
     cleat_maps_options options = stack_options();
-    snprintf(learnt, sizeof learnt, "%s", test_path("learnt_stacks"));
+    snprintf(fitted, sizeof fitted, "%s", test_path("learnt_stacks"));
     snprintf(folder, sizeof folder, "%s", write_stacks("stacks"));
     cleat_dataset *dataset = open_maps(folder, &options);
-    assert_int_equal(cleat_dataset_save(dataset, learnt, NULL), CLEAT_OK);
+    assert_int_equal(cleat_dataset_save(dataset, fitted, NULL), CLEAT_OK);
     remove_file(folder, "beta_mask.npy");
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "a stack without its mask");
-    options.learnt = learnt;
+    options.fitted = fitted;
     options.predict = true;
     cleat_dataset *predicted = open_maps(folder, &options);
     sample a, b;
     fill(dataset, 1, 3, NULL, &a);
     fill(predicted, 1, 3, NULL, &b);
-    assert_memory_equal(a.frames, b.frames, N * 3 * 8 * sizeof(float));
+    assert_memory_equal(a.steps, b.steps, N * 3 * 8 * sizeof(float));
     for (int p = 0; p < PADDED_H * PADDED_W; ++p) assert_int_equal(b.mask[p], -1);
     expect_refused(write_grids("grids"), &options, CLEAT_ERR_ARGUMENT, "trained on stacks");
     cleat_dataset_destroy(predicted);
@@ -634,7 +635,7 @@ static void large_stacks_are_read_when_they_are_wanted(void **state) {
     }
     /* only where it is not kept a file that has gone since is missed */
     static sample s;
-    void *slots[3] = {s.frames, NULL, NULL};
+    void *slots[3] = {s.steps, NULL, NULL};
     remove_file(folder, "beta.npy");
     assert_int_equal(cleat_dataset_fill(kept, 1, 3, NULL, slots, &error), CLEAT_OK);
     assert_int_equal(cleat_dataset_fill(read, 1, 3, NULL, slots, &error), CLEAT_ERR_NOT_FOUND);
@@ -704,15 +705,15 @@ static void every_failed_allocation_is_survived(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_hold_frames_and_the_truth_of_a_later_day),
+        cmocka_unit_test(samples_hold_steps_and_the_target_of_a_later_day),
         cmocka_unit_test(sizes_and_shares_are_told),
         cmocka_unit_test(horizons_and_single_inputs_are_kept),
         cmocka_unit_test(fractions_are_of_the_days),
-        cmocka_unit_test(frames_and_truth_are_mirrored_alike),
-        cmocka_unit_test(what_was_learnt_is_used_again),
-        cmocka_unit_test(a_spoilt_file_of_what_was_learnt_is_refused),
+        cmocka_unit_test(steps_and_target_are_mirrored_alike),
+        cmocka_unit_test(the_fitted_preprocessor_is_used_again),
+        cmocka_unit_test(a_spoilt_preprocessor_file_is_refused),
         cmocka_unit_test(missing_days_are_refused_or_skipped),
-        cmocka_unit_test(unknown_truths_are_left_out),
+        cmocka_unit_test(unknown_targets_are_left_out),
         cmocka_unit_test(bad_grid_folders_are_refused),
         cmocka_unit_test(channels_without_values_or_variety),
         cmocka_unit_test(persistence_of_the_shared_wildfires),

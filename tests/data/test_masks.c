@@ -1,4 +1,4 @@
-/* Pictures with masks: pairs, splits, means, the same view for both; what does not fit together is refused. */
+/* Images with masks: pairs, splits, means, the same crop for both; what does not fit together is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,16 +25,16 @@ static int figure(int sample, int y, int x) {
     return (y >= top && y < top + 4 && x == left) || (y == top + 3 && x >= left && x < left + 3);
 }
 
-static void write_picture(const char *folder, const char *name, int64_t height, int64_t width, int64_t channels,
-                          uint8_t *pixels) {
+static void write_image(const char *folder, const char *name, int64_t height, int64_t width, int64_t channels,
+                        uint8_t *pixels) {
     char path[1024];
     cleat_error error = {0};
-    cleat_picture picture = {.height = height, .width = width, .channels = channels, .pixels = pixels};
+    cleat_image image = {.height = height, .width = width, .channels = channels, .pixels = pixels};
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (cleat_picture_write_png(path, &picture, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_image_write_png(path, &image, &error) != CLEAT_OK) fail_msg("%s", error.text);
 }
 
-/* The picture is 250 on the figure and 50 + sample beside it; the mask 255 and 0. */
+/* The image is 250 on the figure and 50 + sample beside it; the mask 255 and 0. */
 static void write_pair(const char *folder, int sample) {
     uint8_t image[SIDE * SIDE], mask[SIDE * SIDE];
     char name[64];
@@ -43,9 +43,9 @@ static void write_pair(const char *folder, int sample) {
         image[i] = mask[i] ? 250 : (uint8_t)(50 + sample);
     }
     snprintf(name, sizeof name, "images/%s.png", names[sample]);
-    write_picture(folder, name, SIDE, SIDE, 1, image);
+    write_image(folder, name, SIDE, SIDE, 1, image);
     snprintf(name, sizeof name, "masks/%s.png", names[sample]);
-    write_picture(folder, name, SIDE, SIDE, 1, mask);
+    write_image(folder, name, SIDE, SIDE, 1, mask);
 }
 
 static void write_text(const char *folder, const char *name, const char *text) {
@@ -76,20 +76,20 @@ static const char *write_pairs(const char *name) {
     return folder;
 }
 
-static cleat_picture_options small_options(void) {
-    cleat_picture_options options = cleat_picture_defaults();
+static cleat_image_options small_options(void) {
+    cleat_image_options options = cleat_image_defaults();
     options.size = SIDE;
     return options;
 }
 
-static cleat_dataset *open_masks(const char *path, const cleat_picture_options *options) {
+static cleat_dataset *open_masks(const char *path, const cleat_image_options *options) {
     cleat_dataset *dataset = NULL;
     cleat_error error = {0};
     if (cleat_masks_open(path, options, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
     return dataset;
 }
 
-static void expect_refused(const char *path, const cleat_picture_options *options, cleat_status status,
+static void expect_refused(const char *path, const cleat_image_options *options, cleat_status status,
                            const char *wanted) {
     cleat_dataset *dataset = NULL;
     cleat_error error = {0};
@@ -112,9 +112,9 @@ static void fill(const cleat_dataset *dataset, size_t index, int64_t length, con
 
 static void pairs_are_samples(void **state) {
     (void)state;
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     cleat_dataset *dataset = open_masks(write_pairs("pairs"), &options);
-    cleat_picture_info info = cleat_pictures_describe(dataset);
+    cleat_image_info info = cleat_image_describe(dataset);
     double sum = 0, squares = 0, ones = 0, count = 0;
     for (int i = 0; i < SAMPLES; ++i)
         for (int p = 0; p < SIDE * SIDE && i != 1 && i != 4; ++p) {
@@ -124,7 +124,7 @@ static void pairs_are_samples(void **state) {
             ones += figure(i, p / SIDE, p % SIDE);
             count += 1;
         }
-    double mean = sum / count, deviation = sqrt(squares / count - mean * mean);
+    double mean = sum / count, std = sqrt(squares / count - mean * mean);
     assert_int_equal(cleat_dataset_count(dataset), SAMPLES);
     assert_true(info.size == SIDE && info.channels == 1 && info.classes == 2);
     assert_true(info.height == SIDE && info.width == SIDE && info.file_height == SIDE && info.file_width == SIDE);
@@ -139,7 +139,7 @@ static void pairs_are_samples(void **state) {
         fill(dataset, (size_t)i, SIDE, NULL, &s);
         for (int p = 0; p < SIDE * SIDE; ++p) {
             int one = figure(i, p / SIDE, p % SIDE);
-            double expected = ((one ? 250 : 50 + i) / 255.0 - mean) / deviation;
+            double expected = ((one ? 250 : 50 + i) / 255.0 - mean) / std;
             assert_int_equal(s.mask[p], one);
             assert_true(fabs(s.image[p] - expected) < 1e-5);
         }
@@ -149,7 +149,7 @@ static void pairs_are_samples(void **state) {
 
 static void longer_slots_are_padded(void **state) {
     (void)state;
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     cleat_dataset *dataset = open_masks(write_pairs("pairs"), &options);
     sample own, padded;
     fill(dataset, 2, SIDE, NULL, &own);
@@ -163,10 +163,10 @@ static void longer_slots_are_padded(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* Without scaling the picture says at each pixel what the mask must be. */
-static void pictures_and_masks_are_seen_in_the_same_view(void **state) {
+/* Without scaling the image says at each pixel what the mask must be. */
+static void images_and_masks_are_augmented_alike(void **state) {
     (void)state;
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     options.augment.flip = options.augment.flip_vertical = options.augment.turn = true;
     cleat_dataset *dataset = open_masks(write_pairs("pairs"), &options);
     sample still, s, again;
@@ -193,7 +193,7 @@ static void pictures_and_masks_are_seen_in_the_same_view(void **state) {
         cleat_rng_key rng_key = {.seed = 5, .epoch = epoch};
         fill(shifted, 3, SIDE, &rng_key, &s);
         for (int p = 0; p < SIDE * SIDE; ++p) {
-            unknown += s.mask[p] < 0; /* outside the picture */
+            unknown += s.mask[p] < 0; /* outside the image */
             if (s.mask[p] >= 0) assert_int_equal(s.mask[p], s.image[p] > 0.5f);
         }
     }
@@ -202,9 +202,9 @@ static void pictures_and_masks_are_seen_in_the_same_view(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-static void pictures_of_any_size_and_colour_are_scaled(void **state) {
+static void images_of_any_size_and_colour_are_scaled(void **state) {
     (void)state;
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     const char *folder = write_pairs("sizes");
     uint8_t image[16 * 24 * 3], mask[16 * 24 * 3];
     int64_t height, width;
@@ -214,11 +214,11 @@ static void pictures_of_any_size_and_colour_are_scaled(void **state) {
         image[3 * i + 1] = image[3 * i + 2] = one ? 0 : 100;
         mask[3 * i] = mask[3 * i + 1] = mask[3 * i + 2] = one ? 255 : 0;
     }
-    write_picture(folder, "images/fox.png", 16, 24, 3, image);
-    write_picture(folder, "masks/fox.png", 16, 24, 3, mask); /* colours that are greys */
+    write_image(folder, "images/fox.png", 16, 24, 3, image);
+    write_image(folder, "masks/fox.png", 16, 24, 3, mask); /* colours that are greys */
     cleat_dataset *dataset = open_masks(folder, &options);
     sample s;
-    assert_int_equal(cleat_pictures_describe(dataset).channels, 3);
+    assert_int_equal(cleat_image_describe(dataset).channels, 3);
     assert_int_equal(cleat_masks_file_size(dataset, 5, &height, &width, NULL), CLEAT_OK);
     assert_true(height == 16 && width == 24);
     assert_int_equal(cleat_masks_file_size(dataset, 6, &height, &width, NULL), CLEAT_ERR_ARGUMENT);
@@ -230,26 +230,26 @@ static void pictures_of_any_size_and_colour_are_scaled(void **state) {
     cleat_dataset_destroy(dataset);
     options.channels = 1;
     dataset = open_masks(folder, &options);
-    assert_int_equal(cleat_pictures_describe(dataset).channels, 1);
+    assert_int_equal(cleat_image_describe(dataset).channels, 1);
     cleat_dataset_destroy(dataset);
 }
 
-static void what_was_learnt_is_used_again(void **state) {
+static void the_fitted_preprocessor_is_used_again(void **state) {
     (void)state;
-    char learnt[512];
-    cleat_picture_options options = small_options();
+    char fitted[512];
+    cleat_image_options options = small_options();
     const char *folder = write_pairs("predicted");
     cleat_error error = {0};
     cleat_dataset *dataset = open_masks(folder, &options);
-    snprintf(learnt, sizeof learnt, "%s", test_path("learnt_masks"));
-    assert_int_equal(cleat_dataset_save(dataset, learnt, &error), CLEAT_OK);
-    options.learnt = learnt;
+    snprintf(fitted, sizeof fitted, "%s", test_path("learnt_masks"));
+    assert_int_equal(cleat_dataset_save(dataset, fitted, &error), CLEAT_OK);
+    options.fitted = fitted;
     cleat_dataset *same = open_masks(folder, &options);
-    assert_true(cleat_pictures_describe(same).positive == cleat_pictures_describe(dataset).positive);
+    assert_true(cleat_image_describe(same).positive == cleat_image_describe(dataset).positive);
     static sample a, b;
     fill(same, 3, SIDE, NULL, &a);
     remove_file(folder, "masks/dog.png");
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "a picture without its mask");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "an image without its mask");
     options.predict = true;
     char images[1024], one[1024];
     snprintf(images, sizeof images, "%s/images", folder);
@@ -269,9 +269,9 @@ static void what_was_learnt_is_used_again(void **state) {
     options.channels = 3;
     expect_refused(images, &options, CLEAT_ERR_ARGUMENT, "trained with 1 channels");
     options.channels = 0;
-    write_text(learnt, "pictures.json", "{\"channels\": 1, \"means\": [0], \"deviations\": [1], \"classes\": [\"a\"]}");
+    write_text(fitted, "pictures.json", "{\"channels\": 1, \"means\": [0], \"deviations\": [1], \"classes\": [\"a\"]}");
     expect_refused(images, &options, CLEAT_ERR_FORMAT, "not trained on masks");
-    write_text(learnt, "pictures.json", "{\"channels\": 1, \"means\": [0], \"deviations\": [1], \"classes\": []}");
+    write_text(fitted, "pictures.json", "{\"channels\": 1, \"means\": [0], \"deviations\": [1], \"classes\": []}");
     expect_refused(images, &options, CLEAT_ERR_FORMAT, "positive");
     cleat_dataset_destroy(same);
     cleat_dataset_destroy(dataset);
@@ -279,38 +279,38 @@ static void what_was_learnt_is_used_again(void **state) {
 
 static void what_does_not_fit_together_is_refused(void **state) {
     (void)state;
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     const char *folder = write_pairs("unfit");
     uint8_t pixels[SIDE * SIDE * 3] = {0};
     remove_file(folder, "masks/cat.png");
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "images/cat.png: a picture without its mask");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "images/cat.png: an image without its mask");
     write_pair(folder, 2);
     remove_file(folder, "images/cat.png");
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "masks/cat.png: a mask without its picture");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "masks/cat.png: a mask without its image");
     write_pair(folder, 2);
-    write_picture(folder, "masks/cat.png", SIDE - 1, SIDE, 1, pixels);
+    write_image(folder, "masks/cat.png", SIDE - 1, SIDE, 1, pixels);
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "the mask has 8 x 7 pixels");
     char deep[1024];
-    cleat_picture drawn;
+    cleat_image drawn;
     snprintf(deep, sizeof deep, "%s/masks/cat.png", folder);
     drawn_write_png(deep, SIDE, SIDE, &(drawn_png){.colour = 0, .bits = 16}, &drawn);
-    cleat_picture_free(&drawn);
+    cleat_image_free(&drawn);
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "a mask of 16 bits");
     pixels[3 * 9] = 200;
-    write_picture(folder, "masks/cat.png", SIDE, SIDE, 3, pixels);
+    write_image(folder, "masks/cat.png", SIDE, SIDE, 3, pixels);
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "the mask has colours (200 0 0 at row 1, column 1)");
     memset(pixels, 0, sizeof pixels);
     pixels[5] = 1;
-    write_picture(folder, "masks/cat.png", SIDE, SIDE, 1, pixels);
+    write_image(folder, "masks/cat.png", SIDE, SIDE, 1, pixels);
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "brightest pixel of the mask is 1");
     write_pair(folder, 2);
     write_text(folder, "masks/cat.jpg", "mask");
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "a mask as JPEG");
     remove_file(folder, "masks/cat.jpg");
-    write_text(folder, "images/cat.jpg", "picture");
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "two pictures of one name");
+    write_text(folder, "images/cat.jpg", "image");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "two images of one name");
     remove_file(folder, "images/cat.jpg");
-    write_text(folder, "images/cat.png", "picture");
+    write_text(folder, "images/cat.png", "image");
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "images/cat.png");
     write_pair(folder, 2);
     write_text(folder, "val.txt", "bee\ngnu\n");
@@ -333,7 +333,7 @@ static void what_does_not_fit_together_is_refused(void **state) {
 
 static void a_file_that_changes_is_refused(void **state) {
     (void)state;
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     options.cache_bytes = 0;
     const char *folder = write_pairs("changes");
     uint8_t pixels[4 * 4] = {255};
@@ -341,7 +341,7 @@ static void a_file_that_changes_is_refused(void **state) {
     void *slots[2] = {s.image, s.mask};
     cleat_error error = {0};
     cleat_dataset *dataset = open_masks(folder, &options);
-    write_picture(folder, "masks/ant.png", 4, 4, 1, pixels);
+    write_image(folder, "masks/ant.png", 4, 4, 1, pixels);
     assert_int_equal(cleat_dataset_fill(dataset, 0, SIDE, NULL, slots, &error), CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "masks/ant.png: has another size"));
     cleat_dataset_destroy(dataset);
@@ -370,7 +370,7 @@ static void *fill_often(void *user) {
 
 static void several_threads_may_fill(void **state) {
     (void)state;
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     options.augment = (cleat_augment){.crop_min = 0.5, .flip = true, .brightness = 0.2};
     options.cache_bytes = 5 * SIDE * SIDE; /* some are kept, some are read each time */
     cleat_dataset *dataset = open_masks(write_pairs("threads"), &options);
@@ -392,7 +392,7 @@ static void several_threads_may_fill(void **state) {
 
 static void every_failed_allocation_is_survived(void **state) {
     (void)state;
-    cleat_picture_options options = small_options();
+    cleat_image_options options = small_options();
     const char *folder = write_pairs("pairs");
     cleat_status status = CLEAT_ERR_MEMORY;
     long n = 0;
@@ -410,18 +410,18 @@ static void every_failed_allocation_is_survived(void **state) {
     assert_true(n > 20);
 }
 
-static void written_pictures_come_back(void **state) {
+static void written_images_come_back(void **state) {
     (void)state;
     uint8_t pixels[5 * 3];
-    cleat_picture picture = {0};
+    cleat_image image = {0};
     cleat_error error = {0};
     const char *path = test_path("written.png");
     for (int i = 0; i < 15; ++i) pixels[i] = (uint8_t)(i * 17);
     assert_int_equal(cleat_png_write(path, pixels, 5, 3, &error), CLEAT_OK);
-    assert_int_equal(cleat_picture_read(path, 0, &picture, &error), CLEAT_OK);
-    assert_true(picture.height == 5 && picture.width == 3 && picture.channels == 1);
-    assert_memory_equal(picture.pixels, pixels, sizeof pixels);
-    cleat_picture_free(&picture);
+    assert_int_equal(cleat_image_read(path, 0, &image, &error), CLEAT_OK);
+    assert_true(image.height == 5 && image.width == 3 && image.channels == 1);
+    assert_memory_equal(image.pixels, pixels, sizeof pixels);
+    cleat_image_free(&image);
     assert_int_equal(cleat_png_write(path, pixels, 0, 3, &error), CLEAT_ERR_ARGUMENT);
     assert_int_equal(cleat_png_write(path, pixels, INT64_MAX, 3, &error), CLEAT_ERR_ARGUMENT);
     assert_true(cleat_png_write(test_path("none/x.png"), pixels, 5, 3, &error) != CLEAT_OK);
@@ -431,14 +431,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_are_samples),
         cmocka_unit_test(longer_slots_are_padded),
-        cmocka_unit_test(pictures_and_masks_are_seen_in_the_same_view),
-        cmocka_unit_test(pictures_of_any_size_and_colour_are_scaled),
-        cmocka_unit_test(what_was_learnt_is_used_again),
+        cmocka_unit_test(images_and_masks_are_augmented_alike),
+        cmocka_unit_test(images_of_any_size_and_colour_are_scaled),
+        cmocka_unit_test(the_fitted_preprocessor_is_used_again),
         cmocka_unit_test(what_does_not_fit_together_is_refused),
         cmocka_unit_test(a_file_that_changes_is_refused),
         cmocka_unit_test(several_threads_may_fill),
         cmocka_unit_test(every_failed_allocation_is_survived),
-        cmocka_unit_test(written_pictures_come_back),
+        cmocka_unit_test(written_images_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, test_remove_all);
 }

@@ -72,13 +72,13 @@ static size_t find_sample(const cleat_dataset *dataset, int64_t last_row) {
     return SIZE_MAX;
 }
 
-/* Mean and biased deviation of column c over the first rows, in two passes. */
-static void moments(int rows, int c, double *mean, double *deviation) {
+/* Mean and biased std of column c over the first rows, in two passes. */
+static void moments(int rows, int c, double *mean, double *std) {
     double sum = 0, squares = 0;
     for (int r = 0; r < rows; ++r) sum += value_at(r, c, ROWS);
     *mean = sum / rows;
     for (int r = 0; r < rows; ++r) squares += pow(value_at(r, c, ROWS) - *mean, 2);
-    *deviation = sqrt(squares / rows);
+    *std = sqrt(squares / rows);
 }
 
 static void samples_hold_standardised_windows(void **state) {
@@ -88,8 +88,8 @@ static void samples_hold_standardised_windows(void **state) {
     options.targets = "c,b";
     options.season = 3;
     cleat_dataset *dataset = open_series(write_series(ROWS, ROWS), &options);
-    double mean[3], deviation[3];
-    for (int c = 0; c < 3; ++c) moments(60, c, &mean[c], &deviation[c]);
+    double mean[3], std[3];
+    for (int c = 0; c < 3; ++c) moments(60, c, &mean[c], &std[c]);
     static const int feature[2] = {1, 0}, target[2] = {2, 1};
     assert_string_equal(cleat_series_feature(dataset, 0), "b");
     assert_string_equal(cleat_series_feature(dataset, 1), "a");
@@ -99,7 +99,7 @@ static void samples_hold_standardised_windows(void **state) {
     assert_null(cleat_series_target(dataset, 2));
     for (size_t k = 0; k < 2; ++k) {
         assert_true(fabs(cleat_series_mean(dataset, k) - mean[target[k]]) < 1e-5);
-        assert_true(fabs(cleat_series_deviation(dataset, k) - deviation[target[k]]) < 1e-5);
+        assert_true(fabs(cleat_series_std(dataset, k) - std[target[k]]) < 1e-5);
     }
     assert_true(cleat_dataset_count(dataset) > 80);
     for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
@@ -110,17 +110,17 @@ static void samples_hold_standardised_windows(void **state) {
         for (int t = 0; t < 6; ++t)
             for (int c = 0; c < 2; ++c) {
                 int f = feature[c];
-                double expected = (value_at(last - 5 + t, f, ROWS) - mean[f]) / deviation[f];
+                double expected = (value_at(last - 5 + t, f, ROWS) - mean[f]) / std[f];
                 assert_true(fabs(s.x[2 * t + c] - expected) < 1e-4);
             }
         for (int k = 0; k < 2; ++k) {
             int f = target[k];
-            assert_true(fabs(s.last[k] - (value_at(last, f, ROWS) - mean[f]) / deviation[f]) < 1e-4);
+            assert_true(fabs(s.last[k] - (value_at(last, f, ROWS) - mean[f]) / std[f]) < 1e-4);
             for (int h = 0; h < 4; ++h) {
-                double expected = (value_at(last + 1 + h, f, ROWS) - mean[f]) / deviation[f];
+                double expected = (value_at(last + 1 + h, f, ROWS) - mean[f]) / std[f];
                 int before = last + 1 + h - (h < 3 ? 3 : 6);
                 assert_true(fabs(s.target[2 * h + k] - expected) < 1e-4);
-                assert_true(fabs(s.season[2 * h + k] - (value_at(before, f, ROWS) - mean[f]) / deviation[f]) < 1e-4);
+                assert_true(fabs(s.season[2 * h + k] - (value_at(before, f, ROWS) - mean[f]) / std[f]) < 1e-4);
             }
         }
     }
@@ -171,23 +171,23 @@ static void splits_keep_their_targets(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-static void frames_are_means_up_to_the_last_row(void **state) {
+static void resamples_are_means_up_to_the_last_row(void **state) {
     (void)state;
     cleat_series_options options = small_options();
-    options.n_frames = 2;
-    options.frames[0] = 2 * HOUR;
-    options.frames[1] = 5 * HOUR;
+    options.n_resamples = 2;
+    options.resample_seconds[0] = 2 * HOUR;
+    options.resample_seconds[1] = 5 * HOUR;
     options.targets = "a";
     cleat_dataset *dataset = open_series(write_series(ROWS, ROWS), &options);
     cleat_series_info info = cleat_series_describe(dataset);
-    assert_int_equal(info.frames, 3);
+    assert_int_equal(info.resolutions, 3);
     assert_int_equal(info.channels, 9);
     assert_int_equal(info.step, HOUR);
     static const int per[3] = {1, 2, 5};
-    for (size_t f = 0; f < 3; ++f) assert_int_equal(cleat_series_frame(dataset, f), per[f] * HOUR);
-    assert_int_equal(cleat_series_frame(dataset, 3), 0);
-    double mean[3], deviation[3];
-    for (int c = 0; c < 3; ++c) moments(60, c, &mean[c], &deviation[c]);
+    for (size_t f = 0; f < 3; ++f) assert_int_equal(cleat_series_resample_seconds(dataset, f), per[f] * HOUR);
+    assert_int_equal(cleat_series_resample_seconds(dataset, 3), 0);
+    double mean[3], std[3];
+    for (int c = 0; c < 3; ++c) moments(60, c, &mean[c], &std[c]);
     assert_int_equal(cleat_series_time(dataset, 0, 0), 1467331200 + (5 * 6 - 1) * HOUR); /* the first complete one */
     for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
         sample s;
@@ -198,7 +198,7 @@ static void frames_are_means_up_to_the_last_row(void **state) {
                 for (int c = 0; c < 3; ++c) {
                     double sum = 0;
                     for (int r = 0; r < per[f]; ++r) sum += value_at(last - per[f] * (5 - t) - r, c, ROWS);
-                    double expected = (sum / per[f] - mean[c]) / deviation[c];
+                    double expected = (sum / per[f] - mean[c]) / std[c];
                     assert_true(fabs(s.x[9 * t + 3 * f + c] - expected) < 1e-4);
                 }
     }
@@ -210,8 +210,8 @@ static void frames_are_means_up_to_the_last_row(void **state) {
 static void nothing_looks_ahead(void **state) {
     (void)state;
     cleat_series_options options = small_options();
-    options.n_frames = 1;
-    options.frames[0] = 3 * HOUR;
+    options.n_resamples = 1;
+    options.resample_seconds[0] = 3 * HOUR;
     options.season = 4;
     static const int changed[] = {60, 61, 75, 89, 90, 100, 113};
     cleat_dataset *before = open_series(write_series(ROWS, ROWS), &options);
@@ -220,7 +220,7 @@ static void nothing_looks_ahead(void **state) {
         assert_int_equal(cleat_dataset_count(after), cleat_dataset_count(before));
         for (size_t k = 0; k < 3; ++k) {
             assert_true(cleat_series_mean(after, k) == cleat_series_mean(before, k));
-            assert_true(cleat_series_deviation(after, k) == cleat_series_deviation(before, k));
+            assert_true(cleat_series_std(after, k) == cleat_series_std(before, k));
         }
         int same = 0, different = 0;
         for (size_t n = 0; n < cleat_dataset_count(after); ++n) {
@@ -257,8 +257,8 @@ static void anchors_are_subtracted(void **state) {
     cleat_series_options options = small_options();
     options.targets = "c,a";
     options.season = 3;
-    options.n_frames = 1;
-    options.frames[0] = 2 * HOUR;
+    options.n_resamples = 1;
+    options.resample_seconds[0] = 2 * HOUR;
     const char *path = write_series(ROWS, ROWS);
     cleat_dataset *plain = open_series(path, &options);
     for (int anchor = CLEAT_SERIES_ANCHOR_LAST; anchor <= CLEAT_SERIES_ANCHOR_SEASON; ++anchor) {
@@ -281,7 +281,7 @@ static void anchors_are_subtracted(void **state) {
     cleat_dataset_destroy(plain);
 }
 
-static void constant_columns_have_deviation_one(void **state) {
+static void constant_columns_have_std_one(void **state) {
     (void)state;
     const char *path = test_path("constant.csv");
     char text[4096];
@@ -295,9 +295,9 @@ static void constant_columns_have_deviation_one(void **state) {
     options.val_rows = 10;
     options.test_rows = 0;
     cleat_dataset *dataset = open_series(path, &options);
-    assert_true(cleat_series_mean(dataset, 0) == (double)0.1f && cleat_series_deviation(dataset, 0) == 1);
+    assert_true(cleat_series_mean(dataset, 0) == (double)0.1f && cleat_series_std(dataset, 0) == 1);
     assert_true(fabs(cleat_series_mean(dataset, 1) - 2) < 1e-12);
-    assert_true(fabs(cleat_series_deviation(dataset, 1) - sqrt(2)) < 1e-12); /* biased: 0 1 2 3 4 */
+    assert_true(fabs(cleat_series_std(dataset, 1) - sqrt(2)) < 1e-12); /* biased: 0 1 2 3 4 */
     sample s;
     fill(dataset, 0, &s);
     assert_true(s.x[0] == 0 && s.last[0] == 0);
@@ -306,13 +306,13 @@ static void constant_columns_have_deviation_one(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-static void what_was_learnt_is_kept(void **state) {
+static void the_fitted_preprocessor_is_kept(void **state) {
     (void)state;
     cleat_series_options options = small_options();
     options.features = "b,a";
     options.targets = "c";
-    options.n_frames = 1;
-    options.frames[0] = 3 * HOUR;
+    options.n_resamples = 1;
+    options.resample_seconds[0] = 3 * HOUR;
     cleat_dataset *first = open_series(write_series(ROWS, ROWS), &options);
     const char *folder = test_folder("learnt");
     char kept[512];
@@ -322,13 +322,13 @@ static void what_was_learnt_is_kept(void **state) {
 
     /* Other values behind row 20, other column order, one column more: columns and means stay. */
     cleat_series_options later = small_options();
-    later.learnt = kept;
+    later.fitted = kept;
     cleat_dataset *second = open_series(write_series(ROWS, 20), &later);
     assert_string_equal(cleat_series_feature(second, 0), "b");
     assert_string_equal(cleat_series_target(second, 0), "c");
-    assert_int_equal(cleat_series_frame(second, 1), 3 * HOUR);
+    assert_int_equal(cleat_series_resample_seconds(second, 1), 3 * HOUR);
     assert_true(cleat_series_mean(second, 0) == cleat_series_mean(first, 0));
-    assert_true(cleat_series_deviation(second, 0) == cleat_series_deviation(first, 0));
+    assert_true(cleat_series_std(second, 0) == cleat_series_std(first, 0));
     sample a, b;
     fill(first, 0, &a); /* last known row 17 */
     fill(second, 0, &b);
@@ -337,7 +337,7 @@ static void what_was_learnt_is_kept(void **state) {
 
     const struct {
         const char *features, *targets, *what;
-        int64_t frame;
+        int64_t resample_step;
     } rows[] = {
         {"a,b", NULL, "features were b,a", 0},
         {NULL, "a", "targets were c", 0},
@@ -347,8 +347,8 @@ static void what_was_learnt_is_kept(void **state) {
         cleat_dataset *refused = NULL;
         later.features = rows[i].features;
         later.targets = rows[i].targets;
-        later.n_frames = rows[i].frame != 0;
-        later.frames[0] = rows[i].frame;
+        later.n_resamples = rows[i].resample_step != 0;
+        later.resample_seconds[0] = rows[i].resample_step;
         assert_int_equal(cleat_series_open(test_path("series.csv"), &later, &refused, &error), CLEAT_ERR_ARGUMENT);
         if (!strstr(error.text, rows[i].what)) fail_msg("row %zu: '%s'", i, error.text);
     }
@@ -369,7 +369,7 @@ static void a_forecast_begins_where_the_file_ends(void **state) {
     options.eval_stride = 7;
     cleat_dataset *none = NULL;
     assert_int_equal(cleat_series_open(test_path("series.csv"), &options, &none, &error), CLEAT_ERR_ARGUMENT);
-    options.learnt = kept;
+    options.fitted = kept;
     cleat_dataset *dataset = open_series(test_path("series.csv"), &options);
     size_t count = cleat_dataset_count(dataset);
     assert_int_equal(count, (ROWS - 6) / 7 + 1);
@@ -401,8 +401,8 @@ static void asks_of_other_datasets_get_nothing(void **state) {
     assert_int_equal(cleat_series_describe(rna).lookback, 0);
     assert_null(cleat_series_feature(rna, 0));
     assert_null(cleat_series_target(rna, 0));
-    assert_true(cleat_series_mean(rna, 0) == 0 && cleat_series_deviation(rna, 0) == 0);
-    assert_int_equal(cleat_series_frame(rna, 0), 0);
+    assert_true(cleat_series_mean(rna, 0) == 0 && cleat_series_std(rna, 0) == 0);
+    assert_int_equal(cleat_series_resample_seconds(rna, 0), 0);
     assert_int_equal(cleat_series_time(rna, 0, 0), 0);
     assert_int_equal(cleat_series_known(rna, 0), 0);
     cleat_dataset_destroy(rna);
@@ -492,7 +492,7 @@ static void persistence_of_the_oil_prices(void **state) {
             assert_int_equal(cleat_dataset_fill(dataset, samples[i], 96, NULL, slots, &error), CLEAT_OK);
             add_score(&latest, 1, &target, 1, &sum);
         }
-        double scale = cleat_series_deviation(dataset, 0), n = (double)count;
+        double scale = cleat_series_std(dataset, 0), n = (double)count;
         if (!(fabs(sum.mae / n * scale - rows[r].mae) < 2e-5 && fabs(sqrt(sum.mse / n) * scale - rows[r].rmse) < 2e-5))
             fail_msg("%s: MAE %g, RMSE %g", rows[r].file, sum.mae / n * scale, sqrt(sum.mse / n) * scale);
         cleat_samples_free(samples);
@@ -504,11 +504,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_hold_standardised_windows),
         cmocka_unit_test(splits_keep_their_targets),
-        cmocka_unit_test(frames_are_means_up_to_the_last_row),
+        cmocka_unit_test(resamples_are_means_up_to_the_last_row),
         cmocka_unit_test(nothing_looks_ahead),
         cmocka_unit_test(anchors_are_subtracted),
-        cmocka_unit_test(constant_columns_have_deviation_one),
-        cmocka_unit_test(what_was_learnt_is_kept),
+        cmocka_unit_test(constant_columns_have_std_one),
+        cmocka_unit_test(the_fitted_preprocessor_is_kept),
         cmocka_unit_test(a_forecast_begins_where_the_file_ends),
         cmocka_unit_test(asks_of_other_datasets_get_nothing),
         cmocka_unit_test(baselines_of_the_real_series),

@@ -248,23 +248,23 @@ static void set_season(cleat_series_options *o) {
     o->season = 50;
 }
 static void set_frame(cleat_series_options *o) {
-    o->n_frames = 1;
-    o->frames[0] = 90;
+    o->n_resamples = 1;
+    o->resample_seconds[0] = 90;
 }
 static void set_same_frame(cleat_series_options *o) {
-    o->n_frames = 1;
-    o->frames[0] = 60;
+    o->n_resamples = 1;
+    o->resample_seconds[0] = 60;
 }
-static void set_frames_twice(cleat_series_options *o) {
-    o->n_frames = 2;
-    o->frames[0] = o->frames[1] = 120;
+static void set_resample_twice(cleat_series_options *o) {
+    o->n_resamples = 2;
+    o->resample_seconds[0] = o->resample_seconds[1] = 120;
 }
-static void set_long_frame(cleat_series_options *o) {
-    o->n_frames = 1;
-    o->frames[0] = INT64_C(60) << 50;
+static void set_long_resample(cleat_series_options *o) {
+    o->n_resamples = 1;
+    o->resample_seconds[0] = INT64_C(60) << 50;
 }
-static void set_many_frames(cleat_series_options *o) {
-    o->n_frames = 9;
+static void set_many_resamples(cleat_series_options *o) {
+    o->n_resamples = 9;
 }
 static void set_forecast(cleat_series_options *o) {
     o->forecast = true;
@@ -278,8 +278,8 @@ static void set_no_such_anchor(cleat_series_options *o) {
 static void set_other_step(cleat_series_options *o) {
     o->step = 30;
 }
-static void set_learnt_nowhere(cleat_series_options *o) {
-    o->learnt = "/nowhere/at/all";
+static void set_fitted_nowhere(cleat_series_options *o) {
+    o->fitted = "/nowhere/at/all";
 }
 
 static void refuses_bad_options(void **state) {
@@ -304,15 +304,15 @@ static void refuses_bad_options(void **state) {
         {set_season, CLEAT_ERR_ARGUMENT, "50 rows of look-back"},
         {set_frame, CLEAT_ERR_ARGUMENT, "90 s is no multiple"},
         {set_same_frame, CLEAT_ERR_ARGUMENT, "60 s is no multiple"},
-        {set_frames_twice, CLEAT_ERR_ARGUMENT, "120 s is listed twice"},
-        {set_long_frame, CLEAT_ERR_ARGUMENT, "the file has 9; leave that frame out"},
-        {set_many_frames, CLEAT_ERR_ARGUMENT, "9 frames; at most 8"},
+        {set_resample_twice, CLEAT_ERR_ARGUMENT, "120 s is listed twice"},
+        {set_long_resample, CLEAT_ERR_ARGUMENT, "the file has 9; leave that frame out"},
+        {set_many_resamples, CLEAT_ERR_ARGUMENT, "9 frames; at most 8"},
         {set_forecast, CLEAT_ERR_ARGUMENT, "needs what training has learnt"},
         {set_policy, CLEAT_ERR_ARGUMENT, "no such policy"},
         {set_no_such_anchor, CLEAT_ERR_ARGUMENT, "no such anchor"},
         {set_other_step, CLEAT_ERR_FORMAT,
          "60 s behind the one of 1970-01-01T00:00:00, the step is 30 s (as the settings"},
-        {set_learnt_nowhere, CLEAT_ERR_NOT_FOUND, "/nowhere/at/all/series.csv"},
+        {set_fitted_nowhere, CLEAT_ERR_NOT_FOUND, "/nowhere/at/all/series.csv"},
     };
     char text[1024] = "time,alpha,beta,gamma\n";
     for (int r = 0; r < 9; ++r) sprintf(text + strlen(text), "%d,%d,%d,%d\n", 60 * r, r % 3, r % 4, r % 5);
@@ -378,7 +378,7 @@ static void reads_other_line_ends_and_quotes(void **state) {
         void *slots[4] = {NULL, NULL, &last, NULL};
         cleat_error error;
         assert_int_equal(cleat_dataset_fill(dataset, 0, 2, NULL, slots, &error), CLEAT_OK);
-        assert_true(fabs(last * cleat_series_deviation(dataset, 0) + mean + 37.63) < 1e-5);
+        assert_true(fabs(last * cleat_series_std(dataset, 0) + mean + 37.63) < 1e-5);
         cleat_dataset_destroy(dataset);
     }
 }
@@ -397,7 +397,7 @@ static double last_value(const cleat_dataset *dataset, size_t sample) {
     void *slots[4] = {NULL, NULL, &last, NULL};
     cleat_error error;
     assert_int_equal(cleat_dataset_fill(dataset, sample, 2, NULL, slots, &error), CLEAT_OK);
-    return last * cleat_series_deviation(dataset, 0) + cleat_series_mean(dataset, 0);
+    return last * cleat_series_std(dataset, 0) + cleat_series_mean(dataset, 0);
 }
 
 static void gaps_are_filled_skipped_or_ignored(void **state) {
@@ -476,7 +476,7 @@ static void missing_cells_are_filled_or_skipped(void **state) {
     assert_int_equal(open_text("t,v,w\n0,,1\n10,,2\n20,,3\n", &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
 }
 
-static void refuses_edited_learnt_files(void **state) {
+static void refuses_edited_preprocessor_files(void **state) {
     (void)state;
     static const struct {
         const char *text, *what;
@@ -496,7 +496,7 @@ static void refuses_edited_learnt_files(void **state) {
     char folder[512], file[600];
     snprintf(folder, sizeof folder, "%s", test_folder("edited"));
     snprintf(file, sizeof file, "%s/series.csv", folder);
-    options.learnt = folder;
+    options.fitted = folder;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         cleat_dataset *dataset = NULL;
         cleat_error error = {0};
@@ -520,7 +520,7 @@ static void refuses_edited_learnt_files(void **state) {
     assert_true(cleat_series_mean(second, 0) == cleat_series_mean(first, 0));
     cleat_dataset_destroy(first);
     cleat_dataset_destroy(second);
-    /* Data of another step than was learnt. */
+    /* Data of another step than was fitted. */
     second = NULL;
     assert_int_equal(open_text("t,\"a \"\"b\"\",\nc\"\n0,5\n20,6\n40,7\n", &options, &second, &error),
                      CLEAT_ERR_FORMAT);
@@ -640,13 +640,13 @@ static void survives_failing_allocations(void **state) {
     char text[4096] = "t,a,b,c\n", kept[512];
     for (int r = 0; r < 60; ++r) sprintf(text + strlen(text), "%d,%d,%d,%d\n", 60 * r, r % 3, r % 4, r % 5);
     snprintf(kept, sizeof kept, "%s", test_folder("kept"));
-    for (int learnt = 0; learnt < 2; ++learnt) {
+    for (int fitted = 0; fitted < 2; ++fitted) {
         cleat_series_options options = tiny_options();
         options.features = "a,b";
         options.targets = "c,a";
-        options.n_frames = 1;
-        options.frames[0] = 120;
-        options.learnt = learnt ? kept : NULL;
+        options.n_resamples = 1;
+        options.resample_seconds[0] = 120;
+        options.fitted = fitted ? kept : NULL;
         cleat_status status = CLEAT_ERR_MEMORY;
         long n = 1;
         for (; status == CLEAT_ERR_MEMORY; ++n) {
@@ -677,7 +677,7 @@ int main(void) {
         cmocka_unit_test(reads_other_line_ends_and_quotes),
         cmocka_unit_test(gaps_are_filled_skipped_or_ignored),
         cmocka_unit_test(missing_cells_are_filled_or_skipped),
-        cmocka_unit_test(refuses_edited_learnt_files),
+        cmocka_unit_test(refuses_edited_preprocessor_files),
         cmocka_unit_test(large_files_are_read_in_parts),
         cmocka_unit_test(long_records_end_or_are_refused),
         cmocka_unit_test(survives_cuts_and_flips),

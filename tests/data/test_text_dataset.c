@@ -1,4 +1,4 @@
-/* Datasets of texts and tagged words: fields, positions, splits, labels, what is learnt and read again; and the shared
+/* Datasets of texts and tagged words: fields, positions, splits, labels, what is fitted and read again; and the shared
  * tweets, where they are there. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -235,10 +235,10 @@ static void refuses_labels_that_training_lacks(void **state) {
     assert_non_null(strstr(error.text, "val.csv:3: the label 'Down' is not in the training part, which has down, up"));
 }
 
-/* --- what is learnt ------------------------------------------------------------------------------------------- */
+/* --- what is fitted ------------------------------------------------------------------------------------------- */
 
 /* The vocabulary comes from the training part alone. */
-static void learns_from_training_only(void **state) {
+static void fits_on_training_only(void **state) {
     (void)state;
     char path[600], folder[512];
     cleat_dataset *dataset = NULL;
@@ -258,28 +258,28 @@ static void learns_from_training_only(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-static void opens_with_what_was_learnt(void **state) {
+static void opens_with_the_fitted_preprocessor(void **state) {
     (void)state;
-    char learnt[512], path[600];
+    char fitted[512], path[600];
     size_t size;
     cleat_text_options options = options_of(CLEAT_TEXT_TAGS);
     options.vocabulary = NULL;
     options.vocabulary_size = 60;
-    snprintf(learnt, sizeof learnt, "%s", test_folder("learnt"));
+    snprintf(fitted, sizeof fitted, "%s", test_folder("learnt"));
     cleat_dataset *first = open_text("good\tB-x\nday\tI-x\nbad\tB-y\ngood\tO\nbad\tO\n", &options);
-    assert_int_equal(cleat_dataset_save(first, learnt, NULL), CLEAT_OK);
-    snprintf(path, sizeof path, "%s/labels.txt", learnt);
+    assert_int_equal(cleat_dataset_save(first, fitted, NULL), CLEAT_OK);
+    snprintf(path, sizeof path, "%s/labels.txt", fitted);
     char *labels = test_read(path, &size);
     assert_string_equal(labels, "O\nB-x\nI-x\nB-y\nI-y\n");
     free(labels);
     char samples[600];
-    snprintf(samples, sizeof samples, "%s/label_samples.txt", learnt);
+    snprintf(samples, sizeof samples, "%s/label_samples.txt", fitted);
     labels = test_read(samples, &size);
     assert_string_equal(labels, "2\n1\n1\n1\n0\n");
     free(labels);
 
-    /* other words with one of the types: the same ids, and the samples that were learnt from */
-    options.learnt = learnt;
+    /* other words with one of the types: the same ids, and the samples that were fitted from */
+    options.fitted = fitted;
     cleat_dataset *second = open_text("bad\tB-y\ngood\tO\n", &options);
     for (size_t i = 0; i < 5; ++i)
         assert_int_equal(cleat_text_label_samples(second, i), cleat_text_label_samples(first, i));
@@ -331,13 +331,13 @@ static void opens_with_what_was_learnt(void **state) {
 
 static void predicts_classes(void **state) {
     (void)state;
-    char learnt[512];
+    char fitted[512];
     cleat_text_options options = options_of(CLEAT_TEXT_CLASSES);
-    snprintf(learnt, sizeof learnt, "%s", test_folder("learnt_classes"));
+    snprintf(fitted, sizeof fitted, "%s", test_folder("learnt_classes"));
     cleat_dataset *dataset = open_text("text,label\na,so so\nday,b\n", &options);
-    assert_int_equal(cleat_text_save(dataset, learnt, NULL), CLEAT_OK);
+    assert_int_equal(cleat_text_save(dataset, fitted, NULL), CLEAT_OK);
     cleat_dataset_destroy(dataset);
-    options.learnt = learnt;
+    options.fitted = fitted;
     options.labelled = false;
     options.empty = CLEAT_TEXT_EMPTY_KEEP;
     dataset = open_text("text\ngood\n\"\"\n", &options);
@@ -496,8 +496,8 @@ int main(void) {
         cmocka_unit_test(splits_by_hash),
         cmocka_unit_test(orders_labels_as_told),
         cmocka_unit_test(refuses_labels_that_training_lacks),
-        cmocka_unit_test(learns_from_training_only),
-        cmocka_unit_test(opens_with_what_was_learnt),
+        cmocka_unit_test(fits_on_training_only),
+        cmocka_unit_test(opens_with_the_fitted_preprocessor),
         cmocka_unit_test(predicts_classes),
         cmocka_unit_test(survives_failing_memory),
         cmocka_unit_test(gives_the_same_bits),

@@ -41,7 +41,7 @@ static cleat_model *small_model(void) {
     return model;
 }
 
-enum { B = 2, L = 80, MOST_TERMS = 16 };
+enum { B = 2, L = 80, MAX_TERMS = 16 };
 
 /* Chains of 80 and 61 residues on helices, nothing paired. */
 typedef struct batch {
@@ -138,9 +138,9 @@ static void put_parameters(session *s) {
 static void put_batch(session *s, const cleat_model *model) {
     static const char *const names[] = {"tokens", "lengths", "coords", "mask", "partner"};
     static batch b;
-    float sample_weight[MOST_TERMS * B], one = 1;
+    float sample_weight[MAX_TERMS * B], one = 1;
     batch_make(&b);
-    assert_true(cleat_model_terms(model) <= MOST_TERMS);
+    assert_true(cleat_model_terms(model) <= MAX_TERMS);
     for (int i = 0; i < 5; ++i) put(s, names[i], b.fields[i]);
     cleat_model_sample_weight(model, &b.host, &(cleat_global_batch){.samples = B}, sample_weight);
     put(s, "scale", sample_weight);

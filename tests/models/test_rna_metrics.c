@@ -69,11 +69,12 @@ static void hide_some(chain *c) {
     }
 }
 
-static cleat_rna_figures measure(const chain *c) {
-    cleat_rna_figures figures = {0};
+static cleat_rna_metrics rna_metrics(const chain *c) {
+    cleat_rna_metrics metrics = {0};
     cleat_error error = {0};
-    if (cleat_rna_measure(c->x, c->reference, c->mask, c->n, &figures, &error) != CLEAT_OK) fail_msg("%s", error.text);
-    return figures;
+    if (cleat_rna_metrics_compute(c->x, c->reference, c->mask, c->n, &metrics, &error) != CLEAT_OK)
+        fail_msg("%s", error.text);
+    return metrics;
 }
 
 static void assert_near(double found, double expected, double tolerance, const char *what) {
@@ -104,7 +105,7 @@ static void moved_copy_is_perfect(void **state) {
         cleat_random random = cleat_random_stream(5, round, 0);
         chain c = chain_of(4 + round);
         rotate(c.x, c.n, &random);
-        cleat_rna_figures f = measure(&c);
+        cleat_rna_metrics f = rna_metrics(&c);
         assert_near(f.rmsd, 0, 1e-4, "rmsd");
         assert_near(f.pair_mae, 0, 1e-4, "pair_mae");
         assert_near(f.pair_mae_local, 0, 1e-4, "pair_mae_local");
@@ -113,16 +114,16 @@ static void moved_copy_is_perfect(void **state) {
     }
 }
 
-/* What the figures say does not depend on where the trace lies. */
-static void figures_are_invariant_to_motion(void **state) {
+/* What the metrics say does not depend on where the trace lies. */
+static void metrics_are_invariant_to_motion(void **state) {
     (void)state;
     chain c = chain_of(30);
     wobble(&c, 2);
-    cleat_rna_figures still = measure(&c);
+    cleat_rna_metrics still = rna_metrics(&c);
     for (uint32_t round = 0; round < 10; ++round) {
         cleat_random random = cleat_random_stream(6, round, 0);
         rotate(c.x, c.n, &random);
-        cleat_rna_figures moved = measure(&c);
+        cleat_rna_metrics moved = rna_metrics(&c);
         assert_near(moved.rmsd, still.rmsd, 1e-4, "rmsd");
         assert_near(moved.tm, still.tm, 1e-3, "tm");
         assert_near(moved.pair_mae, still.pair_mae, 1e-4, "pair_mae");
@@ -135,7 +136,7 @@ static void two_residues(void **state) {
     chain c = {.n = 2, .mask = {1, 1}};
     put(c.reference, 1, 3, 0, 0);
     put(c.x, 1, 0, 5, 0);
-    cleat_rna_figures f = measure(&c);
+    cleat_rna_metrics f = rna_metrics(&c);
     assert_near(f.rmsd, 1, 1e-6, "rmsd");
     assert_near(f.pair_mae, 2, 1e-6, "pair_mae");
     assert_near(f.pair_mae_local, 2, 1e-6, "pair_mae_local");
@@ -147,7 +148,7 @@ static void one_residue_has_no_pairs(void **state) {
     (void)state;
     chain c = chain_of(1);
     put(c.x, 0, 9, 9, 9);
-    cleat_rna_figures f = measure(&c);
+    cleat_rna_metrics f = rna_metrics(&c);
     assert_false(f.has_pairs || f.has_local_pairs);
     assert_near(f.rmsd, 0, 1e-9, "rmsd");
     assert_near(f.tm, 1, 1e-9, "tm");
@@ -158,7 +159,7 @@ static void local_pairs_count_along_the_chain(void **state) {
     (void)state;
     chain c = chain_of(14);
     for (int i = 1; i < 13; ++i) c.mask[i] = 0;
-    cleat_rna_figures f = measure(&c);
+    cleat_rna_metrics f = rna_metrics(&c);
     assert_true(f.has_pairs);
     assert_false(f.has_local_pairs);
 }
@@ -171,11 +172,11 @@ static void points_on_one_line_are_measured(void **state) {
         put(c.reference, i, 5.0 * i, 0, 0);
         put(c.x, i, 0, 0, -5.0 * i);
     }
-    cleat_rna_figures f = measure(&c);
+    cleat_rna_metrics f = rna_metrics(&c);
     assert_near(f.rmsd, 0, 1e-4, "rmsd");
     assert_near(f.tm, 1, 1e-5, "tm");
     memset(c.x, 0, sizeof c.x);
-    f = measure(&c);
+    f = rna_metrics(&c);
     assert_near(f.rmsd, 5 * sqrt((20 * 20 - 1) / 12.0), 1e-3, "rmsd of one point");
 }
 
@@ -184,10 +185,10 @@ static void points_on_one_line_are_measured(void **state) {
 static void no_known_residue_is_an_error(void **state) {
     (void)state;
     chain c = chain_of(5);
-    cleat_rna_figures figures;
+    cleat_rna_metrics metrics;
     cleat_error error;
     memset(c.mask, 0, sizeof c.mask);
-    assert_int_equal(cleat_rna_measure(c.x, c.reference, c.mask, c.n, &figures, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_rna_metrics_compute(c.x, c.reference, c.mask, c.n, &metrics, &error), CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "known"));
 }
 
@@ -198,7 +199,7 @@ static void not_a_number_is_no_success(void **state) {
     for (int k = 0; k < 2; ++k) {
         chain c = chain_of(20);
         c.x[31] = (float)bad[k];
-        cleat_rna_figures f = measure(&c);
+        cleat_rna_metrics f = rna_metrics(&c);
         assert_false(isfinite(f.rmsd));
         assert_false(isfinite(f.pair_mae));
         assert_true(f.lddt < 1);
@@ -209,10 +210,10 @@ static void not_a_number_is_no_success(void **state) {
 static void failed_allocation_is_reported(void **state) {
     (void)state;
     chain c = chain_of(9);
-    cleat_rna_figures figures;
+    cleat_rna_metrics metrics;
     for (long n = 1; n <= 4; ++n) {
         cleat_fail_allocation(n);
-        assert_int_equal(cleat_rna_measure(c.x, c.reference, c.mask, c.n, &figures, NULL), CLEAT_ERR_MEMORY);
+        assert_int_equal(cleat_rna_metrics_compute(c.x, c.reference, c.mask, c.n, &metrics, NULL), CLEAT_ERR_MEMORY);
     }
     cleat_fail_allocation(0);
 }
@@ -241,7 +242,7 @@ static const expected_row rows[] = {
 
 /* Coordinates are rounded to single precision here. The TM-score is the best one found: never above the best
  * there is, and not far below (mirror images fit in many ways, each a bit). */
-static void figures_agree_with_numpy(void **state) {
+static void metrics_agree_with_numpy(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         const expected_row *row = &rows[i];
@@ -250,7 +251,7 @@ static void figures_agree_with_numpy(void **state) {
         if (row->mirrored) mirror(&c);
         if (row->hinged) hinge(&c);
         if (row->hidden) hide_some(&c);
-        cleat_rna_figures f = measure(&c);
+        cleat_rna_metrics f = rna_metrics(&c);
         print_message("%s, %d: rmsd %.6f  tm %.4f (best %.4f)\n", row->name, (int)row->n, f.rmsd, f.tm, row->tm);
         assert_near(f.pair_mae, row->pair_mae, 2e-6, "pair_mae");
         assert_near(f.pair_mae_local, row->pair_mae_local, 2e-6, "pair_mae_local");
@@ -264,7 +265,7 @@ static void figures_agree_with_numpy(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moved_copy_is_perfect),
-        cmocka_unit_test(figures_are_invariant_to_motion),
+        cmocka_unit_test(metrics_are_invariant_to_motion),
         cmocka_unit_test(two_residues),
         cmocka_unit_test(one_residue_has_no_pairs),
         cmocka_unit_test(local_pairs_count_along_the_chain),
@@ -272,7 +273,7 @@ int main(void) {
         cmocka_unit_test(no_known_residue_is_an_error),
         cmocka_unit_test(not_a_number_is_no_success),
         cmocka_unit_test(failed_allocation_is_reported),
-        cmocka_unit_test(figures_agree_with_numpy),
+        cmocka_unit_test(metrics_agree_with_numpy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,16 +100,16 @@ static void terms_and_metrics_have_names(void **state) {
     assert_string_equal(cleat_model_name(model), "rna_transformer");
     for (int i = 0; i < cleat_model_terms(model); ++i) assert_true(strlen(cleat_model_term(model, i)) > 0);
     static const char *const names[] = {"pair_mae", "pair_mae_local", "lddt", "rmsd", "tm"};
-    double totals[10] = {6, 4, 0, 2, 0.5, 3, 2, 0, 1, 1}; /* no chain has an lDDT */
-    cleat_figures figures = {0};
-    assert_int_equal(cleat_model_totals(model), 10);
-    cleat_model_figures(model, totals, &figures);
-    assert_int_equal(figures.count, 5);
+    double metric_state[10] = {6, 4, 0, 2, 0.5, 3, 2, 0, 1, 1}; /* no chain has an lDDT */
+    cleat_metrics metrics = {0};
+    assert_int_equal(cleat_model_metric_state_size(model), 10);
+    cleat_model_metric_compute(model, metric_state, &metrics);
+    assert_int_equal(metrics.count, 5);
     for (size_t i = 0; i < 5; ++i) {
-        assert_string_equal(figures.items[i].name, names[i]);
-        if (i != 2) assert_true(figures.items[i].value == (i == 4 ? 0.5 : 2));
+        assert_string_equal(metrics.items[i].name, names[i]);
+        if (i != 2) assert_true(metrics.items[i].value == (i == 4 ? 0.5 : 2));
     }
-    assert_true(isnan(cleat_figures_get(&figures, "lddt")));
+    assert_true(isnan(cleat_metrics_get(&metrics, "lddt")));
     cleat_model_destroy(model);
 }
 
@@ -219,7 +219,7 @@ static void heads_that_do_not_divide_are_an_error(void **state) {
 
 /* --- learning --- */
 
-enum { B = 2, L = 12, MOST_TERMS = 16 };
+enum { B = 2, L = 12, MAX_TERMS = 16 };
 
 /* Two chains of 12 and 9 residues on helices of two kinds; ends are paired. */
 typedef struct batch {
@@ -303,9 +303,9 @@ static void learner_close(learner *l) {
 
 static void put_batch(learner *l, const batch *b) {
     static const char *const names[] = {"tokens", "lengths", "coords", "mask", "partner"};
-    float sample_weight[MOST_TERMS * B], one = 1;
+    float sample_weight[MAX_TERMS * B], one = 1;
     uint32_t rng[4] = {1, 0, 0, 0};
-    assert_true(cleat_model_terms(l->model) <= MOST_TERMS);
+    assert_true(cleat_model_terms(l->model) <= MAX_TERMS);
     for (int i = 0; i < 5; ++i) put(l, 0, names[i], b->fields[i]);
     cleat_model_sample_weight(l->model, &b->host, &(cleat_global_batch){.samples = B}, sample_weight);
     put(l, 0, "scale", sample_weight);
@@ -344,14 +344,14 @@ static void assert_learns(cleat_device *device, cleat_model *model, double mae_w
         if (!isfinite(last)) fail_msg("loss %g at step %d", (double)last, t);
     }
     float output[B * L * 3];
-    double totals[10] = {0}, *counts = totals + 5;
+    double metric_state[10] = {0}, *counts = metric_state + 5;
     assert_int_equal(cleat_exec_read(l.exec, 0, l.built.output, output, NULL), CLEAT_OK);
-    assert_int_equal(cleat_model_measure(model, &b.host, output, totals, NULL), CLEAT_OK);
-    print_message("loss %.4g -> %.4g, rmsd %.3f, pair_mae %.3f\n", (double)first, (double)last, totals[3] / counts[3],
-                  totals[0] / counts[0]);
+    assert_int_equal(cleat_model_metric_update(model, &b.host, output, metric_state, NULL), CLEAT_OK);
+    print_message("loss %.4g -> %.4g, rmsd %.3f, pair_mae %.3f\n", (double)first, (double)last,
+                  metric_state[3] / counts[3], metric_state[0] / counts[0]);
     assert_true(last < 0.2f * first);
     assert_true(counts[3] == B && counts[2] == 0); /* chains of less than 20 have no lDDT */
-    assert_true(totals[0] / counts[0] < mae_wanted);
+    assert_true(metric_state[0] / counts[0] < mae_wanted);
     learner_close(&l);
 }
 

@@ -18,43 +18,44 @@ static void assert_near(double got, double wanted) {
 
 /* --- classes -------------------------------------------------------------------------------------------------- */
 
-enum { MOST_CLASSES = 6, MOST_SAMPLES = 10 };
+enum { MAX_CLASSES = 6, MAX_SAMPLES = 10 };
 
 /* Figures of classes a, b, ... of samples by their labels and what is said of them. */
-static cleat_figures figures_of(int64_t classes, const int32_t *truth, const int32_t *said, int64_t count) {
-    static const cleat_class known[MOST_CLASSES] = {{1, "a"}, {1, "b"}, {1, "c"}, {1, "d"}, {1, "e"}, {1, "f"}};
-    float logits[MOST_SAMPLES * MOST_CLASSES] = {0};
-    double totals[3 * MOST_CLASSES + MOST_CLASSES * MOST_CLASSES] = {0};
-    cleat_figures found = {0};
+static cleat_metrics metrics_of(int64_t classes, const int32_t *target, const int32_t *said, int64_t count) {
+    static const cleat_class known[MAX_CLASSES] = {{1, "a"}, {1, "b"}, {1, "c"}, {1, "d"}, {1, "e"}, {1, "f"}};
+    float logits[MAX_SAMPLES * MAX_CLASSES] = {0};
+    double metric_state[3 * MAX_CLASSES + MAX_CLASSES * MAX_CLASSES] = {0};
+    cleat_metrics found = {0};
     for (int64_t i = 0; i < count; ++i) logits[i * classes + said[i]] = 1;
-    assert_true(cleat_classes_totals(classes) <= sizeof totals / sizeof *totals);
-    cleat_classes_measure(truth, logits, count / 2, classes, totals); /* in two pieces */
-    cleat_classes_measure(truth + count / 2, logits + count / 2 * classes, count - count / 2, classes, totals);
-    cleat_classes_figures(known, classes, totals, &found);
+    assert_true(cleat_classes_metric_state_size(classes) <= sizeof metric_state / sizeof *metric_state);
+    cleat_classes_metric_update(target, logits, count / 2, classes, metric_state); /* in two pieces */
+    cleat_classes_metric_update(target + count / 2, logits + count / 2 * classes, count - count / 2, classes,
+                                metric_state);
+    cleat_classes_metric_compute(known, classes, metric_state, &found);
     return found;
 }
 
 /* Whether the classes are few enough for a confusion matrix or not. */
 static void counts_classes(void **state) {
     (void)state;
-    static const int32_t truth[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2}, said[] = {0, 0, 0, 1, 1, 1, 2, 2, 0, 2};
-    for (int64_t classes = 3; classes <= MOST_CLASSES; classes += 3) {
-        cleat_figures found = figures_of(classes, truth, said, 10);
-        assert_near(cleat_figures_get(&found, "accuracy"), 0.6);
-        assert_near(cleat_figures_get(&found, "macro_recall"), (0.75 + 0.5 + 0.5) / 3);
-        assert_near(cleat_figures_get(&found, "macro_f1"), (0.75 + 4.0 / 7 + 0.4) / 3);
+    static const int32_t target[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2}, said[] = {0, 0, 0, 1, 1, 1, 2, 2, 0, 2};
+    for (int64_t classes = 3; classes <= MAX_CLASSES; classes += 3) {
+        cleat_metrics found = metrics_of(classes, target, said, 10);
+        assert_near(cleat_metrics_get(&found, "accuracy"), 0.6);
+        assert_near(cleat_metrics_get(&found, "macro_recall"), (0.75 + 0.5 + 0.5) / 3);
+        assert_near(cleat_metrics_get(&found, "macro_f1"), (0.75 + 4.0 / 7 + 0.4) / 3);
         assert_int_equal(found.count, classes == 3 ? 3 + 9 : 3);
     }
-    cleat_figures found = figures_of(3, truth, said, 10);
+    cleat_metrics found = metrics_of(3, target, said, 10);
     static const double matrix[9] = {3, 1, 0, 0, 2, 2, 1, 0, 1};
     for (size_t i = 0; i < 9; ++i) assert_near(found.items[3 + i].value, matrix[i]);
-    assert_near(cleat_figures_get(&found, "b_as_c"), 2);
-    assert_int_equal(cleat_classes_totals(21841), 3 * 21841); /* not their square */
+    assert_near(cleat_metrics_get(&found, "b_as_c"), 2);
+    assert_int_equal(cleat_classes_metric_state_size(21841), 3 * 21841); /* not their square */
 }
 
 static void scores_counts(void **state) {
     (void)state;
-    cleat_score score = cleat_count_score(&(cleat_count){.truth = 4, .predicted = 3, .right = 2});
+    cleat_score score = cleat_count_score(&(cleat_count){.target = 4, .predicted = 3, .right = 2});
     assert_near(score.precision, 2.0 / 3);
     assert_near(score.recall, 0.5);
     assert_near(score.f1, 4.0 / 7);
@@ -65,13 +66,13 @@ static void scores_counts(void **state) {
 /* A class that never occurs counts nowhere; one that is only predicted counts as an F1 of 0; no label counts nowhere. */
 static void leaves_absent_classes_out(void **state) {
     (void)state;
-    static const int32_t truth[] = {0, 1, -1, 1}, said[] = {0, 1, 2, 3};
-    cleat_figures none = figures_of(4, truth, said, 0);
+    static const int32_t target[] = {0, 1, -1, 1}, said[] = {0, 1, 2, 3};
+    cleat_metrics none = metrics_of(4, target, said, 0);
     for (size_t i = 0; i < none.count; ++i) assert_near(none.items[i].value, 0);
-    cleat_figures all = figures_of(4, truth, said, 4);
-    assert_near(cleat_figures_get(&all, "accuracy"), 2.0 / 3);
-    assert_near(cleat_figures_get(&all, "macro_recall"), (1 + 0.5) / 2);
-    assert_near(cleat_figures_get(&all, "macro_f1"), (1 + 2.0 / 3 + 0) / 3);
+    cleat_metrics all = metrics_of(4, target, said, 4);
+    assert_near(cleat_metrics_get(&all, "accuracy"), 2.0 / 3);
+    assert_near(cleat_metrics_get(&all, "macro_recall"), (1 + 0.5) / 2);
+    assert_near(cleat_metrics_get(&all, "macro_f1"), (1 + 2.0 / 3 + 0) / 3);
 }
 
 /* --- tags ----------------------------------------------------------------------------------------------------- */
@@ -96,7 +97,7 @@ static size_t read_tags(const char *text, int32_t *tags) {
 static void counts_entities(void **state) {
     (void)state;
     static const struct {
-        const char *truth, *predicted;
+        const char *target, *predicted;
         cleat_count x, y;
         int64_t right_tags;
     } rows[] = {
@@ -115,15 +116,15 @@ static void counts_entities(void **state) {
         {"Bx Ix Ix", "Ix By Ix", {1, 2, 0}, {0, 1, 0}, 1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
-        int32_t truth[8], predicted[8];
+        int32_t target[8], predicted[8];
         cleat_count types[TYPES] = {0};
         cleat_tag_count tags = {0};
-        size_t words = read_tags(rows[i].truth, truth);
+        size_t words = read_tags(rows[i].target, target);
         assert_int_equal(read_tags(rows[i].predicted, predicted), words);
-        cleat_entities_add(truth, predicted, words, types, &tags);
+        cleat_entities_add(target, predicted, words, types, &tags);
         if (memcmp(&types[0], &rows[i].x, sizeof *types) != 0 || memcmp(&types[1], &rows[i].y, sizeof *types) != 0)
-            fail_msg("row %zu: x %d %d %d, y %d %d %d", i, (int)types[0].truth, (int)types[0].predicted,
-                     (int)types[0].right, (int)types[1].truth, (int)types[1].predicted, (int)types[1].right);
+            fail_msg("row %zu: x %d %d %d, y %d %d %d", i, (int)types[0].target, (int)types[0].predicted,
+                     (int)types[0].right, (int)types[1].target, (int)types[1].predicted, (int)types[1].right);
         assert_int_equal(tags.words, words);
         assert_int_equal(tags.right, rows[i].right_tags);
     }
@@ -131,21 +132,21 @@ static void counts_entities(void **state) {
 
 static void scores_entities(void **state) {
     (void)state;
-    int32_t truth[8], predicted[8];
+    int32_t target[8], predicted[8];
     cleat_count types[TYPES] = {0};
     cleat_tag_count tags = {0};
-    size_t words = read_tags("Bx O By Iy O Bx", truth);
+    size_t words = read_tags("Bx O By Iy O Bx", target);
     read_tags("Bx O By O O O", predicted);
-    cleat_entities_add(truth, predicted, words, types, &tags);
-    words = read_tags("Bx", truth);
+    cleat_entities_add(target, predicted, words, types, &tags);
+    words = read_tags("Bx", target);
     read_tags("By", predicted);
-    cleat_entities_add(truth, predicted, words, types, &tags);
+    cleat_entities_add(target, predicted, words, types, &tags);
     cleat_score x = cleat_count_score(&types[0]), y = cleat_count_score(&types[1]);
     assert_near(x.precision, 1);
     assert_near(x.recall, 1.0 / 3);
     assert_near(x.f1, 0.5);
     assert_near(y.f1, 0);
-    assert_int_equal(types[1].truth, 1);
+    assert_int_equal(types[1].target, 1);
     assert_int_equal(types[1].predicted, 2);
     assert_int_equal(tags.words, 7);
     assert_int_equal(tags.right, 4);
@@ -178,22 +179,22 @@ static void agrees_with_spans(void **state) {
     for (int i = 0; i < LONGEST; ++i) sequences *= TAGS;
     for (size_t a = 0; a < sequences; ++a)
         for (size_t b = 0; b < sequences; ++b) {
-            int32_t truth[LONGEST], predicted[LONGEST];
+            int32_t target[LONGEST], predicted[LONGEST];
             span there[LONGEST], said[LONGEST];
             cleat_count types[TYPES] = {0}, wanted[TYPES] = {0};
             cleat_tag_count tags = {0};
             for (size_t i = 0, x = a, y = b; i < LONGEST; ++i, x /= TAGS, y /= TAGS) {
-                truth[i] = (int32_t)(x % TAGS);
+                target[i] = (int32_t)(x % TAGS);
                 predicted[i] = (int32_t)(y % TAGS);
             }
-            size_t n = find_spans(truth, LONGEST, there), m = find_spans(predicted, LONGEST, said);
-            for (size_t i = 0; i < n; ++i) ++wanted[there[i].type].truth;
+            size_t n = find_spans(target, LONGEST, there), m = find_spans(predicted, LONGEST, said);
+            for (size_t i = 0; i < n; ++i) ++wanted[there[i].type].target;
             for (size_t j = 0; j < m; ++j) ++wanted[said[j].type].predicted;
             for (size_t i = 0; i < n; ++i)
                 for (size_t j = 0; j < m; ++j)
                     wanted[there[i].type].right += there[i].first == said[j].first && there[i].last == said[j].last &&
                                                    there[i].type == said[j].type;
-            cleat_entities_add(truth, predicted, LONGEST, types, &tags);
+            cleat_entities_add(target, predicted, LONGEST, types, &tags);
             if (memcmp(types, wanted, sizeof types) != 0) fail_msg("sequences %zu and %zu", a, b);
         }
 }

@@ -93,10 +93,10 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool of_gradien
 static const op_row rows[] = {
     {1, 4, 5, 3, 5, 3, 3, 1, 1, BIAS},     /* the usual one, small */
     {2, 5, 3, 2, 3, 3, 2, 2, 1, BIAS},     /* stride: pixels with 1, 2 and 4 taps */
-    {1, 2, 3, 1, 17, 3, 3, 1, 1},          /* a picture smaller than the kernel */
+    {1, 2, 3, 1, 17, 3, 3, 1, 1},          /* an image smaller than the kernel */
     {2, 7, 8, 3, 5, 2, 3, 3, 1, CONSTANT}, /* pixels no patch sees */
     {1, 11, 12, 3, 33, 7, 7, 2, 3, BIAS},  /* a stem */
-    {1, 6, 7, 17, 19, 3, 3, 1, 2, BIAS},   /* output larger than the picture */
+    {1, 6, 7, 17, 19, 3, 3, 1, 2, BIAS},   /* output larger than the image */
     {1, 4, 5, 64, 62, 3, 3, 1, 1, BIAS},   /* deeper than a panel */
     {1, 5, 4, 36, 126, 3, 3, 2, 1},        /* the same with phases */
 };

@@ -22,7 +22,7 @@ typedef struct product {
     int64_t x, weight, y, channel;
 } product;
 
-/* The i-th of all products x * weight that add up to the outputs; false where x would lie outside the picture. */
+/* The i-th of all products x * weight that add up to the outputs; false where x would lie outside the image. */
 static bool product_at(const int64_t *d, int64_t i, product *p) {
     int64_t channel = i % d[CHANNELS], s = i / d[CHANNELS] % d[KERNEL_COLUMNS];
     int64_t r = i / d[CHANNELS] / d[KERNEL_COLUMNS] % d[KERNEL_ROWS];

@@ -7,18 +7,18 @@
 #include <string.h>
 
 enum { B, L, EMPTY }; /* EMPTY: the last chain has no residue */
-enum { X, FRAMES, REFERENCE, MASK, LENGTHS, SAMPLE_WEIGHT };
+enum { X, RIGID_FRAMES, REFERENCE, MASK, LENGTHS, SAMPLE_WEIGHT };
 
 static void build(op_case *c) {
-    const int64_t coords[] = {c->dims[B], c->dims[L], 3}, frames[] = {c->dims[B], c->dims[L], 9};
+    const int64_t coords[] = {c->dims[B], c->dims[L], 3}, rigid_frames[] = {c->dims[B], c->dims[L], 9};
     const int64_t sample_weight_shape[] = {3, c->dims[B]};
     cleat_tensor *x = op_input(c, "x", CLEAT_F32, 3, coords, -8, 8);
-    cleat_tensor *r = op_input(c, "frames", CLEAT_F32, 3, frames, -1, 1); /* any matrix will do */
-    cleat_structure truth = {.coords = op_constant(c, "coords", CLEAT_F32, 3, coords, -8, 8),
-                             .mask = op_constant(c, "mask", CLEAT_F32, 2, coords, 0, 1),
-                             .lengths = op_constant(c, "lengths", CLEAT_I32, 1, coords, 0, 0)};
+    cleat_tensor *r = op_input(c, "frames", CLEAT_F32, 3, rigid_frames, -1, 1); /* any matrix will do */
+    cleat_structure target = {.coords = op_constant(c, "coords", CLEAT_F32, 3, coords, -8, 8),
+                              .mask = op_constant(c, "mask", CLEAT_F32, 2, coords, 0, 1),
+                              .lengths = op_constant(c, "lengths", CLEAT_I32, 1, coords, 0, 0)};
     cleat_tensor *sample_weight = op_constant(c, "scale", CLEAT_F32, 2, sample_weight_shape, 0.5, 1.5);
-    op_output(c, cleat_frame_loss(c->graph, x, r, &truth, sample_weight, 2));
+    op_output(c, cleat_frame_loss(c->graph, x, r, &target, sample_weight, 2));
 }
 
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
@@ -79,7 +79,8 @@ static void reference(const op_case *c, const double *const *in, double *const *
     int64_t length = c->dims[L];
     out[0][0] = 0;
     for (int64_t b = 0; b < c->dims[B]; ++b) {
-        const double *x = in[X] + b * length * 3, *r = in[FRAMES] + b * length * 9, *y = in[REFERENCE] + b * length * 3;
+        const double *x = in[X] + b * length * 3, *r = in[RIGID_FRAMES] + b * length * 9,
+                     *y = in[REFERENCE] + b * length * 3;
         const double *mask = in[MASK] + b * length;
         int64_t n = (int64_t)in[LENGTHS][b];
         double sum = 0, count = 0;
@@ -99,7 +100,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
 
 /* Errors of 10 Angstrom and less, averaged; a frame's gradient is weighted by distances of up to 30. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool gradient) {
-    double size = gradient ? (tensor == FRAMES ? 30 : 3) : 20;
+    double size = gradient ? (tensor == RIGID_FRAMES ? 30 : 3) : 20;
     return (compare_tolerance){.scale = size * (double)c->dims[B], .length = c->dims[L], .f32_units = 16};
 }
 

@@ -12,9 +12,9 @@ static void build(op_case *c) {
     const int64_t steps[] = {c->dims[B], c->dims[L], 6};
     cleat_tensor *o = op_input(c, "steps", c->storage, 3, steps, -1, 1);
     cleat_tensor *lengths = op_constant(c, "lengths", CLEAT_I32, 1, &c->dims[B], 0, 0);
-    cleat_tensor *frames;
-    op_output(c, cleat_rigid_chain(c->graph, o, lengths, &frames));
-    op_output(c, frames);
+    cleat_tensor *rigid_frames;
+    op_output(c, cleat_rigid_chain(c->graph, o, lengths, &rigid_frames));
+    op_output(c, rigid_frames);
 }
 
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
@@ -37,11 +37,11 @@ static void rotation(double x, double y, double z, double out[3][3]) {
     for (int i = 0; i < 9; ++i) out[i / 3][i % 3] = q[i / 3][i % 3] / n;
 }
 
-static void chain(const double *o, int64_t length, double *x, double *frames) {
+static void chain(const double *o, int64_t length, double *x, double *rigid_frames) {
     double twist = 32.7 * M_PI / 180, r[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     double helix[3][3] = {{cos(twist), -sin(twist), 0}, {sin(twist), cos(twist), 0}, {0, 0, 1}};
     double step[3] = {8.9 * (cos(twist) - 1), 8.9 * sin(twist), 2.81};
-    if (length > 0) memcpy(frames, r, sizeof r);
+    if (length > 0) memcpy(rigid_frames, r, sizeof r);
     for (int64_t i = 1; i < length; ++i) {
         double q[3][3], turn[3][3], next[3][3];
         for (int k = 0; k < 3; ++k) {
@@ -52,7 +52,7 @@ static void chain(const double *o, int64_t length, double *x, double *frames) {
         multiply(helix, q, turn);
         multiply(r, turn, next);
         memcpy(r, next, sizeof r);
-        memcpy(frames + 9 * i, r, sizeof r);
+        memcpy(rigid_frames + 9 * i, r, sizeof r);
     }
 }
 

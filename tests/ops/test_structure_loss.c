@@ -26,12 +26,12 @@ static void build(op_case *c) {
     cleat_structure_loss_spec spec = specs[c->dims[KIND]];
     spec.term = 1;
     cleat_tensor *x = op_input(c, "x", CLEAT_F32, 3, coords, -8, 8);
-    cleat_structure truth = {.coords = op_constant(c, "coords", CLEAT_F32, 3, coords, -8, 8),
-                             .mask = op_constant(c, "mask", CLEAT_F32, 2, coords, 0, 1),
-                             .lengths = op_constant(c, "lengths", CLEAT_I32, 1, coords, 0, 0),
-                             .partner = op_constant(c, "partner", CLEAT_I32, 2, coords, 0, 0)};
+    cleat_structure target = {.coords = op_constant(c, "coords", CLEAT_F32, 3, coords, -8, 8),
+                              .mask = op_constant(c, "mask", CLEAT_F32, 2, coords, 0, 1),
+                              .lengths = op_constant(c, "lengths", CLEAT_I32, 1, coords, 0, 0),
+                              .partner = op_constant(c, "partner", CLEAT_I32, 2, coords, 0, 0)};
     cleat_tensor *sample_weight = op_constant(c, "scale", CLEAT_F32, 2, sample_weight_shape, 0.5, 1.5);
-    op_output(c, cleat_structure_loss(c->graph, &spec, x, &truth, sample_weight));
+    op_output(c, cleat_structure_loss(c->graph, &spec, x, &target, sample_weight));
 }
 
 /* Four residues in five are known; i pairs with length - 1 - i, but for every third. */

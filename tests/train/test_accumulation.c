@@ -99,7 +99,7 @@ typedef struct global_batch_results {
     size_t count;
     int64_t samples[MAX_GLOBAL_BATCHES];
     float *gradient[MAX_GLOBAL_BATCHES]; /* [elements] */
-    float terms[MAX_GLOBAL_BATCHES][CLEAT_FIGURES];
+    float terms[MAX_GLOBAL_BATCHES][CLEAT_MAX_METRICS];
     int64_t elements;
     int n_terms; /* the loss included */
 } global_batch_results;
@@ -191,7 +191,7 @@ static double distance(const float *a, const float *b, int64_t count) {
     return sqrt(sum);
 }
 
-static double deviation(const float *a, const float *b, int64_t count) {
+static double rel_error(const float *a, const float *b, int64_t count) {
     double own = 0;
     for (int64_t i = 0; i < count; ++i) own += (double)b[i] * b[i];
     return distance(a, b, count) / sqrt(own);
@@ -206,7 +206,7 @@ static void assert_same_global_batches(const global_batch_results *parts, const 
     assert_int_equal(parts->count, whole->count);
     for (size_t w = 0; w < whole->count; ++w) {
         assert_int_equal(parts->samples[w], whole->samples[w]);
-        double d = deviation(parts->gradient[w], whole->gradient[w], whole->elements);
+        double d = rel_error(parts->gradient[w], whole->gradient[w], whole->elements);
         if (!(d <= tolerance))
             fail_msg("micro-batches of %lld: the gradient of window %zu (%lld samples) is %.2g off", (long long)most, w,
                      (long long)whole->samples[w], d);
@@ -226,10 +226,10 @@ static void assert_same_global_batches(const global_batch_results *parts, const 
 static void global_batches_add_up(const tiny *t, bool by_items, const char *const *set) {
     static const int64_t micro_batches[] = {1, 2, 3, 5};
     global_batch_results whole = run_global_batches(t, GLOBAL_BATCH, by_items, 0, set);
-    size_t full = 0, cut_short = 0;
-    for (size_t w = 0; w < whole.count; ++w) ++*(whole.samples[w] == GLOBAL_BATCH ? &full : &cut_short);
+    size_t full = 0, truncated_file = 0;
+    for (size_t w = 0; w < whole.count; ++w) ++*(whole.samples[w] == GLOBAL_BATCH ? &full : &truncated_file);
     assert_true(full >= 2);
-    assert_int_equal(cut_short, BUCKETS);
+    assert_int_equal(truncated_file, BUCKETS);
     for (size_t i = 0; i < sizeof micro_batches / sizeof *micro_batches; ++i) {
         global_batch_results parts = run_global_batches(t, micro_batches[i], by_items, 0, set);
         assert_same_global_batches(&parts, &whole, micro_batches[i]);
@@ -257,7 +257,7 @@ static void dropout_is_in_those_gradients(void **state) {
     tiny t = more_molecules(*state);
     global_batch_results a = run_global_batches(&t, GLOBAL_BATCH, false, 0, random_samples);
     global_batch_results b = run_global_batches(&t, GLOBAL_BATCH, false, 1, random_samples);
-    for (size_t w = 0; w < a.count; ++w) assert_true(deviation(b.gradient[w], a.gradient[w], a.elements) > 1e-2);
+    for (size_t w = 0; w < a.count; ++w) assert_true(rel_error(b.gradient[w], a.gradient[w], a.elements) > 1e-2);
     results_free(&a);
     results_free(&b);
 }
@@ -381,7 +381,7 @@ static void a_global_batch_is_divided_by_its_own_samples(void **state) {
     cleat_batches *batches = NULL;
     cleat_lengths lengths;
     cleat_bucket buckets[CLEAT_BUCKETS];
-    cleat_figures figures;
+    cleat_metrics metrics;
     cleat_global_batch global_batch;
     uint32_t *samples = NULL;
     size_t count = 0;
@@ -402,8 +402,8 @@ static void a_global_batch_is_divided_by_its_own_samples(void **state) {
         largest = global_batch.samples > largest ? global_batch.samples : largest;
     }
     assert_true(smallest < largest);
-    assert_int_equal(cleat_evaluate(profile, tiny_path(&t, "still", path), "train", &figures, NULL), CLEAT_OK);
-    double expected = cleat_figures_get(&figures, "loss"), found = sum / (double)count;
+    assert_int_equal(cleat_evaluate(profile, tiny_path(&t, "still", path), "train", &metrics, NULL), CLEAT_OK);
+    double expected = cleat_metrics_get(&metrics, "loss"), found = sum / (double)count;
     print_message("loss %.7g, evaluated %.7g\n", found, expected);
     assert_true(fabs(found / expected - 1) <= 1e-5);
     cleat_batches_destroy(batches);

@@ -38,7 +38,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     built->output = cleat_linear(graph, x, weight, NULL, NULL);
     cleat_retain(graph, built->output);
     cleat_tensor *loss = cleat_mse_loss(graph, built->output, target, inputs.sample_weight);
-    cleat_model_close(graph, mode, &inputs, loss, built);
+    cleat_model_add_loss(graph, mode, &inputs, loss, built);
     if (mode == CLEAT_MODE_TRAIN && loss) cleat_accumulate_metric(graph, loss, seen, 1);
 }
 

@@ -113,7 +113,7 @@ static void fill(content_arrays *arrays, int64_t step) {
 }
 
 /* Data that taught two files. */
-static cleat_status save_learnt(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+static cleat_status save_fitted(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
     static const char *const files[] = {"vocab.txt", "labels.txt"};
     cleat_status status = CLEAT_OK;
     (void)dataset;
@@ -125,7 +125,7 @@ static cleat_status save_learnt(const cleat_dataset *dataset, const char *folder
     return status;
 }
 
-static const cleat_dataset_class teaching = {.name = "teaching", .save = save_learnt};
+static const cleat_dataset_class teaching = {.name = "teaching", .save = save_fitted};
 static const cleat_dataset dataset = {.type = &teaching};
 
 static cleat_status save(int64_t step, bool best, int64_t keep, cleat_error *error) {

@@ -106,7 +106,7 @@ static void assert_training_goes_on(middle *m) {
     cleat_error error = {0};
     cleat_fed fed;
     cleat_global_batch global_batch;
-    float terms[CLEAT_FIGURES] = {0};
+    float terms[CLEAT_MAX_METRICS] = {0};
     assert_true(cleat_batches_global_batch(m->batches, STEP, &global_batch));
     ok(cleat_exec_read(trainer->session->exec, 0, trainer->session->work->terms, terms, &error), &error);
     for (int i = 0; i < cleat_model_terms(trainer->model) + 1; ++i) assert_true(terms[i] == 0);

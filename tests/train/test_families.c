@@ -1,4 +1,4 @@
-/* Families beside RNA, from files to metrics: they learn what can be learnt, evaluate to the same figures again, and predict
+/* Families beside RNA, from files to metrics: they learn what can be learnt, evaluate to the same metrics again, and predict
  * for other files, without the training data, from what the checkpoint keeps. */
 #include "tiny.h"
 
@@ -90,13 +90,13 @@ static void make_waves(const tiny *t, const char *name, int rows) {
 }
 
 /* Stripes across or down, of random phase, with noise. */
-static void make_stripes(const tiny *t, const char *folder, int pictures, bool down, uint32_t stream) {
+static void make_stripes(const tiny *t, const char *folder, int images, bool down, uint32_t stream) {
     enum { SIDE = 12 };
     cleat_random random = cleat_random_stream(8, stream, down);
     char path[TINY_PATH], name[128];
     uint8_t pixels[SIDE * SIDE];
     assert_int_equal(cleat_folder_make(tiny_path(t, folder, path), NULL), CLEAT_OK);
-    for (int i = 0; i < pictures; ++i) {
+    for (int i = 0; i < images; ++i) {
         uint32_t phase = cleat_random_below(&random, 4);
         for (uint32_t p = 0; p < SIDE * SIDE; ++p)
             pixels[p] =
@@ -107,13 +107,13 @@ static void make_stripes(const tiny *t, const char *folder, int pictures, bool d
 }
 
 /* Bright boxes in the dark: the mask is the box. */
-static void make_boxes(const tiny *t, int pictures) {
+static void make_boxes(const tiny *t, int images) {
     enum { SIDE = 32 };
     cleat_random random = cleat_random_stream(9, 0, 0);
     char path[TINY_PATH], name[64];
     uint8_t pixels[SIDE * SIDE], mask[SIDE * SIDE];
     cleat_text val = {0};
-    for (int i = 0; i < pictures; ++i) {
+    for (int i = 0; i < images; ++i) {
         uint32_t top = cleat_random_below(&random, 20), left = cleat_random_below(&random, 20);
         uint32_t height = 6 + cleat_random_below(&random, 7), width = 6 + cleat_random_below(&random, 7);
         for (uint32_t p = 0; p < SIDE * SIDE; ++p) {
@@ -267,32 +267,32 @@ static cleat_train_report train(const tiny *t, cleat_profile *profile, const cha
     return report;
 }
 
-static double figure(const cleat_figures *figures, const char *name) {
-    double value = cleat_figures_get(figures, name);
+static double metric_of(const cleat_metrics *metrics, const char *name) {
+    double value = cleat_metrics_get(metrics, name);
     if (isnan(value)) fail_msg("there is no figure %s", name);
     return value;
 }
 
-static void assert_has_learnt(const family *f, const cleat_figures *best) {
+static void assert_has_learnt(const family *f, const cleat_metrics *best) {
     for (size_t i = 0; i < best->count; ++i) print_message("%s %.4f  ", best->items[i].name, best->items[i].value);
     print_message("\n");
     if (strcmp(f->name, "text_classifier") == 0)
-        assert_true(figure(best, "accuracy") > 0.9 && figure(best, "macro_f1") > 0.9);
+        assert_true(metric_of(best, "accuracy") > 0.9 && metric_of(best, "macro_f1") > 0.9);
     else if (strcmp(f->name, "text_tagger") == 0)
-        assert_true(figure(best, "entity_f1") > 0.9 && figure(best, "accuracy") > 0.9);
+        assert_true(metric_of(best, "entity_f1") > 0.9 && metric_of(best, "accuracy") > 0.9);
     else if (strcmp(f->name, "image_resnet") == 0)
-        assert_true(figure(best, "accuracy") > 0.9);
+        assert_true(metric_of(best, "accuracy") > 0.9);
     else if (strcmp(f->name, "mask_segformer") == 0)
-        assert_true(figure(best, "iou") > 0.6 && figure(best, "f1") > figure(best, "iou"));
+        assert_true(metric_of(best, "iou") > 0.6 && metric_of(best, "f1") > metric_of(best, "iou"));
     else if (strcmp(f->name, "emberformer") == 0)
-        assert_true(figure(best, "f1") > figure(best, "persistence_f1") && figure(best, "iou") > 0.6);
+        assert_true(metric_of(best, "f1") > metric_of(best, "persistence_f1") && metric_of(best, "iou") > 0.6);
     else
-        assert_true(figure(best, "mse") < 0.2 * figure(best, "persistence_mse") && figure(best, "mae") > 0 &&
-                    figure(best, "seasonal_mse") < 0.1 && figure(best, "mse_step_6") > 0);
+        assert_true(metric_of(best, "mse") < 0.2 * metric_of(best, "persistence_mse") && metric_of(best, "mae") > 0 &&
+                    metric_of(best, "seasonal_mse") < 0.1 && metric_of(best, "mse_step_6") > 0);
 }
 
-static void assert_same_figures(const cleat_profile *profile, const char *run, const cleat_figures *best) {
-    cleat_figures again;
+static void assert_same_metrics(const cleat_profile *profile, const char *run, const cleat_metrics *best) {
+    cleat_metrics again;
     cleat_error error;
     if (cleat_evaluate(profile, run, "val", &again, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_int_equal(again.count, best->count);
@@ -342,7 +342,7 @@ static void one_family(void **state, const family *f) {
     snprintf(name, sizeof name, "run-%s", f->name);
     cleat_train_report report = train(t, profile, name, false, false);
     assert_has_learnt(f, &report.best);
-    assert_same_figures(profile, tiny_path(t, name, run), &report.best);
+    assert_same_metrics(profile, tiny_path(t, name, run), &report.best);
     assert_predicts(t, f, profile, run);
     cleat_profile_destroy(profile);
 }
@@ -383,7 +383,7 @@ static void in_half(void **state, const char *precision) {
         cleat_train_report report = train(t, profile, name, false, false);
         print_message("%s: ", name);
         assert_has_learnt(&rows[i], &report.best);
-        assert_same_figures(profile, tiny_path(t, name, run), &report.best);
+        assert_same_metrics(profile, tiny_path(t, name, run), &report.best);
         cleat_profile_destroy(profile);
     }
 }

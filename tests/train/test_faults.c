@@ -100,8 +100,8 @@ static void training_survives_failed_allocations(void **state) {
 static cleat_status evaluate(void *user, cleat_error *error) {
     whole_run *run = user;
     char path[TINY_PATH];
-    cleat_figures figures;
-    return cleat_evaluate(run->profile, tiny_path(run->t, "trained", path), "val", &figures, error);
+    cleat_metrics metrics;
+    return cleat_evaluate(run->profile, tiny_path(run->t, "trained", path), "val", &metrics, error);
 }
 
 static cleat_status predict(void *user, cleat_error *error) {

@@ -408,7 +408,7 @@ static const char *const absurd[] = {"train.learning_rate=3",
                                      NULL};
 
 /* A figure that is not finite ends the run and leaves the checkpoint before it; the same step is bad again, also
- * where a checkpoint is asked for before the figures are due. */
+ * where a checkpoint is asked for before the metrics are due. */
 static void not_a_number_stops_the_run(void **state) {
     const tiny *t = *state;
     char text[CLEAT_ERROR_TEXT];
@@ -509,11 +509,11 @@ static void what_was_resolved_loads_again(void **state) {
     cleat_profile_destroy(resolved);
 }
 
-static void best_checkpoint_gives_the_logged_figures(void **state) {
+static void best_checkpoint_gives_the_logged_metrics(void **state) {
     const tiny *t = *state;
     tiny_result result = tiny_train_to(CLEAT_OK, t, "figures", SET("train.epochs=3"), false, 0);
     cleat_profile *profile = tiny_profile(t, SET("train.epochs=3"));
-    cleat_figures found;
+    cleat_metrics found;
     cleat_error error;
     char path[TINY_PATH];
     if (cleat_evaluate(profile, tiny_path(t, "figures", path), "val", &found, &error) != CLEAT_OK)
@@ -521,13 +521,13 @@ static void best_checkpoint_gives_the_logged_figures(void **state) {
     assert_true(found.count > 5);
     assert_int_equal(found.count, result.report.best.count);
     for (size_t i = 0; i < found.count; ++i) {
-        const cleat_figure *logged = &result.report.best.items[i];
+        const cleat_metric_value *logged = &result.report.best.items[i];
         assert_string_equal(found.items[i].name, logged->name);
         if (memcmp(&found.items[i].value, &logged->value, sizeof logged->value) != 0)
             fail_msg("%s: %.17g, logged as %.17g", logged->name, found.items[i].value, logged->value);
     }
-    assert_true(cleat_figures_get(&found, "loss") == result.report.best_metric);
-    assert_true(isnan(cleat_figures_get(&found, "no such figure")));
+    assert_true(cleat_metrics_get(&found, "loss") == result.report.best_metric);
+    assert_true(isnan(cleat_metrics_get(&found, "no such figure")));
     assert_int_equal(cleat_evaluate(profile, path, "elsewhere", &found, &error), CLEAT_ERR_ARGUMENT);
     assert_says(error.text, SET("elsewhere", "val"));
     cleat_profile_destroy(profile);
@@ -613,9 +613,9 @@ static void predictions_are_what_evaluation_computes(void **state) {
 
 static cleat_status evaluate(const tiny *t, const char *run, const char *const *set, cleat_error *error) {
     cleat_profile *profile = tiny_profile(t, set);
-    cleat_figures figures;
+    cleat_metrics metrics;
     char path[TINY_PATH];
-    cleat_status status = cleat_evaluate(profile, tiny_path(t, run, path), "val", &figures, error);
+    cleat_status status = cleat_evaluate(profile, tiny_path(t, run, path), "val", &metrics, error);
     cleat_profile_destroy(profile);
     return status;
 }
@@ -675,7 +675,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_does_not_fit_is_said),
         cmocka_unit_test(batch_is_made_to_fit),
         cmocka_unit_test(what_was_resolved_loads_again),
-        cmocka_unit_test(best_checkpoint_gives_the_logged_figures),
+        cmocka_unit_test(best_checkpoint_gives_the_logged_metrics),
         cmocka_unit_test(predictions_are_what_evaluation_computes),
         cmocka_unit_test(other_model_is_refused),
         cmocka_unit_test(damaged_checkpoint_is_named),

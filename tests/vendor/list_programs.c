@@ -235,19 +235,19 @@ typedef struct sizes {
     int64_t width, heads, d_ff, vocabulary;
 } sizes;
 
-static cleat_tensor *structure_losses(cleat_graph *graph, cleat_tensor *x, cleat_tensor *frames, int64_t batch,
+static cleat_tensor *structure_losses(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rigid_frames, int64_t batch,
                                       int64_t length, cleat_tensor *lengths) {
     int64_t row[2] = {batch, length}, point[3] = {batch, length, 3}, sample_weight_shape[2] = {1, batch};
-    cleat_structure truth = {.coords = cleat_input(graph, "coords", CLEAT_F32, 3, point),
-                             .mask = cleat_input(graph, "mask", CLEAT_F32, 2, row),
-                             .lengths = lengths,
-                             .partner = cleat_input(graph, "partner", CLEAT_I32, 2, row)};
+    cleat_structure target = {.coords = cleat_input(graph, "coords", CLEAT_F32, 3, point),
+                              .mask = cleat_input(graph, "mask", CLEAT_F32, 2, row),
+                              .lengths = lengths,
+                              .partner = cleat_input(graph, "partner", CLEAT_I32, 2, row)};
     cleat_tensor *sample_weight = cleat_input(graph, "scale", CLEAT_F32, 2, sample_weight_shape);
-    cleat_tensor *loss = cleat_frame_loss(graph, x, frames, &truth, sample_weight, 0);
+    cleat_tensor *loss = cleat_frame_loss(graph, x, rigid_frames, &target, sample_weight, 0);
     for (int kind = CLEAT_LOSS_DISTANCE; kind <= CLEAT_LOSS_BASE_PAIR; ++kind) {
         cleat_structure_loss_spec spec = {
             .kind = (cleat_structure_loss_kind)kind, .lower = 1.0f, .upper = 2.0f, .eps = 1e-4f};
-        cleat_tensor *value = cleat_structure_loss(graph, &spec, x, &truth, sample_weight);
+        cleat_tensor *value = cleat_structure_loss(graph, &spec, x, &target, sample_weight);
         loss = cleat_sum(graph, (cleat_tensor *[]){loss, value}, 2);
     }
     return loss;
@@ -267,9 +267,9 @@ static void build_encoder(cleat_graph *graph, sizes s, cleat_dtype storage, bool
     if (dropout) x = cleat_dropout(graph, x, rng, encoder.dropout);
     x = cleat_nn_encoder(graph, x, lengths, rng, &encoder);
     cleat_autocast(graph, CLEAT_F32);
-    cleat_tensor *frames = NULL;
-    x = cleat_rigid_chain(graph, cleat_nn_linear_zero(graph, "head", x, 6), lengths, &frames);
-    cleat_tensor *loss = structure_losses(graph, x, frames, batch, length, lengths);
+    cleat_tensor *rigid_frames = NULL;
+    x = cleat_rigid_chain(graph, cleat_nn_linear_zero(graph, "head", x, 6), lengths, &rigid_frames);
+    cleat_tensor *loss = structure_losses(graph, x, rigid_frames, batch, length, lengths);
     cleat_backward(graph, loss, cleat_input(graph, "seed", CLEAT_F32, 1, &one));
     cleat_graph_fuse(graph);
 }
@@ -340,12 +340,12 @@ static void list_lstm(listing *list, int64_t hidden, cleat_dtype storage) {
     cleat_store_destroy(store);
 }
 
-/* --- pictures --- */
+/* --- images --- */
 
-static void build_pictures(cleat_graph *graph, int64_t channels, cleat_dtype storage) {
-    const int64_t picture[4] = {2, 19, 23, channels}, both[2] = {2, channels}, one = 1;
+static void build_image_models(cleat_graph *graph, int64_t channels, cleat_dtype storage) {
+    const int64_t image[4] = {2, 19, 23, channels}, both[2] = {2, channels}, one = 1;
     cleat_init zero = {.kind = CLEAT_INIT_ZERO};
-    cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, picture, zero), storage), *statistics = NULL;
+    cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, image, zero), storage), *statistics = NULL;
     cleat_tensor *gamma = cleat_param(graph, "gamma", 1, &channels, zero);
     cleat_tensor *beta = cleat_param(graph, "beta", 1, &channels, zero);
     cleat_tensor *running = cleat_state(graph, "running", CLEAT_F32, 2, both);
@@ -360,13 +360,13 @@ static void build_pictures(cleat_graph *graph, int64_t channels, cleat_dtype sto
     cleat_backward(graph, loss, cleat_input(graph, "seed", CLEAT_F32, 1, &one));
 }
 
-static void list_pictures(listing *list, int64_t channels, cleat_dtype storage) {
+static void list_image_models(listing *list, int64_t channels, cleat_dtype storage) {
     cleat_store *store = NULL;
     cleat_graph *graph = NULL;
     cleat_error error = {0};
     must(cleat_store_create(&store, &error), "store", &error);
-    must(cleat_graph_create(store, "pictures", &graph, &error), "graph", &error);
-    build_pictures(graph, channels, storage);
+    must(cleat_graph_create(store, "images", &graph, &error), "graph", &error);
+    build_image_models(graph, channels, storage);
     list_graph(list, graph);
     cleat_graph_destroy(graph);
     cleat_store_destroy(store);
@@ -375,11 +375,11 @@ static void list_pictures(listing *list, int64_t channels, cleat_dtype storage) 
 /* --- masks --- */
 
 static void build_masks(cleat_graph *graph, int64_t channels, cleat_dtype storage) {
-    const int64_t picture[4] = {2, 5, 7, channels}, kernel[3] = {3, 3, channels}, masks[4] = {2, 9, 11, 2 * channels};
+    const int64_t image[4] = {2, 5, 7, channels}, kernel[3] = {3, 3, channels}, masks[4] = {2, 9, 11, 2 * channels};
     const int64_t batch = 2, one = 1;
     const cleat_mask_loss_spec spec = {2, 2, 1};
     cleat_init zero = {.kind = CLEAT_INIT_ZERO};
-    cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, picture, zero), storage);
+    cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, image, zero), storage);
     cleat_tensor *weight = cleat_param(graph, "weight", 3, kernel, zero);
     cleat_tensor *y = cleat_depthwise_conv2d(graph, x, weight, cleat_param(graph, "bias", 1, &channels, zero));
     y = cleat_depth_to_space(graph, cleat_concat(graph, (cleat_tensor *[]){x, y}, 2), 1);
@@ -404,7 +404,7 @@ static void list_masks(listing *list, int64_t channels, cleat_dtype storage) {
 
 /* A 3 x 3 convolution by stride 1 and one by stride 2, with and without a bias. */
 static void list_convs(listing *list, int64_t channels, int64_t features, cleat_dtype storage) {
-    const int64_t picture[4] = {4, 28, 30, channels}, narrow[4] = {features, 3, 3, channels},
+    const int64_t image[4] = {4, 28, 30, channels}, narrow[4] = {features, 3, 3, channels},
                   wide[4] = {features, 3, 3, features}, one = 1;
     cleat_store *store = NULL;
     cleat_graph *graph = NULL;
@@ -413,7 +413,7 @@ static void list_convs(listing *list, int64_t channels, int64_t features, cleat_
     must(cleat_graph_create(store, "convs", &graph, &error), "graph", &error);
     cleat_autocast(graph, storage);
     cleat_init zero = {.kind = CLEAT_INIT_ZERO};
-    cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, picture, zero), storage);
+    cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, image, zero), storage);
     cleat_tensor *first = cleat_param(graph, "first", 4, narrow, zero);
     cleat_tensor *second = cleat_param(graph, "second", 4, wide, zero);
     cleat_tensor *y = cleat_conv2d(graph, x, first, cleat_param(graph, "bias", 1, &features, zero), 1, 1);
@@ -483,7 +483,7 @@ int main(int argc, char **argv) {
             list_convs(&list, convs[i][0], convs[i][1], storage);
         for (size_t i = 0; all && i < sizeof widths / sizeof *widths; ++i) list_row_ops(&list, widths[i], storage);
         for (size_t i = 0; all && i < sizeof channels / sizeof *channels; ++i)
-            list_pictures(&list, channels[i], storage);
+            list_image_models(&list, channels[i], storage);
         for (size_t i = 0; all && i < 2; ++i) list_masks(&list, channels[i], storage);
     }
     if (fclose(list.table)) stop("programs.tsv", NULL);

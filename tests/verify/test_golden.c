@@ -43,8 +43,8 @@ static void assert_passes(cleat_precision precision, const char *path) {
     double worst = 0;
     for (size_t i = 0; i < report.count; ++i) {
         const cleat_verification *item = &report.items[i];
-        if (!item->ok) print_error("%s: %.2g, tolerance %.2g\n", item->name, item->deviation, item->tolerance);
-        worst = fmax(worst, item->deviation / item->tolerance);
+        if (!item->ok) print_error("%s: %.2g, tolerance %.2g\n", item->name, item->rel_error, item->tolerance);
+        worst = fmax(worst, item->rel_error / item->tolerance);
     }
     assert_true(report.count > 8); /* output, loss, parameters, six gradients at least */
     assert_int_equal(report.failed, 0);

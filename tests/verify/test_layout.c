@@ -32,7 +32,7 @@ static void shapes_there(void **state) {
         {1, 1, 1, {5}, {5}},                         /* a bias */
         {1, 4, 1, {5}, {5}},                         /* refused: nothing of four extents is a vector here */
         {5, 4, 5, {2, 3, 4, 5, 6}, {2, 3, 4, 5, 6}}, /* refused */
-        {4, 3, 4, {8, 3, 5, 2}, {8, 3, 5, 2}},       /* refused: a picture has four */
+        {4, 3, 4, {8, 3, 5, 2}, {8, 3, 5, 2}},       /* refused: an image has four */
         {2, 0, 2, {5, 7}, {5, 7}},                   /* not in the file */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {

@@ -1,6 +1,6 @@
 /* JPEG files by libjpeg or libjpeg-turbo. Its errors are jumps: each call of it runs inside a function that sets one. What it
  * calls a warning (the file ends early, its codes make no sense) would leave grey or shifted pixels: here it is an error. */
-#include "data/picture_formats.h"
+#include "data/image_formats.h"
 
 #include "core/memory.h"
 
@@ -17,7 +17,7 @@ typedef struct reader {
     cleat_error *error;
     cleat_status status;
     struct jpeg_decompress_struct jpeg;
-    cleat_picture picture;
+    cleat_image image;
 } reader;
 
 static void on_error(j_common_ptr jpeg) {
@@ -58,48 +58,48 @@ static bool read_header(reader *r, const uint8_t *bytes, size_t size) {
     jpeg_create_decompress(&r->jpeg);
     jpeg_mem_src(&r->jpeg, bytes, (unsigned long)size);
     jpeg_read_header(&r->jpeg, TRUE);
-    r->picture.height = r->jpeg.image_height;
-    r->picture.width = r->jpeg.image_width;
-    r->picture.channels = r->jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3;
+    r->image.height = r->jpeg.image_height;
+    r->image.width = r->jpeg.image_width;
+    r->image.channels = r->jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3;
     if (r->jpeg.jpeg_color_space == JCS_CMYK || r->jpeg.jpeg_color_space == JCS_YCCK)
         return !fails(cleat_fail(r->error, CLEAT_ERR_FORMAT,
                                  "%s: the colours are CMYK, for print; convert it (ImageMagick: convert FILE "
                                  "-colorspace sRGB NEW)",
                                  r->name),
                       r);
-    if (r->jpeg.num_components != r->picture.channels)
+    if (r->jpeg.num_components != r->image.channels)
         return !fails(cleat_fail(r->error, CLEAT_ERR_FORMAT,
                                  "%s: a JPEG file of %d channels; grey and colour are read: convert it", r->name,
                                  r->jpeg.num_components),
                       r);
-    return !fails(cleat_picture_check_size(r->name, r->picture.height, r->picture.width, r->error), r);
+    return !fails(cleat_image_check_size(r->name, r->image.height, r->image.width, r->error), r);
 }
 
 /* The largest of 1, 2, 4, 8 by which both sides may be divided. */
-static unsigned reduction(const cleat_picture *picture, int64_t least) {
-    int64_t side = picture->height < picture->width ? picture->height : picture->width;
+static unsigned reduction(const cleat_image *image, int64_t min_side) {
+    int64_t side = image->height < image->width ? image->height : image->width;
     unsigned by = 1;
-    while (by < 8 && least > 0 && side / (by * 2) >= least) by *= 2;
+    while (by < 8 && min_side > 0 && side / (by * 2) >= min_side) by *= 2;
     return by;
 }
 
-static bool start_pixels(reader *r, int64_t channels, int64_t least) {
+static bool start_pixels(reader *r, int64_t channels, int64_t min_side) {
     if (setjmp(r->jump)) return false;
-    r->picture.channels = channels ? channels : r->picture.channels;
-    r->jpeg.out_color_space = r->picture.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    r->image.channels = channels ? channels : r->image.channels;
+    r->jpeg.out_color_space = r->image.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     r->jpeg.scale_num = 1;
-    r->jpeg.scale_denom = reduction(&r->picture, least);
+    r->jpeg.scale_denom = reduction(&r->image, min_side);
     jpeg_start_decompress(&r->jpeg);
-    r->picture.height = r->jpeg.output_height;
-    r->picture.width = r->jpeg.output_width;
+    r->image.height = r->jpeg.output_height;
+    r->image.width = r->jpeg.output_width;
     return true;
 }
 
 static bool read_rows(reader *r) {
     if (setjmp(r->jump)) return false;
-    size_t stride = (size_t)(r->picture.width * r->picture.channels);
+    size_t stride = (size_t)(r->image.width * r->image.channels);
     while (r->jpeg.output_scanline < r->jpeg.output_height) {
-        JSAMPROW row = r->picture.pixels + r->jpeg.output_scanline * stride;
+        JSAMPROW row = r->image.pixels + r->jpeg.output_scanline * stride;
         jpeg_read_scanlines(&r->jpeg, &row, 1);
     }
     jpeg_finish_decompress(&r->jpeg);
@@ -113,26 +113,26 @@ static void begin(reader *r) {
     r->manager.output_message = no_output;
 }
 
-cleat_status cleat_jpeg_decode(const char *name, const uint8_t *bytes, size_t size, int64_t channels, int64_t least,
-                               cleat_picture *picture, cleat_error *error) {
+cleat_status cleat_jpeg_decode(const char *name, const uint8_t *bytes, size_t size, int64_t channels, int64_t min_side,
+                               cleat_image *image, cleat_error *error) {
     reader r = {.name = name, .error = error};
     begin(&r);
-    bool done = read_header(&r, bytes, size) && start_pixels(&r, channels, least) &&
-                !fails(cleat_picture_alloc(name, &r.picture, error), &r) && read_rows(&r);
+    bool done = read_header(&r, bytes, size) && start_pixels(&r, channels, min_side) &&
+                !fails(cleat_image_alloc(name, &r.image, error), &r) && read_rows(&r);
     jpeg_destroy_decompress(&r.jpeg);
     if (done)
-        *picture = r.picture;
+        *image = r.image;
     else
-        cleat_picture_free(&r.picture);
+        cleat_image_free(&r.image);
     return r.status;
 }
 
-cleat_status cleat_jpeg_probe(const char *name, const uint8_t *bytes, size_t size, cleat_picture *picture,
+cleat_status cleat_jpeg_probe(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
                               cleat_error *error) {
     reader r = {.name = name, .error = error};
     begin(&r);
     bool done = read_header(&r, bytes, size);
     jpeg_destroy_decompress(&r.jpeg);
-    if (done) *picture = r.picture;
+    if (done) *image = r.image;
     return r.status;
 }

@@ -1,9 +1,9 @@
-/* Pictures from files: which format it is, and the channels that are wanted. */
-#include "data/picture.h"
+/* Images from files: which format it is, and the channels that are wanted. */
+#include "data/image_file.h"
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "data/picture_formats.h"
+#include "data/image_formats.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,36 +13,36 @@
 
 enum { PROBE_BYTES = 16384 };
 
-void cleat_picture_free(cleat_picture *picture) {
-    cleat_free(picture->pixels);
-    *picture = (cleat_picture){0};
+void cleat_image_free(cleat_image *image) {
+    cleat_free(image->pixels);
+    *image = (cleat_image){0};
 }
 
-cleat_status cleat_picture_check_size(const char *name, int64_t height, int64_t width, cleat_error *error) {
+cleat_status cleat_image_check_size(const char *name, int64_t height, int64_t width, cleat_error *error) {
     if (height < 1 || width < 1)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: a picture of %lld x %lld pixels; take it out", name,
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: an image of %lld x %lld pixels; take it out", name,
                           (long long)width, (long long)height);
-    if (height > CLEAT_PICTURE_PIXELS / width)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: %lld x %lld pixels are more than %d; make the picture smaller",
-                          name, (long long)width, (long long)height, CLEAT_PICTURE_PIXELS);
+    if (height > CLEAT_IMAGE_MAX_PIXELS / width)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: %lld x %lld pixels are more than %d; make the image smaller",
+                          name, (long long)width, (long long)height, CLEAT_IMAGE_MAX_PIXELS);
     return CLEAT_OK;
 }
 
-cleat_status cleat_picture_alloc(const char *name, cleat_picture *picture, cleat_error *error) {
-    picture->pixels = cleat_alloc((size_t)(picture->height * picture->width), (size_t)picture->channels);
-    if (picture->pixels) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld x %lld pixels", name, (long long)picture->width,
-                      (long long)picture->height);
+cleat_status cleat_image_alloc(const char *name, cleat_image *image, cleat_error *error) {
+    image->pixels = cleat_alloc((size_t)(image->height * image->width), (size_t)image->channels);
+    if (image->pixels) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld x %lld pixels", name, (long long)image->width,
+                      (long long)image->height);
 }
 
 /* --- formats -------------------------------------------------------------------------------------------------- */
 
-typedef enum picture_format { PNG, JPEG, OTHER } picture_format;
+typedef enum image_format { PNG, JPEG, OTHER } image_format;
 
 typedef struct signature {
     const char *bytes;
     size_t size, at;
-    picture_format format;
+    image_format format;
     const char *name;
 } signature;
 
@@ -57,7 +57,7 @@ static const signature signatures[] = {
     {"ftyp", 4, 4, OTHER, "HEIF"},
 };
 
-static cleat_status find_format(const char *path, const uint8_t *bytes, size_t size, picture_format *found,
+static cleat_status find_format(const char *path, const uint8_t *bytes, size_t size, image_format *found,
                                 cleat_error *error) {
     if (!size) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the file is empty; take it out", path);
     for (size_t i = 0; i < sizeof signatures / sizeof *signatures; ++i) {
@@ -70,53 +70,53 @@ static cleat_status find_format(const char *path, const uint8_t *bytes, size_t s
         *found = known->format;
         return CLEAT_OK;
     }
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not a picture: neither PNG nor JPEG; take it out", path);
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not an image: neither PNG nor JPEG; take it out", path);
 }
 
-static cleat_status probe_bytes(const char *path, const uint8_t *bytes, size_t size, cleat_picture *picture,
+static cleat_status probe_bytes(const char *path, const uint8_t *bytes, size_t size, cleat_image *image,
                                 cleat_error *error) {
-    picture_format format = OTHER;
+    image_format format = OTHER;
     cleat_status status = find_format(path, bytes, size, &format, error);
     if (status != CLEAT_OK) return status;
-    return format == PNG ? cleat_png_probe(path, bytes, size, picture, error)
-                         : cleat_jpeg_probe(path, bytes, size, picture, error);
+    return format == PNG ? cleat_png_probe(path, bytes, size, image, error)
+                         : cleat_jpeg_probe(path, bytes, size, image, error);
 }
 
 /* --- channels ------------------------------------------------------------------------------------------------- */
 
-void cleat_picture_to_grey(const uint8_t *from, int64_t pixels, uint8_t *to) {
+void cleat_image_to_grey(const uint8_t *from, int64_t pixels, uint8_t *to) {
     for (int64_t i = 0; i < pixels; ++i, from += 3)
         to[i] = (uint8_t)((299u * from[0] + 587u * from[1] + 114u * from[2] + 500u) / 1000u);
 }
 
-void cleat_picture_to_colour(const uint8_t *from, int64_t pixels, uint8_t *to) {
+void cleat_image_to_colour(const uint8_t *from, int64_t pixels, uint8_t *to) {
     for (int64_t i = 0; i < pixels; ++i, to += 3) to[0] = to[1] = to[2] = from[i];
 }
 
-static cleat_status convert(const char *path, int64_t channels, cleat_picture *picture, cleat_error *error) {
-    if (channels == 0 || channels == picture->channels) return CLEAT_OK;
-    cleat_picture other = {.height = picture->height, .width = picture->width, .channels = channels};
-    cleat_status status = cleat_picture_alloc(path, &other, error);
+static cleat_status convert(const char *path, int64_t channels, cleat_image *image, cleat_error *error) {
+    if (channels == 0 || channels == image->channels) return CLEAT_OK;
+    cleat_image other = {.height = image->height, .width = image->width, .channels = channels};
+    cleat_status status = cleat_image_alloc(path, &other, error);
     if (status != CLEAT_OK) return status;
     if (channels == 1)
-        cleat_picture_to_grey(picture->pixels, picture->height * picture->width, other.pixels);
+        cleat_image_to_grey(image->pixels, image->height * image->width, other.pixels);
     else
-        cleat_picture_to_colour(picture->pixels, picture->height * picture->width, other.pixels);
-    cleat_picture_free(picture);
-    *picture = other;
+        cleat_image_to_colour(image->pixels, image->height * image->width, other.pixels);
+    cleat_image_free(image);
+    *image = other;
     return CLEAT_OK;
 }
 
 /* --- reading -------------------------------------------------------------------------------------------------- */
 
-cleat_status cleat_picture_read_least(const char *path, int64_t channels, int64_t least, cleat_picture *picture,
-                                      cleat_error *error) {
-    picture_format format = OTHER;
+cleat_status cleat_image_read_min_side(const char *path, int64_t channels, int64_t min_side, cleat_image *image,
+                                       cleat_error *error) {
+    image_format format = OTHER;
     char *data = NULL;
     size_t size = 0;
-    cleat_picture made = {0};
+    cleat_image made = {0};
     if (channels != 0 && channels != 1 && channels != 3)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: %lld channels; a picture file has 1 (grey) or 3 (colour)",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: %lld channels; an image file has 1 (grey) or 3 (colour)",
                           path, (long long)channels);
     cleat_status status = cleat_file_read(path, &data, &size, error);
     if (status != CLEAT_OK) return status;
@@ -124,18 +124,18 @@ cleat_status cleat_picture_read_least(const char *path, int64_t channels, int64_
     status = find_format(path, bytes, size, &format, error);
     if (status == CLEAT_OK)
         status = format == PNG ? cleat_png_decode(path, bytes, size, &made, error)
-                               : cleat_jpeg_decode(path, bytes, size, channels, least, &made, error);
+                               : cleat_jpeg_decode(path, bytes, size, channels, min_side, &made, error);
     cleat_free(data);
     if (status == CLEAT_OK) status = convert(path, channels, &made, error);
     if (status == CLEAT_OK)
-        *picture = made;
+        *image = made;
     else
-        cleat_picture_free(&made);
+        cleat_image_free(&made);
     return status;
 }
 
-cleat_status cleat_picture_read(const char *path, int64_t channels, cleat_picture *picture, cleat_error *error) {
-    return cleat_picture_read_least(path, channels, INT64_MAX, picture, error);
+cleat_status cleat_image_read(const char *path, int64_t channels, cleat_image *image, cleat_error *error) {
+    return cleat_image_read_min_side(path, channels, INT64_MAX, image, error);
 }
 
 /* The file's first bytes, as many as there are up to `size`. */
@@ -164,11 +164,11 @@ static cleat_status read_beginning(const char *path, uint8_t *bytes, size_t size
     return status;
 }
 
-cleat_status cleat_picture_probe(const char *path, cleat_picture *picture, cleat_error *error) {
+cleat_status cleat_image_probe(const char *path, cleat_image *image, cleat_error *error) {
     uint8_t bytes[PROBE_BYTES];
     char *data = NULL;
     size_t size = 0;
-    cleat_picture made = {0};
+    cleat_image made = {0};
     cleat_status status = read_beginning(path, bytes, sizeof bytes, &size, error);
     if (status != CLEAT_OK) return status;
     status = probe_bytes(path, bytes, size, &made, error);
@@ -177,6 +177,6 @@ cleat_status cleat_picture_probe(const char *path, cleat_picture *picture, cleat
         if (status == CLEAT_OK) status = probe_bytes(path, (const uint8_t *)data, size, &made, error);
         cleat_free(data);
     }
-    if (status == CLEAT_OK) *picture = made;
+    if (status == CLEAT_OK) *image = made;
     return status;
 }

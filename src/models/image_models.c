@@ -1,12 +1,12 @@
-/* Settings, normalisation and references of pictures. */
-#include "models/pictures.h"
+/* Settings, normalisation and references of images. */
+#include "models/image_models.h"
 
 #include "cleat/ops.h"
 #include "graph/graph.h"
 
-cleat_picture_options cleat_model_picture_options(const cleat_model *model, cleat_mode mode, const char *learnt) {
+cleat_image_options cleat_model_image_options(const cleat_model *model, cleat_mode mode, const char *fitted) {
     const cleat_profile *p = &model->profile;
-    cleat_picture_options options = cleat_picture_defaults();
+    cleat_image_options options = cleat_image_defaults();
     options.size = p->data.image_size;
     options.channels = p->data.channels == CLEAT_AUTO ? 0 : p->data.channels;
     options.augment = (cleat_augment){.crop_min = p->data.crop_scale,
@@ -20,7 +20,7 @@ cleat_picture_options cleat_model_picture_options(const cleat_model *model, clea
     options.val_fraction = p->data.val_fraction;
     options.test_fraction = p->data.test_fraction;
     options.cache_bytes = p->data.cache_mb << 20;
-    options.learnt = learnt ? learnt : "";
+    options.fitted = fitted ? fitted : "";
     options.predict = mode == CLEAT_MODE_PREDICT;
     return options;
 }
@@ -32,7 +32,7 @@ cleat_norm_mode cleat_model_norm_mode(cleat_graph *graph, cleat_mode mode, cleat
     return (cleat_norm_mode){.training = true, .samples = inputs->samples, .momentum = momentum};
 }
 
-cleat_tensor *cleat_model_pool_picture(cleat_graph *graph, cleat_tensor *x) {
+cleat_tensor *cleat_model_global_avg_pool(cleat_graph *graph, cleat_tensor *x) {
     if (!x) return NULL;
     const int64_t rows[3] = {x->shape[0], x->shape[1] * x->shape[2], x->shape[3]};
     return cleat_mean_pool(graph, cleat_reshape(graph, x, 3, rows), NULL);

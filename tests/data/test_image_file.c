@@ -1,4 +1,4 @@
-/* Pictures from files: every kind of PNG, JPEG, broken ones; and the cache that keeps them. */
+/* Images from files: every kind of PNG, JPEG, broken ones; and the cache that keeps them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,24 +12,24 @@
 #include <zlib.h>
 
 #include "core/memory.h"
-#include "data/picture_cache.h"
+#include "data/image_cache.h"
 #include "drawn.h"
 #include "files.h"
 
-static cleat_picture read_ok(const char *path, int64_t channels) {
-    cleat_picture picture = {0};
+static cleat_image read_ok(const char *path, int64_t channels) {
+    cleat_image image = {0};
     cleat_error error = {0};
-    if (cleat_picture_read(path, channels, &picture, &error) != CLEAT_OK) fail_msg("%s", error.text);
-    return picture;
+    if (cleat_image_read(path, channels, &image, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    return image;
 }
 
 /* The reading fails, names the file and says `why`; nothing is written. */
 static void expect_failure(const char *path, const char *why) {
-    cleat_picture picture = {.height = 77};
+    cleat_image image = {.height = 77};
     cleat_error error = {0};
-    assert_int_equal(cleat_picture_read(path, 0, &picture, &error), CLEAT_ERR_FORMAT);
-    assert_int_equal(picture.height, 77);
-    assert_null(picture.pixels);
+    assert_int_equal(cleat_image_read(path, 0, &image, &error), CLEAT_ERR_FORMAT);
+    assert_int_equal(image.height, 77);
+    assert_null(image.pixels);
     if (!strstr(error.text, path) || !strstr(error.text, why)) fail_msg("no '%s' in: %s", why, error.text);
 }
 
@@ -50,20 +50,20 @@ static void every_kind_of_png_is_read(void **state) {
         for (int b = 0; kinds[k].bits[b]; ++b)
             for (int interlaced = 0; interlaced < 2; ++interlaced) {
                 drawn_png kind = {.colour = kinds[k].colour, .bits = kinds[k].bits[b], .interlaced = interlaced};
-                cleat_picture expected, probed = {0};
+                cleat_image expected, probed = {0};
                 drawn_write_png(path, 13, 21, &kind, &expected);
-                cleat_picture got = read_ok(path, 0);
+                cleat_image got = read_ok(path, 0);
                 /* alpha of 16 bits is rounded before it is used: one off at most */
                 int most = kind.bits == 16 ? 1 : 0;
                 if (drawn_difference(&got, &expected) > most)
                     fail_msg("colour type %d, %d bits, interlaced %d", kind.colour, kind.bits, interlaced);
-                assert_int_equal(cleat_picture_probe(path, &probed, NULL), CLEAT_OK);
+                assert_int_equal(cleat_image_probe(path, &probed, NULL), CLEAT_OK);
                 assert_int_equal(probed.height, 13);
                 assert_int_equal(probed.width, 21);
                 assert_int_equal(probed.channels, expected.channels);
                 assert_null(probed.pixels);
-                cleat_picture_free(&got);
-                cleat_picture_free(&expected);
+                cleat_image_free(&got);
+                cleat_image_free(&expected);
                 ++tried;
             }
     assert_int_equal(tried, 30);
@@ -72,30 +72,30 @@ static void every_kind_of_png_is_read(void **state) {
 static void channels_are_converted(void **state) {
     (void)state;
     const char *path = test_path("colour.png");
-    cleat_picture colour = drawn_picture(9, 17, 3, 1), back = {0};
-    assert_int_equal(cleat_picture_write_png(path, &colour, NULL), CLEAT_OK);
+    cleat_image colour = drawn_image(9, 17, 3, 1), back = {0};
+    assert_int_equal(cleat_image_write_png(path, &colour, NULL), CLEAT_OK);
     back = read_ok(path, 3);
     assert_int_equal(drawn_difference(&colour, &back), 0);
-    cleat_picture_free(&back);
+    cleat_image_free(&back);
     back = read_ok(path, 1);
     assert_int_equal(back.channels, 1);
     for (int i = 0; i < 9 * 17; ++i) {
         const uint8_t *p = colour.pixels + 3 * i;
         assert_true(abs(back.pixels[i] - (int)(0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2] + 0.5)) <= 1);
     }
-    assert_int_equal(cleat_picture_write_png(path, &back, NULL), CLEAT_OK);
-    cleat_picture grey = read_ok(path, 3);
+    assert_int_equal(cleat_image_write_png(path, &back, NULL), CLEAT_OK);
+    cleat_image grey = read_ok(path, 3);
     for (int i = 0; i < 3 * 9 * 17; ++i) assert_int_equal(grey.pixels[i], back.pixels[i / 3]);
-    cleat_picture_free(&grey);
-    cleat_picture_free(&back);
+    cleat_image_free(&grey);
+    cleat_image_free(&back);
     cleat_error error = {0};
     colour.channels = 2;
-    assert_int_equal(cleat_picture_write_png(path, &colour, &error), CLEAT_ERR_ARGUMENT);
-    assert_int_equal(cleat_picture_read(path, 2, &back, &error), CLEAT_ERR_ARGUMENT);
-    assert_int_equal(cleat_picture_read(test_path("nowhere.png"), 0, &back, &error), CLEAT_ERR_NOT_FOUND);
-    assert_int_equal(cleat_picture_probe(test_path("nowhere.png"), &back, &error), CLEAT_ERR_NOT_FOUND);
-    assert_int_equal(cleat_picture_probe(test_folder("folder.png"), &back, &error), CLEAT_ERR_IO);
-    cleat_picture_free(&colour);
+    assert_int_equal(cleat_image_write_png(path, &colour, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_image_read(path, 2, &back, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(cleat_image_read(test_path("nowhere.png"), 0, &back, &error), CLEAT_ERR_NOT_FOUND);
+    assert_int_equal(cleat_image_probe(test_path("nowhere.png"), &back, &error), CLEAT_ERR_NOT_FOUND);
+    assert_int_equal(cleat_image_probe(test_folder("folder.png"), &back, &error), CLEAT_ERR_IO);
+    cleat_image_free(&colour);
 }
 
 /* --- JPEG ----------------------------------------------------------------------------------------------------- */
@@ -105,39 +105,39 @@ static void jpegs_are_read(void **state) {
     const char *path = test_path("a.jpg");
     for (int64_t channels = 1; channels <= 3; channels += 2)
         for (int kind = DRAWN_JPEG; kind <= DRAWN_JPEG_PROGRESSIVE; ++kind) {
-            cleat_picture drawn = drawn_picture(45, 70, channels, 0), probed = {0};
+            cleat_image drawn = drawn_image(45, 70, channels, 0), probed = {0};
             drawn_write_jpeg(path, &drawn, (drawn_jpeg)kind);
-            cleat_picture got = read_ok(path, 0);
+            cleat_image got = read_ok(path, 0);
             assert_true(drawn_difference(&drawn, &got) < 30);
-            assert_int_equal(cleat_picture_probe(path, &probed, NULL), CLEAT_OK);
+            assert_int_equal(cleat_image_probe(path, &probed, NULL), CLEAT_OK);
             assert_int_equal(probed.channels, channels);
-            cleat_picture other = read_ok(path, 4 - channels);
+            cleat_image other = read_ok(path, 4 - channels);
             assert_int_equal(other.channels, 4 - channels);
             for (int i = 0; i < 45 * 70; ++i) {
                 const uint8_t *rgb = (channels == 3 ? got.pixels : other.pixels) + 3 * i;
                 int grey = (channels == 1 ? got.pixels : other.pixels)[i];
                 assert_true(abs(grey - (int)(0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2] + 0.5)) <= 4);
             }
-            cleat_picture_free(&other);
-            cleat_picture_free(&got);
-            cleat_picture_free(&drawn);
+            cleat_image_free(&other);
+            cleat_image_free(&got);
+            cleat_image_free(&drawn);
         }
-    cleat_picture inks = drawn_picture(16, 16, 4, 0);
+    cleat_image inks = drawn_image(16, 16, 4, 0);
     drawn_write_jpeg(path, &inks, DRAWN_JPEG_CMYK);
     expect_failure(path, "-colorspace sRGB");
-    cleat_picture_free(&inks);
+    cleat_image_free(&inks);
 }
 
 /* Means of squares of the whole, where the file is decoded smaller. */
 static void large_jpegs_are_decoded_smaller(void **state) {
     (void)state;
     const char *path = test_path("large.jpg");
-    cleat_picture drawn = drawn_picture(400, 640, 3, 0), small = {0};
+    cleat_image drawn = drawn_image(400, 640, 3, 0), small = {0};
     drawn_write_jpeg(path, &drawn, DRAWN_JPEG);
     static const int64_t least[] = {401, 400, 201, 200, 100, 99, 50, 3, 1};
     static const int64_t by[] = {1, 1, 1, 2, 4, 4, 8, 8, 8};
     for (size_t i = 0; i < sizeof least / sizeof *least; ++i) {
-        assert_int_equal(cleat_picture_read_least(path, 0, least[i], &small, NULL), CLEAT_OK);
+        assert_int_equal(cleat_image_read_min_side(path, 0, least[i], &small, NULL), CLEAT_OK);
         assert_int_equal(small.height, 400 / by[i]);
         assert_int_equal(small.width, 640 / by[i]);
         for (int64_t y = 0; y < small.height; y += 7)
@@ -148,42 +148,42 @@ static void large_jpegs_are_decoded_smaller(void **state) {
                 double mean = sum / (double)(by[i] * by[i]), got = small.pixels[(y * small.width + x) * 3 + 1];
                 if (!(mean - got < 12 && got - mean < 12)) fail_msg("least %d: %g and %g", (int)least[i], mean, got);
             }
-        cleat_picture_free(&small);
+        cleat_image_free(&small);
     }
-    cleat_picture_free(&drawn);
+    cleat_image_free(&drawn);
 }
 
 /* Cameras and programs leave bytes behind the last pixel. */
 static void bytes_to_spare_at_the_end_do_no_harm(void **state) {
     (void)state;
     const char *path = test_path("spare.jpg");
-    cleat_picture drawn = drawn_picture(24, 31, 3, 0), whole = {0}, spare = {0};
+    cleat_image drawn = drawn_image(24, 31, 3, 0), whole = {0}, spare = {0};
     size_t size;
     drawn_write_jpeg(path, &drawn, DRAWN_JPEG);
-    assert_int_equal(cleat_picture_read(path, 0, &whole, NULL), CLEAT_OK);
+    assert_int_equal(cleat_image_read(path, 0, &whole, NULL), CLEAT_OK);
     char *bytes = test_read(path, &size), *longer = malloc(size + 5);
     memcpy(longer, bytes, size - 2);
     memset(longer + size - 2, 0, 5);
     memcpy(longer + size + 3, bytes + size - 2, 2); /* the end marker */
     test_write(path, longer, size + 5);
-    assert_int_equal(cleat_picture_read(path, 0, &spare, NULL), CLEAT_OK);
+    assert_int_equal(cleat_image_read(path, 0, &spare, NULL), CLEAT_OK);
     assert_int_equal(drawn_difference(&whole, &spare), 0);
     free(longer);
     free(bytes);
-    cleat_picture_free(&spare);
-    cleat_picture_free(&whole);
-    cleat_picture_free(&drawn);
+    cleat_image_free(&spare);
+    cleat_image_free(&whole);
+    cleat_image_free(&drawn);
 }
 
 /* --- broken files --------------------------------------------------------------------------------------------- */
 
-static void no_part_of_a_file_is_a_picture(void **state) {
+static void no_part_of_a_file_is_an_image(void **state) {
     (void)state;
     const char *whole = test_path("whole"), *part = test_path("part");
-    cleat_picture drawn = drawn_picture(24, 31, 3, 0);
+    cleat_image drawn = drawn_image(24, 31, 3, 0);
     for (int kind = 0; kind < 4; ++kind) {
         size_t size;
-        cleat_picture expected = {0};
+        cleat_image expected = {0};
         drawn_png png = {.colour = PNG_COLOR_TYPE_RGB_ALPHA, .bits = 8, .interlaced = kind == 1};
         if (kind < 2)
             drawn_write_png(whole, 24, 31, &png, &expected);
@@ -193,32 +193,32 @@ static void no_part_of_a_file_is_a_picture(void **state) {
         for (size_t cut = 0; cut < size; cut += cut < 700 || cut > size - 20 ? 1 : 37) {
             remove(part); /* else some file systems write the old one to disk first */
             test_write(part, bytes, cut);
-            expect_failure(part, cut == 0 ? "empty" : cut < 3 ? "not a picture" : "");
+            expect_failure(part, cut == 0 ? "empty" : cut < 3 ? "not an image" : "");
         }
         test_write(part, bytes, size - 2);
         expect_failure(part, "truncated");
         free(bytes);
-        cleat_picture_free(&expected);
+        cleat_image_free(&expected);
     }
-    cleat_picture_free(&drawn);
+    cleat_image_free(&drawn);
 }
 
-/* Whatever is written into a file: a picture of its size or an error, and no memory lost (under ASan). */
+/* Whatever is written into a file: an image of its size or an error, and no memory lost (under ASan). */
 static void noise_is_survived(void **state) {
     (void)state;
     const char *whole = test_path("whole"), *noisy = test_path("noisy");
-    cleat_picture drawn = drawn_picture(24, 31, 3, 0);
+    cleat_image drawn = drawn_image(24, 31, 3, 0);
     uint32_t random = 12345;
     int refused = 0;
     for (int kind = 0; kind < 2; ++kind) {
         size_t size;
         if (kind == 0)
-            assert_int_equal(cleat_picture_write_png(whole, &drawn, NULL), CLEAT_OK);
+            assert_int_equal(cleat_image_write_png(whole, &drawn, NULL), CLEAT_OK);
         else
             drawn_write_jpeg(whole, &drawn, DRAWN_JPEG);
         char *bytes = test_read(whole, &size);
         for (int i = 0; i < 300; ++i) {
-            cleat_picture got = {0};
+            cleat_image got = {0};
             cleat_error error = {0};
             char *copy = malloc(size);
             assert_non_null(copy);
@@ -229,20 +229,20 @@ static void noise_is_survived(void **state) {
             }
             remove(noisy);
             test_write(noisy, copy, size);
-            if (cleat_picture_probe(noisy, &got, NULL) == CLEAT_OK) assert_null(got.pixels);
-            got = (cleat_picture){0};
-            if (cleat_picture_read(noisy, 3, &got, &error) != CLEAT_OK) {
+            if (cleat_image_probe(noisy, &got, NULL) == CLEAT_OK) assert_null(got.pixels);
+            got = (cleat_image){0};
+            if (cleat_image_read(noisy, 3, &got, &error) != CLEAT_OK) {
                 assert_non_null(strstr(error.text, noisy));
                 assert_null(got.pixels);
                 ++refused;
             }
-            cleat_picture_free(&got);
+            cleat_image_free(&got);
             free(copy);
         }
         free(bytes);
     }
     assert_true(refused > 300); /* a PNG has checksums */
-    cleat_picture_free(&drawn);
+    cleat_image_free(&drawn);
 }
 
 static void put_number(uint8_t *bytes, uint32_t number) {
@@ -276,8 +276,8 @@ static void other_files_are_refused(void **state) {
     expect_failure(path, "a GIF file");
     test_write(path, "RIFF\1\2\3\4WEBPVP8 ", 16);
     expect_failure(path, "a WebP file");
-    test_write_text(path, "this is no picture at all");
-    expect_failure(path, "not a picture");
+    test_write_text(path, "this is no image at all");
+    expect_failure(path, "not an image");
     test_write(path, "", 0);
     expect_failure(path, "empty");
 }
@@ -285,7 +285,7 @@ static void other_files_are_refused(void **state) {
 static void memory_that_runs_out_is_an_error(void **state) {
     (void)state;
     const char *png = test_path("m.png"), *jpeg = test_path("m.jpg");
-    cleat_picture expected, got = {0}, drawn = drawn_picture(20, 20, 3, 0);
+    cleat_image expected, got = {0}, drawn = drawn_image(20, 20, 3, 0);
     drawn_png kind = {.colour = PNG_COLOR_TYPE_RGB_ALPHA, .bits = 8};
     drawn_write_png(png, 20, 20, &kind, &expected);
     drawn_write_jpeg(jpeg, &drawn, DRAWN_JPEG);
@@ -293,70 +293,70 @@ static void memory_that_runs_out_is_an_error(void **state) {
         long n = 1;
         for (cleat_status status = CLEAT_ERR_MEMORY; status != CLEAT_OK; ++n) {
             cleat_fail_allocation(n);
-            status = cleat_picture_read(i ? jpeg : png, 1, &got, NULL);
+            status = cleat_image_read(i ? jpeg : png, 1, &got, NULL);
             cleat_fail_allocation(0);
             assert_true(status == CLEAT_OK || (status == CLEAT_ERR_MEMORY && !got.pixels));
         }
         assert_true(n > (i ? 3 : 5)); /* the file, the pixels; with alpha twice, and as grey */
-        cleat_picture_free(&got);
+        cleat_image_free(&got);
     }
-    cleat_picture_free(&expected);
-    cleat_picture_free(&drawn);
+    cleat_image_free(&expected);
+    cleat_image_free(&drawn);
 }
 
 /* --- the cache ------------------------------------------------------------------------------------------------ */
 
-enum { PICTURES = 20, BYTES = 8 * 8 };
+enum { IMAGES = 20, BYTES = 8 * 8 };
 
-/* Picture i is full of i. */
-static cleat_status make(void *user, size_t index, cleat_picture *picture, cleat_error *error) {
+/* Image i is full of i. */
+static cleat_status make(void *user, size_t index, cleat_image *image, cleat_error *error) {
     (void)user;
     if (index == 13) return cleat_fail(error, CLEAT_ERR_FORMAT, "unlucky");
-    *picture = (cleat_picture){.height = 8, .width = 8, .channels = 1, .pixels = cleat_alloc(BYTES, 1)};
-    memset(picture->pixels, (int)index, BYTES);
+    *image = (cleat_image){.height = 8, .width = 8, .channels = 1, .pixels = cleat_alloc(BYTES, 1)};
+    memset(image->pixels, (int)index, BYTES);
     return CLEAT_OK;
 }
 
 static void the_cache_keeps_to_its_limit(void **state) {
     (void)state;
-    cleat_picture_cache *cache;
-    assert_int_equal(cleat_picture_cache_create(PICTURES, 5 * BYTES + BYTES / 2, &cache, NULL), CLEAT_OK);
+    cleat_image_cache *cache;
+    assert_int_equal(cleat_image_cache_create(IMAGES, 5 * BYTES + BYTES / 2, &cache, NULL), CLEAT_OK);
     for (int pass = 0; pass < 3; ++pass)
         for (size_t i = 0; i < 10; ++i) {
-            cleat_picture picture;
-            assert_int_equal(cleat_picture_cache_get(cache, i, make, NULL, &picture, NULL), CLEAT_OK);
-            assert_int_equal(picture.pixels[0], i);
-            assert_int_equal(picture.pixels[BYTES - 1], i);
-            cleat_picture_cache_release(cache, i, &picture);
-            assert_null(picture.pixels);
+            cleat_image image;
+            assert_int_equal(cleat_image_cache_get(cache, i, make, NULL, &image, NULL), CLEAT_OK);
+            assert_int_equal(image.pixels[0], i);
+            assert_int_equal(image.pixels[BYTES - 1], i);
+            cleat_image_cache_release(cache, i, &image);
+            assert_null(image.pixels);
         }
-    cleat_picture_cache_stats stats = cleat_picture_cache_statistics(cache);
+    cleat_image_cache_stats stats = cleat_image_cache_statistics(cache);
     assert_int_equal(stats.kept, 5);
     assert_int_equal(stats.bytes, 5 * BYTES);
     assert_int_equal(stats.hits, 2 * 5);
     assert_int_equal(stats.reads, 10 + 2 * 5);
-    cleat_picture picture = {.height = 3};
+    cleat_image image = {.height = 3};
     cleat_error error = {0};
-    assert_int_equal(cleat_picture_cache_get(cache, 13, make, NULL, &picture, &error), CLEAT_ERR_FORMAT);
+    assert_int_equal(cleat_image_cache_get(cache, 13, make, NULL, &image, &error), CLEAT_ERR_FORMAT);
     assert_string_equal(error.text, "unlucky");
-    assert_int_equal(picture.height, 3);
-    assert_int_equal(cleat_picture_cache_get(cache, PICTURES, make, NULL, &picture, &error), CLEAT_ERR_ARGUMENT);
-    cleat_picture_cache_destroy(cache);
-    assert_int_equal(cleat_picture_cache_create(2, 0, &cache, NULL), CLEAT_OK);
-    assert_int_equal(cleat_picture_cache_get(cache, 1, make, NULL, &picture, NULL), CLEAT_OK);
-    assert_int_equal(cleat_picture_cache_statistics(cache).kept, 0);
-    cleat_picture_cache_release(cache, 1, &picture);
-    cleat_picture_cache_destroy(cache);
+    assert_int_equal(image.height, 3);
+    assert_int_equal(cleat_image_cache_get(cache, IMAGES, make, NULL, &image, &error), CLEAT_ERR_ARGUMENT);
+    cleat_image_cache_destroy(cache);
+    assert_int_equal(cleat_image_cache_create(2, 0, &cache, NULL), CLEAT_OK);
+    assert_int_equal(cleat_image_cache_get(cache, 1, make, NULL, &image, NULL), CLEAT_OK);
+    assert_int_equal(cleat_image_cache_statistics(cache).kept, 0);
+    cleat_image_cache_release(cache, 1, &image);
+    cleat_image_cache_destroy(cache);
 }
 
 static void *use_cache(void *argument) {
-    cleat_picture_cache *cache = argument;
+    cleat_image_cache *cache = argument;
     for (int pass = 0; pass < 50; ++pass)
         for (size_t i = 0; i < 12; ++i) {
-            cleat_picture picture;
-            if (cleat_picture_cache_get(cache, i, make, NULL, &picture, NULL) != CLEAT_OK) return cache;
-            bool right = picture.pixels[5] == i && picture.pixels[BYTES - 1] == i;
-            cleat_picture_cache_release(cache, i, &picture);
+            cleat_image image;
+            if (cleat_image_cache_get(cache, i, make, NULL, &image, NULL) != CLEAT_OK) return cache;
+            bool right = image.pixels[5] == i && image.pixels[BYTES - 1] == i;
+            cleat_image_cache_release(cache, i, &image);
             if (!right) return cache;
         }
     return NULL;
@@ -364,20 +364,20 @@ static void *use_cache(void *argument) {
 
 static void threads_share_the_cache(void **state) {
     (void)state;
-    cleat_picture_cache *cache;
+    cleat_image_cache *cache;
     pthread_t threads[4];
-    assert_int_equal(cleat_picture_cache_create(PICTURES, 6 * BYTES, &cache, NULL), CLEAT_OK);
+    assert_int_equal(cleat_image_cache_create(IMAGES, 6 * BYTES, &cache, NULL), CLEAT_OK);
     for (int i = 0; i < 4; ++i) assert_int_equal(pthread_create(&threads[i], NULL, use_cache, cache), 0);
     for (int i = 0; i < 4; ++i) {
         void *failed;
         pthread_join(threads[i], &failed);
         assert_null(failed);
     }
-    cleat_picture_cache_stats stats = cleat_picture_cache_statistics(cache);
+    cleat_image_cache_stats stats = cleat_image_cache_statistics(cache);
     assert_int_equal(stats.kept, 6);
     assert_int_equal(stats.hits + stats.reads, 4 * 50 * 12);
     assert_true(stats.hits >= 4 * 49 * 6 - 4 * 12);
-    cleat_picture_cache_destroy(cache);
+    cleat_image_cache_destroy(cache);
 }
 
 int main(void) {
@@ -387,7 +387,7 @@ int main(void) {
         cmocka_unit_test(jpegs_are_read),
         cmocka_unit_test(large_jpegs_are_decoded_smaller),
         cmocka_unit_test(bytes_to_spare_at_the_end_do_no_harm),
-        cmocka_unit_test(no_part_of_a_file_is_a_picture),
+        cmocka_unit_test(no_part_of_a_file_is_an_image),
         cmocka_unit_test(noise_is_survived),
         cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(memory_that_runs_out_is_an_error),

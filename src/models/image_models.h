@@ -1,20 +1,20 @@
-/* What models of pictures share. */
-#ifndef CLEAT_SRC_MODELS_PICTURES_H
-#define CLEAT_SRC_MODELS_PICTURES_H
+/* What models of images share. */
+#ifndef CLEAT_SRC_IMAGE_MODELS_H
+#define CLEAT_SRC_IMAGE_MODELS_H
 
 #include "models/model.h"
 #include "nn/conv.h"
 
 /* The profile's settings as options of a dataset; `classes` is the caller's. Borrows the profile's texts. */
-cleat_picture_options cleat_model_picture_options(const cleat_model *model, cleat_mode mode, const char *learnt);
+cleat_image_options cleat_model_image_options(const cleat_model *model, cleat_mode mode, const char *fitted);
 
 /* How batch normalisation works in a graph of this mode; in training with an input of its own, `samples`. */
 cleat_norm_mode cleat_model_norm_mode(cleat_graph *graph, cleat_mode mode, cleat_model_inputs *inputs);
 
 /* The mean over height and width. [B, H, W, D] -> [B, D] */
-cleat_tensor *cleat_model_pool_picture(cleat_graph *graph, cleat_tensor *x);
+cleat_tensor *cleat_model_global_avg_pool(cleat_graph *graph, cleat_tensor *x);
 
-/* A trajectory's pictures f32 [B, C, H, W] as [B, H, W, C]. */
+/* A trajectory's images f32 [B, C, H, W] as [B, H, W, C]. */
 void cleat_reference_channels_last(const cleat_reference_array *from, float *to);
 
 /* A trajectory's i64 numbers, all of them, as i32. */

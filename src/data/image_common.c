@@ -1,13 +1,13 @@
-/* What datasets of pictures have in common. */
-#include "data/pictures.h"
+/* What datasets of images have in common. */
+#include "data/image_common.h"
 
 #include <math.h>
 #include <string.h>
 
 /* --- options -------------------------------------------------------------------------------------------------- */
 
-cleat_picture_options cleat_picture_defaults(void) {
-    return (cleat_picture_options){
+cleat_image_options cleat_image_defaults(void) {
+    return (cleat_image_options){
         .size = 224, .augment = {.crop_min = 1}, .val_fraction = 0.1, .cache_bytes = INT64_C(256) << 20};
 }
 
@@ -31,12 +31,12 @@ static cleat_status check_augment(const cleat_augment *augment, int64_t size, cl
     return CLEAT_OK;
 }
 
-cleat_status cleat_picture_check_options(const cleat_picture_options *options, cleat_error *error) {
+cleat_status cleat_image_check_options(const cleat_image_options *options, cleat_error *error) {
     double val = options->val_fraction, test = options->test_fraction;
     if (options->size < 1 || options->size > LARGEST_SIDE)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "size of pictures %lld: must be 1 to %d", (long long)options->size,
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "size of images %lld: must be 1 to %d", (long long)options->size,
                           LARGEST_SIDE);
-    if (options->channels < 0 || options->channels > CLEAT_PICTURE_PLANES)
+    if (options->channels < 0 || options->channels > CLEAT_IMAGE_MAX_CHANNELS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%lld channels: must be 1 (grey), 3 (colour) or 0 (what the training part has)",
                           (long long)options->channels);
@@ -47,39 +47,39 @@ cleat_status cleat_picture_check_options(const cleat_picture_options *options, c
     if (options->cache_bytes < 0)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a cache of %lld bytes: must be 0 or more",
                           (long long)options->cache_bytes);
-    if (options->predict && !(options->learnt && *options->learnt))
+    if (options->predict && !(options->fitted && *options->fitted))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "pictures without a truth teach nothing: prediction needs the folder of a trained model");
+                          "images without a truth teach nothing: prediction needs the folder of a trained model");
     return check_augment(&options->augment, options->size, error);
 }
 
-cleat_split cleat_pictures_hashed_split(const char *name, double val_fraction, double test_fraction) {
+cleat_split cleat_hashed_name_split(const char *name, double val_fraction, double test_fraction) {
     return cleat_hashed_split(name, strlen(name), val_fraction, test_fraction);
 }
 
 /* --- the dataset's head --------------------------------------------------------------------------------------- */
 
-void cleat_pictures_become_dataset(cleat_pictures *pictures, const cleat_dataset_class *type) {
-    pictures->type = *type;
-    pictures->type.fields = pictures->fields;
-    pictures->base.type = &pictures->type;
+void cleat_image_dataset_init(cleat_image_dataset *common, const cleat_dataset_class *type) {
+    common->type = *type;
+    common->type.fields = common->fields;
+    common->base.type = &common->type;
 }
 
-cleat_picture_info cleat_pictures_describe(const cleat_dataset *dataset) {
+cleat_image_info cleat_image_describe(const cleat_dataset *dataset) {
     static const char *const names[] = {CLEAT_IMAGES_NAME, CLEAT_MASKS_NAME, CLEAT_MAPS_NAME};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
-        if (strcmp(dataset->type->name, names[i]) == 0) return ((const cleat_pictures *)dataset)->info;
-    return (cleat_picture_info){0};
+        if (strcmp(dataset->type->name, names[i]) == 0) return ((const cleat_image_dataset *)dataset)->info;
+    return (cleat_image_info){0};
 }
 
 /* --- means and deviations ------------------------------------------------------------------------------------- */
 
-void cleat_picture_sums_add(cleat_picture_sums *sums, const cleat_picture *picture) {
-    int64_t channels = picture->channels, pixels = picture->height * picture->width;
+void cleat_channel_sums_add(cleat_channel_sums *sums, const cleat_image *image) {
+    int64_t channels = image->channels, pixels = image->height * image->width;
     for (int64_t c = 0; c < channels; ++c) {
         uint64_t values = 0, squares = 0;
         for (int64_t i = 0; i < pixels; ++i) {
-            uint32_t value = picture->pixels[i * channels + c];
+            uint32_t value = image->pixels[i * channels + c];
             values += value;
             squares += value * value;
         }
@@ -89,38 +89,38 @@ void cleat_picture_sums_add(cleat_picture_sums *sums, const cleat_picture *pictu
     sums->pixels += (uint64_t)pixels;
 }
 
-void cleat_picture_sums_merge(cleat_picture_sums *sums, const cleat_picture_sums *others) {
+void cleat_channel_sums_merge(cleat_channel_sums *sums, const cleat_channel_sums *others) {
     sums->pixels += others->pixels;
-    for (int c = 0; c < CLEAT_PICTURE_PLANES; ++c) {
+    for (int c = 0; c < CLEAT_IMAGE_MAX_CHANNELS; ++c) {
         sums->values[c] += others->values[c];
         sums->squares[c] += others->squares[c];
     }
 }
 
-void cleat_picture_learnt_set(cleat_picture_learnt *learnt, const char *path, int64_t channels,
-                              const cleat_picture_sums *sums) {
+void cleat_image_preprocessor_fit(cleat_image_preprocessor *fitted, const char *path, int64_t channels,
+                                  const cleat_channel_sums *sums) {
     long double pixels = sums->pixels ? (long double)sums->pixels : 1;
-    learnt->channels = channels;
+    fitted->channels = channels;
     for (int64_t c = 0; c < channels; ++c) {
         long double mean = (long double)sums->values[c] / pixels;
         long double variance = (long double)sums->squares[c] / pixels - mean * mean;
         /* n times the sum of squares is the square of the sum just where all values are one */
         bool constant =
             (unsigned __int128)sums->squares[c] * sums->pixels == (unsigned __int128)sums->values[c] * sums->values[c];
-        learnt->mean[c] = (double)(mean / 255);
-        learnt->deviation[c] = constant ? 1 : sqrt((double)variance) / 255;
+        fitted->mean[c] = (double)(mean / 255);
+        fitted->std[c] = constant ? 1 : sqrt((double)variance) / 255;
         if (constant)
-            cleat_log(CLEAT_LOG_WARNING, "%s: channel %lld is %g in all training pictures; its deviation is taken as 1",
-                      path, (long long)c, learnt->mean[c]);
+            cleat_log(CLEAT_LOG_WARNING, "%s: channel %lld is %g in all training images; its deviation is taken as 1",
+                      path, (long long)c, fitted->mean[c]);
     }
 }
 
-void cleat_picture_standardise(const cleat_picture_learnt *learnt, int64_t pixels, float *values) {
-    int64_t channels = learnt->channels;
-    float mean[CLEAT_PICTURE_PLANES], factor[CLEAT_PICTURE_PLANES];
+void cleat_image_standardise(const cleat_image_preprocessor *fitted, int64_t pixels, float *values) {
+    int64_t channels = fitted->channels;
+    float mean[CLEAT_IMAGE_MAX_CHANNELS], factor[CLEAT_IMAGE_MAX_CHANNELS];
     for (int64_t c = 0; c < channels; ++c) {
-        mean[c] = (float)learnt->mean[c];
-        factor[c] = (float)(1 / learnt->deviation[c]);
+        mean[c] = (float)fitted->mean[c];
+        factor[c] = (float)(1 / fitted->std[c]);
     }
     for (int64_t i = 0; i < pixels; ++i)
         for (int64_t c = 0; c < channels; ++c, ++values) *values = (*values - mean[c]) * factor[c];

@@ -6,7 +6,7 @@
  * the unpaired residues 0.3 u. */
 static const double WOBBLE = 0.1, UNPAIRED = 0.3;
 
-void cleat_rna_vary(cleat_random *random, const int32_t *partner, int64_t n, int32_t *tokens) {
+void cleat_rna_mutate(cleat_random *random, const int32_t *partner, int64_t n, int32_t *tokens) {
     static const int32_t watson_crick[4][2] = {{0, 3}, {3, 0}, {2, 1}, {1, 2}}; /* A-U, U-A, G-C, C-G */
     static const int32_t wobble[2][2] = {{2, 3}, {3, 2}};                       /* G-U, U-G */
     double share = cleat_random_uniform(random);

@@ -1,4 +1,4 @@
-/* SegFormer and ResNet: as many parameters as published, shapes for pictures of any size, and a clear refusal of too small
+/* SegFormer and ResNet: as many parameters as published, shapes for images of any size, and a clear refusal of too small
  * ones. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static void as_many_parameters_as_published(void **state) {
                       21797672 - 990 * 513);
 }
 
-static void pictures_of_any_size(void **state) {
+static void images_of_any_size(void **state) {
     (void)state;
     static const int64_t sides[] = {33, 64, 97, 130};
     for (size_t i = 0; i < sizeof sides / sizeof *sides; ++i) {
@@ -84,7 +84,7 @@ static void pictures_of_any_size(void **state) {
     }
 }
 
-static void too_small_pictures_are_refused(void **state) {
+static void too_small_images_are_refused(void **state) {
     (void)state;
     cleat_error error = {0};
     built made = build((const char *const[]){"model.type=mask_segformer", NULL}, CLEAT_MODE_TRAIN, 2, 24);
@@ -97,8 +97,8 @@ static void too_small_pictures_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_many_parameters_as_published),
-        cmocka_unit_test(pictures_of_any_size),
-        cmocka_unit_test(too_small_pictures_are_refused),
+        cmocka_unit_test(images_of_any_size),
+        cmocka_unit_test(too_small_images_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

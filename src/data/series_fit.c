@@ -1,4 +1,4 @@
-/* Means and deviations of a series' columns, and the file that keeps them: series.csv, one line a thing learnt,
+/* Means and deviations of a series' columns, and the file that keeps them: series.csv, one line a thing fitted,
  *   kind,name,mean,deviation
  *   step,3600,,
  *   frame,14400,,
@@ -18,8 +18,8 @@ enum { PATH_BYTES = 4096 };
 
 /* --- learning ------------------------------------------------------------------------------------------------- */
 
-static cleat_status learn_column(const char *path, const cleat_series_table *table, int64_t rows, size_t column,
-                                 double *mean, double *deviation, cleat_error *error) {
+static cleat_status fit_column(const char *path, const cleat_series_table *table, int64_t rows, size_t column,
+                               double *mean, double *std, cleat_error *error) {
     size_t width = table->columns.used.count;
     const float *cells = table->cells + column;
     double sum = 0, squares = 0;
@@ -43,51 +43,50 @@ static cleat_status learn_column(const char *path, const cleat_series_table *tab
         double off = cells[(size_t)r * width] - *mean;
         if (!isnan(off)) squares += off * off;
     }
-    *deviation = constant ? 1 : sqrt(squares / (double)known);
+    *std = constant ? 1 : sqrt(squares / (double)known);
     if (constant)
         cleat_log(CLEAT_LOG_WARNING, "%s: '%s' is %g in all training rows; its deviation is taken as 1", path,
                   table->columns.used.names[column], *mean);
     return CLEAT_OK;
 }
 
-cleat_status cleat_series_learn(const char *path, const cleat_series_table *table, int64_t rows, double *mean,
-                                double *deviation, cleat_error *error) {
+cleat_status cleat_series_fit_preprocessor(const char *path, const cleat_series_table *table, int64_t rows,
+                                           double *mean, double *std, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t c = 0; c < table->columns.used.count && status == CLEAT_OK; ++c)
-        status = learn_column(path, table, rows, c, &mean[c], &deviation[c], error);
+        status = fit_column(path, table, rows, c, &mean[c], &std[c], error);
     return status;
 }
 
 /* --- the file ------------------------------------------------------------------------------------------------- */
 
-cleat_status cleat_series_learnt_add(cleat_series_learnt *learnt, bool target, const char *name, double mean,
-                                     double deviation, cleat_error *error) {
-    size_t means = learnt->capacity, deviations = learnt->capacity;
-    cleat_status status = cleat_grow(&learnt->mean, learnt->count, &means, sizeof *learnt->mean, error);
-    if (status == CLEAT_OK)
-        status = cleat_grow(&learnt->deviation, learnt->count, &deviations, sizeof *learnt->deviation, error);
-    if (status == CLEAT_OK) status = cleat_series_names_add(target ? &learnt->targets : &learnt->features, name, error);
-    learnt->capacity = status == CLEAT_OK ? means : learnt->capacity;
+cleat_status cleat_series_preprocessor_add(cleat_series_preprocessor *fitted, bool target, const char *name,
+                                           double mean, double std, cleat_error *error) {
+    size_t means = fitted->capacity, std_capacity = fitted->capacity;
+    cleat_status status = cleat_grow(&fitted->mean, fitted->count, &means, sizeof *fitted->mean, error);
+    if (status == CLEAT_OK) status = cleat_grow(&fitted->std, fitted->count, &std_capacity, sizeof *fitted->std, error);
+    if (status == CLEAT_OK) status = cleat_name_list_add(target ? &fitted->targets : &fitted->features, name, error);
+    fitted->capacity = status == CLEAT_OK ? means : fitted->capacity;
     if (status != CLEAT_OK) return status;
-    learnt->mean[learnt->count] = mean;
-    learnt->deviation[learnt->count++] = deviation;
+    fitted->mean[fitted->count] = mean;
+    fitted->std[fitted->count++] = std;
     return CLEAT_OK;
 }
 
-void cleat_series_learnt_free(cleat_series_learnt *learnt) {
-    cleat_series_names_free(&learnt->features);
-    cleat_series_names_free(&learnt->targets);
-    cleat_free(learnt->mean);
-    cleat_free(learnt->deviation);
-    *learnt = (cleat_series_learnt){0};
+void cleat_series_preprocessor_free(cleat_series_preprocessor *fitted) {
+    cleat_name_list_free(&fitted->features);
+    cleat_name_list_free(&fitted->targets);
+    cleat_free(fitted->mean);
+    cleat_free(fitted->std);
+    *fitted = (cleat_series_preprocessor){0};
 }
 
-static void add_columns(cleat_text *text, const char *kind, const cleat_series_names *names, const double *mean,
-                        const double *deviation) {
+static void add_columns(cleat_text *text, const char *kind, const cleat_name_list *names, const double *mean,
+                        const double *std) {
     char a[32], b[32];
     for (size_t i = 0; i < names->count; ++i) {
         cleat_number_print(mean[i], a);
-        cleat_number_print(deviation[i], b);
+        cleat_number_print(std[i], b);
         cleat_text_add(text, "%s,", kind);
         cleat_text_add_field(text, names->names[i]);
         cleat_text_add(text, ",%s,%s\n", a, b);
@@ -96,22 +95,24 @@ static void add_columns(cleat_text *text, const char *kind, const cleat_series_n
 
 static const char FILE_NAME[] = "series.csv";
 
-cleat_status cleat_series_learnt_write(const char *folder, const cleat_series_learnt *learnt, cleat_error *error) {
+cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_series_preprocessor *fitted,
+                                             cleat_error *error) {
     char path[PATH_BYTES];
     cleat_text text = {0};
-    size_t features = learnt->features.count;
+    size_t features = fitted->features.count;
     cleat_status status = cleat_path_join(folder, FILE_NAME, path, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_folder_make(folder, error);
     if (status != CLEAT_OK) return status;
-    cleat_text_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)learnt->step);
-    for (size_t f = 0; f < learnt->n_frames; ++f) cleat_text_add(&text, "frame,%lld,,\n", (long long)learnt->frames[f]);
-    add_columns(&text, "feature", &learnt->features, learnt->mean, learnt->deviation);
-    add_columns(&text, "target", &learnt->targets, learnt->mean + features, learnt->deviation + features);
+    cleat_text_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)fitted->step);
+    for (size_t f = 0; f < fitted->n_resamples; ++f)
+        cleat_text_add(&text, "frame,%lld,,\n", (long long)fitted->resample_seconds[f]);
+    add_columns(&text, "feature", &fitted->features, fitted->mean, fitted->std);
+    add_columns(&text, "target", &fitted->targets, fitted->mean + features, fitted->std + features);
     return cleat_file_write_text(path, &text, error);
 }
 
 typedef struct line_columns {
-    int kind, name, mean, deviation;
+    int kind, name, mean, std;
 } line_columns;
 
 static cleat_status bad_line(const cleat_csv *csv, const char *what, cleat_error *error) {
@@ -127,46 +128,47 @@ static bool whole_seconds(const char *text, int64_t *seconds) {
     return true;
 }
 
-static cleat_status add_column(const cleat_csv *csv, const line_columns *at, bool target, cleat_series_learnt *learnt,
-                               cleat_error *error) {
+static cleat_status add_column(const cleat_csv *csv, const line_columns *at, bool target,
+                               cleat_series_preprocessor *fitted, cleat_error *error) {
     const char *name = csv->fields[at->name];
-    const cleat_series_names *names = target ? &learnt->targets : &learnt->features;
-    double mean, deviation;
-    if (!*name || cleat_series_names_find(names, name) >= 0)
+    const cleat_name_list *names = target ? &fitted->targets : &fitted->features;
+    double mean, std;
+    if (!*name || cleat_name_list_find(names, name) >= 0)
         return bad_line(csv, "a column without a name, or there twice", error);
-    if (!target && learnt->targets.count) return bad_line(csv, "a feature behind the targets", error);
-    if (!cleat_number_parse(csv->fields[at->mean], &mean) ||
-        !cleat_number_parse(csv->fields[at->deviation], &deviation) || !(deviation > 0))
+    if (!target && fitted->targets.count) return bad_line(csv, "a feature behind the targets", error);
+    if (!cleat_number_parse(csv->fields[at->mean], &mean) || !cleat_number_parse(csv->fields[at->std], &std) ||
+        !(std > 0))
         return bad_line(csv, "mean and deviation must be numbers, the deviation above 0", error);
-    return cleat_series_learnt_add(learnt, target, name, mean, deviation, error);
+    return cleat_series_preprocessor_add(fitted, target, name, mean, std, error);
 }
 
-static cleat_status add_line(const cleat_csv *csv, const line_columns *at, cleat_series_learnt *learnt,
+static cleat_status add_line(const cleat_csv *csv, const line_columns *at, cleat_series_preprocessor *fitted,
                              cleat_error *error) {
     const char *kind = csv->fields[at->kind], *name = csv->fields[at->name];
-    if (strcmp(kind, "feature") == 0) return add_column(csv, at, false, learnt, error);
-    if (strcmp(kind, "target") == 0) return add_column(csv, at, true, learnt, error);
+    if (strcmp(kind, "feature") == 0) return add_column(csv, at, false, fitted, error);
+    if (strcmp(kind, "target") == 0) return add_column(csv, at, true, fitted, error);
     if (strcmp(kind, "step") == 0)
-        return whole_seconds(name, &learnt->step) ? CLEAT_OK : bad_line(csv, "the step must be whole seconds", error);
+        return whole_seconds(name, &fitted->step) ? CLEAT_OK : bad_line(csv, "the step must be whole seconds", error);
     if (strcmp(kind, "frame") != 0) return bad_line(csv, "kind must be step, frame, feature or target", error);
-    if (learnt->n_frames == CLEAT_SERIES_FRAMES || !whole_seconds(name, &learnt->frames[learnt->n_frames]))
+    if (fitted->n_resamples == CLEAT_SERIES_MAX_RESAMPLES ||
+        !whole_seconds(name, &fitted->resample_seconds[fitted->n_resamples]))
         return bad_line(csv, "frames are whole seconds, and at most eight", error);
-    ++learnt->n_frames;
+    ++fitted->n_resamples;
     return CLEAT_OK;
 }
 
-cleat_status cleat_series_learnt_read(const char *folder, cleat_series_learnt *learnt, cleat_error *error) {
+cleat_status cleat_series_preprocessor_read(const char *folder, cleat_series_preprocessor *fitted, cleat_error *error) {
     char path[PATH_BYTES];
     cleat_csv csv;
     line_columns at = {0};
-    cleat_series_learnt found = {0};
+    cleat_series_preprocessor found = {0};
     cleat_status status = cleat_path_join(folder, FILE_NAME, path, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_csv_open(path, &csv, error);
     if (status != CLEAT_OK) return status;
     status = cleat_csv_need_column(&csv, "kind", &at.kind, error);
     if (status == CLEAT_OK) status = cleat_csv_need_column(&csv, "name", &at.name, error);
     if (status == CLEAT_OK) status = cleat_csv_need_column(&csv, "mean", &at.mean, error);
-    if (status == CLEAT_OK) status = cleat_csv_need_column(&csv, "deviation", &at.deviation, error);
+    if (status == CLEAT_OK) status = cleat_csv_need_column(&csv, "deviation", &at.std, error);
     for (bool more = true; status == CLEAT_OK && more;) {
         status = cleat_csv_next(&csv, &more, error);
         if (status == CLEAT_OK && more) status = add_line(&csv, &at, &found, error);
@@ -175,9 +177,9 @@ cleat_status cleat_series_learnt_read(const char *folder, cleat_series_learnt *l
         status = bad_line(&csv, "step, features or targets are missing", error);
     cleat_csv_close(&csv);
     if (status != CLEAT_OK) {
-        cleat_series_learnt_free(&found);
+        cleat_series_preprocessor_free(&found);
         return status;
     }
-    *learnt = found;
+    *fitted = found;
     return CLEAT_OK;
 }

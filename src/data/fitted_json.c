@@ -1,5 +1,5 @@
 /* JSON objects that keep what training has taught. */
-#include "data/learnt_json.h"
+#include "data/fitted_json.h"
 
 #include "core/files.h"
 #include "core/memory.h"
@@ -11,21 +11,21 @@ enum { PATH_BYTES = 4096 };
 
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
-void cleat_learnt_add_number(cleat_text *text, double number) {
+void cleat_fitted_json_add_number(cleat_text *text, double number) {
     char digits[32];
     cleat_number_print(number, digits);
     cleat_text_add(text, "%s", digits);
 }
 
-void cleat_learnt_add_numbers(cleat_text *text, const double *numbers, size_t count) {
+void cleat_fitted_json_add_numbers(cleat_text *text, const double *numbers, size_t count) {
     for (size_t i = 0; i < count; ++i) {
         cleat_text_add(text, i ? ", " : "[");
-        cleat_learnt_add_number(text, numbers[i]);
+        cleat_fitted_json_add_number(text, numbers[i]);
     }
     cleat_text_add(text, count ? "]" : "[]");
 }
 
-void cleat_learnt_add_string(cleat_text *text, const char *string) {
+void cleat_fitted_json_add_string(cleat_text *text, const char *string) {
     cJSON *item = cJSON_CreateStringReference(string);
     char *quoted = item ? cJSON_PrintUnformatted(item) : NULL;
     if (quoted)
@@ -36,7 +36,7 @@ void cleat_learnt_add_string(cleat_text *text, const char *string) {
     cJSON_Delete(item);
 }
 
-cleat_status cleat_learnt_write(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
+cleat_status cleat_fitted_json_write(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
     char path[PATH_BYTES];
     cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_folder_make(folder, error);
@@ -47,13 +47,13 @@ cleat_status cleat_learnt_write(const char *folder, const char *name, cleat_text
 
 /* --- reading -------------------------------------------------------------------------------------------------- */
 
-cleat_status cleat_learnt_fault(const char *folder, const char *name, const char *what, cleat_error *error) {
+cleat_status cleat_fitted_json_fail(const char *folder, const char *name, const char *what, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_FORMAT,
                       "%s/%s: %s; the file is written in training and must not be edited: take it from the run again",
                       folder, name, what);
 }
 
-cleat_status cleat_learnt_read(const char *folder, const char *name, cJSON **object, cleat_error *error) {
+cleat_status cleat_fitted_json_read(const char *folder, const char *name, cJSON **object, cleat_error *error) {
     char path[PATH_BYTES], *data = NULL;
     size_t size = 0;
     cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
@@ -63,7 +63,7 @@ cleat_status cleat_learnt_read(const char *folder, const char *name, cJSON **obj
     cleat_free(data);
     if (!cJSON_IsObject(root)) {
         cJSON_Delete(root);
-        return cleat_learnt_fault(folder, name, "no JSON object", error);
+        return cleat_fitted_json_fail(folder, name, "no JSON object", error);
     }
     *object = root;
     return CLEAT_OK;
@@ -75,11 +75,11 @@ static bool is_finite_number(const cJSON *item, double *number) {
     return true;
 }
 
-bool cleat_learnt_get_number(const cJSON *object, const char *key, double *number) {
+bool cleat_fitted_json_get_number(const cJSON *object, const char *key, double *number) {
     return is_finite_number(cJSON_GetObjectItemCaseSensitive(object, key), number);
 }
 
-bool cleat_learnt_get_numbers(const cJSON *object, const char *key, double *numbers, size_t count) {
+bool cleat_fitted_json_get_numbers(const cJSON *object, const char *key, double *numbers, size_t count) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(object, key), *item;
     size_t used = 0;
     if (!cJSON_IsArray(list) || (size_t)cJSON_GetArraySize(list) != count) return false;

@@ -1,9 +1,9 @@
 /* Parts of a folder's samples, by name. */
-#include "data/named_parts.h"
+#include "data/split_files.h"
 
 #include "core/files.h"
-#include "data/names.h"
-#include "data/pictures.h"
+#include "core/name_table.h"
+#include "data/image_common.h"
 #include "data/source.h"
 
 #include <stdio.h>
@@ -13,9 +13,9 @@ enum { PATH_BYTES = 4096, NAME_BYTES = 256 };
 
 /* One line, without the blanks around it, in `name`. */
 static cleat_status assign_line(const cleat_source *source, size_t line, const char *name, cleat_split split,
-                                const cleat_names *known, cleat_split *splits, cleat_error *error) {
+                                const cleat_name_table *known, cleat_split *splits, cleat_error *error) {
     uint32_t index = 0;
-    if (!cleat_names_find(known, name, &index))
+    if (!cleat_name_table_find(known, name, &index))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: no sample is called '%.100s'; a line is a file's name without folder and ending",
                           source->path, line, name);
@@ -40,8 +40,8 @@ static cleat_status next_line(cleat_source *source, size_t line, char name[NAME_
 }
 
 /* *there: the folder has a file of this part. */
-static cleat_status assign_file(const char *folder, cleat_split split, const cleat_names *known, cleat_split *splits,
-                                bool *there, cleat_error *error) {
+static cleat_status assign_file(const char *folder, cleat_split split, const cleat_name_table *known,
+                                cleat_split *splits, bool *there, cleat_error *error) {
     char path[PATH_BYTES], name[NAME_BYTES];
     cleat_source source;
     *there = false;
@@ -59,20 +59,20 @@ static cleat_status assign_file(const char *folder, cleat_split split, const cle
     return status;
 }
 
-cleat_status cleat_named_parts(const char *folder, const char *const *names, size_t count, double val_fraction,
-                               double test_fraction, cleat_split *splits, cleat_error *error) {
-    cleat_names known = {0};
+cleat_status cleat_split_files_read(const char *folder, const char *const *names, size_t count, double val_fraction,
+                                    double test_fraction, cleat_split *splits, cleat_error *error) {
+    cleat_name_table known = {0};
     cleat_status status = CLEAT_OK;
     bool has_val = false, has_test = false;
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
         splits[i] = CLEAT_SPLIT_TRAIN;
-        status = cleat_names_add(&known, names[i], (uint32_t)i, error);
+        status = cleat_name_table_add(&known, names[i], (uint32_t)i, error);
     }
     if (status == CLEAT_OK) status = assign_file(folder, CLEAT_SPLIT_VAL, &known, splits, &has_val, error);
     if (status == CLEAT_OK) status = assign_file(folder, CLEAT_SPLIT_TEST, &known, splits, &has_test, error);
     for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
         if (splits[i] == CLEAT_SPLIT_TRAIN)
-            splits[i] = cleat_pictures_hashed_split(names[i], has_val ? 0 : val_fraction, has_test ? 0 : test_fraction);
-    cleat_names_free(&known);
+            splits[i] = cleat_hashed_name_split(names[i], has_val ? 0 : val_fraction, has_test ? 0 : test_fraction);
+    cleat_name_table_free(&known);
     return status;
 }

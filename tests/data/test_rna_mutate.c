@@ -38,7 +38,7 @@ static void test_pairs_stay_pairs(void **state) {
         hairpin(partner, tokens);
         memcpy(before, tokens, sizeof tokens);
         cleat_random random = cleat_random_stream(7, draw, 0);
-        cleat_rna_vary(&random, partner, N, tokens);
+        cleat_rna_mutate(&random, partner, N, tokens);
         for (int i = 0; i < N; ++i) {
             assert_in_range(tokens[i], 0, 3);
             if (partner[i] < 0) {

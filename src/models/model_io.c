@@ -28,7 +28,7 @@ cleat_tensor *cleat_model_add_samples(cleat_graph *graph, cleat_mode mode) {
     return mode == CLEAT_MODE_PREDICT ? NULL : cleat_input(graph, "samples", CLEAT_I32, 1, &one);
 }
 
-void cleat_model_head(cleat_graph *graph) {
+void cleat_model_begin_f32_head(cleat_graph *graph) {
     cleat_autocast(graph, CLEAT_F32);
 }
 
@@ -39,8 +39,8 @@ cleat_tensor *cleat_model_output(cleat_graph *graph, cleat_tensor *y, cleat_mode
     return y;
 }
 
-void cleat_model_close(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,
-                       cleat_model_graph *built) {
+void cleat_model_add_loss(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,
+                          cleat_model_graph *built) {
     const int64_t two = 2; /* the term, and the loss */
     built->loss = loss;
     built->terms = cleat_state(graph, "terms", CLEAT_F32, 1, &two);

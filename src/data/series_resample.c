@@ -6,22 +6,22 @@
 
 #include <string.h>
 
-cleat_status cleat_series_frame_rows(const char *path, const int64_t *frames, size_t n, int64_t step, int64_t rows,
-                                     int64_t *rows_of, cleat_error *error) {
+cleat_status cleat_series_resample_rows(const char *path, const int64_t *resample_seconds, size_t n, int64_t step,
+                                        int64_t rows, int64_t *rows_of, cleat_error *error) {
     for (size_t f = 0; f < n; ++f) {
-        if (frames[f] <= step || frames[f] % step)
+        if (resample_seconds[f] <= step || resample_seconds[f] % step)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                               "%s: a frame of %lld s is no multiple (2 x or more) of the file's step of %lld s", path,
-                              (long long)frames[f], (long long)step);
+                              (long long)resample_seconds[f], (long long)step);
         for (size_t earlier = 0; earlier < f; ++earlier)
-            if (frames[earlier] == frames[f])
+            if (resample_seconds[earlier] == resample_seconds[f])
                 return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the frame of %lld s is listed twice",
-                                  (long long)frames[f]);
-        rows_of[f] = frames[f] / step;
+                                  (long long)resample_seconds[f]);
+        rows_of[f] = resample_seconds[f] / step;
         if (rows_of[f] > rows)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                               "%s: a step of %lld s takes %lld rows, and the file has %lld; leave that frame out", path,
-                              (long long)frames[f], (long long)rows_of[f], (long long)rows);
+                              (long long)resample_seconds[f], (long long)rows_of[f], (long long)rows);
     }
     return CLEAT_OK;
 }

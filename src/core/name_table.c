@@ -1,5 +1,5 @@
 /* A table from texts to numbers: open addressing, linear probing. */
-#include "data/names.h"
+#include "core/name_table.h"
 
 #include "core/memory.h"
 
@@ -13,22 +13,22 @@ static size_t hash(const char *name) {
 }
 
 /* The slot that holds `name`, or the free one where it belongs. */
-static struct cleat_names_slot *slot_of(const cleat_names *names, const char *name) {
+static struct cleat_name_table_slot *slot_of(const cleat_name_table *names, const char *name) {
     size_t mask = names->capacity - 1, at = hash(name) & mask;
     while (names->slots[at].name && strcmp(names->slots[at].name, name) != 0) at = (at + 1) & mask;
     return &names->slots[at];
 }
 
-bool cleat_names_find(const cleat_names *names, const char *name, uint32_t *value) {
+bool cleat_name_table_find(const cleat_name_table *names, const char *name, uint32_t *value) {
     if (!names->capacity) return false;
-    const struct cleat_names_slot *slot = slot_of(names, name);
+    const struct cleat_name_table_slot *slot = slot_of(names, name);
     if (!slot->name) return false;
     *value = slot->value;
     return true;
 }
 
-static cleat_status enlarge(cleat_names *names, cleat_error *error) {
-    cleat_names larger = {.count = names->count, .capacity = names->capacity ? names->capacity * 2 : 64};
+static cleat_status enlarge(cleat_name_table *names, cleat_error *error) {
+    cleat_name_table larger = {.count = names->count, .capacity = names->capacity ? names->capacity * 2 : 64};
     larger.slots = cleat_alloc(larger.capacity, sizeof *larger.slots);
     if (!larger.slots) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu names", larger.capacity);
     for (size_t i = 0; i < names->capacity; ++i)
@@ -38,20 +38,20 @@ static cleat_status enlarge(cleat_names *names, cleat_error *error) {
     return CLEAT_OK;
 }
 
-cleat_status cleat_names_add(cleat_names *names, const char *name, uint32_t value, cleat_error *error) {
+cleat_status cleat_name_table_add(cleat_name_table *names, const char *name, uint32_t value, cleat_error *error) {
     if (names->count * 2 >= names->capacity) {
         cleat_status status = enlarge(names, error);
         if (status != CLEAT_OK) return status;
     }
     char *copy = cleat_strdup(name);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.40s", name);
-    *slot_of(names, name) = (struct cleat_names_slot){.name = copy, .value = value};
+    *slot_of(names, name) = (struct cleat_name_table_slot){.name = copy, .value = value};
     ++names->count;
     return CLEAT_OK;
 }
 
-void cleat_names_free(cleat_names *names) {
+void cleat_name_table_free(cleat_name_table *names) {
     for (size_t i = 0; i < names->capacity; ++i) cleat_free(names->slots[i].name);
     cleat_free(names->slots);
-    *names = (cleat_names){0};
+    *names = (cleat_name_table){0};
 }

@@ -1,4 +1,4 @@
-/* Views of pictures: what a sample shows of one, against a plain reference, and what chance may choose. */
+/* Augmentation of images: what a sample shows of one, against a plain reference, and what chance may choose. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,14 +9,14 @@
 #include <string.h>
 
 #include "core/memory.h"
-#include "data/view.h"
+#include "data/augment.h"
 #include "drawn.h"
 
 enum { MOST = 64 };
 
 /* --- the reference -------------------------------------------------------------------------------------------- */
 
-static double pixel_at(const cleat_picture *p, int64_t y, int64_t x, int64_t c) {
+static double pixel_at(const cleat_image *p, int64_t y, int64_t x, int64_t c) {
     while (y < 0 || y >= p->height) y = y < 0 ? -1 - y : 2 * p->height - 1 - y;
     while (x < 0 || x >= p->width) x = x < 0 ? -1 - x : 2 * p->width - 1 - x;
     return p->pixels[(y * p->width + x) * p->channels + c] / 255.0;
@@ -28,7 +28,7 @@ static double overlap(double a0, double a1, double b0, double b1) {
 }
 
 /* The mean over a rectangle; one smaller than a pixel is as large as one. */
-static double mean_of(const cleat_picture *p, double y, double x, double height, double width, int64_t c) {
+static double mean_of(const cleat_image *p, double y, double x, double height, double width, int64_t c) {
     double tall = fmax(height, 1), wide = fmax(width, 1), sum = 0;
     double y0 = y - tall / 2, y1 = y + tall / 2, x0 = x - wide / 2, x1 = x + wide / 2;
     for (int64_t i = (int64_t)floor(y0); (double)i < y1; ++i)
@@ -38,103 +38,104 @@ static double mean_of(const cleat_picture *p, double y, double x, double height,
     return sum / (tall * wide);
 }
 
-/* Row and column of the view that pixel (i, j) of the sample shows. */
-static void place_of(const cleat_view *view, int64_t size, int64_t i, int64_t j, int64_t *row, int64_t *column) {
-    if (view->flip_y) i = size - 1 - i;
-    if (view->flip_x) j = size - 1 - j;
-    *row = view->transpose ? j : i;
-    *column = view->transpose ? i : j;
+/* Row and column of the crop that pixel (i, j) of the sample shows. */
+static void place_of(const cleat_augment_params *params, int64_t size, int64_t i, int64_t j, int64_t *row,
+                     int64_t *column) {
+    if (params->flip_y) i = size - 1 - i;
+    if (params->flip_x) j = size - 1 - j;
+    *row = params->transpose ? j : i;
+    *column = params->transpose ? i : j;
 }
 
-static void check_against_reference(const cleat_picture *p, const cleat_view *view, int64_t size) {
+static void check_against_reference(const cleat_image *p, const cleat_augment_params *params, int64_t size) {
     static float values[MOST * MOST * 4];
-    assert_int_equal(cleat_view_sample(p, view, size, values, NULL), CLEAT_OK);
-    double tall = view->height / (double)size, wide = view->width / (double)size;
+    assert_int_equal(cleat_augment_apply(p, params, size, values, NULL), CLEAT_OK);
+    double tall = params->height / (double)size, wide = params->width / (double)size;
     for (int64_t i = 0; i < size; ++i)
         for (int64_t j = 0; j < size; ++j)
             for (int64_t c = 0; c < p->channels; ++c) {
                 int64_t row, column;
-                place_of(view, size, i, j, &row, &column);
-                double expected = mean_of(p, view->top + ((double)row + 0.5) * tall,
-                                          view->left + ((double)column + 0.5) * wide, tall, wide, c);
+                place_of(params, size, i, j, &row, &column);
+                double expected = mean_of(p, params->top + ((double)row + 0.5) * tall,
+                                          params->left + ((double)column + 0.5) * wide, tall, wide, c);
                 double got = values[(i * size + j) * p->channels + c];
                 if (!(fabs(got - expected) < 2e-5))
                     fail_msg("(%d, %d) channel %d of a view %g %g %g %g at size %d: %g, not %g", (int)i, (int)j, (int)c,
-                             view->top, view->left, view->height, view->width, (int)size, got, expected);
+                             params->top, params->left, params->height, params->width, (int)size, got, expected);
             }
 }
 
-static cleat_view plain(double top, double left, double height, double width) {
-    return (cleat_view){
+static cleat_augment_params plain(double top, double left, double height, double width) {
+    return (cleat_augment_params){
         .top = top, .left = left, .height = height, .width = width, .brightness = 1, .contrast = 1, .saturation = 1};
 }
 
 /* --- resampling ----------------------------------------------------------------------------------------------- */
 
-static void views_are_scaled_turned_and_reflected(void **state) {
+static void crops_are_scaled_turned_and_reflected(void **state) {
     (void)state;
     static const int64_t sizes[] = {1, 7, 16, 33};
     for (int64_t channels = 1; channels <= 4; ++channels) {
-        cleat_picture p = drawn_picture(20, 28, channels, 1);
-        const cleat_view views[] = {
+        cleat_image p = drawn_image(20, 28, channels, 1);
+        const cleat_augment_params crops[] = {
             plain(0, 0, 20, 28),        plain(3, 5, 7, 7),      plain(2.25, 4.5, 14.5, 9.75), plain(-6, -9.5, 20, 28),
             plain(11, 17.25, 20, 28.5), plain(4, 4, 0.5, 0.25), plain(-25, -60, 80, 150),     plain(0, 0, 16, 16),
         };
-        for (size_t v = 0; v < sizeof views / sizeof *views; ++v)
+        for (size_t v = 0; v < sizeof crops / sizeof *crops; ++v)
             for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
-                cleat_view view = views[v];
+                cleat_augment_params params = crops[v];
                 unsigned way = (unsigned)(v + s) % 8;
-                view.flip_x = way & 1;
-                view.flip_y = way & 2;
-                view.transpose = way & 4;
-                check_against_reference(&p, &view, sizes[s]);
+                params.flip_x = way & 1;
+                params.flip_y = way & 2;
+                params.transpose = way & 4;
+                check_against_reference(&p, &params, sizes[s]);
             }
-        cleat_picture_free(&p);
+        cleat_image_free(&p);
     }
 }
 
-static void a_plain_view_is_the_picture(void **state) {
+static void an_identity_crop_is_the_image(void **state) {
     (void)state;
     static float values[16 * 16 * 3];
-    cleat_picture p = drawn_picture(16, 16, 3, 2);
-    cleat_view view = cleat_view_whole(&p, true), mirrored = view;
-    assert_true(cleat_view_is_plain(&p, &view, 16));
-    assert_false(cleat_view_is_plain(&p, &view, 15));
+    cleat_image p = drawn_image(16, 16, 3, 2);
+    cleat_augment_params params = cleat_augment_identity(&p, true), mirrored = params;
+    assert_true(cleat_augment_is_identity(&p, &params, 16));
+    assert_false(cleat_augment_is_identity(&p, &params, 15));
     mirrored.flip_x = true;
-    assert_false(cleat_view_is_plain(&p, &mirrored, 16));
-    assert_int_equal(cleat_view_sample(&p, &view, 16, values, NULL), CLEAT_OK);
+    assert_false(cleat_augment_is_identity(&p, &mirrored, 16));
+    assert_int_equal(cleat_augment_apply(&p, &params, 16, values, NULL), CLEAT_OK);
     for (int i = 0; i < 16 * 16 * 3; ++i) assert_true(values[i] == (float)p.pixels[i] * (1.0f / 255));
     for (unsigned way = 1; way < 8; ++way) { /* all ways to lay a square keep its very values */
-        view = cleat_view_whole(&p, true);
-        view.flip_x = way & 1;
-        view.flip_y = way & 2;
-        view.transpose = way & 4;
-        assert_int_equal(cleat_view_sample(&p, &view, 16, values, NULL), CLEAT_OK);
+        params = cleat_augment_identity(&p, true);
+        params.flip_x = way & 1;
+        params.flip_y = way & 2;
+        params.transpose = way & 4;
+        assert_int_equal(cleat_augment_apply(&p, &params, 16, values, NULL), CLEAT_OK);
         for (int64_t i = 0; i < 16; ++i)
             for (int64_t j = 0; j < 16; ++j) {
                 int64_t row, column;
-                place_of(&view, 16, i, j, &row, &column);
+                place_of(&params, 16, i, j, &row, &column);
                 for (int c = 0; c < 3; ++c)
                     assert_true(fabsf(values[(i * 16 + j) * 3 + c] -
                                       (float)p.pixels[(row * 16 + column) * 3 + c] / 255) < 1e-6f);
             }
     }
-    cleat_picture_free(&p);
+    cleat_image_free(&p);
 }
 
-static void labels_follow_the_picture(void **state) {
+static void labels_follow_the_image(void **state) {
     (void)state;
-    cleat_picture p = drawn_picture(12, 12, 1, 0);
+    cleat_image p = drawn_image(12, 12, 1, 0);
     float values[12 * 12];
     int32_t labels[12 * 12];
     for (unsigned way = 0; way < 8; ++way) {
-        cleat_view view = cleat_view_whole(&p, true);
-        view.flip_x = way & 1;
-        view.flip_y = way & 2;
-        view.transpose = way & 4;
-        view.top = 3; /* three rows outside */
-        assert_int_equal(cleat_view_sample(&p, &view, 12, values, NULL), CLEAT_OK);
-        cleat_view_labels(&p, &view, 12, -1, labels);
+        cleat_augment_params params = cleat_augment_identity(&p, true);
+        params.flip_x = way & 1;
+        params.flip_y = way & 2;
+        params.transpose = way & 4;
+        params.top = 3; /* three rows outside */
+        assert_int_equal(cleat_augment_apply(&p, &params, 12, values, NULL), CLEAT_OK);
+        cleat_augment_apply_labels(&p, &params, 12, -1, labels);
         int outside = 0;
         for (int i = 0; i < 12 * 12; ++i) {
             if (labels[i] >= 0) assert_int_equal(labels[i], (int)(values[i] * 255 + 0.5f));
@@ -142,26 +143,26 @@ static void labels_follow_the_picture(void **state) {
         }
         assert_int_equal(outside, 3 * 12);
     }
-    cleat_view half = plain(0, 0, 12, 12);
+    cleat_augment_params half = plain(0, 0, 12, 12);
     int32_t small[36];
-    cleat_view_labels(&p, &half, 6, -1, small);
+    cleat_augment_apply_labels(&p, &half, 6, -1, small);
     for (int i = 0; i < 36; ++i) assert_int_equal(small[i], p.pixels[(2 * (i / 6) + 1) * 12 + 2 * (i % 6) + 1]);
-    cleat_picture_free(&p);
+    cleat_image_free(&p);
 }
 
 static void colours_change(void **state) {
     (void)state;
-    cleat_picture p = drawn_picture(8, 8, 3, 0);
+    cleat_image p = drawn_image(8, 8, 3, 0);
     float before[8 * 8 * 3], after[8 * 8 * 3];
-    cleat_view view = cleat_view_whole(&p, true);
-    assert_int_equal(cleat_view_sample(&p, &view, 8, before, NULL), CLEAT_OK);
-    view.brightness = 1.25f;
-    view.contrast = 0.5f;
-    view.saturation = 0.25f;
+    cleat_augment_params params = cleat_augment_identity(&p, true);
+    assert_int_equal(cleat_augment_apply(&p, &params, 8, before, NULL), CLEAT_OK);
+    params.brightness = 1.25f;
+    params.contrast = 0.5f;
+    params.saturation = 0.25f;
     double mean = 0;
     for (int i = 0; i < 64; ++i)
         mean += (0.299 * before[3 * i] + 0.587 * before[3 * i + 1] + 0.114 * before[3 * i + 2]) * 1.25 / 64;
-    assert_int_equal(cleat_view_sample(&p, &view, 8, after, NULL), CLEAT_OK);
+    assert_int_equal(cleat_augment_apply(&p, &params, 8, after, NULL), CLEAT_OK);
     for (int i = 0; i < 64; ++i) {
         double v[3], grey = 0;
         static const double weights[3] = {0.299, 0.587, 0.114};
@@ -172,46 +173,46 @@ static void colours_change(void **state) {
         for (int c = 0; c < 3; ++c)
             assert_true(fabs(after[3 * i + c] - fmin(1, fmax(0, grey + 0.25 * (v[c] - grey)))) < 1e-5);
     }
-    view = cleat_view_whole(&p, true);
-    view.contrast = 2;
-    view.brightness = 2;
-    assert_int_equal(cleat_view_sample(&p, &view, 8, after, NULL), CLEAT_OK);
+    params = cleat_augment_identity(&p, true);
+    params.contrast = 2;
+    params.brightness = 2;
+    assert_int_equal(cleat_augment_apply(&p, &params, 8, after, NULL), CLEAT_OK);
     int clamped = 0;
     for (int i = 0; i < 8 * 8 * 3; ++i) {
         assert_true(after[i] >= 0 && after[i] <= 1);
         clamped += after[i] == 1 || after[i] == 0;
     }
     assert_true(clamped > 10);
-    cleat_picture_free(&p);
+    cleat_image_free(&p);
 }
 
 /* --- chance --------------------------------------------------------------------------------------------------- */
 
 static void the_whole_is_centred(void **state) {
     (void)state;
-    cleat_picture p = {.height = 30, .width = 51, .channels = 1};
-    cleat_view view = cleat_view_whole(&p, true);
-    assert_true(view.top == 0 && view.left == 10 && view.height == 30 && view.width == 30);
-    view = cleat_view_whole(&p, false);
-    assert_true(view.top == 0 && view.left == 0 && view.height == 30 && view.width == 51);
+    cleat_image p = {.height = 30, .width = 51, .channels = 1};
+    cleat_augment_params params = cleat_augment_identity(&p, true);
+    assert_true(params.top == 0 && params.left == 10 && params.height == 30 && params.width == 30);
+    params = cleat_augment_identity(&p, false);
+    assert_true(params.top == 0 && params.left == 0 && params.height == 30 && params.width == 51);
 }
 
 static void crops_keep_to_their_limits(void **state) {
     (void)state;
     cleat_augment augment = {.crop_min = 0.3};
-    cleat_picture p = {.height = 40, .width = 60, .channels = 3};
-    assert_true(cleat_view_varies(&augment));
+    cleat_image p = {.height = 40, .width = 60, .channels = 3};
+    assert_true(cleat_augment_enabled(&augment));
     for (int square = 0; square < 2; ++square) {
         double least = 1, most = 0, low = 10, high = 0;
         for (uint32_t i = 0; i < 2000; ++i) {
             cleat_rng_key rng_key = {.seed = 5, .epoch = i % 7};
-            cleat_view view = cleat_view_draw(&p, square, 32, &augment, &rng_key, i);
-            double area = view.height * view.width / (40.0 * 60);
-            double ratio = view.width / view.height / (square ? 1 : 1.5);
-            assert_true(view.top >= 0 && view.left >= 0);
-            assert_true(view.top + view.height < 40 + 1e-9 && view.left + view.width < 60 + 1e-9);
+            cleat_augment_params params = cleat_augment_random(&p, square, 32, &augment, &rng_key, i);
+            double area = params.height * params.width / (40.0 * 60);
+            double ratio = params.width / params.height / (square ? 1 : 1.5);
+            assert_true(params.top >= 0 && params.left >= 0);
+            assert_true(params.top + params.height < 40 + 1e-9 && params.left + params.width < 60 + 1e-9);
             assert_true(area > 0.3 - 1e-9 && area < 1 + 1e-9 && ratio > 0.75 - 1e-9 && ratio < 4.0 / 3 + 1e-9);
-            assert_true(!view.flip_x && !view.flip_y && !view.transpose && view.contrast == 1);
+            assert_true(!params.flip_x && !params.flip_y && !params.transpose && params.contrast == 1);
             least = fmin(least, area);
             most = fmax(most, area);
             low = fmin(low, ratio);
@@ -224,15 +225,16 @@ static void crops_keep_to_their_limits(void **state) {
 static void shifts_flips_and_turns_are_even(void **state) {
     (void)state;
     cleat_augment augment = {.crop_min = 1, .shift = 2, .flip = true, .flip_vertical = true, .turn = true};
-    cleat_picture p = {.height = 32, .width = 32, .channels = 3};
+    cleat_image p = {.height = 32, .width = 32, .channels = 3};
     int places[25] = {0}, ways[8] = {0};
     for (uint32_t i = 0; i < 4000; ++i) {
         cleat_rng_key rng_key = {.seed = 9, .epoch = 3};
-        cleat_view view = cleat_view_draw(&p, true, 16, &augment, &rng_key, i); /* a pixel of the sample is two of it */
-        double down = view.top / 2, right = view.left / 2;
+        cleat_augment_params params =
+            cleat_augment_random(&p, true, 16, &augment, &rng_key, i); /* a pixel of the sample is two of it */
+        double down = params.top / 2, right = params.left / 2;
         assert_true(down == floor(down) && right == floor(right) && fabs(down) <= 2 && fabs(right) <= 2);
         ++places[(int)(down + 2) * 5 + (int)(right + 2)];
-        ++ways[view.flip_x + 2 * view.flip_y + 4 * view.transpose];
+        ++ways[params.flip_x + 2 * params.flip_y + 4 * params.transpose];
     }
     for (int i = 0; i < 25; ++i) assert_in_range(places[i], 100, 220);
     for (int i = 0; i < 8; ++i) assert_in_range(ways[i], 400, 600);
@@ -242,12 +244,12 @@ static void shifts_flips_and_turns_are_even(void **state) {
 static void turns_do_not_mirror(void **state) {
     (void)state;
     cleat_augment augment = {.crop_min = 1, .turn = true};
-    cleat_picture p = {.height = 8, .width = 8, .channels = 1};
+    cleat_image p = {.height = 8, .width = 8, .channels = 1};
     int seen[8] = {0};
     for (uint32_t i = 0; i < 400; ++i) {
         cleat_rng_key rng_key = {.seed = 1};
-        cleat_view view = cleat_view_draw(&p, true, 8, &augment, &rng_key, i);
-        ++seen[view.flip_x + 2 * view.flip_y + 4 * view.transpose];
+        cleat_augment_params params = cleat_augment_random(&p, true, 8, &augment, &rng_key, i);
+        ++seen[params.flip_x + 2 * params.flip_y + 4 * params.transpose];
     }
     for (int way = 0; way < 8; ++way) {
         bool turn = way == 0 || way == 3 || way == 5 || way == 6;
@@ -258,61 +260,61 @@ static void turns_do_not_mirror(void **state) {
     }
 }
 
-static bool same(const cleat_view *a, const cleat_view *b) {
+static bool same(const cleat_augment_params *a, const cleat_augment_params *b) {
     return a->top == b->top && a->left == b->left && a->height == b->height && a->width == b->width &&
            a->flip_x == b->flip_x && a->brightness == b->brightness && a->contrast == b->contrast &&
            a->saturation == b->saturation;
 }
 
-static void the_same_draw_gives_the_same_view(void **state) {
+static void the_same_key_gives_the_same_crop(void **state) {
     (void)state;
     cleat_augment augment = {
         .crop_min = 0.5, .shift = 3, .flip = true, .brightness = 0.3, .contrast = 0.2, .saturation = 0.1};
-    cleat_picture p = {.height = 30, .width = 40, .channels = 3};
+    cleat_image p = {.height = 30, .width = 40, .channels = 3};
     cleat_rng_key rng_key = {.seed = 4, .epoch = 2}, epoch = {.seed = 4, .epoch = 3}, seed = {.seed = 5, .epoch = 2};
     for (size_t i = 0; i < 200; ++i) {
-        cleat_view view = cleat_view_draw(&p, true, 16, &augment, &rng_key, i);
-        cleat_view again = cleat_view_draw(&p, true, 16, &augment, &rng_key, i);
-        cleat_view other = cleat_view_draw(&p, true, 16, &augment, &rng_key, i + 1);
-        cleat_view later = cleat_view_draw(&p, true, 16, &augment, &epoch, i);
-        cleat_view seeded = cleat_view_draw(&p, true, 16, &augment, &seed, i);
-        assert_true(same(&view, &again));
-        assert_false(same(&view, &other) || same(&view, &later) || same(&view, &seeded));
-        assert_true(view.brightness >= 0.7f && view.brightness <= 1.3f);
-        assert_true(view.contrast >= 0.8f && view.contrast <= 1.2f);
-        assert_true(view.saturation >= 0.9f && view.saturation <= 1.1f);
+        cleat_augment_params params = cleat_augment_random(&p, true, 16, &augment, &rng_key, i);
+        cleat_augment_params again = cleat_augment_random(&p, true, 16, &augment, &rng_key, i);
+        cleat_augment_params other = cleat_augment_random(&p, true, 16, &augment, &rng_key, i + 1);
+        cleat_augment_params later = cleat_augment_random(&p, true, 16, &augment, &epoch, i);
+        cleat_augment_params seeded = cleat_augment_random(&p, true, 16, &augment, &seed, i);
+        assert_true(same(&params, &again));
+        assert_false(same(&params, &other) || same(&params, &later) || same(&params, &seeded));
+        assert_true(params.brightness >= 0.7f && params.brightness <= 1.3f);
+        assert_true(params.contrast >= 0.8f && params.contrast <= 1.2f);
+        assert_true(params.saturation >= 0.9f && params.saturation <= 1.1f);
     }
     augment = (cleat_augment){.crop_min = 1};
-    assert_false(cleat_view_varies(&augment));
+    assert_false(cleat_augment_enabled(&augment));
 }
 
 static void memory_that_runs_out_is_an_error(void **state) {
     (void)state;
-    cleat_picture p = drawn_picture(9, 9, 3, 0);
-    cleat_view view = plain(0, 0, 9, 9);
+    cleat_image p = drawn_image(9, 9, 3, 0);
+    cleat_augment_params params = plain(0, 0, 9, 9);
     float values[4 * 4 * 3];
     long n = 1;
     for (cleat_status status = CLEAT_ERR_MEMORY; status != CLEAT_OK; ++n) {
         cleat_fail_allocation(n);
-        status = cleat_view_sample(&p, &view, 4, values, NULL);
+        status = cleat_augment_apply(&p, &params, 4, values, NULL);
         cleat_fail_allocation(0);
         assert_true(status == CLEAT_OK || status == CLEAT_ERR_MEMORY);
     }
     assert_true(n > 5);
-    cleat_picture_free(&p);
+    cleat_image_free(&p);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(views_are_scaled_turned_and_reflected),
-        cmocka_unit_test(a_plain_view_is_the_picture),
-        cmocka_unit_test(labels_follow_the_picture),
+        cmocka_unit_test(crops_are_scaled_turned_and_reflected),
+        cmocka_unit_test(an_identity_crop_is_the_image),
+        cmocka_unit_test(labels_follow_the_image),
         cmocka_unit_test(colours_change),
         cmocka_unit_test(the_whole_is_centred),
         cmocka_unit_test(crops_keep_to_their_limits),
         cmocka_unit_test(shifts_flips_and_turns_are_even),
         cmocka_unit_test(turns_do_not_mirror),
-        cmocka_unit_test(the_same_draw_gives_the_same_view),
+        cmocka_unit_test(the_same_key_gives_the_same_crop),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
