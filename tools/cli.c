@@ -44,7 +44,7 @@ static const cli_option *find_option(const cli_option *options, const char *name
     return NULL;
 }
 
-static bool take_value(const cli_command *command, const cli_option *option, const char *value, int *exit_code) {
+static bool parse_value(const cli_command *command, const cli_option *option, const char *value, int *exit_code) {
     cli_list *list = option->target;
     char *end;
     switch (option->kind) {
@@ -108,7 +108,7 @@ bool cli_parse(const cli_command *command, const cli_option *options, int argc, 
             *exit_code = cli_usage(command, "%s needs a value (%s)", option->name, option->value_name);
             return false;
         }
-        if (!take_value(command, option, value, exit_code)) return false;
+        if (!parse_value(command, option, value, exit_code)) return false;
     }
     return true;
 }

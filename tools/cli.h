@@ -3,8 +3,8 @@
 #ifndef CLEAT_TOOLS_CLI_H
 #define CLEAT_TOOLS_CLI_H
 
+#include <cleat/bench.h>
 #include <cleat/core.h>
-#include <cleat/measure.h>
 
 enum { EXIT_USAGE = 2, EXIT_FIT = 3, EXIT_DEVICE = 4, EXIT_NAN = 5, EXIT_TIME = 75, EXIT_INTERRUPTED = 130 };
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORKLOADS = 256, MOST_DEVICES = 16, DEVICE_TEXT = 512 };
+enum { MAX_WORKLOADS = 256, MAX_DEVICES = 16, DEVICE_TEXT = 512 };
 
 typedef struct bench_command {
     const char *device, *devices, *compare;
@@ -27,7 +27,7 @@ typedef struct subject {
 } subject;
 
 typedef struct subjects {
-    subject items[MOST_WORKLOADS];
+    subject items[MAX_WORKLOADS];
     size_t count;
 } subjects;
 
@@ -49,9 +49,9 @@ static bool matches(const char *word, const cleat_bench_info *info) {
 }
 
 static cleat_status add(subjects *all, const char *name, cleat_error *error) {
-    if (all->count == MOST_WORKLOADS)
+    if (all->count == MAX_WORKLOADS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "'%s' would be one workload more than the %d of a call", name,
-                          MOST_WORKLOADS);
+                          MAX_WORKLOADS);
     snprintf(all->items[all->count++].name, CLEAT_PATH, "%s", name);
     return CLEAT_OK;
 }
@@ -151,7 +151,7 @@ static cleat_bench_request request_of(const bench_command *bench, const subject 
                                  .seconds = bench->seconds,
                                  .repeats = (int64_t)bench->steps,
                                  .precision = bench->precision,
-                                 .apart = true};
+                                 .own_process = true};
 }
 
 static cleat_status run_plain(const bench_command *bench, const subjects *all, cleat_error *error) {

@@ -55,7 +55,7 @@ static void print_json(const cleat_device_facts *f, size_t i, const char *failur
 }
 
 /* Only an open device tells its matrix unit. */
-static void ask_matrix_unit(cleat_device_facts *f, size_t i, cleat_error *failure) {
+static void query_matrix_unit(cleat_device_facts *f, size_t i, cleat_error *failure) {
     char number[24];
     cleat_device *device = NULL;
     if (f->kind != CLEAT_DEVICE_GPU) return;
@@ -82,7 +82,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         if (json) printf("[");
         for (size_t i = 0; i < count; ++i) {
             cleat_error failure = {0};
-            ask_matrix_unit(&facts[i], i, &failure);
+            query_matrix_unit(&facts[i], i, &failure);
             (json ? print_json : print_text)(&facts[i], i, failure.text);
         }
         if (json) printf("]\n");

@@ -57,12 +57,12 @@ static cleat_status plan_present(const cleat_profile *profile, int64_t micro_bat
 }
 
 /* Fills plan->cards [count]; `all`: the cards the library knows. */
-static cleat_status plan_cards(const request *asked, bool all, plan_result *plan, cleat_error *error) {
+static cleat_status plan_cards(const request *args, bool all, plan_result *plan, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < plan->count && status == CLEAT_OK; ++i) {
-        const char *name = all ? cleat_card_name(i) : asked->card;
-        status = name ? plan_named(plan->profile, name, asked->micro_batch_size, &plan->cards[i], error)
-                      : plan_present(plan->profile, asked->micro_batch_size, &plan->cards[i], error);
+        const char *name = all ? cleat_card_name(i) : args->card;
+        status = name ? plan_named(plan->profile, name, args->micro_batch_size, &plan->cards[i], error)
+                      : plan_present(plan->profile, args->micro_batch_size, &plan->cards[i], error);
         if (i == 0 && all) cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR); /* the data say the same for every card */
         if (status != CLEAT_OK && all) cleat_fail_in(error, status, "card %s", name);
     }
@@ -71,8 +71,8 @@ static cleat_status plan_cards(const request *asked, bool all, plan_result *plan
 
 /* --- the command -------------------------------------------------------------------------------------------------- */
 
-static void show(const request *asked, bool all, const plan_result *plan, cleat_error *error) {
-    if (asked->json) {
+static void print_plan(const request *args, bool all, const plan_result *plan, cleat_error *error) {
+    if (args->json) {
         if (!plan_print_json(plan, all)) cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the JSON text");
     } else if (all)
         plan_print_table(plan);
@@ -93,22 +93,22 @@ static bool any_fits(const plan_result *plan) {
     return false;
 }
 
-static int answer(const request *asked, const cleat_profile *profile) {
+static int make_and_print_plan(const request *args, const cleat_profile *profile) {
     cleat_error error = {0};
-    bool all = asked->card && strcmp(asked->card, "all") == 0;
-    plan_result plan = {.path = asked->path,
+    bool all = args->card && strcmp(args->card, "all") == 0;
+    plan_result plan = {.path = args->path,
                         .profile = profile,
-                        .micro_batch_size = asked->micro_batch_size,
+                        .micro_batch_size = args->micro_batch_size,
                         .count = all ? cleat_card_count() : 1};
     cleat_status status = CLEAT_OK;
     plan.cards = calloc(plan.count ? plan.count : 1, sizeof *plan.cards);
     if (!plan.cards) status = cleat_fail(&error, CLEAT_ERR_MEMORY, "no memory for %zu plans", plan.count);
-    if (status == CLEAT_OK) status = plan_cards(asked, all, &plan, &error);
+    if (status == CLEAT_OK) status = plan_cards(args, all, &plan, &error);
     int exit_code = cli_finish(status, &error);
     if (status == CLEAT_OK) {
         plan.rates = plan_find_rates(profile, steps_per_epoch(&plan));
         error = plan.rates.error;
-        show(asked, all, &plan, &error);
+        print_plan(args, all, &plan, &error);
         exit_code = cli_finish(error.status, &error);
         if (exit_code == 0 && !any_fits(&plan)) exit_code = EXIT_FIT;
     }
@@ -116,40 +116,40 @@ static int answer(const request *asked, const cleat_profile *profile) {
     return exit_code;
 }
 
-static int load_and_answer(const request *asked) {
+static int load_and_print_plan(const request *args) {
     cleat_error error = {0};
     cleat_profile *profile = NULL;
-    cleat_status status = cli_profile(asked->path, &asked->assignments, asked->device, &profile, &error);
+    cleat_status status = cli_profile(args->path, &args->assignments, args->device, &profile, &error);
     if (status != CLEAT_OK) return cli_finish(status, &error);
-    int exit_code = answer(asked, profile);
+    int exit_code = make_and_print_plan(args, profile);
     cleat_profile_destroy(profile);
     return exit_code;
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    request asked = {.path = NULL};
+    request args = {.path = NULL};
     cli_list words = {.count = 0};
     double micro_batch_size = NAN;
     const cli_option options[] = {
-        {"--device", CLI_TEXT, &asked.device, "SEL",
+        {"--device", CLI_TEXT, &args.device, "SEL",
          "the device to plan for: as for train; the default is the profile's"},
-        {"--card", CLI_TEXT, &asked.card, "NAME|FILE.ini|all", "a card that need not be there; all: one table"},
+        {"--card", CLI_TEXT, &args.card, "NAME|FILE.ini|all", "a card that need not be there; all: one table"},
         {"--batch", CLI_NUMBER, &micro_batch_size, "N",
          "what that many samples a micro-batch would need, at the longest length"},
-        {"--set", CLI_REPEATED, &asked.assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
-        {"--json", CLI_FLAG, &asked.json, NULL, "one JSON object; with --card all an array"},
+        {"--set", CLI_REPEATED, &args.assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
+        {"--json", CLI_FLAG, &args.json, NULL, "one JSON object; with --card all an array"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (words.count != 1) return cli_usage(command, "one profile is expected");
-    if (asked.device && asked.card)
+    if (args.device && args.card)
         return cli_usage(command,
                          "--device is a device of this machine, --card one that need not be: give one of them");
     if (!isnan(micro_batch_size) && !cli_is_count(micro_batch_size, 1, 1e9))
         return cli_usage(command, "--batch %g: a whole number of samples is expected, at least 1", micro_batch_size);
-    asked.path = words.items[0];
-    asked.micro_batch_size = isnan(micro_batch_size) ? 0 : (int64_t)micro_batch_size;
-    return load_and_answer(&asked);
+    args.path = words.items[0];
+    args.micro_batch_size = isnan(micro_batch_size) ? 0 : (int64_t)micro_batch_size;
+    return load_and_print_plan(&args);
 }
 
 const cli_command cli_plan = {

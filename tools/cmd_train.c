@@ -28,7 +28,7 @@ static int terminal_width(void) {
 }
 
 static void print_json(const cleat_train_report *report) {
-    const cleat_start_figures *s = &report->start;
+    const cleat_startup_stats *s = &report->start;
     printf("{\"folder\": ");
     cli_print_json_string(report->folder);
     printf(

@@ -125,16 +125,16 @@ static void print_json(const cleat_tune_report *report) {
 
 /* --- the command ---------------------------------------------------------------------------------------------- */
 
-static int tune(const tune_command *asked, const char *path) {
+static int tune(const tune_command *args, const char *path) {
     cleat_tune_report report;
     cleat_error error = {0};
     cleat_profile *profile = NULL;
     cleat_tune_options options = {
-        .seconds = asked->seconds, .clblast = true, .ship = asked->ship, .node = asked->json ? NULL : print_node};
-    cleat_status status = cli_profile(path, &asked->assignments, asked->device, &profile, &error);
+        .seconds = args->seconds, .clblast = true, .ship = args->ship, .node = args->json ? NULL : print_node};
+    cleat_status status = cli_profile(path, &args->assignments, args->device, &profile, &error);
     if (status != CLEAT_OK) return cli_finish(status, &error);
     status = cleat_tune(profile, &options, &report, &error);
-    if (asked->json) {
+    if (args->json) {
         if (status == CLEAT_OK || report.count > 0) print_json(&report);
     } else if (status == CLEAT_OK) {
         print_summary(&report, profile->data.path);
@@ -145,12 +145,12 @@ static int tune(const tune_command *asked, const char *path) {
 }
 
 /* In a process of its own: the tuner forks before it uses OpenCL, which a second profile would find used. */
-static int tune_apart(const tune_command *asked, const char *path) {
+static int tune_own_process(const tune_command *args, const char *path) {
     int code = 0;
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        code = tune(asked, path);
+        code = tune(args, path);
         fflush(stdout);
         _exit(code);
     }
@@ -165,14 +165,14 @@ static int tune_apart(const tune_command *asked, const char *path) {
 }
 
 /* One that fails does not keep the others from being tuned; the first one's exit code is that of all. */
-static int tune_all(const tune_command *asked) {
-    const cli_list *profiles = &asked->profiles;
+static int tune_all(const tune_command *args) {
+    const cli_list *profiles = &args->profiles;
     cli_list failed = {.count = 0};
     int exit_code = 0;
-    if (profiles->count == 1) return tune(asked, profiles->items[0]);
+    if (profiles->count == 1) return tune(args, profiles->items[0]);
     for (size_t i = 0; i < profiles->count; ++i) {
-        if (!asked->json) printf("%s== %s\n\n", i ? "\n" : "", profiles->items[i]);
-        int code = tune_apart(asked, profiles->items[i]);
+        if (!args->json) printf("%s== %s\n\n", i ? "\n" : "", profiles->items[i]);
+        int code = tune_own_process(args, profiles->items[i]);
         if (code != 0) failed.items[failed.count++] = profiles->items[i];
         if (exit_code == 0) exit_code = code;
     }
@@ -183,20 +183,20 @@ static int tune_all(const tune_command *asked) {
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    tune_command asked = {.seconds = 0.2};
+    tune_command args = {.seconds = 0.2};
     const cli_option options[] = {
-        {"--device", CLI_TEXT, &asked.device, "SEL", "as for train"},
-        {"--seconds", CLI_NUMBER, &asked.seconds, "S", "time for each kernel of each kind of node, about (0.2)"},
-        {"--ship", CLI_TEXT, &asked.ship, "FILE",
+        {"--device", CLI_TEXT, &args.device, "SEL", "as for train"},
+        {"--seconds", CLI_NUMBER, &args.seconds, "S", "time for each kernel of each kind of node, about (0.2)"},
+        {"--ship", CLI_TEXT, &args.ship, "FILE",
          "writes the answers there too: profiles/devices/NAME.tuned is built in"},
-        {"--set", CLI_REPEATED, &asked.assignments, "SECTION.KEY=VALUE", "overrides the profiles; may be repeated"},
-        {"--json", CLI_FLAG, &asked.json, NULL, "one JSON object a profile"},
+        {"--set", CLI_REPEATED, &args.assignments, "SECTION.KEY=VALUE", "overrides the profiles; may be repeated"},
+        {"--json", CLI_FLAG, &args.json, NULL, "one JSON object a profile"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
-    if (!cli_parse(command, options, argc, argv, &asked.profiles, &exit_code)) return exit_code;
-    if (asked.profiles.count == 0) return cli_usage(command, "a profile is expected, or several");
-    if (!(asked.seconds > 0)) return cli_usage(command, "--seconds %g: more than 0 is expected", asked.seconds);
-    return tune_all(&asked);
+    if (!cli_parse(command, options, argc, argv, &args.profiles, &exit_code)) return exit_code;
+    if (args.profiles.count == 0) return cli_usage(command, "a profile is expected, or several");
+    if (!(args.seconds > 0)) return cli_usage(command, "--seconds %g: more than 0 is expected", args.seconds);
+    return tune_all(&args);
 }
 
 const cli_command cli_tune = {

@@ -23,14 +23,14 @@ CLEAT_API void cleat_exec_destroy(cleat_exec *exec);
 CLEAT_API cleat_status cleat_exec_build(cleat_exec *exec, cleat_error *error);
 
 /* Programs: kernel files compiled with certain options. */
-typedef struct cleat_build_figures {
+typedef struct cleat_build_stats {
     int64_t programs;      /* that the plan's graphs need */
     int64_t built;         /* so far, from source; the driver may have taken them from a cache of its own */
     int64_t loaded;        /* so far, from cleat's cache of binaries */
     double waited_seconds; /* that runs stood waiting for them so far */
-} cleat_build_figures;
+} cleat_build_stats;
 
-CLEAT_API cleat_build_figures cleat_exec_build_figures(const cleat_exec *exec);
+CLEAT_API cleat_build_stats cleat_exec_build_stats(const cleat_exec *exec);
 
 /* Enqueues all nodes of graph `graph` (an index into the plan's graphs) in order. Waits for nothing, but for kernels that
  * are still being compiled: the first run of a graph creates its kernels and sets their arguments. */

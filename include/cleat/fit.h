@@ -72,7 +72,7 @@ typedef struct cleat_fit_report {
 
 CLEAT_API const char *cleat_peak_part_name(int part); /* "stored activations", ... */
 
-/* Plans `profile` for a card. `choices`: kernels that were measured on it (cleat_tuning_load of cleat/session.h); NULL: the
+/* Plans `profile` for a card. `choices`: kernels that were measured on it (cleat_tuning_load of cleat/tuning.h); NULL: the
  * default ones. `batch` > 0 asks for that micro-batch (all buckets at most that), 0 for what the profile
  * says. Samples are counted where profile->data.path exists; where it does not, the longest length is planned.
  * CLEAT_OK also where it does not fit: see report->fits. */

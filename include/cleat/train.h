@@ -25,7 +25,7 @@ typedef struct cleat_train_options {
 } cleat_train_options;
 
 /* Where the time until the first optimizer step went: seconds that add up to cleat_train_report.seconds_first_step. */
-typedef struct cleat_start_figures {
+typedef struct cleat_startup_stats {
     double data;   /* reading the dataset */
     double device; /* finding and opening the device */
     double plan;   /* lengths, micro-batches and the memory plan (with the device's speeds where it needs them), and
@@ -38,15 +38,15 @@ typedef struct cleat_start_figures {
     int64_t
         built; /* ... so many were made from source (where the driver did not have them in a cache of its own) ... */
     int64_t loaded; /* ... and so many came from cleat's cache of binaries */
-} cleat_start_figures;
+} cleat_startup_stats;
 
 /* Device memory, bytes. */
-typedef struct cleat_memory_figures {
+typedef struct cleat_memory_stats {
     int64_t planned;   /* before anything was allocated */
     int64_t allocated; /* at the end; it equals `planned` */
     int64_t peak;      /* most there ever was in this process: more where a first try was too large */
     int64_t category_bytes[CLEAT_CATEGORIES];
-} cleat_memory_figures;
+} cleat_memory_stats;
 
 typedef struct cleat_train_report {
     char folder[CLEAT_PATH]; /* of the run */
@@ -57,8 +57,8 @@ typedef struct cleat_train_report {
     double best_metric;        /* NaN: no evaluation was finite, or there was none */
     double seconds;            /* of this process, from the call on */
     double seconds_first_step; /* from the call until the first optimizer step was done on the device */
-    cleat_start_figures start; /* its parts */
-    cleat_memory_figures memory;
+    cleat_startup_stats start; /* its parts */
+    cleat_memory_stats memory;
     cleat_metrics last, best; /* the last evaluation, and the best one of this process */
     bool stopped_early;
     /* From measured steps; 0 where there were too few. */

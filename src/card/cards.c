@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_NAMES = 128 };
+enum { MAX_NAMES = 128 };
 
 static const char ending[] = ".ini";
 static const double memory_tolerance = 0.15; /* apart more than this, cards of one name are two cards */
@@ -48,11 +48,11 @@ static cleat_status read_file(const char *path, cleat_card *card, cleat_error *e
 }
 
 static cleat_status unknown_card(const char *name, cleat_error *error) {
-    const char *names[MOST_NAMES];
+    const char *names[MAX_NAMES];
     char lower[64];
     size_t count = 0, length = 0;
     cleat_text all = {0};
-    for (; cleat_card_name(count) && count < MOST_NAMES; ++count) {
+    for (; cleat_card_name(count) && count < MAX_NAMES; ++count) {
         names[count] = cleat_card_name(count);
         cleat_text_add(&all, "%s%s", count ? ", " : "", names[count]);
     }

@@ -32,19 +32,19 @@ static void print_bytes(int64_t bytes, char text[32]) {
 }
 
 static void compare_bytes(comparison *all, const char *what, int64_t driver, int64_t card) {
-    char said[32], filed[32];
+    char reported[32], filed[32];
     if (same((double)driver, (double)card)) return;
-    print_bytes(driver, said);
+    print_bytes(driver, reported);
     print_bytes(card, filed);
-    differ(all, what, said, filed);
+    differ(all, what, reported, filed);
 }
 
 static void compare_count(comparison *all, const char *what, int32_t driver, int32_t card) {
-    char said[32], filed[32];
+    char reported[32], filed[32];
     if (same(driver, card)) return;
-    snprintf(said, sizeof said, "%d", (int)driver);
+    snprintf(reported, sizeof reported, "%d", (int)driver);
     snprintf(filed, sizeof filed, "%d", (int)card);
-    differ(all, what, said, filed);
+    differ(all, what, reported, filed);
 }
 
 static void compare_truth(comparison *all, const char *what, bool driver, bool card) {

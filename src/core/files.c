@@ -115,7 +115,7 @@ cleat_status cleat_file_write(const char *path, const void *data, size_t size, c
 cleat_status cleat_file_write_text(const char *path, cleat_text *text, cleat_error *error) {
     char *data = NULL;
     size_t size = text->size;
-    cleat_status status = cleat_text_take(text, &data, error);
+    cleat_status status = cleat_text_detach(text, &data, error);
     if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
     cleat_free(data);
     return status;
@@ -150,7 +150,7 @@ static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-cleat_status cleat_listing_read(const char *folder, bool (*wanted)(const char *name), cleat_listing *listing,
+cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *name), cleat_listing *listing,
                                 cleat_error *error) {
     cleat_listing found = {0};
     cleat_status status = CLEAT_OK;
@@ -161,7 +161,7 @@ cleat_status cleat_listing_read(const char *folder, bool (*wanted)(const char *n
         const struct dirent *entry = readdir(stream);
         if (!entry && errno) status = io_fail(error, folder, "list the folder");
         if (!entry) break;
-        if (entry->d_name[0] != '.' && (!wanted || wanted(entry->d_name)))
+        if (entry->d_name[0] != '.' && (!accepts || accepts(entry->d_name)))
             status = cleat_grow_names(&found.names, &found.count, &found.capacity, entry->d_name, error);
     }
     closedir(stream);

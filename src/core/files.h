@@ -21,8 +21,8 @@ typedef struct cleat_listing {
     char **names; /* [count] */
     size_t count, capacity;
 } cleat_listing;
-/* Those that `wanted` takes, all where it is NULL. CLEAT_ERR_NOT_FOUND: there is no such folder. */
-cleat_status cleat_listing_read(const char *folder, bool (*wanted)(const char *name), cleat_listing *listing,
+/* Those that `accepts` takes, all where it is NULL. CLEAT_ERR_NOT_FOUND: there is no such folder. */
+cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *name), cleat_listing *listing,
                                 cleat_error *error);
 /* One of zeros is fine too. */
 void cleat_listing_free(cleat_listing *listing);

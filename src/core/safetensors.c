@@ -347,17 +347,17 @@ static void shape_text(cleat_st_dtype dtype, int rank, const int64_t *shape, cha
 
 cleat_status cleat_safetensors_expect(const cleat_safetensors *file, const char *name, cleat_st_dtype dtype, int rank,
                                       const int64_t *shape, const cleat_st_tensor **tensor, cleat_error *error) {
-    char there[128], wanted[128];
+    char there[128], expected[128];
     const cleat_st_tensor *found = cleat_safetensors_find(file, name);
-    shape_text(dtype, rank, shape, wanted);
+    shape_text(dtype, rank, shape, expected);
     if (!found)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: tensor '%.100s' (%s) is missing; is it from another model?",
-                          file->path, name, wanted);
+                          file->path, name, expected);
     shape_text(found->dtype, found->rank, found->shape, there);
     if (found->dtype != dtype || found->rank != rank ||
         (rank > 0 && memcmp(found->shape, shape, (size_t)rank * sizeof *shape) != 0))
         return cleat_fail(error, CLEAT_ERR_SHAPE, "%s: tensor '%.100s' is %s; it should be %s", file->path, name, there,
-                          wanted);
+                          expected);
     *tensor = found;
     return CLEAT_OK;
 }

@@ -59,7 +59,7 @@ void cleat_text_free(cleat_text *text) {
     *text = (cleat_text){0};
 }
 
-cleat_status cleat_text_take(cleat_text *text, char **out, cleat_error *error) {
+cleat_status cleat_text_detach(cleat_text *text, char **out, cleat_error *error) {
     cleat_text_add_bytes(text, "", 0); /* an empty text is a text, too */
     if (text->failed) {
         cleat_text_free(text);

@@ -16,7 +16,7 @@ void cleat_text_add_bytes(cleat_text *text, const char *bytes, size_t size);
 void cleat_text_add_field(cleat_text *text, const char *field);
 void cleat_text_free(cleat_text *text);
 /* Hands the text to *out (cleat_free), or reports that memory ran out and frees it. */
-cleat_status cleat_text_take(cleat_text *text, char **out, cleat_error *error);
+cleat_status cleat_text_detach(cleat_text *text, char **out, cleat_error *error);
 
 /* The whole of `text` as a finite number. */
 bool cleat_number_parse(const char *text, double *value);

@@ -166,7 +166,7 @@ static cleat_status set_label_names(const names_list *list, cleat_text_task task
         cleat_text name = {0};
         if (tags && i > 0) cleat_text_add(&name, "%c-", i % 2 ? 'B' : 'I');
         cleat_text_add(&name, "%s", !tags ? list->names[i] : i ? list->names[(i - 1) / 2] : "O");
-        failed = cleat_text_take(&name, &made.names[i], NULL) != CLEAT_OK;
+        failed = cleat_text_detach(&name, &made.names[i], NULL) != CLEAT_OK;
     }
     if (failed) {
         cleat_text_labels_free(&made);

@@ -44,12 +44,12 @@ typedef struct cleat_program_key {
 /* Programs that are built in the background, several at once, in the order of their keys (programs.c). */
 typedef struct cleat_programs cleat_programs;
 
-typedef struct cleat_program_figures {
+typedef struct cleat_program_stats {
     size_t count;  /* of keys */
     size_t built;  /* so far, from source; the driver may have a cache of its own */
     size_t loaded; /* so far, from the binary cache */
     double waited; /* seconds cleat_programs_get took in all */
-} cleat_program_figures;
+} cleat_program_stats;
 
 /* Starts building keys [count]; device, keys and their texts must outlive the programs. Programs that fail do so in
  * cleat_programs_get. */
@@ -60,7 +60,7 @@ bool cleat_programs_is_ready(cleat_programs *programs, size_t index);
 /* Program `index`, which stays the programs'; waits until it is built, and builds it where nobody has begun to. The error
  * of a program that does not compile holds the build log. */
 cleat_status cleat_programs_get(cleat_programs *programs, size_t index, cl_program *program, cleat_error *error);
-cleat_program_figures cleat_programs_count(cleat_programs *programs);
+cleat_program_stats cleat_programs_count(cleat_programs *programs);
 /* Ends the builds that are under way and releases all programs. NULL is fine. */
 void cleat_programs_destroy(cleat_programs *programs);
 

@@ -56,7 +56,7 @@ static bool parse_include(const char *line, size_t length, char name[MAX_NAME]) 
     return sscanf(text, " # include \"%127[^\"]\"", name) == 1;
 }
 
-static bool seen_before(const assembly *out, const char *file) {
+static bool already_included(const assembly *out, const char *file) {
     for (int i = 0; i < out->seen_count; ++i)
         if (strcmp(out->seen[i], file) == 0) return true;
     return false;
@@ -65,7 +65,7 @@ static bool seen_before(const assembly *out, const char *file) {
 static cleat_status append_file(assembly *out, const char *file, cleat_error *error);
 
 static cleat_status append_include(assembly *out, const char *name, const char *from, int line, cleat_error *error) {
-    if (!seen_before(out, name)) {
+    if (!already_included(out, name)) {
         cleat_status status = append_file(out, name, error);
         if (status) return cleat_fail_in(error, status, "%s:%d", from, line);
     }
@@ -100,7 +100,7 @@ static cleat_status append_file(assembly *out, const char *file, cleat_error *er
 cleat_status cleat_kernel_source(const char *file, char **source, cleat_error *error) {
     assembly out = {0};
     cleat_status status = append_file(&out, file, error);
-    if (!status) return cleat_text_take(&out.text, source, error);
+    if (!status) return cleat_text_detach(&out.text, source, error);
     cleat_text_free(&out.text);
     return status;
 }

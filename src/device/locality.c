@@ -14,7 +14,7 @@ enum {
     PCI_DOMAIN_NV = 0x400A,
 };
 
-static bool ask(cl_device_id id, cl_device_info what, void *value, size_t size) {
+static bool query(cl_device_id id, cl_device_info what, void *value, size_t size) {
     return clGetDeviceInfo(id, what, size, value, NULL) == CL_SUCCESS;
 }
 
@@ -29,12 +29,12 @@ static void read_pci(cl_device_id id, cleat_device_facts *facts) {
     cl_uint khr[4], bus = 0, slot = 0, domain = 0;
     unsigned char amd[24] = {0};
     facts->pci_bus = -1;
-    if (ask(id, PCI_BUS_INFO_KHR, khr, sizeof khr)) {
+    if (query(id, PCI_BUS_INFO_KHR, khr, sizeof khr)) {
         set_place(facts, khr[0], khr[1], khr[2], khr[3]);
-    } else if (ask(id, PCI_BUS_NV, &bus, sizeof bus) && ask(id, PCI_SLOT_NV, &slot, sizeof slot)) {
-        if (!ask(id, PCI_DOMAIN_NV, &domain, sizeof domain)) domain = 0;
+    } else if (query(id, PCI_BUS_NV, &bus, sizeof bus) && query(id, PCI_SLOT_NV, &slot, sizeof slot)) {
+        if (!query(id, PCI_DOMAIN_NV, &domain, sizeof domain)) domain = 0;
         set_place(facts, domain, bus, slot >> 3, slot & 7);
-    } else if (ask(id, TOPOLOGY_AMD, amd, sizeof amd)) {
+    } else if (query(id, TOPOLOGY_AMD, amd, sizeof amd)) {
         cl_uint type;
         memcpy(&type, amd, sizeof type);
         if (type == 1) set_place(facts, 0, amd[21], amd[22], amd[23]);

@@ -81,7 +81,7 @@ static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_e
     if (status) return status;
     cleat_text_add(&joined, "matrix %d\n%s\n%s\n%s\n%s", (int)FORMAT, device->facts.platform, device->facts.name,
                    device->facts.driver, source);
-    status = cleat_text_take(&joined, &text, error);
+    status = cleat_text_detach(&joined, &text, error);
     if (!status) cleat_hash_text(text, strlen(text), key);
     cleat_free(text);
     cleat_free(source);
@@ -145,7 +145,7 @@ static void save_answer(const char *path, const char *text) {
 /* --- trying --- */
 
 /* False where the trial itself could not be made: another start may well be able to. */
-static bool try_unit(cleat_device *device, cleat_matrix_unit unit, bool bf16, bool *right) {
+static bool probe_unit(cleat_device *device, cleat_matrix_unit unit, bool bf16, bool *right) {
     cleat_error error = {0};
     cleat_status status = cleat_matrix_check(device, unit, bf16, &error);
     *right = status == CLEAT_OK;
@@ -155,13 +155,13 @@ static bool try_unit(cleat_device *device, cleat_matrix_unit unit, bool bf16, bo
     return *right || status == CLEAT_ERR_BUILD || status == CLEAT_ERR_NOT_SUPPORTED;
 }
 
-/* False as in try_unit. */
-static bool try_candidates(cleat_device *device, const cleat_matrix_unit *units, int count) {
+/* False as in probe_unit. */
+static bool probe_candidates(cleat_device *device, const cleat_matrix_unit *units, int count) {
     for (int i = 0; i < count; ++i) {
         bool f16 = false, bf16 = false;
-        if (!try_unit(device, units[i], false, &f16)) return false;
+        if (!probe_unit(device, units[i], false, &f16)) return false;
         if (!f16) continue;
-        if (cleat_matrix_may_have_bf16(units[i]) && !try_unit(device, units[i], true, &bf16)) return false;
+        if (cleat_matrix_may_have_bf16(units[i]) && !probe_unit(device, units[i], true, &bf16)) return false;
         device->facts.matrix_unit = units[i];
         device->facts.matrix_bf16 = bf16;
         return true;
@@ -176,7 +176,7 @@ static void find_answer(cleat_device *device, const cleat_matrix_unit *units, in
     double start = cleat_seconds();
     snprintf(text, sizeof text, "%s %d\n", trying, attempt);
     save_answer(path, text);
-    bool known = try_candidates(device, units, count);
+    bool known = probe_candidates(device, units, count);
     print_answer(&device->facts, text);
     if (known) save_answer(path, text);
     cleat_log(CLEAT_LOG_INFO, "matrix unit of '%s': %.*s, found in %.2f s", device->facts.name,
@@ -196,7 +196,7 @@ static cleat_status lock_answer(const cleat_device *device, const char *path, do
     return status;
 }
 
-void cleat_matrix_settle(cleat_device *device, const cleat_matrix_unit *units, int count, double patience) {
+void cleat_matrix_detect(cleat_device *device, const cleat_matrix_unit *units, int count, double patience) {
     char path[PATH] = "";
     int lock = -1, attempts = 0;
     if (cleat_matrix_path(device, path, sizeof path, NULL)) path[0] = 0;
@@ -221,8 +221,8 @@ void cleat_matrix_find(cleat_device *device) {
     cleat_matrix_unit units[CLEAT_MATRIX_CANDIDATES];
     cleat_matrix_signs signs = {read_capability(device),
                                 cleat_has_extension(device->id, "cl_intel_subgroup_matrix_multiply_accumulate")};
-    const char *wanted = getenv("CLEAT_MATRIX_UNIT");
-    if (wanted && wanted[0]) return; /* the facts have it */
+    const char *setting = getenv("CLEAT_MATRIX_UNIT");
+    if (setting && setting[0]) return; /* the facts have it */
     int count = cleat_matrix_candidates(&device->facts, &signs, units);
-    if (count > 0) cleat_matrix_settle(device, units, count, PATIENCE);
+    if (count > 0) cleat_matrix_detect(device, units, count, PATIENCE);
 }

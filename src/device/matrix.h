@@ -26,7 +26,7 @@ void cleat_matrix_find(cleat_device *device);
 /* The same for these units, best first: by the answer that is kept on disk, or by trying them and keeping the answer. One process tries at a
  * time: the others wait `patience` seconds at most for its answer, and then go without a unit. A trial that comes to no answer is made once
  * more by the next start, and then no more. */
-void cleat_matrix_settle(cleat_device *device, const cleat_matrix_unit *units, int count, double patience);
+void cleat_matrix_detect(cleat_device *device, const cleat_matrix_unit *units, int count, double patience);
 /* The file in which the answer is kept. */
 cleat_status cleat_matrix_path(const cleat_device *device, char *path, size_t size, cleat_error *error);
 

@@ -102,7 +102,7 @@ static cleat_status run_and_compare(cleat_device *device, cl_program program, in
 }
 
 /* The same device with a context and a queue of its own: a kernel that faults makes the context useless in which it ran. */
-static cleat_status open_aside(const cleat_device *device, cleat_device *aside, cleat_error *error) {
+static cleat_status open_probe_device(const cleat_device *device, cleat_device *probe, cleat_error *error) {
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)device->platform, 0};
     cl_int code = CL_SUCCESS;
     cleat_device opened = *device;
@@ -113,17 +113,17 @@ static cleat_status open_aside(const cleat_device *device, cleat_device *aside, 
         clReleaseContext(opened.context);
         return cleat_cl_fail(error, code, "a queue to try a matrix unit in");
     }
-    *aside = opened;
+    *probe = opened;
     return CLEAT_OK;
 }
 
-static void close_aside(const cleat_device *aside) {
-    clReleaseCommandQueue(aside->compute);
-    clReleaseContext(aside->context);
+static void close_probe_device(const cleat_device *probe) {
+    clReleaseCommandQueue(probe->compute);
+    clReleaseContext(probe->context);
 }
 
 cleat_status cleat_matrix_check(const cleat_device *device, cleat_matrix_unit unit, bool bf16, cleat_error *error) {
-    cleat_device aside;
+    cleat_device probe;
     char options[128];
     cl_program program = NULL;
     bool loaded = false;
@@ -133,13 +133,13 @@ cleat_status cleat_matrix_check(const cleat_device *device, cleat_matrix_unit un
     snprintf(options, sizeof options, "-DSTORAGE_%s -DWG=%d -DVEC=4 -DMATRIX_UNIT=%d %s", bf16 ? "BF16" : "F16",
              (int)GROUP, (int)unit, cleat_matrix_options(unit));
     cleat_program_key key = {"mma_probe.cl", options};
-    cleat_status status = open_aside(device, &aside, error);
+    cleat_status status = open_probe_device(device, &probe, error);
     if (status) return status;
-    status = cleat_program_build(&aside, &key, &program, &loaded, error);
+    status = cleat_program_build(&probe, &key, &program, &loaded, error);
     if (!status) {
-        status = run_and_compare(&aside, program, subgroups, bf16, error);
+        status = run_and_compare(&probe, program, subgroups, bf16, error);
         clReleaseProgram(program);
     }
-    close_aside(&aside);
+    close_probe_device(&probe);
     return status;
 }

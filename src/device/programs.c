@@ -53,11 +53,11 @@ static void *build_all(void *user) {
 
 /* None is fine too: then each program is built by whoever needs it first. */
 static void start_threads(cleat_programs *programs) {
-    size_t wanted = (size_t)cleat_cpus();
-    if (wanted > MAX_THREADS) wanted = MAX_THREADS;
-    if (wanted > programs->count) wanted = programs->count;
-    if (programs->device->quirks & CLEAT_QUIRK_ONE_BUILD_THREAD) wanted = 0;
-    while (programs->thread_count < wanted &&
+    size_t thread_limit = (size_t)cleat_cpus();
+    if (thread_limit > MAX_THREADS) thread_limit = MAX_THREADS;
+    if (thread_limit > programs->count) thread_limit = programs->count;
+    if (programs->device->quirks & CLEAT_QUIRK_ONE_BUILD_THREAD) thread_limit = 0;
+    while (programs->thread_count < thread_limit &&
            pthread_create(&programs->threads[programs->thread_count], NULL, build_all, programs) == 0)
         ++programs->thread_count;
 }
@@ -104,15 +104,15 @@ cleat_status cleat_programs_get(cleat_programs *programs, size_t index, cl_progr
     return b->error.status;
 }
 
-cleat_program_figures cleat_programs_count(cleat_programs *programs) {
+cleat_program_stats cleat_programs_count(cleat_programs *programs) {
     pthread_mutex_lock(&programs->lock);
-    cleat_program_figures figures = {.count = programs->count, .waited = programs->waited};
+    cleat_program_stats stats = {.count = programs->count, .waited = programs->waited};
     for (size_t i = 0; i < programs->count; ++i) {
         const build *b = &programs->builds[i];
-        if (b->state == DONE && b->program) ++*(b->loaded ? &figures.loaded : &figures.built);
+        if (b->state == DONE && b->program) ++*(b->loaded ? &stats.loaded : &stats.built);
     }
     pthread_mutex_unlock(&programs->lock);
-    return figures;
+    return stats;
 }
 
 void cleat_programs_destroy(cleat_programs *programs) {

@@ -81,12 +81,12 @@ cleat_status cleat_exec_build(cleat_exec *exec, cleat_error *error) {
     return status;
 }
 
-cleat_build_figures cleat_exec_build_figures(const cleat_exec *exec) {
-    cleat_program_figures figures = cleat_programs_count(exec->programs);
-    return (cleat_build_figures){.programs = (int64_t)figures.count,
-                                 .built = (int64_t)figures.built,
-                                 .loaded = (int64_t)figures.loaded,
-                                 .waited_seconds = figures.waited};
+cleat_build_stats cleat_exec_build_stats(const cleat_exec *exec) {
+    cleat_program_stats stats = cleat_programs_count(exec->programs);
+    return (cleat_build_stats){.programs = (int64_t)stats.count,
+                               .built = (int64_t)stats.built,
+                               .loaded = (int64_t)stats.loaded,
+                               .waited_seconds = stats.waited};
 }
 
 /* --- arguments --- */

@@ -91,7 +91,7 @@ cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_
 static cleat_status fail_copy(cleat_exec *exec, cl_int code, const char *what, const cleat_tensor *tensor,
                               cleat_error *error) {
     clFinish(exec->device->compute);
-    cleat_status status = cleat_exec_take_failure(exec, error);
+    cleat_status status = cleat_exec_pop_failure(exec, error);
     return status ? status : cleat_cl_fail(error, code, "%s tensor '%s'", what, tensor->name);
 }
 
@@ -115,5 +115,5 @@ cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor 
     cl_int code = clEnqueueReadBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset,
                                       (size_t)cleat_tensor_bytes(tensor), values, 0, NULL, NULL);
     /* A copy need not fail where a kernel before it did. */
-    return code == CL_SUCCESS ? cleat_exec_take_failure(exec, error) : fail_copy(exec, code, "reading", tensor, error);
+    return code == CL_SUCCESS ? cleat_exec_pop_failure(exec, error) : fail_copy(exec, code, "reading", tensor, error);
 }

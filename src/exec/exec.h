@@ -48,7 +48,7 @@ cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_
 cleat_status cleat_exec_check_graph(const cleat_exec *exec, size_t graph, cleat_error *error);
 
 /* run.c: the failure of a kernel since the last call, by name; CLEAT_OK where none failed. For after everything enqueued has ended. */
-cleat_status cleat_exec_take_failure(cleat_exec *exec, cleat_error *error);
+cleat_status cleat_exec_pop_failure(cleat_exec *exec, cleat_error *error);
 
 /* bind.c: describes the launches of all graphs and starts building their programs; gives a launch its kernel, once;
  * releases what both made. */
@@ -58,7 +58,7 @@ void cleat_exec_unbind(cleat_exec *exec);
 
 /* staging.c: the slots among the plan's slabs; enqueues the copy of a waiting upload into the graph's inputs. */
 void cleat_exec_find_slots(cleat_exec *exec);
-cleat_status cleat_exec_take_upload(cleat_exec *exec, cleat_bound *bound, cleat_error *error);
+cleat_status cleat_exec_consume_upload(cleat_exec *exec, cleat_bound *bound, cleat_error *error);
 void cleat_exec_release_slots(cleat_exec *exec);
 
 #endif

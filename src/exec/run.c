@@ -11,7 +11,7 @@ static cleat_status fail_kernel(const cleat_launch *launch, cl_int code, cleat_e
 }
 
 /* Forgets the last run of a launch, but not that it failed. */
-static void drop_event(cleat_exec *exec, cleat_bound *bound, size_t i) {
+static void collect_event(cleat_exec *exec, cleat_bound *bound, size_t i) {
     cl_int state = CL_COMPLETE;
     if (!bound->events[i]) return;
     clGetEventInfo(bound->events[i], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
@@ -30,7 +30,7 @@ static cleat_status run_launch(cleat_exec *exec, cleat_bound *bound, size_t i, c
         status = cleat_clblast_sgemm(exec->device, &bound->gemms[i], error);
         return status ? cleat_fail_in(error, status, "%s", launch->node->name) : CLEAT_OK;
     }
-    drop_event(exec, bound, i);
+    collect_event(exec, bound, i);
     if (exec->device->fail_launch > 0 && --exec->device->fail_launch == 0)
         return fail_kernel(launch, CL_MEM_OBJECT_ALLOCATION_FAILURE, error);
     cl_int code = clEnqueueNDRangeKernel(exec->device->compute, bound->kernels[i], (cl_uint)launch->dims, NULL,
@@ -48,7 +48,7 @@ cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, 
     if (first > last || last > nodes)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "nodes %zu to %zu of graph '%s', which has %zu", first, last,
                           bound->layout->graph->name, nodes);
-    status = cleat_exec_take_upload(exec, bound, error);
+    status = cleat_exec_consume_upload(exec, bound, error);
     for (size_t i = bound->first[first]; i < bound->first[last] && !status; ++i)
         status = run_launch(exec, bound, i, error);
     clFlush(exec->device->compute); /* an upload may wait for what was enqueued here */
@@ -61,9 +61,9 @@ cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *error) 
     return cleat_exec_run_nodes(exec, graph, 0, exec->graphs[graph].layout->graph->node_count, error);
 }
 
-cleat_status cleat_exec_take_failure(cleat_exec *exec, cleat_error *error) {
+cleat_status cleat_exec_pop_failure(cleat_exec *exec, cleat_error *error) {
     for (size_t g = 0; g < exec->plan->layout_count; ++g)
-        for (size_t i = 0; i < exec->graphs[g].binder.count; ++i) drop_event(exec, &exec->graphs[g], i);
+        for (size_t i = 0; i < exec->graphs[g].binder.count; ++i) collect_event(exec, &exec->graphs[g], i);
     cleat_status status = exec->failure.status;
     if (status && error) *error = exec->failure;
     memset(&exec->failure, 0, sizeof exec->failure);
@@ -72,7 +72,7 @@ cleat_status cleat_exec_take_failure(cleat_exec *exec, cleat_error *error) {
 
 cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error) {
     cl_int transfer = clFinish(exec->device->transfer), compute = clFinish(exec->device->compute);
-    cleat_status status = cleat_exec_take_failure(exec, error);
+    cleat_status status = cleat_exec_pop_failure(exec, error);
     if (status) return status;
     if (transfer != CL_SUCCESS) return cleat_cl_fail(error, transfer, "waiting for the transfers");
     if (compute != CL_SUCCESS) return cleat_cl_fail(error, compute, "waiting for the kernels");

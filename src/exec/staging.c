@@ -27,15 +27,15 @@ void cleat_exec_find_slots(cleat_exec *exec) {
         if (plan->staging[i] >= 0) exec->slots[exec->slot_count++].buffer = exec->slabs[plan->staging[i]];
 }
 
-static void drop(cl_event *event) {
+static void release_event(cl_event *event) {
     if (*event) clReleaseEvent(*event);
     *event = NULL;
 }
 
 void cleat_exec_release_slots(cleat_exec *exec) {
     for (int i = 0; i < exec->slot_count; ++i) {
-        drop(&exec->slots[i].written);
-        drop(&exec->slots[i].copied);
+        release_event(&exec->slots[i].written);
+        release_event(&exec->slots[i].copied);
     }
 }
 
@@ -50,16 +50,16 @@ static cleat_slot *free_slot(cleat_exec *exec) {
     return NULL;
 }
 
-cleat_status cleat_exec_take_upload(cleat_exec *exec, cleat_bound *bound, cleat_error *error) {
+cleat_status cleat_exec_consume_upload(cleat_exec *exec, cleat_bound *bound, cleat_error *error) {
     const cleat_layout *layout = bound->layout;
     cleat_slot *slot = bound->pending;
     if (!slot) return CLEAT_OK;
-    drop(&slot->copied);
+    release_event(&slot->copied);
     cl_int code = clEnqueueCopyBuffer(exec->device->compute, slot->buffer, exec->slabs[layout->inputs.slab], 0,
                                       (size_t)layout->inputs.offset, (size_t)layout->input_bytes, 1, &slot->written,
                                       &slot->copied);
     if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "copying the inputs of graph '%s'", layout->graph->name);
-    drop(&slot->written);
+    release_event(&slot->written);
     bound->pending = NULL;
     return CLEAT_OK;
 }
@@ -106,7 +106,7 @@ cleat_status cleat_staging_create(cleat_exec *exec, int64_t bytes, bool pinned, 
 void cleat_staging_destroy(cleat_staging *staging) {
     if (!staging) return;
     cleat_staging_wait(staging, NULL);
-    drop(&staging->sent);
+    release_event(&staging->sent);
     if (staging->pinned) {
         clEnqueueUnmapMemObject(staging->device->transfer, staging->pinned, staging->data, 0, NULL, NULL);
         clFinish(staging->device->transfer);
@@ -124,7 +124,7 @@ void *cleat_staging_data(cleat_staging *staging) {
 
 static void set_sent(cleat_staging *staging, cl_event event) {
     pthread_mutex_lock(&staging->lock);
-    drop(&staging->sent);
+    release_event(&staging->sent);
     staging->sent = event;
     pthread_mutex_unlock(&staging->lock);
 }
@@ -184,7 +184,7 @@ cleat_status cleat_exec_upload(cleat_exec *exec, size_t graph, cleat_staging *st
                                        slot->copied ? 1 : 0, slot->copied ? &slot->copied : NULL, &event);
     if (code == CL_SUCCESS) code = clFlush(exec->device->transfer);
     if (code != CL_SUCCESS) {
-        drop(&event);
+        release_event(&event);
         return cleat_cl_fail(error, code, "uploading the inputs of graph '%s'", bound->layout->graph->name);
     }
     clRetainEvent(event);

@@ -61,7 +61,7 @@ static void only_longest(cleat_lengths *lengths, int64_t micro_batch_size) {
 /* --- figures of a fitted workload ----------------------------------------------------------------------------- */
 
 static void describe_way(const cleat_fitted *fitted, const cleat_lengths *lengths, cleat_fit_way *way) {
-    *way = (cleat_fit_way){.fits = fitted->work != NULL, .bytes = fitted->least_bytes};
+    *way = (cleat_fit_way){.fits = fitted->work != NULL, .bytes = fitted->min_bytes};
     if (!fitted->work) return;
     const cleat_bucket *longest = &fitted->work->buckets[fitted->work->n_buckets - 1];
     int64_t samples = 0;
@@ -173,7 +173,7 @@ static cleat_status describe(const cleat_fit_request *request, cleat_fit_report 
     cleat_error why = {0};
     cleat_status status = cleat_fit_search(request, &chosen, &other, report->reason, sizeof report->reason, &why);
     if (status == CLEAT_ERR_FIT) {
-        report->stored.bytes = other.least_bytes;
+        report->stored.bytes = other.min_bytes;
         snprintf(report->reason, sizeof report->reason, "%.767s", why.text);
         return CLEAT_OK;
     }
@@ -201,7 +201,7 @@ cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device
                                 const cleat_tuning_table *tuning, int64_t micro_batch_size, cleat_fit_report *report,
                                 cleat_error *error) {
     cleat_fit_report made = {.facts = *facts, .storage = cleat_precision_storage(profile->train.precision, facts)};
-    cleat_profile asked = *profile;
+    cleat_profile adjusted = *profile;
     cleat_model *model = NULL;
     cleat_lengths lengths;
     if (rates) made.rates = *rates;
@@ -215,12 +215,12 @@ cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device
     made.effective_batch = cleat_profile_effective_batch(profile);
     made.steps_per_epoch = made.data_known ? cleat_lengths_steps(&lengths, made.effective_batch) : 0;
     if (micro_batch_size > 0) {
-        asked.train.batch_size = micro_batch_size;
-        if (made.effective_batch < micro_batch_size) asked.train.effective_batch_size = micro_batch_size;
-        only_longest(&lengths, cleat_profile_effective_batch(&asked));
+        adjusted.train.batch_size = micro_batch_size;
+        if (made.effective_batch < micro_batch_size) adjusted.train.effective_batch_size = micro_batch_size;
+        only_longest(&lengths, cleat_profile_effective_batch(&adjusted));
         made.data_known = false;
     }
-    cleat_fit_request request = cleat_fit_request_for(&asked, model, CLEAT_FOR_TRAINING, &lengths, facts, rates);
+    cleat_fit_request request = cleat_fit_request_for(&adjusted, model, CLEAT_FOR_TRAINING, &lengths, facts, rates);
     request.tuning = tuning;
     made.limit = request.limit;
     status = describe(&request, &made, error);

@@ -174,7 +174,7 @@ static cleat_status fit_less(const cleat_fit_request *request, int recompute, cl
                              cleat_fitted *found) {
     cleat_error of_one = {0};
     cleat_bucket one = {.length = buckets[n - 1].length, .micro_batch_size = 1, .global_batch_size = 1};
-    cleat_status status = try_bucket(request, recompute, &one, &found->least_bytes, &of_one);
+    cleat_status status = try_bucket(request, recompute, &one, &found->min_bytes, &of_one);
     if (status != CLEAT_OK && (status != CLEAT_ERR_FIT || !request->exactly)) found->why = of_one;
     if (status != CLEAT_OK) return status;
     if (request->exactly) return CLEAT_ERR_FIT;
@@ -241,7 +241,7 @@ cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, c
 static const double WORTH = 0.97;
 
 /* Whether the recomputed way can be of use at all: with `auto` only where memory cut a window. */
-static bool worth_a_look(const cleat_fit_request *request, const cleat_fitted *stored) {
+static bool may_recompute(const cleat_fit_request *request, const cleat_fitted *stored) {
     if (request->purpose != CLEAT_FOR_TRAINING) return false;
     if (request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_FALSE) return false;
     return request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_TRUE || !stored->work ||
@@ -255,8 +255,8 @@ static bool recompute_wins(const cleat_fit_request *request, const cleat_fitted 
     return recomputed->pass_seconds > 0 && recomputed->pass_seconds < WORTH * stored->pass_seconds;
 }
 
-static void say_why(const cleat_fit_request *request, const cleat_fitted *stored, const cleat_fitted *recomputed,
-                    bool recompute, char *why, size_t size) {
+static void format_reason(const cleat_fit_request *request, const cleat_fitted *stored, const cleat_fitted *recomputed,
+                          bool recompute, char *why, size_t size) {
     int setting = request->profile->train.gradient_checkpointing;
     const cleat_workload *work = recompute ? recomputed->work : stored->work;
     const char *global_batches =
@@ -280,7 +280,7 @@ static void say_why(const cleat_fit_request *request, const cleat_fitted *stored
 
 /* Least memory first: what explains best why nothing fits. */
 static const cleat_fitted *smaller(const cleat_fitted *a, const cleat_fitted *b) {
-    return b->least_bytes > 0 && (a->least_bytes == 0 || b->least_bytes < a->least_bytes) ? b : a;
+    return b->min_bytes > 0 && (a->min_bytes == 0 || b->min_bytes < a->min_bytes) ? b : a;
 }
 
 static cleat_status search(const cleat_fit_request *request, cleat_fitted *chosen, cleat_fitted *other, char *why,
@@ -288,8 +288,8 @@ static cleat_status search(const cleat_fit_request *request, cleat_fitted *chose
     cleat_fitted stored = {0}, recomputed = {0};
     int group = 0;
     cleat_status status = cleat_fit_one_way(request, 0, &stored, error);
-    bool look = status == CLEAT_OK && worth_a_look(request, &stored);
-    if (look) status = cleat_fit_group(request, &group, error);
+    bool try_recompute = status == CLEAT_OK && may_recompute(request, &stored);
+    if (try_recompute) status = cleat_fit_group(request, &group, error);
     if (status == CLEAT_OK && group > 0) status = cleat_fit_one_way(request, group, &recomputed, error);
     if (status != CLEAT_OK) goto done;
     bool recompute = recompute_wins(request, &stored, &recomputed);
@@ -297,11 +297,11 @@ static cleat_status search(const cleat_fit_request *request, cleat_fitted *chose
         const cleat_fitted *smallest = smaller(&stored, &recomputed);
         if (error) *error = smallest->why;
         cleat_fit_explain(request, smallest, error);
-        if (other) other->least_bytes = smallest->least_bytes;
+        if (other) other->min_bytes = smallest->min_bytes;
         status = CLEAT_ERR_FIT;
         goto done;
     }
-    if (why) say_why(request, &stored, &recomputed, recompute, why, why_size);
+    if (why) format_reason(request, &stored, &recomputed, recompute, why, why_size);
     *chosen = recompute ? recomputed : stored;
     if (other)
         *other = recompute ? stored : recomputed;

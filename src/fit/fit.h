@@ -37,7 +37,7 @@ typedef struct cleat_fitted {
     cleat_workload *work; /* NULL: does not fit */
     double step_seconds;  /* estimates (0 without rates): an optimizer step of the longest bucket, ... */
     double pass_seconds;  /* ... and one pass over the samples */
-    int64_t least_bytes;  /* what one sample of the longest bucket needs */
+    int64_t min_bytes;    /* what one sample of the longest bucket needs */
     cleat_error why;      /* where it does not fit */
 } cleat_fitted;
 
@@ -52,7 +52,7 @@ cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, c
 
 /* Both ways as far as gradient_checkpointing asks for them, and the better one in chosen->work (the caller destroys
  * it). `other` (may be NULL) is the way not taken, `why` [why_size] a sentence. CLEAT_ERR_FIT: neither fits; the text says short by how
- * much, because of what, and what would fit; other->least_bytes is set. */
+ * much, because of what, and what would fit; other->min_bytes is set. */
 cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *chosen, cleat_fitted *other, char *why,
                               size_t why_size, cleat_error *error);
 

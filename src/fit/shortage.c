@@ -69,7 +69,7 @@ static int64_t micro_batch_that_fits(const cleat_fit_request *request, int recom
 }
 
 /* "because": what the bytes of one sample are for. */
-static void say_what_for(const cleat_fit_request *request, int recompute, cleat_error *error) {
+static void append_breakdown(const cleat_fit_request *request, int recompute, cleat_error *error) {
     const cleat_lengths *all = request->lengths;
     cleat_bucket one = {.length = all->lengths[all->count - 1], .micro_batch_size = 1, .global_batch_size = 1};
     cleat_workload *work = NULL;
@@ -86,22 +86,21 @@ static void say_what_for(const cleat_fit_request *request, int recompute, cleat_
 }
 
 /* "A card with": what one sample needs, where that is known (a single tensor may be too large already). */
-static void describe_enough(const cleat_fit_request *request, int64_t least_bytes, char *text, size_t size) {
-    const double enough = (double)least_bytes / request->profile->run.max_memory_usage;
+static void format_required_memory(const cleat_fit_request *request, int64_t min_bytes, char *text, size_t size) {
+    const double enough = (double)min_bytes / request->profile->run.max_memory_usage;
     char bytes[CLEAT_BYTES_TEXT];
-    if (least_bytes > 0)
+    if (min_bytes > 0)
         snprintf(text, size, "%s free", cleat_bytes_text((int64_t)enough + 1, bytes));
     else
         snprintf(text, size, "more memory");
 }
 
 /* What else makes samples of one size smaller is each model's own: pixels, steps, frames. */
-static void say_what_would_fit(const cleat_fit_request *request, int recompute, int64_t least_bytes,
-                               cleat_error *error) {
+static void append_suggestion(const cleat_fit_request *request, int recompute, int64_t min_bytes, cleat_error *error) {
     const bool same_size = cleat_model_fixed_length(request->model) > 0;
     const int64_t length = same_size ? 0 : longest_that_fits(request, recompute);
     char card[CLEAT_BYTES_TEXT + 16];
-    describe_enough(request, least_bytes, card, sizeof card);
+    format_required_memory(request, min_bytes, card, sizeof card);
     if (same_size)
         append(error, ". Smaller samples or a smaller model may fit, a card with %s would", card);
     else if (length)
@@ -125,6 +124,6 @@ void cleat_fit_explain(const cleat_fit_request *request, const cleat_fitted *sma
                    micro_batch_size ? "; or" : ". What would fit:", (long long)recomputed);
         if (micro_batch_size || recomputed) return;
     }
-    say_what_for(request, recompute, error);
-    say_what_would_fit(request, recompute, smallest->least_bytes, error);
+    append_breakdown(request, recompute, error);
+    append_suggestion(request, recompute, smallest->min_bytes, error);
 }

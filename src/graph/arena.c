@@ -46,7 +46,7 @@ typedef struct search {
 
 /* What one call may spend on greedy orders and on mending, in comparisons of two blocks; what a trial costs
  * besides those. */
-enum { ORDER_STEPS = 16000000, MEND_STEPS = 4000000, STEPS_PER_TRIAL = 100, STEPS_PER_BLOCK = 8 };
+enum { ORDER_STEPS = 16000000, HILL_CLIMB_STEPS = 4000000, STEPS_PER_TRIAL = 100, STEPS_PER_BLOCK = 8 };
 /* Mending stops within this part of the bound: with several slabs the bound itself is seldom possible. */
 enum { GOOD_ENOUGH = 200 };
 #define NO_LAYOUT INT64_MAX
@@ -253,7 +253,7 @@ static size_t draw(search *s, size_t below) { /* splitmix64 (Steele et al. 2014)
     return (size_t)((z ^ (z >> 31)) % below);
 }
 
-static bool meet(const search *s, int32_t a, int32_t b) {
+static bool lifetimes_overlap(const search *s, int32_t a, int32_t b) {
     return s->blocks[a].first <= s->blocks[b].last && s->blocks[b].first <= s->blocks[a].last;
 }
 
@@ -284,7 +284,7 @@ static int32_t draw_top(search *s) {
 static size_t draw_neighbour(search *s, int32_t block, size_t n) {
     size_t found = n, seen = 0;
     for (size_t i = 0; i < n; ++i)
-        if (s->best[i] != block && meet(s, s->best[i], block) && draw(s, ++seen) == 0) found = i;
+        if (s->best[i] != block && lifetimes_overlap(s, s->best[i], block) && draw(s, ++seen) == 0) found = i;
     return found;
 }
 
@@ -315,8 +315,8 @@ static void perturb(search *s) {
 
 /* Hill climbing over the order of placement. A layout as good as the best replaces it, so that plateaus are
  * crossed. */
-static void mend(search *s) {
-    int64_t stop = s->steps + MEND_STEPS, good = s->goal + s->goal / GOOD_ENOUGH;
+static void hill_climb(search *s) {
+    int64_t stop = s->steps + HILL_CLIMB_STEPS, good = s->goal + s->goal / GOOD_ENOUGH;
     while (s->best_total > good && s->steps < stop) {
         perturb(s);
         s->steps += STEPS_PER_TRIAL + STEPS_PER_BLOCK * (int64_t)s->n;
@@ -400,7 +400,7 @@ cleat_status cleat_arena_assign(cleat_arena *arena, const cleat_block *blocks, s
     }
     search_start(&s, arena, count, alignment);
     try_orders(&s);
-    mend(&s);
+    hill_climb(&s);
     merge_slabs(&s, &merged);
     for (size_t i = 0; i < count; ++i) {
         places[i] = (cleat_place){.slab = -1};

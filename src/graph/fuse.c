@@ -62,7 +62,7 @@ static cleat_node *consumer_of(const cleat_graph *graph, const cleat_node *node,
 /* --- how ------------------------------------------------------------------------------------------------------ */
 
 /* Nobody writes the tensor any more. */
-static void forget(cleat_graph *graph, cleat_tensor *tensor) {
+static void clear_producer(cleat_graph *graph, cleat_tensor *tensor) {
     tensor->producer = NULL;
     for (size_t i = 0; i < graph->gradient_count; ++i)
         if (graph->gradients[i] == tensor) graph->gradients[i] = NULL;
@@ -75,7 +75,7 @@ static void fuse(cleat_graph *graph, cleat_node *node, const consumers *of) {
     bool sole_consumer = of[result->index].count == 1 && !result->retain;
     if (!node->op->fuse(node, consumer, sole_consumer)) return;
     consumer->out[0]->producer = node;
-    if (sole_consumer) forget(graph, result);
+    if (sole_consumer) clear_producer(graph, result);
     graph->nodes[consumer->index] = NULL;
     cleat_free(consumer);
 }

@@ -249,8 +249,8 @@ static cleat_tensor *as_type(cleat_graph *graph, cleat_tensor *x, cleat_dtype dt
     return x->cast_cache;
 }
 
-static bool bring_to_storage(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in,
-                             cleat_tensor **brought) {
+static bool cast_inputs(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in,
+                        cleat_tensor **brought) {
     if (n_in > CLEAT_MAX_IN) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': %d inputs", op->name, n_in);
         return false;
@@ -266,7 +266,7 @@ static bool bring_to_storage(cleat_graph *graph, const cleat_op *op, cleat_tenso
 cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
                        cleat_tensor *const *in, int n_in) {
     cleat_tensor *brought[CLEAT_MAX_IN];
-    if (!bring_to_storage(graph, op, in, n_in, brought)) return NULL;
+    if (!cast_inputs(graph, op, in, n_in, brought)) return NULL;
     cleat_node *node = add_node(graph, op, attr, attr_bytes);
     if (!node) return NULL;
     bool requires_grad = false;

@@ -29,8 +29,8 @@ static bool is_of_graph(const cleat_graph *graph, const cleat_tensor *tensor) {
     return tensor->index >= 0 && (size_t)tensor->index < graph->tensor_count && graph->tensors[tensor->index] == tensor;
 }
 
-static cleat_status note_read(const cleat_graph *graph, uses *u, int32_t time, const cleat_tensor *in,
-                              cleat_error *error) {
+static cleat_status record_read(const cleat_graph *graph, uses *u, int32_t time, const cleat_tensor *in,
+                                cleat_error *error) {
     const cleat_tensor *root = cleat_root(in);
     if (cleat_is_persistent(root)) return CLEAT_OK;
     const char *node = graph->nodes[time]->name;
@@ -46,8 +46,8 @@ static cleat_status note_read(const cleat_graph *graph, uses *u, int32_t time, c
     return CLEAT_OK;
 }
 
-static cleat_status note_write(const cleat_graph *graph, uses *u, int32_t time, const cleat_tensor *out,
-                               cleat_error *error) {
+static cleat_status record_write(const cleat_graph *graph, uses *u, int32_t time, const cleat_tensor *out,
+                                 cleat_error *error) {
     const cleat_tensor *root = cleat_root(out);
     if (cleat_is_persistent(root)) return CLEAT_OK;
     if (root->role == CLEAT_ROLE_INPUT || !is_of_graph(graph, root))
@@ -65,9 +65,9 @@ static cleat_status find_uses(const cleat_graph *graph, uses *u, cleat_error *er
         if (!node->op->variants) continue;
         cleat_status status = CLEAT_OK;
         for (int i = 0; i < node->n_in && status == CLEAT_OK; ++i)
-            if (node->in[i]) status = note_read(graph, u, (int32_t)t, node->in[i], error);
+            if (node->in[i]) status = record_read(graph, u, (int32_t)t, node->in[i], error);
         for (int i = 0; i < node->n_out && status == CLEAT_OK; ++i)
-            if (node->out[i]) status = note_write(graph, u, (int32_t)t, node->out[i], error);
+            if (node->out[i]) status = record_write(graph, u, (int32_t)t, node->out[i], error);
         if (status != CLEAT_OK) return status;
     }
     for (size_t i = 0; i < graph->tensor_count; ++i) {
@@ -93,7 +93,7 @@ static bool shares_all_of(const cleat_node *node, const cleat_tensor *root, int6
     return true;
 }
 
-static bool may_take(const uses *u, const cleat_node *node, int32_t time, const cleat_tensor *in) {
+static bool can_reuse_input(const uses *u, const cleat_node *node, int32_t time, const cleat_tensor *in) {
     const cleat_tensor *root = cleat_root(in);
     int64_t bytes = cleat_tensor_bytes(node->out[0]);
     return root->role == CLEAT_ROLE_ACTIVATION && root != node->out[0] && !u->kept[root->index] &&
@@ -109,7 +109,8 @@ static void share_bytes(const cleat_graph *graph, const uses *u, int32_t *storag
             out->role != CLEAT_ROLE_ACTIVATION || u->born[out->index] != (int32_t)t)
             continue;
         for (int i = 0; i < node->n_in; ++i) {
-            if (!(node->op->inplace_inputs >> i & 1) || !node->in[i] || !may_take(u, node, (int32_t)t, node->in[i]))
+            if (!(node->op->inplace_inputs >> i & 1) || !node->in[i] ||
+                !can_reuse_input(u, node, (int32_t)t, node->in[i]))
                 continue;
             storage[out->index] = storage[cleat_root(node->in[i])->index];
             break;

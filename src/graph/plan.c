@@ -112,7 +112,7 @@ static cleat_status choose_variants(const cleat_plan *plan, cleat_layout *layout
 
 /* --- persistent buffers --- */
 
-static void note_flat(const cleat_tensor *tensor, bool used[CLEAT_FLATS]) {
+static void mark_flat(const cleat_tensor *tensor, bool used[CLEAT_FLATS]) {
     if (!tensor) return;
     int which = cleat_flat_index(cleat_root(tensor)->role);
     if (which >= 0) used[which] = true;
@@ -124,8 +124,8 @@ static cleat_status place_flat(planner *p, cleat_error *error) {
     for (size_t g = 0; g < plan->layout_count; ++g)
         for (size_t n = 0; n < plan->layouts[g].graph->node_count; ++n) {
             const cleat_node *node = plan->layouts[g].graph->nodes[n];
-            for (int i = 0; i < node->n_in; ++i) note_flat(node->in[i], used);
-            for (int i = 0; i < node->n_out; ++i) note_flat(node->out[i], used);
+            for (int i = 0; i < node->n_in; ++i) mark_flat(node->in[i], used);
+            for (int i = 0; i < node->n_out; ++i) mark_flat(node->out[i], used);
         }
     for (int k = 0; k < CLEAT_FLATS; ++k) {
         int64_t bytes = cleat_tensor_bytes(&plan->store->flat[k]);

@@ -58,15 +58,15 @@ static void drop_overlapped(memory *m, const claim *taken) {
 
 /* A result of the node at hand takes its bytes; `fresh` [*fresh_count] are its other results, which must not
  * lose any. */
-static cleat_status take(memory *m, size_t *fresh_count, claim *fresh, const claim *wanted, const cleat_node *node,
-                         cleat_error *error) {
+static cleat_status claim_bytes(memory *m, size_t *fresh_count, claim *fresh, const claim *expected,
+                                const cleat_node *node, cleat_error *error) {
     for (size_t i = 0; i < *fresh_count; ++i)
-        if (overlap(&fresh[i], wanted))
+        if (overlap(&fresh[i], expected))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: two results of node %s overlap", node->name);
-    fresh[(*fresh_count)++] = *wanted;
-    drop_overlapped(m, wanted);
+    fresh[(*fresh_count)++] = *expected;
+    drop_overlapped(m, expected);
     cleat_status status = cleat_grow(&m->claims, m->count, &m->capacity, sizeof *m->claims, error);
-    if (status == CLEAT_OK) m->claims[m->count++] = *wanted;
+    if (status == CLEAT_OK) m->claims[m->count++] = *expected;
     return status;
 }
 
@@ -76,10 +76,10 @@ static claim claim_of(const memory *m, const cleat_tensor *tensor) {
     return (claim){root, place.slab, place.offset, place.offset + cleat_tensor_bytes(root)};
 }
 
-static bool holds(const memory *m, const claim *wanted) {
+static bool holds(const memory *m, const claim *expected) {
     for (size_t i = 0; i < m->count; ++i)
-        if (m->claims[i].tensor == wanted->tensor && m->claims[i].slab == wanted->slab &&
-            m->claims[i].begin == wanted->begin && m->claims[i].end == wanted->end)
+        if (m->claims[i].tensor == expected->tensor && m->claims[i].slab == expected->slab &&
+            m->claims[i].begin == expected->begin && m->claims[i].end == expected->end)
             return true;
     return false;
 }
@@ -91,8 +91,8 @@ static bool is_activation(const cleat_tensor *tensor) {
 static cleat_status check_reads(const memory *m, const cleat_node *node, cleat_error *error) {
     for (int i = 0; i < node->n_in; ++i) {
         if (!is_activation(node->in[i])) continue;
-        claim wanted = claim_of(m, node->in[i]);
-        if (!holds(m, &wanted))
+        claim expected = claim_of(m, node->in[i]);
+        if (!holds(m, &expected))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: node %s reads '%s', whose bytes were written over",
                               node->name, node->in[i]->name);
     }
@@ -127,7 +127,7 @@ static cleat_status run_node(memory *m, size_t index, cleat_error *error) {
         status = check_bounds(m->plan, (cleat_place){result.slab, result.begin}, result.end - result.begin,
                               CLEAT_BYTES_ARENA, node->out[i]->name, error);
         if (status == CLEAT_OK) status = check_against_inputs(m, node, &result, i, error);
-        if (status == CLEAT_OK) status = take(m, &fresh_count, fresh, &result, node, error);
+        if (status == CLEAT_OK) status = claim_bytes(m, &fresh_count, fresh, &result, node, error);
     }
     int64_t bytes = variant->workspace ? variant->workspace(node, &m->plan->facts) : 0;
     if (status != CLEAT_OK || bytes == 0) return status;
@@ -135,7 +135,7 @@ static cleat_status run_node(memory *m, size_t index, cleat_error *error) {
     claim scratch = {NULL, place.slab, place.offset, place.offset + bytes};
     status = check_bounds(m->plan, place, bytes, CLEAT_BYTES_ARENA, "workspace", error);
     if (status == CLEAT_OK) status = check_against_inputs(m, node, &scratch, -1, error);
-    if (status == CLEAT_OK) status = take(m, &fresh_count, fresh, &scratch, node, error);
+    if (status == CLEAT_OK) status = claim_bytes(m, &fresh_count, fresh, &scratch, node, error);
     return status;
 }
 
@@ -144,8 +144,8 @@ static cleat_status check_kept(const memory *m, cleat_error *error) {
     for (size_t i = 0; i < graph->tensor_count; ++i) {
         const cleat_tensor *tensor = graph->tensors[i];
         bool written = is_activation(tensor) && cleat_plan_place(m->plan, m->layout, tensor).slab >= 0;
-        claim wanted = claim_of(m, tensor);
-        if (tensor->retain && written && !holds(m, &wanted))
+        claim expected = claim_of(m, tensor);
+        if (tensor->retain && written && !holds(m, &expected))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: kept tensor '%s' is written over", tensor->name);
     }
     return CLEAT_OK;

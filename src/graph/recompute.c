@@ -61,7 +61,7 @@ cleat_node cleat_current_node(const cleat_node *node) {
 
 /* --- pruning --- */
 
-static void note_use(bool *used, const cleat_tensor *tensor) {
+static void mark_use(bool *used, const cleat_tensor *tensor) {
     if (tensor && tensor->recompute_of) used[tensor->index] = true;
 }
 
@@ -73,11 +73,11 @@ static bool has_consumers(const cleat_node *node, const bool *used) {
 
 /* used [tensor_count]: the copies that a node, or the host as a gradient, reads. Readers come after what they read. */
 static void find_used(const cleat_graph *graph, bool *used) {
-    for (size_t i = 0; i < graph->gradient_count; ++i) note_use(used, graph->gradients[i]);
+    for (size_t i = 0; i < graph->gradient_count; ++i) mark_use(used, graph->gradients[i]);
     for (size_t n = graph->node_count; n-- > graph->forward_nodes;) {
         const cleat_node *node = graph->nodes[n];
         if (node->recomputed && !has_consumers(node, used)) continue;
-        for (int i = 0; i < node->n_in; ++i) note_use(used, node->in[i]);
+        for (int i = 0; i < node->n_in; ++i) mark_use(used, node->in[i]);
     }
 }
 

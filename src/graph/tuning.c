@@ -171,8 +171,8 @@ static const cleat_tuning_entry *listed_for(const cleat_tuning_table *tuning, co
 }
 
 /* The op's variant of that name, where it serves the node. */
-static const cleat_variant *serving(const cleat_node *node, const cleat_device_facts *facts, const char *name,
-                                    const char **reason) {
+static const cleat_variant *find_serving(const cleat_node *node, const cleat_device_facts *facts, const char *name,
+                                         const char **reason) {
     *reason = "is gone";
     for (const cleat_variant *v = node->op->variants; v->name; ++v) {
         if (strcmp(v->name, name) != 0) continue;
@@ -186,7 +186,7 @@ const cleat_variant *cleat_choose_tuned(void *user, const cleat_node *node, cons
     const cleat_tuning_table *tuning = user;
     const cleat_tuning_entry *listed = listed_for(tuning, node);
     const char *reason;
-    const cleat_variant *variant = listed ? serving(node, facts, listed->variant, &reason) : NULL;
+    const cleat_variant *variant = listed ? find_serving(node, facts, listed->variant, &reason) : NULL;
     if (!listed) return cleat_choose_first(NULL, node, facts);
     const char *origin = listed->shipped ? "shipped, measured on" : "tuned here on";
     const char *date = listed->shipped ? tuning->shipped_date : tuning->date;
@@ -199,15 +199,15 @@ const cleat_variant *cleat_choose_tuned(void *user, const cleat_node *node, cons
     return cleat_choose_first(NULL, node, facts);
 }
 
-static void judge_node(const cleat_tuning_table *tuning, const cleat_node *node, const cleat_device_facts *facts,
-                       cleat_tuning_use *use) {
+static void count_node_use(const cleat_tuning_table *tuning, const cleat_node *node, const cleat_device_facts *facts,
+                           cleat_tuning_use *use) {
     const cleat_tuning_entry *listed = listed_for(tuning, node);
     const char *reason;
     if (!cleat_op_is_tunable(node->op)) return;
     ++use->nodes;
     if (!listed) return;
     ++use->listed;
-    if (serving(node, facts, listed->variant, &reason)) return;
+    if (find_serving(node, facts, listed->variant, &reason)) return;
     if (listed->shipped) {
         ++use->shipped_gone;
         return;
@@ -219,7 +219,7 @@ cleat_tuning_use cleat_tuning_count_use(const cleat_tuning_table *tuning, const 
     cleat_tuning_use use = {0};
     for (size_t g = 0; g < plan->layout_count; ++g)
         for (size_t i = 0; i < plan->layouts[g].graph->node_count; ++i)
-            judge_node(tuning, plan->layouts[g].graph->nodes[i], &plan->facts, &use);
+            count_node_use(tuning, plan->layouts[g].graph->nodes[i], &plan->facts, &use);
     return use;
 }
 
@@ -252,7 +252,7 @@ cleat_status cleat_tuning_format(const cleat_tuning_table *tuning, char **text, 
     print_clblast(tuning, &made);
     cleat_text_add(&made, "[choices]\n");
     print_lines(tuning, &made);
-    return cleat_text_take(&made, text, error);
+    return cleat_text_detach(&made, text, error);
 }
 
 cleat_status cleat_tuning_hash(const cleat_tuning_table *tuning, char hash[9], cleat_error *error) {
@@ -261,7 +261,7 @@ cleat_status cleat_tuning_hash(const cleat_tuning_table *tuning, char hash[9], c
     cleat_text_add(&lines, "choices\n");
     print_clblast(tuning, &lines);
     print_lines(tuning, &lines);
-    cleat_status status = cleat_text_take(&lines, &text, error);
+    cleat_status status = cleat_text_detach(&lines, &text, error);
     if (status != CLEAT_OK) return status;
     cleat_hash_text(text, strlen(text), whole);
     cleat_free(text);

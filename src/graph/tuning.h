@@ -1,5 +1,5 @@
 /* Measured choices: which variant computes a node fastest on a device, as a table that is data like any other. A plan
- * made with a table is as pure as one without. Who measures: measure/tune.h; where tables are kept: session/tuned.h.
+ * made with a table is as pure as one without. Who measures: bench/tune.h; where tables are kept: session/tuned_cache.h.
  *
  * The key of a node says all that a table may tell nodes apart by: the operation, and type and shape of every input
  * and output, "-" for one that is not there (a bias, an accum):

@@ -70,7 +70,7 @@ static cleat_status begin_section(reader *in, const char *line) {
 }
 
 /* Copies the next line, without its end and outer blanks, to `line` [LONGEST_LINE + 1]; sets in->place. */
-static cleat_status take_line(reader *in, char *line) {
+static cleat_status read_line(reader *in, char *line) {
     const char *start = in->text;
     const char *stop = memchr(start, '\n', (size_t)(in->end - start));
     in->text = stop ? stop + 1 : in->end;
@@ -99,7 +99,7 @@ static char *next_line(char *buffer, int size, void *stream) {
     reader *in = stream;
     char line[LONGEST_LINE + 1];
     if (in->status != CLEAT_OK || in->text >= in->end) return NULL;
-    cleat_status status = take_line(in, line);
+    cleat_status status = read_line(in, line);
     if (status != CLEAT_OK) return fail_here(in, status);
 
     in->continued = in->continues;
@@ -142,7 +142,7 @@ static void flush(reader *in) {
 }
 
 /* ini_handler: one "name = value", or what continues its value. */
-static int take_pair(void *user, const char *section, const char *name, const char *value) {
+static int handle_pair(void *user, const char *section, const char *name, const char *value) {
     reader *in = user;
     assignment *pending = &in->pending;
     if (in->continued && pending->open) {
@@ -171,7 +171,7 @@ static void place_of_line(reader *in, const char *text, int number) {
     in->text = text;
     in->line = 0;
     while (in->line < number && in->text < in->end)
-        if (take_line(in, line) != CLEAT_OK) return;
+        if (read_line(in, line) != CLEAT_OK) return;
 }
 
 /* Fails where a key that must be given was not, here or before. */
@@ -203,7 +203,7 @@ cleat_status cleat_record_read_text(const cleat_record *record, const char *name
         goto done;
     }
     *in = (reader){.record = record, .name = name, .text = text, .end = text + size, .given = given, .error = error};
-    int bad_line = ini_parse_stream(next_line, in, take_pair, in);
+    int bad_line = ini_parse_stream(next_line, in, handle_pair, in);
     flush(in);
     status = in->status;
     if (bad_line > 0 && (status == CLEAT_OK || bad_line < in->failed_line)) {

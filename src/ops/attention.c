@@ -227,11 +227,11 @@ static operands gradients_of(const cleat_node *node) {
     return (operands){node->out[0], node->out[1]};
 }
 
-bool cleat_attention_wants_queries(const cleat_node *node) {
+bool cleat_attention_needs_dq(const cleat_node *node) {
     return node->out[0];
 }
 
-bool cleat_attention_wants_keys(const cleat_node *node) {
+bool cleat_attention_needs_dkv(const cleat_node *node) {
     return node->in[KV] ? node->out[1] : node->out[0];
 }
 
@@ -260,7 +260,7 @@ static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_fac
     cleat_launch_i32(binder, (int32_t)split_backward(&p, facts).groups);
     cleat_launch_i32(binder, (int32_t)parts.rows);
     cleat_launch_groups(binder, p.batch * p.heads * parts.count);
-    if (!cleat_attention_wants_keys(node)) return CLEAT_OK;
+    if (!cleat_attention_needs_dkv(node)) return CLEAT_OK;
 
     begin(binder, node, "attention_cpu.cl", "attention_cpu_keys");
     cleat_launch_workspace(binder, 0, sizeof(float));
@@ -370,12 +370,12 @@ static cleat_status bind_grad_gpu(const cleat_node *node, const cleat_device_fac
     problem p = cleat_attention_problem_of(node);
     cleat_attention_parts parts = gpu_parts_for(&p, facts);
     cleat_attention_launch_delta(binder, node, &p);
-    if (cleat_attention_wants_queries(node)) {
+    if (cleat_attention_needs_dq(node)) {
         cleat_attention_begin_dq(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_dq");
         cleat_attention_sizes(binder, &p);
         launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, parts.rows));
     }
-    if (cleat_attention_wants_keys(node)) {
+    if (cleat_attention_needs_dkv(node)) {
         cleat_attention_begin_keys(binder, node, &p, "attention_gpu_backward.cl", "attention_gpu_keys");
         cleat_attention_sizes(binder, &p);
         cleat_attention_shares(binder, node, &parts);
@@ -393,13 +393,13 @@ static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_f
     (void)facts, (void)error;
     problem p = cleat_attention_problem_of(node);
     cleat_attention_launch_delta(binder, node, &p);
-    if (cleat_attention_wants_queries(node)) {
+    if (cleat_attention_needs_dq(node)) {
         cleat_attention_begin_dq(binder, node, &p, "attention.cl", "attention_plain_dq");
         cleat_launch_i32(binder, (int32_t)p.batch);
         cleat_attention_sizes(binder, &p);
         cleat_launch_items(binder, p.batch * p.heads * p.queries);
     }
-    if (cleat_attention_wants_keys(node)) {
+    if (cleat_attention_needs_dkv(node)) {
         cleat_attention_begin_keys(binder, node, &p, "attention.cl", "attention_plain_keys");
         cleat_launch_i32(binder, (int32_t)p.batch);
         cleat_attention_sizes(binder, &p);

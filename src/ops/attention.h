@@ -55,8 +55,8 @@ void cleat_attention_launch_delta(cleat_binder *binder, const cleat_node *node, 
 int64_t cleat_attention_delta_bytes(const cleat_node *node, const cleat_device_facts *facts);
 
 /* Which gradients a gradient node has. */
-bool cleat_attention_wants_queries(const cleat_node *node);
-bool cleat_attention_wants_keys(const cleat_node *node);
+bool cleat_attention_needs_dq(const cleat_node *node);
+bool cleat_attention_needs_dkv(const cleat_node *node);
 
 /* On matrix units (attention_mma.c). A row of each op's list of variants. */
 const char *cleat_attention_mma_refuse(const cleat_node *node, const cleat_device_facts *facts);

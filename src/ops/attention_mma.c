@@ -120,7 +120,7 @@ cleat_status cleat_attention_mma_grad_bind(const cleat_node *node, const cleat_d
     (void)facts, (void)error;
     cleat_attention_problem p = cleat_attention_problem_of(node);
     cleat_attention_launch_delta(binder, node, &p);
-    if (cleat_attention_wants_queries(node)) launch_dq(binder, node, &p);
-    if (cleat_attention_wants_keys(node)) launch_keys(binder, node, &p);
+    if (cleat_attention_needs_dq(node)) launch_dq(binder, node, &p);
+    if (cleat_attention_needs_dkv(node)) launch_keys(binder, node, &p);
     return CLEAT_OK;
 }

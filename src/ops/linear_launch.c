@@ -304,7 +304,7 @@ static int64_t count_items(const cleat_gemm *p, const cpu_shape *s, int64_t vect
 
 /* 24 sums in 6 rows read less a multiply-add than 16 in 8; vectors of 16 lanes come with 32 registers, narrower ones with 16. Not where
  * so wide a panel has columns to spare. */
-static bool takes_wide_tile(const cleat_gemm *p, int64_t vector_width) {
+static bool uses_wide_tile(const cleat_gemm *p, int64_t vector_width) {
     return vector_width >= 16 && p->m > 4 && round_up(p->n, 4 * vector_width) == round_up(p->n, 2 * vector_width);
 }
 
@@ -322,7 +322,7 @@ static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts)
                    .chunk = packs_a ? 128 : 1024,
                    .rows_max = packs_a ? 256 : 512,
                    .panels_max = packs_a ? 8 : 1};
-    if (!p->trans_a && takes_wide_tile(p, vector_width)) {
+    if (!p->trans_a && uses_wide_tile(p, vector_width)) {
         s.tile_rows = 6, s.tile_vecs = 4;
         s.rows_max = packs_a ? 384 : 480;
         if (packs_a) s.panels_max = 4;

@@ -139,11 +139,11 @@ static cleat_status check_at_most(const cleat_record *record, cleat_error *error
 static cleat_status check_batch(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     int64_t batch = p->train.batch_size, accumulation = p->train.gradient_accumulation_steps;
     int64_t effective = cleat_profile_effective_batch(p);
-    if (effective > MOST_SAMPLES)
+    if (effective > MAX_SAMPLES)
         return cleat_record_contradict(record, error, (cleat_key_name){"train", "batch_size"},
                                        (cleat_key_name){"train", "gradient_accumulation_steps"},
                                        "together %lld samples a step; it may have %d", (long long)effective,
-                                       (int)MOST_SAMPLES);
+                                       (int)MAX_SAMPLES);
     cleat_status status = check_at_most(record, error, "batch_size", batch, effective);
     if (status == CLEAT_OK)
         status = check_at_most(record, error, "gradient_accumulation_steps", accumulation, effective);

@@ -76,7 +76,7 @@ cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, c
         cleat_text value = {0};
         char *taken;
         cleat_value_print(key, profile, &value);
-        cleat_status status = cleat_text_take(&value, &taken, error);
+        cleat_status status = cleat_text_detach(&value, &taken, error);
         if (status != CLEAT_OK) return status;
         snprintf(text, size, "%s", taken);
         cleat_free(taken);
@@ -101,7 +101,7 @@ cleat_status cleat_profile_dump(const cleat_profile *profile, char **text, cleat
     cleat_record record = cleat_profile_record(profile);
     cleat_text_add(&dump, "# Every setting of a cleat run. Loading this file gives the same run.\n");
     cleat_record_dump(&record, &dump);
-    return cleat_text_take(&dump, text, error);
+    return cleat_text_detach(&dump, text, error);
 }
 
 cleat_status cleat_profile_write(const cleat_profile *profile, const char *path, cleat_error *error) {
@@ -117,7 +117,7 @@ cleat_status cleat_profile_help(char **text, cleat_error *error) {
     cleat_text help = {0};
     cleat_text_add(&help, "A profile is an INI file. Its keys, with their defaults:\n");
     cleat_schema_help(&cleat_profile_schema, &help);
-    return cleat_text_take(&help, text, error);
+    return cleat_text_detach(&help, text, error);
 }
 
 /* --- comparison ----------------------------------------------------------------------------------------------- */

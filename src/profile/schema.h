@@ -6,7 +6,7 @@
 #include "ini/record.h"
 
 /* Samples an optimizer step at most. */
-enum { MOST_SAMPLES = 1048576 };
+enum { MAX_SAMPLES = 1048576 };
 
 extern const cleat_section cleat_sections[]; /* ends in a NULL name */
 extern const cleat_key cleat_keys[];         /* grouped by section, in order; ends in a NULL name */

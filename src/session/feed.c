@@ -18,14 +18,14 @@ struct cleat_feed {
     int64_t offsets[CLEAT_BUCKETS][CLEAT_FEED_FIELDS]; /* -1: the graphs have no input of this name */
 };
 
-enum { MOST_WORKERS_BY_ITSELF = 4, HELD_SLOTS = 2 };
+enum { MAX_AUTO_WORKERS = 4, HELD_SLOTS = 2 };
 
 /* As many as the card's file recommends, where the card is known; half of the CPUs at most. */
 static int choose_workers(const cleat_session *session) {
     cleat_card card;
-    int64_t asked = session->profile->loader.num_workers;
-    if (asked != CLEAT_AUTO) return (int)asked;
-    int cpus = cleat_cpus(), workers = cpus > 2 ? cpus / 2 : 1, most = MOST_WORKERS_BY_ITSELF;
+    int64_t setting = session->profile->loader.num_workers;
+    if (setting != CLEAT_AUTO) return (int)setting;
+    int cpus = cleat_cpus(), workers = cpus > 2 ? cpus / 2 : 1, most = MAX_AUTO_WORKERS;
     if (cleat_card_match(cleat_device_get_facts(session->device), &card)) most = (int)card.workers;
     return workers < most ? workers : most;
 }

@@ -179,18 +179,18 @@ static cleat_status time_burst(trial *t, int runs, double *seconds, cleat_error 
 /* Seconds of one run: of the fastest burst, because whatever else the machine does only makes a burst longer, and the
  * result is kept. Bursts are long enough that their ends do not count, and short enough that some are not disturbed. */
 static cleat_status time_runs(trial *t, double *seconds, cleat_error *error) {
-    enum { LEAST_BURSTS = 5, MOST_RUNS = 4096 };
+    enum { MIN_BURSTS = 5, MAX_RUNS = 4096 };
     const double burst_seconds = 0.004, all_seconds = 0.2;
     double each = 0, fastest = INFINITY;
     int runs = 1;
     cleat_status status = time_burst(t, 1, &each, error); /* creates kernels */
     if (status == CLEAT_OK) status = time_burst(t, 1, &each, error);
-    while (status == CLEAT_OK && each * runs < burst_seconds && runs < MOST_RUNS) {
+    while (status == CLEAT_OK && each * runs < burst_seconds && runs < MAX_RUNS) {
         runs *= 2;
         status = time_burst(t, runs, &each, error);
     }
     double end = cleat_seconds() + all_seconds;
-    for (int i = 0; status == CLEAT_OK && (i < LEAST_BURSTS || cleat_seconds() < end); ++i) {
+    for (int i = 0; status == CLEAT_OK && (i < MIN_BURSTS || cleat_seconds() < end); ++i) {
         status = time_burst(t, runs, &each, error);
         if (each < fastest) fastest = each;
     }
@@ -280,7 +280,7 @@ static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_e
         cleat_text_add(&joined, "rates %d\n%s\n%s\n%s\n%d %d %d %d\n%s\n%s\n%s", (int)FORMAT, facts->platform,
                        facts->name, facts->driver, (int)facts->work_group, (int)facts->vector_width,
                        (int)facts->compute_units, (int)facts->matrix_unit, linear, matrix, add);
-        status = cleat_text_take(&joined, &text, error);
+        status = cleat_text_detach(&joined, &text, error);
     }
     if (status == CLEAT_OK) cleat_hash_text(text, strlen(text), key);
     cleat_free(text);

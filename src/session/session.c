@@ -4,7 +4,7 @@
 #include "cleat/card.h"
 #include "core/memory.h"
 #include "graph/store.h"
-#include "session/tuned.h"
+#include "session/tuned_cache.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -52,15 +52,15 @@ void cleat_session_destroy(cleat_session *session) {
 
 /* --- fitting -------------------------------------------------------------------------------------------------- */
 
-int64_t cleat_session_less(int64_t bytes) {
+int64_t cleat_session_reduced_limit(int64_t bytes) {
     return bytes - bytes / 10;
 }
 
-cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *asked, cleat_fitted *fitted, char *why,
-                                  size_t why_size, cleat_error *error) {
+cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *base_request, cleat_fitted *fitted,
+                                  char *why, size_t why_size, cleat_error *error) {
     cleat_card card;
     cleat_rates rates;
-    cleat_fit_request request = *asked;
+    cleat_fit_request request = *base_request;
     request.rates = NULL;
     cleat_status status = cleat_fit_search(&request, fitted, NULL, why, why_size, error);
     bool open_question = status == CLEAT_OK && request.purpose == CLEAT_FOR_TRAINING && !fitted->work->recompute &&
@@ -75,9 +75,9 @@ cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request 
     return cleat_fit_search(&request, fitted, NULL, why, why_size, error);
 }
 
-static cleat_status fit(cleat_device *device, const cleat_fit_request *asked, cleat_session **session,
+static cleat_status fit(cleat_device *device, const cleat_fit_request *base_request, cleat_session **session,
                         cleat_error *error) {
-    cleat_fit_request request = *asked;
+    cleat_fit_request request = *base_request;
     cleat_error refused = {0};
     char why[256];
     for (;;) {
@@ -100,7 +100,7 @@ static cleat_status fit(cleat_device *device, const cleat_fit_request *asked, cl
             if (error) *error = refused;
             return status;
         }
-        request.limit = cleat_session_less(bytes);
+        request.limit = cleat_session_reduced_limit(bytes);
         request.exactly = false;
         char text[2][CLEAT_BYTES_TEXT];
         cleat_log(CLEAT_LOG_WARNING, "out of device memory though %s should fit (%s): trying with at most %s",
@@ -110,9 +110,9 @@ static cleat_status fit(cleat_device *device, const cleat_fit_request *asked, cl
 
 /* A run that is resumed plans with the choices of today: others than before change the order of sums, and so the result up
  * to rounding, as other micro-batches do. The log says which they were. */
-cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *asked, cleat_session **session,
+cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *base_request, cleat_session **session,
                                cleat_error *error) {
-    cleat_fit_request request = *asked;
+    cleat_fit_request request = *base_request;
     cleat_tuning_table *tuned = cleat_tuning_load(device);
     request.tuning = tuned;
     cleat_status status = fit(device, &request, session, error);

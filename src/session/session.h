@@ -6,7 +6,8 @@
 #include "cleat/data.h"
 #include "cleat/exec.h"
 #include "cleat/models.h"
-#include "cleat/session.h"
+#include "cleat/rates.h"
+#include "cleat/tuning.h"
 #include "fit/fit.h"
 #include "graph/graph.h"
 
@@ -29,19 +30,19 @@ cleat_status cleat_session_create(cleat_device *device, const cleat_profile *pro
                                   cleat_session **session, cleat_error *error);
 void cleat_session_destroy(cleat_session *session);
 
-/* cleat_fit_search for a device that is there. `asked->rates` are not looked at: speeds are found out where they matter,
+/* cleat_fit_search for a device that is there. `base_request->rates` are not looked at: speeds are found out where they matter,
  * which is where memory cut a window, so that recomputing may be a gain; measuring takes a moment. */
-cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *asked, cleat_fitted *fitted, char *why,
-                                  size_t why_size, cleat_error *error);
+cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *base_request, cleat_fitted *fitted,
+                                  char *why, size_t why_size, cleat_error *error);
 
 /* The session of the best fit (cleat_session_search, with the kernels that cleat_tuning_load names). Where the device
  * then has less memory than the plan counts on, fits again to less, and says so. Errors: of the search; that of the
  * device where nothing smaller fits either. */
-cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *asked, cleat_session **session,
+cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *base_request, cleat_session **session,
                                cleat_error *error);
 
 /* What to plan with after a plan of `bytes` turned out to be too much. */
-int64_t cleat_session_less(int64_t bytes);
+int64_t cleat_session_reduced_limit(int64_t bytes);
 
 /* Draws the starting parameters from `seed`; buffers get what they start from. */
 cleat_status cleat_session_initialise(cleat_session *session, uint64_t seed, cleat_error *error);

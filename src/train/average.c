@@ -32,13 +32,13 @@ cleat_status cleat_average_add(cleat_average *average, cleat_session *session, c
     return CLEAT_OK;
 }
 
-cleat_status cleat_average_show(cleat_average *average, cleat_session *session, cleat_error *error) {
+cleat_status cleat_average_apply(cleat_average *average, cleat_session *session, cleat_error *error) {
     if (!cleat_average_is_on(average) || average->epochs == 0) return CLEAT_OK;
     cleat_status status = cleat_session_read_values(session, average->trained, error);
     return status == CLEAT_OK ? cleat_session_write_values(session, average->mean, error) : status;
 }
 
-cleat_status cleat_average_hide(cleat_average *average, cleat_session *session, cleat_error *error) {
+cleat_status cleat_average_restore(cleat_average *average, cleat_session *session, cleat_error *error) {
     if (!cleat_average_is_on(average) || average->epochs == 0) return CLEAT_OK;
     return cleat_session_write_values(session, average->trained, error);
 }

@@ -26,7 +26,7 @@ static inline bool cleat_average_is_on(const cleat_average *average) {
 cleat_status cleat_average_add(cleat_average *average, cleat_session *session, cleat_error *error);
 
 /* Puts the mean into the session, and the trained parameters back. Nothing when off or not defined yet. */
-cleat_status cleat_average_show(cleat_average *average, cleat_session *session, cleat_error *error);
-cleat_status cleat_average_hide(cleat_average *average, cleat_session *session, cleat_error *error);
+cleat_status cleat_average_apply(cleat_average *average, cleat_session *session, cleat_error *error);
+cleat_status cleat_average_restore(cleat_average *average, cleat_session *session, cleat_error *error);
 
 #endif

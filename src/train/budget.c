@@ -15,10 +15,10 @@ static const double forward_part = 1.0 / 3;
 
 /* --- measuring ------------------------------------------------------------------------------------------------ */
 
-void cleat_occasion_add(cleat_occasion *occasion, double seconds) {
-    ++occasion->count;
-    occasion->total += seconds;
-    occasion->slowest = fmax(occasion->slowest, seconds);
+void cleat_event_stats_add(cleat_event_stats *event, double seconds) {
+    ++event->count;
+    event->total += seconds;
+    event->slowest = fmax(event->slowest, seconds);
 }
 
 static void add_rate(cleat_budget *budget, double rate) {
@@ -104,12 +104,12 @@ static double epoch_seconds(const cleat_budget *budget) {
     return seconds;
 }
 
-static double mean_seconds(const cleat_occasion *occasion, double guess) {
-    return occasion->count > 0 ? occasion->total / (double)occasion->count : guess;
+static double mean_seconds(const cleat_event_stats *event, double guess) {
+    return event->count > 0 ? event->total / (double)event->count : guess;
 }
 
-static double slowest_seconds(const cleat_occasion *occasion, double guess) {
-    return occasion->count > 0 ? occasion->slowest : guess;
+static double slowest_seconds(const cleat_event_stats *event, double guess) {
+    return event->count > 0 ? event->slowest : guess;
 }
 
 static double evaluation_guess(const cleat_budget *budget) {
@@ -148,43 +148,44 @@ bool cleat_budget_must_stop(const cleat_budget *budget, double used, size_t kind
 
 /* How often something happens in `epochs` that happens every so many of them, and where the run ends there, also after
  * the last. */
-static double occasions(int64_t epochs, int64_t every, bool ends) {
+static double count_events(int64_t epochs, int64_t every, bool ends) {
     if (epochs <= 0) return 0;
     if (every <= 0) return ends ? 1 : 0;
     return (double)(epochs / every + (ends && epochs % every != 0 ? 1 : 0));
 }
 
 /* Seconds from the first step until `steps` are done. */
-static double course_seconds(const cleat_budget *budget, const cleat_course *course, int64_t steps, bool ends) {
-    int64_t epochs = steps / course->steps_per_epoch;
+static double schedule_seconds(const cleat_budget *budget, const cleat_schedule_shape *shape, int64_t steps,
+                               bool ends) {
+    int64_t epochs = steps / shape->steps_per_epoch;
     double checkpoint = cleat_budget_checkpoint_seconds(budget);
-    double checkpoints = occasions(epochs, course->checkpoint_every, ends);
-    double seconds = (double)steps / (double)course->steps_per_epoch * epoch_seconds(budget);
-    if (course->evaluates) {
-        double evaluations = occasions(epochs, course->evaluate_every, ends);
+    double checkpoints = count_events(epochs, shape->checkpoint_every, ends);
+    double seconds = (double)steps / (double)shape->steps_per_epoch * epoch_seconds(budget);
+    if (shape->evaluates) {
+        double evaluations = count_events(epochs, shape->evaluate_every, ends);
         seconds += evaluations * cleat_budget_evaluation_seconds(budget);
         checkpoints = fmax(checkpoints, evaluations);
     }
     seconds += checkpoints * checkpoint;
-    if (course->checkpoint_minutes > 0)
-        seconds += floor(seconds / (60 * (double)course->checkpoint_minutes)) * checkpoint;
+    if (shape->checkpoint_minutes > 0)
+        seconds += floor(seconds / (60 * (double)shape->checkpoint_minutes)) * checkpoint;
     return seconds;
 }
 
 /* What is used of the budget when a run of `epochs` ends. */
-static double end_seconds(const cleat_budget *budget, const cleat_course *course, int64_t steps, double used,
+static double end_seconds(const cleat_budget *budget, const cleat_schedule_shape *shape, int64_t steps, double used,
                           int64_t epochs) {
-    double whole = course_seconds(budget, course, epochs * course->steps_per_epoch, true);
-    return used + whole - course_seconds(budget, course, steps, false);
+    double whole = schedule_seconds(budget, shape, epochs * shape->steps_per_epoch, true);
+    return used + whole - schedule_seconds(budget, shape, steps, false);
 }
 
 /* The most epochs that end within `limit`; 0 where none does. */
-static int64_t most_epochs(const cleat_budget *budget, const cleat_course *course, int64_t steps, double used,
-                           double limit) {
-    int64_t fit = 0, too_many = course->epochs + 1;
+static int64_t max_epochs(const cleat_budget *budget, const cleat_schedule_shape *shape, int64_t steps, double used,
+                          double limit) {
+    int64_t fit = 0, too_many = shape->epochs + 1;
     while (too_many - fit > 1) {
         int64_t middle = fit + (too_many - fit) / 2;
-        if (end_seconds(budget, course, steps, used, middle) <= limit)
+        if (end_seconds(budget, shape, steps, used, middle) <= limit)
             fit = middle;
         else
             too_many = middle;
@@ -192,19 +193,19 @@ static int64_t most_epochs(const cleat_budget *budget, const cleat_course *cours
     return fit;
 }
 
-void cleat_budget_forecast(const cleat_budget *budget, const cleat_course *course, int64_t steps, double used,
-                           cleat_forecast *forecast) {
+void cleat_budget_forecast(const cleat_budget *budget, const cleat_schedule_shape *shape, int64_t steps, double used,
+                           cleat_time_forecast *forecast) {
     double limit = budget->seconds * (1 - budget->reserve);
-    cleat_forecast made = {.epoch_seconds = epoch_seconds(budget), .fits = true, .epochs = course->epochs};
-    made.step_seconds = made.epoch_seconds / (double)course->steps_per_epoch;
+    cleat_time_forecast made = {.epoch_seconds = epoch_seconds(budget), .fits = true, .epochs = shape->epochs};
+    made.step_seconds = made.epoch_seconds / (double)shape->steps_per_epoch;
     made.run_seconds =
-        budget->start_seconds + course_seconds(budget, course, course->epochs * course->steps_per_epoch, true);
-    made.end_seconds = end_seconds(budget, course, steps, used, course->epochs);
+        budget->start_seconds + schedule_seconds(budget, shape, shape->epochs * shape->steps_per_epoch, true);
+    made.end_seconds = end_seconds(budget, shape, steps, used, shape->epochs);
     if (budget->seconds > 0) {
         made.fits = made.end_seconds <= limit;
         made.runs = made.run_seconds > 0 ? (int64_t)(limit / made.run_seconds) : 0;
-        int64_t most = made.fits ? course->epochs : most_epochs(budget, course, steps, used, limit);
-        if (most >= course->least_epochs && most * course->steps_per_epoch > steps) made.epochs = most;
+        int64_t most = made.fits ? shape->epochs : max_epochs(budget, shape, steps, used, limit);
+        if (most >= shape->min_epochs && most * shape->steps_per_epoch > steps) made.epochs = most;
     }
     *forecast = made;
 }

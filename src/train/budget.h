@@ -12,11 +12,11 @@
 enum { CLEAT_BUDGET_KINDS = 16, CLEAT_BUDGET_RECENT = 16 };
 
 /* Something that happens now and then. */
-typedef struct cleat_occasion {
+typedef struct cleat_event_stats {
     int64_t count;
     double total, slowest; /* seconds */
     double guess;          /* seconds, until the first was measured */
-} cleat_occasion;
+} cleat_event_stats;
 
 typedef struct cleat_step_rates {
     int64_t seen;                       /* steps of this kind measured by themselves */
@@ -32,7 +32,7 @@ typedef struct cleat_budget {
     double epoch_work[CLEAT_BUDGET_KINDS];
     double evaluation_share; /* samples to evaluate / samples to train on */
     double start_seconds;    /* from the process's start to its first step */
-    cleat_occasion evaluation, checkpoint;
+    cleat_event_stats evaluation, checkpoint;
 
     cleat_step_rates kinds[CLEAT_BUDGET_KINDS];
     int64_t seen, measured;               /* steps, as in cleat_step_rates */
@@ -45,27 +45,27 @@ typedef struct cleat_budget {
 } cleat_budget;
 
 /* What a run consists of. */
-typedef struct cleat_course {
+typedef struct cleat_schedule_shape {
     int64_t steps_per_epoch, epochs;
-    int64_t least_epochs;       /* a schedule is not shortened below: the warm-up and one more */
+    int64_t min_epochs;         /* a schedule is not shortened below: the warm-up and one more */
     bool evaluates;             /* there are samples to evaluate */
     int64_t evaluate_every;     /* epochs; 0: after the last one only */
     int64_t checkpoint_every;   /* epochs; 0: after the last one only */
     int64_t checkpoint_minutes; /* 0: none by time */
-} cleat_course;
+} cleat_schedule_shape;
 
-typedef struct cleat_forecast {
+typedef struct cleat_time_forecast {
     double step_seconds;  /* mean of an epoch */
     double epoch_seconds; /* its steps */
     double run_seconds;   /* the whole run: start, steps, evaluations, checkpoints */
     double end_seconds;   /* of the budget used when the run ends */
     bool fits;            /* end_seconds is within the budget less the reserve; true without a budget */
     int64_t runs;         /* such runs that fit into the whole budget less the reserve */
-    int64_t epochs;       /* the schedule: as asked for, or what fits, if that is at least course->least_epochs */
-} cleat_forecast;
+    int64_t epochs;       /* the schedule: as asked for, or what fits, if that is at least shape->min_epochs */
+} cleat_time_forecast;
 
-/* The seconds of `occasion`, measured. */
-void cleat_occasion_add(cleat_occasion *occasion, double seconds);
+/* The seconds of `event`, measured. */
+void cleat_event_stats_add(cleat_event_stats *event, double seconds);
 
 /* A step was handed to the device: a window of `kind`, `work` units (> 0). */
 void cleat_budget_queue(cleat_budget *budget, size_t kind, double work);
@@ -94,7 +94,7 @@ bool cleat_budget_must_stop(const cleat_budget *budget, double used, size_t kind
 
 /* After `steps` optimizer steps that used `used` seconds of the budget. Each evaluation is taken to leave a checkpoint,
  * as it does while the metric gets better. */
-void cleat_budget_forecast(const cleat_budget *budget, const cleat_course *course, int64_t steps, double used,
-                           cleat_forecast *forecast);
+void cleat_budget_forecast(const cleat_budget *budget, const cleat_schedule_shape *shape, int64_t steps, double used,
+                           cleat_time_forecast *forecast);
 
 #endif

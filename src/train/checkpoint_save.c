@@ -103,8 +103,8 @@ static void prune(const char *run, const cleat_checkpoint_name *current, int64_t
 
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
-static cleat_status note(cleat_checkpoint_files *files, const char *name, const char *data, size_t size,
-                         cleat_error *error) {
+static cleat_status record_file(cleat_checkpoint_files *files, const char *name, const char *data, size_t size,
+                                cleat_error *error) {
     if (files->count == CLEAT_CHECKPOINT_FILES || strlen(name) >= CLEAT_CHECKPOINT_NAME)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a checkpoint has no room for the file '%.100s'", name);
     cleat_checkpoint_file *file = &files->items[files->count++];
@@ -123,22 +123,22 @@ static cleat_status write_tensors(const char *folder, const cleat_st_tensor *ten
     if (status == CLEAT_OK)
         status = cleat_safetensors_encode(tensors, count, metadata, metadata_count, &data, &size, error);
     if (status != CLEAT_OK) return status;
-    status = note(files, name, data, size, error);
+    status = record_file(files, name, data, size, error);
     if (status == CLEAT_OK) status = cleat_file_write(path, data, size, error);
     cleat_free(data);
     return status;
 }
 
 /* A file that the dataset wrote is taken as it is on the disk. */
-static cleat_status note_written(const char *folder, const char *name, cleat_checkpoint_files *files,
-                                 cleat_error *error) {
+static cleat_status record_written(const char *folder, const char *name, cleat_checkpoint_files *files,
+                                   cleat_error *error) {
     char path[CLEAT_CHECKPOINT_PATH], *data;
     size_t size;
     if (cleat_checkpoint_find(files, name)) return CLEAT_OK;
     cleat_status status = cleat_checkpoint_path(folder, name, path, error);
     if (status == CLEAT_OK) status = cleat_file_read(path, &data, &size, error);
     if (status != CLEAT_OK) return status;
-    status = note(files, name, data, size, error);
+    status = record_file(files, name, data, size, error);
     cleat_free(data);
     return status;
 }
@@ -150,7 +150,7 @@ static cleat_status write_fitted(const char *folder, const cleat_dataset *datase
     cleat_status status = cleat_dataset_save(dataset, folder, error);
     if (status == CLEAT_OK) status = cleat_listing_read(folder, NULL, &listing, error);
     for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i)
-        status = note_written(folder, listing.names[i], files, error);
+        status = record_written(folder, listing.names[i], files, error);
     cleat_listing_free(&listing);
     return status;
 }

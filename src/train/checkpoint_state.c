@@ -96,7 +96,7 @@ cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_chec
     add_state(&all, state, files);
     if (!all.failed) cleat_hash_text(all.data + start, all.size - start, hash);
     cleat_text_add(&all, "%s%s%s", middle, hash, closing);
-    return cleat_text_take(&all, text, error);
+    return cleat_text_detach(&all, text, error);
 }
 
 /* --- reading -------------------------------------------------------------------------------------------------- */

@@ -72,7 +72,7 @@ cleat_status cleat_deadline_queued(cleat_trainer *trainer, const cleat_batches *
     cleat_status status = cleat_exec_finish(trainer->session->exec, error);
     if (status != CLEAT_OK) return status;
     cleat_deadline_synced(trainer);
-    return trainer->report->seconds_first_step == 0 ? cleat_start_done(trainer, error) : CLEAT_OK;
+    return trainer->report->seconds_first_step == 0 ? cleat_startup_done(trainer, error) : CLEAT_OK;
 }
 
 /* --- the plan ------------------------------------------------------------------------------------------------- */
@@ -86,26 +86,26 @@ static const char *duration(double seconds, char text[24]) {
     return text;
 }
 
-static cleat_forecast forecast(const cleat_trainer *trainer) {
+static cleat_time_forecast compute_forecast(const cleat_trainer *trainer) {
     const cleat_profile *profile = trainer->profile;
     int64_t steps = trainer->steps_per_epoch, warm_up_steps = profile->train.warmup_steps;
     int64_t warm_up = profile->train.warmup_epochs;
     if (warm_up == 0) warm_up = (warm_up_steps + steps - 1) / steps;
-    cleat_course course = {
+    cleat_schedule_shape shape = {
         .steps_per_epoch = steps,
         .epochs = trainer->epochs,
-        .least_epochs = warm_up + 1,
+        .min_epochs = warm_up + 1,
         .evaluates = trainer->val_count > 0,
         .evaluate_every = profile->run.evaluate_every_epochs,
         .checkpoint_every = profile->run.checkpoint_every_epochs,
         .checkpoint_minutes = profile->run.checkpoint_every_minutes,
     };
-    cleat_forecast made;
-    cleat_budget_forecast(&trainer->budget, &course, trainer->state.step, cleat_trainer_time_used(trainer), &made);
+    cleat_time_forecast made;
+    cleat_budget_forecast(&trainer->budget, &shape, trainer->state.step, cleat_trainer_time_used(trainer), &made);
     return made;
 }
 
-static void say_forecast(cleat_trainer *trainer, const cleat_forecast *made) {
+static void log_forecast(cleat_trainer *trainer, const cleat_time_forecast *made) {
     char epoch[24], run[24], budget[24], text[256];
     int used =
         snprintf(text, sizeof text, "an epoch takes %s, the run %s (%lld epochs)", duration(made->epoch_seconds, epoch),
@@ -115,10 +115,10 @@ static void say_forecast(cleat_trainer *trainer, const cleat_forecast *made) {
                  "; a budget of %s holds %lld such run%s, %.0f %% kept in reserve",
                  duration(trainer->budget.seconds, budget), (long long)made->runs, made->runs == 1 ? "" : "s",
                  100 * reserve);
-    cleat_trainer_say(trainer, text);
+    cleat_trainer_log(trainer, text);
 }
 
-static void say_shortage(cleat_trainer *trainer, const cleat_forecast *made, int64_t epochs) {
+static void log_shortage(cleat_trainer *trainer, const cleat_time_forecast *made, int64_t epochs) {
     char end[24], budget[24], text[256];
     int used = snprintf(text, sizeof text, "%lld epochs would take %s, the budget is %s: ", (long long)trainer->epochs,
                         duration(made->end_seconds, end), duration(trainer->budget.seconds, budget));
@@ -128,17 +128,17 @@ static void say_shortage(cleat_trainer *trainer, const cleat_forecast *made, int
     else
         snprintf(text + used, sizeof text - (size_t)used,
                  "the schedule stays as it is and the run stops in time; --resume with a larger --time-budget goes on");
-    cleat_trainer_say(trainer, text);
+    cleat_trainer_log(trainer, text);
 }
 
 cleat_status cleat_deadline_plan(cleat_trainer *trainer, cleat_error *error) {
-    cleat_forecast made = forecast(trainer);
+    cleat_time_forecast made = compute_forecast(trainer);
     bool may_shorten = trainer->state.epochs == 0 && trainer->profile->run.budget == CLEAT_BUDGET_FIT;
     int64_t epochs = may_shorten ? made.epochs : trainer->epochs;
     trainer->planned = true;
     trainer->state.epochs = epochs;
-    say_forecast(trainer, &made);
-    if (!made.fits) say_shortage(trainer, &made, epochs);
+    log_forecast(trainer, &made);
+    if (!made.fits) log_shortage(trainer, &made, epochs);
     if (epochs == trainer->epochs) return CLEAT_OK;
     set_epochs(trainer, epochs);
     cleat_metric metric = {"epochs", (double)epochs};
@@ -149,7 +149,7 @@ cleat_status cleat_deadline_plan(cleat_trainer *trainer, cleat_error *error) {
 void cleat_deadline_report(const cleat_trainer *trainer, cleat_train_report *report) {
     report->epochs_planned = trainer->epochs;
     if (!trainer->planned) return;
-    cleat_forecast made = forecast(trainer);
+    cleat_time_forecast made = compute_forecast(trainer);
     report->step_seconds = made.step_seconds;
     report->epoch_seconds = made.epoch_seconds;
     report->run_seconds = made.run_seconds;

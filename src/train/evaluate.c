@@ -3,7 +3,7 @@
 
 #include "core/memory.h"
 #include "train/checkpoint.h"
-#include "train/restore.h"
+#include "train/load_model.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,12 +11,12 @@
 
 static cleat_status update_metrics(cleat_session *session, cleat_feed *feed, const cleat_fed *fed,
                                    const cleat_global_batch *all, float *output, double *metric_state,
-                                   cleat_bad_outputs *bad, cleat_error *error) {
+                                   cleat_output_check *bad, cleat_error *error) {
     const cleat_work_graph *graph = &session->work->evaluate[fed->micro_batch->bucket];
     cleat_session_prepare(session, graph, fed->bytes, &fed->host, all, NULL);
     cleat_status status = cleat_feed_run(feed, graph, fed, error);
     if (status == CLEAT_OK) status = cleat_exec_read(session->exec, graph->index, graph->built.output, output, error);
-    if (status == CLEAT_OK) cleat_bad_outputs_add(bad, session, fed, output);
+    if (status == CLEAT_OK) cleat_output_check_add(bad, session, fed, output);
     if (status == CLEAT_OK) status = cleat_model_metric_update(session->model, &fed->host, output, metric_state, error);
     cleat_feed_release(feed, fed);
     return status;
@@ -33,7 +33,7 @@ static cleat_global_batch whole_pass(const cleat_batches *batches) {
 }
 
 static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches,
-                             double *metric_state, cleat_bad_outputs *bad, cleat_error *error) {
+                             double *metric_state, cleat_output_check *bad, cleat_error *error) {
     cleat_global_batch all = whole_pass(batches);
     int64_t most = 0;
     for (size_t b = 0; b < session->work->n_buckets; ++b) {
@@ -54,7 +54,7 @@ static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cle
 
 /* The terms are running sums on the device: zero before a pass, zero again after it, for the training step
  * that follows. */
-static cleat_status take_terms(cleat_session *session, float *terms, cleat_error *error) {
+static cleat_status read_and_clear_terms(cleat_session *session, float *terms, cleat_error *error) {
     float zeros[CLEAT_MAX_METRICS] = {0};
     cleat_status status = terms ? cleat_exec_read(session->exec, 0, session->work->terms, terms, error) : CLEAT_OK;
     return status == CLEAT_OK ? cleat_exec_write(session->exec, 0, session->work->terms, zeros, error) : status;
@@ -63,7 +63,7 @@ static cleat_status take_terms(cleat_session *session, float *terms, cleat_error
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
                                     const uint32_t *samples, size_t count, cleat_metrics *metrics, char *bad,
                                     cleat_error *error) {
-    cleat_bad_outputs found = {0};
+    cleat_output_check found = {0};
     int n_terms = cleat_model_terms(session->model);
     float terms[CLEAT_MAX_METRICS] = {0};
     if (n_terms + 1 > CLEAT_MAX_METRICS)
@@ -73,9 +73,9 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
     cleat_batches *batches = NULL;
     cleat_status status = cleat_batches_create(dataset, samples, count, session->work->buckets,
                                                session->work->n_buckets, NULL, &batches, error);
-    if (status == CLEAT_OK) status = take_terms(session, NULL, error);
+    if (status == CLEAT_OK) status = read_and_clear_terms(session, NULL, error);
     if (status == CLEAT_OK) status = run_pass(session, feed, batches, metric_state, &found, error);
-    if (status == CLEAT_OK) status = take_terms(session, terms, error);
+    if (status == CLEAT_OK) status = read_and_clear_terms(session, terms, error);
     cleat_feed_stop(feed);
     cleat_batches_destroy(batches);
     if (status == CLEAT_OK) {
@@ -84,9 +84,9 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
         for (int i = 0; i < n_terms; ++i) cleat_metrics_add(&made, cleat_model_term(session->model, i), terms[i]);
         cleat_model_metric_compute(session->model, metric_state, &made);
         *metrics = made;
-        cleat_bad_outputs_say(&found, session, dataset, bad);
+        cleat_output_check_format(&found, session, dataset, bad);
         if (found.bad == 0 && !isfinite(terms[n_terms]))
-            snprintf(bad, CLEAT_OUTPUTS_TEXT,
+            snprintf(bad, CLEAT_OUTPUT_CHECK_TEXT,
                      "every output is finite, but the loss is %g: look at the references in the data",
                      (double)terms[n_terms]);
     }
@@ -116,23 +116,23 @@ static cleat_status choose_samples(const cleat_profile *profile, const cleat_dat
 
 cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint, const char *split,
                             cleat_metrics *metrics, cleat_error *error) {
-    cleat_restored restored = {0};
+    cleat_loaded_model loaded = {0};
     cleat_feed *feed = NULL;
     uint32_t *samples = NULL;
     size_t count = 0;
-    char bad[CLEAT_OUTPUTS_TEXT] = "";
+    char bad[CLEAT_OUTPUT_CHECK_TEXT] = "";
     cleat_status status =
-        cleat_restore(profile, checkpoint, profile->data.path, CLEAT_FOR_EVALUATION, &restored, error);
-    if (status == CLEAT_OK) status = choose_samples(profile, restored.dataset, split, &samples, &count, error);
+        cleat_load_model(profile, checkpoint, profile->data.path, CLEAT_FOR_EVALUATION, &loaded, error);
+    if (status == CLEAT_OK) status = choose_samples(profile, loaded.dataset, split, &samples, &count, error);
     if (status == CLEAT_OK && count == 0)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no sample in split '%s'", profile->data.path, split);
-    if (status == CLEAT_OK) status = cleat_feed_open(restored.session, restored.dataset, &feed, error);
+    if (status == CLEAT_OK) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
     if (status == CLEAT_OK)
-        status = cleat_evaluate_samples(restored.session, feed, restored.dataset, samples, count, metrics, bad, error);
+        status = cleat_evaluate_samples(loaded.session, feed, loaded.dataset, samples, count, metrics, bad, error);
     if (status == CLEAT_OK && bad[0])
         status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s", checkpoint, bad);
     cleat_feed_close(feed);
     cleat_samples_free(samples);
-    cleat_restored_close(&restored);
+    cleat_loaded_model_close(&loaded);
     return status;
 }

@@ -4,9 +4,9 @@
 
 #include "cleat/train.h"
 #include "session/feed.h"
-#include "train/outputs.h"
+#include "train/output_check.h"
 
-/* The loss as a mean over the samples ("loss"), its terms, and the model's metrics. bad [CLEAT_OUTPUTS_TEXT]: which outputs, or that the
+/* The loss as a mean over the samples ("loss"), its terms, and the model's metrics. bad [CLEAT_OUTPUT_CHECK_TEXT]: which outputs, or that the
  * loss, are not finite, and what helps; "" where all are. */
 cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
                                     const uint32_t *samples, size_t count, cleat_metrics *metrics, char *bad,

@@ -13,7 +13,7 @@
 static const double PATIENCE = 1;
 
 /* runs/TYPE-DATE-TIME, with "-2", "-3", ... behind it where another run began in the same second. */
-static cleat_status make_new(cleat_trainer *trainer, cleat_error *error) {
+static cleat_status create_new(cleat_trainer *trainer, cleat_error *error) {
     char stamp[32], type[64], name[128];
     time_t now = time(NULL);
     struct tm local;
@@ -34,7 +34,7 @@ static cleat_status make_new(cleat_trainer *trainer, cleat_error *error) {
 static cleat_status choose(cleat_trainer *trainer, cleat_error *error) {
     const char *wanted = trainer->options->out ? trainer->options->out : trainer->profile->run.out;
     if (!*wanted || strcmp(wanted, "auto") == 0) {
-        if (!trainer->resume) return make_new(trainer, error);
+        if (!trainer->resume) return create_new(trainer, error);
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--resume needs the run's folder: give --out or run.out");
     }
     if (strlen(wanted) >= sizeof trainer->folder)
@@ -62,7 +62,7 @@ static cleat_status lock(cleat_trainer *trainer, cleat_error *error) {
     return status == CLEAT_OK ? status : cleat_fail(error, status, "%s", why.text);
 }
 
-cleat_status cleat_trainer_enter_folder(cleat_trainer *trainer, cleat_error *error) {
+cleat_status cleat_trainer_open_folder(cleat_trainer *trainer, cleat_error *error) {
     const bool again = trainer->folder[0] != 0;
     cleat_status status = again ? CLEAT_OK : choose(trainer, error);
     if (status == CLEAT_OK) status = lock(trainer, error);
@@ -72,7 +72,7 @@ cleat_status cleat_trainer_enter_folder(cleat_trainer *trainer, cleat_error *err
                       trainer->folder);
 }
 
-void cleat_trainer_leave_folder(cleat_trainer *trainer) {
+void cleat_trainer_close_folder(cleat_trainer *trainer) {
     if (trainer->is_locked) cleat_unlock(trainer->lock);
     trainer->is_locked = false;
 }

@@ -2,8 +2,8 @@
  * them. */
 #include "core/files.h"
 #include "core/memory.h"
-#include "train/outputs.h"
-#include "train/restore.h"
+#include "train/load_model.h"
+#include "train/output_check.h"
 
 #include <string.h>
 
@@ -11,10 +11,10 @@ typedef struct outputs {
     float **values; /* [samples] */
     cleat_prediction *predictions;
     size_t count;
-    cleat_bad_outputs bad;
+    cleat_output_check bad;
 } outputs;
 
-static cleat_status outputs_make(const cleat_dataset *dataset, outputs *made, cleat_error *error) {
+static cleat_status outputs_create(const cleat_dataset *dataset, outputs *made, cleat_error *error) {
     size_t count = cleat_dataset_count(dataset);
     made->values = cleat_alloc(count, sizeof *made->values);
     made->predictions = cleat_alloc(count, sizeof *made->predictions);
@@ -30,8 +30,8 @@ static void outputs_free(outputs *kept) {
     cleat_free(kept->predictions);
 }
 
-static cleat_status keep_batch(const cleat_restored *restored, const cleat_fed *fed, const float *output,
-                               int64_t elements, outputs *kept, cleat_error *error) {
+static cleat_status store_batch(const cleat_loaded_model *loaded, const cleat_fed *fed, const float *output,
+                                int64_t elements, outputs *kept, cleat_error *error) {
     int64_t each = elements / fed->host.batch;
     for (uint32_t i = 0; i < fed->micro_batch->count; ++i) {
         uint32_t sample = fed->micro_batch->samples[i];
@@ -40,19 +40,19 @@ static cleat_status keep_batch(const cleat_restored *restored, const cleat_fed *
         memcpy(copy, output + i * each, (size_t)each * sizeof *copy);
         kept->values[sample] = copy;
         kept->predictions[sample] = (cleat_prediction){
-            .dataset = restored->dataset, .sample = sample, .output = copy, .length = fed->host.length};
+            .dataset = loaded->dataset, .sample = sample, .output = copy, .length = fed->host.length};
     }
     return CLEAT_OK;
 }
 
 /* Writes the batch's predictions into the folder and forgets their values: images by the thousand do not fit memory. */
-static cleat_status write_batch(const cleat_restored *restored, const cleat_fed *fed, const char *folder, outputs *kept,
-                                cleat_error *error) {
+static cleat_status write_batch(const cleat_loaded_model *loaded, const cleat_fed *fed, const char *folder,
+                                outputs *kept, cleat_error *error) {
     cleat_prediction *micro_batch = cleat_alloc(fed->micro_batch->count, sizeof *micro_batch);
     if (!micro_batch) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a batch of predictions");
     for (uint32_t i = 0; i < fed->micro_batch->count; ++i)
         micro_batch[i] = kept->predictions[fed->micro_batch->samples[i]];
-    cleat_status status = cleat_model_write(restored->model, micro_batch, fed->micro_batch->count, folder, error);
+    cleat_status status = cleat_model_write(loaded->model, micro_batch, fed->micro_batch->count, folder, error);
     for (uint32_t i = 0; i < fed->micro_batch->count; ++i) {
         cleat_free(kept->values[fed->micro_batch->samples[i]]);
         kept->values[fed->micro_batch->samples[i]] = NULL;
@@ -62,37 +62,37 @@ static cleat_status write_batch(const cleat_restored *restored, const cleat_fed 
 }
 
 /* `folder` NULL: the predictions are kept. */
-static cleat_status predict_batch(cleat_restored *restored, cleat_feed *feed, const cleat_fed *fed, const char *folder,
-                                  outputs *kept, cleat_error *error) {
-    const cleat_work_graph *graph = &restored->session->work->evaluate[fed->micro_batch->bucket];
+static cleat_status predict_batch(cleat_loaded_model *loaded, cleat_feed *feed, const cleat_fed *fed,
+                                  const char *folder, outputs *kept, cleat_error *error) {
+    const cleat_work_graph *graph = &loaded->session->work->evaluate[fed->micro_batch->bucket];
     int64_t elements = cleat_tensor_elements(graph->built.output);
     float *output = cleat_alloc((size_t)elements, sizeof *output);
     if (!output) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the outputs of a batch");
     cleat_status status = cleat_feed_run(feed, graph, fed, error);
     if (status == CLEAT_OK)
-        status = cleat_exec_read(restored->session->exec, graph->index, graph->built.output, output, error);
-    if (status == CLEAT_OK) cleat_bad_outputs_add(&kept->bad, restored->session, fed, output);
-    if (status == CLEAT_OK) status = keep_batch(restored, fed, output, elements, kept, error);
-    if (status == CLEAT_OK && folder) status = write_batch(restored, fed, folder, kept, error);
+        status = cleat_exec_read(loaded->session->exec, graph->index, graph->built.output, output, error);
+    if (status == CLEAT_OK) cleat_output_check_add(&kept->bad, loaded->session, fed, output);
+    if (status == CLEAT_OK) status = store_batch(loaded, fed, output, elements, kept, error);
+    if (status == CLEAT_OK && folder) status = write_batch(loaded, fed, folder, kept, error);
     cleat_free(output);
     return status;
 }
 
-static cleat_status predict_all(cleat_restored *restored, const char *folder, outputs *kept, cleat_error *error) {
-    cleat_session *session = restored->session;
+static cleat_status predict_all(cleat_loaded_model *loaded, const char *folder, outputs *kept, cleat_error *error) {
+    cleat_session *session = loaded->session;
     cleat_batches *batches = NULL;
     cleat_feed *feed = NULL;
     uint32_t *samples = cleat_alloc(kept->count, sizeof *samples);
     if (!samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", kept->count);
     for (size_t i = 0; i < kept->count; ++i) samples[i] = (uint32_t)i;
-    cleat_status status = cleat_batches_create(restored->dataset, samples, kept->count, session->work->buckets,
+    cleat_status status = cleat_batches_create(loaded->dataset, samples, kept->count, session->work->buckets,
                                                session->work->n_buckets, NULL, &batches, error);
-    if (status == CLEAT_OK) status = cleat_feed_open(session, restored->dataset, &feed, error);
+    if (status == CLEAT_OK) status = cleat_feed_open(session, loaded->dataset, &feed, error);
     if (status == CLEAT_OK) status = cleat_feed_start(feed, batches, 0, NULL, error);
     for (cleat_fed fed; status == CLEAT_OK;) {
         status = cleat_feed_next(feed, &fed, error);
         if (status != CLEAT_OK || !fed.micro_batch) break;
-        status = predict_batch(restored, feed, &fed, folder, kept, error);
+        status = predict_batch(loaded, feed, &fed, folder, kept, error);
         cleat_feed_release(feed, &fed);
     }
     cleat_feed_close(feed);
@@ -101,27 +101,27 @@ static cleat_status predict_all(cleat_restored *restored, const char *folder, ou
     return status;
 }
 
-static cleat_status judge(const cleat_restored *restored, const outputs *kept, const char *out, cleat_error *error) {
-    char bad[CLEAT_OUTPUTS_TEXT];
-    cleat_bad_outputs_say(&kept->bad, restored->session, restored->dataset, bad);
+static cleat_status check_outputs(const cleat_loaded_model *loaded, const outputs *kept, const char *out,
+                                  cleat_error *error) {
+    char bad[CLEAT_OUTPUT_CHECK_TEXT];
+    cleat_output_check_format(&kept->bad, loaded->session, loaded->dataset, bad);
     return bad[0] ? cleat_fail(error, CLEAT_ERR_NAN, "predictions in %s: %s", out, bad) : CLEAT_OK;
 }
 
 cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data, const char *out,
                            size_t *count, cleat_error *error) {
-    cleat_restored restored = {0};
+    cleat_loaded_model loaded = {0};
     outputs kept = {0};
-    cleat_status status = cleat_restore(profile, checkpoint, data, CLEAT_FOR_PREDICTION, &restored, error);
-    if (status == CLEAT_OK) status = outputs_make(restored.dataset, &kept, error);
-    bool each = status == CLEAT_OK && cleat_model_writes_each(restored.model);
+    cleat_status status = cleat_load_model(profile, checkpoint, data, CLEAT_FOR_PREDICTION, &loaded, error);
+    if (status == CLEAT_OK) status = outputs_create(loaded.dataset, &kept, error);
+    bool each = status == CLEAT_OK && cleat_model_writes_each(loaded.model);
     if (each) status = cleat_folder_make(out, error);
-    if (status == CLEAT_OK) status = predict_all(&restored, each ? out : NULL, &kept, error);
+    if (status == CLEAT_OK) status = predict_all(&loaded, each ? out : NULL, &kept, error);
     if (status == CLEAT_OK) status = cleat_folder_make(out, error);
-    if (status == CLEAT_OK && !each)
-        status = cleat_model_write(restored.model, kept.predictions, kept.count, out, error);
+    if (status == CLEAT_OK && !each) status = cleat_model_write(loaded.model, kept.predictions, kept.count, out, error);
     if (status == CLEAT_OK && count) *count = kept.count;
-    if (status == CLEAT_OK) status = judge(&restored, &kept, out, error);
+    if (status == CLEAT_OK) status = check_outputs(&loaded, &kept, out, error);
     outputs_free(&kept);
-    cleat_restored_close(&restored);
+    cleat_loaded_model_close(&loaded);
     return status;
 }

@@ -20,10 +20,10 @@ static cleat_status open_checkpoint(cleat_trainer *trainer, cleat_error *error) 
 }
 
 /* Many profiles set these for data with a validation split. */
-static void warn_of_no_validation(const cleat_trainer *trainer) {
-    const bool asked =
+static void warn_no_validation(const cleat_trainer *trainer) {
+    const bool is_set =
         trainer->profile->run.early_stopping_patience > 0 || strcmp(trainer->profile->run.metric, "loss") != 0;
-    if (asked && trainer->val_count == 0 && !trainer->resumed_once)
+    if (is_set && trainer->val_count == 0 && !trainer->resumed_once)
         cleat_log(CLEAT_LOG_WARNING,
                   "no sample to validate: nothing is evaluated, and run.early_stopping_patience and run.metric have no "
                   "effect; data.val_fraction holds some out where the data name no split");
@@ -46,12 +46,13 @@ static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no sample in split 'train'", profile->data.path);
     cleat_log(CLEAT_LOG_INFO, "data %s: %zu samples to train on, %zu to validate", profile->data.path,
               trainer->train_count, trainer->val_count);
-    warn_of_no_validation(trainer);
+    warn_no_validation(trainer);
     return CLEAT_OK;
 }
 
 /* Micro-batches of the run's earlier processes: the same cut gives the same bits. What the profile asks for goes before. */
-static void want_earlier_cut(const cleat_trainer *trainer, cleat_profile **earlier, cleat_fit_request *request) {
+static void request_earlier_micro_batches(const cleat_trainer *trainer, cleat_profile **earlier,
+                                          cleat_fit_request *request) {
     char path[CLEAT_PATH + 32];
     snprintf(path, sizeof path, "%s/resolved.ini", trainer->folder);
     cleat_error error;
@@ -67,7 +68,7 @@ static void want_earlier_cut(const cleat_trainer *trainer, cleat_profile **earli
 }
 
 /* `earlier` is NULL where the earlier micro-batches are not to be had again. */
-static void warn_of_another_cut(const cleat_workload *work, const cleat_profile *earlier) {
+static void warn_other_micro_batches(const cleat_workload *work, const cleat_profile *earlier) {
     const cleat_int_list *batches = earlier ? &earlier->train.bucket_batch_sizes : NULL;
     if (!batches || batches->count != (int64_t)work->n_buckets) return;
     for (size_t b = 0; b < work->n_buckets; ++b)
@@ -94,27 +95,27 @@ static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_lengths_choose(profile, cleat_model_fixed_length(trainer->model), trainer->dataset,
                                                trainer->train, trainer->train_count, &lengths, error);
     if (status == CLEAT_OK) status = check_schedule(trainer, &lengths, error);
-    cleat_start_lap(trainer, &trainer->report->start.plan);
+    cleat_startup_lap(trainer, &trainer->report->start.plan);
     if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &trainer->device, error);
     if (status == CLEAT_OK) status = cleat_self_check(trainer->device, profile, error);
     if (status != CLEAT_OK) return status;
-    cleat_start_lap(trainer, &trainer->report->start.device);
+    cleat_startup_lap(trainer, &trainer->report->start.device);
     if (trainer->opened) trainer->opened(trainer->opened_user, trainer->device);
     cleat_fit_request request = cleat_fit_request_for(profile, trainer->model, CLEAT_FOR_TRAINING, &lengths,
                                                       cleat_device_get_facts(trainer->device), NULL);
-    want_earlier_cut(trainer, &earlier, &request);
+    request_earlier_micro_batches(trainer, &earlier, &request);
     if (trainer->limit > 0 && trainer->limit < request.limit) {
         request.limit = trainer->limit;
         request.exactly = false;
     }
     status = cleat_session_fit(trainer->device, &request, &trainer->session, error);
-    if (status == CLEAT_OK) warn_of_another_cut(trainer->session->work, earlier);
+    if (status == CLEAT_OK) warn_other_micro_batches(trainer->session->work, earlier);
     cleat_profile_destroy(earlier);
     if (status == CLEAT_OK) {
         trainer->report->storage = trainer->session->work->storage;
         cleat_session_log_plan(trainer->session);
     }
-    cleat_start_lap(trainer, &trainer->report->start.plan);
+    cleat_startup_lap(trainer, &trainer->report->start.plan);
     return status;
 }
 
@@ -190,12 +191,12 @@ static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
 
 cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_profile_check_training(trainer->profile, error);
-    if (status == CLEAT_OK) status = cleat_trainer_enter_folder(trainer, error);
+    if (status == CLEAT_OK) status = cleat_trainer_open_folder(trainer, error);
     if (status == CLEAT_OK) status = open_checkpoint(trainer, error);
     if (status == CLEAT_OK) status = cleat_model_create(trainer->profile, &trainer->model, error);
-    cleat_start_lap(trainer, &trainer->report->start.setup);
+    cleat_startup_lap(trainer, &trainer->report->start.setup);
     if (status == CLEAT_OK) status = open_data(trainer, error);
-    cleat_start_lap(trainer, &trainer->report->start.data);
+    cleat_startup_lap(trainer, &trainer->report->start.data);
     if (status == CLEAT_OK) status = open_session(trainer, error);
     if (status == CLEAT_OK) resolve(trainer);
     if (status == CLEAT_OK) status = cleat_feed_open(trainer->session, trainer->dataset, &trainer->feed, error);
@@ -209,7 +210,7 @@ cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
     cleat_deadline_open(trainer);
     status = open_log(trainer, error);
     if (status != CLEAT_OK) return status;
-    cleat_start_lap(trainer, &trainer->report->start.setup);
+    cleat_startup_lap(trainer, &trainer->report->start.setup);
     trainer->last_checkpoint = cleat_seconds();
     cleat_progress_start(&trainer->progress, trainer->options->print, trainer->options->user,
                          trainer->options->terminal, trainer->options->width, trainer->state.step,
@@ -241,5 +242,5 @@ void cleat_trainer_close(cleat_trainer *trainer) {
     trainer->dataset = NULL;
     trainer->device = NULL;
     trainer->model = NULL;
-    cleat_trainer_leave_folder(trainer);
+    cleat_trainer_close_folder(trainer);
 }

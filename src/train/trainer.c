@@ -1,4 +1,4 @@
-/* Training: the loop. setup.c opens what it needs, save.c keeps what it did. */
+/* Training: the loop. setup.c opens what it needs, checkpointing.c keeps what it did. */
 #include "train/trainer.h"
 
 #include "core/memory.h"
@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool stop_asked(const cleat_trainer *trainer) {
+static bool stop_requested(const cleat_trainer *trainer) {
     return trainer->options->stop && *trainer->options->stop;
 }
 
-void cleat_trainer_say(cleat_trainer *trainer, const char *text) {
+void cleat_trainer_log(cleat_trainer *trainer, const char *text) {
     if (trainer->options->print)
         cleat_progress_line(&trainer->progress, text);
     else
@@ -41,7 +41,7 @@ static bool is_skipped(float loss, float norm, float loss_scale) {
 
 /* What has become of the parameters: the update of a step whose norm is not finite is left out, and the steps after it were under
  * way before its figures were read. */
-static void say_parameters(const cleat_step_figures *bad, char *text, size_t size) {
+static void format_parameter_state(const cleat_step_stats *bad, char *text, size_t size) {
     const long long later = bad->updates;
     if (isfinite(bad->norm))
         snprintf(text, size, "The parameters were changed by that step and by %lld after it", later);
@@ -52,9 +52,9 @@ static void say_parameters(const cleat_step_figures *bad, char *text, size_t siz
 }
 
 /* Writes one row of the ring to the log; a figure that is not finite ends the run. */
-static cleat_status log_step(cleat_trainer *trainer, const cleat_step_figures *figures, const float *row,
+static cleat_status log_step(cleat_trainer *trainer, const cleat_step_stats *results, const float *row,
                              cleat_error *error) {
-    const int64_t step = figures->step;
+    const int64_t step = results->step;
     int n_terms = cleat_model_terms(trainer->model);
     bool scaled = cleat_session_has_loss_scale(trainer->session);
     cleat_metric metrics[CLEAT_MAX_METRICS];
@@ -80,7 +80,7 @@ static cleat_status log_step(cleat_trainer *trainer, const cleat_step_figures *f
         for (int i = n_terms; i-- > 0;)
             if (!isfinite(row[i])) first = cleat_model_term(trainer->model, i);
         char parameters[160];
-        say_parameters(figures, parameters, sizeof parameters);
+        format_parameter_state(results, parameters, sizeof parameters);
         return cleat_fail(
             error, CLEAT_ERR_NAN,
             "step %lld: %s is not finite (loss %g, gradient norm %g). %s; a smaller train.learning_rate or "
@@ -92,35 +92,35 @@ static cleat_status log_step(cleat_trainer *trainer, const cleat_step_figures *f
 }
 
 /* What the watch is told of a step; `ring` is that of all steps up to now. */
-static cleat_step_figures figures_of(const cleat_trainer *trainer, const float *ring, int64_t step) {
+static cleat_step_stats step_stats_of(const cleat_trainer *trainer, const float *ring, int64_t step) {
     int n_terms = cleat_model_terms(trainer->model), row = ring_width(trainer);
     const float *own = ring + step % CLEAT_RING * row;
-    cleat_step_figures figures = {.step = step, .loss = own[n_terms], .norm = own[n_terms + 1]};
-    if (cleat_session_has_loss_scale(trainer->session)) figures.loss_scale = own[n_terms + 2];
+    cleat_step_stats results = {.step = step, .loss = own[n_terms], .norm = own[n_terms + 1]};
+    if (cleat_session_has_loss_scale(trainer->session)) results.loss_scale = own[n_terms + 2];
     for (int64_t later = step + 1; later < trainer->state.step; ++later)
-        figures.updates += isfinite(ring[later % CLEAT_RING * row + n_terms + 1]);
-    return figures;
+        results.updates += isfinite(ring[later % CLEAT_RING * row + n_terms + 1]);
+    return results;
 }
 
 /* Logs a step; one that is not finite is looked into while its window is at hand. */
-static cleat_status take_step(cleat_trainer *trainer, const float *ring, int64_t step, cleat_error *error) {
+static cleat_status process_step(cleat_trainer *trainer, const float *ring, int64_t step, cleat_error *error) {
     int row = ring_width(trainer);
-    cleat_step_figures figures = figures_of(trainer, ring, step);
-    cleat_status status = log_step(trainer, &figures, ring + step % CLEAT_RING * row, error);
+    cleat_step_stats results = step_stats_of(trainer, ring, step);
+    cleat_status status = log_step(trainer, &results, ring + step % CLEAT_RING * row, error);
     if (status != CLEAT_OK && status != CLEAT_ERR_NAN) return status;
-    cleat_status found = cleat_diagnose(trainer, &figures, status == CLEAT_OK ? error : NULL);
+    cleat_status found = cleat_detect_anomaly(trainer, &results, status == CLEAT_OK ? error : NULL);
     return status == CLEAT_OK ? found : status;
 }
 
 /* Reads the ring, which waits for the device, and logs the steps since the last time. */
-static cleat_status take_figures(cleat_trainer *trainer, cleat_error *error) {
+static cleat_status log_pending_steps(cleat_trainer *trainer, cleat_error *error) {
     int loss = cleat_model_terms(trainer->model), row = ring_width(trainer);
     float ring[CLEAT_RING * CLEAT_MAX_METRICS];
     if (trainer->ring_read == trainer->state.step) return CLEAT_OK;
     cleat_status status = cleat_exec_read(trainer->session->exec, 0, trainer->session->work->ring, ring, error);
     if (status == CLEAT_OK) cleat_deadline_synced(trainer);
     for (; status == CLEAT_OK && trainer->ring_read < trainer->state.step; ++trainer->ring_read) {
-        status = take_step(trainer, ring, trainer->ring_read, error);
+        status = process_step(trainer, ring, trainer->ring_read, error);
         show_progress(trainer, ring[trainer->ring_read % CLEAT_RING * row + loss]);
     }
     return status;
@@ -180,11 +180,11 @@ static cleat_status step_global_batch(cleat_trainer *trainer, const cleat_global
 static cleat_status run_global_batch(cleat_trainer *trainer, const cleat_batches *batches,
                                      const cleat_global_batch *global_batch, cleat_error *error) {
     cleat_status status = step_global_batch(trainer, global_batch, error);
-    if (status == CLEAT_ERR_NAN) take_figures(trainer, NULL); /* of the steps before: the log ends with them */
+    if (status == CLEAT_ERR_NAN) log_pending_steps(trainer, NULL); /* of the steps before: the log ends with them */
     if (status == CLEAT_OK) status = cleat_deadline_queued(trainer, batches, global_batch, error);
     int64_t pending = trainer->state.step - trainer->ring_read;
     if (status == CLEAT_OK && (pending >= trainer->profile->run.log_every_steps || pending == CLEAT_RING))
-        status = take_figures(trainer, error);
+        status = log_pending_steps(trainer, error);
     return status;
 }
 
@@ -193,7 +193,7 @@ static cleat_status run_global_batch(cleat_trainer *trainer, const cleat_batches
 /* A checkpoint between two epochs' ends: the figures of its steps are in the log, and none of them is the bad
  * step. */
 cleat_status cleat_trainer_save_within_epoch(cleat_trainer *trainer, cleat_error *error) {
-    cleat_status status = take_figures(trainer, error);
+    cleat_status status = log_pending_steps(trainer, error);
     return status == CLEAT_OK ? cleat_trainer_save(trainer, false, error) : status;
 }
 
@@ -204,7 +204,7 @@ static cleat_status checkpoint_by_time(cleat_trainer *trainer, cleat_error *erro
 }
 
 /* Saves and says why the run ends here; it can be resumed. */
-static cleat_status leave(cleat_trainer *trainer, cleat_status why, cleat_error *error) {
+static cleat_status save_and_stop(cleat_trainer *trainer, cleat_status why, cleat_error *error) {
     cleat_status status = cleat_trainer_save_within_epoch(trainer, error);
     if (status != CLEAT_OK) return status;
     return cleat_fail(error, why, "%s at step %lld; the checkpoint in %s goes on with --resume%s",
@@ -221,23 +221,23 @@ static bool evaluation_is_due(const cleat_trainer *trainer, int64_t epoch) {
 }
 
 /* Leaves before a step that could pass the time budget. */
-static cleat_status stop_in_time(cleat_trainer *trainer, const cleat_batches *batches,
-                                 const cleat_global_batch *global_batch, cleat_error *error) {
+static cleat_status stop_before_deadline(cleat_trainer *trainer, const cleat_batches *batches,
+                                         const cleat_global_batch *global_batch, cleat_error *error) {
     bool last = trainer->state.position + 1 == trainer->steps_per_epoch, near = false;
     bool evaluation = last && evaluation_is_due(trainer, trainer->state.epoch + 1);
     cleat_status status = cleat_deadline_is_near(trainer, batches, global_batch, evaluation, &near, error);
-    return status == CLEAT_OK && near ? leave(trainer, CLEAT_ERR_TIME_UP, error) : status;
+    return status == CLEAT_OK && near ? save_and_stop(trainer, CLEAT_ERR_TIME_UP, error) : status;
 }
 
 /* Once enough steps were measured. A budget has to hold a checkpoint too: its time is measured first. */
-static cleat_status plan_ahead(cleat_trainer *trainer, bool epoch_end, cleat_error *error) {
+static cleat_status plan_when_measured(cleat_trainer *trainer, bool epoch_end, cleat_error *error) {
     const cleat_budget *budget = &trainer->budget;
     if (trainer->planned || !cleat_budget_is_measured(budget, epoch_end)) return CLEAT_OK;
     cleat_status status = CLEAT_OK;
     if (budget->seconds > 0 && budget->checkpoint.count == 0)
         status = cleat_trainer_save_within_epoch(trainer, error);
     else
-        status = take_figures(trainer, error);
+        status = log_pending_steps(trainer, error);
     return status == CLEAT_OK ? cleat_deadline_plan(trainer, error) : status;
 }
 
@@ -258,13 +258,14 @@ static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
     if (status == CLEAT_OK) status = cleat_trainer_start_at_position(trainer, error);
     trainer->is_savable = status == CLEAT_OK;
     while (status == CLEAT_OK && cleat_batches_global_batch(batches, (size_t)trainer->state.position, &global_batch)) {
-        status = stop_in_time(trainer, batches, &global_batch, error);
+        status = stop_before_deadline(trainer, batches, &global_batch, error);
         if (status == CLEAT_OK) status = run_global_batch(trainer, batches, &global_batch, error);
-        if (status == CLEAT_OK) status = plan_ahead(trainer, false, error);
+        if (status == CLEAT_OK) status = plan_when_measured(trainer, false, error);
         if (status == CLEAT_OK) status = checkpoint_by_time(trainer, error);
-        if (status == CLEAT_OK && stop_asked(trainer)) status = leave(trainer, CLEAT_ERR_INTERRUPTED, error);
+        if (status == CLEAT_OK && stop_requested(trainer))
+            status = save_and_stop(trainer, CLEAT_ERR_INTERRUPTED, error);
     }
-    if (status == CLEAT_OK) status = take_figures(trainer, error);
+    if (status == CLEAT_OK) status = log_pending_steps(trainer, error);
     cleat_feed_stop(trainer->feed);
     trainer->pass = NULL;
     cleat_batches_destroy(batches);
@@ -284,38 +285,38 @@ static bool is_better(const cleat_trainer *trainer, double metric) {
                                                           : metric < trainer->state.best_metric;
 }
 
-static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_metrics *figures, cleat_error *error) {
+static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_metrics *results, cleat_error *error) {
     cleat_metric metrics[CLEAT_MAX_METRICS];
     char text[512];
     int used = snprintf(text, sizeof text, "epoch %lld:", (long long)trainer->state.epoch);
-    for (size_t i = 0; i < figures->count; ++i) {
-        metrics[i] = (cleat_metric){figures->items[i].name, figures->items[i].value};
+    for (size_t i = 0; i < results->count; ++i) {
+        metrics[i] = (cleat_metric){results->items[i].name, results->items[i].value};
         if (used < (int)sizeof text)
-            used += snprintf(text + used, sizeof text - (size_t)used, "  %s %.4g", figures->items[i].name,
-                             figures->items[i].value);
+            used += snprintf(text + used, sizeof text - (size_t)used, "  %s %.4g", results->items[i].name,
+                             results->items[i].value);
     }
     cleat_progress_line(&trainer->progress, text);
     return cleat_metrics_log_write(trainer->log, "eval", trainer->state.epoch, trainer->state.step, metrics,
-                                   figures->count, error);
+                                   results->count, error);
 }
 
 static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *error) {
-    cleat_metrics figures;
-    char bad[CLEAT_OUTPUTS_TEXT] = "";
+    cleat_metrics results;
+    char bad[CLEAT_OUTPUT_CHECK_TEXT] = "";
     double started = cleat_seconds();
-    cleat_status status = cleat_average_show(&trainer->average, trainer->session, error);
+    cleat_status status = cleat_average_apply(&trainer->average, trainer->session, error);
     if (status == CLEAT_OK)
         status = cleat_evaluate_samples(trainer->session, trainer->feed, trainer->dataset, trainer->val,
-                                        trainer->val_count, &figures, bad, error);
-    if (status == CLEAT_OK) status = cleat_average_hide(&trainer->average, trainer->session, error);
-    if (status == CLEAT_OK) status = log_evaluation(trainer, &figures, error);
+                                        trainer->val_count, &results, bad, error);
+    if (status == CLEAT_OK) status = cleat_average_restore(&trainer->average, trainer->session, error);
+    if (status == CLEAT_OK) status = log_evaluation(trainer, &results, error);
     if (status != CLEAT_OK) return status;
     if (bad[0]) cleat_log(CLEAT_LOG_WARNING, "evaluation after step %lld: %s", (long long)trainer->state.step, bad);
-    cleat_occasion_add(&trainer->budget.evaluation, cleat_seconds() - started);
+    cleat_event_stats_add(&trainer->budget.evaluation, cleat_seconds() - started);
     cleat_deadline_synced(trainer);
-    double metric = cleat_metrics_get(&figures, trainer->profile->run.metric);
+    double metric = cleat_metrics_get(&results, trainer->profile->run.metric);
     *best = is_better(trainer, metric);
-    trainer->report->last = figures;
+    trainer->report->last = results;
     if (!*best) {
         ++trainer->state.stale_evaluations;
         return CLEAT_OK;
@@ -324,7 +325,7 @@ static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *er
     trainer->state.best_metric = metric;
     trainer->state.best_step = trainer->state.step;
     trainer->state.stale_evaluations = 0;
-    trainer->report->best = figures;
+    trainer->report->best = results;
     return CLEAT_OK;
 }
 
@@ -357,7 +358,8 @@ static cleat_status run(cleat_trainer *trainer, cleat_error *error) {
     while (status == CLEAT_OK && !early && trainer->state.epoch < trainer->epochs) {
         status = run_epoch(trainer, error);
         if (status == CLEAT_OK) status = close_epoch(trainer, &early, error);
-        if (status == CLEAT_OK && trainer->state.epoch < trainer->epochs) status = plan_ahead(trainer, true, error);
+        if (status == CLEAT_OK && trainer->state.epoch < trainer->epochs)
+            status = plan_when_measured(trainer, true, error);
     }
     trainer->report->stopped_early = early;
     return status;
@@ -375,27 +377,27 @@ static void fill_report(cleat_trainer *trainer) {
     if (trainer->session) cleat_deadline_report(trainer, report);
     if (!trainer->session) return;
     const cleat_plan *plan = trainer->session->work->plan;
-    report->memory = (cleat_memory_figures){.planned = cleat_plan_bytes(plan),
-                                            .allocated = cleat_device_allocated(trainer->device),
-                                            .peak = cleat_device_peak(trainer->device)};
+    report->memory = (cleat_memory_stats){.planned = cleat_plan_bytes(plan),
+                                          .allocated = cleat_device_allocated(trainer->device),
+                                          .peak = cleat_device_peak(trainer->device)};
     for (int c = 0; c < CLEAT_CATEGORIES; ++c)
         report->memory.category_bytes[c] = cleat_plan_category_bytes(plan, (cleat_category)c);
 }
 
 /* Ctrl-C goes to every process of a terminal: a driver whose compiler is one of them then fails to build. */
-static cleat_status judge_failure(cleat_trainer *trainer, cleat_status status, cleat_error *error) {
-    if (status != CLEAT_ERR_BUILD || !stop_asked(trainer)) return status;
-    if (trainer->is_savable && trainer->state.step > 0) return leave(trainer, CLEAT_ERR_INTERRUPTED, error);
+static cleat_status translate_failure(cleat_trainer *trainer, cleat_status status, cleat_error *error) {
+    if (status != CLEAT_ERR_BUILD || !stop_requested(trainer)) return status;
+    if (trainer->is_savable && trainer->state.step > 0) return save_and_stop(trainer, CLEAT_ERR_INTERRUPTED, error);
     const cleat_error why = *error;
     return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "interrupted before a step could be kept (%s)", why.text);
 }
 
 static cleat_status open_and_run(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_trainer_open(trainer, error);
-    if (status != CLEAT_OK) return judge_failure(trainer, status, error);
+    if (status != CLEAT_OK) return translate_failure(trainer, status, error);
     status = run(trainer, error);
-    if (status != CLEAT_OK) status = judge_failure(trainer, status, error);
-    cleat_diagnosis_end(trainer);
+    if (status != CLEAT_OK) status = translate_failure(trainer, status, error);
+    cleat_anomaly_end(trainer);
     cleat_progress_end(&trainer->progress);
     return status;
 }
@@ -404,9 +406,9 @@ static bool is_short_of_memory(cleat_status status) {
     return status == CLEAT_ERR_DEVICE_MEMORY || status == CLEAT_ERR_FIT;
 }
 
-cleat_status cleat_train_watched(const cleat_profile *profile, const cleat_train_options *options,
-                                 void (*opened)(void *user, cleat_device *device), void *user,
-                                 cleat_train_report *report, cleat_error *error) {
+cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat_train_options *options,
+                                       void (*opened)(void *user, cleat_device *device), void *user,
+                                       cleat_train_report *report, cleat_error *error) {
     const cleat_train_options defaults = {0};
     cleat_error failure = {0};
     cleat_status status;
@@ -424,7 +426,7 @@ cleat_status cleat_train_watched(const cleat_profile *profile, const cleat_train
     do {
         failure = (cleat_error){0};
         status = open_and_run(trainer, &failure);
-    } while (is_short_of_memory(status) && cleat_trainer_step_down(trainer, &failure));
+    } while (is_short_of_memory(status) && cleat_trainer_oom_fallback(trainer, &failure));
     if (status != CLEAT_OK && error) *error = failure;
     fill_report(trainer);
     cleat_trainer_close(trainer);
@@ -434,5 +436,5 @@ cleat_status cleat_train_watched(const cleat_profile *profile, const cleat_train
 
 cleat_status cleat_train(const cleat_profile *profile, const cleat_train_options *options, cleat_train_report *report,
                          cleat_error *error) {
-    return cleat_train_watched(profile, options, NULL, NULL, report, error);
+    return cleat_train_with_callback(profile, options, NULL, NULL, report, error);
 }

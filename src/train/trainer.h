@@ -5,13 +5,13 @@
 #include "cleat/train.h"
 #include "core/clock.h"
 #include "session/feed.h"
+#include "train/anomaly.h"
 #include "train/average.h"
 #include "train/budget.h"
 #include "train/checkpoint.h"
-#include "train/diagnosis.h"
+#include "train/load_model.h"
 #include "train/metrics_log.h"
 #include "train/progress.h"
-#include "train/restore.h"
 #include "train/schedule.h"
 
 enum { CLEAT_UPDATE_STAGINGS = 8 };
@@ -45,7 +45,7 @@ struct cleat_trainer {
     cleat_staging *updates[CLEAT_UPDATE_STAGINGS]; /* inputs of the update graph, in turn */
     const cleat_batches *pass;                     /* of the epoch under way; NULL between two */
     cleat_rng_key rng_key;                         /* of that epoch */
-    cleat_diagnosis diagnosis;
+    cleat_anomaly_state anomaly;
 
     int64_t steps_per_epoch; /* windows, an optimizer step each: the same in every epoch */
     int64_t epochs;          /* of the schedule: the profile's, or fewer (deadline.c) */
@@ -57,7 +57,7 @@ struct cleat_trainer {
     cleat_progress progress;
     bool is_savable; /* the device's parameters, moments and buffers are those of `state`: they can be saved */
     double started;  /* seconds: the call */
-    double lap;      /* seconds: the end of the last part of the start that was told (start.c) */
+    double lap;      /* seconds: the end of the last part of the start that was told (startup_timing.c) */
     double waited;   /* seconds that the session had waited for programs then */
     double last_checkpoint;
     double resumed_time; /* time_used of earlier processes */
@@ -73,27 +73,27 @@ void cleat_trainer_close(cleat_trainer *trainer);
 
 /* The run's folder, in which no other run trains until it is left (folder.c). CLEAT_ERR_ARGUMENT: another run does, or has, or the name
  * does not fit. */
-cleat_status cleat_trainer_enter_folder(cleat_trainer *trainer, cleat_error *error);
-void cleat_trainer_leave_folder(cleat_trainer *trainer);
+cleat_status cleat_trainer_open_folder(cleat_trainer *trainer, cleat_error *error);
+void cleat_trainer_close_folder(cleat_trainer *trainer);
 
-/* The start, part by part (start.c). Adds the time since the last part to *part, of trainer->report->start, and what of it was waiting for
+/* The start, part by part (startup_timing.c). Adds the time since the last part to *part, of trainer->report->start, and what of it was waiting for
  * programs to its `kernels`. */
-void cleat_start_lap(cleat_trainer *trainer, double *part);
+void cleat_startup_lap(cleat_trainer *trainer, double *part);
 /* The device has done the first step: completes the figures, says and logs them. */
-cleat_status cleat_start_done(cleat_trainer *trainer, cleat_error *error);
+cleat_status cleat_startup_done(cleat_trainer *trainer, cleat_error *error);
 
 /* After CLEAT_ERR_DEVICE_MEMORY or CLEAT_ERR_FIT in `error`: keeps what was computed, closes the trainer, and leaves it ready to
  * be opened again with less: smaller micro-batches, recomputed activations, or shorter sequences where the profile
- * allows that. False, with the error completed and nothing closed, where nothing less is left (ladder.c). */
-bool cleat_trainer_step_down(cleat_trainer *trainer, cleat_error *error);
+ * allows that. False, with the error completed and nothing closed, where nothing less is left (oom_fallback.c). */
+bool cleat_trainer_oom_fallback(cleat_trainer *trainer, cleat_error *error);
 
 /* A line for the user, above the progress bar; in the log where no progress is shown. */
-void cleat_trainer_say(cleat_trainer *trainer, const char *text);
+void cleat_trainer_log(cleat_trainer *trainer, const char *text);
 
 /* cleat_train; `opened` (may be NULL) sees each device that is opened, for tests. */
-cleat_status cleat_train_watched(const cleat_profile *profile, const cleat_train_options *options,
-                                 void (*opened)(void *user, cleat_device *device), void *user,
-                                 cleat_train_report *report, cleat_error *error);
+cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat_train_options *options,
+                                       void (*opened)(void *user, cleat_device *device), void *user,
+                                       cleat_train_report *report, cleat_error *error);
 
 /* No epoch is left, or patience is out: after cleat_deadline_open (trainer.c). */
 bool cleat_trainer_has_ended(const cleat_trainer *trainer);
@@ -104,7 +104,7 @@ cleat_status cleat_trainer_save_within_epoch(cleat_trainer *trainer, cleat_error
 /* The loader goes on at the first micro-batch of the window that is next in the pass (trainer.c). */
 cleat_status cleat_trainer_start_at_position(cleat_trainer *trainer, cleat_error *error);
 
-/* Writes the state of training as a checkpoint (save.c). */
+/* Writes the state of training as a checkpoint (checkpointing.c). */
 cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error);
 /* Brings trainer->checkpoint back. */
 cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error);

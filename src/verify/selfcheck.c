@@ -1,5 +1,5 @@
 /* The self-check: a device proves that it computes rightly before it trains. */
-#include "cleat/session.h"
+#include "cleat/tuning.h"
 #include "core/clock.h"
 #include "core/embedded.h"
 #include "core/files.h"
@@ -7,8 +7,8 @@
 #include "core/text.h"
 #include "device/device.h"
 #include "fit/workload.h"
-#include "session/tuned.h"
-#include "verify/pieces.h"
+#include "session/tuned_cache.h"
+#include "verify/op_checks.h"
 #include "verify/verify.h"
 
 #include <math.h>
@@ -72,9 +72,9 @@ static bool has_passed(const char *path) {
 }
 
 /* Without a folder for it the check is repeated by the next run. */
-static void keep_passed(const char *path, const char *said) {
+static void save_passed(const char *path, const char *summary) {
     char folder[PATH], text[512];
-    snprintf(text, sizeof text, "%s%s", said, passed_line);
+    snprintf(text, sizeof text, "%s%s", summary, passed_line);
     snprintf(folder, sizeof folder, "%s", path);
     *strrchr(folder, '/') = 0;
     cleat_error error = {0};
@@ -128,7 +128,7 @@ static cleat_status refuse(const checker *c, int rank, const cleat_verify_report
         furthest->name, furthest->rel_error, allowed(c, furthest), report->failed, report->count, where);
 }
 
-static cleat_status judge(checker *c, int rank, const cleat_verify_report *report, cleat_error *error) {
+static cleat_status check_report(checker *c, int rank, const cleat_verify_report *report, cleat_error *error) {
     const cleat_verification *furthest = &report->items[0];
     for (size_t i = 0; i < report->count; ++i) {
         const cleat_verification *item = &report->items[i];
@@ -143,7 +143,7 @@ static cleat_status repeat(const checker *c, int rank, cleat_verify_report *repo
     const cleat_verify_subject subject = {
         .file = c->file, .rare_dropout = true, .precision = cleat_storage_precision(c->storage), .rank = rank};
     return c->model ? cleat_verify_subject_on(c->device, &subject, report, more, error)
-                    : cleat_verify_pieces(c->device, c->storage, rank, more, report, error);
+                    : cleat_verify_ops(c->device, c->storage, rank, more, report, error);
 }
 
 /* Of a set that does not compile nothing is known, so that this is no passing; but only tuned choices take kernels of a higher rank. */
@@ -165,7 +165,7 @@ static cleat_status check_all(checker *c, int *ranks, cleat_error *error) {
         cleat_verify_report report = {0};
         cleat_status status = repeat(c, rank, &report, &more, error);
         if (status != CLEAT_OK) return cannot_check(c, rank, status, error);
-        status = judge(c, rank, &report, error);
+        status = check_report(c, rank, &report, error);
         cleat_verify_free(&report);
         if (status != CLEAT_OK) return status;
     }
@@ -182,7 +182,7 @@ static cleat_status open_trajectory(checker *c, cleat_error *error) {
 
 static cleat_status check(checker *c, const char *path, cleat_error *error) {
     const double start = cleat_seconds();
-    char said[256], what[96];
+    char summary[256], what[96];
     int ranks = 0;
     cleat_status status = c->model ? open_trajectory(c, error) : CLEAT_OK;
     if (status == CLEAT_OK) status = check_all(c, &ranks, error);
@@ -193,13 +193,13 @@ static cleat_status check(checker *c, const char *path, cleat_error *error) {
         return CLEAT_OK;
     }
     if (status != CLEAT_OK) return status;
-    snprintf(said, sizeof said,
+    snprintf(summary, sizeof summary,
              "%zu comparisons of %s in %s, with %d sets of kernels: the furthest at %.2g of its "
              "tolerance; %.1f s",
              c->comparisons, subject_of(c, what), cleat_dtype_name(c->storage), ranks, c->worst,
              cleat_seconds() - start);
-    cleat_log(CLEAT_LOG_INFO, "self-check: %s", said);
-    if (path[0]) keep_passed(path, said);
+    cleat_log(CLEAT_LOG_INFO, "self-check: %s", summary);
+    if (path[0]) save_passed(path, summary);
     return CLEAT_OK;
 }
 

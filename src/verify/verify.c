@@ -102,7 +102,7 @@ static tolerances tolerances_for(const cleat_workload *work) {
 
 /* --- reading the file ----------------------------------------------------------------------------------------- */
 
-static cleat_status take_array(const cleat_safetensors *file, const char *name, cleat_reference_array *array,
+static cleat_status read_array(const cleat_safetensors *file, const char *name, cleat_reference_array *array,
                                cleat_error *error) {
     const cleat_st_tensor *tensor = cleat_safetensors_find(file, name);
     if (!tensor || tensor->rank < 1 || tensor->rank > CLEAT_MAX_RANK ||
@@ -117,8 +117,8 @@ static cleat_status take_array(const cleat_safetensors *file, const char *name, 
 static cleat_status find_reference(const cleat_safetensors *file, cleat_reference *reference, cleat_error *error) {
     cleat_reference_array input, target;
     const cleat_st_tensor *lengths = cleat_safetensors_find(file, "lengths");
-    cleat_status status = take_array(file, "input", &input, error);
-    if (status == CLEAT_OK) status = take_array(file, "target", &target, error);
+    cleat_status status = read_array(file, "input", &input, error);
+    if (status == CLEAT_OK) status = read_array(file, "target", &target, error);
     if (status != CLEAT_OK) return status;
     const int length_axis = input.rank == 4 ? 2 : 1; /* of images [B, C, L, L], or of a map's patches [B, N, L, V] */
     int64_t batch = input.shape[0], length = input.integers || input.rank > 2 ? input.shape[length_axis] : 1;
@@ -174,7 +174,7 @@ static cleat_status read_optimizer(const cleat_safetensors *file, cleat_profile 
 }
 
 /* The file's array `name`, as `tensor` is laid out. */
-static cleat_status take_values(const verifier *v, const char *name, const cleat_tensor *tensor, float *values,
+static cleat_status read_values(const verifier *v, const char *name, const cleat_tensor *tensor, float *values,
                                 cleat_error *error) {
     int64_t shape[CLEAT_MAX_RANK];
     const cleat_st_tensor *there = cleat_safetensors_find(v->file, name);
@@ -185,14 +185,14 @@ static cleat_status take_values(const verifier *v, const char *name, const cleat
 }
 
 /* The arrays PREFIX/NAME of all parameters, each at its place in `flat`. */
-static cleat_status take_all(const verifier *v, const char *prefix, float *flat, cleat_error *error) {
+static cleat_status read_all(const verifier *v, const char *prefix, float *flat, cleat_error *error) {
     const cleat_store *store = v->run.session->work->store;
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < cleat_store_count(store) && status == CLEAT_OK; ++i) {
         char name[CLEAT_NAME + 16];
         const cleat_tensor *param = cleat_store_param(store, i);
         snprintf(name, sizeof name, "%s/%s", prefix, param->name);
-        status = take_values(v, name, param, flat + param->flat_offset, error);
+        status = read_values(v, name, param, flat + param->flat_offset, error);
     }
     return status;
 }
@@ -204,9 +204,9 @@ static cleat_status load_parameters(verifier *v, cleat_error *error) {
         *lists[i] = cleat_alloc(elements, sizeof(float));
         if (!*lists[i]) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
     }
-    cleat_status status = take_all(v, "param", v->before, error);
-    if (status == CLEAT_OK) status = take_all(v, "grad", v->gradients, error);
-    if (status == CLEAT_OK) status = take_all(v, "after", v->after, error);
+    cleat_status status = read_all(v, "param", v->before, error);
+    if (status == CLEAT_OK) status = read_all(v, "grad", v->gradients, error);
+    if (status == CLEAT_OK) status = read_all(v, "after", v->after, error);
     return status == CLEAT_OK ? cleat_session_write_flat(v->run.session, 0, v->before, error) : status;
 }
 
@@ -242,7 +242,7 @@ static cleat_status compare_output(verifier *v, cleat_error *error) {
     size_t elements = (size_t)cleat_tensor_elements(output);
     float *values = cleat_alloc(2 * elements, sizeof *values), *expected = values ? values + elements : NULL;
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the output");
-    cleat_status status = take_values(v, "output", output, expected, error);
+    cleat_status status = read_values(v, "output", output, expected, error);
     if (status == CLEAT_OK) status = cleat_exec_read(v->run.session->exec, graph->index, output, values, error);
     if (status == CLEAT_OK)
         status = add(v, "output", maker_of(v, output), output_rel_error(v, output, values, expected), v->limits.output,

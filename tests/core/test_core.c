@@ -61,7 +61,7 @@ static void every_status_has_a_text(void **state) {
     assert_string_equal(cleat_status_text((cleat_status)999), "unknown status");
 }
 
-static void keep_text(void *user, cleat_log_level level, const char *text) {
+static void capture_text(void *user, cleat_log_level level, const char *text) {
     (void)level;
     snprintf(user, 64, "%s", text);
 }
@@ -69,7 +69,7 @@ static void keep_text(void *user, cleat_log_level level, const char *text) {
 static void log_drops_what_is_above_its_level(void **state) {
     (void)state;
     char text[64] = "";
-    cleat_set_log(keep_text, text, CLEAT_LOG_WARNING);
+    cleat_set_log(capture_text, text, CLEAT_LOG_WARNING);
     cleat_log(CLEAT_LOG_INFO, "quiet");
     assert_string_equal(text, "");
     cleat_log(CLEAT_LOG_WARNING, "loud %d", 2);

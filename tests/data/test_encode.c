@@ -101,7 +101,7 @@ typedef struct reports {
     size_t calls, last;
 } reports;
 
-static void note_progress(void *user, size_t done, size_t total) {
+static void record_progress(void *user, size_t done, size_t total) {
     reports *r = user;
     assert_int_equal(total, TEXTS);
     assert_true(done > r->last && done <= total);
@@ -116,7 +116,7 @@ static void progress_grows_to_the_end(void **state) {
         reports r = {0};
         cleat_encoded encoded;
         cleat_encode_setup setup = setup_of(tokenizer, workers);
-        setup.progress = note_progress;
+        setup.progress = record_progress;
         setup.user = &r;
         assert_int_equal(cleat_encode_texts(&setup, &encoded, NULL), CLEAT_OK);
         assert_int_equal(r.last, TEXTS);
@@ -230,7 +230,7 @@ static void second_time_from_the_cache(void **state) {
     assert_true(encode(&setup, "second"));
     assert_false(encode(&setup, "another name"));
     assert_string_equal(said, "");
-    setup.progress = note_progress;
+    setup.progress = record_progress;
     setup.user = &r;
     cleat_encoded encoded;
     assert_int_equal(cleat_encode_cached(&setup, "second", NULL, &encoded, NULL), CLEAT_OK);

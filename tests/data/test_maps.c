@@ -575,7 +575,7 @@ static void stacks_are_samples(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-static void listen(void *user, cleat_log_level level, const char *text) {
+static void capture_log(void *user, cleat_log_level level, const char *text) {
     char *heard = user;
     if (level == CLEAT_LOG_WARNING) snprintf(heard, 1024, "%s", text);
 }
@@ -585,7 +585,7 @@ static void settings_of_grids_are_named_beside_stacks(void **state) {
     char heard[1024] = "", folder[512];
     cleat_maps_options options = stack_options();
     snprintf(folder, sizeof folder, "%s", write_stacks("stacks"));
-    cleat_set_log(listen, heard, CLEAT_LOG_WARNING);
+    cleat_set_log(capture_log, heard, CLEAT_LOG_WARNING);
     cleat_dataset_destroy(open_maps(folder, &options));
     assert_string_equal(heard, "");
     options.inputs = "count frp";

@@ -133,9 +133,9 @@ static void test_build_log_is_shown(void **state) {
     assert_int_equal(error.cl_code, CL_BUILD_PROGRAM_FAILURE);
     assert_int_equal(cleat_programs_get(programs, 0, &program, NULL), CLEAT_ERR_BUILD);
     assert_int_equal(cleat_programs_get(programs, 1, &program, &error), CLEAT_OK); /* the other is as good as before */
-    cleat_program_figures figures = cleat_programs_count(programs);
-    assert_int_equal(figures.count, 2);
-    assert_int_equal(figures.built + figures.loaded, 1);
+    cleat_program_stats stats = cleat_programs_count(programs);
+    assert_int_equal(stats.count, 2);
+    assert_int_equal(stats.built + stats.loaded, 1);
     cleat_programs_destroy(programs);
 }
 
@@ -183,9 +183,9 @@ static void test_many_programs(void **state) {
         assert_int_equal(code, CL_SUCCESS);
         clReleaseKernel(kernel);
     }
-    cleat_program_figures figures = cleat_programs_count(programs);
-    assert_int_equal(figures.built + figures.loaded, MANY);
-    assert_true(figures.waited > 0);
+    cleat_program_stats stats = cleat_programs_count(programs);
+    assert_int_equal(stats.built + stats.loaded, MANY);
+    assert_true(stats.waited > 0);
     cleat_programs_destroy(programs);
 }
 

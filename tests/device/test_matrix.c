@@ -165,31 +165,31 @@ static void put_answer(const char *text) {
     assert_int_equal(cleat_file_write(path, text, strlen(text), NULL), CLEAT_OK);
 }
 
-static void settle(cleat_matrix_unit unit) {
+static void detect(cleat_matrix_unit unit) {
     device->facts.matrix_unit = CLEAT_MATRIX_NONE;
     device->facts.matrix_bf16 = false;
-    cleat_matrix_settle(device, &unit, 1, 1);
+    cleat_matrix_detect(device, &unit, 1, 1);
 }
 
 static void test_answers_are_kept(void **state) {
     const cleat_device_facts *facts = &device->facts;
     (void)state;
     setenv("CLEAT_CACHE_DIR", folder, 1);
-    settle(CLEAT_MATRIX_EMULATED);
+    detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_EMULATED && facts->matrix_bf16);
     answer_is("emulated bf16\n");
     put_answer("nv75\n"); /* as it stands there, without a trial */
-    settle(CLEAT_MATRIX_EMULATED);
+    detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_NV75 && !facts->matrix_bf16);
     put_answer("nv7"); /* damaged: tried again */
-    settle(CLEAT_MATRIX_EMULATED);
+    detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_EMULATED && facts->matrix_bf16);
     answer_is("emulated bf16\n");
     put_answer("trying 1\n"); /* the process ended in it: once more */
-    settle(CLEAT_MATRIX_EMULATED);
+    detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_EMULATED && facts->matrix_bf16);
     put_answer("trying 2\n"); /* again */
-    settle(CLEAT_MATRIX_EMULATED);
+    detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_NONE && !facts->matrix_bf16);
     answer_is("trying 2\n");
 }
@@ -199,7 +199,7 @@ static void test_what_does_not_compile_is_not_there(void **state) {
     (void)state;
     if (device->facts.kind != CLEAT_DEVICE_CPU) skip();
     setenv("CLEAT_CACHE_DIR", folder, 1);
-    settle(CLEAT_MATRIX_AMD_WMMA);
+    detect(CLEAT_MATRIX_AMD_WMMA);
     assert_int_equal(device->facts.matrix_unit, CLEAT_MATRIX_NONE);
     answer_is("none\n");
 }

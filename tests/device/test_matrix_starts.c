@@ -47,7 +47,7 @@ static pid_t start(double patience) {
     cleat_device *device = open_device();
     device->facts.matrix_unit = CLEAT_MATRIX_NONE;
     device->facts.matrix_bf16 = false;
-    cleat_matrix_settle(device, &unit, 1, patience);
+    cleat_matrix_detect(device, &unit, 1, patience);
     _exit(2 * (int)device->facts.matrix_unit + device->facts.matrix_bf16);
 }
 
@@ -77,7 +77,7 @@ static bool is_trying(void) {
     return trying;
 }
 
-static void take_a_breath(void) {
+static void sleep_briefly(void) {
     const struct timespec moment = {.tv_nsec = 2000000};
     nanosleep(&moment, NULL);
 }
@@ -86,7 +86,7 @@ static void take_a_breath(void) {
 static pid_t start_and_stop(void) {
     for (int attempt = 0; attempt < 5; ++attempt) {
         pid_t first = start(60);
-        while (!is_trying() && is_running(first)) take_a_breath();
+        while (!is_trying() && is_running(first)) sleep_briefly();
         if (is_trying()) {
             kill(first, SIGSTOP);
             if (is_trying()) return first;

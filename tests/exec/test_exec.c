@@ -218,12 +218,12 @@ static void test_built_before_a_run(void **state) {
     rig_open(&r);
     cleat_exec *exec = create(&r);
     ok(cleat_exec_build(exec, &error), &error);
-    cleat_build_figures before = cleat_exec_build_figures(exec);
+    cleat_build_stats before = cleat_exec_build_stats(exec);
     assert_true(before.programs > 0 && before.waited_seconds > 0);
     assert_int_equal(before.built + before.loaded, before.programs);
     ok(cleat_exec_run(exec, 0, &error), &error);
     ok(cleat_exec_finish(exec, &error), &error);
-    cleat_build_figures after = cleat_exec_build_figures(exec);
+    cleat_build_stats after = cleat_exec_build_stats(exec);
     assert_int_equal(after.built, before.built);
     cleat_exec_destroy(exec);
     rig_close(&r);

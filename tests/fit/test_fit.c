@@ -229,7 +229,7 @@ static void what_was_asked_for_is_not_changed(void **state) {
 
 /* --- recomputing ---------------------------------------------------------------------------------------------- */
 
-static int64_t least_bytes(bench *b, int recompute) {
+static int64_t min_bytes(bench *b, int recompute) {
     cleat_device_facts facts = gpu(1000 * MIB);
     cleat_fit_request request = request_of(b, &facts);
     cleat_fitted fitted = {0};
@@ -251,7 +251,7 @@ static void recomputing_is_the_last_resort(void **state) {
     int group = 0;
     assert_int_equal(cleat_fit_group(&request, &group, NULL), CLEAT_OK);
     assert_true(group >= 1 && group < 4);
-    int64_t stored = least_bytes(&b, 0), recomputed = least_bytes(&b, group);
+    int64_t stored = min_bytes(&b, 0), recomputed = min_bytes(&b, group);
     assert_true(recomputed < stored);
 
     request.limit = (stored + recomputed) / 2;
@@ -282,7 +282,7 @@ static void recomputing_must_pay(void **state) {
     cleat_rates free_launches = {.flops = 1e9, .bytes = 1e15, .launch_seconds = 0};
     cleat_fitted fitted = {0}, other = {0};
     char why[256] = "";
-    int64_t one = least_bytes(&b, 0);
+    int64_t one = min_bytes(&b, 0);
     request.limit = one + one / 4;
 
     facts.compute_units = 1; /* full whatever the batch */

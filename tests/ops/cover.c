@@ -55,7 +55,7 @@ static bool is_new(const char *line) {
     return !is_covered(line);
 }
 
-static bool note(const char *line) {
+static bool record_line(const char *line) {
     cover(line);
     return false;
 }
@@ -71,7 +71,7 @@ static bool halves_take_turns(const op_test *test) {
     return test->row_count >= 4 && (!test->only || (test->only & both) == both);
 }
 
-bool cover_wants(const op_case *c) {
+bool cover_needed(const op_case *c) {
     if (is_set("CLEAT_TEST_ROW") || is_set("CLEAT_TEST_FULL")) return true;
     if (c->shape == &op_shape_gpu64) return c->row % 2 == 0 || any_launch(c, is_new);
     if (c->storage == CLEAT_F32 || !halves_take_turns(c->test)) return true;
@@ -84,6 +84,6 @@ bool cover_skips(const op_case *c) {
     return (turn % 2 == 0) == c->chained;
 }
 
-void cover_note(const op_case *c) {
-    any_launch(c, note);
+void cover_record(const op_case *c) {
+    any_launch(c, record_line);
 }

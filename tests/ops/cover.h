@@ -10,10 +10,10 @@ void cover_begin(void);
 /* Whether the case, with the variants it asks for, runs: f32 in shapes cpu and gpu always; gpu64 in every second row; a row in f16 or in
  * bf16 by turns (in both where there are few rows); and any case in which an op launches a kernel that it has not launched before in
  * this storage type and shape. Always where CLEAT_TEST_ROW names the row, or CLEAT_TEST_FULL is set. */
-bool cover_wants(const op_case *c);
+bool cover_needed(const op_case *c);
 /* Whether the case's backward pass is to be the chained or the plain one only: true where `c` is the other one. In f32 both run. */
 bool cover_skips(const op_case *c);
 /* Notes what the case launches. */
-void cover_note(const op_case *c);
+void cover_record(const op_case *c);
 
 #endif

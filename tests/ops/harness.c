@@ -347,7 +347,7 @@ static void run_once(op_case *c, op_rig *rig, bool fresh) {
         op_rig_poison(rig);
         write_inputs(c, rig);
         write_gradients(c, rig);
-        op_rig_watch(rig);
+        op_rig_snapshot(rig);
     }
     op_rig_run(rig, 0, -1);
 }
@@ -476,9 +476,9 @@ static bool run_variants(op_case *c) {
     for (c->variant = 0; has_variant(c, c->variant, &accepted); ++c->variant) {
         if ((c->variant > 0 || *only_variants()) && !accepted) continue;
         ++variants_run;
-        if ((first_ran && same_as_first(c, c->variant)) || !cover_wants(c)) continue;
+        if ((first_ran && same_as_first(c, c->variant)) || !cover_needed(c)) continue;
         first_ran = first_ran || c->variant == 0;
-        cover_note(c);
+        cover_record(c);
         if (!c->expected) good = expect(c) && good;
         c->expected = true;
         if (verbose()) {

@@ -185,9 +185,9 @@ void op_rig_run(op_rig *rig, int64_t first, int64_t last);
 /* Fills activations, inputs, workspace and the gaps between them with NaN: to be called before inputs are
  * written. */
 void op_rig_poison(op_rig *rig);
-/* op_rig_watch remembers every byte; op_rig_untouched is false, and says where, when a byte that no node of
+/* op_rig_snapshot remembers every byte; op_rig_untouched is false, and says where, when a byte that no node of
  * the graph owns as output or workspace has changed since. */
-void op_rig_watch(op_rig *rig);
+void op_rig_snapshot(op_rig *rig);
 bool op_rig_untouched(op_rig *rig);
 
 #endif

@@ -141,7 +141,7 @@ void op_rig_poison(op_rig *rig) {
     }
 }
 
-void op_rig_watch(op_rig *rig) {
+void op_rig_snapshot(op_rig *rig) {
     for (size_t s = 0; s < rig->plan->slab_count; ++s) read_bytes(rig, rig->guards[s], rig->before[s]);
 }
 

@@ -94,7 +94,7 @@ static void run_steps(const op_shape *shape) {
         for (int i = 0; i < N; ++i) sum += g[i] * g[i];
         op_rig_write(&f.rig, f.hyper, h);
         write_both(&f, grad, g);
-        op_rig_watch(&f.rig);
+        op_rig_snapshot(&f.rig);
         op_rig_run(&f.rig, 0, -1);
         assert_true(op_rig_untouched(&f.rig));
         op_rig_read(&f.rig, f.norm, &norm);
@@ -193,8 +193,8 @@ static void test_report(void **state) {
     assert_true(op_rig_open(&rig, graph, &op_shape_cpu, NULL, 0));
     double got[12], left[2];
     for (int t = 0; t < 6; ++t) {
-        double at = t, length = 10 + t, figures[2] = {t, -t};
-        op_rig_write(&rig, terms, figures);
+        double at = t, length = 10 + t, step_terms[2] = {t, -t};
+        op_rig_write(&rig, terms, step_terms);
         op_rig_write(&rig, norm, &length);
         op_rig_write(&rig, slot, &at);
         op_rig_run(&rig, 0, -1);

@@ -122,7 +122,7 @@ static void run_steps(const op_shape *shape, cleat_dtype dtype, double first) {
         read_both(&f, f.half_weights, half_weights);
         op_rig_write(&f.rig, f.hyper, h);
         write_both(&f, grads, scaled);
-        op_rig_watch(&f.rig);
+        op_rig_snapshot(&f.rig);
         op_rig_run(&f.rig, 0, -1);
         assert_true(op_rig_untouched(&f.rig));
         double norm = read_one(&f, f.norm);

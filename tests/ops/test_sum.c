@@ -42,19 +42,19 @@ static void test_record(void **state) {
     cleat_error error = {0};
     cleat_graph *graph = op_graph();
     cleat_tensor *a = cleat_input(graph, "a", CLEAT_F32, 1, (int64_t[]){1});
-    cleat_tensor *figures = cleat_state(graph, "figures", CLEAT_F32, 1, (int64_t[]){3});
-    cleat_accumulate_metric(graph, a, figures, 1);
-    cleat_accumulate_metric(graph, cleat_sum(graph, (cleat_tensor *[]){a, a}, 2), figures, 2);
+    cleat_tensor *metrics = cleat_state(graph, "figures", CLEAT_F32, 1, (int64_t[]){3});
+    cleat_accumulate_metric(graph, a, metrics, 1);
+    cleat_accumulate_metric(graph, cleat_sum(graph, (cleat_tensor *[]){a, a}, 2), metrics, 2);
     op_rig rig;
     assert_true(op_rig_open(&rig, graph, &op_shape_gpu, NULL, 0));
     double scalar = 1.5, got[3];
     op_rig_write(&rig, a, &scalar);
     op_rig_run(&rig, 0, -1);
     op_rig_run(&rig, 0, -1);
-    op_rig_read(&rig, figures, got);
+    op_rig_read(&rig, metrics, got);
     assert_true(got[0] == 0 && got[1] == 3 && got[2] == 6);
     op_rig_close(&rig);
-    cleat_accumulate_metric(graph, a, figures, 3);
+    cleat_accumulate_metric(graph, a, metrics, 3);
     assert_int_equal(cleat_graph_status(graph, &error), CLEAT_ERR_SHAPE);
     op_graph_end(graph);
 }

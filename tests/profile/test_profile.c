@@ -473,15 +473,15 @@ static void the_largest_step_loads_again(void **state) {
     cleat_profile *p = make();
     cleat_error error = {0};
     assert_int_equal(read_text(p, minimal, &error), CLEAT_OK);
-    p->train.effective_batch_size = p->train.batch_size = MOST_SAMPLES;
+    p->train.effective_batch_size = p->train.batch_size = MAX_SAMPLES;
     p->train.gradient_accumulation_steps = 1;
     p->data.buckets = (cleat_int_list){.count = 1, .values = {1200}};
-    p->train.bucket_batch_sizes = (cleat_int_list){.count = 1, .values = {MOST_SAMPLES}};
+    p->train.bucket_batch_sizes = (cleat_int_list){.count = 1, .values = {MAX_SAMPLES}};
     if (cleat_profile_check(p, &error) != CLEAT_OK) fail_msg("%s", error.text);
     expect_round_trip(p);
     p->train.batch_size = 1;
     p->train.bucket_batch_sizes.values[0] = 1;
-    p->train.gradient_accumulation_steps = MOST_SAMPLES;
+    p->train.gradient_accumulation_steps = MAX_SAMPLES;
     if (cleat_profile_check(p, &error) != CLEAT_OK) fail_msg("%s", error.text);
     expect_round_trip(p);
     cleat_profile_destroy(p);

@@ -132,7 +132,7 @@ static void run_batch(pass *p, const cleat_global_batch *global_batch, int64_t s
 }
 
 /* Reads gradient and loss terms, and zeroes them. */
-static void take_results(pass *p, global_batch_results *r) {
+static void collect_results(pass *p, global_batch_results *r) {
     cleat_exec *exec = p->session->exec;
     const cleat_tensor *gradient = &p->session->work->store->flat[CLEAT_FLAT_GRADIENTS],
                        *terms = p->session->work->terms;
@@ -177,7 +177,7 @@ static global_batch_results run_global_batches(const tiny *t, int64_t most, bool
         }
         r.samples[r.count] = global_batch.samples;
         for (size_t i = 0; i < global_batch.micro_batches; ++i) run_batch(&p, &global_batch, (int64_t)r.count + later);
-        take_results(&p, &r);
+        collect_results(&p, &r);
     }
     cleat_feed_stop(p.feed);
     cleat_batches_destroy(batches);
@@ -282,11 +282,11 @@ static float *trained_parameters(const tiny *t, const char *run, int64_t *count)
     return values;
 }
 
-enum { MOST_STEPS = 64 };
+enum { MAX_STEPS = 64 };
 
 typedef struct step_log {
     size_t count;
-    double loss[MOST_STEPS], rate[MOST_STEPS], norm[MOST_STEPS];
+    double loss[MAX_STEPS], rate[MAX_STEPS], norm[MAX_STEPS];
 } step_log;
 
 static double number(const cJSON *record, const char *name) {
@@ -304,7 +304,7 @@ static step_log read_steps(const tiny *t, const char *run) {
     for (char *line; (line = strtok_r(rest, "\n", &rest));) {
         cJSON *record = cJSON_Parse(line);
         if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(record, "kind")), "train") == 0) {
-            assert_true(log.count < MOST_STEPS);
+            assert_true(log.count < MAX_STEPS);
             assert_int_equal((size_t)number(record, "step"), log.count + 1);
             log.loss[log.count] = number(record, "loss");
             log.rate[log.count] = number(record, "learning_rate");

@@ -19,7 +19,7 @@ static cleat_budget one_kind(double seconds) {
     return (cleat_budget){.seconds = seconds, .reserve = 0.05, .n_kinds = 1, .epoch_work = {100}};
 }
 
-static const cleat_course forty_epochs = {.steps_per_epoch = 100, .epochs = 40, .least_epochs = 1};
+static const cleat_schedule_shape forty_epochs = {.steps_per_epoch = 100, .epochs = 40, .min_epochs = 1};
 
 static void measure(cleat_budget *budget, size_t kind, double work, double seconds) {
     cleat_budget_queue(budget, kind, work);
@@ -31,9 +31,10 @@ static void measure_evenly(cleat_budget *budget, double seconds) {
     for (int i = 0; i < 11; ++i) measure(budget, 0, 1, i < 3 ? 10 * seconds : seconds);
 }
 
-static cleat_forecast forecast(const cleat_budget *budget, const cleat_course *course, int64_t steps, double used) {
-    cleat_forecast made;
-    cleat_budget_forecast(budget, course, steps, used, &made);
+static cleat_time_forecast forecast(const cleat_budget *budget, const cleat_schedule_shape *shape, int64_t steps,
+                                    double used) {
+    cleat_time_forecast made;
+    cleat_budget_forecast(budget, shape, steps, used, &made);
     return made;
 }
 
@@ -113,42 +114,42 @@ static void kinds_are_measured_apart(void **state) {
     expect_near(cleat_budget_step_seconds(&budget, 1, 4), 2, 1e-12);
     double common = (60 * 1 + 152 * 0.5) / (60 + 152);
     expect_near(cleat_budget_step_seconds(&budget, 2, 10), 10 * common, 1e-12);
-    cleat_course course = {.steps_per_epoch = 100, .epochs = 1, .least_epochs = 1};
-    expect_near(forecast(&budget, &course, 0, 0).epoch_seconds, 60 + 76 + 20 * common, 1e-12);
+    cleat_schedule_shape shape = {.steps_per_epoch = 100, .epochs = 1, .min_epochs = 1};
+    expect_near(forecast(&budget, &shape, 0, 0).epoch_seconds, 60 + 76 + 20 * common, 1e-12);
 }
 
 static void run_is_its_parts(void **state) {
     (void)state;
     cleat_budget budget = one_kind(0);
-    cleat_course course = forty_epochs;
+    cleat_schedule_shape shape = forty_epochs;
     budget.start_seconds = 7;
     budget.checkpoint.guess = 3;
     budget.evaluation_share = 0.3;
     measure_evenly(&budget, 2);
-    cleat_forecast made = forecast(&budget, &course, 11, 29);
+    cleat_time_forecast made = forecast(&budget, &shape, 11, 29);
     expect_near(made.step_seconds, 2, 1e-12);
     expect_near(made.epoch_seconds, 200, 1e-12);
     expect_near(made.run_seconds, 7 + 40 * 200 + 3, 1e-12); /* the last checkpoint */
     expect_near(made.end_seconds, 29 + 40 * 200 - 11 * 2 + 3, 1e-12);
     assert_true(made.fits && made.epochs == 40 && made.runs == 0);
-    course.evaluates = true;
-    course.evaluate_every = 3; /* after 3, 6, ... 39, and 40: each may be the best, and saved */
-    made = forecast(&budget, &course, 0, 0);
+    shape.evaluates = true;
+    shape.evaluate_every = 3; /* after 3, 6, ... 39, and 40: each may be the best, and saved */
+    made = forecast(&budget, &shape, 0, 0);
     expect_near(made.run_seconds, 7 + 8000 + 14 * (0.3 * 200 / 3) + 14 * 3, 1e-12);
-    cleat_occasion_add(&budget.evaluation, 40);
-    cleat_occasion_add(&budget.evaluation, 20);
-    cleat_occasion_add(&budget.checkpoint, 5);
+    cleat_event_stats_add(&budget.evaluation, 40);
+    cleat_event_stats_add(&budget.evaluation, 20);
+    cleat_event_stats_add(&budget.checkpoint, 5);
     expect_near(cleat_budget_evaluation_seconds(&budget), 30, 1e-12);
     expect_near(cleat_budget_checkpoint_seconds(&budget), 5, 1e-12);
-    course.checkpoint_every = 1;
-    made = forecast(&budget, &course, 0, 0);
+    shape.checkpoint_every = 1;
+    made = forecast(&budget, &shape, 0, 0);
     expect_near(made.run_seconds, 7 + 8000 + 14 * 30 + 40 * 5, 1e-12);
-    course.checkpoint_minutes = 10;
-    made = forecast(&budget, &course, 0, 0);
+    shape.checkpoint_minutes = 10;
+    made = forecast(&budget, &shape, 0, 0);
     expect_near(made.run_seconds, 7 + 8620 + floor(8620 / 600.0) * 5, 1e-12);
     /* After 3 epochs, their evaluation and checkpoints are behind. */
-    course.checkpoint_minutes = 0;
-    made = forecast(&budget, &course, 300, 700);
+    shape.checkpoint_minutes = 0;
+    made = forecast(&budget, &shape, 300, 700);
     expect_near(made.end_seconds, 700 + 37 * 200 + 13 * 30 + 37 * 5, 1e-12);
 }
 
@@ -157,7 +158,7 @@ static void runs_in_a_budget(void **state) {
     (void)state;
     cleat_budget budget = one_kind(30 * 3600);
     measure_evenly(&budget, 6.0);
-    cleat_forecast made = forecast(&budget, &forty_epochs, 11, 300);
+    cleat_time_forecast made = forecast(&budget, &forty_epochs, 11, 300);
     expect_near(made.run_seconds, 24000, 1e-12);
     assert_true(made.fits);
     assert_int_equal(made.runs, 4); /* 28.5 h / 6.67 h */
@@ -173,58 +174,58 @@ static void runs_in_a_budget(void **state) {
 static void schedule_is_shortened_to_what_fits(void **state) {
     (void)state;
     cleat_budget budget = one_kind(5000);
-    cleat_course course = forty_epochs;
-    course.evaluates = true;
-    course.evaluate_every = 1;
-    course.least_epochs = 3;
+    cleat_schedule_shape shape = forty_epochs;
+    shape.evaluates = true;
+    shape.evaluate_every = 1;
+    shape.min_epochs = 3;
     measure_evenly(&budget, 2);
-    cleat_occasion_add(&budget.evaluation, 9);
-    cleat_occasion_add(&budget.checkpoint, 1);
+    cleat_event_stats_add(&budget.evaluation, 9);
+    cleat_event_stats_add(&budget.checkpoint, 1);
     double used = 60, left = 5000 * 0.95 - used + 11 * 2;
-    cleat_forecast made = forecast(&budget, &course, 11, used);
+    cleat_time_forecast made = forecast(&budget, &shape, 11, used);
     assert_false(made.fits);
     assert_int_equal(made.epochs, (int64_t)(left / 210));
-    course.epochs = made.epochs; /* fits, and one more does not */
-    assert_true(forecast(&budget, &course, 11, used).fits);
-    assert_int_equal(forecast(&budget, &course, 11, used).epochs, course.epochs);
-    ++course.epochs;
-    assert_false(forecast(&budget, &course, 11, used).fits);
+    shape.epochs = made.epochs; /* fits, and one more does not */
+    assert_true(forecast(&budget, &shape, 11, used).fits);
+    assert_int_equal(forecast(&budget, &shape, 11, used).epochs, shape.epochs);
+    ++shape.epochs;
+    assert_false(forecast(&budget, &shape, 11, used).fits);
 }
 
 static void schedule_keeps_its_warm_up(void **state) {
     (void)state;
     cleat_budget budget = one_kind(1000);
-    cleat_course course = forty_epochs;
+    cleat_schedule_shape shape = forty_epochs;
     measure_evenly(&budget, 2); /* 4 epochs fit */
-    course.least_epochs = 4;
-    assert_int_equal(forecast(&budget, &course, 11, 30).epochs, 4);
-    course.least_epochs = 5;
-    assert_int_equal(forecast(&budget, &course, 11, 30).epochs, 40);
-    assert_false(forecast(&budget, &course, 11, 30).fits);
+    shape.min_epochs = 4;
+    assert_int_equal(forecast(&budget, &shape, 11, 30).epochs, 4);
+    shape.min_epochs = 5;
+    assert_int_equal(forecast(&budget, &shape, 11, 30).epochs, 40);
+    assert_false(forecast(&budget, &shape, 11, 30).fits);
     /* Not one epoch; a budget below one step; one that is over; epochs that are done already. */
-    course.least_epochs = 1;
+    shape.min_epochs = 1;
     budget.seconds = 150;
-    assert_int_equal(forecast(&budget, &course, 11, 30).epochs, 40);
-    assert_int_equal(forecast(&budget, &course, 11, 30).runs, 0);
+    assert_int_equal(forecast(&budget, &shape, 11, 30).epochs, 40);
+    assert_int_equal(forecast(&budget, &shape, 11, 30).runs, 0);
     budget.seconds = 0.5;
-    assert_int_equal(forecast(&budget, &course, 11, 30).epochs, 40);
+    assert_int_equal(forecast(&budget, &shape, 11, 30).epochs, 40);
     budget.seconds = 1000;
-    assert_int_equal(forecast(&budget, &course, 500, 990).epochs, 40);
-    assert_int_equal(forecast(&budget, &course, 450, 840).epochs, 5); /* the fifth is under way */
+    assert_int_equal(forecast(&budget, &shape, 500, 990).epochs, 40);
+    assert_int_equal(forecast(&budget, &shape, 450, 840).epochs, 5); /* the fifth is under way */
 }
 
 static void run_stops_before_the_budget_is_over(void **state) {
     (void)state;
     cleat_budget budget = one_kind(1000);
     measure_evenly(&budget, 2);
-    cleat_occasion_add(&budget.checkpoint, 5);
-    cleat_occasion_add(&budget.checkpoint, 3);
+    cleat_event_stats_add(&budget.checkpoint, 5);
+    cleat_event_stats_add(&budget.checkpoint, 3);
     assert_false(cleat_budget_must_stop(&budget, 992.9, 0, 1, false));
     assert_true(cleat_budget_must_stop(&budget, 993.1, 0, 1, false));
     assert_true(cleat_budget_must_stop(&budget, 992.9, 0, 2, false)); /* a larger window */
     /* With the epoch's last step comes its evaluation. */
-    cleat_occasion_add(&budget.evaluation, 50);
-    cleat_occasion_add(&budget.evaluation, 20);
+    cleat_event_stats_add(&budget.evaluation, 50);
+    cleat_event_stats_add(&budget.evaluation, 20);
     assert_true(cleat_budget_must_stop(&budget, 950, 0, 1, true));
     assert_false(cleat_budget_must_stop(&budget, 942.9, 0, 1, true));
     /* What is queued comes first. */

@@ -214,9 +214,9 @@ static void averages_hold_them(void **state) {
     run_step(&r);
     second = values_of(&r);
     check(cleat_average_add(average, r.trainer.session, &error), &error);
-    check(cleat_average_show(average, r.trainer.session, &error), &error);
+    check(cleat_average_apply(average, r.trainer.session, &error), &error);
     shown = values_of(&r);
-    check(cleat_average_hide(average, r.trainer.session, &error), &error);
+    check(cleat_average_restore(average, r.trainer.session, &error), &error);
     hidden = values_of(&r);
     const double d = 2.0 / 11; /* after one epoch: (1 + 1) / (10 + 1) */
     double a = *buffer_value(&r, first, 1), b = *buffer_value(&r, second, 1);

@@ -23,7 +23,7 @@
 static void write_text(const tiny *t, const char *name, cleat_text *text) {
     char path[TINY_PATH], *taken;
     size_t size = text->size;
-    assert_int_equal(cleat_text_take(text, &taken, NULL), CLEAT_OK);
+    assert_int_equal(cleat_text_detach(text, &taken, NULL), CLEAT_OK);
     tiny_write(tiny_path(t, name, path), taken, size);
     cleat_free(taken);
 }
@@ -273,7 +273,7 @@ static double metric_of(const cleat_metrics *metrics, const char *name) {
     return value;
 }
 
-static void assert_has_learnt(const family *f, const cleat_metrics *best) {
+static void assert_has_converged(const family *f, const cleat_metrics *best) {
     for (size_t i = 0; i < best->count; ++i) print_message("%s %.4f  ", best->items[i].name, best->items[i].value);
     print_message("\n");
     if (strcmp(f->name, "text_classifier") == 0)
@@ -341,7 +341,7 @@ static void one_family(void **state, const family *f) {
     cleat_profile *profile = profile_of(t, f);
     snprintf(name, sizeof name, "run-%s", f->name);
     cleat_train_report report = train(t, profile, name, false, false);
-    assert_has_learnt(f, &report.best);
+    assert_has_converged(f, &report.best);
     assert_same_metrics(profile, tiny_path(t, name, run), &report.best);
     assert_predicts(t, f, profile, run);
     cleat_profile_destroy(profile);
@@ -382,7 +382,7 @@ static void in_half(void **state, const char *precision) {
         snprintf(name, sizeof name, "%s-%s", strchr(precision, '=') + 1, rows[i].name);
         cleat_train_report report = train(t, profile, name, false, false);
         print_message("%s: ", name);
-        assert_has_learnt(&rows[i], &report.best);
+        assert_has_converged(&rows[i], &report.best);
         assert_same_metrics(profile, tiny_path(t, name, run), &report.best);
         cleat_profile_destroy(profile);
     }

@@ -14,7 +14,7 @@
 #include "device/device.h"
 #include "session/feed.h"
 #include "tiny.h"
-#include "train/restore.h"
+#include "train/load_model.h"
 
 /* One graph of each kind, one step, one evaluation, two checkpoints. */
 static const char *const short_run[] = {"data.limit=2",

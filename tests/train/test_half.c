@@ -38,7 +38,7 @@ static size_t read_metric(const tiny *t, const char *run, const char *key, doubl
     return count;
 }
 
-static bool state_says(const tiny *t, const char *run, const char *words) {
+static bool state_contains(const tiny *t, const char *run, const char *words) {
     char path[TINY_PATH];
     size_t size;
     char *text = tiny_read(tiny_last_file(t, run, "state.json", path), &size);
@@ -97,12 +97,12 @@ static void skipped_step_leaves_every_bit(void **state) {
     const tiny *t = *state;
     size_t count, other;
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "one", high, false, 1);
-    assert_true(state_says(t, "one", "\"skipped_steps\": 1,"));
+    assert_true(state_contains(t, "one", "\"skipped_steps\": 1,"));
     assert_no_moments(t, "one");
     float *one = tiny_parameters(t, "one", &count);
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "one", high, true, 1);
-    assert_true(state_says(t, "one", "\"skipped_steps\": 2,"));
-    assert_true(state_says(t, "one", "\"loss_scale\": {\"value\": 268435456,"));
+    assert_true(state_contains(t, "one", "\"skipped_steps\": 2,"));
+    assert_true(state_contains(t, "one", "\"loss_scale\": {\"value\": 268435456,"));
     assert_no_moments(t, "one");
     float *two = tiny_parameters(t, "one", &other);
     assert_int_equal(count, other);
@@ -110,8 +110,8 @@ static void skipped_step_leaves_every_bit(void **state) {
     tiny_result other_precision = tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "one",
                                                 SET(SHORT, HEAD, "train.precision=bf16", "train.epochs=8"), true, 1);
     assert_int_equal(other_precision.report.skipped_steps, 2); /* of the whole run */
-    assert_true(state_says(t, "one", "\"skipped_steps\": 2,"));
-    assert_false(state_says(t, "one", "loss_scale"));
+    assert_true(state_contains(t, "one", "\"skipped_steps\": 2,"));
+    assert_false(state_contains(t, "one", "loss_scale"));
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "plain",
                   SET(SHORT, HEAD, "train.learning_rate=1e-12", "train.weight_decay=0", "train.epochs=8"), false, 1);
     float *start = tiny_parameters(t, "plain", &other);
@@ -136,8 +136,8 @@ static void resumed_with_the_same_bits(void **state) {
         assert_int_equal(status, CLEAT_OK);
         tiny_assert_same_run(t, whole[k], parts[k]);
     }
-    assert_true(state_says(t, "f16", "loss_scale"));
-    assert_false(state_says(t, "bf16", "loss_scale"));
+    assert_true(state_contains(t, "f16", "loss_scale"));
+    assert_false(state_contains(t, "bf16", "loss_scale"));
 }
 
 /* Parameters and moments are f32 in every precision: a run may change it. */
@@ -146,13 +146,13 @@ static void precision_may_change(void **state) {
     const char *set[] = {SHORT, "train.precision=f32", NULL};
     enum { PRECISION = 4 };
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "cross", set, false, 1);
-    assert_false(state_says(t, "cross", "loss_scale"));
+    assert_false(state_contains(t, "cross", "loss_scale"));
     set[PRECISION] = "train.precision=f16";
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "cross", set, true, 1);
-    assert_true(state_says(t, "cross", "\"loss_scale\": {\"value\": 65536,"));
+    assert_true(state_contains(t, "cross", "\"loss_scale\": {\"value\": 65536,"));
     set[PRECISION] = "train.precision=bf16";
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "cross", set, true, 1);
-    assert_false(state_says(t, "cross", "loss_scale"));
+    assert_false(state_contains(t, "cross", "loss_scale"));
     set[PRECISION] = "train.precision=f32";
     tiny_result result = tiny_train_to(CLEAT_OK, t, "cross", set, true, 0);
     assert_int_equal(result.report.epochs, 2);

@@ -160,7 +160,7 @@ static void a_record_that_fits_only_in_part_is_taken_back(void **state) {
 
 static char shown[4096];
 
-static void show(void *user, const char *text) {
+static void capture_text(void *user, const char *text) {
     (void)user;
     strncat(shown, text, sizeof shown - strlen(shown) - 1);
 }
@@ -169,7 +169,7 @@ static void a_log_gets_lines(void **state) {
     (void)state;
     cleat_progress progress;
     shown[0] = 0;
-    cleat_progress_start(&progress, show, NULL, false, 80, 0, 400, 100);
+    cleat_progress_start(&progress, capture_text, NULL, false, 80, 0, 400, 100);
     cleat_progress_update(&progress, 0, "start", 100, false);
     cleat_progress_update(&progress, 10, "too soon", 101, false);
     cleat_progress_update(&progress, 100, "loss 1.25", 120, false);
@@ -184,7 +184,7 @@ static void a_terminal_gets_a_bar(void **state) {
     (void)state;
     cleat_progress progress;
     shown[0] = 0;
-    cleat_progress_start(&progress, show, NULL, true, 60, 100, 400, 0);
+    cleat_progress_start(&progress, capture_text, NULL, true, 60, 100, 400, 0);
     cleat_progress_update(&progress, 200, "a long text about it", 10, false);
     assert_int_equal(strlen(shown), 60); /* cut one short of the width, after the return */
     assert_ptr_equal(strstr(shown, "\r[##########..........]  50% 200/400  a long text about it  "), shown);
@@ -212,7 +212,7 @@ static void odd_values_are_harmless(void **state) {
     for (int terminal = 0; terminal < 2; ++terminal)
         for (int width = 0; width < 600; width += 37) {
             shown[0] = 0;
-            cleat_progress_start(&progress, show, NULL, terminal, width, 0, 0, 0);
+            cleat_progress_start(&progress, capture_text, NULL, terminal, width, 0, 0, 0);
             cleat_progress_update(&progress, 5, text, 1, true);
             cleat_progress_line(&progress, text);
             cleat_progress_end(&progress);

@@ -25,21 +25,21 @@ static struct {
     volatile int stop;
 } logged;
 
-static void keep_log(void *user, cleat_log_level level, const char *text) {
+static void capture_log(void *user, cleat_log_level level, const char *text) {
     (void)user, (void)level;
     size_t used = strlen(logged.text);
     snprintf(logged.text + used, sizeof logged.text - used, "%s\n", text);
     if (logged.stop_at && strstr(text, logged.stop_at)) logged.stop = 1;
 }
 
-static void listen(const char *stop_at) {
+static void start_capture(const char *stop_at) {
     *logged.text = 0;
     logged.stop_at = stop_at;
     logged.stop = 0;
-    cleat_set_log(keep_log, NULL, CLEAT_LOG_INFO);
+    cleat_set_log(capture_log, NULL, CLEAT_LOG_INFO);
 }
 
-static void assert_says(const char *text, const char *const *words) {
+static void assert_contains(const char *text, const char *const *words) {
     for (; *words; ++words)
         if (!strstr(text, *words)) fail_msg("'%s' does not say '%s'", text, *words);
 }
@@ -52,7 +52,7 @@ static cleat_train_report train_until(cleat_status wanted, const tiny *t, const 
     char out[TINY_PATH];
     cleat_profile *profile = tiny_profile(t, set);
     cleat_train_options options = {.out = tiny_path(t, run, out), .resume = resume, .stop = &logged.stop};
-    listen(stop_at);
+    start_capture(stop_at);
     cleat_status status = cleat_train(profile, &options, &report, &error);
     if (status != wanted) fail_msg("%s: '%s': %s", run, cleat_status_text(status), error.text);
     cleat_set_log(NULL, NULL, CLEAT_LOG_INFO);
@@ -111,7 +111,7 @@ static cleat_train_report run_of_seconds(const tiny *t, const char *run, double 
 static void forecast_is_made_without_a_budget(void **state) {
     const tiny *t = *state;
     cleat_train_report report = train_until(CLEAT_OK, t, "forecast", SET("train.epochs=8"), false, NULL);
-    assert_says(logged.text, SET("an epoch takes", "the run", "8 epochs"));
+    assert_contains(logged.text, SET("an epoch takes", "the run", "8 epochs"));
     assert_null(strstr(logged.text, "budget"));
     assert_true(report.step_seconds > 0);
     assert_true(report.epoch_seconds > report.step_seconds);
@@ -126,7 +126,7 @@ static void roomy_budget_changes_nothing(void **state) {
     tiny_train_to(CLEAT_OK, t, "free", SET("train.epochs=8"), false, 0);
     cleat_train_report report =
         train_until(CLEAT_OK, t, "roomy", SET("train.epochs=8", "run.time_budget=30h"), false, NULL);
-    assert_says(logged.text, SET("a budget of 1 d 06 h holds", "5 % kept in reserve"));
+    assert_contains(logged.text, SET("a budget of 1 d 06 h holds", "5 % kept in reserve"));
     assert_true(report.runs_in_budget > 10);
     assert_int_equal(report.epochs_planned, 8);
     tiny_assert_same_run(t, "free", "roomy");
@@ -150,7 +150,7 @@ static void stopped_run_goes_on_with_the_same_bits(void **state) {
 
     /* The budget is the whole run's: nothing is left of it for another process. */
     tiny_result second = tiny_train_to(CLEAT_ERR_TIME_UP, t, "stop", set, true, 0);
-    assert_says(second.error.text, SET("time is up", "--time-budget", "--resume"));
+    assert_contains(second.error.text, SET("time is up", "--time-budget", "--resume"));
     assert_int_equal(second.report.steps, first.steps);
 
     cleat_train_report third = train_until(
@@ -167,7 +167,7 @@ static void shortened_schedule_stays_as_it_is(void **state) {
     budget(2 * start.seconds + 2, text);
     cleat_train_report cut = train_until(CLEAT_ERR_INTERRUPTED, t, "fit", SET(STEPS_ONLY, ENDLESS, text), false,
                                          "the schedule is shortened to");
-    assert_says(logged.text, SET("100000 epochs would take", "the budget is", "learning rate and all"));
+    assert_contains(logged.text, SET("100000 epochs would take", "the budget is", "learning rate and all"));
     assert_true(cut.epochs_planned >= 2 && cut.epochs_planned < 100000);
     assert_true(last_state(t, "fit", "epochs") == (double)cut.epochs_planned);
     assert_true(last_metric(t, "fit", "schedule", "epochs") == (double)cut.epochs_planned);

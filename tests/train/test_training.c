@@ -20,36 +20,36 @@
 #include "core/philox.h"
 #include "session/feed.h"
 #include "tiny.h"
-#include "train/restore.h"
+#include "train/load_model.h"
 #include "train/trainer.h"
 
 extern char **environ;
 
-static void assert_says(const char *text, const char *const *words) {
+static void assert_contains(const char *text, const char *const *words) {
     for (; *words; ++words)
         if (!strstr(text, *words)) fail_msg("'%s' does not say '%s'", text, *words);
 }
 
 /* What the log warns of, with these words in it. */
-typedef struct warned {
+typedef struct log_capture {
     const char *words;
     int times;
     char text[1024];
-} warned;
+} log_capture;
 
-static void hear(void *user, cleat_log_level level, const char *text) {
-    warned *w = user;
+static void capture_log(void *user, cleat_log_level level, const char *text) {
+    log_capture *w = user;
     if (level != CLEAT_LOG_WARNING || !strstr(text, w->words)) return;
     ++w->times;
     snprintf(w->text, sizeof w->text, "%s", text);
 }
 
-static void listen_for(warned *w, const char *words) {
-    *w = (warned){.words = words};
-    cleat_set_log(hear, w, CLEAT_LOG_WARNING);
+static void start_capture(log_capture *w, const char *words) {
+    *w = (log_capture){.words = words};
+    cleat_set_log(capture_log, w, CLEAT_LOG_WARNING);
 }
 
-static void listen_no_more(void) {
+static void stop_capture(void) {
     cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
 }
 
@@ -102,7 +102,7 @@ static void interrupted_at_each_step_and_resumed(void **state) {
         status = result.status;
         if (status == CLEAT_ERR_INTERRUPTED) {
             assert_int_equal(result.report.steps, steps + 1);
-            assert_says(result.error.text, SET("--resume"));
+            assert_contains(result.error.text, SET("--resume"));
         }
     }
     assert_int_equal(status, CLEAT_OK);
@@ -184,9 +184,9 @@ static void changed_profile_is_not_resumed(void **state) {
     const tiny *t = *state;
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "changed", NULL, false, 1);
     tiny_result result = tiny_train_to(CLEAT_ERR_PROFILE, t, "changed", SET("train.learning_rate=2e-2"), true, 0);
-    assert_says(result.error.text, SET("learning_rate", "0.02", "0.01", "--out"));
+    assert_contains(result.error.text, SET("learning_rate", "0.02", "0.01", "--out"));
     result = tiny_train_to(CLEAT_ERR_PROFILE, t, "changed", SET("model.d_ff=24"), true, 0);
-    assert_says(result.error.text, SET("d_ff", "24", "16"));
+    assert_contains(result.error.text, SET("d_ff", "24", "16"));
     /* where it runs does not change what it computes */
     tiny_train_to(CLEAT_OK, t, "changed", SET("loader.num_workers=0", "run.log_every_steps=1"), true, 0);
     tiny_assert_same_run(t, base(t), "changed");
@@ -195,7 +195,7 @@ static void changed_profile_is_not_resumed(void **state) {
 static void run_is_not_overwritten(void **state) {
     const tiny *t = *state;
     tiny_result result = tiny_train_to(CLEAT_ERR_ARGUMENT, t, base(t), NULL, false, 0);
-    assert_says(result.error.text, SET("base", "--resume", "--out"));
+    assert_contains(result.error.text, SET("base", "--resume", "--out"));
 }
 
 /* --- the run's folder --- */
@@ -233,7 +233,7 @@ static void two_runs_do_not_share_a_folder(void **state) {
     char path[TINY_PATH];
     opened *first = open_trainer(t, tiny_path(t, "shared", path), CLEAT_OK);
     tiny_result second = tiny_train_to(CLEAT_ERR_ARGUMENT, t, "shared", NULL, true, 0);
-    assert_says(second.error.text, SET("another process trains in", "/shared", "--out"));
+    assert_contains(second.error.text, SET("another process trains in", "/shared", "--out"));
     close_trainer(first);
     tiny_train_to(CLEAT_OK, t, "shared", NULL, true, 0);
     tiny_assert_same_run(t, base(t), "shared");
@@ -267,7 +267,7 @@ static void folder_name_that_is_too_long_is_refused(void **state) {
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = 0;
     opened *o = open_trainer(*state, name, CLEAT_ERR_ARGUMENT);
-    assert_says(o->error.text, SET("--out", "too long"));
+    assert_contains(o->error.text, SET("--out", "too long"));
     close_trainer(o);
 }
 
@@ -356,8 +356,8 @@ static void resume_keeps_its_cut(void **state) {
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "scarce_then_ample", set, false, 1);
     unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
     assert_true(small.report.memory.allocated < whole.report.memory.allocated);
-    warned w;
-    listen_for(&w, "earlier in this run");
+    log_capture w;
+    start_capture(&w, "earlier in this run");
     tiny_train_to(CLEAT_OK, t, "scarce_then_ample", set, true, 0);
     tiny_assert_same_run(t, "scarce", "scarce_then_ample");
     assert_int_equal(w.times, 0);
@@ -367,9 +367,9 @@ static void resume_keeps_its_cut(void **state) {
     setenv("CLEAT_DEVICE_MEMORY_LIMIT", limit, 1);
     tiny_train_to(CLEAT_OK, t, "ample_then_scarce", set, true, 0);
     unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
-    listen_no_more();
+    stop_capture();
     assert_int_equal(w.times, 1);
-    assert_says(w.text, SET("length 32", "micro-batches of 2, of 4 earlier"));
+    assert_contains(w.text, SET("length 32", "micro-batches of 2, of 4 earlier"));
 }
 
 /* Micro-batches that the profile asks for, however it does, go before those of earlier. */
@@ -413,7 +413,7 @@ static void not_a_number_stops_the_run(void **state) {
     const tiny *t = *state;
     char text[CLEAT_ERROR_TEXT];
     tiny_result result = tiny_train_to(CLEAT_ERR_NAN, t, "nan", absurd, false, 0);
-    assert_says(result.error.text, SET("step", "not finite", "learning_rate"));
+    assert_contains(result.error.text, SET("step", "not finite", "learning_rate"));
     snprintf(text, sizeof text, "%s", result.error.text);
     size_t count;
     float *values = tiny_parameters(t, "nan", &count);
@@ -450,27 +450,27 @@ static void patience_without_a_sample_to_validate_is_said(void **state) {
     tiny all = *t;
     cleat_rna_make molecules = cleat_rna_make_defaults();
     char path[TINY_PATH];
-    warned w;
+    log_capture w;
     molecules.count = 4;
     molecules.stem_max = 5;
     molecules.val_fraction = 0;
     snprintf(all.data, sizeof all.data, "%s", tiny_path(t, "all", path));
     assert_int_equal(cleat_data_make_rna(all.data, &molecules, NULL), CLEAT_OK);
-    listen_for(&w, "no sample to validate");
+    start_capture(&w, "no sample to validate");
     tiny_train_to(CLEAT_OK, &all, "unjudged", SET("run.early_stopping_patience=2", "train.warmup_steps=0"), false, 0);
     assert_int_equal(w.times, 1);
     tiny_train_to(CLEAT_OK, &all, "unasked", SET("train.warmup_steps=0"), false, 0);
     assert_int_equal(w.times, 1);
-    listen_no_more();
+    stop_capture();
 }
 
 static void what_does_not_fit_is_said(void **state) {
     const tiny *t = *state;
     setenv("CLEAT_DEVICE_MEMORY_LIMIT", "60000", 1);
     tiny_result result = tiny_train_to(CLEAT_ERR_FIT, t, "fit", NULL, false, 0);
-    assert_says(result.error.text, SET("micro-batch of 2", "short by", "gradients", "smaller model"));
+    assert_contains(result.error.text, SET("micro-batch of 2", "short by", "gradients", "smaller model"));
     result = tiny_train_to(CLEAT_ERR_FIT, t, "fit", SET("train.batch_size=auto"), false, 0);
-    assert_says(result.error.text, SET("micro-batch of 1", "smaller model"));
+    assert_contains(result.error.text, SET("micro-batch of 1", "smaller model"));
     unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
 }
 
@@ -490,7 +490,7 @@ static void batch_is_made_to_fit(void **state) {
     assert_true(small.report.memory.allocated < whole.report.memory.allocated);
     size_t size;
     char *resolved = tiny_read(tiny_path(t, "tight/resolved.ini", path), &size);
-    assert_says(resolved, SET("batch_size = 4", "gradient_accumulation_steps = 2", "effective_batch_size = 8"));
+    assert_contains(resolved, SET("batch_size = 4", "gradient_accumulation_steps = 2", "effective_batch_size = 8"));
     cleat_free(resolved);
 }
 
@@ -529,21 +529,21 @@ static void best_checkpoint_gives_the_logged_metrics(void **state) {
     assert_true(cleat_metrics_get(&found, "loss") == result.report.best_metric);
     assert_true(isnan(cleat_metrics_get(&found, "no such figure")));
     assert_int_equal(cleat_evaluate(profile, path, "elsewhere", &found, &error), CLEAT_ERR_ARGUMENT);
-    assert_says(error.text, SET("elsewhere", "val"));
+    assert_contains(error.text, SET("elsewhere", "val"));
     cleat_profile_destroy(profile);
 }
 
 /* The trace of validation sample `sample` as the evaluation graph gives it: [length, 3]. */
 static float *evaluated(const cleat_profile *profile, const char *run, uint32_t sample, int64_t *length) {
-    cleat_restored restored = {0};
+    cleat_loaded_model loaded = {0};
     cleat_feed *feed = NULL;
     cleat_batches *batches = NULL;
     cleat_fed fed;
-    assert_int_equal(cleat_restore(profile, run, profile->data.path, CLEAT_FOR_EVALUATION, &restored, NULL), CLEAT_OK);
-    cleat_session *session = restored.session;
-    assert_int_equal(cleat_feed_open(session, restored.dataset, &feed, NULL), CLEAT_OK);
-    assert_int_equal(cleat_batches_create(restored.dataset, &sample, 1, session->work->buckets,
-                                          session->work->n_buckets, NULL, &batches, NULL),
+    assert_int_equal(cleat_load_model(profile, run, profile->data.path, CLEAT_FOR_EVALUATION, &loaded, NULL), CLEAT_OK);
+    cleat_session *session = loaded.session;
+    assert_int_equal(cleat_feed_open(session, loaded.dataset, &feed, NULL), CLEAT_OK);
+    assert_int_equal(cleat_batches_create(loaded.dataset, &sample, 1, session->work->buckets, session->work->n_buckets,
+                                          NULL, &batches, NULL),
                      CLEAT_OK);
     assert_int_equal(cleat_feed_start(feed, batches, 0, NULL, NULL), CLEAT_OK);
     assert_int_equal(cleat_feed_next(feed, &fed, NULL), CLEAT_OK);
@@ -554,10 +554,10 @@ static float *evaluated(const cleat_profile *profile, const char *run, uint32_t 
     assert_non_null(output);
     assert_int_equal(cleat_exec_read(session->exec, graph->index, graph->built.output, output, NULL), CLEAT_OK);
     cleat_feed_release(feed, &fed);
-    *length = cleat_dataset_length(restored.dataset, sample);
+    *length = cleat_dataset_length(loaded.dataset, sample);
     cleat_feed_close(feed);
     cleat_batches_destroy(batches);
-    cleat_restored_close(&restored);
+    cleat_loaded_model_close(&loaded);
     return output;
 }
 
@@ -624,9 +624,9 @@ static void other_model_is_refused(void **state) {
     const tiny *t = *state;
     cleat_error error;
     assert_int_equal(evaluate(t, base(t), SET("model.d_model=32"), &error), CLEAT_ERR_PROFILE);
-    assert_says(error.text, SET("model.d_model", "16", "32"));
+    assert_contains(error.text, SET("model.d_model", "16", "32"));
     assert_int_equal(evaluate(t, base(t), SET("model.positions=start"), &error), CLEAT_ERR_PROFILE);
-    assert_says(error.text, SET("model.positions", "both_ends", "start"));
+    assert_contains(error.text, SET("model.positions", "both_ends", "start"));
 }
 
 static void damaged_checkpoint_is_named(void **state) {
@@ -635,18 +635,18 @@ static void damaged_checkpoint_is_named(void **state) {
     char path[TINY_PATH];
     size_t size;
     assert_int_equal(evaluate(t, "nowhere", NULL, &error), CLEAT_ERR_NOT_FOUND);
-    assert_says(error.text, SET("nowhere"));
+    assert_contains(error.text, SET("nowhere"));
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "damaged", NULL, false, 1);
     tiny_last_file(t, "damaged", "model.safetensors", path);
     char *bytes = tiny_read(path, &size);
     bytes[size - 5] ^= 1;
     tiny_write(path, bytes, size);
     assert_int_equal(evaluate(t, "damaged", NULL, &error), CLEAT_ERR_FORMAT);
-    assert_says(error.text, SET("model.safetensors"));
+    assert_contains(error.text, SET("model.safetensors"));
     tiny_write(path, bytes, size / 2);
     tiny_result result = tiny_train(t, "damaged", NULL, true, 0);
     assert_int_not_equal(result.status, CLEAT_OK);
-    assert_says(result.error.text, SET("damaged"));
+    assert_contains(result.error.text, SET("damaged"));
     cleat_free(bytes);
 }
 

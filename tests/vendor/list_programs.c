@@ -132,7 +132,7 @@ static void write_options(const listing *list, const shape *s) {
 }
 
 /* False where the line was there already. */
-static bool remember(listing *list, const char *line) {
+static bool add_unique(listing *list, const char *line) {
     for (size_t i = 0; i < list->seen_count; ++i)
         if (strcmp(list->seen[i], line) == 0) return false;
     if (list->seen_count == MAX_PROGRAMS) stop("more programs than expected", NULL);
@@ -145,11 +145,11 @@ static void list_launch(listing *list, const cleat_launch *launch) {
     if (list->shape->facts.matrix_unit != CLEAT_MATRIX_NONE && !strstr(launch->options, "-DMATRIX_UNIT=")) return;
     name_program(launch, name);
     snprintf(line, sizeof line, "%s\t%s\t%s", list->shape->name, launch->file, name);
-    if (remember(list, line)) write_program(list, launch, name);
+    if (add_unique(list, line)) write_program(list, launch, name);
     size_t local = 1;
     for (int i = 0; i < launch->dims; ++i) local *= launch->local[i];
     snprintf(line + strlen(line), sizeof line - strlen(line), "\t%s\t%zu", launch->kernel, local);
-    if (remember(list, line)) fprintf(list->table, "%s\n", line);
+    if (add_unique(list, line)) fprintf(list->table, "%s\n", line);
 }
 
 /* The program that opening a device runs by itself (device/matrix_probe.c). */
@@ -429,15 +429,15 @@ static void list_convs(listing *list, int64_t channels, int64_t features, cleat_
 
 /* --- kernels that no op launches --- */
 
-/* Looks at a tensor for values that are not finite (exec/watch.c). */
-static void list_watch(listing *list, cleat_dtype storage) {
+/* Looks at a tensor for values that are not finite (exec/finite_check.c). */
+static void list_finite_check(listing *list, cleat_dtype storage) {
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; ++s) {
         cleat_binder binder;
         list->shape = &shapes[s];
         cleat_binder_init(&binder, &list->shape->facts);
-        cleat_launch_kernel(&binder, NULL, "watch.cl", "watch_scan", storage);
+        cleat_launch_kernel(&binder, NULL, "finite_check.cl", "finite_check_scan", storage);
         cleat_launch_groups(&binder, 1);
-        must(binder.error.status, "watch_scan", &binder.error);
+        must(binder.error.status, "finite_check_scan", &binder.error);
         list_launch(list, &binder.launches[0]);
         cleat_binder_clear(&binder);
     }
@@ -475,7 +475,7 @@ int main(int argc, char **argv) {
             list_profile(&list, families[i], precisions[k]);
     bool all = argc < 3 || strcmp(argv[2], "profiles") != 0;
     for (cleat_dtype storage = CLEAT_F32; storage <= CLEAT_BF16; ++storage) {
-        list_watch(&list, storage);
+        list_finite_check(&list, storage);
         for (size_t i = 0; i < sizeof models / sizeof *models; ++i) list_encoder(&list, models[i], storage);
         for (size_t i = 0; all && i < sizeof sweep / sizeof *sweep; ++i) list_encoder(&list, sweep[i], storage);
         for (size_t i = 0; all && i < sizeof hidden / sizeof *hidden; ++i) list_lstm(&list, hidden[i], storage);

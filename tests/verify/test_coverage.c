@@ -14,7 +14,7 @@
 #include "fit/workload.h"
 #include "graph/graph.h"
 #include "graph/launch.h"
-#include "verify/pieces.h"
+#include "verify/op_checks.h"
 #include "verify/verify.h"
 
 extern const cleat_embedded cleat_embedded_checks[];
@@ -105,15 +105,15 @@ static void add_check(kernels *set, const char *type, cleat_precision precision,
     cleat_safetensors_close(file);
 }
 
-static void add_pieces(kernels *set, cleat_dtype storage, const cleat_device_facts *facts) {
-    for (int i = 0; i < CLEAT_PIECES; ++i) {
+static void add_op_checks(kernels *set, cleat_dtype storage, const cleat_device_facts *facts) {
+    for (int i = 0; i < CLEAT_OP_CHECKS; ++i) {
         cleat_store *store = NULL;
         cleat_graph *graph = NULL;
         cleat_error error = {0};
         ok(cleat_store_create(&store, &error), "store", &error);
-        ok(cleat_graph_create(store, "piece", &graph, &error), "graph", &error);
-        cleat_piece_build(graph, i, storage);
-        ok(cleat_graph_status(graph, &error), "piece", &error);
+        ok(cleat_graph_create(store, "op_check", &graph, &error), "graph", &error);
+        cleat_op_check_build(graph, i, storage);
+        ok(cleat_graph_status(graph, &error), "op_check", &error);
         for (size_t k = 0; k < graph->node_count; ++k) add_node(set, graph->nodes[k], facts);
         cleat_graph_destroy(graph);
         cleat_store_destroy(store);
@@ -161,7 +161,7 @@ static void every_kernel_of_training_is_checked(void **state) {
                 run.count = checked.count = 0;
                 add_profile(&run, families[f].profile, precisions[p].setting, &devices[d]);
                 add_check(&checked, families[f].type, precisions[p].precision, &devices[d]);
-                add_pieces(&checked, p ? CLEAT_F16 : CLEAT_F32, &devices[d]);
+                add_op_checks(&checked, p ? CLEAT_F16 : CLEAT_F32, &devices[d]);
                 for (size_t i = 0; i < run.count; ++i) {
                     if (has(&checked, run.names[i])) continue;
                     print_message("%zu %s %s: %s\n", d, precisions[p].setting, families[f].profile, run.names[i]);

@@ -19,7 +19,7 @@
 
 #define OWN_FILE CLEAT_SOURCE_DIR "/tests/golden/rna.safetensors"
 
-enum { MOST_TENSORS = 128 };
+enum { MAX_TENSORS = 128 };
 
 static const char *device(void) {
     const char *selector = getenv("CLEAT_TEST_DEVICE");
@@ -90,7 +90,7 @@ static void shared_trajectories_are_repeated(void **state) {
 /* The own trajectory in memory, to be changed and written. */
 typedef struct copy {
     cleat_safetensors *file;
-    cleat_st_tensor tensors[MOST_TENSORS];
+    cleat_st_tensor tensors[MAX_TENSORS];
     size_t count;
     cleat_st_metadata metadata[2];
     char path[TINY_PATH];
@@ -100,7 +100,7 @@ static copy copy_open(const tiny *t) {
     copy c = {.count = 0};
     assert_int_equal(cleat_safetensors_open(OWN_FILE, &c.file, NULL), CLEAT_OK);
     c.count = cleat_safetensors_count(c.file);
-    assert_true(c.count <= MOST_TENSORS);
+    assert_true(c.count <= MAX_TENSORS);
     for (size_t i = 0; i < c.count; ++i) c.tensors[i] = *cleat_safetensors_at(c.file, i);
     static const char *const keys[] = {"config", "optimizer"};
     for (int i = 0; i < 2; ++i)

@@ -1,0 +1,233 @@
+/* Benchmarks: finding a workload by name, timing it, in this process or apart. */
+#include "bench/bench.h"
+
+#include "bench/child.h"
+#include "bench/steps.h"
+#include "fit/estimate.h"
+#include "ini/schema.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { MIN_STEPS = 5, MAX_WORKLOADS = 256 };
+static const double BURST_SECONDS = 0.005;
+
+/* --- names ---------------------------------------------------------------------------------------------------- */
+
+static bool entry_of(size_t i, cleat_bench_entry *entry) {
+    size_t models = 0;
+    for (; cleat_bench_model(models, entry); ++models)
+        if (models == i) return true;
+    return cleat_bench_op(i - models, entry);
+}
+
+bool cleat_bench_workload(size_t i, cleat_bench_info *info) {
+    cleat_bench_entry entry;
+    if (!entry_of(i, &entry)) return false;
+    *info = entry.info;
+    return true;
+}
+
+static cleat_status unknown(const char *name, cleat_error *error) {
+    static const char known[] = "`cleat bench --list` lists the workloads";
+    cleat_bench_info infos[MAX_WORKLOADS];
+    const char *names[MAX_WORKLOADS];
+    size_t count = 0;
+    for (; count < MAX_WORKLOADS && cleat_bench_workload(count, &infos[count]); ++count)
+        names[count] = infos[count].name;
+    const char *near = cleat_nearest_name(name, names, count);
+    if (near)
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no workload '%s'; did you mean '%s'? %s", name, near, known);
+    return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no workload '%s'; %s", name, known);
+}
+
+cleat_status cleat_bench_find(const cleat_bench_request *request, cleat_bench_entry *entry, cleat_error *error) {
+    const char *name = request->workload;
+    if (request->profile) {
+        *entry = cleat_bench_profile(request);
+        return CLEAT_OK;
+    }
+    for (size_t i = 0; entry_of(i, entry); ++i)
+        if (strcmp(name, entry->info.name) == 0 || (name[0] && strcmp(name, entry->info.peer) == 0)) return CLEAT_OK;
+    return unknown(name, error);
+}
+
+/* --- a job ---------------------------------------------------------------------------------------------------- */
+
+static void close_job(cleat_bench_job *job) {
+    if (job->close) job->close(job->own);
+    cleat_device_close(job->device);
+    *job = (cleat_bench_job){0};
+}
+
+static cleat_status open_job(const cleat_bench_request *request, const cleat_bench_entry *entry, cleat_bench_job *job,
+                             cleat_error *error) {
+    *job = (cleat_bench_job){.precision = request->precision};
+    if (entry->info.kind == CLEAT_BENCH_MICRO && request->precision > CLEAT_PRECISION_F32)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "workload '%s': a precision is for training steps",
+                          entry->info.name);
+    cleat_status status = cleat_device_open(request->device, &job->device, error);
+    if (status == CLEAT_OK) status = entry->open(entry->spec, job, error);
+    if (status != CLEAT_OK) close_job(job);
+    return status;
+}
+
+static cleat_status enqueue(const cleat_bench_job *job, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (int i = 0; i < job->n_parts; ++i) {
+        const cleat_bench_part *part = &job->parts[i];
+        for (int64_t n = 0; n < part->times && status == CLEAT_OK; ++n)
+            status = cleat_exec_run_nodes(job->exec, part->graph, part->first, part->last, error);
+    }
+    return status;
+}
+
+static cleat_status run_job(void *user, int64_t count, cleat_error *error) {
+    cleat_bench_job *job = user;
+    cleat_status status = CLEAT_OK;
+    for (int64_t i = 0; i < count && status == CLEAT_OK; ++i)
+        status = job->step ? job->step(job, error) : enqueue(job, error);
+    return status == CLEAT_OK && !job->step ? cleat_exec_finish(job->exec, error) : status;
+}
+
+/* --- figures -------------------------------------------------------------------------------------------------- */
+
+/* What one run costs, and the least seconds its arithmetic and its traffic take where each bounds a node. */
+typedef struct bound {
+    double flops, bytes, compute_seconds, memory_seconds;
+} bound;
+
+static cleat_status add_part(const cleat_bench_job *job, const cleat_bench_part *part, const cleat_rates *peak,
+                             bound *sum, cleat_error *error) {
+    cleat_node_estimate node;
+    cleat_status status = CLEAT_OK;
+    double times = (double)part->times;
+    for (size_t i = part->first; i < part->last && status == CLEAT_OK; ++i) {
+        status = cleat_estimate_node(job->plan, part->graph, i, peak, &node, error);
+        if (status != CLEAT_OK || node.launches == 0) continue;
+        double compute = node.cost.flops / node.flops_rate, memory = node.cost.bytes / peak->bytes;
+        sum->flops += times * node.cost.flops;
+        sum->bytes += times * node.cost.bytes;
+        *(memory > compute ? &sum->memory_seconds : &sum->compute_seconds) += times * fmax(compute, memory);
+    }
+    return status;
+}
+
+static cleat_status rate(const cleat_bench_job *job, cleat_bench_result *result, cleat_error *error) {
+    bound sum = {0};
+    double seconds = result->ms_median / 1e3;
+    cleat_status status = CLEAT_OK;
+    for (int i = 0; i < job->n_parts && status == CLEAT_OK; ++i)
+        status = add_part(job, &job->parts[i], &result->peak, &sum, error);
+    result->gflops = sum.flops / seconds / 1e9;
+    result->gbytes_per_second = sum.bytes / seconds / 1e9;
+    result->share_of_peak = (sum.compute_seconds + sum.memory_seconds) / seconds;
+    result->memory_bound = sum.memory_seconds > sum.compute_seconds;
+    return status;
+}
+
+static double peak_rss_mb(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss / 1024.0;
+}
+
+static void describe(const cleat_bench_job *job, const cleat_step_times *times, cleat_bench_result *result) {
+    result->ms_median = times->ms_median;
+    result->ms_min = times->ms_min;
+    result->ms_max = times->ms_max;
+    result->steps = times->steps;
+    result->device_bytes = cleat_device_peak(job->device);
+    result->peak_rss_mb = peak_rss_mb();
+    snprintf(result->device, sizeof result->device, "%s", cleat_device_get_facts(job->device)->name);
+    if (!job->step) return;
+    result->samples = job->samples;
+    result->samples_per_second = (double)job->samples / times->ms_median * 1e3;
+    result->parameters = cleat_store_elements(job->plan->store);
+    result->loss = job->loss;
+    result->length = job->length;
+    result->data_known = job->data_known;
+}
+
+/* --- the call ------------------------------------------------------------------------------------------------- */
+
+/* With a device of its own, so that what measuring allocates is not in the workload's bytes. */
+static cleat_status measure_peak(const char *selector, cleat_rates *peak, cleat_error *error) {
+    cleat_device *device = NULL;
+    cleat_status status = cleat_device_open(selector, &device, error);
+    if (status == CLEAT_OK) status = cleat_rates_measure(device, peak, error);
+    cleat_device_close(device);
+    return status;
+}
+
+static cleat_status bench_here(const cleat_bench_request *request, cleat_bench_result *result, cleat_error *error) {
+    cleat_bench_entry entry;
+    cleat_bench_job job = {0};
+    cleat_step_times times;
+    cleat_bench_result made = {0};
+    cleat_status status = cleat_bench_find(request, &entry, error);
+    if (status == CLEAT_OK) status = measure_peak(request->device, &made.peak, error);
+    if (status == CLEAT_OK) status = open_job(request, &entry, &job, error);
+    if (status != CLEAT_OK) return status;
+    const cleat_repeated what = {.run = run_job, .user = &job, .burst_seconds = job.step ? 0 : BURST_SECONDS};
+    bool counted = request->repeats > 0;
+    status =
+        cleat_time_runs(&what, counted ? 0 : request->seconds, counted ? request->repeats : MIN_STEPS, &times, error);
+    if (status == CLEAT_OK) {
+        made.kind = entry.info.kind;
+        made.storage = job.storage;
+        snprintf(made.workload, sizeof made.workload, "%s", request->profile ? request->workload : entry.info.name);
+        describe(&job, &times, &made);
+        status = rate(&job, &made, error);
+    }
+    close_job(&job);
+    if (status == CLEAT_OK) *result = made;
+    return status;
+}
+
+/* --- in a process of its own ---------------------------------------------------------------------------------- */
+
+typedef struct report {
+    cleat_status status;
+    cleat_bench_result result;
+    char text[CLEAT_ERROR_TEXT];
+} report;
+_Static_assert(sizeof(report) <= 4096, "a pipe writes no more at once");
+
+static void bench_in_child(void *user, int out) {
+    report told = {0};
+    cleat_error error = {0};
+    told.status = bench_here(user, &told.result, &error);
+    memcpy(told.text, error.text, sizeof told.text);
+    cleat_child_send(out, &told, sizeof told);
+}
+
+static cleat_status bench_own_process(const cleat_bench_request *request, cleat_bench_result *result,
+                                      cleat_error *error) {
+    const double kernels_seconds = 900; /* a device's first run compiles */
+    const bool counted = request->repeats > 0;
+    cleat_bench_request own = *request;
+    const cleat_child child = {.body = bench_in_child,
+                               .user = &own,
+                               .record_bytes = sizeof(report),
+                               .seconds = counted ? INFINITY : kernels_seconds + 10 * fmax(request->seconds, 0)};
+    report told = {0};
+    cleat_child_end end = {0};
+    cleat_status status = cleat_child_run(&child, &told, &end, error);
+    if (status != CLEAT_OK) return status;
+    if (end.timed_out)
+        return cleat_fail(
+            error, CLEAT_ERR_DEVICE,
+            "workload '%s': %s; more --seconds give it longer, with --steps it may take as long as it takes",
+            request->workload, end.text);
+    if (end.text[0]) return cleat_fail(error, CLEAT_ERR_DEVICE, "workload '%s': %s", request->workload, end.text);
+    if (told.status != CLEAT_OK) return cleat_fail(error, told.status, "%s", told.text);
+    *result = told.result;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_bench(const cleat_bench_request *request, cleat_bench_result *result, cleat_error *error) {
+    return request->own_process ? bench_own_process(request, result, error) : bench_here(request, result, error);
+}

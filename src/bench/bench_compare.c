@@ -1,0 +1,187 @@
+/* Comparisons: a workload and a command take turns. */
+#include "bench/bench.h"
+
+#include "bench/steps.h"
+#include "core/clock.h"
+#include "core/memory.h"
+#include "core/text.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { MAX_ROUNDS = 1000 };
+
+/* --- figures -------------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_bench_ratio(const double *ours, const double *theirs, int64_t count, cleat_spread *ratio,
+                               cleat_error *error) {
+    cleat_spread a, b;
+    cleat_status status = cleat_spread_of(ours, count, &a, error);
+    if (status == CLEAT_OK) status = cleat_spread_of(theirs, count, &b, error);
+    if (status != CLEAT_OK) return status;
+    *ratio = (cleat_spread){.median = a.median / b.median, .min = INFINITY, .max = 0};
+    for (int64_t i = 0; i < count; ++i) {
+        ratio->min = fmin(ratio->min, ours[i] / theirs[i]);
+        ratio->max = fmax(ratio->max, ours[i] / theirs[i]);
+    }
+    return CLEAT_OK;
+}
+
+/* --- what a command tells ------------------------------------------------------------------------------------- */
+
+/* The last line that is not empty; "" where there is none. */
+static void last_line(const char *output, const char **line, size_t *length) {
+    *line = output;
+    *length = 0;
+    while (*output) {
+        size_t here = strcspn(output, "\n");
+        if (strspn(output, " \t\r") < here) {
+            *line = output;
+            *length = here;
+        }
+        output += here + (output[here] != 0);
+    }
+}
+
+static bool positive(const cJSON *object, const char *name, double *value) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+    if (!cJSON_IsNumber(item) || !(item->valuedouble > 0) || !isfinite(item->valuedouble)) return false;
+    *value = item->valuedouble;
+    return true;
+}
+
+cleat_status cleat_bench_parse_output(const char *output, double seconds, cleat_bench_output *parsed,
+                                      cleat_error *error) {
+    cleat_bench_output made = {.ms = seconds * 1e3, .wall_time = true};
+    const char *line;
+    size_t length;
+    last_line(output, &line, &length);
+    size_t blanks = strspn(line, " \t");
+    if (blanks < length && line[blanks] == '{') {
+        cJSON *object = cJSON_ParseWithLength(line, length);
+        made.wall_time = false;
+        bool ok = object && (positive(object, "ms_per_step", &made.ms) || positive(object, "ms", &made.ms));
+        if (ok) positive(object, "peak_rss_mb", &made.peak_rss_mb);
+        cJSON_Delete(object);
+        if (!ok)
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "'%.*s' is no JSON object with a number above 0 as `ms_per_step` or `ms`",
+                              length > 200 ? 200 : (int)length, line);
+    }
+    *parsed = made;
+    return CLEAT_OK;
+}
+
+/* --- running it ----------------------------------------------------------------------------------------------- */
+
+static cleat_status read_all(FILE *pipe, char **output, cleat_error *error) {
+    char buffer[4096];
+    cleat_text text = {0};
+    size_t count;
+    cleat_text_add(&text, "%s", "");
+    while ((count = fread(buffer, 1, sizeof buffer, pipe)) > 0) cleat_text_add_bytes(&text, buffer, count);
+    return cleat_text_detach(&text, output, error);
+}
+
+static cleat_status check_end(int code, cleat_error *error) {
+    if (code == 0) return CLEAT_OK;
+    if (code != -1 && WIFEXITED(code))
+        return cleat_fail(error, CLEAT_ERR_IO, "it ended with exit code %d", WEXITSTATUS(code));
+    if (code != -1 && WIFSIGNALED(code))
+        return cleat_fail(error, CLEAT_ERR_IO, "it was killed by signal %d (%s)", WTERMSIG(code),
+                          strsignal(WTERMSIG(code)));
+    return cleat_fail(error, CLEAT_ERR_IO, "how it ended is not known: %s", strerror(errno));
+}
+
+/* `script` is the command with the workload's name before it. */
+static cleat_status run_command(const char *script, cleat_bench_output *parsed, cleat_error *error) {
+    char *output = NULL;
+    double start = cleat_seconds();
+    FILE *pipe = popen(script, "r");
+    if (!pipe) return cleat_fail(error, CLEAT_ERR_IO, "no process for it: %s", strerror(errno));
+    cleat_status status = read_all(pipe, &output, error);
+    int code = pclose(pipe);
+    double seconds = cleat_seconds() - start;
+    if (status == CLEAT_OK) status = check_end(code, error);
+    if (status == CLEAT_OK) status = cleat_bench_parse_output(output, seconds, parsed, error);
+    cleat_free(output);
+    return status;
+}
+
+/* Names of workloads are letters, digits and underscores. */
+static cleat_status format_script(const cleat_bench_entry *entry, const char *command, char **script,
+                                  cleat_error *error) {
+    cleat_text text = {0};
+    const char *name = entry->info.peer[0] ? entry->info.peer : entry->info.name;
+    if (name[0]) cleat_text_add(&text, "WORKLOAD=%s; export WORKLOAD\n", name);
+    cleat_text_add(&text, "%s\n", command);
+    return cleat_text_detach(&text, script, error);
+}
+
+/* --- taking turns --------------------------------------------------------------------------------------------- */
+
+/* Figures of the rounds so far, [rounds] each. */
+typedef struct turns {
+    double *ours_ms, *theirs_ms, *ours_rss, *theirs_rss;
+    bool wall_time;
+} turns;
+
+static cleat_status run_round(const cleat_bench_request *request, const char *script, int64_t round, turns *t,
+                              cleat_bench_result *ours, cleat_error *error) {
+    cleat_bench_output theirs = {0};
+    cleat_status status = cleat_bench(request, ours, error);
+    if (status != CLEAT_OK) return status;
+    status = run_command(script, &theirs, error);
+    if (status == CLEAT_OK && round > 0 && theirs.wall_time != t->wall_time)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "it told a time in some rounds only");
+    if (status != CLEAT_OK) return cleat_fail_in(error, status, "the command, round %lld", (long long)round + 1);
+    t->wall_time = theirs.wall_time;
+    t->ours_ms[round] = ours->ms_median;
+    t->theirs_ms[round] = theirs.ms;
+    t->ours_rss[round] = ours->peak_rss_mb;
+    t->theirs_rss[round] = theirs.peak_rss_mb;
+    return CLEAT_OK;
+}
+
+static cleat_status summarise(const turns *t, int64_t rounds, cleat_bench_comparison *made, cleat_error *error) {
+    cleat_spread ours_rss = {0}, theirs_rss = {0};
+    cleat_status status = cleat_spread_of(t->ours_ms, rounds, &made->ours_ms, error);
+    if (status == CLEAT_OK) status = cleat_spread_of(t->theirs_ms, rounds, &made->theirs_ms, error);
+    if (status == CLEAT_OK) status = cleat_bench_ratio(t->ours_ms, t->theirs_ms, rounds, &made->ratio, error);
+    if (status == CLEAT_OK) status = cleat_spread_of(t->ours_rss, rounds, &ours_rss, error);
+    if (status == CLEAT_OK) status = cleat_spread_of(t->theirs_rss, rounds, &theirs_rss, error);
+    made->ours_rss_mb = ours_rss.median;
+    made->theirs_rss_mb = theirs_rss.median;
+    made->wall_time = t->wall_time;
+    made->rounds = rounds;
+    return status;
+}
+
+cleat_status cleat_bench_compare(const cleat_bench_request *request, const char *command, int64_t rounds,
+                                 cleat_bench_comparison *comparison, cleat_error *error) {
+    cleat_bench_entry entry;
+    cleat_bench_comparison made = {0};
+    cleat_bench_request own_process = *request;
+    char *script = NULL;
+    if (rounds < 1 || rounds > MAX_ROUNDS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%lld rounds; 1 to %d are possible", (long long)rounds,
+                          MAX_ROUNDS);
+    own_process.own_process = true;
+    cleat_status status = cleat_bench_find(request, &entry, error);
+    if (status != CLEAT_OK) return status;
+    double *values = cleat_alloc(4 * (size_t)rounds, sizeof *values);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld rounds", (long long)rounds);
+    turns t = {values, values + rounds, values + 2 * rounds, values + 3 * rounds, false};
+    status = format_script(&entry, command, &script, error);
+    for (int64_t round = 0; round < rounds && status == CLEAT_OK; ++round)
+        status = run_round(&own_process, script, round, &t, &made.ours, error);
+    if (status == CLEAT_OK) status = summarise(&t, rounds, &made, error);
+    if (status == CLEAT_OK) *comparison = made;
+    cleat_free(script);
+    cleat_free(values);
+    return status;
+}

@@ -1,0 +1,180 @@
+/* Workloads of a whole model: training steps, the shapes of other frameworks' benchmarks, or of a profile. */
+#include "bench/bench.h"
+
+#include "bench/steps.h"
+#include "core/memory.h"
+
+#include <stdio.h>
+
+/* --- a trajectory as a job ------------------------------------------------------------------------------------ */
+
+typedef struct trajectory_job {
+    cleat_trajectory run;
+    cleat_profile *profile; /* the run's own copy; NULL where the run owns it */
+    int64_t micro_batches;
+} trajectory_job;
+
+static cleat_status step(cleat_bench_job *job, cleat_error *error) {
+    trajectory_job *own = job->own;
+    return cleat_training_step(&own->run, own->micro_batches, &job->loss, error);
+}
+
+static void close_trajectory(void *own) {
+    trajectory_job *it = own;
+    it->run.device = NULL; /* the job's */
+    if (it->profile) it->run.profile = NULL;
+    cleat_trajectory_close(&it->run);
+    cleat_free(it->profile);
+    cleat_free(it);
+}
+
+static trajectory_job *own_trajectory(cleat_bench_job *job, cleat_error *error) {
+    trajectory_job *made = cleat_alloc(1, sizeof *made);
+    if (!made) {
+        cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a model");
+        return NULL;
+    }
+    made->run.device = job->device;
+    made->micro_batches = 1;
+    job->own = made;
+    job->close = close_trajectory;
+    job->step = step;
+    return made;
+}
+
+static void describe(const trajectory_job *own, cleat_bench_job *job) {
+    const cleat_session *session = own->run.session;
+    const cleat_work_graph *graphs[] = {&session->work->train[0], &session->work->update};
+    job->exec = session->exec;
+    job->storage = session->work->storage;
+    job->plan = session->work->plan;
+    job->n_parts = 2;
+    for (int i = 0; i < 2; ++i)
+        job->parts[i] = (cleat_bench_part){
+            .graph = graphs[i]->index, .last = graphs[i]->graph->node_count, .times = i ? 1 : own->micro_batches};
+    job->samples = session->work->buckets[0].global_batch_size;
+}
+
+/* --- fixed models --------------------------------------------------------------------------------------------- */
+
+#define RNA_LOSS                                                                                                       \
+    "mean over valid coordinates of squared error + mean over valid neighbours of (sqrt(|c[i+1]-c[i]|^2 + "            \
+    "1e-6) - 5.9)^2"
+#define RNA_CONFIG                                                                                                     \
+    "{\"vocab\": 5, \"d_model\": 256, \"heads\": 8, \"layers\": 5, \"d_ff\": 1024, \"loss\": \"" RNA_LOSS "\"}"
+#define RNA_WHAT "RNA transformer of 4 M parameters: 5 layers, d 256, 8 heads, ff 1024; MSE and a bond term"
+
+#define RESNET_CONFIG(PX, CLASSES)                                                                                     \
+    "{\"channels\": 64, \"blocks\": [2, 2, 2, 2], \"stem\": 7, \"inputs\": 3, \"px\": " PX ", \"classes\": " CLASSES   \
+    ", \"loss\": \"cross entropy; batch norm in training mode\"}"
+
+typedef struct model_row {
+    const char *name, *what;
+    const char *config;
+    int64_t batch, length;
+} model_row;
+
+static cleat_status open_reference(const void *spec, cleat_bench_job *job, cleat_error *error) {
+    const model_row *row = spec;
+    cleat_reference batch;
+    trajectory_job *own = own_trajectory(job, error);
+    if (!own) return CLEAT_ERR_MEMORY;
+    cleat_status status = cleat_model_from_reference(row->config, NULL, &own->run.model, error);
+    if (status == CLEAT_OK)
+        own->run.model->profile.train.precision =
+            job->precision == CLEAT_PRECISION_AUTO ? CLEAT_PRECISION_F32 : job->precision;
+    if (status == CLEAT_OK) status = cleat_reference_make(own->run.model, row->batch, row->length, &batch, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_trajectory_prepare(&own->run, &batch, error);
+    cleat_reference_free(&batch);
+    if (status != CLEAT_OK) return status;
+    own->run.profile->train.learning_rate = 1e-4;
+    own->run.profile->train.weight_decay = 0.01;
+    own->run.profile->train.max_grad_norm = CLEAT_NONE;
+    describe(own, job);
+    return CLEAT_OK;
+}
+
+static const model_row rows[] = {
+    {"W1_B2L512", RNA_WHAT, RNA_CONFIG, 2, 512},
+    {"W1_B1L1200", RNA_WHAT, RNA_CONFIG, 1, 1200},
+    {"W2", "text classifier: vocabulary 8000, 4 layers, d 128, 4 heads, ff 512, length 128, batch 32; cross entropy",
+     "{\"vocab\": 8000, \"d_model\": 128, \"heads\": 4, \"layers\": 4, \"d_ff\": 512, "
+     "\"loss\": \"cross entropy of 3 classes, mean pooling over valid positions\"}",
+     32, 128},
+    {"W3", "LSTM: 16 inputs, hidden 128, 2 layers, 64 steps, batch 256; MSE of the last step's output",
+     "{\"inputs\": 16, \"hidden\": 128, \"layers\": 2, \"T\": 64, \"loss\": \"mse of the last step's output\"}", 256,
+     64},
+    {"W4", "dense classifier 64-512-512-256-2 with ReLU, batch 512; cross entropy",
+     "{\"widths\": [64, 512, 512, 256, 2], \"loss\": \"cross entropy\"}", 512, 1},
+    {"W6_temporal", "temporal transformer: 400 patches, 6 steps of 16 inputs, 3 layers, d 64, 4 heads, ff 256; MSE",
+     "{\"patches\": 400, \"T\": 6, \"inputs\": 16, \"d_model\": 64, \"heads\": 4, \"layers\": 3, \"d_ff\": 256, "
+     "\"loss\": \"mse of the last step's output\"}",
+     400, 6},
+    {"W5_64", "ResNet-18, 10 classes, 64 px, batch 16; cross entropy", RESNET_CONFIG("64", "10"), 16, 64},
+    {"W5_224", "ResNet-18, 1000 classes, 224 px, batch 4; cross entropy", RESNET_CONFIG("224", "1000"), 4, 224},
+    {"W6_segformer", "SegFormer-B0, 2 classes, 64 px, batch 8; cross entropy of every pixel",
+     "{\"dims\": [32, 64, 160, 256], \"heads\": [1, 2, 5, 8], \"sr\": [8, 4, 2, 1], \"depth\": 2, \"decoder\": 256, "
+     "\"classes\": 2, \"inputs\": 3, \"px\": 64, \"loss\": \"per-pixel cross entropy\"}",
+     8, 64},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+bool cleat_bench_model(size_t i, cleat_bench_entry *entry) {
+    if (i >= ROWS) return false;
+    *entry = (cleat_bench_entry){.info.kind = CLEAT_BENCH_MODEL, .open = open_reference, .spec = &rows[i]};
+    snprintf(entry->info.name, sizeof entry->info.name, "%s", rows[i].name);
+    snprintf(entry->info.peer, sizeof entry->info.peer, "%s", rows[i].name);
+    snprintf(entry->info.what, sizeof entry->info.what, "%s", rows[i].what);
+    return true;
+}
+
+/* --- a profile ------------------------------------------------------------------------------------------------ */
+
+/* A full window of the longest length, in the micro-batches that fit the device. */
+static cleat_status fit_session(trajectory_job *own, bool *data_known, cleat_error *error) {
+    cleat_trajectory *run = &own->run;
+    cleat_lengths all;
+    cleat_status status = cleat_fit_lengths(run->profile, run->model, &all, data_known, error);
+    if (status != CLEAT_OK) return status;
+    cleat_lengths longest = {
+        .count = 1, .lengths = {all.lengths[all.count - 1]}, .samples = {cleat_profile_effective_batch(run->profile)}};
+    cleat_fit_request request = cleat_fit_request_for(run->profile, run->model, CLEAT_FOR_TRAINING, &longest,
+                                                      cleat_device_get_facts(run->device), NULL);
+    status = cleat_session_fit(run->device, &request, &run->session, error);
+    if (status == CLEAT_OK) own->micro_batches = cleat_fit_micro_batches(&run->session->work->buckets[0]);
+    return status;
+}
+
+static cleat_status start(cleat_trajectory *run, cleat_error *error) {
+    const cleat_bucket *bucket = &run->session->work->buckets[0];
+    cleat_reference batch;
+    cleat_status status = cleat_reference_make(run->model, bucket->micro_batch_size, bucket->length, &batch, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_trajectory_start(run, &batch, error);
+    cleat_reference_free(&batch);
+    if (status == CLEAT_OK) cleat_trajectory_weigh_evenly(run);
+    return status;
+}
+
+static cleat_status open_profile(const void *spec, cleat_bench_job *job, cleat_error *error) {
+    const cleat_profile *profile = spec;
+    trajectory_job *own = own_trajectory(job, error);
+    if (!own) return CLEAT_ERR_MEMORY;
+    own->profile = cleat_alloc(1, sizeof *own->profile);
+    if (!own->profile) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a profile");
+    *own->profile = *profile; /* borrows what the caller's owns */
+    own->run.profile = own->profile;
+    if (job->precision != CLEAT_PRECISION_AUTO) own->profile->train.precision = job->precision;
+    cleat_status status = cleat_model_create(own->profile, &own->run.model, error);
+    if (status == CLEAT_OK) status = fit_session(own, &job->data_known, error);
+    if (status == CLEAT_OK) status = start(&own->run, error);
+    if (status != CLEAT_OK) return status;
+    describe(own, job);
+    job->length = own->run.session->work->buckets[0].length;
+    return CLEAT_OK;
+}
+
+cleat_bench_entry cleat_bench_profile(const cleat_bench_request *request) {
+    return (cleat_bench_entry){.info.kind = CLEAT_BENCH_MODEL, .open = open_profile, .spec = request->profile};
+}

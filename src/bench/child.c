@@ -1,0 +1,146 @@
+/* Fork, pipe, wait. */
+#include "bench/child.h"
+
+#include "core/clock.h"
+#include "core/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+void cleat_child_send(int out, const void *record, size_t bytes) {
+    const char *at = record;
+    while (bytes > 0) {
+        ssize_t written = write(out, at, bytes);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return; /* nobody listens any more */
+        at += written;
+        bytes -= (size_t)written;
+    }
+}
+
+/* The child must not outlive a caller who is killed, and must not run what the caller registered for its exit. */
+_Noreturn static void run_body(const cleat_child *child, pid_t parent, int out) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == parent) child->body(child->user, out);
+    _exit(0);
+}
+
+/* --- the caller's side ---------------------------------------------------------------------------------------- */
+
+/* What arrives, cut into records. */
+typedef struct collector {
+    char *bytes; /* [record_bytes], filled so far: `used` */
+    size_t record_bytes, used, records;
+} collector;
+
+static void collect_bytes(collector *collected, const char *bytes, size_t count, void *record) {
+    for (size_t i = 0; i < count; ++i) {
+        collected->bytes[collected->used++] = bytes[i];
+        if (collected->used < collected->record_bytes) continue;
+        memcpy(record, collected->bytes, collected->record_bytes);
+        collected->used = 0;
+        ++collected->records;
+    }
+}
+
+/* Reads until the child closes its end; false when the time is over first. */
+static bool read_until(int in, double deadline, collector *collected, void *record) {
+    char buffer[1024];
+    for (;;) {
+        double left = deadline - cleat_seconds();
+        if (!(left > 0)) return false;
+        struct pollfd waiting = {.fd = in, .events = POLLIN};
+        int ready = poll(&waiting, 1, left < 1e6 ? (int)(left * 1e3) + 1 : INT_MAX);
+        if (ready < 0 && errno != EINTR) return true;
+        if (ready <= 0) continue;
+        ssize_t count = read(in, buffer, sizeof buffer);
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) return true;
+        collect_bytes(collected, buffer, (size_t)count, record);
+    }
+}
+
+static pid_t wait_retrying(pid_t pid, int *code, int flags) {
+    pid_t found;
+    do found = waitpid(pid, code, flags);
+    while (found < 0 && errno == EINTR);
+    return found;
+}
+
+/* Waits for the end of a child that has closed its pipe; false when the time is over first. A child somebody else
+ * has waited for (SIGCHLD ignored) has ended too: its code stays 0. */
+static bool wait_until(pid_t pid, double deadline, int *code) {
+    const struct timespec moment = {.tv_nsec = 1000000};
+    for (;;) {
+        if (wait_retrying(pid, code, WNOHANG) != 0) return true;
+        if (!(cleat_seconds() < deadline)) return false;
+        nanosleep(&moment, NULL);
+    }
+}
+
+static void format_end(const cleat_child *child, const collector *collected, int code, cleat_child_end *end) {
+    if (end->timed_out)
+        snprintf(end->text, sizeof end->text, "no answer within %.0f s: killed", child->seconds);
+    else if (end->signal == SIGKILL)
+        snprintf(end->text, sizeof end->text, "killed by signal 9: the system ran out of memory?");
+    else if (end->signal)
+        snprintf(end->text, sizeof end->text, "killed by signal %d (%s)", end->signal, strsignal(end->signal));
+    else if (WIFEXITED(code) && WEXITSTATUS(code) != 0)
+        snprintf(end->text, sizeof end->text, "ended with exit code %d", WEXITSTATUS(code));
+    else if (collected->used > 0)
+        snprintf(end->text, sizeof end->text, "told something that makes no sense");
+    else if (collected->records == 0)
+        snprintf(end->text, sizeof end->text, "ended without a word");
+}
+
+static void supervise(const cleat_child *child, pid_t pid, int in, collector *collected, void *record,
+                      cleat_child_end *end) {
+    int code = 0;
+    double start = cleat_seconds(), deadline = start + child->seconds;
+    if (!read_until(in, deadline, collected, record) || !wait_until(pid, deadline, &code)) {
+        end->timed_out = true;
+        kill(pid, SIGKILL);
+        wait_retrying(pid, &code, 0);
+    }
+    end->seconds = cleat_seconds() - start;
+    end->records = collected->records;
+    end->signal = WIFSIGNALED(code) ? WTERMSIG(code) : 0;
+    format_end(child, collected, code, end);
+}
+
+cleat_status cleat_child_run(const cleat_child *child, void *record, cleat_child_end *end, cleat_error *error) {
+    int ends[2];
+    collector collected = {.record_bytes = child->record_bytes, .bytes = cleat_alloc(child->record_bytes, 1)};
+    if (!collected.bytes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for what a child process tells");
+    cleat_status status = CLEAT_OK;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        status = cleat_fail(error, CLEAT_ERR_IO, "no pipe to a child process: %s", strerror(errno));
+        goto done;
+    }
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        cleat_free(collected.bytes);
+        run_body(child, parent, ends[1]);
+    }
+    close(ends[1]);
+    if (pid > 0) {
+        *end = (cleat_child_end){0};
+        supervise(child, pid, ends[0], &collected, record, end);
+    } else {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no child process: %s", strerror(errno));
+    }
+    close(ends[0]);
+done:
+    cleat_free(collected.bytes);
+    return status;
+}

@@ -1,0 +1,295 @@
+/* Looking at every tensor of a run, in the order in which they are written. */
+#include "exec/finite_check.h"
+
+#include "core/memory.h"
+#include "exec/exec.h"
+
+#include <string.h>
+
+enum {
+    TYPES = CLEAT_BF16 + 1, /* of floats: they come first */
+    GROUPS = 64,            /* that look at a tensor; each writes a record of WORDS */
+    WORDS = 5,
+    SLOTS = 16, /* tensors whose records lie on the device at a time */
+    RECORD_BYTES = GROUPS * WORDS * (int)sizeof(uint32_t),
+    BUFFER_BYTES = SLOTS * RECORD_BYTES
+};
+
+typedef struct scan_record {
+    const cleat_tensor *tensor;
+    const cleat_node *node; /* that wrote it; NULL: it was there before */
+    cleat_scan scan;
+} scan_record;
+
+struct cleat_finite_check {
+    cleat_exec *exec;
+    cleat_binder binder;           /* launches of the kernel, for each type that occurs */
+    cleat_program_key keys[TYPES]; /* of them */
+    int program[TYPES];            /* index of the key; -1: no tensor has this type */
+    cleat_programs *programs;
+    cl_kernel kernels[TYPES];
+    cl_mem records;     /* uint [SLOTS, GROUPS, WORDS] */
+    scan_record *scans; /* of this run, in order */
+    size_t count, capacity;
+    size_t pending;  /* the last of them, whose records are still on the device */
+    size_t examined; /* the first of them, which are known to be good or harmless */
+    char *saved;     /* states, side by side; NULL: none are kept */
+};
+
+/* --- creating ------------------------------------------------------------------------------------------------- */
+
+static void find_types(const cleat_plan *plan, bool occurs[TYPES]) {
+    occurs[CLEAT_F32] = true; /* parameters */
+    for (size_t g = 0; g < plan->layout_count; ++g) {
+        const cleat_graph *graph = plan->layouts[g].graph;
+        for (size_t i = 0; i < graph->tensor_count; ++i)
+            if (cleat_is_storage(graph->tensors[i]->dtype)) occurs[graph->tensors[i]->dtype] = true;
+    }
+}
+
+static cleat_status start_programs(cleat_finite_check *check, cleat_error *error) {
+    bool occurs[TYPES] = {false};
+    size_t count = 0;
+    find_types(check->exec->plan, occurs);
+    cleat_binder_init(&check->binder, &check->exec->plan->facts);
+    for (int type = 0; type < TYPES; ++type) {
+        check->program[type] = occurs[type] ? (int)count++ : -1;
+        if (occurs[type])
+            cleat_launch_kernel(&check->binder, NULL, "finite_check.cl", "finite_check_scan", (cleat_dtype)type);
+    }
+    if (check->binder.error.status) {
+        if (error) *error = check->binder.error;
+        return check->binder.error.status;
+    }
+    for (size_t i = 0; i < count; ++i)
+        check->keys[i] =
+            (cleat_program_key){.file = check->binder.launches[i].file, .options = check->binder.launches[i].options};
+    return cleat_programs_start(check->exec->device, check->keys, count, &check->programs, error);
+}
+
+cleat_status cleat_finite_check_create(cleat_exec *exec, cleat_finite_check **check, cleat_error *error) {
+    cleat_finite_check *created = cleat_alloc(1, sizeof *created);
+    if (!created) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a watch");
+    created->exec = exec;
+    cleat_status status = start_programs(created, error);
+    if (!status) status = cleat_buffer_create(exec->device, BUFFER_BYTES, &created->records, error);
+    if (status) {
+        cleat_finite_check_destroy(created);
+        return cleat_fail_in(error, status, "watching for values that are not finite");
+    }
+    *check = created;
+    return CLEAT_OK;
+}
+
+void cleat_finite_check_destroy(cleat_finite_check *check) {
+    if (!check) return;
+    clFinish(check->exec->device->compute);
+    for (int type = 0; type < TYPES; ++type)
+        if (check->kernels[type]) clReleaseKernel(check->kernels[type]);
+    cleat_programs_destroy(check->programs); /* first: builds under way read the launches' texts */
+    cleat_binder_clear(&check->binder);
+    cleat_buffer_release(check->exec->device, check->records, BUFFER_BYTES);
+    cleat_free(check->scans);
+    cleat_free(check->saved);
+    cleat_free(check);
+}
+
+/* --- one tensor ----------------------------------------------------------------------------------------------- */
+
+static cleat_status get_kernel(cleat_finite_check *check, cleat_dtype type, cl_kernel *kernel, cleat_error *error) {
+    cl_int code = CL_SUCCESS;
+    cl_program program = NULL;
+    if (!check->kernels[type]) {
+        cleat_status status = cleat_programs_get(check->programs, (size_t)check->program[type], &program, error);
+        if (status) return status;
+        cl_kernel created = clCreateKernel(program, "finite_check_scan", &code);
+        if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "creating kernel 'finite_check_scan'");
+        check->kernels[type] = created;
+    }
+    *kernel = check->kernels[type];
+    return CLEAT_OK;
+}
+
+static cl_int enqueue(cleat_finite_check *check, cl_kernel kernel, cl_mem slab, cl_ulong at, cl_ulong elements) {
+    const size_t local = (size_t)check->exec->plan->facts.work_group, global = GROUPS * local;
+    const cl_ulong record = (cl_ulong)check->pending * GROUPS * WORDS;
+    cl_int code = clSetKernelArg(kernel, 0, sizeof slab, &slab);
+    if (code == CL_SUCCESS) code = clSetKernelArg(kernel, 1, sizeof at, &at);
+    if (code == CL_SUCCESS) code = clSetKernelArg(kernel, 2, sizeof check->records, &check->records);
+    if (code == CL_SUCCESS) code = clSetKernelArg(kernel, 3, sizeof record, &record);
+    if (code == CL_SUCCESS) code = clSetKernelArg(kernel, 4, sizeof elements, &elements);
+    if (code != CL_SUCCESS) return code;
+    return clEnqueueNDRangeKernel(check->exec->device->compute, kernel, 1, NULL, &global, &local, 0, NULL, NULL);
+}
+
+/* Enqueues a look at a tensor with a place of its own; there is a free slot. */
+static cleat_status scan(cleat_finite_check *check, size_t graph, const cleat_tensor *tensor, const cleat_node *node,
+                         cleat_error *error) {
+    cl_kernel kernel = NULL;
+    cl_mem slab = NULL;
+    int64_t offset = 0, elements = cleat_tensor_elements(tensor);
+    if (!cleat_is_storage(tensor->dtype) || elements == 0) return CLEAT_OK;
+    cleat_status status = cleat_grow(&check->scans, check->count, &check->capacity, sizeof *check->scans, error);
+    if (!status) status = cleat_exec_place(check->exec, graph, tensor, &slab, &offset, error);
+    if (!status) status = get_kernel(check, tensor->dtype, &kernel, error);
+    if (status) return status;
+    cl_int code =
+        enqueue(check, kernel, slab, (cl_ulong)(offset / cleat_dtype_size(tensor->dtype)), (cl_ulong)elements);
+    if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "looking at tensor '%s'", tensor->name);
+    check->scans[check->count++] = (scan_record){.tensor = tensor, .node = node, .scan = {.elements = elements}};
+    ++check->pending;
+    return CLEAT_OK;
+}
+
+static float float_of(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void merge_records(const uint32_t records[GROUPS][WORDS], cleat_scan *sum) {
+    uint64_t first = UINT64_MAX;
+    for (int g = 0; g < GROUPS; ++g) {
+        uint64_t own = (uint64_t)records[g][2] << 32 | records[g][1];
+        sum->bad += records[g][0];
+        if (float_of(records[g][4]) > sum->largest) sum->largest = float_of(records[g][4]);
+        if (records[g][0] == 0 || own >= first) continue;
+        first = own;
+        sum->first = (int64_t)own;
+        sum->value = float_of(records[g][3]);
+    }
+}
+
+/* Waits for the looks that are enqueued. */
+static cleat_status read_records(cleat_finite_check *check, cleat_error *error) {
+    static const size_t bytes = RECORD_BYTES;
+    uint32_t records[SLOTS][GROUPS][WORDS];
+    if (check->pending == 0) return CLEAT_OK;
+    cl_int code = clEnqueueReadBuffer(check->exec->device->compute, check->records, CL_TRUE, 0, check->pending * bytes,
+                                      records, 0, NULL, NULL);
+    if (code != CL_SUCCESS) {
+        clFinish(check->exec->device->compute);
+        cleat_status status = cleat_exec_pop_failure(check->exec, error);
+        return status ? status : cleat_cl_fail(error, code, "reading what was found in %zu tensors", check->pending);
+    }
+    for (size_t i = 0; i < check->pending; ++i)
+        merge_records(records[i], &check->scans[check->count - check->pending + i].scan);
+    check->pending = 0;
+    return CLEAT_OK;
+}
+
+static cleat_status reserve_slots(cleat_finite_check *check, size_t slots, cleat_error *error) {
+    return check->pending + slots > SLOTS ? read_records(check, error) : CLEAT_OK;
+}
+
+/* --- what was found ------------------------------------------------------------------------------------------- */
+
+/* The last look at a tensor among the first `before`. */
+static const scan_record *find_last_scan(const cleat_finite_check *check, const cleat_tensor *tensor, size_t before) {
+    for (size_t i = before; i-- > 0;)
+        if (check->scans[i].tensor == cleat_root(tensor)) return &check->scans[i];
+    return NULL;
+}
+
+static void describe(const cleat_finite_check *check, size_t at, cleat_anomaly *anomaly) {
+    const scan_record *found = &check->scans[at];
+    *anomaly = (cleat_anomaly){.tensor = found->tensor, .node = found->node, .scan = found->scan};
+    while (at > 0 && check->scans[at - 1].node == found->node) --at; /* its first output */
+    for (int i = 0; found->node && i < found->node->n_in; ++i) {
+        const scan_record *read = found->node->in[i] ? find_last_scan(check, found->node->in[i], at) : NULL;
+        if (!read) continue;
+        anomaly->read[i] = read->scan;
+        if (read->scan.bad == 0 || anomaly->source) continue;
+        anomaly->source = read->tensor;
+        anomaly->source_scan = read->scan;
+    }
+}
+
+/* Looks through the records that are there for the first tensor that went bad. */
+static void find_first_anomaly(cleat_finite_check *check, cleat_anomaly *anomaly) {
+    for (; check->examined < check->count && !anomaly->tensor; ++check->examined) {
+        const scan_record *l = &check->scans[check->examined];
+        if (l->scan.bad > 0 && (l->node || l->tensor->role != CLEAT_ROLE_INPUT))
+            describe(check, check->examined, anomaly);
+    }
+}
+
+/* --- running -------------------------------------------------------------------------------------------------- */
+
+/* What the nodes read and none of them writes. */
+static cleat_status scan_sources(cleat_finite_check *check, size_t graph, size_t first, size_t last,
+                                 cleat_error *error) {
+    const cleat_graph *nodes = check->exec->plan->layouts[graph].graph;
+    cleat_status status = CLEAT_OK;
+    for (size_t n = first; n < last; ++n)
+        for (int i = 0; i < nodes->nodes[n]->n_in && !status; ++i) {
+            const cleat_tensor *in = nodes->nodes[n]->in[i];
+            if (!in || cleat_root(in)->role == CLEAT_ROLE_ACTIVATION || find_last_scan(check, in, check->count))
+                continue;
+            status = reserve_slots(check, 1, error);
+            if (!status) status = scan(check, graph, cleat_root(in), NULL, error);
+        }
+    return status ? status : read_records(check, error);
+}
+
+static cleat_status run_node(cleat_finite_check *check, size_t graph, size_t n, cleat_error *error) {
+    const cleat_layout *layout = &check->exec->plan->layouts[graph];
+    const cleat_node *node = layout->graph->nodes[n];
+    cleat_status status = cleat_exec_run_nodes(check->exec, graph, n, n + 1, error);
+    if (!layout->variants[n]) return status; /* a reshape: its bytes have been looked at */
+    for (int i = 0; i < node->n_out && !status; ++i)
+        if (node->out[i]) status = scan(check, graph, cleat_root(node->out[i]), node, error);
+    return status;
+}
+
+cleat_status cleat_finite_check_run(cleat_finite_check *check, size_t graph, size_t first, size_t last,
+                                    cleat_anomaly *anomaly, cleat_error *error) {
+    cleat_anomaly found = {0};
+    check->count = check->pending = check->examined = 0;
+    cleat_status status = cleat_exec_run_nodes(check->exec, graph, first, first, error); /* inputs arrive */
+    if (!status) status = scan_sources(check, graph, first, last, error);
+    if (!status) find_first_anomaly(check, &found);
+    size_t next = first;
+    while (next < last && !status && !found.tensor) {
+        status = reserve_slots(check, CLEAT_MAX_OUT, error);
+        if (!status && check->pending == 0) find_first_anomaly(check, &found);
+        if (!status && !found.tensor) status = run_node(check, graph, next++, error);
+    }
+    if (!status && !found.tensor) status = read_records(check, error);
+    if (!status && !found.tensor) find_first_anomaly(check, &found);
+    found.next = next;
+    if (!status) *anomaly = found;
+    return status;
+}
+
+/* --- leaving no trace ----------------------------------------------------------------------------------------- */
+
+cleat_status cleat_finite_check_snapshot(cleat_finite_check *check, cleat_error *error) {
+    const cleat_plan *plan = check->exec->plan;
+    size_t bytes = 1, at = 0;
+    for (size_t i = 0; i < plan->state_count; ++i) bytes += (size_t)cleat_tensor_bytes(plan->store->states[i]);
+    char *saved = cleat_alloc(bytes, 1);
+    if (!saved) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a copy of the states");
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < plan->state_count && !status; ++i) {
+        status = cleat_exec_read(check->exec, 0, plan->store->states[i], saved + at, error);
+        at += (size_t)cleat_tensor_bytes(plan->store->states[i]);
+    }
+    cleat_free(status ? saved : check->saved);
+    if (!status) check->saved = saved;
+    return status;
+}
+
+cleat_status cleat_finite_check_restore(cleat_finite_check *check, cleat_error *error) {
+    const cleat_plan *plan = check->exec->plan;
+    const int32_t gradients = plan->flat[CLEAT_FLAT_GRADIENTS].slab;
+    cleat_status status = CLEAT_OK;
+    size_t at = 0;
+    if (!check->saved) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no states were kept");
+    for (size_t i = 0; i < plan->state_count && !status; ++i) {
+        status = cleat_exec_write(check->exec, 0, plan->store->states[i], check->saved + at, error);
+        at += (size_t)cleat_tensor_bytes(plan->store->states[i]);
+    }
+    if (status || gradients < 0) return status;
+    return cleat_buffer_zero(check->exec->device, check->exec->slabs[gradients], plan->slabs[gradients].bytes, error);
+}

@@ -1,0 +1,212 @@
+/* Tuned choices: the file in the cache folder, named by the device and good for the kernels it was measured with; and
+ * files that came with the program, good for devices like the one they were measured on. */
+#include "session/tuned_cache.h"
+#include "card/file.h"
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/text.h"
+#include "device/device.h"
+#include "device/embedded.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { HASH = 33, PATH = 1024 };
+
+/* Everything about the device that the fastest kernel may depend on. */
+static void describe_device(const cleat_device_facts *facts, char *text, size_t size) {
+    snprintf(text, size, "%s, %s, driver %s, %d units, groups of %d, %d lanes", facts->name, facts->platform,
+             facts->driver, (int)facts->compute_units, (int)facts->work_group, (int)facts->vector_width);
+}
+
+static void describe_shape(const cleat_device_facts *facts, char *text, size_t size) {
+    snprintf(text, size, "%s, groups of %d, %d lanes", cleat_device_kind_text(facts->kind), (int)facts->work_group,
+             (int)facts->vector_width);
+}
+
+/* All kernels together: a table that was measured with others is not used. Of the C code that launches them only the
+ * version is known. */
+cleat_status cleat_kernels_hash(char hash[HASH], cleat_error *error) {
+    cleat_text joined = {0};
+    cleat_status status = CLEAT_OK;
+    cleat_text_add(&joined, "cleat %s\n", cleat_version());
+    for (const cleat_embedded *file = cleat_embedded_kernels; file->name && status == CLEAT_OK; ++file) {
+        char *source = NULL;
+        status = cleat_kernel_source(file->name, &source, error);
+        if (status == CLEAT_OK) cleat_text_add_bytes(&joined, source, strlen(source));
+        cleat_free(source);
+    }
+    char *text = NULL;
+    if (status == CLEAT_OK) status = cleat_text_detach(&joined, &text, error);
+    if (status == CLEAT_OK) cleat_hash_text(text, strlen(text), hash);
+    cleat_free(text);
+    cleat_text_free(&joined);
+    return status;
+}
+
+cleat_status cleat_tuned_path(const cleat_device *device, char *path, size_t size, cleat_error *error) {
+    char text[640], hash[HASH], folder[PATH];
+    cleat_status status = cleat_cache_folder(folder, sizeof folder, error);
+    if (status != CLEAT_OK) return status;
+    describe_device(cleat_device_get_facts(device), text, sizeof text);
+    cleat_hash_text(text, strlen(text), hash);
+    if ((size_t)snprintf(path, size, "%s/tuned/%s.ini", folder, hash) >= size)
+        return cleat_fail(error, CLEAT_ERR_IO, "the path of the cache folder is too long: %s", folder);
+    return CLEAT_OK;
+}
+
+/* --- reading -------------------------------------------------------------------------------------------------- */
+
+static bool is_current(const char *path, const cleat_device *device, const cleat_tuning_table *tuning) {
+    char text[640], hash[HASH];
+    describe_device(cleat_device_get_facts(device), text, sizeof text);
+    if (strcmp(text, tuning->device) != 0) {
+        cleat_log(CLEAT_LOG_WARNING, "kernels: %s is of another device (%s), the default ones serve", path,
+                  tuning->device);
+        return false;
+    }
+    if (cleat_kernels_hash(hash, NULL) == CLEAT_OK && strcmp(hash, tuning->kernels) == 0) return true;
+    cleat_log(CLEAT_LOG_INFO,
+              "kernels: the %zu choices tuned here on %s are of other kernels than these and are not used; `cleat "
+              "tune` finds "
+              "them again",
+              tuning->count, tuning->date);
+    return false;
+}
+
+cleat_tuning_table *cleat_tuned_read(const cleat_device *device) {
+    char path[PATH + 64], *text = NULL;
+    size_t size = 0;
+    cleat_error error = {0};
+    cleat_tuning_table *tuning = NULL;
+    if (cleat_tuned_path(device, path, sizeof path, NULL) != CLEAT_OK || !cleat_file_exists(path)) return NULL;
+    cleat_status status = cleat_file_read(path, &text, &size, &error);
+    if (status == CLEAT_OK) status = cleat_tuning_parse(path, text, size, &tuning, &error);
+    cleat_free(text);
+    if (status != CLEAT_OK) {
+        cleat_log(CLEAT_LOG_WARNING, "kernels: the tuned choices are not used: %s; `cleat tune` writes them anew",
+                  error.text);
+        return NULL;
+    }
+    if (is_current(path, device, tuning)) return tuning;
+    cleat_tuning_destroy(tuning);
+    return NULL;
+}
+
+/* --- shipped -------------------------------------------------------------------------------------------------- */
+
+static bool is_meant(const cleat_tuning_table *tuning, const cleat_device_facts *facts) {
+    char shape[sizeof tuning->shape];
+    describe_shape(facts, shape, sizeof shape);
+    return tuning->match[0] && strcmp(tuning->shape, shape) == 0 && cleat_name_matches(tuning->match, facts->name);
+}
+
+static cleat_status read_shipped(const cleat_embedded *file, cleat_tuning_table **tuning, cleat_error *error) {
+    char place[128];
+    snprintf(place, sizeof place, "profiles/devices/%s.tuned", file->name);
+    cleat_status status = cleat_tuning_parse(place, file->text, strlen(file->text), tuning, error);
+    if (status != CLEAT_OK || ((*tuning)->match[0] && (*tuning)->shape[0])) return status;
+    cleat_tuning_destroy(*tuning);
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s: [tuned] must give match and shape, as `cleat tune PROFILE --ship FILE` writes them", place);
+}
+
+/* The first file that is meant for the device; NULL where none is. */
+static cleat_tuning_table *find_shipped(const cleat_device *device, const char **name) {
+    for (const cleat_embedded *file = cleat_embedded_tuned; file->name; ++file) {
+        cleat_tuning_table *tuning = NULL;
+        cleat_error error = {0};
+        if (read_shipped(file, &tuning, &error) != CLEAT_OK) {
+            cleat_log(CLEAT_LOG_WARNING, "kernels: the shipped choices are not used: %s", error.text);
+            continue;
+        }
+        *name = file->name;
+        if (is_meant(tuning, cleat_device_get_facts(device))) return tuning;
+        cleat_tuning_destroy(tuning);
+    }
+    return NULL;
+}
+
+/* Adds shipped answers to the table of this device; makes one where there is none. */
+static cleat_status add_shipped(const cleat_device *device, cleat_tuning_table **tuning, cleat_error *error) {
+    const char *name = NULL;
+    cleat_tuning_table *shipped = find_shipped(device, &name);
+    cleat_status status = CLEAT_OK;
+    if (!shipped) return CLEAT_OK;
+    if (!*tuning) status = cleat_tuning_create(tuning, error);
+    if (status == CLEAT_OK) status = cleat_tuning_add_shipped(*tuning, name, shipped, error);
+    cleat_tuning_destroy(shipped);
+    return status;
+}
+
+/* --- what runs use -------------------------------------------------------------------------------------------- */
+
+void cleat_tuned_apply(cleat_device *device, const cleat_tuning_table *tuning) {
+    cleat_error error = {0};
+    if (!tuning || !tuning->has_clblast) return;
+    if (cleat_clblast_override(device, &tuning->clblast, &error) == CLEAT_OK)
+        cleat_log(CLEAT_LOG_DISPATCH, "CLBlast: %s parameters of %s", tuning->clblast_shipped ? "shipped" : "tuned",
+                  tuning->clblast_shipped ? tuning->shipped_date : tuning->date);
+    else
+        cleat_log(CLEAT_LOG_WARNING, "kernels: the tuned parameters for CLBlast are not used: %s", error.text);
+}
+
+cleat_tuning_table *cleat_tuned_read_with_shipped(const cleat_device *device) {
+    const char *mode = getenv("CLEAT_TUNED");
+    cleat_error error = {0};
+    if (mode && strcmp(mode, "never") == 0) return NULL;
+    if (mode && mode[0] && strcmp(mode, "auto") != 0)
+        cleat_log(CLEAT_LOG_WARNING, "CLEAT_TUNED is '%s': only never and auto mean something", mode);
+    cleat_tuning_table *tuning = cleat_tuned_read(device);
+    if (add_shipped(device, &tuning, &error) != CLEAT_OK)
+        cleat_log(CLEAT_LOG_WARNING, "kernels: the shipped choices are not used: %s", error.text);
+    return tuning;
+}
+
+cleat_tuning_table *cleat_tuning_load(cleat_device *device) {
+    cleat_tuning_table *tuning = cleat_tuned_read_with_shipped(device);
+    cleat_tuned_apply(device, tuning);
+    return tuning;
+}
+
+/* --- writing -------------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_tuned_create(const cleat_device *device, cleat_tuning_table **tuning, cleat_error *error) {
+    cleat_tuning_table *made = NULL;
+    struct tm local;
+    time_t now = time(NULL);
+    cleat_status status = cleat_tuning_create(&made, error);
+    if (status != CLEAT_OK) return status;
+    const cleat_device_facts *facts = cleat_device_get_facts(device);
+    describe_device(facts, made->device, sizeof made->device);
+    describe_shape(facts, made->shape, sizeof made->shape);
+    snprintf(made->match, sizeof made->match, "%s", facts->name);
+    strftime(made->date, sizeof made->date, "%Y-%m-%d", localtime_r(&now, &local));
+    status = cleat_kernels_hash(made->kernels, error);
+    if (status == CLEAT_OK)
+        *tuning = made;
+    else
+        cleat_tuning_destroy(made);
+    return status;
+}
+
+static cleat_status write_to(const char *path, const cleat_tuning_table *tuning, cleat_error *error) {
+    char *text = NULL;
+    cleat_status status = cleat_tuning_format(tuning, &text, error);
+    if (status == CLEAT_OK) status = cleat_file_write(path, text, strlen(text), error);
+    cleat_free(text);
+    return status;
+}
+
+cleat_status cleat_tuned_write(const cleat_device *device, const cleat_tuning_table *tuning, const char *path,
+                               cleat_error *error) {
+    char own[PATH + 64], folder[PATH + 64];
+    if (path) return write_to(path, tuning, error);
+    cleat_status status = cleat_tuned_path(device, own, sizeof own, error);
+    if (status != CLEAT_OK) return status;
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(own, '/') - own), own);
+    status = cleat_folder_make(folder, error);
+    return status == CLEAT_OK ? write_to(own, tuning, error) : status;
+}

@@ -1,0 +1,221 @@
+/* Checkpoints of a training run: device to file and back. */
+#include "core/memory.h"
+#include "train/trainer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What is saved: the model (parameters and buffers, or their average), both moments, and where an average is the model also the parameters
+ * and buffers as trained. */
+enum { MODEL, MOMENT1, MOMENT2, TRAINED, COPIES };
+
+/* Host copies of them, and the tensors that describe them. */
+typedef struct snapshot {
+    int copies; /* COPIES, or one less without an average */
+    float *values[COPIES];
+    cleat_st_tensor *tensors[COPIES];
+    size_t counts[COPIES];
+    cleat_st_tensor *optim; /* all but the model, renamed */
+    size_t optim_count;
+    char (*names)[CLEAT_NAME + 16];
+} snapshot;
+
+static void snapshot_free(snapshot *copy) {
+    for (int k = 0; k < COPIES; ++k) {
+        cleat_free(copy->values[k]);
+        cleat_free(copy->tensors[k]);
+    }
+    cleat_free(copy->optim);
+    cleat_free(copy->names);
+}
+
+static cleat_status allocate_copies(const cleat_session *session, snapshot *made, cleat_error *error) {
+    for (int k = 0; k < made->copies; ++k) {
+        bool buffers = k == MODEL || k == TRAINED;
+        int64_t elements = buffers ? cleat_session_values(session) : cleat_session_flat(session);
+        made->values[k] = cleat_alloc((size_t)elements, sizeof(float));
+        if (!made->values[k]) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
+        cleat_status status =
+            cleat_session_tensors(session, made->values[k], buffers, &made->tensors[k], &made->counts[k], error);
+        if (status != CLEAT_OK) return status;
+        if (k != MODEL) made->optim_count += made->counts[k];
+    }
+    return CLEAT_OK;
+}
+
+/* optim.safetensors holds NAME.moment1, NAME.moment2, and with an average NAME.trained. */
+static cleat_status snapshot_create(const cleat_trainer *trainer, snapshot *made, cleat_error *error) {
+    static const char *const suffix[COPIES] = {"", ".moment1", ".moment2", ".trained"};
+    made->copies = cleat_average_is_on(&trainer->average) ? COPIES : COPIES - 1;
+    cleat_status status = allocate_copies(trainer->session, made, error);
+    if (status != CLEAT_OK) return status;
+    made->optim = cleat_alloc(made->optim_count, sizeof *made->optim);
+    made->names = cleat_alloc(made->optim_count, sizeof *made->names);
+    if (!made->optim || !made->names) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
+    size_t at = 0;
+    for (int k = MOMENT1; k < made->copies; ++k)
+        for (size_t i = 0; i < made->counts[k]; ++i, ++at) {
+            snprintf(made->names[at], sizeof made->names[at], "%s%s", made->tensors[k][i].name, suffix[k]);
+            made->optim[at] = made->tensors[k][i];
+            made->optim[at].name = made->names[at];
+        }
+    return CLEAT_OK;
+}
+
+/* The copy that holds the parameters training goes on from. */
+static float *trained_copy(const snapshot *copy) {
+    return copy->values[copy->copies == COPIES ? TRAINED : MODEL];
+}
+
+static cleat_status read_device(cleat_trainer *trainer, snapshot *copy, cleat_error *error) {
+    cleat_session *session = trainer->session;
+    size_t bytes = (size_t)cleat_session_values(session) * sizeof(float);
+    cleat_status status = cleat_session_read_values(session, trained_copy(copy), error);
+    if (status == CLEAT_OK)
+        status = cleat_session_read_flat(session, CLEAT_FLAT_MOMENTS1, copy->values[MOMENT1], error);
+    if (status == CLEAT_OK)
+        status = cleat_session_read_flat(session, CLEAT_FLAT_MOMENTS2, copy->values[MOMENT2], error);
+    if (status == CLEAT_OK && copy->copies == COPIES)
+        memcpy(copy->values[MODEL], trainer->average.epochs ? trainer->average.mean : copy->values[TRAINED], bytes);
+    return status;
+}
+
+static cleat_status write_device(cleat_trainer *trainer, const snapshot *copy, cleat_error *error) {
+    cleat_session *session = trainer->session;
+    cleat_status status = cleat_session_write_values(session, trained_copy(copy), error);
+    if (status == CLEAT_OK)
+        status = cleat_session_write_flat(session, CLEAT_FLAT_MOMENTS1, copy->values[MOMENT1], error);
+    if (status == CLEAT_OK)
+        status = cleat_session_write_flat(session, CLEAT_FLAT_MOMENTS2, copy->values[MOMENT2], error);
+    if (status == CLEAT_OK && copy->copies == COPIES)
+        memcpy(trainer->average.mean, copy->values[MODEL], (size_t)cleat_session_values(session) * sizeof(float));
+    return status;
+}
+
+/* --- the loss scale ------------------------------------------------------------------------------------------- */
+
+static cleat_status save_loss_scale(cleat_trainer *trainer, cleat_error *error) {
+    cleat_loss_scale_values loss_scale;
+    if (!cleat_session_has_loss_scale(trainer->session)) return CLEAT_OK;
+    cleat_status status = cleat_session_read_loss_scale(trainer->session, &loss_scale, error);
+    if (status != CLEAT_OK) return status;
+    trainer->state.loss_scale = loss_scale.loss_scale;
+    trainer->state.clean_steps = loss_scale.clean_steps;
+    return CLEAT_OK;
+}
+
+/* A run may go on in another precision: parameters and moments are f32 in all. What f16 has besides is dropped, or starts as in
+ * a new run. */
+static cleat_status resume_loss_scale(cleat_trainer *trainer, cleat_error *error) {
+    cleat_train_state *state = &trainer->state;
+    cleat_loss_scale_values loss_scale;
+    if (!cleat_session_has_loss_scale(trainer->session)) {
+        if (state->loss_scale > 0)
+            cleat_log(CLEAT_LOG_INFO, "the checkpoint was trained in f16: its loss scale is not needed any more");
+        state->loss_scale = 0;
+        state->clean_steps = 0;
+        return CLEAT_OK;
+    }
+    cleat_status status = cleat_session_read_loss_scale(trainer->session, &loss_scale, error);
+    if (status != CLEAT_OK) return status;
+    if (state->loss_scale > 0) {
+        loss_scale.loss_scale = (float)state->loss_scale;
+        loss_scale.clean_steps = (int32_t)state->clean_steps;
+    } else {
+        cleat_log(CLEAT_LOG_INFO, "the checkpoint was not trained in f16: the loss scale starts at %g",
+                  (double)loss_scale.loss_scale);
+    }
+    loss_scale.updates = (int32_t)(state->step - state->skipped_steps);
+    return cleat_session_write_loss_scale(trainer->session, &loss_scale, error);
+}
+
+/* --- saving and resuming -------------------------------------------------------------------------------------- */
+
+cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error) {
+    snapshot copy = {0};
+    cleat_settings settings;
+    double started = cleat_seconds();
+    cleat_status status = cleat_model_settings(trainer->profile, &settings, error);
+    if (status == CLEAT_OK) status = snapshot_create(trainer, &copy, error);
+    if (status == CLEAT_OK) status = read_device(trainer, &copy, error);
+    if (status == CLEAT_OK) status = save_loss_scale(trainer, error);
+    if (status == CLEAT_OK) status = cleat_metrics_log_sync(trainer->log, error);
+    if (status == CLEAT_OK) {
+        trainer->state.averaged_epochs = trainer->average.epochs;
+        trainer->state.max_length = trainer->profile == &trainer->shortened ? trainer->profile->data.max_length : 0;
+        trainer->state.metrics_records = cleat_metrics_log_records(trainer->log);
+        trainer->state.time_used = cleat_trainer_time_used(trainer) + cleat_budget_checkpoint_seconds(&trainer->budget);
+        cleat_checkpoint_content content = {.state = &trainer->state,
+                                            .model = copy.tensors[0],
+                                            .model_count = copy.counts[0],
+                                            .optim = copy.optim,
+                                            .optim_count = copy.optim_count,
+                                            .settings = settings.items,
+                                            .settings_count = settings.count,
+                                            .dataset = trainer->dataset};
+        status =
+            cleat_checkpoint_save(trainer->folder, &content, best, trainer->profile->run.keep_checkpoints, NULL, error);
+        trainer->last_checkpoint = cleat_seconds();
+        cleat_event_stats_add(&trainer->budget.checkpoint, trainer->last_checkpoint - started);
+        cleat_deadline_synced(trainer);
+    }
+    snapshot_free(&copy);
+    return status;
+}
+
+static cleat_status check_same_run(const cleat_trainer *trainer, const cleat_checkpoint *checkpoint,
+                                   cleat_error *error) {
+    char hash[33];
+    cleat_profile_hash(&trainer->resolved, hash);
+    if (trainer->cut || !*checkpoint->state.profile_hash || strcmp(hash, checkpoint->state.profile_hash) == 0)
+        return CLEAT_OK;
+    char path[CLEAT_PATH + 32], differences[1024] = "";
+    cleat_profile *then = NULL;
+    snprintf(path, sizeof path, "%s/resolved.ini", trainer->folder);
+    if (cleat_profile_load(path, NULL, 0, &then, NULL) == CLEAT_OK) {
+        cleat_profile_differences(then, &trainer->resolved, differences, sizeof differences);
+        cleat_profile_destroy(then);
+    }
+    return cleat_fail(error, CLEAT_ERR_PROFILE,
+                      "%s was trained with other settings%s%s. Resume with the same profile, or start a run "
+                      "of its own with "
+                      "another --out",
+                      checkpoint->folder, *differences ? ": " : "", differences);
+}
+
+/* Samples that are cut move to other buckets, and the epoch gets another order. */
+static void warn_other_order(const cleat_trainer *trainer) {
+    const cleat_train_state *then = &trainer->checkpoint->state;
+    if (!trainer->cut || then->position == 0 || then->max_length == trainer->profile->data.max_length) return;
+    cleat_log(
+        CLEAT_LOG_WARNING,
+        "with other lengths the samples of epoch %lld come in another order: the rest of it has some of them once "
+        "more and others not at all",
+        (long long)then->epoch + 1);
+}
+
+cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
+    const cleat_checkpoint *checkpoint = trainer->checkpoint;
+    snapshot copy = {0};
+    cleat_status status = check_same_run(trainer, checkpoint, error);
+    if (status == CLEAT_OK) status = snapshot_create(trainer, &copy, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->model, copy.tensors[0], copy.counts[0], error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->optim, copy.optim, copy.optim_count, error);
+    if (status == CLEAT_OK) status = write_device(trainer, &copy, error);
+    if (status == CLEAT_OK) {
+        warn_other_order(trainer);
+        trainer->state = checkpoint->state;
+        cleat_profile_hash(&trainer->resolved, trainer->state.profile_hash);
+        trainer->average.epochs = trainer->state.averaged_epochs;
+        trainer->ring_read = trainer->state.step;
+        status = resume_loss_scale(trainer, error);
+    }
+    if (status == CLEAT_OK) {
+        cleat_log(CLEAT_LOG_INFO, "resumed from %s: epoch %lld, step %lld", checkpoint->folder,
+                  (long long)trainer->state.epoch, (long long)trainer->state.step);
+    }
+    snapshot_free(&copy);
+    cleat_checkpoint_close(trainer->checkpoint);
+    trainer->checkpoint = NULL;
+    return status;
+}

@@ -1,0 +1,128 @@
+/* Bringing a trained model back, and what checkpoints say about a session. */
+#include "train/load_model.h"
+
+#include "cleat/verify.h"
+#include "core/memory.h"
+#include "graph/store.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *settings, cleat_error *error) {
+    size_t i = 0;
+    for (; i < CLEAT_SETTINGS && cleat_profile_shaping_key(profile, i, settings->keys[i], sizeof settings->keys[i]);
+         ++i) {
+        cleat_status status =
+            cleat_profile_get(profile, settings->keys[i], settings->texts[i], sizeof settings->texts[i], error);
+        if (status != CLEAT_OK) return status;
+        settings->items[i] = (cleat_st_metadata){.key = settings->keys[i], .value = settings->texts[i]};
+    }
+    settings->count = i;
+    return CLEAT_OK;
+}
+
+static cleat_st_tensor tensor_over(const cleat_tensor *tensor, float *values) {
+    cleat_st_tensor made = {.name = tensor->name, .dtype = CLEAT_ST_F32, .rank = tensor->rank, .data = values};
+    memcpy(made.shape, tensor->shape, (size_t)tensor->rank * sizeof tensor->shape[0]);
+    return made;
+}
+
+cleat_status cleat_session_tensors(const cleat_session *session, float *values, bool buffers, cleat_st_tensor **tensors,
+                                   size_t *count, cleat_error *error) {
+    const cleat_store *store = session->work->store;
+    size_t params = cleat_store_count(store), all = params + (buffers ? store->buffer_count : 0);
+    cleat_st_tensor *made = cleat_alloc(all, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", all);
+    for (size_t i = 0; i < params; ++i) {
+        const cleat_tensor *param = cleat_store_param(store, i);
+        made[i] = tensor_over(param, values + param->flat_offset);
+    }
+    for (size_t i = params; i < all; ++i) {
+        const cleat_tensor *buffer = cleat_store_buffer(store, i - params);
+        made[i] = tensor_over(buffer, values + cleat_session_flat(session) + buffer->flat_offset);
+    }
+    *tensors = made;
+    *count = all;
+    return CLEAT_OK;
+}
+
+/* A checkpoint that went bad in a file: what comes of it is not finite either. */
+static void warn_not_finite(const cleat_checkpoint *checkpoint, const cleat_st_tensor *tensors, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+        const float *values = tensors[i].data;
+        for (int64_t k = 0; k < cleat_st_elements(&tensors[i]); ++k) {
+            if (isfinite(values[k])) continue;
+            cleat_log(CLEAT_LOG_WARNING, "%s: '%s' is %g at element %lld", checkpoint->folder, tensors[i].name,
+                      (double)values[k], (long long)k);
+            return;
+        }
+    }
+}
+
+static cleat_status load_values(cleat_session *session, const cleat_checkpoint *checkpoint, cleat_error *error) {
+    cleat_st_tensor *tensors = NULL;
+    size_t count = 0;
+    float *values = cleat_alloc((size_t)cleat_session_values(session), sizeof *values);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
+    cleat_status status = cleat_session_tensors(session, values, true, &tensors, &count, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->model, tensors, count, error);
+    if (status == CLEAT_OK) warn_not_finite(checkpoint, tensors, count);
+    if (status == CLEAT_OK) status = cleat_session_write_values(session, values, error);
+    cleat_free(tensors);
+    cleat_free(values);
+    return status;
+}
+
+/* All samples count: which of them are evaluated is not known here. */
+static cleat_status choose_lengths(const cleat_profile *profile, const cleat_model *model, const cleat_dataset *dataset,
+                                   cleat_lengths *lengths, cleat_error *error) {
+    size_t count = cleat_dataset_count(dataset);
+    uint32_t *samples = cleat_alloc(count, sizeof *samples);
+    if (!samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", count);
+    for (size_t i = 0; i < count; ++i) samples[i] = (uint32_t)i;
+    cleat_status status =
+        cleat_lengths_choose(profile, cleat_model_fixed_length(model), dataset, samples, count, lengths, error);
+    cleat_free(samples);
+    return status;
+}
+
+cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoint, const char *data,
+                              cleat_purpose purpose, cleat_loaded_model *loaded, cleat_error *error) {
+    cleat_loaded_model made = {0};
+    cleat_checkpoint *saved = NULL;
+    cleat_settings settings;
+    cleat_lengths lengths;
+    cleat_status status = cleat_model_settings(profile, &settings, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_open_best(checkpoint, &saved, error);
+    if (status == CLEAT_OK) status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
+    if (status == CLEAT_OK) status = cleat_model_create(profile, &made.model, error);
+    if (status == CLEAT_OK)
+        status = cleat_model_open_data(made.model, data,
+                                       purpose == CLEAT_FOR_PREDICTION ? CLEAT_MODE_PREDICT : CLEAT_MODE_EVALUATE,
+                                       saved->folder, &made.dataset, error);
+    if (status == CLEAT_OK) status = choose_lengths(profile, made.model, made.dataset, &lengths, error);
+    if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &made.device, error);
+    if (status == CLEAT_OK) status = cleat_self_check(made.device, profile, error);
+    if (status == CLEAT_OK) {
+        cleat_fit_request request =
+            cleat_fit_request_for(profile, made.model, purpose, &lengths, cleat_device_get_facts(made.device), NULL);
+        status = cleat_session_fit(made.device, &request, &made.session, error);
+    }
+    if (status == CLEAT_OK) status = load_values(made.session, saved, error);
+    cleat_checkpoint_close(saved);
+    if (status != CLEAT_OK) {
+        cleat_loaded_model_close(&made);
+        return status;
+    }
+    *loaded = made;
+    return CLEAT_OK;
+}
+
+void cleat_loaded_model_close(cleat_loaded_model *loaded) {
+    cleat_session_destroy(loaded->session);
+    cleat_device_close(loaded->device);
+    cleat_dataset_destroy(loaded->dataset);
+    cleat_model_destroy(loaded->model);
+    *loaded = (cleat_loaded_model){0};
+}

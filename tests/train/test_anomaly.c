@@ -1,0 +1,513 @@
+/* A step that is not finite: tensor, op and cause are named, and nothing is changed by looking. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/memory.h"
+#include "data/dataset.h"
+#include "exec/exec.h"
+#include "graph/plan.h"
+#include "tiny.h"
+#include "train/trainer.h"
+
+/* --- what the log says --- */
+
+enum { LOG_BYTES = 8192 };
+
+static void capture_log(void *user, cleat_log_level level, const char *text) {
+    char *logged = user;
+    size_t used = strlen(logged);
+    (void)level;
+    if (strstr(text, "not finite: ")) snprintf(logged + used, LOG_BYTES - used, "%s\n", text);
+}
+
+static void assert_contains(const char *text, const char *const *words) {
+    for (; *words; ++words)
+        if (!strstr(text, *words)) fail_msg("'%s' does not say '%s'", text, *words);
+}
+
+/* --- a trainer in the middle of an epoch --- */
+
+typedef struct middle {
+    cleat_profile *profile;
+    cleat_train_options options;
+    cleat_train_report report;
+    char out[TINY_PATH];
+    cleat_trainer trainer;
+    cleat_batches *batches;
+    float *before; /* parameters and buffers */
+    char logged[LOG_BYTES];
+} middle;
+
+enum { STEP = 2 }; /* the next one */
+
+static void ok(cleat_status status, const cleat_error *error) {
+    if (status != CLEAT_OK) fail_msg("%s", error->text);
+}
+
+static float *read_values(cleat_trainer *trainer) {
+    cleat_error error = {0};
+    float *values = cleat_alloc((size_t)cleat_session_values(trainer->session), sizeof *values);
+    ok(cleat_session_read_values(trainer->session, values, &error), &error);
+    return values;
+}
+
+static middle *middle_open(const tiny *t, const char *run, const char *const *assignments) {
+    middle *m = cleat_alloc(1, sizeof *m);
+    cleat_error error = {0};
+    m->profile = tiny_profile(t, assignments);
+    m->options.out = tiny_path(t, run, m->out);
+    cleat_trainer *trainer = &m->trainer;
+    trainer->profile = m->profile;
+    trainer->options = &m->options;
+    trainer->report = &m->report;
+    ok(cleat_trainer_open(trainer, &error), &error);
+    trainer->rng_key = (cleat_rng_key){.seed = trainer->state.seed};
+    ok(cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->work->buckets,
+                            trainer->session->work->n_buckets, &trainer->rng_key, &m->batches, &error),
+       &error);
+    trainer->pass = m->batches;
+    trainer->state.step = trainer->state.position = STEP;
+    ok(cleat_trainer_start_at_position(trainer, &error), &error);
+    m->before = read_values(trainer);
+    cleat_set_log(capture_log, m->logged, CLEAT_LOG_WARNING);
+    return m;
+}
+
+static void middle_close(middle *m) {
+    cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
+    cleat_anomaly_end(&m->trainer);
+    cleat_trainer_close(&m->trainer);
+    cleat_batches_destroy(m->batches);
+    cleat_profile_destroy(m->profile);
+    cleat_free(m->before);
+    cleat_free(m);
+}
+
+static void assert_gradients_are_zero(cleat_trainer *trainer) {
+    cleat_error error = {0};
+    const cleat_tensor *flat = &trainer->session->work->store->flat[1];
+    float *values = cleat_alloc((size_t)cleat_tensor_elements(flat), sizeof *values);
+    ok(cleat_exec_read(trainer->session->exec, 0, flat, values, &error), &error);
+    for (int64_t i = 0; i < cleat_tensor_elements(flat); ++i) assert_true(values[i] == 0);
+    cleat_free(values);
+}
+
+/* Loss terms of the micro-batch that is next, which go into the state `terms`. */
+static void assert_training_goes_on(middle *m) {
+    cleat_trainer *trainer = &m->trainer;
+    cleat_error error = {0};
+    cleat_fed fed;
+    cleat_global_batch global_batch;
+    float terms[CLEAT_MAX_METRICS] = {0};
+    assert_true(cleat_batches_global_batch(m->batches, STEP, &global_batch));
+    ok(cleat_exec_read(trainer->session->exec, 0, trainer->session->work->terms, terms, &error), &error);
+    for (int i = 0; i < cleat_model_terms(trainer->model) + 1; ++i) assert_true(terms[i] == 0);
+    ok(cleat_feed_next(trainer->feed, &fed, &error), &error);
+    assert_ptr_equal(fed.micro_batch, cleat_batches_get(m->batches, global_batch.first));
+    const cleat_work_graph *graph = &trainer->session->work->train[fed.micro_batch->bucket];
+    cleat_dropout_key key = {.seed = trainer->state.seed, .step = STEP, .first = fed.micro_batch->first};
+    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, &global_batch, &key);
+    ok(cleat_feed_run(trainer->feed, graph, &fed, &error), &error);
+    cleat_feed_release(trainer->feed, &fed);
+    ok(cleat_exec_read(trainer->session->exec, 0, trainer->session->work->terms, terms, &error), &error);
+    assert_true(isfinite(terms[cleat_model_terms(trainer->model)]));
+    assert_true(terms[cleat_model_terms(trainer->model)] > 0);
+}
+
+static void detect(middle *m, int64_t updates) {
+    cleat_error error = {0};
+    int64_t allocated = cleat_device_allocated(m->trainer.device);
+    cleat_step_stats stats = {.step = STEP - 1, .updates = updates, .loss = NAN, .norm = NAN};
+    float *now = read_values(&m->trainer);
+    m->logged[0] = 0;
+    m->trainer.anomaly.next = 0;
+    ok(cleat_detect_anomaly(&m->trainer, &stats, &error), &error);
+    float *after = read_values(&m->trainer);
+    assert_memory_equal(now, after, (size_t)cleat_session_values(m->trainer.session) * sizeof *now);
+    assert_gradients_are_zero(&m->trainer);
+    assert_int_equal(cleat_device_allocated(m->trainer.device), allocated);
+    cleat_free(now);
+    cleat_free(after);
+}
+
+/* The samples of the step that is looked into are named, and only they. */
+static void assert_names_samples(const middle *m) {
+    cleat_global_batch global_batch;
+    assert_true(cleat_batches_global_batch(m->batches, STEP - 1, &global_batch));
+    const cleat_micro_batch *micro_batch = cleat_batches_get(m->batches, global_batch.first);
+    assert_contains(m->logged, SET("step 2, ", cleat_dataset_id(m->trainer.dataset, micro_batch->samples[0])));
+}
+
+static void restore(middle *m) {
+    cleat_error error = {0};
+    ok(cleat_session_write_values(m->trainer.session, m->before, &error), &error);
+}
+
+/* --- causes --- */
+
+static void finite_step_is_said_to_be(void **state) {
+    middle *m = middle_open(*state, "finite", NULL);
+    detect(m, 0);
+    assert_names_samples(m);
+    assert_contains(m->logged, SET("every tensor of it is finite", "cleat verify"));
+    detect(m, 3);
+    assert_contains(m->logged, SET("every tensor of it is finite", "in 3 steps", "--check-finite"));
+    assert_training_goes_on(m);
+    middle_close(m);
+}
+
+/* Bytes nobody wrote are nobody's: the arena is full of NaN before a step, and none is found. */
+static void padding_is_written_by_every_op(void **state) {
+    middle *m = middle_open(*state, "poison", NULL);
+    const cleat_exec *exec = m->trainer.session->exec;
+    for (size_t i = 0; i < exec->plan->slab_count; ++i) {
+        const cl_uchar ones = 0xff;
+        if (exec->plan->slabs[i].category != CLEAT_BYTES_ARENA || exec->plan->slabs[i].bytes == 0) continue;
+        assert_int_equal(clEnqueueFillBuffer(m->trainer.device->compute, exec->slabs[i], &ones, 1, 0,
+                                             (size_t)exec->plan->slabs[i].bytes, 0, NULL, NULL),
+                         CL_SUCCESS);
+    }
+    detect(m, 0);
+    assert_contains(m->logged, SET("every tensor of it is finite"));
+    middle_close(m);
+}
+
+/* A dataset that is another one but for one value of one sample. */
+typedef struct spoilt {
+    cleat_dataset base; /* must be first */
+    const cleat_dataset *true_one;
+    size_t sample;
+} spoilt;
+
+static const cleat_dataset *true_one(const cleat_dataset *dataset) {
+    return ((const spoilt *)dataset)->true_one;
+}
+
+static const char *spoilt_id(const cleat_dataset *dataset, size_t sample) {
+    return cleat_dataset_id(true_one(dataset), sample);
+}
+
+static int64_t spoilt_length(const cleat_dataset *dataset, size_t sample) {
+    return cleat_dataset_length(true_one(dataset), sample);
+}
+
+static cleat_status spoilt_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
+                                const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
+    cleat_status status = cleat_dataset_fill(true_one(dataset), sample, length, rng_key, slots, error);
+    if (status == CLEAT_OK && sample == ((const spoilt *)dataset)->sample)
+        ((float *)slots[cleat_dataset_find_field(dataset, "coords")])[3 * 2 + 1] = NAN;
+    return status;
+}
+
+/* The trainer goes on with this dataset. */
+static void use_dataset(middle *m, cleat_dataset *dataset) {
+    cleat_trainer *trainer = &m->trainer;
+    cleat_error error = {0};
+    cleat_feed_close(trainer->feed);
+    trainer->feed = NULL;
+    trainer->dataset = dataset;
+    ok(cleat_feed_open(trainer->session, dataset, &trainer->feed, &error), &error);
+    ok(cleat_trainer_start_at_position(trainer, &error), &error);
+}
+
+static void value_in_the_data_is_named(void **state) {
+    middle *m = middle_open(*state, "data", NULL);
+    cleat_dataset *dataset = m->trainer.dataset;
+    cleat_dataset_class type = {.name = "spoilt",
+                                .fields = dataset->type->fields,
+                                .n_fields = dataset->type->n_fields,
+                                .id = spoilt_id,
+                                .length = spoilt_length,
+                                .fill = spoilt_fill};
+    cleat_global_batch global_batch;
+    assert_true(cleat_batches_global_batch(m->batches, STEP - 1, &global_batch));
+    const cleat_micro_batch *last = cleat_batches_get(m->batches, global_batch.first + global_batch.micro_batches - 1);
+    spoilt bad = {.base = {.type = &type, .count = cleat_dataset_count(dataset)},
+                  .true_one = dataset,
+                  .sample = last->samples[last->count - 1]};
+    use_dataset(m, &bad.base);
+    detect(m, 0);
+    char element[64], sample[160];
+    snprintf(element, sizeof element, "is nan at [%u, 2, 1]", last->count - 1);
+    snprintf(sample, sizeof sample, "(sample %s)", cleat_dataset_id(dataset, bad.sample));
+    assert_names_samples(m);
+    assert_contains(m->logged, SET("The input 'coords'", element, sample, "1 of ", "It is in the data", "loss"));
+    use_dataset(m, dataset);
+    assert_training_goes_on(m);
+    middle_close(m);
+}
+
+static void set_parameter(middle *m, const char *name, float value, int64_t from, int64_t to) {
+    cleat_error error = {0};
+    const cleat_tensor *parameter = cleat_store_find(m->trainer.session->work->store, name);
+    assert_non_null(parameter);
+    float *values = read_values(&m->trainer);
+    for (int64_t i = from; i < to && i < cleat_tensor_elements(parameter); ++i)
+        values[parameter->flat_offset + i] = value;
+    ok(cleat_session_write_values(m->trainer.session, values, &error), &error);
+    cleat_free(values);
+}
+
+/* A matrix of the model, whatever the layers are called. */
+static const cleat_tensor *some_matrix(const middle *m) {
+    const cleat_store *store = m->trainer.session->work->store;
+    for (size_t i = cleat_store_count(store) / 2; i < cleat_store_count(store); ++i)
+        if (cleat_tensor_rank(cleat_store_param(store, i)) == 2) return cleat_store_param(store, i);
+    fail_msg("no matrix");
+    return NULL;
+}
+
+static void bad_parameter_is_named(void **state) {
+    middle *m = middle_open(*state, "parameter", NULL);
+    const cleat_tensor *matrix = some_matrix(m);
+    char element[64];
+    int64_t width = cleat_tensor_shape(matrix)[1];
+    set_parameter(m, cleat_tensor_name(matrix), INFINITY, width + 2, width + 4);
+    detect(m, 0);
+    snprintf(element, sizeof element, "is inf at [1, 2]; 2 of %lld", (long long)cleat_tensor_elements(matrix));
+    assert_names_samples(m);
+    assert_contains(m->logged, SET(cleat_tensor_name(matrix), element, "parameter was so before the step"));
+    restore(m);
+    assert_training_goes_on(m);
+    middle_close(m);
+}
+
+/* A parameter that is fine in f32, and whose copy in f16 is not. */
+static void parameter_that_f16_cannot_hold_is_named(void **state) {
+    middle *m = middle_open(*state, "copy", SET("train.precision=f16"));
+    const cleat_tensor *matrix = some_matrix(m);
+    set_parameter(m, cleat_tensor_name(matrix), 1e30f, 3, 4);
+    detect(m, 0);
+    assert_contains(m->logged, SET(cleat_tensor_name(matrix), "(f16 ", "is inf at [0, 3]",
+                                   "The parameter is 1e+30 there", "f16 ends at 65504", "bf16 or f32 can hold it"));
+    if (strstr(m->logged, "resume from")) fail_msg("'%s' sends to an earlier checkpoint", m->logged);
+    set_parameter(m, cleat_tensor_name(matrix), INFINITY, 3, 4);
+    detect(m, 0);
+    assert_contains(m->logged,
+                    SET(cleat_tensor_name(matrix), "was so before the step", "resume from an earlier checkpoint"));
+    middle_close(m);
+}
+
+static void overflow_is_named_with_its_op(void **state) {
+    middle *m = middle_open(*state, "overflow", NULL);
+    const cleat_tensor *matrix = some_matrix(m);
+    set_parameter(m, cleat_tensor_name(matrix), 3e38f, 0, INT64_MAX);
+    detect(m, 0);
+    assert_names_samples(m);
+    assert_contains(m->logged,
+                    SET("the first tensor that is not finite", "by op linear", "(forward)", "is inf at [0, 0, 0]",
+                        "It read ", cleat_tensor_name(matrix), "up to 3e+38", "overflow", "train.learning_rate"));
+    restore(m);
+    assert_training_goes_on(m);
+    middle_close(m);
+}
+
+/* Once in a while, and only what is not finite. */
+static void not_every_step_is_looked_into(void **state) {
+    middle *m = middle_open(*state, "seldom", NULL);
+    cleat_error error = {0};
+    cleat_step_stats stats = {.step = STEP - 1, .loss = 1, .norm = 1};
+    ok(cleat_detect_anomaly(&m->trainer, &stats, &error), &error);
+    assert_string_equal(m->logged, "");
+    stats.norm = INFINITY;
+    ok(cleat_detect_anomaly(&m->trainer, &stats, &error), &error);
+    assert_contains(m->logged, SET("step 2"));
+    m->logged[0] = 0;
+    ok(cleat_detect_anomaly(&m->trainer, &stats, &error), &error);
+    assert_string_equal(m->logged, "");
+    middle_close(m);
+}
+
+/* In f16 a gradient overflows now and then until the loss scale has found its place. That is looked into where it goes on and on, where the
+ * scale has nowhere to fall to, and where the loss itself is bad. */
+static void loss_scale_at_work_is_left_alone(void **state) {
+    middle *m = middle_open(*state, "scaled", SET("train.precision=f16"));
+    cleat_error error = {0};
+    cleat_step_stats stats = {.step = STEP - 1, .loss = 1, .norm = INFINITY, .loss_scale = 65536};
+    int steps = 0;
+    for (; steps < 100 && !m->logged[0]; ++steps) ok(cleat_detect_anomaly(&m->trainer, &stats, &error), &error);
+    assert_int_equal(steps, 20);
+    const cleat_step_stats others[] = {{.step = STEP - 1, .loss = 1, .norm = INFINITY, .loss_scale = 1},
+                                       {.step = STEP - 1, .loss = NAN, .norm = NAN, .loss_scale = 65536}};
+    for (int i = 0; i < 2; ++i) {
+        m->logged[0] = 0;
+        m->trainer.anomaly = (cleat_anomaly_state){0};
+        ok(cleat_detect_anomaly(&m->trainer, &stats, &error), &error);
+        assert_string_equal(m->logged, "");
+        ok(cleat_detect_anomaly(&m->trainer, &others[i], &error), &error);
+        assert_contains(m->logged, SET("step 2"));
+    }
+    assert_training_goes_on(m);
+    middle_close(m);
+}
+
+/* Nobody has written the hyper-parameters before the update itself: in their place are bytes of the last batch, whatever they are. */
+static void norm_is_looked_at_without_the_hyper_parameters(void **state) {
+    middle *m = middle_open(*state, "hyper", SET("train.precision=f16", "train.loss_scale=1"));
+    const cleat_workload *work = m->trainer.session->work;
+    const float bad[8] = {-2, -2, -2, -2, -2, -2, -2, -2};
+    cleat_error error = {0};
+    ok(cleat_finite_check_create(m->trainer.session->exec, &m->trainer.anomaly.check, &error), &error);
+    ok(cleat_exec_write(m->trainer.session->exec, work->update.index, work->hyper, bad, &error), &error);
+    ok(cleat_check_gradient(&m->trainer, &error), &error);
+    middle_close(m);
+}
+
+/* Buffers that move within a window are not to be saved half-way, whatever was looked at. */
+static void looking_makes_nothing_savable(void **state) {
+    middle *m = middle_open(*state, "unsavable", SET("train.precision=f16", "train.loss_scale=1073741824"));
+    cleat_trainer *trainer = &m->trainer;
+    cleat_error error = {0};
+    cleat_fed fed;
+    cleat_global_batch global_batch;
+    set_parameter(m, "head.weight", 0.1f, 0, INT64_MAX); /* of zeros no gradient passes */
+    assert_true(cleat_batches_global_batch(m->batches, STEP, &global_batch));
+    ok(cleat_feed_next(trainer->feed, &fed, &error), &error);
+    const cleat_work_graph *graph = &trainer->session->work->train[fed.micro_batch->bucket];
+    cleat_dropout_key key = {.seed = trainer->state.seed, .step = STEP, .first = fed.micro_batch->first};
+    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, &global_batch, &key);
+    for (int savable = 0; savable < 2; ++savable) {
+        trainer->is_savable = savable;
+        trainer->anomaly.overflow_logged = false;
+        ok(cleat_check_micro_batch(trainer, graph, &fed, &error), &error);
+        assert_true(trainer->anomaly.overflow_logged);
+        assert_int_equal(trainer->is_savable, savable);
+    }
+    cleat_feed_release(trainer->feed, &fed);
+    middle_close(m);
+}
+
+/* What the run's message says of the parameters, from the ring's rows of the steps done: a letter a step, in which n is not a number in
+ * loss and norm, l in the loss only, and f are finite figures. */
+static void assert_parameters(middle *m, const char *steps, const char *said) {
+    cleat_trainer *trainer = &m->trainer;
+    cleat_error error = {0};
+    const cleat_tensor *tensor = trainer->session->work->ring;
+    const int64_t width = cleat_tensor_shape(tensor)[1], loss = cleat_model_terms(trainer->model);
+    float *ring = cleat_alloc((size_t)cleat_tensor_elements(tensor), sizeof *ring);
+    for (int64_t step = 0; steps[step]; ++step) {
+        ring[step * width + loss] = steps[step] == 'f' ? 1.0f : NAN;
+        ring[step * width + loss + 1] = steps[step] == 'n' ? NAN : 1.0f;
+    }
+    ok(cleat_exec_write(trainer->session->exec, 0, tensor, ring, &error), &error);
+    cleat_free(ring);
+    trainer->ring_read = 0;
+    trainer->state.step = trainer->state.position = (int64_t)strlen(steps);
+    assert_int_equal(cleat_trainer_save_within_epoch(trainer, &error), CLEAT_ERR_NAN);
+    assert_contains(error.text, SET("not finite", said));
+}
+
+static void what_became_of_the_parameters_is_said(void **state) {
+    middle *m = middle_open(*state, "said", NULL);
+    assert_parameters(m, "fn", "stand as they were before that step");
+    assert_parameters(m, "fnn", "stand as they were before that step");
+    assert_parameters(m, "nff", "left the parameters as they were, but 2 after it changed them");
+    assert_parameters(m, "fnf", "left the parameters as they were, but 1 after it changed them");
+    assert_parameters(m, "fl", "changed by that step and by 0 after it");
+    assert_parameters(m, "lnf", "changed by that step and by 1 after it");
+    middle_close(m);
+}
+
+/* --- whole runs --- */
+
+/* Far too large: the parameters grow until something overflows, after a few steps. */
+static const char *const absurd[] = {"train.learning_rate=3",
+                                     "data.limit=4",
+                                     "train.weight_decay=1",
+                                     "train.warmup_steps=0",
+                                     "train.schedule=constant",
+                                     "train.epochs=60",
+                                     "model.head=absolute",
+                                     "loss.coordinate=1",
+                                     "run.evaluate_every_epochs=none",
+                                     "run.log_every_steps=1",
+                                     NULL};
+
+/* With each step's figures at hand, the diagnosis names what a run that is checked all the way stops at. */
+static void checked_run_stops_at_the_same_step(void **state) {
+    const char *checked[16];
+    char logged[LOG_BYTES] = "", step[32];
+    size_t n = 0;
+    for (; absurd[n]; ++n) checked[n] = absurd[n];
+    checked[n++] = "run.check_finite=true";
+    checked[n] = NULL;
+    cleat_set_log(capture_log, logged, CLEAT_LOG_WARNING);
+    tiny_result plain = tiny_train_to(CLEAT_ERR_NAN, *state, "plain", absurd, false, 0);
+    cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
+    tiny_result watched = tiny_train_to(CLEAT_ERR_NAN, *state, "watched", checked, false, 0);
+    snprintf(step, sizeof step, "step %lld", (long long)plain.report.steps);
+    assert_contains(logged, SET(step));
+    assert_contains(watched.error.text, SET(step));
+    const char *found = strstr(watched.error.text, ": ");
+    if (!strstr(logged, found)) fail_msg("'%s' does not say '%s'", logged, found);
+    assert_int_equal(watched.report.steps, plain.report.steps - 1);
+    assert_int_equal(watched.report.memory.allocated, watched.report.memory.planned);
+}
+
+/* Steps before the one it stops at are in the log, though they were to be written later. */
+static void checked_run_logs_the_steps_before(void **state) {
+    const char *checked[16], path[] = "late/metrics.jsonl";
+    char full[TINY_PATH];
+    size_t n = 0, size;
+    int64_t rows = 0;
+    for (; absurd[n]; ++n) checked[n] = absurd[n];
+    checked[n - 1] = "run.log_every_steps=64";
+    checked[n++] = "run.check_finite=true";
+    checked[n] = NULL;
+    tiny_result late = tiny_train_to(CLEAT_ERR_NAN, *state, "late", checked, false, 0);
+    char *text = tiny_read(tiny_path(*state, path, full), &size);
+    for (const char *at = text; (at = strstr(at, "\"kind\":\"train\"")); ++at) ++rows;
+    cleat_free(text);
+    assert_true(late.report.steps > 0);
+    assert_int_equal(rows, late.report.steps);
+}
+
+static void count_overflow(void *user, cleat_log_level level, const char *text) {
+    if (level == CLEAT_LOG_INFO && strstr(text, "overflows at a loss scale of")) ++*(int *)user;
+}
+
+/* A gradient that overflows under its loss scale is no error of the run; in f16 the first is named. */
+static void checked_run_gives_the_same_bits(void **state) {
+    static const char *const free_runs[] = {"free", "free16"}, *const checked[] = {"checked", "checked16"};
+    static const char *const precisions[] = {"train.precision=f32", "train.precision=f16"};
+    static const char *const scales[] = {"train.loss_scale=auto", "train.loss_scale=1073741824"};
+    for (int i = 0; i < 2; ++i) {
+        int logged = 0;
+        tiny_result plain = tiny_train_to(CLEAT_OK, *state, free_runs[i], SET(precisions[i], scales[i]), false, 0);
+        cleat_set_log(count_overflow, &logged, CLEAT_LOG_INFO);
+        tiny_train_to(CLEAT_OK, *state, checked[i], SET(precisions[i], scales[i], "run.check_finite=true"), false, 0);
+        cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
+        tiny_assert_same_run(*state, free_runs[i], checked[i]);
+        assert_int_equal(logged, i);
+        assert_true(i == 0 ? plain.report.skipped_steps == 0 : plain.report.skipped_steps > 1);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finite_step_is_said_to_be),
+        cmocka_unit_test(padding_is_written_by_every_op),
+        cmocka_unit_test(value_in_the_data_is_named),
+        cmocka_unit_test(bad_parameter_is_named),
+        cmocka_unit_test(overflow_is_named_with_its_op),
+        cmocka_unit_test(not_every_step_is_looked_into),
+        cmocka_unit_test(loss_scale_at_work_is_left_alone),
+        cmocka_unit_test(checked_run_stops_at_the_same_step),
+        cmocka_unit_test(checked_run_gives_the_same_bits),
+        cmocka_unit_test(checked_run_logs_the_steps_before),
+        cmocka_unit_test(parameter_that_f16_cannot_hold_is_named),
+        cmocka_unit_test(what_became_of_the_parameters_is_said),
+        cmocka_unit_test(norm_is_looked_at_without_the_hyper_parameters),
+        cmocka_unit_test(looking_makes_nothing_savable),
+    };
+    tiny_require_device();
+    return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
+}
