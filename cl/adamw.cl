@@ -8,8 +8,8 @@
  * g <- 0 happens. hyper f32 [8]: lr, b1, b2, eps, wd, max_norm, 1 - b1^t, 1 - b2^t. loss_scale may be left out: 1. copy: what
  * kernels read of p where they read halves (T); there is none where T is f32. n is a multiple of VEC: the store
  * sees to it. */
-#include "common.clh"
-#include "loss_scale.clh"
+#include "lib/common.clh"
+#include "lib/loss_scale.clh"
 
 #ifdef STORAGE_F32
 #define STORE_COPY(v, i)

@@ -1,5 +1,5 @@
 /* y = a + b over n elements; y may be a or b. */
-#include "common.clh"
+#include "lib/common.clh"
 
 __kernel void add_elements(TENSOR(const T, a), TENSOR(const T, b), TENSOR(T, y), const ulong n) {
     FOR_VECTORS(s, n) STOREV(LOADV(AT(a), s.at) + LOADV(AT(b), s.at), AT(y), s.at);

@@ -7,8 +7,8 @@
  *
  * The first `samples[0] * sample_rows` rows count, all where there is no `samples`. Those behind are normalised too, but
  * their dy is taken as 0. The statistics are mean and biased variance, f32 [2, channels]. */
-#include "relu.clh"
-#include "channels.clh"
+#include "lib/relu.clh"
+#include "lib/channels.clh"
 
 #define SAMPLES (HAS(samples) ? AT(samples) : 0)
 static inline int counted_rows(__global const int *samples, int rows, int sample_rows) {

@@ -1,6 +1,6 @@
 /* Columns of one matrix to columns of another: a part into the whole, or out of it. */
-#include "common.clh"
-#include "runs.clh"
+#include "lib/common.clh"
+#include "lib/runs.clh"
 
 /* to[row, c] = accum[row, c] + from[row, c] for c < width; what is absent counts as 0. Rows of `from` lie from_width apart, those of `to` and of the accum, which may
  * be `to`, to_width; the tensors begin at their first column. */

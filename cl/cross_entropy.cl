@@ -5,9 +5,9 @@
  *
  * A row whose label is not a column counts for nothing, whatever its logits are. All is done relative to the largest logit,
  * so that no large numbers cancel. */
-#include "common.clh"
-#include "rows.clh"
-#include "softmax.clh"
+#include "lib/common.clh"
+#include "lib/rows.clh"
+#include "lib/softmax.clh"
 
 /* Vectors an item keeps in registers between the passes; those of wider rows are read again. */
 #if WG == 1

@@ -1,7 +1,7 @@
 /* Two inner extents change places: [outer, a, b, width] -> [outer, b, a, width]. A patch's rows of pixels, side by side in its channels, so
  * go to the image's rows, and back. */
-#include "common.clh"
-#include "runs.clh"
+#include "lib/common.clh"
+#include "lib/runs.clh"
 
 /* to[o, j, i, :] = accum[o, j, i, :] + from[o, i, j, :], i < a, j < b; the accum may be `to`. */
 __kernel void depth_to_space_swap(TENSOR(const T, from), TENSOR(const T, accum), TENSOR(T, to), const int outer, const int a,

@@ -3,8 +3,8 @@
  *
  * A work-item does VEC channels and walks along rows of pixels. It keeps its channels' weights, and a sum for each of the S columns of output
  * that the column of input at hand counts for, so that each pixel is loaded once a row of the kernel. */
-#include "common.clh"
-#include "runs.clh"
+#include "lib/common.clh"
+#include "lib/runs.clh"
 
 #ifndef R
 #define R 3

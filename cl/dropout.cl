@@ -1,7 +1,7 @@
 /* y = x keep(i) scale, keep(i) = random(i) >= threshold. random(i) is word i % 4 of Philox at counter (c in two words,
  * stream, step), c = i / 4 + first * per_sample: `first` samples of the window were in micro-batches before this one.
  * Backward draws the same. A work-item does CHUNK = 4 VEC elements: VEC counters side by side. */
-#include "common.clh"
+#include "lib/common.clh"
 
 #define CHUNK (4 * VEC)
 

@@ -8,9 +8,9 @@
  *   embedding_gather        a work-group a position: the first one with its token scans the rest and sums. For a GPU, whatever V
  *   embedding_few_partial   small V: a stretch of positions is summed into VOCABULARY private accumulators
  *   embedding_few_total     the stretches' sums, in order */
-#include "common.clh"
+#include "lib/common.clh"
 
-#include "runs.clh"
+#include "lib/runs.clh"
 
 /* The part of 0 .. units that is this work-item's: a stretch on a CPU, every get_global_size-th on a GPU. */
 static inline uint3 own_units(uint units) {

@@ -3,7 +3,7 @@
  *
  * records uint [groups, WORDS]: how many, index of the first (low word, high word), its bits as f32, bits of the largest finite
  * magnitude. The host puts the groups together. */
-#include "common.clh"
+#include "lib/common.clh"
 
 #define WORDS 5
 #define NONE 0xfffffffffffffffful

@@ -8,7 +8,7 @@
  *
  * With a = w u / q:  dx_j += R_i a,  dx_i -= R_i a,  dR_i += p a^T. A residue gathers both of its parts, as frame and as atom.
  * structure_total (structure_loss.cl) makes the term of the rows. */
-#include "common.clh"
+#include "lib/common.clh"
 
 /* Planes a chain, each `stride` long, so that lanes run along residues. */
 #define X 0      /* 3: x */

@@ -1,5 +1,5 @@
 /* GELU, forward and backward; see gelu.clh. y may be x, dx may be any of its inputs. */
-#include "gelu.clh"
+#include "lib/gelu.clh"
 
 __kernel void gelu_forward(TENSOR(const T, x), TENSOR(T, y), const ulong n) {
     FOR_VECTORS(s, n) STOREV(gelu_of(LOADV(AT(x), s.at)), AT(y), s.at);

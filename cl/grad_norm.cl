@@ -1,6 +1,6 @@
 /* The 2-norm of n floats in two launches. Squares are summed in blocks of BLOCK vectors first and the blocks'
  * sums then, so that rounding errors grow with BLOCK + n / (BLOCK items) instead of n / items. */
-#include "common.clh"
+#include "lib/common.clh"
 
 #define BLOCK 64
 

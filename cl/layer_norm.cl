@@ -2,8 +2,8 @@
  *
  * A row stays in registers (PARTS vectors an item) between the passes: mean first, then the squares of the
  * distances from it, so that no large numbers cancel. Memory is read once and written once. */
-#include "common.clh"
-#include "rows.clh"
+#include "lib/common.clh"
+#include "lib/rows.clh"
 
 /* x, y T [rows, WIDTH]; gamma, beta f32 [WIDTH]; mean, rstd f32 [rows] */
 WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma), TENSOR(const float, beta),

@@ -1,5 +1,5 @@
 /* ring[slot % rows] = (terms [n], norm, loss_scale where there is one); terms <- 0 */
-#include "common.clh"
+#include "lib/common.clh"
 
 __kernel void log_step_row(TENSOR(float, terms), TENSOR(const float, norm), TENSOR(const float, loss_scale),
                              TENSOR(const int, slot), TENSOR(float, ring), const int n, const int rows) {

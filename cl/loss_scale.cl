@@ -1,6 +1,6 @@
 /* Dynamic loss scaling: what a step of AdamW needs beforehand, and what becomes of the scale afterwards. */
-#include "common.clh"
-#include "loss_scale.clh"
+#include "lib/common.clh"
+#include "lib/loss_scale.clh"
 
 /* 1 - b^n, where 1 - b is exact but b^n is not told apart from 1 */
 static inline float bias_correction(float b, int n) {

@@ -8,9 +8,9 @@
  *
  * Everything is made of e = exp(-|z|), which does not overflow: log(1 + e^-z) = max(-z, 0) + log(1 + e), and q^gamma =
  * exp(-gamma (max(z, 0) + log(1 + e))). */
-#include "common.clh"
-#include "runs.clh"
-#include "softmax.clh"
+#include "lib/common.clh"
+#include "lib/runs.clh"
+#include "lib/softmax.clh"
 
 enum { CROSS, KNOWN, BOTH, EITHER, SUMS }; /* of cross; of known pixels; of P t; of P + t */
 

@@ -2,10 +2,10 @@
  *
  *   SIZE, STRIDE, PADDING   of the windows: the window of output pixel (p, q) begins at (p STRIDE - PADDING, q STRIDE - PADDING)
  *
- * Rows of cl/channels.clh are pixels. Forward notes which pixel of its sample each winner is; backward asks, for each input
+ * Rows of cl/lib/channels.clh are pixels. Forward notes which pixel of its sample each winner is; backward asks, for each input
  * pixel, the windows that cover it whether it has won, in reading order: nothing is added by two items at once. */
-#include "common.clh"
-#include "channels.clh"
+#include "lib/common.clh"
+#include "lib/channels.clh"
 
 #ifndef SIZE
 #define SIZE 3

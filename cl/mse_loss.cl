@@ -1,8 +1,8 @@
 /* Squared error of rows, forward and backward:
  *
  *   loss = mean over the row of (x - target)^2,   dx = accum + dloss sample_weight 2 (x - target) / WIDTH */
-#include "common.clh"
-#include "rows.clh"
+#include "lib/common.clh"
+#include "lib/rows.clh"
 
 /* x T, target f32 [rows, WIDTH], sample_weight f32 [rows]; losses f32 [rows]: sample_weight * loss */
 WIDE_ROWS __kernel void mse_loss_rows(TENSOR(const T, x), TENSOR(const float, target), TENSOR(const float, sample_weight),

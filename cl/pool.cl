@@ -4,8 +4,8 @@
  *   0   the mean of the n rows       1   the first of them       2   the last of them
  *
  * A sample without rows gives zeros and gets no gradient. */
-#include "common.clh"
-#include "rows.clh"
+#include "lib/common.clh"
+#include "lib/rows.clh"
 
 #ifndef MODE
 #define MODE 0

@@ -6,7 +6,7 @@
  * turn. So w / 2 pi is kept as a pair of floats (hi + lo, 2^-44 relative), l times it is split exactly into
  * whole turns and a rest, and only the rest goes into a polynomial: absolute error below 3e-7 for l up to
  * 2^20. */
-#include "common.clh"
+#include "lib/common.clh"
 
 /* Products are rounded before they are added to, except where fma says otherwise: the pairs' low parts are what the rounding left. */
 #pragma OPENCL FP_CONTRACT OFF

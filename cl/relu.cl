@@ -1,5 +1,5 @@
 /* y = max(x, 0) and its gradient, which needs y only; y may be x, dx may be any of its inputs. */
-#include "relu.clh"
+#include "lib/relu.clh"
 
 __kernel void relu_forward(TENSOR(const T, x), TENSOR(T, y), const ulong n) {
     FOR_VECTORS(s, n) STOREV(relu_of(LOADV(AT(x), s.at)), AT(y), s.at);

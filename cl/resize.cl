@@ -5,8 +5,8 @@
  *
  * Backward gathers, first along the rows, then along the columns: with factor f that is 2 f + 2 products for each pixel of dx and f of its
  * neighbours above one another instead of 4 f f at once. */
-#include "common.clh"
-#include "runs.clh"
+#include "lib/common.clh"
+#include "lib/runs.clh"
 
 /* Between rows `first` and `next`; `share` is the weight of `next`. */
 typedef struct place {

@@ -7,7 +7,7 @@
  * frame (radial, tangential, axial). Rotations are written 3 x 3, row by row. One work-item a chain: what it does is a thousandth of a
  * transformer's step.
  */
-#include "common.clh"
+#include "lib/common.clh"
 
 #define RADIUS 8.9f
 #define RISE 2.81f

@@ -2,9 +2,9 @@
  *
  * Rows of up to MAX_KEPT vectors an item stay in registers (on a CPU: in its caches) between the passes; the vectors of
  * wider ones are read again. y may be x, dx may be any of its inputs: an item reads what it writes before it does. */
-#include "common.clh"
-#include "rows.clh"
-#include "softmax.clh"
+#include "lib/common.clh"
+#include "lib/rows.clh"
+#include "lib/softmax.clh"
 
 #if WG == 1
 #define MAX_KEPT 1024

@@ -18,7 +18,7 @@
  *   CHIRALITY  huber_0.2((det - det_ref) / (|a||b||c| of the reference)), a, b, c the steps between four residues 1, 2, 4, 8 or 16 apart
  *   BASE_PAIR   huber_1(d - p0) of paired residues
  */
-#include "common.clh"
+#include "lib/common.clh"
 
 #define DISTANCE 0
 #define LDDT 1

@@ -1,5 +1,5 @@
 /* The sum of up to eight scalars, in their order. */
-#include "common.clh"
+#include "lib/common.clh"
 
 #define ADD(x)                                                                                                         \
     if (HAS(x)) sum += AT(x)[0]

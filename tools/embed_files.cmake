@@ -1,5 +1,5 @@
-# Writes a C file that holds files as bytes, a table of them by name.
-#   cmake -DFILES="a.cl;b.clh" -DTABLE=cleat_embedded_kernels -DOUTPUT=file.c [-DWITHOUT=.ini] -P embed_files.cmake
+# Writes a C file that holds files as bytes, a table of them by their path below FOLDER.
+#   cmake -DFILES="cl/a.cl;cl/lib/b.clh" -DFOLDER=cl -DTABLE=cleat_embedded_kernels -DOUTPUT=file.c [-DWITHOUT=.ini] -P embed_files.cmake
 # WITHOUT is an ending that names lose in the table.
 # Two kernels of one name would depend on build order: that is an error here, not on a user's card.
 cmake_minimum_required(VERSION 3.25)
@@ -8,7 +8,7 @@ set(table "")
 set(names "")
 set(i 0)
 foreach(path ${FILES})
-  get_filename_component(name ${path} NAME)
+  file(RELATIVE_PATH name ${FOLDER} ${path})
   if(WITHOUT)
     string(REGEX REPLACE "${WITHOUT}$" "" name ${name})
   endif()

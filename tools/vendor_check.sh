@@ -46,11 +46,12 @@ rule() {
   sed -E "${5:-}" | grep -nE "$3" | sed "s|^\([0-9]*\):|$2:\1: $1: $4: |" || true
 }
 
+# lint_file FOLDER FILE: the file's path below the folder is its name
 lint_file() {
-  local name=${1##*/} source allowed='s/#pragma OPENCL FP_CONTRACT OFF//;'
-  source=$(strip_comments "$1")
+  local name=${2#"$1"/} source allowed='s/#pragma OPENCL FP_CONTRACT OFF//;'
+  source=$(strip_comments "$2")
   # the built-in functions of AMD's matrix units and of its dot products take vectors of half
-  [[ "$name" != mma_@(amd|dot).clh ]] || allowed+='s/#pragma OPENCL EXTENSION cl_khr_fp16 : enable//'
+  [[ "${name##*/}" != mma_@(amd|dot).clh ]] || allowed+='s/#pragma OPENCL EXTENSION cl_khr_fp16 : enable//'
   rule half "$name" '\bhalf(2|3|4|8|16)?\b' 'half is storage: pointers to it only' 's/\bhalf *\*/ /g; s/typedef half T;//' <<<"$source"
   rule half "$name" '\bTC?\b' 'T may be half: pointers to it only' 's/typedef [a-z]+ T;//; s/#define TC (T|float)$//; s/\bTC? *([*,])/\1/g' <<<"$source"
   rule double "$name" '\bdouble(2|3|4|8|16)?\b' 'no double' <<<"$source"
@@ -60,16 +61,22 @@ lint_file() {
   rule extension "$name" '#[[:space:]]*pragma[[:space:]]+OPENCL|\b(cl_(khr|intel|amd|nv|arm|qcom|ext)_|__(NV_CL|AMD|AMDGCN|GFX|gfx|SPIR|PTX|NVPTX|POCL|OPENCL_(C_)?VERSION|x86_64|CUDA))|\bPOCL_|\bFP_FAST_' \
     'the host asks the device and passes a -D' "$allowed" <<<"$source"
   rule include "$name" '^[[:space:]]*#[[:space:]]*include' 'the host finds lines  #include "FILE"  of cl/ only' \
-    "$(cd "${1%/*}" && for f in *.clh; do printf 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"%s"//;' "$f"; done)" <<<"$source"
+    "$(files_of "$1" clh | while read -r f; do printf 's|^[[:space:]]*#[[:space:]]*include[[:space:]]*"%s"||;' "${f#"$1"/}"; done)" <<<"$source"
 }
 
-# NAME FILE of every kernel of a folder
+# files_of FOLDER ENDING...: the files below it with one of the endings
+files_of() {
+  local folder=$1 ending
+  shift
+  for ending in "$@"; do find "$folder" -type f -name "*.$ending"; done | sort
+}
+
+# NAME FILE of every kernel below a folder
 kernels_of() {
   local f
-  for f in "$1"/*.cl "$1"/*.clh; do
-    [ -f "$f" ] || continue
+  files_of "$1" cl clh | while read -r f; do
     strip_comments "$f" | tr '\n' ' ' | sed -E 's/__attribute__ *\(\(([^()]|\([^()]*\))*\)\)/ /g' |
-      grep -oE '\b(__)?kernel +void +[A-Za-z_0-9]+' | sed "s#.* \([A-Za-z_0-9]*\)\$#\1 ${f##*/}#" || true
+      grep -oE '\b(__)?kernel +void +[A-Za-z_0-9]+' | sed "s#.* \([A-Za-z_0-9]*\)\$#\1 ${f#"$1"/}#" || true
   done
 }
 
@@ -84,7 +91,7 @@ lint_names() {
 
 lint_folder() {
   local f
-  for f in "$1"/*.cl "$1"/*.clh; do [ ! -f "$f" ] || lint_file "$f"; done
+  while read -r f; do lint_file "$1" "$f"; done < <(files_of "$1" cl clh)
   lint_names "$1"
 }
 

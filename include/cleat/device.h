@@ -21,7 +21,7 @@ typedef enum cleat_vendor {
     CLEAT_VENDOR_OCLGRIND,
 } cleat_vendor;
 
-/* What multiplies tiles of half precision with f32 sums. Kernels get the number as -DMATRIX_UNIT (cl/mma_layout.clh has the same ones). */
+/* What multiplies tiles of half precision with f32 sums. Kernels get the number as -DMATRIX_UNIT (cl/lib/mma_layout.clh has the same ones). */
 typedef enum cleat_matrix_unit {
     CLEAT_MATRIX_NONE,
     CLEAT_MATRIX_NV70,     /* NVIDIA 7.0 and 7.2 (V100), mma.m8n8k4: f16 only */

@@ -11,7 +11,7 @@ static inline void cleat_kernel_shape(cleat_device_facts *facts, bool cpu) {
     while (facts->work_group > facts->max_work_group && facts->work_group > 1) facts->work_group /= 2;
 }
 
-/* SUBGROUP_SIZE of cl/mma.clh: the work-items of a subgroup. */
+/* SUBGROUP_SIZE of cl/lib/mma.clh: the work-items of a subgroup. */
 static inline int cleat_matrix_subgroup_size(cleat_matrix_unit unit) {
     return unit == CLEAT_MATRIX_AMD_MFMA  ? 64
            : unit == CLEAT_MATRIX_INTEL8  ? 8

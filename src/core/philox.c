@@ -1,4 +1,4 @@
-/* Philox4x32-10 and what is drawn from it. The device's twin is in cl/common.clh. */
+/* Philox4x32-10 and what is drawn from it. The device's twin is in cl/lib/common.clh. */
 #include "core/philox.h"
 
 #include <math.h>

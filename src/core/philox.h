@@ -1,4 +1,4 @@
-/* Counter-based random numbers, the same on host and device (cl/common.clh).
+/* Counter-based random numbers, the same on host and device (cl/lib/common.clh).
  * Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. */
 #ifndef CLEAT_SRC_PHILOX_H
 #define CLEAT_SRC_PHILOX_H

@@ -77,7 +77,7 @@ static int32_t read_capability(const cleat_device *device) {
 static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_error *error) {
     char *source = NULL, *text = NULL;
     cleat_text joined = {0};
-    cleat_status status = cleat_kernel_source("mma_probe.cl", &source, error);
+    cleat_status status = cleat_kernel_source("lib/mma_probe.cl", &source, error);
     if (status) return status;
     cleat_text_add(&joined, "matrix %d\n%s\n%s\n%s\n%s", (int)FORMAT, device->facts.platform, device->facts.name,
                    device->facts.driver, source);

@@ -16,7 +16,7 @@ typedef struct cleat_matrix_signs {
 int cleat_matrix_candidates(const cleat_device_facts *facts, const cleat_matrix_signs *signs,
                             cleat_matrix_unit units[CLEAT_MATRIX_CANDIDATES]);
 
-/* Compiles cl/mma_probe.cl for `unit`, runs it and compares: CLEAT_OK where every number is right. CLEAT_ERR_BUILD: it does not compile;
+/* Compiles cl/lib/mma_probe.cl for `unit`, runs it and compares: CLEAT_OK where every number is right. CLEAT_ERR_BUILD: it does not compile;
  * CLEAT_ERR_NOT_SUPPORTED: it computes wrong, and the message says what; others: it could not be tried. */
 cleat_status cleat_matrix_check(const cleat_device *device, cleat_matrix_unit unit, bool bf16, cleat_error *error);
 

@@ -1,6 +1,6 @@
 /* Adds a scalar to an element of a state. */
 #include "cleat/ops.h"
-#include "ops/shared.h"
+#include "ops/lib/shared.h"
 
 typedef struct record_attr {
     int32_t index;

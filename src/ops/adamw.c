@@ -1,6 +1,6 @@
 /* One AdamW step over the store's flat buffers. */
 #include "cleat/ops.h"
-#include "ops/shared.h"
+#include "ops/lib/shared.h"
 
 /* Places in `in`, of which loss_scale and copies may be NULL; out = the first four, and the copies where there are any. */
 enum { PARAMETERS, GRADIENTS, MOMENT1, MOMENT2, HYPER, NORM, LOSS_SCALE, HALF_WEIGHTS, INPUTS };

@@ -1,7 +1,7 @@
 /* y = a + b, and the sum of two gradients that arrive at one tensor. */
 #include "cleat/ops.h"
 #include "ops/fusible.h"
-#include "ops/shared.h"
+#include "ops/lib/shared.h"
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *a = node->in[0], *b = node->in[1];

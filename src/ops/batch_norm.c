@@ -1,8 +1,8 @@
 /* Batch normalisation, with a residual and relu in the same pass. */
 #include "cleat/ops.h"
-#include "ops/channels.h"
-#include "ops/rows.h"
-#include "ops/shared.h"
+#include "ops/lib/channels.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* x as another storage type, asked for or by autocast. One of the two types is f32: f16 <-> bf16 goes through it, in two nodes. */
 #include "cleat/ops.h"
-#include "ops/shared.h"
+#include "ops/lib/shared.h"
 
 typedef struct cast_attr {
     cleat_dtype dtype;

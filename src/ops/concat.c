@@ -1,7 +1,7 @@
 /* Tensors side by side in the last extent, and apart again. */
 #include "cleat/ops.h"
-#include "ops/rows.h"
-#include "ops/shared.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
 
 #include <string.h>
 

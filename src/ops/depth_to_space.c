@@ -1,7 +1,7 @@
 /* Patches to an image: what lies side by side in the channels of one pixel becomes patch x patch pixels. */
 #include "cleat/ops.h"
-#include "ops/rows.h"
-#include "ops/shared.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
 
 typedef struct depth_to_space_attr {
     int64_t patch;

@@ -1,8 +1,8 @@
 /* Depth-wise convolution: every channel of an image by itself. */
 #include "cleat/ops.h"
-#include "ops/count.h"
-#include "ops/rows.h"
-#include "ops/shared.h"
+#include "ops/lib/count.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
 
 enum { MAX_KERNEL = 15, MAX_CHANNELS = 1 << 22, COLUMNS = 32 };
 /* Pixels that share what an item reads once (weights) or writes once (partial sums), on a CPU; a card's items are many and short. */

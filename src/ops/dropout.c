@@ -1,7 +1,7 @@
 /* Dropout with a mask that is drawn again in backward instead of stored. */
 #include "cleat/ops.h"
 #include "ops/fusible.h"
-#include "ops/shared.h"
+#include "ops/lib/shared.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* Rows of a table chosen by tokens; the table's gradient in a fixed order of summation (cl/embedding.cl has
  * the ways). */
 #include "cleat/ops.h"
-#include "ops/count.h"
-#include "ops/shared.h"
+#include "ops/lib/count.h"
+#include "ops/lib/shared.h"
 
 typedef struct embedding_attr {
     cleat_dtype storage;

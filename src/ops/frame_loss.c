@@ -1,7 +1,7 @@
 /* Frame-aligned point error (cl/frame_loss.cl has the formulas). */
 #include "cleat/ops.h"
-#include "ops/shared.h"
-#include "ops/trace_loss.h"
+#include "ops/lib/shared.h"
+#include "ops/lib/trace_loss.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* Layer normalisation over the last extent. */
 #include "cleat/ops.h"
-#include "ops/count.h"
-#include "ops/rows.h"
-#include "ops/shared.h"
+#include "ops/lib/count.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Moves the figures of a step into a ring that the host reads every few steps. */
 #include "cleat/ops.h"
-#include "ops/shared.h"
+#include "ops/lib/shared.h"
 
 /* in = {terms, norm, loss_scale or NULL, slot, ring}, out = {terms, ring} */
 static cleat_status infer(cleat_node *node, cleat_error *error) {

@@ -1,7 +1,7 @@
 /* The loss of a mask of two classes: cross entropy, focal, Dice. */
 #include "cleat/ops.h"
-#include "ops/rows.h"
-#include "ops/shared.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
 
 #include <math.h>
 #include <string.h>

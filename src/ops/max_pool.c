@@ -1,8 +1,8 @@
 /* The largest of each window of an image. */
 #include "cleat/ops.h"
-#include "ops/channels.h"
-#include "ops/rows.h"
-#include "ops/shared.h"
+#include "ops/lib/channels.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
 
 typedef struct max_pool_attr {
     int32_t size, stride, padding;

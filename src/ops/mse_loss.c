@@ -1,8 +1,8 @@
 /* Squared error of rows. */
 #include "cleat/ops.h"
-#include "ops/row_loss.h"
-#include "ops/rows.h"
-#include "ops/shared.h"
+#include "ops/lib/row_loss.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
 
 #include <string.h>
 

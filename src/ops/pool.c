@@ -1,7 +1,7 @@
 /* One row for every sample: the mean of its rows, the first or the last. */
 #include "cleat/ops.h"
-#include "ops/rows.h"
-#include "ops/shared.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
 
 typedef enum pool_mode { MEAN, FIRST, LAST } pool_mode; /* MODE of cl/pool.cl */
 

@@ -1,6 +1,6 @@
 /* x + sinusoidal positions. The gradient passes through. */
 #include "cleat/ops.h"
-#include "ops/shared.h"
+#include "ops/lib/shared.h"
 
 #include <math.h>
 

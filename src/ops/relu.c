@@ -1,7 +1,7 @@
 /* Rectified linear unit. */
 #include "cleat/ops.h"
 #include "ops/fusible.h"
-#include "ops/shared.h"
+#include "ops/lib/shared.h"
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];

@@ -1,6 +1,6 @@
 /* The same elements under another shape: no launch, no bytes of its own. */
 #include "cleat/ops.h"
-#include "ops/shared.h"
+#include "ops/lib/shared.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Bilinear interpolation: images larger or smaller. */
 #include "cleat/ops.h"
-#include "ops/rows.h"
-#include "ops/shared.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
 
 enum { MAX_EXTENT = 16384 };
 

@@ -1,7 +1,7 @@
 /* From each residue's step and turn to coordinates: a scan of rigid motions (cl/rigid_chain.cl has the
  * formulas). */
 #include "cleat/ops.h"
-#include "ops/shared.h"
+#include "ops/lib/shared.h"
 
 enum { STEPS = 6 };
 

@@ -1,7 +1,7 @@
 /* Softmax over the last extent. */
 #include "cleat/ops.h"
-#include "ops/rows.h"
-#include "ops/shared.h"
+#include "ops/lib/rows.h"
+#include "ops/lib/shared.h"
 
 enum { MAX_WIDTH = 65536 };
 

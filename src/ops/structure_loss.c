@@ -1,8 +1,8 @@
 /* Losses on C1' traces: distances, local distance difference, clashes, bonds, angles, handedness, base pairs
  * (cl/structure_loss.cl has the formulas). One op; what it measures is an attribute. */
 #include "cleat/ops.h"
-#include "ops/shared.h"
-#include "ops/trace_loss.h"
+#include "ops/lib/shared.h"
+#include "ops/lib/trace_loss.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The sum of scalars: a loss of several terms. */
 #include "cleat/ops.h"
-#include "ops/shared.h"
+#include "ops/lib/shared.h"
 
 enum { MAX_TERMS = 8 };
 

@@ -1,8 +1,11 @@
 /* Opens the device under test for the device tests. */
 #include "open_device.h"
 
+#include "core/files.h"
+
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 cleat_device *open_device(void) {
     cleat_device *device = NULL;
@@ -27,6 +30,9 @@ void remove_folder(const char *path) {
 
 void put_file(const char *folder, const char *name, const char *text) {
     char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    *strrchr(path, '/') = 0; /* the name may lie in a folder below */
+    if (cleat_folder_make(path, NULL)) abort();
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "w");
     if (!file || fputs(text, file) < 0 || fclose(file) != 0) abort();

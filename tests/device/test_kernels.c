@@ -83,12 +83,12 @@ static void test_circles_end(void **state) {
 static void test_folder_comes_before_library(void **state) {
     char *source = NULL;
     (void)state;
-    put_file(folder, "a.cl", "#include \"common.clh\"\n");
+    put_file(folder, "a.cl", "#include \"lib/common.clh\"\n");
     assert_int_equal(cleat_kernel_source("a.cl", &source, NULL), CLEAT_OK);
     assert_non_null(strstr(source, "floatv")); /* not in the folder: the library's */
     cleat_free(source);
-    put_file(folder, "common.clh", "mine\n");
-    expect_source("common.clh", "#line 1 \"common.clh\"\nmine\n");
+    put_file(folder, "lib/common.clh", "mine\n");
+    expect_source("lib/common.clh", "#line 1 \"lib/common.clh\"\nmine\n");
 }
 
 static void test_missing_files(void **state) {
@@ -97,7 +97,7 @@ static void test_missing_files(void **state) {
     put_file(folder, "a.cl", "one\n#include \"nothing.clh\"\n");
     expect_no_source("a.cl", "a.cl:2: kernel file 'nothing.clh'");
     setenv("CLEAT_KERNEL_DIR", "/no/such/folder", 1);
-    expect_no_source("common.clh", "/no/such/folder");
+    expect_no_source("lib/common.clh", "/no/such/folder");
 }
 
 static void test_empty_file(void **state) {

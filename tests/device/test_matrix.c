@@ -113,16 +113,16 @@ static void test_wrong_units_are_found_out(void **state) {
         const char *file, *from, *to;
     } slips[] = {
         /* A is its transpose */
-        {CLEAT_MATRIX_EMULATED, "mma.clh", "mma_a_runs(a, p, ld, 1)", "mma_a_runs(a, p, 1, ld)"},
+        {CLEAT_MATRIX_EMULATED, "lib/mma.clh", "mma_a_runs(a, p, ld, 1)", "mma_a_runs(a, p, 1, ld)"},
         /* subgroups disturb each other */
-        {CLEAT_MATRIX_EMULATED, "mma.clh", "scratch + 128 * MMA_SUBGROUP", "scratch + 32 * MMA_SUBGROUP"},
+        {CLEAT_MATRIX_EMULATED, "lib/mma.clh", "scratch + 128 * MMA_SUBGROUP", "scratch + 32 * MMA_SUBGROUP"},
         /* half the product */
-        {CLEAT_MATRIX_EMULATED, "mma.clh", "from < 16", "from < 8"},
+        {CLEAT_MATRIX_EMULATED, "lib/mma.clh", "from < 16", "from < 8"},
         /* sums of 11 bits */
-        {CLEAT_MATRIX_EMULATED, "mma.clh", "for (int k = 0; k < 4; ++k) c->x[i]",
+        {CLEAT_MATRIX_EMULATED, "lib/mma.clh", "for (int k = 0; k < 4; ++k) c->x[i]",
          "c->x[i] = as_float(as_uint(c->x[i]) & 0xffffe000u);\n for (int k = 0; k < 4; ++k) c->x[i]"},
         /* a column twice */
-        {CLEAT_MATRIX_EMULATED_DOT, "mma_dot.clh", "b->x[12 + r] = MMA_HIGH", "b->x[12 + r] = MMA_LOW"},
+        {CLEAT_MATRIX_EMULATED_DOT, "lib/mma_dot.clh", "b->x[12 + r] = MMA_HIGH", "b->x[12 + r] = MMA_LOW"},
     };
     (void)state;
     if (getenv("CLEAT_TEST_ROW")) skip(); /* Oclgrind: it would report the slips */

@@ -1,4 +1,4 @@
-/* The register layouts of matrix units (cl/mma_layout.clh) against the instructions as their makers describe them: what each instruction does
+/* The register layouts of matrix units (cl/lib/mma_layout.clh) against the instructions as their makers describe them: what each instruction does
  * with its lanes' registers is written down here from the PTX ISA (mma.m8n8k4, mma.m16n8k8, mma.m16n8k16, ldmatrix), AMD's matrix instruction guides
  * (WMMA of gfx11, MFMA) and Intel's extension (cl_intel_subgroup_matrix_multiply_accumulate). Elements are whole numbers of 16 bits. */
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../../cl/mma_layout.clh"
+#include "../../cl/lib/mma_layout.clh"
 #include "cleat/device.h"
 
 enum { MAX_SUBGROUP = 64, OPERANDS = 16, SUMS = 32, SIDE = 16 };

@@ -12,7 +12,7 @@
 
 static void begin(cleat_binder *binder, const cleat_device_facts *facts) {
     cleat_binder_init(binder, facts);
-    cleat_launch_kernel(binder, NULL, "linear_mma.cl", "linear_mma", CLEAT_F16);
+    cleat_launch_kernel(binder, NULL, "linear/linear_mma.cl", "linear_mma", CLEAT_F16);
 }
 
 /* Intel's units ask for more than a define, others do not. */

@@ -82,8 +82,8 @@ static void must(cleat_status status, const char *what, const cleat_error *error
 
 /* "linear-F32-TRANS_A0-TRANS_B1": the file's stem, the storage type, the op's own options. */
 static void name_program(const cleat_launch *launch, char name[NAME]) {
-    const char *dot = strchr(launch->file, '.');
-    size_t used = (size_t)snprintf(name, NAME, "%.*s", (int)(dot - launch->file), launch->file);
+    const char *slash = strrchr(launch->file, '/'), *stem = slash ? slash + 1 : launch->file;
+    size_t used = (size_t)snprintf(name, NAME, "%.*s", (int)strcspn(stem, "."), stem);
     char options[CLEAT_OPTIONS];
     snprintf(options, sizeof options, "%s", launch->options);
     for (char *save, *word = strtok_r(options, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
@@ -156,7 +156,7 @@ static void list_launch(listing *list, const cleat_launch *launch) {
 static void list_matrix_probes(listing *list) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
         const cleat_device_facts *facts = &shapes[i].facts;
-        cleat_launch launch = {.file = "mma_probe.cl", .kernel = "mma_probe", .dims = 1, .local = {128}};
+        cleat_launch launch = {.file = "lib/mma_probe.cl", .kernel = "mma_probe", .dims = 1, .local = {128}};
         list->shape = &shapes[i];
         for (int bf16 = 0; facts->matrix_unit && bf16 <= facts->matrix_bf16; ++bf16) {
             snprintf(launch.options, sizeof launch.options, "-DSTORAGE_%s -DWG=128 -DVEC=4 -DMATRIX_UNIT=%d %s",

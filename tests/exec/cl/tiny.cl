@@ -1,5 +1,5 @@
 /* Kernels of the exec tests: tests/exec/tiny.c. */
-#include "common.clh"
+#include "lib/common.clh"
 
 /* y[i] = x[i] * factor + bias[i % n_bias], after `delay` rounds of work that the compiler cannot leave out. */
 __kernel void tiny_affine(TENSOR(const float, x), TENSOR(const float, bias), TENSOR(float, y), float factor, int delay,

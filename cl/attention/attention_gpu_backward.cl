@@ -1,0 +1,144 @@
+/* Attention on a card, backward: weights are computed again from the log-sum-exps. dQ holds queries and streams
+ * keys; dK and dV hold keys and stream queries. Where there are too few keys to fill the card, several groups share a
+ * tile of keys, a part of the queries each, and a last kernel adds up the parts, in order. Layout and lengths:
+ * attention.clh; tiles: attention_gpu.clh; delta [B, heads, lq] comes from attention_delta. */
+
+/* Intel's compiler guesses how many registers a kernel will want, and keeps arrays in memory where it guesses too many. As found with
+ * ocloc 22.43 for head sizes 4 to 128, half as many columns spare that; for these two it guesses well. */
+#if defined(SUB_GROUP) && DH != 32 && !(DH == 64 && SUB_GROUP == 8)
+#define FEW_COLS 1
+#else
+#define FEW_COLS 0
+#endif
+
+/* Local memory: at most 31 KiB. */
+#if DH <= 32
+#define ROWS 32
+#define COLS (FEW_COLS ? 16 : 32)
+#elif DH <= 64
+#define ROWS 32
+#define COLS (FEW_COLS ? 8 : 16)
+#else
+#define ROWS 16
+#define COLS 8
+#endif
+#include "attention/attention_gpu.clh"
+
+/* A work-group is a tile of queries: (b * heads + h) * tiles + tile. */
+MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
+attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
+                 TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
+                 TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum), TENSOR(T, dq),
+                 const int heads, const int lq, const int lk, const float softmax_scale) {
+    __local float4 queries[ROWS * STRIDE], douts[ROWS * STRIDE], keys[COLS * STRIDE], values[COLS * STRIDE];
+    __local float4 dscore[ROWS * WEIGHT_STRIDE];
+    const int tiles = (lq + ROWS - 1) / ROWS, item = get_group_id(0);
+    const int i0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
+    const int in_tile = min(ROWS, lq - i0), n = clamp(LENGTH(q_lengths, b, lq) - i0, 0, in_tile);
+    const int length = n > 0 ? LENGTH(k_lengths, b, lk) : 0;
+
+    sums out = zero_sums();
+    float logs[OWN_ROWS], deltas[OWN_ROWS];
+#pragma unroll
+    for (int i = 0; i < OWN_ROWS; ++i) {
+        const int r = own_row(i);
+        logs[i] = r < n ? LSE_AT(lse, b, i0, h)[r] * LOG2E : 0.0f;
+        deltas[i] = r < n ? LSE_AT(delta, b, i0, h)[r] : 0.0f;
+    }
+    load_rows(queries, ROWS, Q_AT(q, b, i0, h), q_row, n, softmax_scale * LOG2E);
+    load_rows(douts, ROWS, Y_AT(dy, b, i0, h), heads * DH, n, 1.0f);
+
+    for (int j0 = 0; j0 < length; j0 += COLS) {
+        const int m = min(COLS, length - j0);
+        barrier(CLK_LOCAL_MEM_FENCE); /* the last tile is used up */
+        load_rows(keys, COLS, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
+        load_rows(values, COLS, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const scores s = multiply(queries, keys), ds = multiply(douts, values);
+#pragma unroll
+        for (int i = 0; i < OWN_ROWS; ++i)
+#pragma unroll
+            for (int j = 0; j < OWN_COLS; ++j) {
+                const float p = own_column(j) < m ? exp2(s.at[i][j] - logs[i]) : 0.0f;
+                store_weight(dscore, i, j, p * (ds.at[i][j] - deltas[i]));
+            }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        out = add_weighted(out, dscore, keys);
+    }
+    store_sums(out, Q_AT(dq, b, i0, h), HAS(accum) ? Q_AT(accum, b, i0, h) : 0, q_row, in_tile, softmax_scale);
+}
+
+/* The first floats of dK and dV of one work-group of attention_gpu_keys: [ROWS, DH] each, one behind the other. */
+#define SHARE_K(group) (AT(shares) + (ulong)(group)*2 * ROWS * DH)
+#define SHARE_V(group) (SHARE_K(group) + ROWS * DH)
+
+/* A work-group is a tile of keys and a part of the queries: ((b * heads + h) * tiles + tile) * parts + part. A part has
+ * part_queries of them. Writes dK and dV where there is one part; else the part's shares of them, without accums. */
+MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
+attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
+                   TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
+                   TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum_k),
+                   TENSOR(const T, accum_v), TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk,
+                   const float softmax_scale, TENSOR(float, shares), const int parts, const int part_queries) {
+    __local float4 keys[ROWS * STRIDE], values[ROWS * STRIDE], queries[COLS * STRIDE], douts[COLS * STRIDE];
+    __local float4 weight[ROWS * WEIGHT_STRIDE], dscore[ROWS * WEIGHT_STRIDE];
+    const int tiles = (lk + ROWS - 1) / ROWS, part = get_group_id(0) % parts, item = get_group_id(0) / parts;
+    const int j0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
+    const int in_tile = min(ROWS, lk - j0), n = clamp(LENGTH(k_lengths, b, lk) - j0, 0, in_tile);
+    const int start = part * part_queries, length = n > 0 ? min(LENGTH(q_lengths, b, lq), start + part_queries) : 0;
+
+    sums sum_k = zero_sums(), sum_v = zero_sums();
+    load_rows(keys, ROWS, KV_AT(k, b, j0, h), kv_row, n, softmax_scale * LOG2E);
+    load_rows(values, ROWS, KV_AT(v, b, j0, h), kv_row, n, 1.0f);
+
+    for (int i0 = start; i0 < length; i0 += COLS) {
+        const int m = min(COLS, length - i0);
+        barrier(CLK_LOCAL_MEM_FENCE); /* the last tile is used up */
+        load_rows(queries, COLS, Q_AT(q, b, i0, h), q_row, m, 1.0f);
+        load_rows(douts, COLS, Y_AT(dy, b, i0, h), heads * DH, m, 1.0f);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const scores s = multiply(keys, queries), ds = multiply(values, douts);
+#pragma unroll
+        for (int j = 0; j < OWN_COLS; ++j) {
+            const int c = own_column(j);
+            const float log_sum = c < m ? LSE_AT(lse, b, i0, h)[c] * LOG2E : 0.0f;
+            const float d = c < m ? LSE_AT(delta, b, i0, h)[c] : 0.0f;
+#pragma unroll
+            for (int i = 0; i < OWN_ROWS; ++i) {
+                const float p = c < m && own_row(i) < n ? exp2(s.at[i][j] - log_sum) : 0.0f;
+                store_weight(weight, i, j, p);
+                store_weight(dscore, i, j, p * (ds.at[i][j] - d));
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sum_v = add_weighted(sum_v, weight, douts);
+        sum_k = add_weighted(sum_k, dscore, queries);
+    }
+    if (parts > 1) {
+        store_share(sum_k, SHARE_K(get_group_id(0)), softmax_scale);
+        store_share(sum_v, SHARE_V(get_group_id(0)), 1.0f);
+        return;
+    }
+    store_sums(sum_k, KV_AT(dk, b, j0, h), HAS(accum_k) ? KV_AT(accum_k, b, j0, h) : 0, kv_row, in_tile, softmax_scale);
+    store_sums(sum_v, KV_AT(dv, b, j0, h), HAS(accum_v) ? KV_AT(accum_v, b, j0, h) : 0, kv_row, in_tile, 1.0f);
+}
+
+/* dK and dV = accum + the sum of the parts' shares, in order. A work-item takes one element of both; there are few, or
+ * there would be no parts. */
+__kernel void attention_gpu_sum_keys(TENSOR(const float, shares), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
+                                     TENSOR(T, dk), TENSOR(T, dv), const int kv_row, const int batch, const int heads,
+                                     const int lk, const int parts) {
+    const int tiles = (lk + ROWS - 1) / ROWS, width = heads * DH;
+    for (int at = get_global_id(0); at < batch * lk * width; at += get_global_size(0)) {
+        const int e = at % width, h = e / DH, d = e % DH, j = at / width % lk, b = at / width / lk;
+        const int first = ((b * heads + h) * tiles + j / ROWS) * parts, in_share = j % ROWS * DH + d;
+        float sum_k = 0.0f, sum_v = 0.0f;
+        if (HAS(accum_k)) sum_k = LOAD(KV_AT(accum_k, b, j, h), d), sum_v = LOAD(KV_AT(accum_v, b, j, h), d);
+        for (int part = 0; part < parts; ++part) {
+            sum_k += SHARE_K(first + part)[in_share];
+            sum_v += SHARE_V(first + part)[in_share];
+        }
+        STORE(sum_k, KV_AT(dk, b, j, h), d);
+        STORE(sum_v, KV_AT(dv, b, j, h), d);
+    }
+}

@@ -1,0 +1,84 @@
+/* Attention on a card, forward: a work-group holds ROWS queries, keys and values stream through local memory COLS at
+ * a time (Dao et al. 2022, FlashAttention). Layout and lengths: attention.clh; tiles: attention_gpu.clh. */
+
+/* Local memory: at most 29 KiB. Twice as many rows need fewer loads but more registers than Intel's GPUs have. */
+#define ROWS 32
+#if DH <= 64 && defined(SUB_GROUP) && DH % 4 != 0 /* 32, and Intel's compiler keeps sums in memory (ocloc 22.43, pvc) */
+#define COLS 16
+#elif DH <= 64
+#define COLS 32
+#else
+#define COLS 16
+#endif
+#include "attention/attention_gpu.clh"
+
+/* A work-group is a tile of queries: (b * heads + h) * tiles + tile. */
+MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
+attention_gpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
+                      TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(T, y), TENSOR(float, lse),
+                      const int heads, const int lq, const int lk, const float softmax_scale) {
+    __local float4 queries[ROWS * STRIDE], streamed[COLS * STRIDE], weight[ROWS * WEIGHT_STRIDE];
+    __local float4 shared[ROWS * TX / 4]; /* a float from every work-item of a row */
+    const int tiles = (lq + ROWS - 1) / ROWS, item = get_group_id(0), tx = own_column(0);
+    const int i0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
+    const int in_tile = min(ROWS, lq - i0), length = LENGTH(k_lengths, b, lk);
+    const int n = length > 0 ? clamp(LENGTH(q_lengths, b, lq) - i0, 0, in_tile) : 0, keys = n > 0 ? length : 0;
+
+    sums out = zero_sums();
+    float top[OWN_ROWS], sum[OWN_ROWS]; /* of the scores in base 2; sum over the own columns */
+#pragma unroll
+    for (int i = 0; i < OWN_ROWS; ++i) top[i] = -1e30f, sum[i] = 0.0f;
+    load_rows(queries, ROWS, Q_AT(q, b, i0, h), q_row, n, softmax_scale * LOG2E);
+
+    for (int j0 = 0; j0 < keys; j0 += COLS) {
+        const int m = min(COLS, keys - j0);
+        barrier(CLK_LOCAL_MEM_FENCE); /* the last tile is used up */
+        load_rows(streamed, COLS, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        scores s = multiply(queries, streamed);
+#pragma unroll
+        for (int i = 0; i < OWN_ROWS; ++i) {
+            float own = -INFINITY;
+#pragma unroll
+            for (int j = 0; j < OWN_COLS; ++j) {
+                if (own_column(j) >= m) s.at[i][j] = -INFINITY;
+                own = fmax(own, s.at[i][j]);
+            }
+            ((__local float *)shared)[own_row(i) * TX + tx] = own;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE); /* the keys are used up */
+        load_rows(streamed, COLS, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
+#pragma unroll
+        for (int i = 0; i < OWN_ROWS; ++i) {
+            const float4 tops = fmax(shared[own_row(i) * 2], shared[own_row(i) * 2 + 1]);
+            const float higher = fmax(fmax(top[i], fmax(tops.x, tops.y)), fmax(tops.z, tops.w));
+            const float shrink = exp2(top[i] - higher);
+            top[i] = higher;
+            sum[i] *= shrink;
+#pragma unroll
+            for (int j = 0; j < OWN_COLS; ++j) {
+                const float p = exp2(s.at[i][j] - higher);
+                sum[i] += p;
+                store_weight(weight, i, j, p);
+            }
+#pragma unroll
+            for (int c = 0; c < OWN_VEC4S; ++c) out.at[i][c] *= shrink;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        out = add_weighted(out, weight, streamed);
+    }
+
+#pragma unroll
+    for (int i = 0; i < OWN_ROWS; ++i) ((__local float *)shared)[own_row(i) * TX + tx] = sum[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int i = 0; i < OWN_ROWS; ++i) {
+        const int r = own_row(i);
+        const float4 wholes = shared[r * 2] + shared[r * 2 + 1];
+        const float whole = (wholes.x + wholes.z) + (wholes.y + wholes.w);
+#pragma unroll
+        for (int c = 0; c < OWN_VEC4S; ++c) out.at[i][c] = r < n ? out.at[i][c] / whole : (float4)(0.0f);
+        if (tx == 0 && r < in_tile) LSE_AT(lse, b, i0, h)[r] = r < n ? (top[i] + log2(whole)) * LN2 : 0.0f;
+    }
+    store_sums(out, Y_AT(y, b, i0, h), 0, heads * DH, in_tile, 1.0f);
+}

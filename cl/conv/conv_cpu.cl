@@ -1,0 +1,275 @@
+/* The three products of a convolution (conv.cl) for one work-item with wide vectors (WG == 1), without a tensor of patches: what of them a
+ * work-item multiplies next is copied to private memory on the way (patches_load), zeros for what lies outside the image.
+ *
+ *   CONV_KIND   0: forward   C = y [pixels, N]      A = patches of x    B = weight^T (stored [N, R S C])
+ *             1: dx        C = dx [pixels, C]     A = patches of dy   B = weight, its taps turned round
+ *             2: dw        C = dw [N, R S C]      A = dy^T            B = patches of x       and sums = row sums of A
+ *
+ * The rest as in gemm_cpu.clh. */
+#define TRANS_A (CONV_KIND == 2)
+#define TRANS_B (CONV_KIND == 0)
+#define PACKS_A 1
+#if TRANS_A /* panels side by side; a vector of padding keeps their rows out of each other's cache sets */
+#define PANEL_PITCH (BLOCK_PANELS * TILE_VECS * VEC + VEC)
+#endif
+#include "lib/common.clh"
+#include "conv/conv.clh"
+#include "lib/epilogue.clh"
+#include "lib/gemm_cpu.clh"
+
+/* 1: the last sums of pixels go to the result straight from the registers. Where they are rounded to halves on the way, this
+ * takes so many more that PoCL 3.1 keeps sums of the innermost loop in memory. */
+#if defined(STORAGE_F16) || defined(STORAGE_BF16)
+#define FROM_REGISTERS 0
+#else
+#define FROM_REGISTERS 1
+#endif
+
+/* --- patches ----------------------------------------------------------------------------------------------------- */
+
+/* The patch a result is made of: its corner (top, left) in the source; the pixel of the source, counted over all images, at the
+ * corner (which may not exist); and the result's own pixel. */
+typedef struct patch {
+    int top, left, corner, to;
+} patch;
+
+/* Those of results m .. m + count of a grid, all images in a row. */
+static inline void patches_find(grid g, int m, int count, patch *found) {
+    int v = m % g.columns, u = m / g.columns % g.rows, b = m / g.columns / g.rows;
+    for (int i = 0; i < count; ++i) {
+        found[i].top = g.top + u * g.step;
+        found[i].left = g.left + v * g.step;
+        found[i].corner = (b * g.height + found[i].top) * g.width + found[i].left;
+        found[i].to = (b * g.to_height + g.to_top + u * g.to_step) * g.to_width + g.to_left + v * g.to_step;
+        if (++v < g.columns) continue;
+        v = 0;
+        if (++u < g.rows) continue;
+        u = 0;
+        ++b;
+    }
+}
+
+/* Whole vectors: up to VEC - 1 numbers behind `count` are written too. `end` is the end of the source, behind which nothing is read. */
+static inline void floats_copy(__global const T *from, __global const T *end, int count, float *to) {
+    int i = 0;
+    for (; i < count && end - (from + i) >= VEC; i += VEC) STOREFV(LOADV(from, i), to, i);
+    for (; i < count; ++i) to[i] = LOAD(from, i);
+}
+static inline void floats_clear(int count, float *to) {
+    for (int i = 0; i < count; i += VEC) STOREFV((floatv)(0.0f), to, i);
+}
+
+/* to[i, 0 .. depth) = elements [k, k + depth) of patch i, rows of `ld`. Each row of a patch lies in the source in one piece. Up to VEC - 1 numbers
+ * behind what is meant are written, and overwritten by what comes next, which is why the order is that of `to`; so it ends
+ * with a vector to spare. */
+static inline void patches_load(__global const T *source, grid g, int images, const patch *patches, int count, int k,
+                                int depth, float *to, int ld) {
+    if (depth == 0) return;
+    const int run = g.taps_along * g.channels, pitch = g.width * g.channels, k_down = k / run, k_first = k % run;
+    __global const T *end = source + (long)images * g.height * pitch;
+    for (int i = 0; i < count; ++i) {
+        const patch p = patches[i];
+        const int inside_begin = max(-p.left * g.channels, 0), inside_end = min((g.width - p.left) * g.channels, run);
+        const bool within = p.left >= 0 && p.left + g.taps_along <= g.width;
+        int down = p.top + k_down, first = k_first;
+        __global const T *from = source + (long)(p.corner + k_down * g.width) * g.channels;
+        for (int done = 0; done < depth;) {
+            const int here = min(run - first, depth - done);
+            const int inside = max(inside_begin - first, 0), outside = min(inside_end - first, here);
+            float *row = to + i * ld + done;
+            if (down < 0 || down >= g.height || inside >= outside) {
+                floats_clear(here, row);
+            } else if (within) {
+                floats_copy(from + first, end, here, row);
+            } else {
+                if (inside > 0) floats_clear(inside, row);
+                floats_copy(from + first + inside, end, outside - inside, row + inside);
+                if (outside < here) floats_clear(here - outside, row + outside);
+            }
+            done += here;
+            first = 0;
+            from += pitch;
+            ++down;
+        }
+    }
+}
+
+#if !TRANS_A /* --- y and dx: results are pixels ------------------------------------------------------------------- */
+
+/* Row (tap, n) of B: for tap `tap` of a phase, in the order of the patches of dy, the weight of filter n. */
+static inline __global const T *filter_row(__global const T *weight, grid g, int down, int along, GEOMETRY, int tap, int n) {
+    const int r = down + stride * (g.taps_down - 1 - tap / g.taps_along);
+    const int s = along + stride * (g.taps_along - 1 - tap % g.taps_along);
+    return weight + (((long)n * R + r) * S + s) * C;
+}
+
+/* panel = rows [k, k + depth) of B, columns [n, n + cols). */
+static inline void filters_load(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth, int n,
+                                int cols, float *panel) {
+#if CONV_KIND == 0
+    panel_load(weight + (long)n * R * S * C + k, (long)R * S * C, depth, cols, panel);
+#else
+    for (int done = 0; done < depth;) {
+        const int tap = (k + done) / N, first = (k + done) % N, here = min(N - first, depth - done);
+        panel_load(filter_row(weight, g, down, along, B, H, W, C, P, Q, N, R, S, stride, padding, tap, first) + n,
+                   (long)R * S * C, here, cols, panel + done * TILE_COLS);
+        done += here;
+    }
+#endif
+}
+
+/* Asks for part `i` of `parts` of what filters_load loads next, which comes in pieces too short for the hardware to see them coming. */
+static inline void filters_soon(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth, int n,
+                                int cols, int i, int parts) {
+#if CONV_KIND == 0
+    __global const T *from = weight + (long)n * R * S * C + k;
+    for (int row = cols * i / parts; row < cols * (i + 1) / parts; ++row)
+        for (int at = 0; at < depth; at += LINE) SOON(from + (long)row * R * S * C + at);
+#else
+    for (int row = k + depth * i / parts, row_end = k + depth * (i + 1) / parts; row < row_end;) {
+        const int tap = row / N, first = row % N, here = min(N - first, row_end - row);
+        __global const T *from = filter_row(weight, g, down, along, B, H, W, C, P, Q, N, R, S, stride, padding, tap, first) + n;
+        for (int j = 0; j < here; ++j)
+            for (int at = 0; at < cols; at += LINE) SOON(from + (long)j * R * S * C + at);
+        row += here;
+    }
+#endif
+}
+
+/* Work-item (block of pixels, phase of dx, block of columns), columns innermost: neighbours read the same patches. Phases have unequal
+ * work: who gets many work-items gets some of each. */
+__kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, bias),
+                                TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,
+                                const int block_panels) {
+    const int to_channels = CONV_KIND == 0 ? N : C;
+    const int width = block_panels * TILE_COLS, across = (to_channels + width - 1) / width;
+    const int n0 = get_group_id(0) % across * width, cols = min(width, to_channels - n0);
+#if CONV_KIND == 0
+    const int block = get_group_id(0) / across, phase = 0;
+    const grid g = grid_forward(B, H, W, C, P, Q, N, R, S, stride, padding);
+#else
+    const int phases = stride * stride, block = get_group_id(0) / across / phases, phase = get_group_id(0) / across % phases;
+    const grid g = grid_phase(phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding);
+#endif
+    const int rows = min(block_rows, B * g.rows * g.columns - block * block_rows);
+    if (rows <= 0) return;
+    const int K = g.taps_down * g.taps_along * g.channels;
+
+    patch patches[BLOCK_ROWS];
+    floatv panel_vectors[CHUNK * TILE_VECS], copy_vectors[COPY_FLOATS / VEC + 1];
+    floatv sums[BLOCK_PANELS * BLOCK_ROWS * TILE_VECS]; /* [panel][row][TILE_VECS], between chunks */
+    float *panel = (float *)panel_vectors, *copy = (float *)copy_vectors;
+    if (cols % TILE_COLS) panel_clear(panel);
+    patches_find(g, block * block_rows, rows, patches);
+
+    int k = 0;
+    do { /* at least once: pixels that no tap reaches get their accum */
+        const int depth = min(CHUNK, K - k);
+        const bool first = k == 0, last = k + CHUNK >= K;
+        patches_load(AT(source), g, B, patches, rows, k, depth, copy, CHUNK);
+        for (int p = 0; p * TILE_COLS < cols; ++p) {
+            const int n = n0 + p * TILE_COLS, here = min(TILE_COLS, to_channels - n);
+            const bool more = (p + 1) * TILE_COLS < cols;
+            const int next_n = more ? n + TILE_COLS : n0, next_k = more ? k : k + CHUNK;
+            filters_load(AT(weight), g, phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding, k,
+                         depth, n, here, panel);
+            for (int m = 0; m < rows; m += TILE_ROWS) {
+                row_pointer row[TILE_ROWS];
+                floatv sum[TILE_ROWS][TILE_VECS];
+                floatv *kept = sums + (p * BLOCK_ROWS + m) * TILE_VECS;
+#pragma unroll
+                for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, CHUNK, m, i, rows);
+                filters_soon(AT(weight), g, phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding,
+                             next_k, min(CHUNK, K - next_k), next_n, min(TILE_COLS, to_channels - next_n), m / TILE_ROWS,
+                             (rows + TILE_ROWS - 1) / TILE_ROWS);
+                tile_begin(first ? 0 : kept, sum);
+                tile_multiply(row, 1, panel, depth, sum);
+                if (FROM_REGISTERS && last && here == TILE_COLS && m + TILE_ROWS <= rows) {
+#pragma unroll
+                    for (int i = 0; i < TILE_ROWS; ++i) {
+#pragma unroll
+                        for (int v = 0; v < TILE_VECS; ++v)
+                            write_row(sum[i][v], OR_NULL(bias), OR_NULL(accum), 0, AT(result),
+                                      (long)patches[m + i].to * to_channels + n + v * VEC, n + v * VEC, VEC);
+                    }
+                    continue;
+                }
+                tile_keep(sum, kept);
+                for (int i = 0; last && i < min(TILE_ROWS, rows - m); ++i)
+                    for (int v = 0; v * VEC < here; ++v)
+                        write_row(kept[i * TILE_VECS + v], OR_NULL(bias), OR_NULL(accum), 0, AT(result),
+                                  (long)patches[m + i].to * to_channels + n + v * VEC, n + v * VEC, here - v * VEC);
+            }
+        }
+        k += CHUNK;
+    } while (k < K);
+}
+
+#else /* --- dw: results are filters ------------------------------------------------------------------------------- */
+
+/* Work-item (split of the pixels, block of filters, block of their elements), elements innermost. Where there are splits, each
+ * writes its own part of `partial` [splits, N, R S C] and of `sums` [splits, N]. */
+__kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),
+                                 TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial),
+                                 GEOMETRY, const int block_rows, const int block_panels, const int split_depth) {
+    const grid g = grid_forward(B, H, W, C, P, Q, N, R, S, stride, padding);
+    const int pixels = B * P * Q, elements = R * S * C, width = block_panels * TILE_COLS;
+    const int across = (elements + width - 1) / width, down = (N + block_rows - 1) / block_rows;
+    const int group = get_group_id(0), split = group / (across * down);
+    const int n0 = group / across % down * block_rows, e0 = group % across * width;
+    const int rows = min(block_rows, N - n0), cols = min(width, elements - e0);
+    const int m_first = split * split_depth, m_end = min(pixels, m_first + split_depth);
+    __global float *part = HAS(partial) ? AT(partial) + (long)split * N * elements : 0;
+
+    patch patches[CHUNK];
+    floatv panel_vectors[CHUNK * PANEL_PITCH / VEC + 1], copy_vectors[COPY_FLOATS / VEC], row_sums[BLOCK_ROWS / VEC];
+    floatv kept_sums[BLOCK_PANELS * BLOCK_ROWS * TILE_VECS]; /* [panel][row][TILE_VECS], between chunks */
+    float *panels = (float *)panel_vectors, *copy = (float *)copy_vectors;
+    if (cols % TILE_COLS)
+        for (int i = 0; i < CHUNK * PANEL_PITCH / VEC + 1; ++i) panel_vectors[i] = (floatv)(0.0f);
+    for (int i = 0; i < BLOCK_ROWS / VEC; ++i) row_sums[i] = (floatv)(0.0f);
+
+    for (int m = m_first; m < m_end; m += CHUNK) {
+        const int depth = min(CHUNK, m_end - m);
+        const bool first = m == m_first, last = m + CHUNK >= m_end;
+        rows_load(AT(dy) + (long)m * N + n0, N, depth, rows, copy, row_sums);
+        patches_find(g, m, depth, patches);
+        patches_load(AT(x), g, B, patches, depth, e0, cols, panels, PANEL_PITCH);
+        for (int p = 0; p * TILE_COLS < cols; ++p) {
+            const int e = e0 + p * TILE_COLS, here = min(TILE_COLS, elements - e);
+            const float *panel = panels + p * TILE_COLS;
+            for (int r = 0; r < rows; r += TILE_ROWS) {
+                row_pointer row[TILE_ROWS];
+                floatv sum[TILE_ROWS][TILE_VECS];
+                floatv *kept = kept_sums + (p * BLOCK_ROWS + r) * TILE_VECS;
+                const long at = (long)(n0 + r) * elements + e;
+#pragma unroll
+                for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, 0, r, i, rows);
+                if (last && !part && HAS(accum)) tile_soon(AT(accum) + at, elements);
+                tile_begin(first ? 0 : kept, sum);
+                tile_multiply(row, VEC, panel, depth, sum);
+                if (last && here == TILE_COLS && r + TILE_ROWS <= rows) { /* straight from the registers */
+#pragma unroll
+                    for (int i = 0; i < TILE_ROWS; ++i) {
+#pragma unroll
+                        for (int v = 0; v < TILE_VECS; ++v)
+                            write_sum(sum[i][v], part, 0, OR_NULL(accum), 0, AT(dw), at + (long)i * elements + v * VEC,
+                                      0, VEC);
+                    }
+                    continue;
+                }
+                tile_keep(sum, kept);
+                for (int i = 0; last && i < min(TILE_ROWS, rows - r); ++i)
+                    for (int v = 0; v * VEC < here; ++v)
+                        write_sum(kept[i * TILE_VECS + v], part, 0, OR_NULL(accum), 0, AT(dw),
+                                  at + (long)i * elements + v * VEC, 0, here - v * VEC);
+            }
+        }
+    }
+    if (HAS(sums) && e0 == 0)
+        for (int n = 0; n < rows; ++n)
+            AT(sums)[(long)split * N + n0 + n] =
+                (HAS(sums_accum) ? AT(sums_accum)[n0 + n] : 0.0f) + ((const float *)row_sums)[n];
+}
+
+#endif

@@ -1,0 +1,90 @@
+/* Convolution and its gradients as products of matrices (conv_gemm.clh) that work-items multiply in registers.
+ *
+ *   ALIGNED4    1: C of x, and for DX and DW N, are multiples of 4 */
+#include "lib/common.clh"
+#include "conv/conv.clh"
+#include "lib/result.clh"
+#define TRANS_A (CONV_KIND == DW)
+#define TRANS_B (CONV_KIND == FORWARD)
+#include "lib/gemm_gpu.clh"
+#define CHUNK 4
+#include "conv/conv_gemm.clh"
+
+static inline float4 stretch_vec4(__global const T *x, const stretch *s) {
+    float4 vec4 = (float4)(0.0f);
+#if ALIGNED4
+    if (s->j >= s->begin && s->j < s->end) vec4 = LOAD_VEC4(x, s->at);
+#else
+    if (s->j >= s->begin && s->j + 4 <= s->end) {
+        vec4 = LOADV(x, s->at);
+    } else {
+        if (s->j >= s->begin && s->j < s->end) vec4.x = LOAD(x, s->at);
+        if (s->j + 1 >= s->begin && s->j + 1 < s->end) vec4.y = LOAD(x, s->at + 1);
+        if (s->j + 2 >= s->begin && s->j + 2 < s->end) vec4.z = LOAD(x, s->at + 2);
+        if (s->j + 3 >= s->begin && s->j + 3 < s->end) vec4.w = LOAD(x, s->at + 3);
+    }
+#endif
+    return vec4;
+}
+
+static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
+                              float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
+    stretch chunk;
+#pragma unroll
+    for (int i = 0; i < VEC4S_PER_ITEM(TILE_M); ++i) {
+        a_chunk(o, i, &chunk);
+        a_vec4[i] = stretch_vec4(o->a, &chunk);
+    }
+#pragma unroll
+    for (int i = 0; i < VEC4S_PER_ITEM(TILE_N); ++i) {
+        b_chunk(o, i, &chunk);
+        b_vec4[i] = stretch_vec4(o->b, &chunk);
+    }
+    operands_advance(o);
+}
+
+MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
+conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
+                    TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial),
+                    GEOMETRY, const int split_steps) {
+    __local float4 a_steps[2 * STEP(TILE_M)], b_steps[2 * STEP(TILE_N)];
+    struct operands operands = {AT(a), AT(b), GEOMETRY_GIVEN};
+    own_tile tile;
+    tile_begin(&operands, split_steps, &tile);
+    if (CONV_KIND == DX && tile.m0 >= tile.M) return;
+    const bool sums_here = CONV_KIND == DW && HAS(sums) && tile.n0 == 0;
+
+    float4 sum[ITEM_M][ITEM_N / 4];
+    float line_sum[LINES_AN_ITEM];
+    tile_clear(sum, line_sum);
+    if (tile.steps > 0) tile_sum(&operands, tile.steps, a_steps, b_steps, sum, sums_here, line_sum);
+
+    __global float *part = HAS(partial) ? AT(partial) + tile.split * tile.elements : 0;
+#pragma unroll
+    for (int i = 0; i < ITEM_M; ++i) {
+        const int m = tile.m0 + ITEM_ROW(i);
+        if (m >= tile.M) continue;
+        const long line = line_of(&operands, m);
+#pragma unroll
+        for (int j = 0; j < ITEM_N / 4; ++j) {
+            const int n = tile.n0 + ITEM_COLUMN(j);
+            if (n >= tile.columns) continue;
+#if CONV_KIND == DW && !ALIGNED4
+            const int padded = PADDED_RUN(&operands.g), run = S * C, row = n / padded, at = row * run + n % padded;
+            const int cols = (row + 1) * run - at;
+#else
+            const int at = n, cols = tile.columns - n;
+#endif
+            store_vec4(sum[i][j], tile.split == 0 ? OR_NULL(bias) : 0, OR_NULL(accum), part, AT(c), line + at, at,
+                       cols);
+        }
+    }
+    if (sums_here) {
+#pragma unroll
+        for (int i = 0; i < LINES_AN_ITEM; ++i) {
+            const int line = (int)get_local_id(0) + i * WG, m = tile.m0 + line;
+            if (line < TILE_M && m < tile.M)
+                AT(sums)[(long)tile.split * tile.M + m] = (HAS(sums_accum) ? AT(sums_accum)[m] : 0.0f) + line_sum[i];
+        }
+    }
+}

@@ -1,0 +1,77 @@
+/* Convolution and its gradients as products of matrices (conv_gemm.clh) of f16 or bf16 on matrix units. C of x, and for DX and DW N, are
+ * multiples of 8, so that a vec8 lies in one pixel: it is one load, or zeros. */
+#include "lib/common.clh"
+#include "conv/conv.clh"
+#include "lib/result.clh"
+#include "lib/mma.clh"
+#define TRANS_A (CONV_KIND == DW)
+#define TRANS_B (CONV_KIND == FORWARD)
+#define ALIGNED8 1
+#include "lib/gemm_mma.clh"
+#define CHUNK 8
+#include "conv/conv_gemm.clh"
+
+/* Where pixels are found by dividing, it is done once for each line of the tile. */
+#define LINES_KEPT (CONV_KIND == DX && PHASES)
+
+static inline vec8_source stretch_vec8(__global const T *x, const stretch *s) {
+    vec8_source source = {(__global const ushort *)x + s->at, s->j >= s->begin && s->j < s->end ? 8 : 0};
+    return source;
+}
+
+static inline void next_step(struct operands *o, vec8_source *a, vec8_source *b) {
+    stretch chunk;
+    a_chunk(o, 0, &chunk);
+    *a = stretch_vec8(o->a, &chunk);
+    b_chunk(o, 0, &chunk);
+    *b = stretch_vec8(o->b, &chunk);
+    operands_advance(o);
+}
+
+MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
+                                                TENSOR(const TC, accum), TENSOR(TC, c),
+                                                TENSOR(const float, sums_accum), TENSOR(float, sums),
+                                                TENSOR(float, partial), GEOMETRY, const int split_steps) {
+    MATRIX_SCRATCH(scratch);
+    __local ushort8 memory[STEPS_MEMORY / 8];
+    __local ushort *steps = (__local ushort *)memory;
+#if LINES_KEPT
+    __local int pixels[TILE_M];
+#endif
+    const int lid = get_local_id(0);
+    struct operands operands = {AT(a), AT(b), GEOMETRY_GIVEN};
+    own_tile tile;
+    tile_begin(&operands, split_steps, &tile);
+    if (CONV_KIND == DX && tile.m0 >= tile.M) return;
+#if LINES_KEPT
+    if (lid < TILE_M) pixels[lid] = pixel_of(&operands, tile.m0 + lid);
+#endif
+    const bool sums_here = CONV_KIND == DW && HAS(sums) && tile.n0 == 0;
+
+    matrix_c sum[BLOCK_M][BLOCK_N];
+    float line_sum = 0.0f;
+    tile_clear(sum);
+    if (tile.steps > 0)
+        tile_sum(&operands, tile.steps, steps, steps + STAGES * A_STEP, sum, sums_here, &line_sum, scratch);
+    if (sums_here && lid < TILE_M && tile.m0 + lid < tile.M)
+        AT(sums)[(long)tile.split * tile.M + tile.m0 + lid] =
+            (HAS(sums_accum) ? AT(sums_accum)[tile.m0 + lid] : 0.0f) + line_sum;
+
+    __global float *part = HAS(partial) ? AT(partial) + tile.split * tile.elements : 0;
+    for (int s = 0; s < SLICES; ++s) {
+        slice_place(sum, s, steps);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int q = lid; q < SLICE_VEC4S; q += WG) {
+            const int m = tile.m0 + SLICE_ROW(q, s), n = tile.n0 + SLICE_COLUMN(q);
+            if (m >= tile.M || n >= tile.columns) continue;
+#if LINES_KEPT
+            const long line = (long)pixels[SLICE_ROW(q, s)] * C;
+#else
+            const long line = line_of(&operands, m);
+#endif
+            store_vec4(slice_vec4(steps, q), tile.split == 0 ? OR_NULL(bias) : 0, OR_NULL(accum), part, AT(c),
+                       line + n, n, tile.columns - n);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}

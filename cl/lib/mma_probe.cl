@@ -1,0 +1,42 @@
+/* One product of 16 x 16 x 16 through every load, to see that a matrix unit computes right before anything relies on it. One group; each of its subgroups does
+ * all of it. */
+#include "lib/common.clh"
+#include "lib/mma.clh"
+
+enum { LD = 24 }; /* not 16: rows must be found by it */
+
+/* One way to load, k of the depth at a time; written out for each, because a choice between loads would take the operands out of the registers. */
+#define TRY(form, load_x, load_y)                                                                                      \
+    do {                                                                                                               \
+        matrix_a x;                                                                                                    \
+        matrix_b y;                                                                                                    \
+        matrix_c z;                                                                                                    \
+        _Pragma("unroll") for (int i = 0; i < C_COUNT; ++i) z.x[i] = start[C_ROW(i) * 16 + C_COLUMN(i)];               \
+        _Pragma("unroll") for (int k = 0; k < 16; k += MATRIX_DEPTH) {                                                 \
+            load_x;                                                                                                    \
+            load_y;                                                                                                    \
+            matrix_mad(z, x, y, scratch);                                                                              \
+        }                                                                                                              \
+        _Pragma("unroll") for (int i = 0; i < C_COUNT; ++i)                                                            \
+            out[((MMA_SUBGROUP * 4 + form) * 16 + C_ROW(i)) * 16 + C_COLUMN(i)] = z.x[i];                                  \
+    } while (0)
+
+/* C = C0 + A B in four ways: A and B loaded as they are, A from its transpose, B from its transpose, and both.
+ * a [16 (m), 16 (k)], b [16 (k), 16 (n)] bits of f16 or bf16; start C0 [16, 16]; out [subgroups, 4, 16, 16]. */
+MATRIX_KERNEL __kernel void mma_probe(__global const ushort *a, __global const ushort *b, __global const float *start,
+                                      __global float *out) {
+    __local ushort __attribute__((aligned(16))) tiles[4][16 * LD]; /* A, its transpose, B, its transpose */
+    MATRIX_SCRATCH(scratch);
+    for (int i = get_local_id(0); i < 256; i += WG) {
+        int row = i / 16, column = i % 16;
+        tiles[0][row * LD + column] = a[i];
+        tiles[1][column * LD + row] = a[i];
+        tiles[2][row * LD + column] = b[i];
+        tiles[3][column * LD + row] = b[i];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    TRY(0, matrix_load_a(x, tiles[0] + k, LD), matrix_load_b(y, tiles[2] + k * LD, LD));
+    TRY(1, matrix_load_at(x, tiles[1] + k * LD, LD), matrix_load_b(y, tiles[2] + k * LD, LD));
+    TRY(2, matrix_load_a(x, tiles[0] + k, LD), matrix_load_bt(y, tiles[3] + k, LD));
+    TRY(3, matrix_load_at(x, tiles[1] + k * LD, LD), matrix_load_bt(y, tiles[3] + k, LD));
+}

@@ -1,0 +1,267 @@
+/* The matrix products of the linear layer, one form for all three:
+ *
+ *   C[m, n] = accum[m, n] + bias[n] + sum over k of A[m, k] B[k, n]
+ *
+ *   forward   C = y [rows, N]     A = x  [rows, K]             B = weight^T (stored [N, K])
+ *   dx        C = dx [rows, K]    A = dy [rows, N]             B = weight
+ *   dW        C = dW [N, K]       A = dy^T (stored [rows, N])  B = x              and db = row sums of A
+ *
+ * C and accum have the operands' type, or are f32 beside halves (result.clh). bias, accum, sums may be absent. C may take accum's
+ * bytes: each element is read and written by one work-item. Where the k range is split over groups, each writes its own part of `partial` [splits, M, N] and linear_reduce adds them up in order. An activation that
+ * comes next, or its gradient, is done in the store of C (epilogue.clh, with `saved` [M, N]). */
+#include "lib/common.clh"
+#include "lib/epilogue.clh"
+
+#if WG == 1 /* --- one work-item, wide vectors ----------------------------------------------------------------------- */
+
+#include "lib/gemm_cpu.clh"
+
+/* Work-item (split, row block, column block), column blocks innermost: neighbours read the same rows of A. */
+__kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
+                           TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums),
+                           TENSOR(float, partial), const int M, const int N, const int K, const int block_rows,
+                           const int block_panels, const int split_depth) {
+    const int width = block_panels * TILE_COLS;
+    const int across = (N + width - 1) / width, down = (M + block_rows - 1) / block_rows;
+    const int group = get_group_id(0), split = group / (across * down);
+    const int m0 = group / across % down * block_rows, n0 = group % across * width;
+    const int rows = min(block_rows, M - m0), cols = min(width, N - n0);
+    const int k_first = split * split_depth, k_end = min(K, k_first + split_depth);
+    const long lda = TRANS_A ? M : K, ldb = TRANS_B ? K : N;
+    const bool sums_here = HAS(sums) && n0 == 0;
+
+    __global float *part = HAS(partial) ? AT(partial) + (long)split * M * N : 0;
+
+    floatv panel_vectors[CHUNK * TILE_VECS];
+    float *panel = (float *)panel_vectors;
+    floatv block[BLOCK_PANELS * BLOCK_ROWS * TILE_VECS]; /* [panel][row][TILE_VECS]: C between chunks */
+    if (cols % TILE_COLS) panel_clear(panel);
+#if PACKS_A
+    floatv copy_vectors[COPY_FLOATS / VEC], row_sums[BLOCK_ROWS / VEC];
+    float *copy = (float *)copy_vectors;
+    for (int i = 0; i < BLOCK_ROWS / VEC; ++i) row_sums[i] = (floatv)(0.0f);
+#endif
+
+    for (int k0 = k_first; k0 < k_end; k0 += CHUNK) {
+        const int depth = min(CHUNK, k_end - k0);
+        const bool first = k0 == k_first, last = k0 + CHUNK >= k_end;
+        __global const T *a_part = AT(a) + (TRANS_A ? k0 * lda + m0 : m0 * lda + k0);
+#if PACKS_A
+        rows_load(a_part, lda, depth, rows, copy, row_sums);
+#endif
+        for (int p = 0; p * TILE_COLS < cols; ++p) {
+            const int n = n0 + p * TILE_COLS, here = min(TILE_COLS, N - n);
+            const bool more = (p + 1) * TILE_COLS < cols;
+            const int next_n = more ? n + TILE_COLS : n0, next_k = more ? k0 : k0 + CHUNK;
+            panel_load(AT(b) + (TRANS_B ? n * ldb + k0 : k0 * ldb + n), ldb, depth, here, panel);
+            for (int r = 0; r < rows; r += TILE_ROWS) {
+                row_pointer row[TILE_ROWS];
+                floatv sum[TILE_ROWS][TILE_VECS];
+                floatv *kept = block + (p * BLOCK_ROWS + r) * TILE_VECS;
+                const long at = (long)(m0 + r) * N + n;
+#pragma unroll
+#if PACKS_A
+                for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, COPY_PITCH(depth), r, i, rows);
+#else
+                for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(a_part, lda, r, i, rows);
+#endif
+                panel_soon(AT(b) + (TRANS_B ? next_n * ldb + next_k : next_k * ldb + next_n), ldb,
+                           min(CHUNK, k_end - next_k), min(TILE_COLS, N - next_n), r / TILE_ROWS,
+                           (rows + TILE_ROWS - 1) / TILE_ROWS);
+                if (last && HAS(accum)) tile_soon(AT(accum) + at, N);
+#if EPILOGUE
+                if (last && HAS(saved)) tile_soon(AT(saved) + at, N);
+#endif
+                tile_begin(first ? 0 : kept, sum);
+                tile_multiply(row, ROW_STEP(lda), panel, depth, sum);
+                if (!last) {
+                    tile_keep(sum, kept);
+                } else if (here == TILE_COLS && r + TILE_ROWS <= rows) { /* straight from the registers */
+#pragma unroll
+                    for (int i = 0; i < TILE_ROWS; ++i) {
+#pragma unroll
+                        for (int v = 0; v < TILE_VECS; ++v)
+                            write_sum(sum[i][v], part, OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c),
+                                      at + (long)i * N + v * VEC, n + v * VEC, VEC);
+                    }
+                } else {
+                    tile_keep(sum, kept);
+                    for (int i = 0; i < min(TILE_ROWS, rows - r); ++i)
+                        for (int v = 0; v * VEC < here; ++v)
+                            write_sum(kept[i * TILE_VECS + v], part, OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c),
+                                      at + (long)i * N + v * VEC, n + v * VEC, here - v * VEC);
+                }
+            }
+        }
+    }
+#if PACKS_A
+    if (sums_here)
+        for (int m = 0; m < rows; ++m)
+            AT(sums)[(long)split * M + m0 + m] =
+                (HAS(sums_accum) ? AT(sums_accum)[m0 + m] : 0.0f) + ((const float *)row_sums)[m];
+#endif
+}
+
+/* Few columns: vectors lie along k (both operands are stored so), and end in one sum each. A work-item does `block_rows` rows. */
+#define NARROW 4
+__kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, accum),
+                            TENSOR(T, c), const int M, const int N, const int K, const int block_rows) {
+    const int m0 = get_group_id(0) * block_rows, m_end = min(M, m0 + block_rows);
+    const int whole = K / VEC * VEC;
+    for (int m = m0; m < m_end; m += NARROW)
+        for (int n = 0; n < N; n += NARROW) {
+            __global const T *row[NARROW], *column[NARROW];
+            floatv sum[NARROW][NARROW];
+#pragma unroll
+            for (int i = 0; i < NARROW; ++i) {
+                row[i] = AT(a) + (long)min(m + i, M - 1) * K;
+                column[i] = AT(b) + (long)min(n + i, N - 1) * K;
+#pragma unroll
+                for (int j = 0; j < NARROW; ++j) sum[i][j] = (floatv)(0.0f);
+            }
+            for (int k = 0; k < K; k += VEC) {
+                floatv x[NARROW], w[NARROW];
+#pragma unroll
+                for (int i = 0; i < NARROW; ++i) {
+                    x[i] = k < whole ? LOADV(row[i], k) : LOADN(row[i], k, K - k);
+                    w[i] = k < whole ? LOADV(column[i], k) : LOADN(column[i], k, K - k);
+                }
+#pragma unroll
+                for (int i = 0; i < NARROW; ++i) {
+#pragma unroll
+                    for (int j = 0; j < NARROW; ++j) sum[i][j] += x[i] * w[j];
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < NARROW; ++i) {
+#pragma unroll
+                for (int j = 0; j < NARROW; ++j) {
+                    if (m + i >= m_end || n + j >= N) continue;
+                    const long at = (long)(m + i) * N + n + j;
+                    float y = sumv(sum[i][j]);
+                    if (HAS(bias)) y += AT(bias)[n + j];
+                    if (HAS(accum)) y += LOAD(AT(accum), at);
+                    STORE(y, AT(c), at);
+                }
+            }
+        }
+}
+
+#elif VEC == 4 /* --- groups with local memory --------------------------------------------------------------------- */
+
+#include "lib/gemm_gpu.clh"
+
+struct operands {
+    __global const T *a, *b;
+    int m0, n0, M, N, K;
+    int k, k_end; /* the next step's first, and the end of this part */
+};
+
+static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
+                              float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
+    step_fetch(o->a, TRANS_A ? o->M : o->K, !TRANS_A, TILE_M, o->m0, o->M, o->k, o->k_end, a_vec4);
+    step_fetch(o->b, TRANS_B ? o->K : o->N, TRANS_B, TILE_N, o->n0, o->N, o->k, o->k_end, b_vec4);
+    o->k += TILE_K;
+}
+
+/* Group (split, tile row, tile column), columns innermost. */
+MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
+linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
+              TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), const int M, const int N,
+              const int K, const int split_depth) {
+    __local float4 a_steps[2 * STEP(TILE_M)], b_steps[2 * STEP(TILE_N)];
+    const int across = (N + TILE_N - 1) / TILE_N, down = (M + TILE_M - 1) / TILE_M;
+    const int group = get_group_id(0), split = group / (across * down), lid = get_local_id(0);
+    const int m0 = group / across % down * TILE_M, n0 = group % across * TILE_N;
+    const int k_first = split * split_depth, k_end = min(K, k_first + split_depth);
+    const bool sums_here = TRANS_A && HAS(sums) && n0 == 0;
+
+    float4 sum[ITEM_M][ITEM_N / 4];
+    float line_sum[LINES_AN_ITEM];
+    struct operands operands = {AT(a), AT(b), m0, n0, M, N, K, k_first, k_end};
+    tile_clear(sum, line_sum);
+    tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, a_steps, b_steps, sum, sums_here, line_sum);
+
+#pragma unroll
+    for (int i = 0; i < ITEM_M; ++i) {
+#pragma unroll
+        for (int j = 0; j < ITEM_N / 4; ++j) {
+            const int m = m0 + ITEM_ROW(i), n = n0 + ITEM_COLUMN(j);
+            const long at = (long)m * N + n;
+            if (m >= M || n >= N) continue;
+            if (HAS(partial))
+                write_partial(sum[i][j], AT(partial) + (long)split * M * N, at, N - n);
+            else
+                write_row(sum[i][j], OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c), at, n, N - n);
+        }
+    }
+    if (sums_here) {
+#pragma unroll
+        for (int i = 0; i < LINES_AN_ITEM; ++i) {
+            const int r = lid + i * WG, m = m0 + r;
+            if (r < TILE_M && m < M)
+                AT(sums)[(long)split * M + m] = (HAS(sums_accum) ? AT(sums_accum)[m] : 0.0f) + line_sum[i];
+        }
+    }
+}
+
+#endif /* --- any shape --------------------------------------------------------------------------------------------- */
+
+/* C = accum + the parts, n elements each, or the epilogue of that. */
+__kernel void linear_reduce(TENSOR(const float, partial), TENSOR(const T, accum), TENSOR(T, saved), TENSOR(T, c),
+                            const ulong n, const int splits) {
+    FOR_VECTORS(s, n) {
+        floatv sum = HAS(accum) ? LOADV(AT(accum), s.at) : (floatv)(0.0f);
+        for (int i = 0; i < splits; ++i) sum += LOADFV(AT(partial) + i * n, s.at);
+        STOREV(finish(sum, OR_NULL(saved), s.at, VEC), AT(c), s.at);
+    }
+    if (OWNS_TAIL(n)) {
+        const ulong at = TAIL_AT(n);
+        const int rest = (int)(n - at);
+        floatv sum = HAS(accum) ? LOADN(AT(accum), at, rest) : (floatv)(0.0f);
+        for (int i = 0; i < splits; ++i) sum += LOADFN(AT(partial) + i * n, at, rest);
+        STOREN(finish(sum, OR_NULL(saved), at, rest), AT(c), at, rest);
+    }
+}
+
+/* C = bias + accum: what a product that can only add to C starts from. */
+__kernel void linear_prepare(TENSOR(const float, bias), TENSOR(const TC, accum), TENSOR(TC, c), const long M,
+                             const int N) {
+    const int vectors = (N + VEC - 1) / VEC;
+    for (long i = get_global_id(0); i < M * vectors; i += get_global_size(0)) {
+        const long m = i / vectors;
+        const int n = i % vectors * VEC;
+        write_row((floatv)(0.0f), OR_NULL(bias), OR_NULL(accum), 0, AT(c), m * N + n, n, N - n);
+    }
+}
+
+/* sums[split, n] = accum[n] + sum over the split's `depth` rows of x [rows, N]. */
+__kernel void linear_sums(TENSOR(const T, x), TENSOR(const float, accum), TENSOR(float, sums), const int rows,
+                          const int N, const int depth) {
+    const int vectors = (N + VEC - 1) / VEC, splits = (rows + depth - 1) / depth;
+    for (long i = get_global_id(0); i < (long)splits * vectors; i += get_global_size(0)) {
+        const int split = i / vectors, n = i % vectors * VEC, end = min(rows, (split + 1) * depth);
+        floatv sum = (floatv)(0.0f);
+        if (n + VEC <= N) {
+            for (int m = split * depth; m < end; ++m) sum += LOADV(AT(x), (long)m * N + n);
+            if (HAS(accum)) sum += LOADFV(AT(accum), n);
+            STOREFV(sum, AT(sums), (long)split * N + n);
+        } else {
+            for (int m = split * depth; m < end; ++m) sum += LOADN(AT(x), (long)m * N + n, N - n);
+            if (HAS(accum)) sum += LOADFN(AT(accum), n, N - n);
+            STOREFN(sum, AT(sums), (long)split * N + n, N - n);
+        }
+    }
+}
+
+/* The plain form: an element a work-item. Element (m, k) of A is a[m * a_m + k * a_k], (k, n) of B b[n * b_n + k * b_k]. */
+__kernel void linear_plain(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
+                           TENSOR(T, saved), TENSOR(TC, c), const long M, const int N, const int K, const long a_m, const long a_k,
+                           const long b_n, const long b_k) {
+    for (long at = get_global_id(0); at < M * N; at += get_global_size(0)) {
+        const long m = at / N, n = at % N;
+        float sum = 0.0f;
+        for (int k = 0; k < K; ++k) sum += LOAD(AT(a), m * a_m + k * a_k) * LOAD(AT(b), n * b_n + k * b_k);
+        write_row((floatv)(sum), OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c), at, n, 1);
+    }
+}

@@ -1,0 +1,547 @@
+/* Multi-head attention and its gradient, of a sequence to itself or to another, without an L x S tensor. The kernels know
+ * queries, keys and values by base, row length and count of rows: self-attention passes them one tensor three times. */
+#include "ops/attention/attention.h"
+#include "cleat/ops.h"
+#include "ops/lib/count.h"
+#include "ops/lib/shared.h"
+
+#include <math.h>
+
+enum { HEAD_MAX = 128, GPU_LOCAL_MEMORY = 32 * 1024 };
+
+typedef struct attention_attr {
+    int32_t heads;
+} attention_attr;
+
+/* Inputs of both ops. Forward has the first three, and writes {y T [B, L, D], lse f32 [B, H, L]}; the gradient writes
+ * {dq, dkv}. Self-attention has queries, keys and values [B, L, 3D] in place of the queries, and no KV. */
+enum { Q, KV, LENGTHS, Y, LSE, DY, ACCUM_Q, ACCUM_KV };
+
+typedef cleat_attention_operands operands;
+typedef cleat_attention_problem problem;
+
+problem cleat_attention_problem_of(const cleat_node *node) {
+    const cleat_tensor *q = node->in[Q], *kv = node->in[KV];
+    int64_t heads = ((const attention_attr *)node->attr)->heads, width = kv ? q->shape[2] : q->shape[2] / 3;
+    return (problem){.in = {q, kv},
+                     .lengths = node->in[LENGTHS],
+                     .self = !kv,
+                     .batch = q->shape[0],
+                     .queries = q->shape[1],
+                     .keys = kv ? kv->shape[1] : q->shape[1],
+                     .width = width,
+                     .heads = heads,
+                     .head = heads > 0 ? width / heads : 0};
+}
+
+/* --- launches: what they share -------------------------------------------------------------------------------- */
+
+static void begin(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel) {
+    problem p = cleat_attention_problem_of(node);
+    cleat_launch_kernel(binder, node, file, kernel, p.in.q->dtype);
+    cleat_launch_define(binder, "DH", p.head);
+}
+
+static void add_queries(cleat_binder *binder, operands x) {
+    cleat_launch_tensor(binder, x.q);
+}
+
+/* keys, values */
+static void add_keys(cleat_binder *binder, const problem *p, operands x) {
+    const cleat_tensor *tensor = p->self ? x.q : x.kv;
+    int64_t first = p->self ? p->width : 0;
+    cleat_launch_tensor_at(binder, tensor, first);
+    cleat_launch_tensor_at(binder, tensor, first + p->width);
+}
+
+/* Elements between rows. */
+static int32_t query_row(const problem *p) {
+    return (int32_t)((p->self ? 3 : 1) * p->width);
+}
+static int32_t key_row(const problem *p) {
+    return (int32_t)((p->self ? 3 : 2) * p->width);
+}
+
+/* lengths of the queries, lengths of the keys */
+static void add_lengths(cleat_binder *binder, const problem *p) {
+    cleat_launch_tensor(binder, p->lengths);
+    cleat_launch_tensor(binder, p->lengths);
+}
+
+/* q, k, v, q_row, kv_row, q_lengths, k_lengths */
+static void add_operands(cleat_binder *binder, const problem *p) {
+    add_queries(binder, p->in);
+    add_keys(binder, p, p->in);
+    cleat_launch_i32(binder, query_row(p));
+    cleat_launch_i32(binder, key_row(p));
+    add_lengths(binder, p);
+}
+
+void cleat_attention_begin_forward(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
+                                   const char *kernel) {
+    begin(binder, node, file, kernel);
+    add_operands(binder, p);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_tensor(binder, node->out[1]);
+}
+
+void cleat_attention_sizes(cleat_binder *binder, const problem *p) {
+    cleat_launch_i32(binder, (int32_t)p->heads);
+    cleat_launch_i32(binder, (int32_t)p->queries);
+    cleat_launch_i32(binder, (int32_t)p->keys);
+    cleat_launch_f32(binder, (float)(1 / sqrt((double)p->head)));
+}
+
+/* --- on a CPU ------------------------------------------------------------------------------------------------- */
+
+/* How the CPU kernels split the queries of a head. Groups are of two vectors of queries; a block of them shares packed
+ * keys. */
+typedef struct cpu_split {
+    int64_t groups; /* of a block */
+    int64_t blocks;
+} cpu_split;
+
+/* Backward: a part of a head's queries, whole blocks, has its own dK and dV in scratch memory. */
+typedef struct cpu_parts {
+    int64_t queries; /* of a part */
+    int64_t count;   /* of a head */
+    int64_t rows;    /* of dK and of dV: keys in whole tiles */
+    int64_t floats;  /* of dK and dV together, rows in whole vectors */
+} cpu_parts;
+
+/* PITCH of attention_cpu.cl */
+static int64_t pitch_of(const problem *p, const cleat_device_facts *facts) {
+    return p->head <= facts->vector_width ? facts->vector_width : round_up(p->head, 2 * (int64_t)facts->vector_width);
+}
+
+/* Work-items wanted: some for every compute unit, so that none waits long for the others. */
+static int64_t busy_for(const cleat_device_facts *facts) {
+    return 4 * units_of(facts);
+}
+
+/* As many groups a block as the kernel serves, fewer where that leaves too few blocks; then blocks of like size. */
+static cpu_split split_for(const problem *p, const cleat_device_facts *facts, int64_t groups) {
+    int64_t all = ceil_div(p->queries, 2 * (int64_t)facts->vector_width), heads = p->batch * p->heads;
+    while (groups > 1 && heads * ceil_div(all, groups) < busy_for(facts)) groups /= 2;
+    int64_t blocks = ceil_div(all, groups);
+    return (cpu_split){.groups = ceil_div(all, blocks), .blocks = blocks};
+}
+
+static cpu_split split_forward(const problem *p, const cleat_device_facts *facts) {
+    return split_for(p, facts, pitch_of(p, facts) <= 64 ? 16 : 8); /* FORWARD_GROUPS */
+}
+
+static cpu_split split_backward(const problem *p, const cleat_device_facts *facts) {
+    int64_t pitch = pitch_of(p, facts);
+    return split_for(p, facts, pitch <= 32 ? 16 : pitch <= 64 ? 8 : 4); /* BACKWARD_GROUPS */
+}
+
+static cpu_parts parts_for(const problem *p, const cleat_device_facts *facts) {
+    enum { TILE_MAX = 8 };
+    cpu_split split = split_backward(p, facts);
+    int64_t heads = p->batch * p->heads, busy = busy_for(facts), wanted = heads < busy ? ceil_div(busy, heads) : 1;
+    int64_t part_blocks = ceil_div(split.blocks, wanted);
+    cpu_parts parts = {.queries = part_blocks * split.groups * 2 * (int64_t)facts->vector_width,
+                       .count = ceil_div(split.blocks, part_blocks),
+                       .rows = round_up(p->keys, TILE_MAX)};
+    parts.floats = 2 * parts.rows * pitch_of(p, facts);
+    return parts;
+}
+
+static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    if (facts->work_group != 1) return "made for one work-item a group";
+    if (facts->vector_width < 4) return "made for 4 lanes or more";
+    return NULL;
+}
+
+static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                             cleat_error *error) {
+    (void)error;
+    problem p = cleat_attention_problem_of(node);
+    cpu_split split = split_forward(&p, facts);
+    cleat_attention_begin_forward(binder, node, &p, "attention/attention_cpu.cl", "attention_cpu_forward");
+    cleat_attention_sizes(binder, &p);
+    cleat_launch_i32(binder, (int32_t)split.groups);
+    cleat_launch_groups(binder, p.batch * p.heads * split.blocks);
+    return CLEAT_OK;
+}
+
+/* --- on a card, and the plain way ----------------------------------------------------------------------------- */
+
+/* Work-items of a group of attention_gpu.clh. */
+static size_t gpu_group(const cleat_device_facts *facts) {
+    return facts->work_group >= 128 ? 128 : 64;
+}
+
+static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    if (facts->work_group < 64) return "made for groups of 64 work-items or more";
+    if (facts->local_memory < GPU_LOCAL_MEMORY) return "needs 32 KiB of local memory";
+    return NULL;
+}
+
+static void launch_tiles(cleat_binder *binder, int64_t groups) {
+    size_t local = gpu_group(binder->facts);
+    size_t global = local * (size_t)groups;
+    cleat_launch_range(binder, 1, &global, &local);
+}
+
+static cleat_status bind_gpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                             cleat_error *error) {
+    (void)facts, (void)error;
+    problem p = cleat_attention_problem_of(node);
+    enum { ROWS = 32 }; /* of the kernel */
+    cleat_attention_begin_forward(binder, node, &p, "attention/attention_gpu_forward.cl", "attention_gpu_forward");
+    cleat_attention_sizes(binder, &p);
+    launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, ROWS));
+    return CLEAT_OK;
+}
+
+static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)facts, (void)error;
+    problem p = cleat_attention_problem_of(node);
+    cleat_attention_begin_forward(binder, node, &p, "attention/attention.cl", "attention_plain_forward");
+    cleat_launch_i32(binder, (int32_t)p.batch);
+    cleat_attention_sizes(binder, &p);
+    cleat_launch_items(binder, p.batch * p.heads * p.queries);
+    return CLEAT_OK;
+}
+
+static const cleat_variant variants[] = {
+    {.name = "cpu", .refuse = refuse_cpu, .bind = bind_cpu},
+    {.name = "mma", .refuse = cleat_attention_mma_refuse, .bind = cleat_attention_mma_bind},
+    {.name = "gpu", .refuse = refuse_gpu, .bind = bind_gpu},
+    {.name = "plain", .bind = bind_plain},
+    {0},
+};
+
+/* --- gradient ------------------------------------------------------------------------------------------------- */
+
+static operands accums_of(const cleat_node *node) {
+    return (operands){node->in[ACCUM_Q], node->in[ACCUM_KV]};
+}
+
+static operands gradients_of(const cleat_node *node) {
+    return (operands){node->out[0], node->out[1]};
+}
+
+bool cleat_attention_needs_dq(const cleat_node *node) {
+    return node->out[0];
+}
+
+bool cleat_attention_needs_dkv(const cleat_node *node) {
+    return node->in[KV] ? node->out[1] : node->out[0];
+}
+
+static int64_t workspace_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+    problem p = cleat_attention_problem_of(node);
+    cpu_parts parts = parts_for(&p, facts);
+    return p.batch * p.heads * parts.count * parts.floats * (int64_t)sizeof(float);
+}
+
+static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                  cleat_error *error) {
+    (void)error;
+    problem p = cleat_attention_problem_of(node);
+    cpu_parts parts = parts_for(&p, facts);
+    begin(binder, node, "attention/attention_cpu.cl", "attention_cpu_backward");
+    add_operands(binder, &p);
+    cleat_launch_tensor(binder, node->in[Y]);
+    cleat_launch_tensor(binder, node->in[LSE]);
+    cleat_launch_tensor(binder, node->in[DY]);
+    add_queries(binder, accums_of(node));
+    add_queries(binder, gradients_of(node));
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_attention_sizes(binder, &p);
+    cleat_launch_i32(binder, (int32_t)parts.count);
+    cleat_launch_i32(binder, (int32_t)parts.queries);
+    cleat_launch_i32(binder, (int32_t)split_backward(&p, facts).groups);
+    cleat_launch_i32(binder, (int32_t)parts.rows);
+    cleat_launch_groups(binder, p.batch * p.heads * parts.count);
+    if (!cleat_attention_needs_dkv(node)) return CLEAT_OK;
+
+    begin(binder, node, "attention/attention_cpu.cl", "attention_cpu_keys");
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    add_lengths(binder, &p);
+    add_keys(binder, &p, accums_of(node));
+    add_keys(binder, &p, gradients_of(node));
+    cleat_launch_i32(binder, key_row(&p));
+    cleat_launch_i32(binder, (int32_t)p.batch);
+    cleat_launch_i32(binder, (int32_t)p.heads);
+    cleat_launch_i32(binder, (int32_t)p.queries);
+    cleat_launch_i32(binder, (int32_t)p.keys);
+    cleat_launch_i32(binder, (int32_t)parts.count);
+    cleat_launch_i32(binder, (int32_t)parts.queries);
+    cleat_launch_i32(binder, (int32_t)parts.rows);
+    cleat_launch_items(binder, p.batch * p.keys);
+    return CLEAT_OK;
+}
+
+int64_t cleat_attention_delta_bytes(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    problem p = cleat_attention_problem_of(node);
+    return p.batch * p.heads * p.queries * (int64_t)sizeof(float);
+}
+
+cleat_attention_parts cleat_attention_parts_for(const problem *p, const cleat_device_facts *facts, int64_t rows) {
+    enum { GROUPS_A_UNIT = 2, QUERIES_MIN = 128 };
+    int64_t tiles = p->batch * p->heads * ceil_div(p->keys, rows);
+    int64_t idle = GROUPS_A_UNIT * (int64_t)facts->compute_units / tiles;
+    int64_t wanted = min(idle, ceil_div(p->queries, QUERIES_MIN));
+    int64_t queries = wanted > 1 ? round_up(ceil_div(p->queries, wanted), rows) : p->queries;
+    return (cleat_attention_parts){
+        .rows = rows, .tiles = tiles, .queries = queries, .count = ceil_div(p->queries, queries)};
+}
+
+static cleat_attention_parts gpu_parts_for(const problem *p, const cleat_device_facts *facts) {
+    return cleat_attention_parts_for(p, facts, p->head <= 64 ? 32 : 16); /* ROWS of attention_gpu_backward.cl */
+}
+
+/* delta, and the shares of the parts: f32 [tiles, parts, 2, rows, D / H] */
+static int64_t workspace_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+    problem p = cleat_attention_problem_of(node);
+    cleat_attention_parts parts = gpu_parts_for(&p, facts);
+    int64_t shares = parts.count > 1 ? parts.tiles * parts.count * 2 * parts.rows * p.head : 0;
+    return cleat_attention_delta_bytes(node, facts) + shares * (int64_t)sizeof(float);
+}
+
+void cleat_attention_launch_delta(cleat_binder *binder, const cleat_node *node, const problem *p) {
+    begin(binder, node, "attention/attention.cl", "attention_delta");
+    cleat_launch_tensor(binder, node->in[Y]);
+    cleat_launch_tensor(binder, node->in[DY]);
+    cleat_launch_tensor(binder, p->lengths);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_i32(binder, (int32_t)p->batch);
+    cleat_launch_i32(binder, (int32_t)p->heads);
+    cleat_launch_i32(binder, (int32_t)p->queries);
+    cleat_launch_items(binder, p->batch * p->queries * p->heads);
+}
+
+/* All arguments that the kernels of dQ and those of dK and dV begin with. */
+static void begin_grad(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
+                       const char *kernel) {
+    begin(binder, node, file, kernel);
+    add_operands(binder, p);
+    cleat_launch_tensor(binder, node->in[LSE]);
+    cleat_launch_workspace(binder, 0, sizeof(float));
+    cleat_launch_tensor(binder, node->in[DY]);
+}
+
+void cleat_attention_begin_dq(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
+                              const char *kernel) {
+    begin_grad(binder, node, p, file, kernel);
+    add_queries(binder, accums_of(node));
+    add_queries(binder, gradients_of(node));
+}
+
+void cleat_attention_begin_keys(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
+                                const char *kernel) {
+    begin_grad(binder, node, p, file, kernel);
+    add_keys(binder, p, accums_of(node));
+    add_keys(binder, p, gradients_of(node));
+}
+
+void cleat_attention_shares(cleat_binder *binder, const cleat_node *node, const cleat_attention_parts *parts) {
+    if (parts->count > 1)
+        cleat_launch_workspace(binder, cleat_attention_delta_bytes(node, binder->facts), sizeof(float));
+    else
+        cleat_launch_tensor(binder, NULL);
+}
+
+void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
+                                const char *kernel, const cleat_attention_parts *parts) {
+    begin(binder, node, file, kernel);
+    cleat_attention_shares(binder, node, parts);
+    add_keys(binder, p, accums_of(node));
+    add_keys(binder, p, gradients_of(node));
+    cleat_launch_i32(binder, key_row(p));
+    cleat_launch_i32(binder, (int32_t)p->batch);
+    cleat_launch_i32(binder, (int32_t)p->heads);
+    cleat_launch_i32(binder, (int32_t)p->keys);
+    cleat_launch_i32(binder, (int32_t)parts->count);
+    cleat_launch_items(binder, p->batch * p->keys * p->width);
+}
+
+static cleat_status bind_grad_gpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                  cleat_error *error) {
+    (void)error;
+    problem p = cleat_attention_problem_of(node);
+    cleat_attention_parts parts = gpu_parts_for(&p, facts);
+    cleat_attention_launch_delta(binder, node, &p);
+    if (cleat_attention_needs_dq(node)) {
+        cleat_attention_begin_dq(binder, node, &p, "attention/attention_gpu_backward.cl", "attention_gpu_dq");
+        cleat_attention_sizes(binder, &p);
+        launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, parts.rows));
+    }
+    if (cleat_attention_needs_dkv(node)) {
+        cleat_attention_begin_keys(binder, node, &p, "attention/attention_gpu_backward.cl", "attention_gpu_keys");
+        cleat_attention_sizes(binder, &p);
+        cleat_attention_shares(binder, node, &parts);
+        cleat_launch_i32(binder, (int32_t)parts.count);
+        cleat_launch_i32(binder, (int32_t)parts.queries);
+        launch_tiles(binder, parts.tiles * parts.count);
+        if (parts.count > 1)
+            cleat_attention_launch_sum(binder, node, &p, "attention/attention_gpu_backward.cl",
+                                       "attention_gpu_sum_keys", &parts);
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                    cleat_error *error) {
+    (void)facts, (void)error;
+    problem p = cleat_attention_problem_of(node);
+    cleat_attention_launch_delta(binder, node, &p);
+    if (cleat_attention_needs_dq(node)) {
+        cleat_attention_begin_dq(binder, node, &p, "attention/attention.cl", "attention_plain_dq");
+        cleat_launch_i32(binder, (int32_t)p.batch);
+        cleat_attention_sizes(binder, &p);
+        cleat_launch_items(binder, p.batch * p.heads * p.queries);
+    }
+    if (cleat_attention_needs_dkv(node)) {
+        cleat_attention_begin_keys(binder, node, &p, "attention/attention.cl", "attention_plain_keys");
+        cleat_launch_i32(binder, (int32_t)p.batch);
+        cleat_attention_sizes(binder, &p);
+        cleat_launch_items(binder, p.batch * p.heads * p.keys);
+    }
+    return CLEAT_OK;
+}
+
+static const cleat_variant grad_variants[] = {
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = workspace_cpu, .bind = bind_grad_cpu},
+    {.name = "mma",
+     .refuse = cleat_attention_mma_refuse,
+     .workspace = cleat_attention_mma_grad_workspace,
+     .bind = cleat_attention_mma_grad_bind},
+    {.name = "gpu", .refuse = refuse_gpu, .workspace = workspace_gpu, .bind = bind_grad_gpu},
+    {.name = "plain", .workspace = cleat_attention_delta_bytes, .bind = bind_grad_plain},
+    {0},
+};
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    problem p = cleat_attention_problem_of(node);
+    const int64_t shape[] = {p.batch, p.queries, p.width};
+    return cleat_expect(node, DY, "dy", p.in.q->dtype, 3, shape, error);
+}
+
+/* Every pair of a query and a key costs so many multiply-adds an element of a head: 2 forward; 5 backward, one of
+ * them again. And an exponential a head. */
+static cleat_cost cost_of(const cleat_node *node, int products) {
+    enum { EXPONENTIAL = 40 };
+    problem p = cleat_attention_problem_of(node);
+    cleat_cost cost = cleat_elementwise_cost(node, 0);
+    double pairs = (double)p.batch * (double)p.queries * (double)p.keys;
+    cost.flops = pairs * (2.0 * products * (double)p.width + EXPONENTIAL * (double)p.heads);
+    return cost;
+}
+
+static cleat_cost cost_grad(const cleat_node *node) {
+    return cost_of(node, 5);
+}
+
+static const cleat_op attention_grad = {.name = "attention_grad",
+                                        .infer = infer_grad,
+                                        .cost = cost_grad,
+                                        .variants = grad_variants,
+                                        .inplace_inputs = 1u << ACCUM_Q};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_tensor *const targets[] = {node->in[Q], node->in[KV]};
+    if (!dout[0] || !(cleat_requires_grad(targets[0]) || cleat_requires_grad(targets[1]))) return;
+    cleat_tensor *in[] = {[Q] = node->in[Q],  [KV] = node->in[KV],  [LENGTHS] = node->in[LENGTHS],
+                          [Y] = node->out[0], [LSE] = node->out[1], [DY] = dout[0]};
+    cleat_emit_grads(graph, &attention_grad, node->attr, sizeof(attention_attr), in, ACCUM_Q, targets,
+                     targets[1] ? 2 : 1);
+}
+
+/* --- forward -------------------------------------------------------------------------------------------------- */
+
+static cleat_cost cost(const cleat_node *node) {
+    return cost_of(node, 2);
+}
+
+/* Fails unless the queries can be cut into heads. */
+static cleat_status check_queries(const cleat_node *node, cleat_error *error) {
+    const cleat_tensor *q = node->in[Q];
+    const bool self = !node->in[KV];
+    const char *what = self ? "qkv" : "q";
+    int64_t heads = ((const attention_attr *)node->attr)->heads;
+    char text[96];
+    cleat_tensor_describe(q, text, sizeof text);
+    if (!cleat_is_storage(q->dtype) || q->rank != 3)
+        return cleat_infer_fail(node, error, "%s is %s, it must be [B, L, %s] of f32, f16 or bf16", what, text,
+                                self ? "3D" : "D");
+    if (heads < 1 || q->shape[2] % ((self ? 3 : 1) * heads) != 0)
+        return cleat_infer_fail(node, error, "%s is %s: its last extent must be a multiple of %s%lld heads", what, text,
+                                self ? "3 times " : "", (long long)heads);
+    int64_t head = q->shape[2] / ((self ? 3 : 1) * heads);
+    if (head < 1 || head > HEAD_MAX)
+        return cleat_infer_fail(node, error, "%s is %s with %lld heads: a head has %lld elements, 1 to %d are served",
+                                what, text, (long long)heads, (long long)head, HEAD_MAX);
+    return CLEAT_OK;
+}
+
+static cleat_status check_keys(const cleat_node *node, cleat_error *error) {
+    const cleat_tensor *q = node->in[Q], *kv = node->in[KV];
+    if (!kv) return CLEAT_OK;
+    if (kv->rank == 3 && kv->dtype == q->dtype && kv->shape[0] == q->shape[0] && kv->shape[2] == 2 * q->shape[2])
+        return CLEAT_OK;
+    char is[96], beside[96];
+    cleat_tensor_describe(kv, is, sizeof is);
+    cleat_tensor_describe(q, beside, sizeof beside);
+    return cleat_infer_fail(node, error, "kv is %s, it must be %s [%lld, S, %lld] beside q, which is %s", is,
+                            cleat_dtype_name(q->dtype), (long long)q->shape[0], (long long)(2 * q->shape[2]), beside);
+}
+
+/* Kernels count rows of heads, and elements of a sequence, in ints. */
+static cleat_status check_size(const cleat_node *node, cleat_error *error) {
+    problem p = cleat_attention_problem_of(node);
+    int64_t longer = p.queries > p.keys ? p.queries : p.keys;
+    if (p.batch * longer <= CLEAT_MAX_ROWS / p.heads && longer <= INT32_MAX / (4 * HEAD_MAX)) return CLEAT_OK;
+    return cleat_infer_fail(node, error, "%lld samples of %lld rows with %lld heads: more than 2^30 rows",
+                            (long long)p.batch, (long long)longer, (long long)p.heads);
+}
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    cleat_status status = check_queries(node, error);
+    if (status == CLEAT_OK) status = check_keys(node, error);
+    if (status == CLEAT_OK) status = check_size(node, error);
+    if (status != CLEAT_OK) return status;
+    problem p = cleat_attention_problem_of(node);
+    const int64_t y_shape[] = {p.batch, p.queries, p.width}, lse_shape[] = {p.batch, p.heads, p.queries};
+    if (p.lengths) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, &p.batch, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, 0, p.in.q->dtype, 3, y_shape, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, 1, CLEAT_F32, 3, lse_shape, error);
+    return status;
+}
+
+/* The probabilities: T [B, H, L, S]. */
+static int64_t fused_bytes(const cleat_node *node) {
+    problem p = cleat_attention_problem_of(node);
+    return p.batch * p.heads * p.queries * p.keys * cleat_dtype_size(p.in.q->dtype);
+}
+
+static const cleat_op attention = {.name = "attention",
+                                   .infer = infer,
+                                   .backward = backward,
+                                   .cost = cost,
+                                   .variants = variants,
+                                   .fused_bytes = fused_bytes,
+                                   .autocast_inputs = 1u << Q | 1u << KV};
+
+static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *lengths, int heads) {
+    cleat_tensor *in[] = {[Q] = q, [KV] = kv, [LENGTHS] = lengths};
+    attention_attr attr = {.heads = heads};
+    cleat_node *node = cleat_emit(graph, &attention, &attr, sizeof attr, in, 3);
+    return node ? node->out[0] : NULL;
+}
+
+cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads) {
+    return qkv ? emit(graph, qkv, NULL, lengths, heads) : NULL;
+}
+
+cleat_tensor *cleat_cross_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, int heads) {
+    return q && kv ? emit(graph, q, kv, NULL, heads) : NULL;
+}

@@ -1,0 +1,126 @@
+/* Attention on matrix units: how it is cut into tiles, and its launches. */
+#include "core/kernel_shape.h"
+#include "ops/attention/attention.h"
+#include "ops/lib/count.h"
+#include "ops/lib/tiles.h"
+
+enum { FRAGMENT = 16, VEC8 = 8 };
+
+typedef enum kernel_kind { FORWARD, DQ, DKV } kernel_kind;
+
+/* What attention_mma.clh is built for. */
+typedef struct tiles {
+    int64_t rows, columns; /* ROWS, COLS */
+    int64_t column_subgroups;
+} tiles;
+
+/* Tiles for heads of up to 32, 64 and 128 elements that keep local memory within 32 KiB, a group within 256 work-items, and a subgroup's sums
+ * in its registers: one fragment of 16 x 16 takes an eighth of what Intel's smaller unit has (ocloc 22.43 spills where there are more than
+ * two of them beside two of scores). */
+typedef struct tiles_by_head {
+    tiles forward[3], dq[3], dkv[3];
+} tiles_by_head;
+
+static const tiles_by_head subgroup_8 = {.forward = {{64, 32, 2}, {64, 32, 2}, {32, 32, 4}},
+                                         .dq = {{64, 64, 2}, {32, 32, 2}, {16, 32, 4}},
+                                         .dkv = {{64, 32, 2}, {32, 32, 4}, {16, 32, 8}}};
+static const tiles_by_head subgroup_16 = {.forward = {{64, 32, 2}, {32, 64, 2}, {32, 32, 2}},
+                                          .dq = {{64, 32, 2}, {32, 32, 2}, {16, 32, 2}},
+                                          .dkv = {{64, 32, 2}, {32, 32, 2}, {16, 32, 4}}};
+static const tiles_by_head subgroup_32 = {.forward = {{64, 32, 2}, {64, 32, 2}, {32, 32, 2}},
+                                          .dq = {{64, 32, 2}, {32, 32, 2}, {16, 32, 2}},
+                                          .dkv = {{64, 32, 2}, {32, 32, 2}, {16, 32, 4}}};
+static const tiles_by_head subgroup_64 = {.forward = {{64, 32, 1}, {64, 32, 1}, {32, 32, 2}},
+                                          .dq = {{32, 32, 2}, {32, 32, 2}, {16, 32, 2}},
+                                          .dkv = {{32, 32, 2}, {32, 32, 2}, {16, 32, 2}}};
+
+static const tiles *tiles_for(kernel_kind kind, int64_t subgroup_size) {
+    const tiles_by_head *all = subgroup_size == 8    ? &subgroup_8
+                               : subgroup_size == 16 ? &subgroup_16
+                               : subgroup_size == 32 ? &subgroup_32
+                                                     : &subgroup_64;
+    return kind == FORWARD ? all->forward : kind == DQ ? all->dq : all->dkv;
+}
+
+static tiles tiles_of(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
+    return tiles_for(kind, cleat_matrix_subgroup_size(facts->matrix_unit))[p->head <= 32 ? 0 : p->head <= 64 ? 1 : 2];
+}
+
+const char *cleat_attention_mma_refuse(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_attention_problem p = cleat_attention_problem_of(node);
+    const char *why = cleat_matrix_refuse(facts, p.in.q->dtype);
+    if (why) return why;
+    if (p.head % VEC8 != 0) return "made for heads of a multiple of 8 elements";
+    if (facts->sub_group > 0 && facts->sub_group != cleat_matrix_subgroup_size(facts->matrix_unit))
+        return "the matrix unit's subgroups are not the work-items that run together";
+    return NULL;
+}
+
+static void define_tiles(cleat_binder *binder, tiles t, kernel_kind kind) {
+    cleat_launch_matrix_unit(binder);
+    cleat_launch_define(binder, "ROWS", t.rows);
+    cleat_launch_define(binder, "COLS", t.columns);
+    cleat_launch_define(binder, "COLUMN_SUBGROUPS", t.column_subgroups);
+    if (kind != FORWARD) cleat_launch_define(binder, "SUM_KINDS", kind == DQ ? 1 : 2);
+}
+
+static void launch_groups(cleat_binder *binder, tiles t, int64_t groups) {
+    size_t local =
+        (size_t)(t.rows / FRAGMENT * t.column_subgroups * cleat_matrix_subgroup_size(binder->facts->matrix_unit));
+    size_t global = local * (size_t)groups;
+    cleat_launch_range(binder, 1, &global, &local);
+}
+
+cleat_status cleat_attention_mma_bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                      cleat_error *error) {
+    (void)error;
+    cleat_attention_problem p = cleat_attention_problem_of(node);
+    tiles t = tiles_of(FORWARD, &p, facts);
+    cleat_attention_begin_forward(binder, node, &p, "attention/attention_mma_forward.cl", "attention_mma_forward");
+    cleat_attention_sizes(binder, &p);
+    define_tiles(binder, t, FORWARD);
+    launch_groups(binder, t, p.batch * p.heads * ceil_div(p.queries, t.rows));
+    return CLEAT_OK;
+}
+
+/* delta, and the shares of the parts: f32 [B, parts, 2, S, D] */
+int64_t cleat_attention_mma_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_attention_problem p = cleat_attention_problem_of(node);
+    cleat_attention_parts parts = cleat_attention_parts_for(&p, facts, tiles_of(DKV, &p, facts).rows);
+    int64_t shares = parts.count > 1 ? p.batch * parts.count * 2 * p.keys * p.width : 0;
+    return cleat_attention_delta_bytes(node, facts) + shares * (int64_t)sizeof(float);
+}
+
+static void launch_dq(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p) {
+    tiles t = tiles_of(DQ, p, binder->facts);
+    cleat_attention_begin_dq(binder, node, p, "attention/attention_mma_backward.cl", "attention_mma_dq");
+    cleat_attention_sizes(binder, p);
+    define_tiles(binder, t, DQ);
+    launch_groups(binder, t, p->batch * p->heads * ceil_div(p->queries, t.rows));
+}
+
+static void launch_keys(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p) {
+    static const char file[] = "attention/attention_mma_backward.cl";
+    tiles t = tiles_of(DKV, p, binder->facts);
+    cleat_attention_parts parts = cleat_attention_parts_for(p, binder->facts, t.rows);
+    cleat_attention_begin_keys(binder, node, p, file, "attention_mma_keys");
+    cleat_attention_sizes(binder, p);
+    cleat_attention_shares(binder, node, &parts);
+    cleat_launch_i32(binder, (int32_t)parts.count);
+    cleat_launch_i32(binder, (int32_t)parts.queries);
+    define_tiles(binder, t, DKV);
+    launch_groups(binder, t, parts.tiles * parts.count);
+    if (parts.count == 1) return;
+    cleat_attention_launch_sum(binder, node, p, file, "attention_mma_sum_keys", &parts);
+    define_tiles(binder, t, DKV);
+}
+
+cleat_status cleat_attention_mma_grad_bind(const cleat_node *node, const cleat_device_facts *facts,
+                                           cleat_binder *binder, cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_attention_problem p = cleat_attention_problem_of(node);
+    cleat_attention_launch_delta(binder, node, &p);
+    if (cleat_attention_needs_dq(node)) launch_dq(binder, node, &p);
+    if (cleat_attention_needs_dkv(node)) launch_keys(binder, node, &p);
+    return CLEAT_OK;
+}

@@ -1,0 +1,163 @@
+/* Convolution and its gradients: shapes, autodiff, cost. How they run: conv_launch.c, conv_gpu.c, conv_mma.c. */
+#include "ops/conv/conv.h"
+
+#include "cleat/ops.h"
+#include "ops/lib/count.h"
+#include "ops/lib/shared.h"
+#include "ops/linear/linear.h"
+
+enum { KERNEL_MAX = 16 /* rows and columns of the kernel, and the stride */ };
+
+typedef struct conv_attr {
+    cleat_conv_kind kind;
+    int64_t stride, padding;
+} conv_attr;
+
+/* --- the ops as products -------------------------------------------------------------------------------------- */
+
+/* Forward: in = {x, weight, bias}, out = {y}. dx: in = {dy, weight, accum}, out = {dx}. dW: in = {dy, x, accum of dW,
+ * accum of db}, out = {dW, db}; db may be NULL. */
+static cleat_conv operands_of(const cleat_node *node, cleat_conv_kind kind) {
+    cleat_tensor *const *in = node->in, *const *out = node->out;
+    switch (kind) {
+    case CLEAT_CONV_FORWARD:
+        return (cleat_conv){.x = in[0], .weight = in[1], .bias = in[2], .y = out[0]};
+    case CLEAT_CONV_DX:
+        return (cleat_conv){.y = in[0], .weight = in[1], .accum = in[2], .x = out[0]};
+    case CLEAT_CONV_DW:
+        break;
+    }
+    return (cleat_conv){.y = in[0], .x = in[1], .accum = in[2], .sums_accum = in[3], .weight = out[0], .sums = out[1]};
+}
+
+cleat_conv cleat_conv_of(const cleat_node *node) {
+    const conv_attr *attr = (const conv_attr *)node->attr;
+    cleat_conv conv = operands_of(node, attr->kind);
+    const int64_t *x = conv.x->shape, *weight = conv.weight->shape, *y = conv.y->shape;
+    conv.kind = attr->kind;
+    conv.stride = attr->stride;
+    conv.padding = attr->padding;
+    conv.batch = x[0], conv.height = x[1], conv.width = x[2], conv.channels = x[3];
+    conv.rows = y[1], conv.columns = y[2], conv.features = y[3];
+    conv.kernel_rows = weight[1], conv.kernel_columns = weight[2];
+    return conv;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    cleat_conv c = cleat_conv_of(node);
+    cleat_cost cost = cleat_elementwise_cost(node, 0);
+    double taps = (double)(c.kernel_rows * c.kernel_columns * c.channels);
+    cost.flops = ((double)cleat_tensor_elements(c.y)) * (2 * taps + (c.sums ? 1 : 0));
+    return cost;
+}
+
+/* --- gradients ------------------------------------------------------------------------------------------------ */
+
+/* The outputs have the shapes of their targets by construction; what arrives must match them. */
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    cleat_conv c = cleat_conv_of(node);
+    const cleat_tensor *dy = c.y, *out = node->out[0];
+    bool types_fit = dy->dtype == out->dtype || (c.kind == CLEAT_CONV_DW && out->dtype == CLEAT_F32);
+    bool fits = dy->rank == 4 && types_fit && dy->shape[0] == c.batch &&
+                c.rows == (c.height + 2 * c.padding - c.kernel_rows) / c.stride + 1 &&
+                c.columns == (c.width + 2 * c.padding - c.kernel_columns) / c.stride + 1 &&
+                c.weight->shape[0] == c.features;
+    if (fits) return CLEAT_OK;
+    char text[96], gradient[96];
+    cleat_tensor_describe(dy, text, sizeof text);
+    cleat_tensor_describe(out, gradient, sizeof gradient);
+    return cleat_infer_fail(node, error, "dy %s does not fit the gradient %s", text, gradient);
+}
+
+/* Both may take the bytes of their accum. */
+static const cleat_op conv_dw = {
+    .name = "conv2d_dw", .infer = infer_grad, .cost = cost, .variants = cleat_conv_variants, .inplace_inputs = 1u << 2};
+static const cleat_op conv_dx = {
+    .name = "conv2d_dx", .infer = infer_grad, .cost = cost, .variants = cleat_conv_variants, .inplace_inputs = 1u << 2};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_tensor *dy = dout[0], *x = node->in[0], *weight = node->in[1], *bias = node->in[2];
+    conv_attr attr = *(const conv_attr *)node->attr;
+    if (cleat_requires_grad(weight)) {
+        attr.kind = CLEAT_CONV_DW;
+        cleat_emit_grads(graph, &conv_dw, &attr, sizeof attr, (cleat_tensor *[]){dy, x}, 2,
+                         (cleat_tensor *[]){weight, bias}, 2);
+    } else if (cleat_requires_grad(bias)) {
+        cleat_emit_bias_grad(graph, dy, bias);
+    }
+    if (cleat_requires_grad(x)) {
+        attr.kind = CLEAT_CONV_DX;
+        cleat_emit_grads(graph, &conv_dx, &attr, sizeof attr, (cleat_tensor *[]){dy, weight}, 2, &x, 1);
+    }
+}
+
+/* --- forward -------------------------------------------------------------------------------------------------- */
+
+static cleat_status check_tensors(const cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0], *weight = node->in[1];
+    if (cleat_is_storage(x->dtype) && x->rank == 4 && weight->rank == 4 && weight->dtype == x->dtype &&
+        weight->shape[3] == x->shape[3])
+        return CLEAT_OK;
+    char text_x[96], text_weight[96];
+    cleat_tensor_describe(x, text_x, sizeof text_x);
+    cleat_tensor_describe(weight, text_weight, sizeof text_weight);
+    return cleat_infer_fail(node, error,
+                            "x %s, weight %s: x must be [B, H, W, C], and the weight [N, R, S, C] of x's type and C",
+                            text_x, text_weight);
+}
+
+static cleat_status check_window(const cleat_node *node, cleat_error *error) {
+    const conv_attr *attr = (const conv_attr *)node->attr;
+    const int64_t *x = node->in[0]->shape, *weight = node->in[1]->shape;
+    long long kernel_rows = weight[1], kernel_columns = weight[2];
+    if (kernel_rows > KERNEL_MAX || kernel_columns > KERNEL_MAX || attr->stride < 1 || attr->stride > KERNEL_MAX)
+        return cleat_infer_fail(node, error, "kernel %lld x %lld, stride %lld: each must be 1 to %d", kernel_rows,
+                                kernel_columns, (long long)attr->stride, KERNEL_MAX);
+    if (attr->padding < 0 || attr->padding >= kernel_rows || attr->padding >= kernel_columns)
+        return cleat_infer_fail(node, error,
+                                "padding %lld: it must be 0 or more, and less than the kernel's %lld x %lld",
+                                (long long)attr->padding, kernel_rows, kernel_columns);
+    if (x[1] + 2 * attr->padding < kernel_rows || x[2] + 2 * attr->padding < kernel_columns)
+        return cleat_infer_fail(
+            node, error, "the image's %lld x %lld with padding %lld is smaller than the kernel's %lld x %lld",
+            (long long)x[1], (long long)x[2], (long long)attr->padding, kernel_rows, kernel_columns);
+    return CLEAT_OK;
+}
+
+/* Kernels count pixels, the elements of an image's row and those of a filter with 32 bits. */
+static bool counts_fit(const int64_t *image, const int64_t *weight) {
+    int64_t widest = weight[0] > weight[3] ? weight[0] : weight[3];
+    return image[1] <= CLEAT_MAX_ROWS / image[2] && image[0] <= CLEAT_MAX_ROWS / (image[1] * image[2]) &&
+           image[2] + 2 * KERNEL_MAX <= CLEAT_MAX_ROWS / image[3] && widest <= CLEAT_MAX_ROWS / (weight[1] * weight[2]);
+}
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const conv_attr *attr = (const conv_attr *)node->attr;
+    const cleat_tensor *x = node->in[0], *weight = node->in[1];
+    cleat_status status = check_tensors(node, error);
+    if (status == CLEAT_OK) status = check_window(node, error);
+    if (status == CLEAT_OK && node->in[2]) status = cleat_expect(node, 2, "bias", CLEAT_F32, 1, weight->shape, error);
+    if (status != CLEAT_OK) return status;
+    const int64_t shape[] = {x->shape[0], (x->shape[1] + 2 * attr->padding - weight->shape[1]) / attr->stride + 1,
+                             (x->shape[2] + 2 * attr->padding - weight->shape[2]) / attr->stride + 1, weight->shape[0]};
+    if (!counts_fit(x->shape, weight->shape) || !counts_fit(shape, weight->shape))
+        return cleat_infer_fail(node, error, "more than %d pixels, or elements of a row of them or of a filter",
+                                CLEAT_MAX_ROWS);
+    return cleat_set_output(node, 0, x->dtype, 4, shape, error);
+}
+
+static const cleat_op conv2d = {.name = "conv2d",
+                                .infer = infer,
+                                .backward = backward,
+                                .cost = cost,
+                                .variants = cleat_conv_variants,
+                                .autocast_inputs = 3,
+                                .weight_inputs = 2};
+
+cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
+                           int64_t stride, int64_t padding) {
+    if (!x || !weight) return NULL;
+    conv_attr attr = {.kind = CLEAT_CONV_FORWARD, .stride = stride, .padding = padding};
+    cleat_node *node = cleat_emit(graph, &conv2d, &attr, sizeof attr, (cleat_tensor *[]){x, weight, bias}, 3);
+    return node ? node->out[0] : NULL;
+}

@@ -1,0 +1,123 @@
+/* Convolutions for cards: implicit matrix products of work-groups with local memory, and what those on matrix units (conv_mma.c) have in
+ * common with them. Kernel: cl/conv/conv_gpu.cl. */
+#include "ops/conv/conv.h"
+
+#include "ops/lib/count.h"
+#include "ops/linear/linear.h"
+
+enum { FLOAT_BYTES = 4, VEC4 = 4 };
+
+/* --- what all products share ------------------------------------------------------------------------------------- */
+
+cleat_tile_work cleat_conv_tile_work(const cleat_conv *c, int64_t step) {
+    cleat_tile_work work = {.gemms = 1};
+    int64_t pixels = c->batch * c->rows * c->columns, run = c->kernel_columns * c->channels;
+    switch (c->kind) {
+    case CLEAT_CONV_FORWARD:
+        work.m = pixels;
+        work.n = c->features;
+        work.k = c->kernel_rows * round_up(run, step);
+        break;
+    case CLEAT_CONV_DX: /* a product for each phase, as large as the largest */
+        work.gemms = c->stride * c->stride;
+        work.m = c->batch * ceil_div(c->height, c->stride) * ceil_div(c->width, c->stride);
+        work.n = c->channels;
+        work.k =
+            ceil_div(c->kernel_rows, c->stride) * ceil_div(c->kernel_columns, c->stride) * round_up(c->features, step);
+        break;
+    case CLEAT_CONV_DW:
+        work.m = c->features;
+        work.n = c->kernel_rows * round_up(run, VEC4);
+        work.k = pixels;
+        break;
+    }
+    return work;
+}
+
+static const cleat_tensor *result_of(const cleat_conv *c) {
+    return c->kind == CLEAT_CONV_FORWARD ? c->y : c->kind == CLEAT_CONV_DX ? c->x : c->weight;
+}
+
+static int64_t parts_bytes(const cleat_conv *c, cleat_tiling tiling) {
+    return tiling.k.count * cleat_tensor_elements(result_of(c)) * FLOAT_BYTES;
+}
+
+int64_t cleat_conv_tiled_workspace(const cleat_node *node, cleat_tiling tiling) {
+    cleat_conv c = cleat_conv_of(node);
+    if (tiling.k.count == 1) return 0;
+    return parts_bytes(&c, tiling) + (c.sums ? tiling.k.count * c.features * FLOAT_BYTES : 0);
+}
+
+/* Results go to their tensors, or where k is split to the workspace, without the accums. */
+static void launch_tensors(cleat_binder *binder, const cleat_conv *c, cleat_tiling tiling) {
+    bool whole = tiling.k.count == 1;
+    cleat_launch_tensor(binder, c->kind == CLEAT_CONV_FORWARD ? c->x : c->y);
+    cleat_launch_tensor(binder, c->kind == CLEAT_CONV_DW ? c->x : c->weight);
+    cleat_launch_tensor(binder, c->bias);
+    cleat_launch_tensor(binder, whole ? c->accum : NULL);
+    cleat_launch_tensor(binder, result_of(c));
+    cleat_launch_tensor(binder, whole ? c->sums_accum : NULL);
+    if (whole || !c->sums)
+        cleat_launch_tensor(binder, c->sums);
+    else
+        cleat_launch_workspace(binder, parts_bytes(c, tiling), FLOAT_BYTES);
+    if (whole)
+        cleat_launch_tensor(binder, NULL);
+    else
+        cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+}
+
+void cleat_conv_gemm_begin(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, cleat_tiling tiling,
+                           const char *file, const char *kernel) {
+    cleat_launch_kernel(binder, node, file, kernel, c->x->dtype);
+    cleat_conv_launch_result(binder, c);
+    cleat_launch_define(binder, "CONV_KIND", c->kind);
+    if (c->kind == CLEAT_CONV_DX) cleat_launch_define(binder, "PHASES", c->stride > 1);
+    cleat_launch_tile(binder, tiling.kind);
+}
+
+void cleat_conv_gemm_end(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, cleat_tiling tiling) {
+    launch_tensors(binder, c, tiling);
+    cleat_conv_launch_geometry(binder, c);
+    cleat_launch_i32(binder, (int32_t)ceil_div(tiling.k.depth, cleat_tile_of(tiling.kind, binder->facts).step));
+    cleat_launch_groups(binder, tiling.tiles * tiling.k.count);
+    if (tiling.k.count == 1) return;
+    cleat_launch_reduce(binder, node, 0, c->accum, result_of(c), tiling.k.count);
+    if (c->sums) cleat_launch_reduce(binder, node, parts_bytes(c, tiling), c->sums_accum, c->sums, tiling.k.count);
+}
+
+/* --- groups ------------------------------------------------------------------------------------------------------ */
+
+/* ALIGNED4 of the kernel */
+static bool aligned4(const cleat_conv *c) {
+    return c->channels % VEC4 == 0 && (c->kind == CLEAT_CONV_FORWARD || c->features % VEC4 == 0);
+}
+
+/* The way to the patches takes registers: ocloc 22.43 keeps 64 sums in memory, and 32 where the way is long. */
+static int64_t intel_sums(const cleat_conv *c) {
+    bool short_way = c->kind == CLEAT_CONV_FORWARD || (c->kind == CLEAT_CONV_DW && aligned4(c));
+    return c->x->dtype == CLEAT_F32 && short_way ? 32 : 16;
+}
+
+static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    return cleat_tiles_refuse(facts);
+}
+
+static cleat_tile_work tile_work(const cleat_node *node) {
+    cleat_conv c = cleat_conv_of(node);
+    cleat_tile_work work = cleat_conv_tile_work(&c, CLEAT_SPLIT_STEP);
+    work.intel_sums = intel_sums(&c);
+    return work;
+}
+
+static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling tiling) {
+    cleat_conv c = cleat_conv_of(node);
+    cleat_conv_gemm_begin(binder, node, &c, tiling, "conv/conv_gpu.cl", "conv_gpu");
+    cleat_launch_define(binder, "ALIGNED4", aligned4(&c));
+    cleat_conv_gemm_end(binder, node, &c, tiling);
+}
+
+static const cleat_tiled tiled = {
+    .refuse = refuse, .work = tile_work, .workspace = cleat_conv_tiled_workspace, .launch = launch};
+CLEAT_TILED_VARIANT(conv_gpu, tiled, CLEAT_TILE_BEST)

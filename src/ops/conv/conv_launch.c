@@ -1,0 +1,222 @@
+/* How convolutions run on a CPU's wide vectors, and the plain form for any device. Kernels: cl/conv/conv.cl. For cards:
+ * conv_gpu.c, conv_mma.c. */
+#include "ops/conv/conv.h"
+
+#include "ops/lib/count.h"
+#include "ops/linear/linear.h"
+
+enum {
+    FLOAT_BYTES = 4,
+    SPLIT_DEPTH_MIN = 512, /* pixels of a part of a split sum */
+};
+
+/* GEOMETRY of cl/conv/conv.cl */
+void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *c) {
+    const int64_t numbers[] = {c->batch,    c->height,      c->width,          c->channels, c->rows,   c->columns,
+                               c->features, c->kernel_rows, c->kernel_columns, c->stride,   c->padding};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) cleat_launch_i32(binder, (int32_t)numbers[i]);
+}
+
+void cleat_conv_launch_result(cleat_binder *binder, const cleat_conv *c) {
+    if (c->kind == CLEAT_CONV_DW && c->weight->dtype != c->y->dtype) cleat_launch_define(binder, "C_F32", 1);
+}
+
+/* --- lanes: register tiles of one work-item -------------------------------------------------------------------- */
+
+/* A block of results of a work-item, in the words of gemm_cpu.clh. */
+typedef struct cpu_shape {
+    int64_t tile_rows, tile_vecs, chunk;
+    int64_t rows_max, panels_max;
+    int64_t rows, panels;
+    int64_t items;
+    int64_t split_depth, splits; /* of the pixels, dw only */
+} cpu_shape;
+
+static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    return facts->work_group == 1 ? NULL : "for devices whose work-groups are one work-item";
+}
+
+static void launch_cpu(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const char *kernel,
+                       const cpu_shape *s) {
+    cleat_launch_kernel(binder, node, "conv/conv_cpu.cl", kernel, c->y->dtype);
+    cleat_conv_launch_result(binder, c);
+    cleat_launch_define(binder, "CONV_KIND", c->kind);
+    cleat_launch_define(binder, "TILE_ROWS", s->tile_rows);
+    cleat_launch_define(binder, "TILE_VECS", s->tile_vecs);
+    cleat_launch_define(binder, "CHUNK", s->chunk);
+    cleat_launch_define(binder, "BLOCK_ROWS", s->rows_max);
+    cleat_launch_define(binder, "BLOCK_PANELS", s->panels_max);
+    if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
+}
+
+/* --- lanes: y and dx -------------------------------------------------------------------------------------------- */
+
+/* Pixels that lie side by side: all, or at most so many of each phase of dx. */
+static int64_t pixels_of(const cleat_conv *c) {
+    if (c->kind == CLEAT_CONV_FORWARD) return c->batch * c->rows * c->columns;
+    return c->batch * ceil_div(c->height, c->stride) * ceil_div(c->width, c->stride);
+}
+
+/* As many pixels share a panel of the weight as keep the copy of their patches and their sums in the second cache; fewer columns, or fewer
+ * pixels, where that gives every unit its work-items, and as many as the others. */
+static cpu_shape shape_pixels(const cleat_conv *c, const cleat_device_facts *facts) {
+    enum { ROWS_MIN = 48 };
+    bool forward = c->kind == CLEAT_CONV_FORWARD;
+    int64_t columns = forward ? c->features : c->channels, vector_width = facts->vector_width,
+            wanted = 2 * units_of(facts);
+    int64_t pixels = pixels_of(c), phases = forward ? 1 : c->stride * c->stride;
+    bool wide = vector_width >= 16 && round_up(columns, 4 * vector_width) == round_up(columns, 2 * vector_width);
+    cpu_shape s = {.tile_rows = wide ? 6 : 8,
+                   .tile_vecs = wide                      ? 4
+                                : columns <= vector_width ? 1
+                                                          : 2,
+                   .chunk = 160,
+                   .rows_max = 480,
+                   .panels_max = wide ? 4 : 8};
+    int64_t width = s.tile_vecs * vector_width, blocks = ceil_div(pixels, s.rows_max);
+    s.panels = min(s.panels_max, ceil_div(columns, width));
+    while (s.panels > 1 && blocks * ceil_div(columns, s.panels * width) < wanted && s.panels * width * blocks > pixels)
+        s.panels = ceil_div(s.panels, 2);
+    int64_t across = ceil_div(columns, s.panels * width);
+    blocks = max(blocks, ceil_div(wanted, across));
+    if (across % units_of(facts) != 0) blocks = round_up(blocks, units_of(facts));
+    s.rows = min(s.rows_max, round_up(max(ceil_div(pixels, blocks), ROWS_MIN), s.tile_rows));
+    s.items = ceil_div(pixels, s.rows) * phases * across;
+    return s;
+}
+
+static void bind_pixels(cleat_binder *binder, const cleat_node *node, const cleat_conv *c) {
+    cpu_shape s = shape_pixels(c, binder->facts);
+    bool forward = c->kind == CLEAT_CONV_FORWARD;
+    launch_cpu(binder, node, c, "conv_cpu_pixels", &s);
+    cleat_launch_tensor(binder, forward ? c->x : c->y);
+    cleat_launch_tensor(binder, c->weight);
+    cleat_launch_tensor(binder, c->bias);
+    cleat_launch_tensor(binder, c->accum);
+    cleat_launch_tensor(binder, forward ? c->y : c->x);
+    cleat_conv_launch_geometry(binder, c);
+    cleat_launch_i32(binder, (int32_t)s.rows);
+    cleat_launch_i32(binder, (int32_t)s.panels);
+    cleat_launch_groups(binder, s.items);
+}
+
+/* --- lanes: dw -------------------------------------------------------------------------------------------------- */
+
+/* Vectors of a panel: three make more of what they read than two, where that leaves no more columns empty. */
+static int64_t panel_vecs(int64_t columns, int64_t vector_width) {
+    if (columns <= vector_width) return 1;
+    return vector_width >= 16 && round_up(columns, 3 * vector_width) <= round_up(columns, 2 * vector_width) ? 3 : 2;
+}
+
+/* dw is small and the pixels are many: so many parts of them as give every unit its work-items. */
+static cpu_shape shape_filters(const cleat_conv *c, const cleat_device_facts *facts) {
+    enum { STRIP = 16, ROWS_MAX = 256, PANELS_MAX = 8 };
+    int64_t columns = c->kernel_rows * c->kernel_columns * c->channels, vector_width = facts->vector_width;
+    int64_t pixels = c->batch * c->rows * c->columns, wanted = 4 * units_of(facts);
+    cpu_shape s = {.tile_rows = 8,
+                   .tile_vecs = panel_vecs(columns, vector_width),
+                   .chunk = 128,
+                   .rows_max = ROWS_MAX,
+                   .panels_max = PANELS_MAX};
+    int64_t panels = ceil_div(columns, s.tile_vecs * vector_width);
+    s.rows = round_up(ceil_div(c->features, ceil_div(c->features, ROWS_MAX)), STRIP);
+    s.panels = ceil_div(panels, ceil_div(panels, PANELS_MAX));
+    int64_t blocks = ceil_div(c->features, s.rows) * ceil_div(panels, s.panels);
+    s.splits = max(1, min(min(ceil_div(wanted, blocks), pixels / SPLIT_DEPTH_MIN), CLEAT_SPLITS_MAX));
+    s.split_depth = round_up(ceil_div(pixels, s.splits), s.chunk);
+    s.splits = ceil_div(pixels, s.split_depth);
+    s.items = blocks * s.splits;
+    return s;
+}
+
+/* Workspace: the parts of dw, then those of the sums, all f32. */
+static int64_t dw_bytes(const cleat_conv *c, const cpu_shape *s) {
+    return s->splits * cleat_tensor_elements(c->weight) * FLOAT_BYTES;
+}
+
+static void bind_filters(cleat_binder *binder, const cleat_node *node, const cleat_conv *c) {
+    cpu_shape s = shape_filters(c, binder->facts);
+    bool whole = s.splits == 1;
+    launch_cpu(binder, node, c, "conv_cpu_filters", &s);
+    cleat_launch_tensor(binder, c->y);
+    cleat_launch_tensor(binder, c->x);
+    cleat_launch_tensor(binder, whole ? c->accum : NULL);
+    cleat_launch_tensor(binder, c->weight);
+    cleat_launch_tensor(binder, whole ? c->sums_accum : NULL);
+    if (whole || !c->sums)
+        cleat_launch_tensor(binder, c->sums);
+    else
+        cleat_launch_workspace(binder, dw_bytes(c, &s), FLOAT_BYTES);
+    if (whole)
+        cleat_launch_tensor(binder, NULL);
+    else
+        cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    cleat_conv_launch_geometry(binder, c);
+    cleat_launch_i32(binder, (int32_t)s.rows);
+    cleat_launch_i32(binder, (int32_t)s.panels);
+    cleat_launch_i32(binder, (int32_t)s.split_depth);
+    cleat_launch_groups(binder, s.items);
+    if (whole) return;
+    cleat_launch_reduce(binder, node, 0, c->accum, c->weight, s.splits);
+    if (c->sums) cleat_launch_reduce(binder, node, dw_bytes(c, &s), c->sums_accum, c->sums, s.splits);
+}
+
+static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_conv c = cleat_conv_of(node);
+    if (c.kind != CLEAT_CONV_DW) return 0;
+    cpu_shape s = shape_filters(&c, facts);
+    return s.splits > 1 ? dw_bytes(&c, &s) + (c.sums ? s.splits * c.features * FLOAT_BYTES : 0) : 0;
+}
+
+static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                             cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_conv c = cleat_conv_of(node);
+    if (c.kind == CLEAT_CONV_DW)
+        bind_filters(binder, node, &c);
+    else
+        bind_pixels(binder, node, &c);
+    return CLEAT_OK;
+}
+
+/* --- plain ---------------------------------------------------------------------------------------------------- */
+
+static void launch_plain(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const char *kernel,
+                         const cleat_tensor *const *tensors, int count) {
+    cleat_launch_kernel(binder, node, "conv/conv.cl", kernel, tensors[0]->dtype);
+    cleat_conv_launch_result(binder, c);
+    for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
+    cleat_conv_launch_geometry(binder, c);
+    cleat_launch_items(binder, cleat_tensor_elements(tensors[count - 1]));
+}
+
+static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_conv c = cleat_conv_of(node);
+    switch (c.kind) {
+    case CLEAT_CONV_FORWARD:
+        launch_plain(binder, node, &c, "conv_plain_forward", (const cleat_tensor *[]){c.x, c.weight, c.bias, c.y}, 4);
+        break;
+    case CLEAT_CONV_DX:
+        launch_plain(binder, node, &c, "conv_plain_dx", (const cleat_tensor *[]){c.y, c.weight, c.accum, c.x}, 4);
+        break;
+    case CLEAT_CONV_DW:
+        launch_plain(binder, node, &c, "conv_plain_dw", (const cleat_tensor *[]){c.y, c.x, c.accum, c.weight}, 4);
+        if (c.sums)
+            launch_plain(binder, node, &c, "conv_plain_sums", (const cleat_tensor *[]){c.y, c.sums_accum, c.sums}, 3);
+        break;
+    }
+    return CLEAT_OK;
+}
+
+const cleat_variant cleat_conv_variants[] = {
+    CLEAT_VARIANT_ROW("mma", conv_mma),
+    CLEAT_VARIANT_ROW("mma_large", conv_mma_large),
+    CLEAT_VARIANT_ROW("mma_medium", conv_mma_medium),
+    CLEAT_VARIANT_ROW("mma_small", conv_mma_small),
+    CLEAT_VARIANT_ROW("gpu", conv_gpu),
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "plain", .bind = bind_plain},
+    {0}};

@@ -1,0 +1,35 @@
+/* Convolutions in f16 and bf16 on matrix units. Kernel: cl/conv/conv_mma.cl. */
+#include "ops/conv/conv.h"
+
+enum { VEC8 = 8, VEC4 = 4, STEP = 32 /* a multiple of every TILE_K */ };
+
+/* Rows of what is read: channels of x and of the weight, features of dy. */
+static bool aligned8(const cleat_conv *c) {
+    return c->channels % VEC8 == 0 && (c->kind == CLEAT_CONV_FORWARD || c->features % VEC8 == 0);
+}
+
+static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_conv c = cleat_conv_of(node);
+    const char *why = cleat_matrix_refuse(facts, c.x->dtype);
+    if (why) return why;
+    return aligned8(&c) ? NULL : "channels must be multiples of 8, and for gradients features";
+}
+
+static cleat_tile_work tile_work(const cleat_node *node) {
+    cleat_conv c = cleat_conv_of(node);
+    return cleat_conv_tile_work(&c, STEP);
+}
+
+static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling tiling) {
+    cleat_conv c = cleat_conv_of(node);
+    cleat_conv_gemm_begin(binder, node, &c, tiling, "conv/conv_mma.cl", "conv_mma");
+    cleat_launch_define(binder, "ALIGNED", c.kind != CLEAT_CONV_FORWARD || c.features % VEC4 == 0);
+    cleat_conv_gemm_end(binder, node, &c, tiling);
+}
+
+static const cleat_tiled tiled = {
+    .mma = true, .refuse = refuse, .work = tile_work, .workspace = cleat_conv_tiled_workspace, .launch = launch};
+CLEAT_TILED_VARIANT(conv_mma, tiled, CLEAT_TILE_BEST)
+CLEAT_TILED_VARIANT(conv_mma_large, tiled, CLEAT_TILE_MMA_LARGE)
+CLEAT_TILED_VARIANT(conv_mma_medium, tiled, CLEAT_TILE_MMA_MEDIUM)
+CLEAT_TILED_VARIANT(conv_mma_small, tiled, CLEAT_TILE_MMA_SMALL)

@@ -1,0 +1,60 @@
+/* How the channels of a tensor are shared among work-items. */
+#include "ops/lib/channels.h"
+#include "ops/lib/count.h"
+
+/* A chunk is 64 channels: 256 bytes of f32 side by side, four vectors of a CPU. */
+enum { CHUNK_ITEMS = 16, CHUNK_VECTORS = 4 };
+enum { CPU_GROUPS_PER_UNIT = 8, JOINED_GROUPS_PER_UNIT = 2, FREE_GROUPS_PER_UNIT = 8 };
+/* Fewer are not worth a part of their own. */
+enum { JOINED_ROWS = 8, FREE_ROWS = 1, CPU_ROWS = 16 };
+
+/* Vectors of a chunk: as many as divide a row. A row with a vector that is no whole one goes by single ones: its programs are
+ * large enough. */
+static int64_t whole_vectors(int64_t channels, int64_t vector_width) {
+    int64_t vectors = CHUNK_VECTORS;
+    while (vectors > 1 && channels % (vector_width * vectors)) --vectors;
+    return vectors;
+}
+
+cleat_channels cleat_channels_of(const cleat_tensor *x, const cleat_device_facts *facts) {
+    int64_t channels = cleat_width(x), all = ceil_div(channels, facts->vector_width);
+    cleat_channels cut = {.rows = cleat_rows(x), .channels = channels, .items = 1, .vectors = 1};
+    if (facts->work_group == 1)
+        cut.vectors = whole_vectors(channels, facts->vector_width);
+    else
+        while (cut.items < all && cut.items < CHUNK_ITEMS && cut.items < facts->work_group) cut.items *= 2;
+    cut.chunks = ceil_div(all, cut.items * cut.vectors);
+    return cut;
+}
+
+static int64_t parts(const cleat_channels *cut, const cleat_device_facts *facts, int64_t rows_an_item,
+                     int64_t groups_per_unit) {
+    int64_t rows_at_once = facts->work_group / cut->items;
+    int64_t wanted = ceil_div(cut->rows, rows_an_item * rows_at_once);
+    int64_t useful = max(units_of(facts) * groups_per_unit / cut->chunks, 1);
+    return max(min(wanted, useful), 1);
+}
+
+int64_t cleat_channels_joined_parts(const cleat_channels *cut, const cleat_device_facts *facts) {
+    if (facts->work_group == 1) return parts(cut, facts, CPU_ROWS, CPU_GROUPS_PER_UNIT);
+    return parts(cut, facts, JOINED_ROWS, JOINED_GROUPS_PER_UNIT);
+}
+
+int64_t cleat_channels_free_parts(const cleat_channels *cut, const cleat_device_facts *facts) {
+    if (facts->work_group == 1) return parts(cut, facts, CPU_ROWS, CPU_GROUPS_PER_UNIT);
+    return parts(cut, facts, FREE_ROWS, FREE_GROUPS_PER_UNIT);
+}
+
+void cleat_launch_channel_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
+                                 cleat_dtype storage, const cleat_channels *cut) {
+    int64_t vector_width = binder->facts->vector_width;
+    cleat_launch_kernel(binder, node, file, kernel, storage);
+    cleat_launch_define(binder, "COLUMN_ITEMS", cut->items);
+    cleat_launch_define(binder, "VECTORS", cut->vectors);
+    cleat_launch_define(binder, "TAIL", cut->channels % vector_width);
+    cleat_launch_define(binder, "WHOLE", cut->channels % (vector_width * cut->items * cut->vectors) == 0);
+}
+
+void cleat_launch_channel_groups(cleat_binder *binder, const cleat_channels *cut, int64_t parts) {
+    cleat_launch_groups(binder, parts * cut->chunks);
+}

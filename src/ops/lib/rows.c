@@ -1,0 +1,28 @@
+/* How rows are shared among work-items. */
+#include "ops/lib/rows.h"
+
+int64_t cleat_row_items(int64_t width, const cleat_device_facts *facts) {
+    int64_t vectors = (width + facts->vector_width - 1) / facts->vector_width, items = 1;
+    while (items < vectors && items < facts->work_group) items *= 2;
+    return items;
+}
+
+int64_t cleat_rows_at_once(int64_t width, const cleat_device_facts *facts) {
+    return facts->work_group / cleat_row_items(width, facts);
+}
+
+void cleat_launch_row_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
+                             cleat_dtype storage, int64_t width) {
+    cleat_launch_kernel(binder, node, file, kernel, storage);
+    cleat_launch_define(binder, "WIDTH", width);
+    cleat_launch_define(binder, "ROW_ITEMS", cleat_row_items(width, binder->facts));
+}
+
+void cleat_launch_rows(cleat_binder *binder, int64_t rows, int64_t width) {
+    int64_t at_once = cleat_rows_at_once(width, binder->facts);
+    cleat_launch_items(binder, (rows + at_once - 1) / at_once * binder->facts->work_group);
+}
+
+void cleat_launch_runs(cleat_binder *binder, int64_t rows, int64_t width) {
+    cleat_launch_items(binder, rows * ((width + binder->facts->vector_width - 1) / binder->facts->vector_width));
+}

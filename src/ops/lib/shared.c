@@ -1,0 +1,57 @@
+/* Helpers of the op files. Knows no op. */
+#include "ops/lib/shared.h"
+
+#include <stdio.h>
+#include <string.h>
+
+cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element) {
+    double bytes = 0;
+    for (int i = 0; i < node->n_in; ++i)
+        if (node->in[i]) bytes += (double)cleat_tensor_bytes(node->in[i]);
+    for (int i = 0; i < node->n_out; ++i)
+        if (node->out[i]) bytes += (double)cleat_tensor_bytes(node->out[i]);
+    double elements = node->out[0] ? (double)cleat_tensor_elements(node->out[0]) : 0; /* an unwanted gradient */
+    return (cleat_cost){.flops = flops_per_element * elements, .bytes = bytes};
+}
+
+void cleat_launch_elementwise(cleat_binder *binder, int64_t elements) {
+    int64_t vector_width = binder->facts->vector_width;
+    cleat_launch_items(binder, (elements + vector_width - 1) / vector_width);
+}
+
+void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
+                           const cleat_tensor *const *tensors, int count) {
+    const cleat_tensor *result = tensors[count - 1];
+    cleat_launch_kernel(binder, node, file, kernel, result->dtype);
+    for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
+    cleat_launch_i64(binder, cleat_tensor_elements(result));
+    cleat_launch_elementwise(binder, cleat_tensor_elements(result));
+}
+
+cleat_status cleat_infer_same_as_dout(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *dout = node->in[0], *dx = node->out[0];
+    if (!dx || (cleat_same_shape(dout, dx) && dout->dtype == dx->dtype)) return CLEAT_OK;
+    char got[96], wanted[96];
+    cleat_tensor_describe(dout, got, sizeof got);
+    cleat_tensor_describe(dx, wanted, sizeof wanted);
+    return cleat_infer_fail(node, error, "the gradient that arrives is %s, the one that leaves %s", got, wanted);
+}
+
+cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype, int rank,
+                          const int64_t *shape, cleat_error *error) {
+    cleat_tensor wanted = {.dtype = dtype, .rank = rank};
+    memcpy(wanted.shape, shape, (size_t)rank * sizeof *shape);
+    const cleat_tensor *got = node->in[i];
+    if (got && got->dtype == dtype && cleat_same_shape(got, &wanted)) return CLEAT_OK;
+    char is[96], should[96];
+    cleat_tensor_describe(got, is, sizeof is);
+    cleat_tensor_describe(&wanted, should, sizeof should);
+    return cleat_infer_fail(node, error, "%s is %s, it must be %s", what, is, should);
+}
+
+cleat_status cleat_expect_weight_grad(const cleat_node *node, const cleat_tensor *weight, const cleat_tensor *gradient,
+                                      cleat_error *error) {
+    if (!gradient || gradient->dtype == CLEAT_F32 || gradient->dtype == weight->dtype) return CLEAT_OK;
+    return cleat_infer_fail(node, error, "the weight's gradient is %s, it must be f32 or %s as the weight is",
+                            cleat_dtype_name(gradient->dtype), cleat_dtype_name(weight->dtype));
+}

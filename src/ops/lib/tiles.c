@@ -1,0 +1,189 @@
+/* Tile by tile: what fits, how long it takes, which is best. */
+#include "ops/lib/tiles.h"
+#include "core/kernel_shape.h"
+#include "ops/lib/count.h"
+
+const char *cleat_tiles_refuse(const cleat_device_facts *facts) {
+    enum { LOCAL_BYTES = 18 * 1024 };
+    if (facts->work_group < 32 || facts->work_group > 256) return "needs work-groups of 32 to 256";
+    if (facts->vector_width != 4) return "needs 4 lanes a work-item";
+    if (facts->local_memory < LOCAL_BYTES) return "needs 18 KiB of local memory";
+    return NULL;
+}
+
+const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype) {
+    enum { GROUP = 256, LOCAL_BYTES = 32 * 1024 };
+    if (facts->matrix_unit == CLEAT_MATRIX_NONE) return "no matrix unit of this device has been shown to compute right";
+    if (dtype != CLEAT_F16 && dtype != CLEAT_BF16) return "matrix units multiply f16 and bf16";
+    if (dtype == CLEAT_BF16 && !facts->matrix_bf16) return "this matrix unit does not multiply bf16";
+    if (facts->work_group != GROUP || facts->vector_width != 4)
+        return "needs work-groups of 256, and 4 lanes a work-item";
+    if (facts->local_memory < LOCAL_BYTES) return "needs 32 KiB of local memory";
+    return NULL;
+}
+
+/* A tile of matrix units: `rows` x `columns` of C, over which a group's subgroups stand as squarely as they can. Where there are more subgroups than
+ * products of 16 x 16, item_m or item_n is 0. */
+static cleat_tile mma_tile(int64_t rows, int64_t columns, double speed, const cleat_device_facts *facts) {
+    enum { FRAGMENT = 16, PROLOGUE_EPILOGUE = 128 };
+    int64_t subgroups = facts->work_group / cleat_matrix_subgroup_size(facts->matrix_unit), across = 1;
+    while (across * across * rows < subgroups * columns) across *= 2;
+    return (cleat_tile){.item_m = rows / FRAGMENT * across / (subgroups > 0 ? subgroups : 1),
+                        .item_n = columns / FRAGMENT / across,
+                        .items_n = across,
+                        .rows = rows,
+                        .columns = columns,
+                        .step = rows + columns > 128 ? 16 : 32,
+                        .speed = speed,
+                        .prologue_epilogue = PROLOGUE_EPILOGUE};
+}
+
+/* On ordinary lanes, which add up two products at once: from local memory they have as many bytes for each as f32's tiles of as many sums a
+ * work-item (64, 32, 16). */
+static cleat_tile dot_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
+    if (kind == CLEAT_TILE_MMA_LARGE) return mma_tile(128, 128, 2, facts);
+    if (kind == CLEAT_TILE_MMA_MEDIUM) return mma_tile(128, 64, 1.7, facts);
+    return mma_tile(64, 64, 1.4, facts);
+}
+
+static cleat_tile mma_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
+    if (facts->matrix_unit == CLEAT_MATRIX_AMD_DOT) return dot_tile_of(kind, facts);
+    if (kind == CLEAT_TILE_MMA_LARGE) return mma_tile(128, 128, 6, facts);
+    if (kind == CLEAT_TILE_MMA_MEDIUM) return mma_tile(128, 64, 5, facts);
+    return mma_tile(64, 64, 3.5, facts);
+}
+
+/* Speeds are estimates: cleat tune measures. */
+cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts) {
+    enum { EDGE_ITEMS = 4 /* work-items along the short side of a tall or wide tile */, PROLOGUE_EPILOGUE = 32 };
+    if (kind >= CLEAT_TILE_KINDS) return mma_tile_of(kind, facts);
+    int64_t work_group = facts->work_group, square = work_group >= 128 ? 16 : 8;
+    cleat_tile t[CLEAT_TILE_KINDS] = {
+        [CLEAT_TILE_LARGE] = {.item_m = 8, .item_n = 8, .items_n = square, .speed = 1},
+        [CLEAT_TILE_MEDIUM] = {.item_m = 8, .item_n = 4, .items_n = square, .speed = 0.85},
+        [CLEAT_TILE_SMALL] = {.item_m = 4, .item_n = 4, .items_n = square, .speed = 0.7},
+        [CLEAT_TILE_TALL] = {.item_m = 4, .item_n = 4, .items_n = EDGE_ITEMS, .speed = 0.6},
+        [CLEAT_TILE_WIDE] = {.item_m = 4, .item_n = 4, .items_n = work_group / EDGE_ITEMS, .speed = 0.6},
+    };
+    t[kind].rows = work_group / t[kind].items_n * t[kind].item_m;
+    t[kind].columns = t[kind].items_n * t[kind].item_n;
+    t[kind].step = t[kind].rows + t[kind].columns > 128 ? 8 : 16;
+    t[kind].prologue_epilogue = PROLOGUE_EPILOGUE;
+    return t[kind];
+}
+
+/* The smallest tile that every subgroup has a part in. */
+static cleat_tile_kind sure_mma_tile(const cleat_device_facts *facts) {
+    return facts->matrix_unit == CLEAT_MATRIX_INTEL8 ? CLEAT_TILE_MMA_MEDIUM : CLEAT_TILE_MMA_SMALL;
+}
+
+/* Why this tile is not for this work, or NULL. */
+static const char *refuse_tile(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
+    cleat_tile t = cleat_tile_of(kind, facts);
+    if (kind >= CLEAT_TILE_KINDS)
+        return t.item_m * t.item_n == 0 ? "some of the subgroups would have nothing to do" : NULL;
+    if (facts->vendor != CLEAT_VENDOR_INTEL || kind >= CLEAT_TILE_SMALL) return NULL;
+    if (facts->sub_group == 0) return "the driver does not let kernels choose how many work-items run together";
+    return t.item_m * t.item_n > work->intel_sums ? "the sums would not stay in registers" : NULL;
+}
+
+/* Groups that run side by side as fast as one alone. Intel counts its vector engines, each with 8 threads of so many work-items as run
+ * together, half as many where programs for its matrix units give them twice the registers; others count what a group fits. */
+static int64_t groups_at_once(cleat_tile_kind kind, const cleat_device_facts *facts) {
+    enum { ENGINE_THREADS = 8 };
+    int64_t units = units_of(facts);
+    if (facts->vendor != CLEAT_VENDOR_INTEL) return units;
+    int64_t together = facts->sub_group > 0 ? facts->sub_group : 16;
+    int64_t threads = kind < CLEAT_TILE_KINDS ? ENGINE_THREADS : ENGINE_THREADS / 2;
+    int64_t groups = units * threads * together / facts->work_group;
+    return groups > 0 ? groups : 1;
+}
+
+/* How long a tiling takes, in multiply-adds of a unit: rounds of groups, each with its way to the first step and from the last; and where
+ * k is split the parts, which go to memory and back, and the kernel that adds them up. */
+static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const cleat_device_facts *facts) {
+    const double part = 100 /* an element */, launch = 5e5;
+    cleat_tile t = cleat_tile_of(s->kind, facts);
+    int64_t at_once = groups_at_once(s->kind, facts);
+    double rounds = (double)ceil_div(s->tiles * s->k.count, at_once);
+    double time = rounds * (double)(t.rows * t.columns) * ((double)s->k.depth + t.prologue_epilogue) / t.speed;
+    int64_t elements = work->gemms * work->m * work->n;
+    if (s->k.count > 1) time += launch + part * (double)(s->k.count * elements) / (double)at_once;
+    return time;
+}
+
+/* k in one piece, or in as many as pay. */
+static cleat_tiling tiling_with(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
+    enum { DEPTH_MIN = 256 }; /* of a part */
+    cleat_tile t = cleat_tile_of(kind, facts);
+    int64_t tiles = work->gemms * ceil_div(work->m, t.rows) * ceil_div(work->n, t.columns);
+    cleat_tiling best = {.kind = kind, .tiles = tiles, .k = {work->k, 1}};
+    int64_t parts = work->whole ? 1 : min(work->k / DEPTH_MIN, CLEAT_SPLITS_MAX);
+    for (int64_t count = 2; count <= parts; ++count) {
+        cleat_tiling next = best;
+        next.k.depth = round_up(ceil_div(work->k, count), max(t.step, CLEAT_SPLIT_STEP));
+        next.k.count = ceil_div(work->k, next.k.depth);
+        if (estimate(work, &next, facts) < estimate(work, &best, facts)) best = next;
+    }
+    return best;
+}
+
+/* `sure`: a kind that is never refused */
+static cleat_tiling best_of(const cleat_tile_work *work, cleat_tile_kind first, cleat_tile_kind end,
+                            cleat_tile_kind sure, const cleat_device_facts *facts) {
+    cleat_tiling best = tiling_with(work, sure, facts);
+    for (cleat_tile_kind kind = first; kind < end; ++kind) {
+        cleat_tiling next = tiling_with(work, kind, facts);
+        if (!refuse_tile(work, kind, facts) && estimate(work, &next, facts) < estimate(work, &best, facts)) best = next;
+    }
+    return best;
+}
+
+static cleat_tiling best_tiling(const cleat_tile_work *work, bool mma, const cleat_device_facts *facts) {
+    if (mma) return best_of(work, CLEAT_TILE_MMA_LARGE, CLEAT_TILE_MMA_END, sure_mma_tile(facts), facts);
+    return best_of(work, 0, CLEAT_TILE_KINDS, CLEAT_TILE_SMALL, facts);
+}
+
+/* --- variants ------------------------------------------------------------------------------------------------- */
+
+const char *cleat_tiled_refuse(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
+                               const cleat_device_facts *facts) {
+    const char *why = tiled->refuse(node, facts);
+    if (why || kind == CLEAT_TILE_BEST) return why;
+    cleat_tile_work work = tiled->work(node);
+    cleat_tile t = cleat_tile_of(kind, facts);
+    if (2 * work.m <= t.rows || 2 * work.n <= t.columns) return "most of such a tile would be empty";
+    if (best_tiling(&work, tiled->mma, facts).kind == kind) return "the tile that the estimate likes best";
+    return refuse_tile(&work, kind, facts);
+}
+
+static cleat_tiling tiling_of(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
+                              const cleat_device_facts *facts) {
+    cleat_tile_work work = tiled->work(node);
+    return kind == CLEAT_TILE_BEST ? best_tiling(&work, tiled->mma, facts) : tiling_with(&work, kind, facts);
+}
+
+int64_t cleat_tiled_workspace(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
+                              const cleat_device_facts *facts) {
+    return tiled->workspace(node, tiling_of(tiled, kind, node, facts));
+}
+
+cleat_status cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
+                              cleat_binder *binder) {
+    tiled->launch(binder, node, tiling_of(tiled, kind, node, binder->facts));
+    return CLEAT_OK;
+}
+
+void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind) {
+    cleat_tile t = cleat_tile_of(kind, binder->facts);
+    if (kind >= CLEAT_TILE_KINDS) {
+        cleat_launch_matrix_unit(binder);
+        cleat_launch_define(binder, "BLOCK_M", t.item_m);
+        cleat_launch_define(binder, "BLOCK_N", t.item_n);
+        cleat_launch_define(binder, "SUBGROUPS_N", t.items_n);
+        return;
+    }
+    cleat_launch_define(binder, "ITEM_M", t.item_m);
+    cleat_launch_define(binder, "ITEM_N", t.item_n);
+    cleat_launch_define(binder, "ITEMS_N", t.items_n);
+}

@@ -1,0 +1,46 @@
+/* Workspace layout and last launch of the losses on traces. */
+#include "ops/lib/trace_loss.h"
+
+static int64_t align(int64_t bytes) {
+    return (bytes + 255) / 256 * 256;
+}
+
+int64_t cleat_trace_stride(const cleat_tensor *x) {
+    return (x->shape[1] + 15) / 16 * 16;
+}
+
+int64_t cleat_trace_planes_bytes(const cleat_tensor *x, int planes) {
+    return align(x->shape[0] * planes * cleat_trace_stride(x) * 4);
+}
+
+int64_t cleat_trace_rows_bytes(const cleat_tensor *x) {
+    return align(2 * x->shape[0] * x->shape[1] * 4);
+}
+
+cleat_status cleat_trace_check_sample_weight(const cleat_node *node, const cleat_tensor *x,
+                                             const cleat_tensor *sample_weight, int term, cleat_error *error) {
+    if (sample_weight->rank == 2 && sample_weight->dtype == CLEAT_F32 && sample_weight->shape[1] == x->shape[0] &&
+        term >= 0 && term < sample_weight->shape[0])
+        return CLEAT_OK;
+    char text[96];
+    cleat_tensor_describe(sample_weight, text, sizeof text);
+    return cleat_infer_fail(node, error, "scale is %s; it must be f32 [more than %d terms, %lld]", text, term,
+                            (long long)x->shape[0]);
+}
+
+void cleat_trace_launch_sample_weight(cleat_binder *binder, const cleat_tensor *x, const cleat_tensor *sample_weight,
+                                      int term) {
+    cleat_launch_tensor_at(binder, sample_weight, term * x->shape[0]);
+}
+
+void cleat_trace_launch_total(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x,
+                              const cleat_tensor *sample_weight, int term, int64_t rows) {
+    cleat_launch_kernel(binder, node, "structure_loss.cl", "structure_total", CLEAT_F32);
+    cleat_launch_workspace(binder, rows, 4);
+    cleat_trace_launch_sample_weight(binder, x, sample_weight, term);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_tensor(binder, node->out[1]);
+    cleat_launch_i32(binder, (int32_t)x->shape[0]);
+    cleat_launch_i32(binder, (int32_t)x->shape[1]);
+    cleat_launch_groups(binder, 1);
+}

@@ -1,0 +1,254 @@
+/* y = x weight^T + bias + residual and its gradients: shapes, autodiff, cost. How they run: linear_launch.c. */
+#include "ops/linear/linear.h"
+
+#include "cleat/ops.h"
+#include "ops/fusible.h"
+#include "ops/lib/count.h"
+#include "ops/lib/shared.h"
+
+/* --- the ops as products -------------------------------------------------------------------------------------- */
+
+typedef enum linear_kind { FORWARD, DX, DW, DB } linear_kind;
+
+typedef struct linear_attr {
+    linear_kind kind;
+    cleat_epilogue epilogue;
+} linear_attr;
+
+/* in = {x, weight, bias, residual}, out = {y}; with an epilogue {f(y), y}, the second may be absent */
+static cleat_gemm forward_gemm(const cleat_node *node) {
+    const cleat_tensor *x = node->in[0], *weight = node->in[1];
+    return (cleat_gemm){.a = x,
+                        .b = weight,
+                        .trans_b = true,
+                        .bias = node->in[2],
+                        .accum = node->in[3],
+                        .c = node->out[0],
+                        .saved = node->n_out > 1 ? node->out[1] : NULL,
+                        .m = cleat_rows(x),
+                        .n = weight->shape[0],
+                        .k = weight->shape[1]};
+}
+
+/* in = {dy, weight, accum}, out = {dx}; with an epilogue in[3] is what the slope is computed of */
+static cleat_gemm dx_gemm(const cleat_node *node) {
+    const cleat_tensor *dy = node->in[0], *weight = node->in[1];
+    return (cleat_gemm){.a = dy,
+                        .b = weight,
+                        .accum = node->in[2],
+                        .c = node->out[0],
+                        .saved = node->n_in > 3 ? node->in[3] : NULL,
+                        .m = cleat_rows(dy),
+                        .n = weight->shape[1],
+                        .k = weight->shape[0]};
+}
+
+/* in = {dy, x, accum of dW, accum of db}, out = {dW, db}; db may be NULL */
+static cleat_gemm dw_gemm(const cleat_node *node) {
+    const cleat_tensor *dy = node->in[0], *x = node->in[1];
+    return (cleat_gemm){.a = dy,
+                        .b = x,
+                        .trans_a = true,
+                        .accum = node->in[2],
+                        .c = node->out[0],
+                        .sums_accum = node->in[3],
+                        .sums = node->out[1],
+                        .m = cleat_width(dy),
+                        .n = cleat_width(x),
+                        .k = cleat_rows(dy)};
+}
+
+/* in = {dy, accum}, out = {db} */
+static cleat_gemm db_gemm(const cleat_node *node) {
+    const cleat_tensor *dy = node->in[0];
+    return (cleat_gemm){.a = dy,
+                        .trans_a = true,
+                        .sums_accum = node->in[1],
+                        .sums = node->out[0],
+                        .m = cleat_width(dy),
+                        .k = cleat_rows(dy)};
+}
+
+static cleat_gemm bare_gemm(const cleat_node *node, linear_kind kind) {
+    switch (kind) {
+    case FORWARD:
+        return forward_gemm(node);
+    case DX:
+        return dx_gemm(node);
+    case DW:
+        return dw_gemm(node);
+    case DB:
+        break;
+    }
+    return db_gemm(node);
+}
+
+cleat_gemm cleat_linear_gemm(const cleat_node *node) {
+    const linear_attr *attr = (const linear_attr *)node->attr;
+    cleat_gemm gemm = bare_gemm(node, attr->kind);
+    gemm.epilogue = attr->epilogue;
+    return gemm;
+}
+
+static double bytes_of(const cleat_tensor *tensor) {
+    return tensor ? (double)cleat_tensor_bytes(tensor) : 0;
+}
+
+static double flops_of(cleat_epilogue epilogue) {
+    switch (epilogue) {
+    case CLEAT_EPILOGUE_NONE:
+        return 0;
+    case CLEAT_EPILOGUE_GELU:
+        return CLEAT_GELU_FLOPS;
+    case CLEAT_EPILOGUE_GELU_GRAD:
+        return CLEAT_GELU_GRAD_FLOPS;
+    default:
+        return CLEAT_RELU_FLOPS;
+    }
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    double bytes = bytes_of(p.a) + bytes_of(p.b) + bytes_of(p.bias) + bytes_of(p.accum) + bytes_of(p.c) +
+                   bytes_of(p.saved) + bytes_of(p.sums_accum) + bytes_of(p.sums);
+    double flops = (double)p.m * (double)p.n * (2.0 * (double)p.k + flops_of(p.epilogue));
+    if (p.sums) flops += (double)p.m * (double)p.k;
+    return (cleat_cost){.flops = flops, .bytes = bytes};
+}
+
+/* --- gradients ------------------------------------------------------------------------------------------------ */
+
+/* C has the operands' type; a weight's gradient may be f32 where they are halves, as that of a working copy is. */
+static bool types_fit(const cleat_gemm *p) {
+    if (p->b && p->b->dtype != p->a->dtype) return false;
+    return !p->c || p->c->dtype == p->a->dtype || (p->trans_a && p->c->dtype == CLEAT_F32);
+}
+
+/* The outputs have the shapes of their targets by construction; what arrives must match them. */
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    const cleat_tensor *out = p.c ? p.c : p.sums;
+    int64_t elements = p.c ? p.m * p.n : p.m;
+    bool fits = out && cleat_tensor_elements(out) == elements && types_fit(&p) &&
+                (!p.sums || (p.sums->dtype == CLEAT_F32 && cleat_tensor_elements(p.sums) == p.m)) &&
+                (!p.b || cleat_tensor_elements(p.b) == p.k * p.n);
+    if (fits) return CLEAT_OK;
+    char dy[96], gradient[96];
+    cleat_tensor_describe(p.a, dy, sizeof dy);
+    cleat_tensor_describe(out, gradient, sizeof gradient);
+    return cleat_infer_fail(node, error, "dy %s does not fit the gradient %s", dy, gradient);
+}
+
+/* dW and dx may take the bytes of their accum. dx may not take those of in[3]: CLBlast writes the sum before the slope is
+ * computed. */
+static const cleat_op linear_dw = {.name = "linear_dw",
+                                   .infer = infer_grad,
+                                   .cost = cost,
+                                   .variants = cleat_linear_variants,
+                                   .inplace_inputs = 1u << 2};
+static const cleat_op linear_dx_relu = {
+    .name = "linear_dx_relu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = 1u << 2};
+static const cleat_op linear_dx_gelu = {
+    .name = "linear_dx_gelu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = 1u << 2};
+
+/* dx = (accum + dy W) f': consumer's inputs are the sum, what the slope is computed of, and an accum of its own, for which
+ * there is no place. */
+static bool fuse_slope(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
+    bool relu = consumer->op == &cleat_relu_grad_op, gelu = consumer->op == &cleat_gelu_grad_op;
+    if (!(relu || gelu) || !sole_consumer || consumer->in[0] != node->out[0] || cleat_accum(consumer, 2, 0))
+        return false;
+    node->op = relu ? &linear_dx_relu : &linear_dx_gelu;
+    ((linear_attr *)node->attr)->epilogue = relu ? CLEAT_EPILOGUE_RELU_GRAD : CLEAT_EPILOGUE_GELU_GRAD;
+    node->in[3] = consumer->in[1];
+    node->n_in = 4;
+    node->out[0] = consumer->out[0];
+    return true;
+}
+
+static const cleat_op linear_dx = {.name = "linear_dx",
+                                   .infer = infer_grad,
+                                   .cost = cost,
+                                   .variants = cleat_linear_variants,
+                                   .inplace_inputs = 1u << 2,
+                                   .fuse = fuse_slope};
+static const cleat_op linear_db = {.name = "linear_db",
+                                   .infer = infer_grad,
+                                   .cost = cost,
+                                   .variants = cleat_linear_sums_variants,
+                                   .inplace_inputs = 1u << 1};
+
+void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bias) {
+    cleat_emit_grads(graph, &linear_db, &(linear_attr){.kind = DB}, sizeof(linear_attr), &dy, 1, &bias, 1);
+}
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_tensor *dy = dout[0], *x = node->in[0], *weight = node->in[1], *bias = node->in[2];
+    if (cleat_requires_grad(weight))
+        cleat_emit_grads(graph, &linear_dw, &(linear_attr){.kind = DW}, sizeof(linear_attr), (cleat_tensor *[]){dy, x},
+                         2, (cleat_tensor *[]){weight, bias}, 2);
+    else if (cleat_requires_grad(bias))
+        cleat_emit_bias_grad(graph, dy, bias);
+    if (cleat_requires_grad(x))
+        cleat_emit_grads(graph, &linear_dx, &(linear_attr){.kind = DX}, sizeof(linear_attr),
+                         (cleat_tensor *[]){dy, weight}, 2, &x, 1);
+    cleat_pass_grad(graph, node->in[3], dy);
+}
+
+/* --- forward -------------------------------------------------------------------------------------------------- */
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0], *weight = node->in[1];
+    if (!cleat_is_storage(x->dtype) || x->rank < 1 || weight->rank != 2 || weight->dtype != x->dtype ||
+        weight->shape[1] != cleat_width(x)) {
+        char text_x[96], text_weight[96];
+        cleat_tensor_describe(x, text_x, sizeof text_x);
+        cleat_tensor_describe(weight, text_weight, sizeof text_weight);
+        return cleat_infer_fail(node, error,
+                                "x %s, weight %s: the weight must be [fan_out, fan_in] of x's type, and fan_in x's "
+                                "last extent",
+                                text_x, text_weight);
+    }
+    int64_t fan_out = weight->shape[0], shape[CLEAT_MAX_RANK];
+    if (cleat_rows(x) > CLEAT_MAX_ROWS || fan_out > CLEAT_MAX_ROWS || weight->shape[1] > CLEAT_MAX_ROWS)
+        return cleat_infer_fail(node, error, "an extent is larger than %d", CLEAT_MAX_ROWS);
+    for (int i = 0; i < x->rank; ++i) shape[i] = x->shape[i];
+    shape[x->rank - 1] = fan_out;
+    cleat_status status = CLEAT_OK;
+    if (node->in[2]) status = cleat_expect(node, 2, "bias", CLEAT_F32, 1, &fan_out, error);
+    if (status == CLEAT_OK && node->in[3]) status = cleat_expect(node, 3, "residual", x->dtype, x->rank, shape, error);
+    return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, x->rank, shape, error) : status;
+}
+
+/* y may take the residual's bytes. */
+static const cleat_op linear_relu = {
+    .name = "linear_relu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = 1u << 3};
+static const cleat_op linear_gelu = {
+    .name = "linear_gelu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = 1u << 3};
+
+static bool fuse_activation(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
+    bool relu = consumer->op == &cleat_relu_op, gelu = consumer->op == &cleat_gelu_op;
+    if (!(relu || gelu)) return false;
+    node->op = relu ? &linear_relu : &linear_gelu;
+    ((linear_attr *)node->attr)->epilogue = relu ? CLEAT_EPILOGUE_RELU : CLEAT_EPILOGUE_GELU;
+    if (!sole_consumer) node->out[node->n_out++] = node->out[0];
+    node->out[0] = consumer->out[0];
+    return true;
+}
+
+static const cleat_op linear = {.name = "linear",
+                                .infer = infer,
+                                .backward = backward,
+                                .cost = cost,
+                                .variants = cleat_linear_variants,
+                                .inplace_inputs = 1u << 3,
+                                .fuse = fuse_activation,
+                                .autocast_inputs = 1u | 1u << 1 | 1u << 3,
+                                .weight_inputs = 1u << 1};
+
+cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
+                           cleat_tensor *residual) {
+    if (!x || !weight) return NULL;
+    cleat_tensor *in[] = {x, weight, bias, residual};
+    cleat_node *node = cleat_emit(graph, &linear, &(linear_attr){.kind = FORWARD}, sizeof(linear_attr), in, 4);
+    return node ? node->out[0] : NULL;
+}

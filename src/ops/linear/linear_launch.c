@@ -1,0 +1,446 @@
+/* How the products of linear.c run: CLBlast, register tiles for groups or for wide lanes, a kernel for few
+ * columns, and a plain one. Kernels: cl/linear/linear.cl. */
+#include "ops/linear/linear.h"
+
+#include "ops/fusible.h"
+#include "ops/lib/count.h"
+#include "ops/lib/tiles.h"
+
+enum {
+    FLOAT_BYTES = 4,
+    SPLIT_DEPTH_MIN = 512,   /* a part of a split k range is not shorter */
+    NARROW_COLUMNS = 16,     /* so many columns and fewer go to the narrow kernel */
+    NARROW_ROWS = 32,        /* rows a work-item of it */
+    CLBLAST_EXTENT_MIN = 32, /* below, its padding costs more than it gains */
+    CLBLAST_ROWS = 16384     /* rows of a batch it gets at once: it copies them */
+};
+
+/* --- splitting k ---------------------------------------------------------------------------------------------- */
+
+static cleat_k_split split_k(const cleat_gemm *p, int64_t tiles, int64_t wanted, int64_t step) {
+    if (p->bias || tiles >= wanted || p->k < 2 * SPLIT_DEPTH_MIN) return (cleat_k_split){p->k, 1};
+    int64_t count = min(min(ceil_div(wanted, tiles), p->k / SPLIT_DEPTH_MIN), CLEAT_SPLITS_MAX);
+    int64_t depth = round_up(ceil_div(p->k, count), step);
+    return (cleat_k_split){depth, ceil_div(p->k, depth)};
+}
+
+int64_t cleat_linear_split_bytes(const cleat_gemm *p, cleat_k_split s) {
+    return s.count > 1 ? s.count * (p->m * p->n + (p->sums ? p->m : 0)) * FLOAT_BYTES : 0;
+}
+
+void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, const char *file,
+                        const char *kernel) {
+    cleat_launch_kernel(binder, node, file, kernel, p->a->dtype);
+    if (p->c->dtype != p->a->dtype) cleat_launch_define(binder, "C_F32", 1);
+    if (p->epilogue) cleat_launch_define(binder, "EPILOGUE", p->epilogue);
+}
+
+/* The rest of a reduction whose kernel is launched. */
+static void launch_parts(cleat_binder *binder, int64_t workspace_offset, const cleat_tensor *accum,
+                         const cleat_tensor *saved, const cleat_tensor *out, int64_t count) {
+    int64_t elements = cleat_tensor_elements(out);
+    cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
+    cleat_launch_tensor(binder, accum);
+    cleat_launch_tensor(binder, saved);
+    cleat_launch_tensor(binder, out);
+    cleat_launch_i64(binder, elements);
+    cleat_launch_i32(binder, (int32_t)count);
+    cleat_launch_items(binder, ceil_div(elements, binder->facts->vector_width));
+}
+
+void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset,
+                         const cleat_tensor *accum, const cleat_tensor *out, int64_t count) {
+    cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_reduce", out->dtype);
+    launch_parts(binder, workspace_offset, accum, NULL, out, count);
+}
+
+void cleat_linear_operands(cleat_binder *binder, const cleat_gemm *p, cleat_k_split s) {
+    bool whole = s.count == 1;
+    cleat_launch_tensor(binder, p->a);
+    cleat_launch_tensor(binder, p->b);
+    cleat_launch_tensor(binder, p->bias);
+    cleat_launch_tensor(binder, whole ? p->accum : NULL);
+    cleat_launch_tensor(binder, p->saved);
+    cleat_launch_tensor(binder, p->c);
+    cleat_launch_tensor(binder, whole ? p->sums_accum : NULL);
+    if (whole || !p->sums)
+        cleat_launch_tensor(binder, p->sums);
+    else
+        cleat_launch_workspace(binder, s.count * p->m * p->n * FLOAT_BYTES, FLOAT_BYTES);
+    if (whole)
+        cleat_launch_tensor(binder, NULL);
+    else
+        cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    cleat_launch_i32(binder, (int32_t)p->m);
+    cleat_launch_i32(binder, (int32_t)p->n);
+    cleat_launch_i32(binder, (int32_t)p->k);
+}
+
+void cleat_linear_reduces(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_k_split s) {
+    if (s.count == 1) return;
+    cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_reduce", p->c->dtype);
+    if (p->epilogue) cleat_launch_define(binder, "EPILOGUE", p->epilogue);
+    launch_parts(binder, 0, p->accum, p->saved, p->c, s.count);
+    if (p->sums)
+        cleat_launch_reduce(binder, node, s.count * p->m * p->n * FLOAT_BYTES, p->sums_accum, p->sums, s.count);
+}
+
+/* --- sums alone ----------------------------------------------------------------------------------------------- */
+
+static cleat_k_split split_sums(const cleat_gemm *p) {
+    int64_t depth = ceil_div(p->k, min(CLEAT_SPLITS_MAX, ceil_div(p->k, CLEAT_SPLITS_MAX)));
+    return (cleat_k_split){depth, ceil_div(p->k, depth)};
+}
+
+/* `workspace_offset` < 0: one launch, each column in one piece. */
+static void launch_sums(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, int64_t workspace_offset) {
+    cleat_k_split s = workspace_offset < 0 ? (cleat_k_split){p->k, 1} : split_sums(p);
+    cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_sums", p->a->dtype);
+    cleat_launch_tensor(binder, p->a);
+    cleat_launch_tensor(binder, s.count > 1 ? NULL : p->sums_accum);
+    if (s.count > 1)
+        cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
+    else
+        cleat_launch_tensor(binder, p->sums);
+    cleat_launch_i32(binder, (int32_t)p->k);
+    cleat_launch_i32(binder, (int32_t)p->m);
+    cleat_launch_i32(binder, (int32_t)s.depth);
+    cleat_launch_items(binder, s.count * ceil_div(p->m, binder->facts->vector_width));
+    if (s.count > 1) cleat_launch_reduce(binder, node, workspace_offset, p->sums_accum, p->sums, s.count);
+}
+
+static int64_t sums_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    cleat_gemm p = cleat_linear_gemm(node);
+    return p.sums ? split_sums(&p).count * p.m * FLOAT_BYTES : 0;
+}
+
+static cleat_status bind_sums(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                              cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_gemm p = cleat_linear_gemm(node);
+    launch_sums(binder, node, &p, 0);
+    return CLEAT_OK;
+}
+
+static cleat_status bind_sums_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                    cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_gemm p = cleat_linear_gemm(node);
+    launch_sums(binder, node, &p, -1);
+    return CLEAT_OK;
+}
+
+/* --- CLBlast -------------------------------------------------------------------------------------------------- */
+
+/* The rows of the batch, the m of A or the k of A transposed, go to CLBlast in equal pieces, so that its copies of them do not grow
+ * with the batch. Pieces of whole tiles begin where a copy may be spared. */
+static cleat_k_split split_rows(const cleat_gemm *p) {
+    int64_t rows = p->trans_a ? p->k : p->m;
+    int64_t depth = round_up(ceil_div(rows, ceil_div(rows, CLBLAST_ROWS)), 128);
+    return (cleat_k_split){depth, ceil_div(rows, depth)};
+}
+
+/* Where the sum goes before the epilogue. */
+static const cleat_tensor *sum_of(const cleat_gemm *p) {
+    bool keeps_sum = p->epilogue == CLEAT_EPILOGUE_RELU || p->epilogue == CLEAT_EPILOGUE_GELU;
+    return keeps_sum && p->saved ? p->saved : p->c;
+}
+
+/* Piece `i` of the product. `workspace` holds for every piece: the last one is the smallest. */
+static cleat_sgemm piece(const cleat_gemm *p, int64_t i) {
+    cleat_k_split s = split_rows(p);
+    int64_t begin = i * s.depth, rows = min(s.depth, (p->trans_a ? p->k : p->m) - begin);
+    cleat_sgemm g = {.a = p->a,
+                     .b = p->b,
+                     .c = sum_of(p),
+                     .m = p->m,
+                     .n = p->n,
+                     .k = p->k,
+                     .trans_a = p->trans_a,
+                     .trans_b = p->trans_b,
+                     .beta = p->bias || p->accum ? 1.0f : 0.0f};
+    if (p->trans_a) { /* a part of the sum: A [k, m], B [k, n] */
+        g.k = rows;
+        g.a_at = begin * p->m;
+        g.b_at = begin * p->n;
+        if (i > 0) g.beta = 1.0f;
+    } else { /* some rows of C */
+        g.m = rows;
+        g.a_at = begin * p->k;
+        g.c_at = begin * p->n;
+    }
+    g.workspace = cleat_sgemm_workspace(g.m, g.n, g.k);
+    return g;
+}
+
+/* The sums come after the product, and may use the same bytes. */
+static int64_t clblast_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    int64_t gemm = piece(&p, 0).workspace, sums = sums_workspace(node, facts);
+    return gemm > sums ? gemm : sums;
+}
+
+static const char *refuse_clblast(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    if (facts->work_group == 1) return "CLBlast's parameters for CPUs are slower than register tiles";
+    if (p.a->dtype != CLEAT_F32) return "CLBlast's half precision product sums in half";
+    if (min(p.m, min(p.n, p.k)) < CLBLAST_EXTENT_MIN) return "too small for CLBlast";
+    if (p.trans_a && p.trans_b) return "no op needs both transposed";
+    int64_t tiles = ceil_div(p.m, 64) * ceil_div(p.n, 64);
+    if (p.k >= 2 * SPLIT_DEPTH_MIN && tiles < units_of(facts))
+        return "too few tiles to fill the device, and CLBlast does not split k";
+    int64_t workspace = clblast_workspace(node, facts);
+    if (workspace / FLOAT_BYTES > INT32_MAX) return "CLBlast counts elements with 32 bits";
+    if (workspace > facts->max_allocation) return "CLBlast's copies of the matrices exceed the largest buffer";
+    return NULL;
+}
+
+/* The activation or its gradient as its own op has it, from the sum that lies in C or in `saved`. */
+static void launch_epilogue(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p) {
+    switch (p->epilogue) {
+    case CLEAT_EPILOGUE_NONE:
+        return;
+    case CLEAT_EPILOGUE_RELU:
+        cleat_launch_relu(binder, node, sum_of(p), p->c);
+        return;
+    case CLEAT_EPILOGUE_GELU:
+        cleat_launch_gelu(binder, node, sum_of(p), p->c);
+        return;
+    case CLEAT_EPILOGUE_RELU_GRAD:
+        cleat_launch_relu_grad(binder, node, p->c, p->saved, NULL, p->c);
+        return;
+    case CLEAT_EPILOGUE_GELU_GRAD:
+        cleat_launch_gelu_grad(binder, node, p->c, p->saved, NULL, p->c);
+        return;
+    }
+}
+
+/* C starts as bias + accum, which may lie in C's bytes already, and the product adds to it. */
+static cleat_status bind_clblast(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                 cleat_error *error) {
+    (void)error;
+    cleat_gemm p = cleat_linear_gemm(node);
+    if (p.bias || (p.accum && p.accum != p.c)) {
+        cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_prepare", p.c->dtype);
+        cleat_launch_tensor(binder, p.bias);
+        cleat_launch_tensor(binder, p.accum);
+        cleat_launch_tensor(binder, sum_of(&p));
+        cleat_launch_i64(binder, p.m);
+        cleat_launch_i32(binder, (int32_t)p.n);
+        cleat_launch_items(binder, p.m * ceil_div(p.n, facts->vector_width));
+    }
+    for (int64_t i = 0; i < split_rows(&p).count; ++i) {
+        cleat_sgemm sgemm = piece(&p, i);
+        cleat_launch_sgemm(binder, node, &sgemm);
+    }
+    launch_epilogue(binder, node, &p);
+    if (p.sums) launch_sums(binder, node, &p, 0);
+    return CLEAT_OK;
+}
+
+/* --- groups: register tiles over local memory ----------------------------------------------------------------- */
+
+/* Intel's compiler keeps the sums of a work-item in memory where they are many: more than 16 unless it is told to run few work-items
+ * together; with half storage more than 16 even then (ocloc 22.43). */
+static cleat_tile_work tile_work(const cleat_node *node) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    return (cleat_tile_work){.gemms = 1,
+                             .m = p.m,
+                             .n = p.n,
+                             .k = p.k,
+                             .intel_sums = p.a->dtype == CLEAT_F32 ? 64 : 16,
+                             .whole = p.bias != NULL};
+}
+
+/* Rows of A and B as stored are whole vec4s, and so is each part of k. */
+static bool aligned4(const cleat_gemm *p) {
+    return (p->trans_a ? p->m : p->k) % 4 == 0 && (p->trans_b ? p->k : p->n) % 4 == 0;
+}
+
+static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    return cleat_tiles_refuse(facts);
+}
+
+static void launch_gpu(cleat_binder *binder, const cleat_node *node, cleat_tiling s) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_gpu");
+    cleat_launch_define(binder, "TRANS_A", p.trans_a);
+    cleat_launch_define(binder, "TRANS_B", p.trans_b);
+    cleat_launch_tile(binder, s.kind);
+    cleat_launch_define(binder, "ALIGNED4", aligned4(&p));
+    cleat_linear_operands(binder, &p, s.k);
+    cleat_launch_i32(binder, (int32_t)s.k.depth);
+    cleat_launch_groups(binder, s.tiles * s.k.count);
+    cleat_linear_reduces(binder, node, &p, s.k);
+}
+
+int64_t cleat_linear_tiled_workspace(const cleat_node *node, cleat_tiling tiling) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    return cleat_linear_split_bytes(&p, tiling.k);
+}
+
+static const cleat_tiled gpu = {
+    .refuse = refuse_gpu, .work = tile_work, .workspace = cleat_linear_tiled_workspace, .launch = launch_gpu};
+CLEAT_TILED_VARIANT(linear_gpu, gpu, CLEAT_TILE_BEST)
+CLEAT_TILED_VARIANT(linear_gpu_large, gpu, CLEAT_TILE_LARGE)
+CLEAT_TILED_VARIANT(linear_gpu_medium, gpu, CLEAT_TILE_MEDIUM)
+CLEAT_TILED_VARIANT(linear_gpu_small, gpu, CLEAT_TILE_SMALL)
+
+/* --- lanes: register tiles of one work-item ------------------------------------------------------------------- */
+
+typedef struct cpu_shape {
+    int64_t tile_rows, tile_vecs, chunk; /* as in gemm_cpu.clh */
+    int64_t rows_max, panels_max;
+    int64_t rows, panels; /* of a work-item */
+    int64_t items;
+    cleat_k_split k;
+} cpu_shape;
+
+static int64_t count_items(const cleat_gemm *p, const cpu_shape *s, int64_t vector_width) {
+    return ceil_div(p->m, s->rows) * ceil_div(p->n, s->panels * s->tile_vecs * vector_width);
+}
+
+/* 24 sums in 6 rows read less a multiply-add than 16 in 8; vectors of 16 lanes come with 32 registers, narrower ones with 16. Not where
+ * so wide a panel has columns to spare. */
+static bool uses_wide_tile(const cleat_gemm *p, int64_t vector_width) {
+    return vector_width >= 16 && p->m > 4 && round_up(p->n, 4 * vector_width) == round_up(p->n, 2 * vector_width);
+}
+
+/* Blocks as large as the caches like, equal, and smaller where that gives every unit its work-items. A
+ * block's rows are copied once where they must be, so that it pays to use them for several panels; else it
+ * pays to use a panel for many rows, and to sum long rows in one go: a panel streams from the second cache as
+ * fast as from the first. 4 items a unit balance uneven cores; where rows are copied that costs
+ * more than it gains. */
+static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts) {
+    enum { ROWS_MIN = 32, SPLIT_STEP = 256 };
+    bool packs_a = p->trans_a || p->a->dtype != CLEAT_F32;
+    int64_t vector_width = facts->vector_width, wanted = (packs_a ? 2 : 4) * units_of(facts);
+    cpu_shape s = {.tile_rows = p->m <= 4 ? 4 : 8,
+                   .tile_vecs = p->n <= vector_width ? 1 : 2,
+                   .chunk = packs_a ? 128 : 1024,
+                   .rows_max = packs_a ? 256 : 512,
+                   .panels_max = packs_a ? 8 : 1};
+    if (!p->trans_a && uses_wide_tile(p, vector_width)) {
+        s.tile_rows = 6, s.tile_vecs = 4;
+        s.rows_max = packs_a ? 384 : 480;
+        if (packs_a) s.panels_max = 4;
+    }
+    int64_t step = p->trans_a ? 16 : s.tile_rows; /* columns are copied in strips */
+    s.rows = round_up(ceil_div(p->m, ceil_div(p->m, s.rows_max)), step);
+    s.panels = s.panels_max;
+    while (count_items(p, &s, vector_width) < wanted && (s.rows > ROWS_MIN || s.panels > 1)) {
+        if (s.panels > 1 && (s.rows <= ROWS_MIN || s.panels * s.tile_vecs * vector_width >= s.rows))
+            s.panels /= 2;
+        else
+            s.rows = round_up(s.rows / 2, step);
+    }
+    s.items = count_items(p, &s, vector_width);
+    s.k = split_k(p, s.items, wanted, min(s.chunk, SPLIT_STEP));
+    return s;
+}
+
+static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    return facts->work_group == 1 ? NULL : "for devices whose work-groups are one work-item";
+}
+
+static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    return cleat_linear_split_bytes(&p, shape_cpu(&p, facts).k);
+}
+
+static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                             cleat_error *error) {
+    (void)error;
+    cleat_gemm p = cleat_linear_gemm(node);
+    cpu_shape s = shape_cpu(&p, facts);
+    cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_cpu");
+    cleat_launch_define(binder, "TRANS_A", p.trans_a);
+    cleat_launch_define(binder, "TRANS_B", p.trans_b);
+    cleat_launch_define(binder, "TILE_ROWS", s.tile_rows);
+    cleat_launch_define(binder, "TILE_VECS", s.tile_vecs);
+    cleat_launch_define(binder, "CHUNK", s.chunk);
+    cleat_launch_define(binder, "BLOCK_ROWS", s.rows_max);
+    cleat_launch_define(binder, "BLOCK_PANELS", s.panels_max);
+    if (facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
+    cleat_linear_operands(binder, &p, s.k);
+    cleat_launch_i32(binder, (int32_t)s.rows);
+    cleat_launch_i32(binder, (int32_t)s.panels);
+    cleat_launch_i32(binder, (int32_t)s.k.depth);
+    cleat_launch_groups(binder, s.items * s.k.count);
+    cleat_linear_reduces(binder, node, &p, s.k);
+    return CLEAT_OK;
+}
+
+/* --- narrow: few columns -------------------------------------------------------------------------------------- */
+
+static const char *refuse_narrow(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    if (facts->work_group != 1) return "for devices whose work-groups are one work-item";
+    if (p.trans_a || !p.trans_b) return "both operands must be stored along k";
+    if (p.epilogue) return "it stores single numbers, and an epilogue wants vectors";
+    return p.n <= NARROW_COLUMNS ? NULL : "for 16 columns and fewer";
+}
+
+static cleat_status bind_narrow(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_gemm p = cleat_linear_gemm(node);
+    cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_narrow", p.c->dtype);
+    cleat_launch_tensor(binder, p.a);
+    cleat_launch_tensor(binder, p.b);
+    cleat_launch_tensor(binder, p.bias);
+    cleat_launch_tensor(binder, p.accum);
+    cleat_launch_tensor(binder, p.c);
+    cleat_launch_i32(binder, (int32_t)p.m);
+    cleat_launch_i32(binder, (int32_t)p.n);
+    cleat_launch_i32(binder, (int32_t)p.k);
+    cleat_launch_i32(binder, NARROW_ROWS);
+    cleat_launch_groups(binder, ceil_div(p.m, NARROW_ROWS));
+    return CLEAT_OK;
+}
+
+/* --- plain ---------------------------------------------------------------------------------------------------- */
+
+static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_gemm p = cleat_linear_gemm(node);
+    cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_plain");
+    cleat_launch_tensor(binder, p.a);
+    cleat_launch_tensor(binder, p.b);
+    cleat_launch_tensor(binder, p.bias);
+    cleat_launch_tensor(binder, p.accum);
+    cleat_launch_tensor(binder, p.saved);
+    cleat_launch_tensor(binder, p.c);
+    cleat_launch_i64(binder, p.m);
+    cleat_launch_i32(binder, (int32_t)p.n);
+    cleat_launch_i32(binder, (int32_t)p.k);
+    cleat_launch_i64(binder, p.trans_a ? 1 : p.k);
+    cleat_launch_i64(binder, p.trans_a ? p.m : 1);
+    cleat_launch_i64(binder, p.trans_b ? p.k : 1);
+    cleat_launch_i64(binder, p.trans_b ? 1 : p.n);
+    cleat_launch_items(binder, p.m * p.n);
+    if (p.sums) launch_sums(binder, node, &p, -1);
+    return CLEAT_OK;
+}
+
+const cleat_variant cleat_linear_variants[] = {
+    {.name = "clblast", .refuse = refuse_clblast, .workspace = clblast_workspace, .bind = bind_clblast},
+    CLEAT_VARIANT_ROW("mma", linear_mma),
+    CLEAT_VARIANT_ROW("mma_large", linear_mma_large),
+    CLEAT_VARIANT_ROW("mma_medium", linear_mma_medium),
+    CLEAT_VARIANT_ROW("mma_small", linear_mma_small),
+    CLEAT_VARIANT_ROW("gpu", linear_gpu),
+    CLEAT_VARIANT_ROW("gpu_large", linear_gpu_large),
+    CLEAT_VARIANT_ROW("gpu_medium", linear_gpu_medium),
+    CLEAT_VARIANT_ROW("gpu_small", linear_gpu_small),
+    {.name = "narrow", .refuse = refuse_narrow, .bind = bind_narrow},
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "plain", .bind = bind_plain},
+    {0}};
+
+const cleat_variant cleat_linear_sums_variants[] = {
+    {.name = "split", .workspace = sums_workspace, .bind = bind_sums}, {.name = "plain", .bind = bind_sums_plain}, {0}};

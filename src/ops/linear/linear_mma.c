@@ -1,0 +1,39 @@
+/* The products of linear.c in f16 and bf16 on matrix units. Kernel: cl/linear/linear_mma.cl. */
+#include "ops/linear/linear.h"
+
+enum { VEC8 = 8, VEC4 = 4 };
+
+/* Rows of A and B as stored are whole vec8s, and so is each part of k. */
+static bool aligned8(const cleat_gemm *p) {
+    return (p->trans_a ? p->m : p->k) % VEC8 == 0 && (p->trans_b ? p->k : p->n) % VEC8 == 0;
+}
+
+static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling s) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    cleat_linear_begin(binder, node, &p, "linear/linear_mma.cl", "linear_mma");
+    cleat_launch_define(binder, "TRANS_A", p.trans_a);
+    cleat_launch_define(binder, "TRANS_B", p.trans_b);
+    cleat_launch_tile(binder, s.kind);
+    cleat_launch_define(binder, "ALIGNED8", aligned8(&p));
+    cleat_launch_define(binder, "ALIGNED", p.n % VEC4 == 0);
+    cleat_linear_operands(binder, &p, s.k);
+    cleat_launch_i32(binder, (int32_t)s.k.depth);
+    cleat_launch_groups(binder, s.tiles * s.k.count);
+    cleat_linear_reduces(binder, node, &p, s.k);
+}
+
+static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
+    return cleat_matrix_refuse(facts, cleat_linear_gemm(node).a->dtype);
+}
+
+static cleat_tile_work tile_work(const cleat_node *node) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    return (cleat_tile_work){.gemms = 1, .m = p.m, .n = p.n, .k = p.k, .whole = p.bias != NULL};
+}
+
+static const cleat_tiled tiled = {
+    .mma = true, .refuse = refuse, .work = tile_work, .workspace = cleat_linear_tiled_workspace, .launch = launch};
+CLEAT_TILED_VARIANT(linear_mma, tiled, CLEAT_TILE_BEST)
+CLEAT_TILED_VARIANT(linear_mma_large, tiled, CLEAT_TILE_MMA_LARGE)
+CLEAT_TILED_VARIANT(linear_mma_medium, tiled, CLEAT_TILE_MMA_MEDIUM)
+CLEAT_TILED_VARIANT(linear_mma_small, tiled, CLEAT_TILE_MMA_SMALL)

@@ -1,0 +1,124 @@
+/* A layer of long short-term memory. Two nodes: `linear` multiplies all steps' inputs at once; `lstm` walks the steps and adds what depends
+ * on the step before. How it runs: lstm_launch.c.
+ *
+ * Kept for backward are the activated gates, which take the bytes of the linear node's products, and the cell states: 5 H elements a step
+ * besides h. Backward puts the products' gradients where the gates were, and the linear node turns them into those of x, weight_ih and the
+ * biases. weight_hh's gradient is a sum over the same steps in the same order, so the node that walks them backwards makes it too. */
+#include "ops/lstm/lstm.h"
+
+#include "cleat/ops.h"
+#include "ops/lib/count.h"
+#include "ops/lib/shared.h"
+
+cleat_lstm_size cleat_lstm_size_of(const cleat_node *node) {
+    bool forward = node->n_in == CLEAT_LSTM_IN;
+    const cleat_tensor *gates = node->in[forward ? CLEAT_LSTM_PRODUCTS : CLEAT_LSTM_GRAD_GATES];
+    return (cleat_lstm_size){gates->shape[0], gates->shape[1], gates->shape[2] / 4};
+}
+
+/* --- gradient ------------------------------------------------------------------------------------------------- */
+
+/* Multiply-adds of the recurrent product count two; a cell takes some exponentials and divisions. */
+static cleat_cost cost_of(const cleat_node *node, int products, double flops_per_cell) {
+    cleat_lstm_size s = cleat_lstm_size_of(node);
+    double cells = (double)s.batch * (double)s.length * (double)s.hidden;
+    cleat_cost cost = cleat_elementwise_cost(node, 0);
+    cost.flops = cells * (8.0 * products * (double)s.hidden + flops_per_cell);
+    return cost;
+}
+
+static cleat_cost cost_grad(const cleat_node *node) {
+    return cost_of(node, node->out[1] ? 2 : 1, 60);
+}
+
+static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *h = node->in[CLEAT_LSTM_GRAD_H];
+    cleat_status status = cleat_expect(node, CLEAT_LSTM_GRAD_DH, "the gradient of h", h->dtype, 3, h->shape, error);
+    if (status == CLEAT_OK)
+        status = cleat_expect_weight_grad(node, node->in[CLEAT_LSTM_GRAD_WEIGHT], node->out[1], error);
+    if (status == CLEAT_OK && cleat_accum(node, CLEAT_LSTM_GRAD_IN, 0))
+        return cleat_infer_fail(node, error, "the products have another reader, whose gradient is not added");
+    return status;
+}
+
+/* Products' gradients may take the bytes of the gates. */
+static const cleat_op lstm_grad = {.name = "lstm_grad",
+                                   .infer = infer_grad,
+                                   .cost = cost_grad,
+                                   .variants = cleat_lstm_grad_variants,
+                                   .inplace_inputs = 1u << CLEAT_LSTM_GRAD_GATES};
+
+static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_tensor *in[CLEAT_LSTM_GRAD_IN] = {[CLEAT_LSTM_GRAD_DH] = dout[CLEAT_LSTM_H],
+                                            [CLEAT_LSTM_GRAD_GATES] = node->out[CLEAT_LSTM_GATES],
+                                            [CLEAT_LSTM_GRAD_H] = node->out[CLEAT_LSTM_H],
+                                            [CLEAT_LSTM_GRAD_CELLS] = node->out[CLEAT_LSTM_CELLS],
+                                            [CLEAT_LSTM_GRAD_WEIGHT] = node->in[CLEAT_LSTM_WEIGHT]};
+    bool wanted =
+        cleat_requires_grad(node->in[CLEAT_LSTM_PRODUCTS]) || cleat_requires_grad(node->in[CLEAT_LSTM_WEIGHT]);
+    if (wanted && dout[CLEAT_LSTM_H])
+        cleat_emit_grads(graph, &lstm_grad, NULL, 0, in, CLEAT_LSTM_GRAD_IN, node->in, CLEAT_LSTM_IN);
+}
+
+/* --- forward -------------------------------------------------------------------------------------------------- */
+
+static cleat_status infer(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *products = node->in[CLEAT_LSTM_PRODUCTS], *weight = node->in[CLEAT_LSTM_WEIGHT];
+    if (products->rank != 3 || weight->rank != 2 || weight->dtype != products->dtype ||
+        weight->shape[0] != 4 * weight->shape[1] || products->shape[2] != weight->shape[0]) {
+        char text_products[96], text_weight[96];
+        cleat_tensor_describe(products, text_products, sizeof text_products);
+        cleat_tensor_describe(weight, text_weight, sizeof text_weight);
+        return cleat_infer_fail(
+            node, error,
+            "x weight_ih^T is %s, weight_hh %s: x must be [B, L, I], weight_ih [4H, I] and weight_hh "
+            "[4H, H], all of one type",
+            text_products, text_weight);
+    }
+    cleat_lstm_size s = cleat_lstm_size_of(node);
+    if (s.batch > CLEAT_MAX_ROWS / s.length || s.hidden > 1 << 14)
+        return cleat_infer_fail(node, error, "more than 2^30 steps, or more than 2^14 units");
+    const int64_t shape[] = {s.batch, s.length, s.hidden};
+    cleat_status status = cleat_set_output(node, CLEAT_LSTM_GATES, products->dtype, 3, products->shape, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, CLEAT_LSTM_H, products->dtype, 3, shape, error);
+    return status == CLEAT_OK ? cleat_set_output(node, CLEAT_LSTM_CELLS, products->dtype, 3, shape, error) : status;
+}
+
+static cleat_cost cost(const cleat_node *node) {
+    return cost_of(node, 1, 100);
+}
+
+/* tanh(c) */
+static int64_t fused_bytes(const cleat_node *node) {
+    return cleat_tensor_bytes(node->out[CLEAT_LSTM_H]);
+}
+
+/* Gates may take the bytes of the products. */
+static const cleat_op lstm = {.name = "lstm",
+                              .infer = infer,
+                              .backward = backward,
+                              .cost = cost,
+                              .variants = cleat_lstm_variants,
+                              .inplace_inputs = 1u << CLEAT_LSTM_PRODUCTS,
+                              .fused_bytes = fused_bytes,
+                              .autocast_inputs = 1u << CLEAT_LSTM_PRODUCTS | 1u << CLEAT_LSTM_WEIGHT,
+                              .weight_inputs = 1u << CLEAT_LSTM_WEIGHT};
+
+/* What the linear node adds is f32 whatever autocast says. */
+static cleat_tensor *add_biases(cleat_graph *graph, cleat_tensor *bias_ih, cleat_tensor *bias_hh) {
+    cleat_tensor *(*cast)(cleat_graph *, cleat_tensor *, cleat_dtype) = graph->cast;
+    graph->cast = NULL;
+    cleat_tensor *sum = cleat_add(graph, bias_ih, bias_hh);
+    graph->cast = cast;
+    return sum;
+}
+
+cleat_tensor *cleat_lstm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight_ih, cleat_tensor *weight_hh,
+                         cleat_tensor *bias_ih, cleat_tensor *bias_hh) {
+    if (!x || !weight_ih || !weight_hh || !bias_ih || !bias_hh) return NULL;
+    cleat_tensor *products = cleat_linear(graph, x, weight_ih, add_biases(graph, bias_ih, bias_hh), NULL);
+    if (!products) return NULL;
+    cleat_tensor *in[CLEAT_LSTM_IN] = {[CLEAT_LSTM_PRODUCTS] = products, [CLEAT_LSTM_WEIGHT] = weight_hh};
+    cleat_node *node = cleat_emit(graph, &lstm, NULL, 0, in, CLEAT_LSTM_IN);
+    return node ? node->out[CLEAT_LSTM_H] : NULL;
+}

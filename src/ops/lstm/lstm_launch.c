@@ -1,0 +1,334 @@
+/* How the nodes of lstm.c run: a block of samples a work-item with wide vectors, a few samples a group, or plain. Each walks all steps in
+ * one launch. */
+#include "ops/lstm/lstm.h"
+
+#include "ops/lib/count.h"
+#include "ops/lib/rows.h"
+
+enum { FLOAT_BYTES = 4 };
+
+static void begin(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel) {
+    cleat_launch_kernel(binder, node, file, kernel, node->in[0]->dtype);
+}
+
+static void add_sizes(cleat_binder *binder, const cleat_lstm_size *s) {
+    cleat_launch_i32(binder, (int32_t)s->batch);
+    cleat_launch_i32(binder, (int32_t)s->length);
+}
+
+/* gates, h, cells */
+static void add_outputs(cleat_binder *binder, const cleat_node *node) {
+    for (int i = 0; i < node->n_out; ++i) cleat_launch_tensor(binder, node->out[i]);
+}
+
+/* The weight's gradient from its parts in the workspace, [count, 4, rows, pitch]. */
+static void launch_total(cleat_binder *binder, const cleat_node *node, int64_t workspace_offset, int64_t count,
+                         int64_t rows, int64_t pitch) {
+    int64_t hidden = cleat_lstm_size_of(node).hidden;
+    cleat_launch_kernel(binder, node, "lstm/lstm_weight.cl", "lstm_weight_total", node->out[1]->dtype);
+    cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
+    cleat_launch_tensor(binder, cleat_accum(node, CLEAT_LSTM_GRAD_IN, 1));
+    cleat_launch_tensor(binder, node->out[1]);
+    cleat_launch_i32(binder, (int32_t)count);
+    cleat_launch_i32(binder, (int32_t)hidden);
+    cleat_launch_i32(binder, (int32_t)rows);
+    cleat_launch_i32(binder, (int32_t)pitch);
+    cleat_launch_runs(binder, 4 * hidden, hidden);
+}
+
+/* --- wide vectors --------------------------------------------------------------------------------------------- */
+
+/* The extents of lstm_cpu.cl, in vectors where nothing else is said, and who does what. */
+typedef struct cpu_shape {
+    int64_t units, columns; /* UNITS; PANELS * COLUMNS */
+    int64_t gate_rows;      /* GATE_ROWS */
+    int64_t row;            /* GATE_PITCH + 3 * UNIT_PITCH */
+    int64_t rows, items;    /* samples of a block; work-items */
+    int64_t vector;         /* bytes */
+} cpu_shape;
+
+static cpu_shape shape_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { TILE = 4, ROWS_MAX = 64 }; /* as in lstm_cpu.cl; beyond, a block's rows leave the second cache */
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    int64_t busy = 2 * units_of(facts);
+    cpu_shape s = {.units = ceil_div(size.hidden, facts->vector_width), .vector = facts->vector_width * FLOAT_BYTES};
+    s.columns = s.units <= 4 ? s.units : min(round_up(s.units, 3), round_up(s.units, 4));
+    s.gate_rows = 4 * s.units * facts->vector_width;
+    s.row = 4 * s.units + 1 + 3 * (s.columns / 2 * 2 + 1);
+    s.rows = min(round_up(ceil_div(size.batch, busy), TILE), ROWS_MAX);
+    s.items = min(ceil_div(size.batch, s.rows), 2 * busy);
+    return s;
+}
+
+/* The packed weight comes first in the workspace, then the work-items' scratch, then their parts of the weight's gradient. */
+static int64_t cpu_packed(const cpu_shape *s, bool forward) {
+    return s->gate_rows * (forward ? s->units : s->columns) * s->vector;
+}
+static int64_t cpu_scratch(const cpu_shape *s) {
+    return s->items * s->rows * s->row * s->vector;
+}
+
+static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    return facts->work_group == 1 ? NULL : "for devices whose work-groups are one work-item";
+}
+
+static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cpu_shape s = shape_cpu(node, facts);
+    return cpu_packed(&s, true) + cpu_scratch(&s);
+}
+
+static int64_t cpu_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    cpu_shape s = shape_cpu(node, facts);
+    int64_t parts = node->out[1] ? s.items * s.gate_rows * s.columns * s.vector : 0;
+    return cpu_packed(&s, false) + cpu_scratch(&s) + parts;
+}
+
+static void begin_cpu(cleat_binder *binder, const cleat_node *node, const char *kernel) {
+    begin(binder, node, "lstm/lstm_cpu.cl", kernel);
+    cleat_launch_define(binder, "WIDTH", cleat_lstm_size_of(node).hidden);
+}
+
+static void launch_cpu_pack(cleat_binder *binder, const cleat_node *node, const cpu_shape *s, bool forward) {
+    begin_cpu(binder, node, forward ? "lstm_cpu_pack_gates" : "lstm_cpu_pack_units");
+    cleat_launch_tensor(binder, node->in[forward ? CLEAT_LSTM_WEIGHT : CLEAT_LSTM_GRAD_WEIGHT]);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    cleat_launch_items(binder, cpu_packed(s, forward) / s->vector);
+}
+
+static void end_cpu(cleat_binder *binder, const cleat_node *node, const cpu_shape *s) {
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    add_sizes(binder, &size);
+    cleat_launch_i32(binder, (int32_t)s->rows);
+    cleat_launch_groups(binder, s->items);
+}
+
+static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                             cleat_error *error) {
+    (void)error;
+    cpu_shape s = shape_cpu(node, facts);
+    launch_cpu_pack(binder, node, &s, true);
+    begin_cpu(binder, node, "lstm_cpu_forward");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_PRODUCTS]);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    add_outputs(binder, node);
+    cleat_launch_workspace(binder, cpu_packed(&s, true), FLOAT_BYTES);
+    end_cpu(binder, node, &s);
+    return CLEAT_OK;
+}
+
+static void add_parts(cleat_binder *binder, const cleat_node *node, const cpu_shape *s) {
+    if (node->out[1])
+        cleat_launch_workspace(binder, cpu_packed(s, false) + cpu_scratch(s), FLOAT_BYTES);
+    else
+        cleat_launch_tensor(binder, NULL);
+}
+
+static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                  cleat_error *error) {
+    (void)error;
+    cpu_shape s = shape_cpu(node, facts);
+    launch_cpu_pack(binder, node, &s, false);
+    begin_cpu(binder, node, "lstm_cpu_backward");
+    for (int i = 0; i < CLEAT_LSTM_GRAD_WEIGHT; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_workspace(binder, cpu_packed(&s, false), FLOAT_BYTES);
+    add_parts(binder, node, &s);
+    end_cpu(binder, node, &s);
+    if (!node->out[1]) return CLEAT_OK;
+    launch_total(binder, node, cpu_packed(&s, false) + cpu_scratch(&s), s.items, s.gate_rows / 4,
+                 s.columns * facts->vector_width);
+    return CLEAT_OK;
+}
+
+/* --- where the products' gradients go when nobody wants them: the weight's gradient is made of them ------------ */
+
+static int64_t spare_bytes(const cleat_node *node) {
+    return node->out[0] ? 0 : round_up(cleat_tensor_bytes(node->in[CLEAT_LSTM_GRAD_GATES]), 256);
+}
+
+/* They come first in the workspace. */
+static void add_dproducts(cleat_binder *binder, const cleat_node *node) {
+    if (node->out[0])
+        cleat_launch_tensor(binder, node->out[0]);
+    else
+        cleat_launch_workspace(binder, 0, cleat_dtype_size(node->in[0]->dtype));
+}
+
+/* --- groups --------------------------------------------------------------------------------------------------- */
+
+typedef struct gpu_shape {
+    int64_t lanes, blocks, samples; /* LANES, BLOCKS, SAMPLES of lstm_gpu.cl */
+    int64_t packed;                 /* bytes */
+    int64_t tiles, splits, depth;   /* of the weight's gradient */
+} gpu_shape;
+
+static gpu_shape shape_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { LANES_MIN = 16, VEC4 = 4, EDGE = 32, DEPTH_MIN = 256, SPLITS_MAX = 64 };
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    int64_t steps = size.batch * size.length;
+    gpu_shape s = {.lanes = LANES_MIN};
+    while (s.lanes < size.hidden && s.lanes < facts->work_group) s.lanes *= 2;
+    s.blocks = ceil_div(size.hidden, s.lanes);
+    s.samples = facts->work_group / s.lanes * VEC4;
+    s.packed = size.hidden * s.blocks * s.lanes * 4 * FLOAT_BYTES;
+    s.tiles = ceil_div(4 * size.hidden, EDGE) * ceil_div(size.hidden, EDGE);
+    s.splits = min(min(ceil_div(8 * units_of(facts), s.tiles), ceil_div(steps, DEPTH_MIN)), SPLITS_MAX);
+    s.depth = round_up(ceil_div(steps, s.splits), EDGE);
+    s.splits = ceil_div(steps, s.depth);
+    return s;
+}
+
+static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+    enum { BLOCKS_MAX = 4, GROUP_MAX = 256, LOCAL_MAX = 32 * 1024 };
+    if (facts->work_group < 32 || facts->work_group > GROUP_MAX) return "needs work-groups of 32 to 256";
+    if (facts->vector_width != 4) return "needs 4 lanes a work-item";
+    if (shape_gpu(node, facts).blocks > BLOCKS_MAX) return "more units than 4 a work-item";
+    return facts->local_memory < LOCAL_MAX ? "needs 32 KiB of local memory" : NULL;
+}
+
+static int64_t gpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    return shape_gpu(node, facts).packed;
+}
+
+static int64_t gpu_parts(const cleat_node *node, const gpu_shape *s) {
+    int64_t hidden = cleat_lstm_size_of(node).hidden;
+    return node->out[1] ? s->splits * 4 * hidden * hidden * FLOAT_BYTES : 0;
+}
+
+/* Products' gradients, then the packed weight, whose bytes the parts of its gradient take later. */
+static int64_t gpu_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    gpu_shape s = shape_gpu(node, facts);
+    int64_t parts = gpu_parts(node, &s);
+    return spare_bytes(node) + (s.packed > parts ? s.packed : parts);
+}
+
+static void begin_gpu(cleat_binder *binder, const cleat_node *node, const gpu_shape *s, const char *kernel) {
+    begin(binder, node, "lstm/lstm_gpu.cl", kernel);
+    cleat_launch_define(binder, "HIDDEN", cleat_lstm_size_of(node).hidden);
+    cleat_launch_define(binder, "LANES", s->lanes);
+}
+
+static void launch_gpu_pack(cleat_binder *binder, const cleat_node *node, const gpu_shape *s, bool forward) {
+    begin_gpu(binder, node, s, "lstm_gpu_pack");
+    cleat_launch_tensor(binder, node->in[forward ? CLEAT_LSTM_WEIGHT : CLEAT_LSTM_GRAD_WEIGHT]);
+    cleat_launch_workspace(binder, forward ? 0 : spare_bytes(node), FLOAT_BYTES);
+    cleat_launch_i32(binder, forward);
+    cleat_launch_items(binder, s->packed / FLOAT_BYTES);
+}
+
+static cleat_status bind_gpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                             cleat_error *error) {
+    (void)error;
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    gpu_shape s = shape_gpu(node, facts);
+    launch_gpu_pack(binder, node, &s, true);
+    begin_gpu(binder, node, &s, "lstm_gpu_forward");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_PRODUCTS]);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    add_outputs(binder, node);
+    add_sizes(binder, &size);
+    cleat_launch_groups(binder, ceil_div(size.batch, s.samples));
+    return CLEAT_OK;
+}
+
+static void launch_gpu_weight(cleat_binder *binder, const cleat_node *node, const gpu_shape *s) {
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    begin_gpu(binder, node, s, "lstm_gpu_weight");
+    add_dproducts(binder, node);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_H]);
+    cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
+    cleat_launch_i32(binder, (int32_t)(size.batch * size.length));
+    cleat_launch_i32(binder, (int32_t)size.length);
+    cleat_launch_i32(binder, (int32_t)s->depth);
+    cleat_launch_groups(binder, s->tiles * s->splits);
+    launch_total(binder, node, spare_bytes(node), s->splits, size.hidden, size.hidden);
+}
+
+static cleat_status bind_grad_gpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                  cleat_error *error) {
+    (void)error;
+    cleat_lstm_size size = cleat_lstm_size_of(node);
+    gpu_shape s = shape_gpu(node, facts);
+    launch_gpu_pack(binder, node, &s, false);
+    begin_gpu(binder, node, &s, "lstm_gpu_backward");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_DH]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_GATES]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_CELLS]);
+    cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
+    add_dproducts(binder, node);
+    add_sizes(binder, &size);
+    cleat_launch_groups(binder, ceil_div(size.batch, s.samples));
+    if (node->out[1]) launch_gpu_weight(binder, node, &s);
+    return CLEAT_OK;
+}
+
+/* --- plain ---------------------------------------------------------------------------------------------------- */
+
+enum { FORWARD_ROWS = 3, BACKWARD_ROWS = 6 }; /* rows of units a sample, in scratch */
+
+static int64_t plain_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    cleat_lstm_size s = cleat_lstm_size_of(node);
+    return s.batch * FORWARD_ROWS * s.hidden * FLOAT_BYTES;
+}
+
+static int64_t plain_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    cleat_lstm_size s = cleat_lstm_size_of(node);
+    return spare_bytes(node) + s.batch * BACKWARD_ROWS * s.hidden * FLOAT_BYTES;
+}
+
+static void end_plain(cleat_binder *binder, const cleat_lstm_size *s, int64_t items) {
+    add_sizes(binder, s);
+    cleat_launch_i32(binder, (int32_t)s->hidden);
+    cleat_launch_items(binder, items);
+}
+
+static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                               cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_lstm_size s = cleat_lstm_size_of(node);
+    begin(binder, node, "lstm/lstm.cl", "lstm_plain_forward");
+    for (int i = 0; i < CLEAT_LSTM_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
+    add_outputs(binder, node);
+    cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    end_plain(binder, &s, s.batch);
+    return CLEAT_OK;
+}
+
+static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
+                                    cleat_error *error) {
+    (void)facts, (void)error;
+    cleat_lstm_size s = cleat_lstm_size_of(node);
+    begin(binder, node, "lstm/lstm.cl", "lstm_plain_backward");
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_DH]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_GATES]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_CELLS]);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_WEIGHT]);
+    add_dproducts(binder, node);
+    cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
+    end_plain(binder, &s, s.batch);
+    if (!node->out[1]) return CLEAT_OK;
+    begin(binder, node, "lstm/lstm.cl", "lstm_plain_weight");
+    if (node->out[1]->dtype != node->in[0]->dtype) cleat_launch_define(binder, "C_F32", 1);
+    add_dproducts(binder, node);
+    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_H]);
+    cleat_launch_tensor(binder, cleat_accum(node, CLEAT_LSTM_GRAD_IN, 1));
+    cleat_launch_tensor(binder, node->out[1]);
+    end_plain(binder, &s, 4 * s.hidden * s.hidden);
+    return CLEAT_OK;
+}
+
+const cleat_variant cleat_lstm_variants[] = {
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "gpu", .refuse = refuse_gpu, .workspace = gpu_workspace, .bind = bind_gpu},
+    {.name = "plain", .workspace = plain_workspace, .bind = bind_plain},
+    {0}};
+
+const cleat_variant cleat_lstm_grad_variants[] = {
+    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu},
+    {.name = "gpu", .refuse = refuse_gpu, .workspace = gpu_grad_workspace, .bind = bind_grad_gpu},
+    {.name = "plain", .workspace = plain_grad_workspace, .bind = bind_grad_plain},
+    {0}};
