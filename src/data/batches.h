@@ -2,7 +2,7 @@
 #ifndef CLEAT_SRC_BATCHES_H
 #define CLEAT_SRC_BATCHES_H
 
-#include "cleat/data.h"
+#include "cleat/loader.h"
 
 struct cleat_batches {
     cleat_micro_batch *items; /* [count]; their samples point into `samples` */

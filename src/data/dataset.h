@@ -3,7 +3,7 @@
 #ifndef CLEAT_SRC_DATASET_H
 #define CLEAT_SRC_DATASET_H
 
-#include "cleat/data.h"
+#include "cleat/dataset.h"
 
 typedef struct cleat_dataset_class {
     const char *name; /* "rna" */

@@ -2,6 +2,7 @@
 #ifndef CLEAT_SRC_LOADER_H
 #define CLEAT_SRC_LOADER_H
 
+#include "cleat/loader.h"
 #include "data/dataset.h"
 #include "data/pin.h"
 

@@ -2,7 +2,7 @@
 #ifndef CLEAT_TESTS_DATA_DRAWN_H
 #define CLEAT_TESTS_DATA_DRAWN_H
 
-#include "data/image_file.h"
+#include "data/image/file.h"
 
 /* A smooth pattern, another one for each `kind`; freed by cleat_image_free. */
 cleat_image drawn_image(int64_t height, int64_t width, int64_t channels, int kind);

@@ -3,6 +3,7 @@
 #ifndef CLEAT_TESTS_DATA_FAKE_H
 #define CLEAT_TESTS_DATA_FAKE_H
 
+#include "cleat/loader.h"
 #include "data/dataset.h"
 
 typedef struct fake_dataset {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/memory.h"
-#include "data/augment.h"
+#include "data/image/augment.h"
 #include "drawn.h"
 
 enum { MOST = 64 };

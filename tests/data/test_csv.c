@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/csv.h"
+#include "data/common/csv.h"
 #include "files.h"
 
 static void reads_quoted_fields(void **state) {

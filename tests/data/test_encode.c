@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/memory.h"
-#include "data/encode_cache.h"
+#include "data/text/encode_cache.h"
 #include "files.h"
 
 enum { TEXTS = 1500, TEXT_BYTES = 64 };

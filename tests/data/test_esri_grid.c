@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/esri_grid.h"
+#include "data/maps/esri_grid.h"
 #include "files.h"
 
 static cleat_esri_grid read_grid(const char *text) {

@@ -12,7 +12,7 @@
 #include <zlib.h>
 
 #include "core/memory.h"
-#include "data/image_cache.h"
+#include "data/image/cache.h"
 #include "drawn.h"
 #include "files.h"
 

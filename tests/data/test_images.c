@@ -14,7 +14,7 @@
 #include <zlib.h>
 
 #include "core/memory.h"
-#include "data/images.h"
+#include "data/image/images.h"
 #include "drawn.h"
 #include "files.h"
 

@@ -13,7 +13,7 @@
 
 #include "cleat/data.h"
 #include "core/memory.h"
-#include "data/maps.h"
+#include "data/maps/maps.h"
 #include "files.h"
 
 enum { H = 3, W = 5, PATCH = 2, PADDED_H = 4, PADDED_W = 6, N = 6, DAYS = 12, UNKNOWN = -9999 };

@@ -11,7 +11,7 @@
 
 #include "cleat/data.h"
 #include "core/memory.h"
-#include "data/masks.h"
+#include "data/image/masks.h"
 #include "drawn.h"
 #include "files.h"
 

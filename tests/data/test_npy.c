@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/npy.h"
+#include "data/maps/npy.h"
 #include "files.h"
 
 /* A file of this version, dictionary and elements. */

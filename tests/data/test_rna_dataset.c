@@ -10,8 +10,8 @@
 
 #include "cleat/data.h"
 #include "core/memory.h"
-#include "data/rna_helix.h"
-#include "data/rna_set.h"
+#include "data/rna/helix.h"
+#include "data/rna/set.h"
 #include "files.h"
 
 static const char *made_set(void) {

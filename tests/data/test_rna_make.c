@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cleat/data.h"
-#include "data/rna_helix.h"
+#include "data/rna/helix.h"
 #include "files.h"
 
 static double distance(const double *a, const double *b) {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "data/rna_set.h"
+#include "data/rna/set.h"
 #include "files.h"
 
 #include <string.h>

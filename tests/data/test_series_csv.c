@@ -12,8 +12,8 @@
 
 #include "cleat/data.h"
 #include "core/memory.h"
-#include "data/csv_stream.h"
-#include "data/series.h"
+#include "data/common/csv_stream.h"
+#include "data/series/series.h"
 #include "files.h"
 
 /* Two rows of look-back, one ahead; the training part is everything. */

@@ -1,0 +1,135 @@
+/* Batches, and the loader's threads.
+ *
+ * A batch stacks the entries of samples of about the same length, padded to the length of their BUCKET; the loader fills
+ * batches on its threads, in order. Letters: B slots of a batch, L padded length. */
+#ifndef CLEAT_LOADER_H
+#define CLEAT_LOADER_H
+
+#include "cleat/dataset.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- batches -------------------------------------------------------------------------------------------------- */
+
+/* Samples up to `length` (and above the bucket before) are padded to `length`. An optimizer step takes `global_batch_size` of
+ * them, whatever the card; they are run as micro-batches of at most `micro_batch_size` slots. */
+typedef struct cleat_bucket {
+    int64_t length;
+    int64_t global_batch_size;
+    int64_t micro_batch_size; /* 1 .. global_batch_size */
+} cleat_bucket;
+
+/* A micro-batch. */
+typedef struct cleat_micro_batch {
+    uint32_t bucket;
+    uint32_t count;          /* samples, 1 .. batch of the bucket; slots from here on are empty */
+    uint32_t global_batch;   /* index of its window in the pass */
+    uint32_t first;          /* samples of its window that come before it */
+    const uint32_t *samples; /* [count] */
+} cleat_micro_batch;
+
+/* The samples of one optimizer step: consecutive micro-batches of one bucket, whose gradients add up. */
+typedef struct cleat_global_batch {
+    size_t first, micro_batches; /* micro-batches first .. first + micro_batches - 1 of the pass */
+    int64_t samples;
+    int64_t items; /* cleat_dataset_items summed over the samples: before any random cut of a rng_key */
+} cleat_global_batch;
+
+/* All micro-batches of one pass, in order. */
+typedef struct cleat_batches cleat_batches;
+
+/* Chooses at most `max_buckets` bucket lengths for these samples, each a multiple of `multiple` (the last one
+ * covers the longest sample), so that the padded elements summed over the samples are as few as possible.
+ * lengths [max_buckets], ascending; *n_lengths of them are set. `samples` NULL: all samples of the dataset. */
+CLEAT_API cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
+                                            size_t max_buckets, int64_t multiple, int64_t *lengths, size_t *n_lengths,
+                                            cleat_error *error);
+
+/* Lays samples [n_samples] out. With `rng_key` (training): a permutation of the samples, cut into windows within their
+ * buckets, the windows shuffled, each cut into as few micro-batches as its bucket's `batch` allows, which differ by
+ * at most one sample. What the windows hold, and their order, is a pure function of (samples, lengths, windows of the
+ * buckets, rng_key): `batch` has no part in it. `rng_key` NULL (evaluation): bucket by bucket, samples in the given order,
+ * every `batch` of them a window of its own. The last window of a bucket may be short; no sample is dropped. Buckets
+ * ascend by length; CLEAT_ERR_ARGUMENT names a sample longer than the last one. */
+CLEAT_API cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
+                                            const cleat_bucket *buckets, size_t n_buckets, const cleat_rng_key *rng_key,
+                                            cleat_batches **batches, cleat_error *error);
+CLEAT_API void cleat_batches_destroy(cleat_batches *batches);
+CLEAT_API size_t cleat_batches_count(const cleat_batches *batches);
+CLEAT_API const cleat_micro_batch *cleat_batches_get(const cleat_batches *batches, size_t index);
+CLEAT_API size_t cleat_batches_global_batch_count(const cleat_batches *batches);
+/* Window `index` of the pass; false behind the last one. */
+CLEAT_API bool cleat_batches_global_batch(const cleat_batches *batches, size_t index, cleat_global_batch *global_batch);
+
+/* --- loader --------------------------------------------------------------------------------------------------- */
+
+typedef struct cleat_loader cleat_loader;
+
+/* Everything pointed to must outlive the loader; only the arrays `buckets` and `slots` are copied. */
+typedef struct cleat_loader_setup {
+    const cleat_dataset *dataset;
+    const cleat_bucket *buckets;
+    size_t n_buckets;
+    int workers;      /* threads; 0: cleat_loader_next fills the batch itself */
+    bool persistent;  /* threads live from one pass to the next; false: they end with a pass that is read to its end */
+    const char *cpus; /* CPUs near the card, a list as in cleat_device_facts.pinning ("0-7"); NULL or "any":
+                           all allowed */
+    void *const *slots; /* [n_slots] host memory (pinned staging buffers); see cleat_loader_slots */
+    size_t n_slots;
+    /* Where field `field` of bucket `bucket` lies in a slot: its byte offset, aligned to 4, for [B, shape...]
+     * with B = buckets[bucket].batch; -1: not wanted. Asked once, at creation. */
+    int64_t (*field_offset)(void *user, size_t bucket, size_t field);
+    /* The type in which a CLEAT_F32 field lies there: CLEAT_F32, or CLEAT_F16 or CLEAT_BF16, to which it is rounded. Asked once too.
+     * NULL: each field in its own. */
+    cleat_dtype (*field_storage)(void *user, size_t bucket, size_t field);
+    /* Waits until slot `slot` may be overwritten (its last upload has left). Called by the thread that fills
+     * it. NULL: it always may. */
+    cleat_status (*slot_wait)(void *user, size_t slot, cleat_error *error);
+    void *user;
+} cleat_loader_setup;
+
+/* A batch that is ready. It is the consumer's until cleat_loader_release. */
+typedef struct cleat_loaded {
+    const cleat_micro_batch *micro_batch; /* NULL: the pass is over */
+    size_t index;                         /* of the batch in the pass */
+    size_t slot;
+} cleat_loaded;
+
+typedef struct cleat_loader_stats {
+    uint64_t batches;    /* handed out */
+    double wait_seconds; /* the consumer stood in cleat_loader_next */
+    double fill_seconds; /* spent filling batches, summed over threads */
+} cleat_loader_stats;
+
+/* The number of slots that keeps `workers` threads `prefetch_factor` batches ahead each while the consumer
+ * holds `held`. */
+CLEAT_API size_t cleat_loader_slots(int workers, int prefetch_factor, size_t held);
+
+CLEAT_API cleat_status cleat_loader_create(const cleat_loader_setup *setup, cleat_loader **loader, cleat_error *error);
+/* Stops a pass that is under way, joins the threads. Takes NULL. */
+CLEAT_API void cleat_loader_destroy(cleat_loader *loader);
+
+/* Starts a pass over batches [first, count), which must live until the pass is over or stopped. A pass that
+ * is under way is stopped first. `rng_key` is copied (NULL: evaluation). The batches must have been made with
+ * the buckets of the setup. */
+CLEAT_API cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batches *batches, size_t first,
+                                          const cleat_rng_key *rng_key, cleat_error *error);
+/* Hands out the next batch, in order whatever the number of threads; waits for it. After the last one
+ * loaded->batch is NULL. A batch that could not be filled ends the pass: its error, with the text of the
+ * thread that met it, is returned in its turn and from then on. Only bytes of wanted fields are written: the
+ * rest of a slot is the caller's. Waiting with no slot free and none being filled is CLEAT_ERR_ARGUMENT (the
+ * consumer holds them all). One consumer thread. */
+CLEAT_API cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat_error *error);
+/* Gives a slot back; it may be filled again as soon as slot_wait says so. */
+CLEAT_API void cleat_loader_release(cleat_loader *loader, size_t slot);
+/* Ends the pass and waits for the fills under way. Slots the consumer holds stay its own until it releases
+ * them. */
+CLEAT_API void cleat_loader_stop(cleat_loader *loader);
+CLEAT_API cleat_loader_stats cleat_loader_statistics(cleat_loader *loader);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

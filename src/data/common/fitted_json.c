@@ -1,0 +1,90 @@
+/* JSON objects that keep what training has taught. */
+#include "data/common/fitted_json.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PATH_BYTES = 4096 };
+
+/* --- writing -------------------------------------------------------------------------------------------------- */
+
+void cleat_fitted_json_add_number(cleat_text *text, double number) {
+    char digits[32];
+    cleat_number_print(number, digits);
+    cleat_text_add(text, "%s", digits);
+}
+
+void cleat_fitted_json_add_numbers(cleat_text *text, const double *numbers, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+        cleat_text_add(text, i ? ", " : "[");
+        cleat_fitted_json_add_number(text, numbers[i]);
+    }
+    cleat_text_add(text, count ? "]" : "[]");
+}
+
+void cleat_fitted_json_add_string(cleat_text *text, const char *string) {
+    cJSON *item = cJSON_CreateStringReference(string);
+    char *quoted = item ? cJSON_PrintUnformatted(item) : NULL;
+    if (quoted)
+        cleat_text_add(text, "%s", quoted);
+    else
+        text->failed = true;
+    cJSON_free(quoted);
+    cJSON_Delete(item);
+}
+
+cleat_status cleat_fitted_json_write(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
+    char path[PATH_BYTES];
+    cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
+    if (status == CLEAT_OK) status = cleat_folder_make(folder, error);
+    if (status == CLEAT_OK) return cleat_file_write_text(path, text, error);
+    cleat_text_free(text);
+    return status;
+}
+
+/* --- reading -------------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_fitted_json_fail(const char *folder, const char *name, const char *what, cleat_error *error) {
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s/%s: %s; the file is written in training and must not be edited: take it from the run again",
+                      folder, name, what);
+}
+
+cleat_status cleat_fitted_json_read(const char *folder, const char *name, cJSON **object, cleat_error *error) {
+    char path[PATH_BYTES], *data = NULL;
+    size_t size = 0;
+    cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
+    if (status == CLEAT_OK) status = cleat_file_read(path, &data, &size, error);
+    if (status != CLEAT_OK) return status;
+    cJSON *root = cJSON_ParseWithLength(data, size);
+    cleat_free(data);
+    if (!cJSON_IsObject(root)) {
+        cJSON_Delete(root);
+        return cleat_fitted_json_fail(folder, name, "no JSON object", error);
+    }
+    *object = root;
+    return CLEAT_OK;
+}
+
+static bool is_finite_number(const cJSON *item, double *number) {
+    if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) return false;
+    *number = item->valuedouble;
+    return true;
+}
+
+bool cleat_fitted_json_get_number(const cJSON *object, const char *key, double *number) {
+    return is_finite_number(cJSON_GetObjectItemCaseSensitive(object, key), number);
+}
+
+bool cleat_fitted_json_get_numbers(const cJSON *object, const char *key, double *numbers, size_t count) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(object, key), *item;
+    size_t used = 0;
+    if (!cJSON_IsArray(list) || (size_t)cJSON_GetArraySize(list) != count) return false;
+    cJSON_ArrayForEach(item, list) {
+        if (!is_finite_number(item, &numbers[used++])) return false;
+    }
+    return true;
+}

@@ -1,0 +1,17 @@
+/* Lists of names. */
+#ifndef CLEAT_SRC_NAME_LIST_H
+#define CLEAT_SRC_NAME_LIST_H
+
+#include "cleat/core.h"
+
+typedef struct cleat_name_list {
+    char **names; /* [count], owned */
+    size_t count, capacity;
+} cleat_name_list;
+
+cleat_status cleat_name_list_add(cleat_name_list *names, const char *name, cleat_error *error);
+/* The index of `name`, or -1. */
+int cleat_name_list_find(const cleat_name_list *names, const char *name);
+void cleat_name_list_free(cleat_name_list *names);
+
+#endif

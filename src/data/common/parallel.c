@@ -1,0 +1,57 @@
+/* The same work for many items, on a few threads. */
+#include "data/common/parallel.h"
+
+#include "core/cpus.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { MAX_THREADS = 8, ITEMS_A_THREAD = 16 };
+
+typedef struct job {
+    cleat_parallel_work work;
+    void *user;
+    size_t count;
+    atomic_size_t next; /* indices are handed out in order: when one has failed, all smaller ones have been */
+    atomic_bool stop;
+    pthread_mutex_t lock; /* of the rest */
+    size_t failed;
+    cleat_status status;
+    cleat_error error;
+} job;
+
+static void keep_failure(job *j, size_t index, cleat_status status, const cleat_error *error) {
+    pthread_mutex_lock(&j->lock);
+    if (j->status == CLEAT_OK || index < j->failed) {
+        j->failed = index;
+        j->status = status;
+        j->error = *error;
+    }
+    pthread_mutex_unlock(&j->lock);
+    atomic_store(&j->stop, true);
+}
+
+static void *run(void *argument) {
+    job *j = argument;
+    cleat_error error = {0};
+    for (size_t i; !atomic_load(&j->stop) && (i = atomic_fetch_add(&j->next, 1)) < j->count;) {
+        cleat_status status = j->work(j->user, i, &error);
+        if (status != CLEAT_OK) keep_failure(j, i, status, &error);
+    }
+    return NULL;
+}
+
+cleat_status cleat_parallel(size_t count, cleat_parallel_work work, void *user, cleat_error *error) {
+    pthread_t threads[MAX_THREADS];
+    job j = {.work = work, .user = user, .count = count};
+    size_t wanted = (size_t)cleat_cpus(), started = 0;
+    if (wanted > MAX_THREADS) wanted = MAX_THREADS;
+    if (wanted > count / ITEMS_A_THREAD + 1) wanted = count / ITEMS_A_THREAD + 1;
+    if (pthread_mutex_init(&j.lock, NULL) != 0) return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot make a lock");
+    while (started + 1 < wanted && pthread_create(&threads[started], NULL, run, &j) == 0) ++started;
+    run(&j);
+    for (size_t i = 0; i < started; ++i) pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&j.lock);
+    if (j.status != CLEAT_OK && error) *error = j.error;
+    return j.status;
+}

@@ -1,0 +1,153 @@
+/* Text files as readers want them, and numbers that do not depend on the locale. */
+#include "data/common/source.h"
+
+#include "cleat/text.h"
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static size_t line_of(const cleat_source *source, const char *at) {
+    size_t line = 1 + source->lines_before;
+    for (const char *p = source->data; p < at; ++p) line += *p == '\n';
+    return line;
+}
+
+static cleat_status check_utf8(const cleat_source *source, cleat_error *error) {
+    size_t bad;
+    if (cleat_text_check(source->at, (size_t)(source->end - source->at), &bad)) return CLEAT_OK;
+    const char *p = source->at + bad;
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s:%zu: byte 0x%02x at offset %zu of the file is not UTF-8; save the file as UTF-8 (a damaged "
+                      "copy? compare its checksum)",
+                      source->path, line_of(source, p), (unsigned)(unsigned char)*p,
+                      source->bytes_before + (size_t)(p - source->data));
+}
+
+cleat_status cleat_source_check(cleat_source *source, bool utf8, cleat_error *error) {
+    const char *path = source->path;
+    bool start = source->bytes_before == 0;
+    size_t size = (size_t)(source->end - source->at);
+    const char *zero = memchr(source->at, 0, size);
+    if (start && size >= 2 && memcmp(source->at, "\x1F\x8B", 2) == 0)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is compressed (gzip); unpack it: gunzip %s", path,
+                          path);
+    if (start && size >= 3 && memcmp(source->at, "\xEF\xBB\xBF", 3) == 0) source->at += 3;
+    if (start && source->at == source->end) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is empty", path);
+    if (zero)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a zero byte: this is no text file", path,
+                          line_of(source, zero));
+    return utf8 ? check_utf8(source, error) : CLEAT_OK;
+}
+
+cleat_status cleat_source_read(const char *path, bool utf8, cleat_source *source, cleat_error *error) {
+    char *data = NULL;
+    size_t size = 0;
+    cleat_status status = cleat_file_read(path, &data, &size, error);
+    if (status != CLEAT_OK) return status;
+    cleat_source opened = {.path = path, .data = data, .at = data, .end = data + size};
+    status = cleat_source_check(&opened, utf8, error);
+    if (status != CLEAT_OK) {
+        cleat_free(data);
+        return status;
+    }
+    *source = opened;
+    return CLEAT_OK;
+}
+
+static size_t count_invalid(const cleat_source *source) {
+    size_t invalid = 0, bad;
+    for (const char *p = source->at; !cleat_text_check(p, (size_t)(source->end - p), &bad); p += bad + 1) ++invalid;
+    return invalid;
+}
+
+cleat_status cleat_source_repair_utf8(cleat_source *source, size_t *replaced, cleat_error *error) {
+    static const char REPLACEMENT[] = "\xEF\xBF\xBD"; /* U+FFFD */
+    size_t invalid = count_invalid(source), kept = (size_t)(source->end - source->at);
+    *replaced = invalid;
+    if (!invalid) return CLEAT_OK;
+    char *repaired = cleat_alloc(kept + 2 * invalid + 1, 1), *write = repaired;
+    if (!repaired) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory to mend its UTF-8", source->path);
+    for (const char *p = source->at; p < source->end;) {
+        size_t left = (size_t)(source->end - p), good = left;
+        bool sound = cleat_text_check(p, left, &good);
+        memcpy(write, p, good);
+        write += good;
+        p += good;
+        if (sound) break;
+        memcpy(write, REPLACEMENT, strlen(REPLACEMENT));
+        write += strlen(REPLACEMENT);
+        ++p;
+    }
+    cleat_free(source->data);
+    source->data = source->at = repaired;
+    source->end = write;
+    return CLEAT_OK;
+}
+
+void cleat_source_close(cleat_source *source) {
+    cleat_free(source->data);
+    *source = (cleat_source){0};
+}
+
+const char *cleat_format_excerpt(const char *text, size_t length, char shown[CLEAT_EXCERPT_SIZE]) {
+    size_t room = CLEAT_EXCERPT_SIZE - 4, kept = length < room ? length : room;
+    for (size_t i = 0; i < kept; ++i) shown[i] = text[i] >= 0x20 && text[i] < 0x7F ? text[i] : '?';
+    snprintf(shown + kept, CLEAT_EXCERPT_SIZE - kept, "%s", length > kept ? "..." : "");
+    return shown;
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/* 10^exponent; exact up to 22, which is all that coordinates need. */
+static double power_of_ten(int exponent) {
+    double power = 1;
+    for (int i = 0; i < exponent && i < 400; ++i) power *= 10;
+    return power;
+}
+
+bool cleat_parse_decimal(const char *text, size_t length, double *value) {
+    const char *p = text, *end = text + length;
+    while (p < end && *p == ' ') ++p;
+    while (end > p && end[-1] == ' ') --end;
+    bool negative = p < end && *p == '-';
+    if (p < end && (*p == '-' || *p == '+')) ++p;
+    uint64_t mantissa = 0;
+    int exponent = 0, digits = 0;
+    bool point = false;
+    for (; p < end && (is_digit(*p) || (*p == '.' && !point)); ++p) {
+        if (*p == '.') {
+            point = true;
+            continue;
+        }
+        ++digits;
+        bool fits = mantissa < 100000000000000000u; /* 18 digits are kept, the rest only counted */
+        if (fits) mantissa = mantissa * 10 + (uint64_t)(*p - '0');
+        exponent += (fits ? 0 : 1) - (point ? 1 : 0);
+    }
+    if (!digits) return false;
+    if (p < end && (*p == 'e' || *p == 'E')) {
+        bool down = ++p < end && *p == '-';
+        if (p < end && (*p == '-' || *p == '+')) ++p;
+        if (p == end) return false;
+        int shift = 0;
+        for (; p < end && is_digit(*p); ++p) shift = shift < 9999 ? shift * 10 + (*p - '0') : shift;
+        exponent += down ? -shift : shift;
+    }
+    if (p != end) return false;
+    double scaled = (double)mantissa;
+    scaled = exponent < 0 ? scaled / power_of_ten(-exponent) : scaled * power_of_ten(exponent);
+    if (!isfinite(scaled)) return false;
+    *value = negative ? -scaled : scaled;
+    return true;
+}
+
+int cleat_format_fixed3(double value, char text[24]) {
+    long long thousandths = llround(value * 1000.0);
+    unsigned long long size = (unsigned long long)(thousandths < 0 ? -thousandths : thousandths);
+    return snprintf(text, 24, "%s%llu.%03llu", thousandths < 0 ? "-" : "", size / 1000, size % 1000);
+}

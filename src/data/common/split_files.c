@@ -1,0 +1,82 @@
+/* Parts of a folder's samples, by name. */
+#include "data/common/split_files.h"
+
+#include "core/files.h"
+#include "core/name_table.h"
+#include "data/common/source.h"
+#include "data/dataset.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_BYTES = 4096, NAME_BYTES = 256 };
+
+/* One line, without the blanks around it, in `name`. */
+static cleat_status assign_line(const cleat_source *source, size_t line, const char *name, cleat_split split,
+                                const cleat_name_table *known, cleat_split *splits, cleat_error *error) {
+    uint32_t index = 0;
+    if (!cleat_name_table_find(known, name, &index))
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: no sample is called '%.100s'; a line is a file's name without folder and ending",
+                          source->path, line, name);
+    if (splits[index] != CLEAT_SPLIT_TRAIN && splits[index] != split)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: '%.100s' is in %s.txt, too; delete it in one of the files",
+                          source->path, line, name, cleat_split_name(splits[index]));
+    splits[index] = split;
+    return CLEAT_OK;
+}
+
+static cleat_status next_line(cleat_source *source, size_t line, char name[NAME_BYTES], cleat_error *error) {
+    size_t size = strcspn(source->at, "\n"), first = strspn(source->at, " \t\r"), end = size;
+    if (first > size) first = size;
+    while (end > first && strchr(" \t\r", source->at[end - 1])) --end;
+    if (end - first >= NAME_BYTES)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a name of %zu bytes; a line is the name of one sample",
+                          source->path, line, end - first);
+    memcpy(name, source->at + first, end - first);
+    name[end - first] = 0;
+    source->at += size + (source->at[size] == '\n');
+    return CLEAT_OK;
+}
+
+/* *there: the folder has a file of this part. */
+static cleat_status assign_file(const char *folder, cleat_split split, const cleat_name_table *known,
+                                cleat_split *splits, bool *there, cleat_error *error) {
+    char path[PATH_BYTES], name[NAME_BYTES];
+    cleat_source source;
+    *there = false;
+    snprintf(name, sizeof name, "%s.txt", cleat_split_name(split));
+    cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
+    if (status != CLEAT_OK || !cleat_file_exists(path)) return status;
+    status = cleat_source_read(path, true, &source, error);
+    if (status != CLEAT_OK) return status;
+    for (size_t line = 1; source.at < source.end && status == CLEAT_OK; ++line) {
+        status = next_line(&source, line, name, error);
+        if (status == CLEAT_OK && *name) status = assign_line(&source, line, name, split, known, splits, error);
+    }
+    cleat_source_close(&source);
+    *there = true;
+    return status;
+}
+
+cleat_status cleat_split_files_read(const char *folder, const char *const *names, size_t count, double val_fraction,
+                                    double test_fraction, cleat_split *splits, cleat_error *error) {
+    cleat_name_table known = {0};
+    cleat_status status = CLEAT_OK;
+    bool has_val = false, has_test = false;
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i) {
+        splits[i] = CLEAT_SPLIT_TRAIN;
+        status = cleat_name_table_add(&known, names[i], (uint32_t)i, error);
+    }
+    if (status == CLEAT_OK) status = assign_file(folder, CLEAT_SPLIT_VAL, &known, splits, &has_val, error);
+    if (status == CLEAT_OK) status = assign_file(folder, CLEAT_SPLIT_TEST, &known, splits, &has_test, error);
+    for (size_t i = 0; i < count && status == CLEAT_OK; ++i)
+        if (splits[i] == CLEAT_SPLIT_TRAIN)
+            splits[i] = cleat_hashed_name_split(names[i], has_val ? 0 : val_fraction, has_test ? 0 : test_fraction);
+    cleat_name_table_free(&known);
+    return status;
+}
+
+cleat_split cleat_hashed_name_split(const char *name, double val_fraction, double test_fraction) {
+    return cleat_hashed_split(name, strlen(name), val_fraction, test_fraction);
+}

@@ -1,0 +1,174 @@
+/* Times as text, in both directions: proleptic Gregorian calendar, no locale, no table of zones. */
+#include "data/common/time.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const FORMS =
+    "is no time; write YYYY-MM-DD, YYYY-MM-DD HH:MM:SS, YYYY-MM-DDTHH:MM:SSZ (or +hh:mm in "
+    "place of Z), or Unix seconds";
+static const char *const AMBIGUOUS = "does not say whether the day or the month comes first; write YYYY-MM-DD";
+static const char *const NO_DAY = "names a day that no calendar has";
+static const char *const NO_HOUR = "names a time of day that no clock shows (00:00:00 to 23:59:59)";
+static const char *const FRACTION = "has fractions of a second; times are whole seconds";
+static const char *const COMPACT = "may be a date or Unix seconds; write a date as YYYY-MM-DD";
+static const char *const MILLISECONDS = "is too large for Unix seconds; milliseconds? divide by 1000";
+
+enum { DAY = 86400, DAYS_TO_1970 = 719162 }; /* from 0001-01-01 */
+
+static bool is_leap(int year) {
+    return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+}
+
+static int days_in(int year, int month) {
+    static const int days[12] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    return days[month - 1] + (month == 2 && is_leap(year));
+}
+
+/* Days from 0001-01-01 to the first of a year. */
+static int64_t days_to_year(int year) {
+    int64_t before = year - 1;
+    return before * 365 + before / 4 - before / 100 + before / 400;
+}
+
+static int64_t days_to_date(int year, int month, int day) {
+    static const int before[12] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
+    return days_to_year(year) + before[month - 1] + (month > 2 && is_leap(year)) + day - 1;
+}
+
+/* Reads exactly `digits` digits at *p. */
+static bool number(const char **p, int digits, int *value) {
+    int read = 0;
+    for (int i = 0; i < digits; ++i) {
+        char c = (*p)[i];
+        if (c < '0' || c > '9') return false;
+        read = read * 10 + (c - '0');
+    }
+    *p += digits;
+    *value = read;
+    return true;
+}
+
+static bool letter(const char **p, char wanted) {
+    if (**p != wanted) return false;
+    ++*p;
+    return true;
+}
+
+static void skip_spaces(const char **p) {
+    while (**p == ' ') ++*p;
+}
+
+static const char *parse_date(const char **p, int64_t *days) {
+    int year, month, day;
+    if (!number(p, 4, &year) || !letter(p, '-') || !number(p, 2, &month) || !letter(p, '-') || !number(p, 2, &day))
+        return FORMS;
+    if (year < 1 || month < 1 || month > 12 || day < 1 || day > days_in(year, month)) return NO_DAY;
+    *days = days_to_date(year, month, day);
+    return NULL;
+}
+
+/* HH:MM, with :SS and zeros behind a point where they are given. */
+static const char *parse_clock(const char **p, int64_t *seconds) {
+    int hour, minute, second = 0;
+    if (!number(p, 2, &hour) || !letter(p, ':') || !number(p, 2, &minute)) return FORMS;
+    if (letter(p, ':') && !number(p, 2, &second)) return FORMS;
+    if (hour > 23 || minute > 59 || second > 59) return NO_HOUR;
+    if (letter(p, '.')) {
+        if (**p < '0' || **p > '9') return FORMS;
+        while (**p == '0') ++*p;
+        if (**p >= '1' && **p <= '9') return FRACTION;
+    }
+    *seconds = (hour * 60 + minute) * 60 + second;
+    return NULL;
+}
+
+/* Z, +hh:mm, +hhmm, +hh, or nothing. */
+static const char *parse_zone(const char **p, int64_t *offset, cleat_time_kind *kind) {
+    int hours, minutes = 0;
+    *offset = 0;
+    *kind = CLEAT_TIME_LOCAL;
+    bool east = **p == '+';
+    if (!letter(p, '+') && !letter(p, '-')) {
+        if (letter(p, 'Z') || letter(p, 'z')) *kind = CLEAT_TIME_ZONED;
+        return NULL;
+    }
+    if (!number(p, 2, &hours)) return FORMS;
+    bool colon = letter(p, ':');
+    if (!number(p, 2, &minutes) && colon) return FORMS;
+    if (hours > 15 || minutes > 59) return FORMS;
+    *offset = (hours * 60 + minutes) * 60 * (east ? 1 : -1);
+    *kind = CLEAT_TIME_ZONED;
+    return NULL;
+}
+
+static const char *parse_calendar(const char *p, int64_t *seconds, cleat_time_kind *kind) {
+    int64_t days = 0, clock = 0, offset = 0;
+    cleat_time_kind zone = CLEAT_TIME_LOCAL;
+    const char *wrong = parse_date(&p, &days);
+    if (!wrong && (*p == 'T' || *p == 't' || (*p == ' ' && p[1] >= '0' && p[1] <= '9'))) {
+        ++p;
+        wrong = parse_clock(&p, &clock);
+        skip_spaces(&p);
+        if (!wrong) wrong = parse_zone(&p, &offset, &zone);
+    }
+    if (wrong) return wrong;
+    skip_spaces(&p);
+    if (*p) return FORMS;
+    *seconds = (days - DAYS_TO_1970) * DAY + clock - offset;
+    *kind = zone;
+    return NULL;
+}
+
+/* YYYYMMDD of these centuries? */
+static bool looks_compact(int64_t value) {
+    int64_t year = value / 10000, month = value / 100 % 100, day = value % 100;
+    return year >= 1900 && year < 2100 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
+}
+
+/* Whole seconds; zeros behind a point are fine. */
+static const char *parse_unix(const char *p, bool first, int64_t *seconds, cleat_time_kind *kind) {
+    int64_t value = 0;
+    bool negative = letter(&p, '-');
+    int digits = 0;
+    for (; *p >= '0' && *p <= '9'; ++p, ++digits)
+        if (digits < 18) value = value * 10 + (*p - '0');
+    if (digits == 0) return FORMS;
+    if (letter(&p, '.')) {
+        while (*p == '0') ++p;
+        if (*p >= '1' && *p <= '9') return FRACTION;
+    }
+    skip_spaces(&p);
+    if (*p) return FORMS;
+    if (digits > 11) return MILLISECONDS;
+    if (first && !negative && looks_compact(value)) return COMPACT;
+    *seconds = negative ? -value : value;
+    *kind = CLEAT_TIME_UNIX;
+    return NULL;
+}
+
+const char *cleat_time_parse(const char *text, bool first, int64_t *seconds, cleat_time_kind *kind) {
+    const char *p = text;
+    skip_spaces(&p);
+    if (!*p) return "is empty; every row needs its time";
+    size_t digits = strspn(p, "0123456789");
+    if (strchr(p, '/') || (digits > 0 && digits <= 2 && strchr("./-", p[digits]) && p[digits])) return AMBIGUOUS;
+    if (digits == 4 && p[4] == '-') return parse_calendar(p, seconds, kind);
+    return parse_unix(p, first, seconds, kind);
+}
+
+const char *cleat_time_text(int64_t seconds, char text[CLEAT_TIME_TEXT]) {
+    static const int64_t first = -(int64_t)DAYS_TO_1970 * DAY;
+    int64_t end = (days_to_year(10000) - DAYS_TO_1970) * DAY;
+    if (seconds < first) seconds = first;
+    if (seconds >= end) seconds = end - 1;
+    int64_t since = seconds - first, days = since / DAY;
+    int clock = (int)(since % DAY);
+    int year = (int)(days / 366) + 1, month = 1;
+    while (days_to_year(year + 1) <= days) ++year;
+    days -= days_to_year(year);
+    for (; days >= days_in(year, month); ++month) days -= days_in(year, month);
+    snprintf(text, CLEAT_TIME_TEXT, "%04u-%02u-%02uT%02u:%02u:%02u", (unsigned)year % 10000, (unsigned)month % 100,
+             ((unsigned)days + 1) % 100, (unsigned)clock / 3600 % 100, (unsigned)clock / 60 % 60, (unsigned)clock % 60);
+    return text;
+}

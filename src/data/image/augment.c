@@ -1,0 +1,312 @@
+/* Augmentation of images: drawn at random, and resampled to a sample's size.
+ *
+ * Resampling is separable. For each row and each column of the sample there are TAPS, consecutive rows or columns of the
+ * image with a weight each: two neighbours where the crop is enlarged, what the pixel covers where it is made smaller. Rows
+ * go first: the taps' rows are added into one row of the image's width, which is then gathered by columns. */
+#include "data/image/augment.h"
+
+#include "core/memory.h"
+#include "core/philox.h"
+
+#include <math.h>
+#include <string.h>
+
+static const uint64_t AUGMENT_SEED = 0x76696577u; /* "view": a family of random streams of its own */
+
+/* --- drawing -------------------------------------------------------------------------------------------------- */
+
+cleat_augment_params cleat_augment_identity(const cleat_image *image, bool square) {
+    double height = (double)image->height, width = (double)image->width;
+    cleat_augment_params params = {.height = height, .width = width, .brightness = 1, .contrast = 1, .saturation = 1};
+    if (square) {
+        params.height = params.width = height < width ? height : width;
+        params.top = floor((height - params.height) / 2);
+        params.left = floor((width - params.width) / 2);
+    }
+    return params;
+}
+
+bool cleat_augment_enabled(const cleat_augment *augment) {
+    return augment->crop_min < 1 || augment->shift > 0 || augment->flip || augment->flip_vertical || augment->turn ||
+           augment->brightness > 0 || augment->contrast > 0 || augment->saturation > 0;
+}
+
+static double between(cleat_random *random, double low, double high) {
+    return low + (high - low) * cleat_random_uniform(random);
+}
+
+/* A share of the area and a ratio of sides that fit into the image: tried ten times, else it is as large as the crop
+ * already is. All ten are always drawn, so that what is drawn behind them does not depend on the image. */
+static void draw_crop(cleat_random *random, const cleat_image *image, bool square, double least,
+                      cleat_augment_params *params) {
+    double height = (double)image->height, width = (double)image->width, side = sqrt(height * width);
+    double unit_h = square ? side : height, unit_w = square ? side : width;
+    double tall = 0, wide = 0;
+    bool fits = false;
+    for (int i = 0; i < 10; ++i) {
+        double area = between(random, least, 1), ratio = exp(between(random, log(3.0 / 4), log(4.0 / 3)));
+        if (fits) continue;
+        tall = unit_h * sqrt(area / ratio);
+        wide = unit_w * sqrt(area * ratio);
+        fits = tall <= height && wide <= width;
+    }
+    if (fits) {
+        params->height = tall;
+        params->width = wide;
+    }
+    params->top = between(random, 0, height - params->height);
+    params->left = between(random, 0, width - params->width);
+}
+
+static void draw_shift(cleat_random *random, int64_t shift, int64_t size, cleat_augment_params *params) {
+    uint32_t places = (uint32_t)(2 * shift + 1);
+    double down = (double)cleat_random_below(random, places) - (double)shift;
+    double right = (double)cleat_random_below(random, places) - (double)shift;
+    params->top += down * params->height / (double)size;
+    params->left += right * params->width / (double)size;
+}
+
+static float draw_factor(cleat_random *random, double width) {
+    return (float)between(random, 1 - width, 1 + width);
+}
+
+cleat_augment_params cleat_augment_random(const cleat_image *image, bool square, int64_t size,
+                                          const cleat_augment *augment, const cleat_rng_key *rng_key, size_t sample) {
+    cleat_augment_params params = cleat_augment_identity(image, square);
+    cleat_random random = cleat_random_stream(rng_key->seed ^ AUGMENT_SEED, rng_key->epoch, (uint32_t)sample);
+    if (augment->crop_min < 1) draw_crop(&random, image, square, augment->crop_min, &params);
+    if (augment->shift > 0) draw_shift(&random, augment->shift, size, &params);
+    if (augment->flip) params.flip_x = cleat_random_below(&random, 2);
+    if (augment->flip_vertical) params.flip_y = cleat_random_below(&random, 2);
+    if (augment->turn) { /* a quarter is the diagonals' mirror and one of the others */
+        uint32_t quarters = cleat_random_below(&random, 4);
+        params.transpose = quarters % 2;
+        params.flip_x ^= quarters == 1 || quarters == 2;
+        params.flip_y ^= quarters == 2 || quarters == 3;
+    }
+    if (augment->brightness > 0) params.brightness = draw_factor(&random, augment->brightness);
+    if (augment->contrast > 0) params.contrast = draw_factor(&random, augment->contrast);
+    if (augment->saturation > 0) params.saturation = draw_factor(&random, augment->saturation);
+    return params;
+}
+
+static bool changes_colours(const cleat_augment_params *params) {
+    return params->brightness != 1 || params->contrast != 1 || params->saturation != 1;
+}
+
+bool cleat_augment_is_identity(const cleat_image *image, const cleat_augment_params *params, int64_t size) {
+    return image->height == size && image->width == size && params->top == 0 && params->left == 0 &&
+           params->height == (double)size && params->width == (double)size && !params->flip_x && !params->flip_y &&
+           !params->transpose && !changes_colours(params);
+}
+
+/* --- taps ----------------------------------------------------------------------------------------------------- */
+
+/* Of one axis: pixel i of the sample is the sum over k < count of weights[i * count + k] * source[first[i] + k]. */
+typedef struct taps {
+    int64_t *first; /* [size], may lie outside the image */
+    float *weights; /* [size, count] */
+    int64_t count;
+    int64_t low, high; /* of all source indices that are used */
+} taps;
+
+static void free_taps(taps *t) {
+    cleat_free(t->first);
+    cleat_free(t->weights);
+}
+
+/* A pixel that covers [from, to) of the source. One that is smaller than a source pixel is as wide as one: the mean over
+ * that width is the linear interpolation between two neighbours. */
+static void set_tap(taps *t, int64_t i, double from, double to) {
+    double middle = (from + to) / 2, width = to - from > 1 ? to - from : 1;
+    from = middle - width / 2;
+    to = middle + width / 2;
+    t->first[i] = (int64_t)floor(from + 1e-9);
+    for (int64_t k = 0; k < t->count; ++k) {
+        double left = (double)(t->first[i] + k), right = left + 1;
+        double covered = (right < to ? right : to) - (left > from ? left : from);
+        t->weights[i * t->count + k] = covered > 0 ? (float)(covered / width) : 0;
+    }
+}
+
+/* Drops the last tap where no pixel needs it: whole numbers of source pixels on whole numbers. */
+static void drop_empty(taps *t, int64_t size) {
+    for (int64_t i = 0; i < size; ++i)
+        if (t->weights[i * t->count + t->count - 1] > 1e-7f) return;
+    if (t->count == 1) return;
+    for (int64_t i = 1; i < size; ++i)
+        memmove(t->weights + i * (t->count - 1), t->weights + i * t->count, (size_t)(t->count - 1) * sizeof(float));
+    --t->count;
+}
+
+static bool make_taps(double start, double extent, int64_t size, bool flip, taps *t) {
+    double step = extent / (double)size;
+    t->count = (int64_t)ceil(step > 1 ? step : 1) + 1;
+    t->first = cleat_alloc((size_t)size, sizeof *t->first);
+    t->weights = cleat_alloc((size_t)(size * t->count), sizeof *t->weights);
+    if (!t->first || !t->weights) return false;
+    for (int64_t i = 0; i < size; ++i) {
+        int64_t at = flip ? size - 1 - i : i;
+        set_tap(t, i, start + (double)at * step, start + (double)(at + 1) * step);
+    }
+    drop_empty(t, size);
+    drop_empty(t, size);
+    t->low = INT64_MAX;
+    t->high = INT64_MIN;
+    for (int64_t i = 0; i < size; ++i) {
+        t->low = t->first[i] < t->low ? t->first[i] : t->low;
+        t->high = t->first[i] + t->count - 1 > t->high ? t->first[i] + t->count - 1 : t->high;
+    }
+    return true;
+}
+
+/* ... 1 0 | 0 1 2 ... n-1 | n-1 n-2 ... */
+static int64_t reflect(int64_t i, int64_t n) {
+    int64_t at = i % (2 * n);
+    if (at < 0) at += 2 * n;
+    return at < n ? at : 2 * n - 1 - at;
+}
+
+/* --- resampling ----------------------------------------------------------------------------------------------- */
+
+typedef struct resampling {
+    const cleat_image *image;
+    taps rows, columns;
+    int64_t size;
+    float *line; /* [columns.low .. columns.high, C]: rows of the image added up */
+    float *out;  /* [size, C] */
+} resampling;
+
+/* line = sum of the taps' rows of the image, scaled to 0 .. 1. */
+static void add_rows(const resampling *r, int64_t row) {
+    const cleat_image *p = r->image;
+    int64_t channels = p->channels, low = r->columns.low, high = r->columns.high;
+    int64_t from = low > 0 ? low : 0, to = high < p->width - 1 ? high : p->width - 1;
+    float *inside = r->line + (from - low) * channels;
+    int64_t count = (to - from + 1) * channels;
+    for (int64_t k = 0; k < r->rows.count; ++k) {
+        int64_t y = reflect(r->rows.first[row] + k, p->height);
+        const uint8_t *source = p->pixels + (y * p->width + from) * channels;
+        float weight = r->rows.weights[row * r->rows.count + k] * (1.0f / 255);
+        if (k == 0)
+            for (int64_t i = 0; i < count; ++i) inside[i] = weight * (float)source[i];
+        else if (weight != 0)
+            for (int64_t i = 0; i < count; ++i) inside[i] += weight * (float)source[i];
+    }
+    for (int64_t x = low; x <= high; ++x)
+        if (x < from || x > to)
+            memcpy(r->line + (x - low) * channels, r->line + (reflect(x, p->width) - low) * channels,
+                   (size_t)channels * sizeof(float));
+}
+
+static inline void gather(const resampling *r, int64_t channels) {
+    const taps *t = &r->columns;
+    for (int64_t i = 0; i < r->size; ++i) {
+        const float *source = r->line + (t->first[i] - t->low) * channels, *weights = t->weights + i * t->count;
+        float *out = r->out + i * channels;
+        for (int64_t c = 0; c < channels; ++c) out[c] = weights[0] * source[c];
+        for (int64_t k = 1; k < t->count; ++k)
+            for (int64_t c = 0; c < channels; ++c) out[c] += weights[k] * source[k * channels + c];
+    }
+}
+
+static void gather_columns(const resampling *r) {
+    if (r->image->channels == 1)
+        gather(r, 1);
+    else if (r->image->channels == 3)
+        gather(r, 3);
+    else
+        gather(r, r->image->channels);
+}
+
+/* Row i of the crop is a row of the sample, or a column. */
+static void place(const resampling *r, bool transpose, int64_t i, float *values) {
+    int64_t channels = r->image->channels;
+    size_t bytes = (size_t)channels * sizeof(float);
+    if (!transpose)
+        memcpy(values + i * r->size * channels, r->out, (size_t)r->size * bytes);
+    else
+        for (int64_t j = 0; j < r->size; ++j)
+            memcpy(values + (j * r->size + i) * channels, r->out + j * channels, bytes);
+}
+
+/* --- colours -------------------------------------------------------------------------------------------------- */
+
+static float grey_of(const float *pixel, int64_t channels) {
+    return channels == 3 ? 0.299f * pixel[0] + 0.587f * pixel[1] + 0.114f * pixel[2] : pixel[0];
+}
+
+/* Brightness is a factor; contrast one around the sample's mean grey; saturation one around each pixel's grey. */
+static void change_colours(const cleat_augment_params *params, int64_t pixels, int64_t channels, float *values) {
+    double sum = 0;
+    for (int64_t i = 0; i < pixels; ++i) sum += grey_of(values + i * channels, channels);
+    float mean = (float)(sum / (double)pixels) * params->brightness * (1 - params->contrast);
+    float factor = params->brightness * params->contrast;
+    for (int64_t i = 0; i < pixels; ++i) {
+        float *pixel = values + i * channels;
+        for (int64_t c = 0; c < channels; ++c) pixel[c] = pixel[c] * factor + mean;
+        float grey = grey_of(pixel, channels) * (1 - params->saturation);
+        for (int64_t c = 0; c < channels; ++c) {
+            float value = channels == 3 ? pixel[c] * params->saturation + grey : pixel[c];
+            pixel[c] = value < 0 ? 0 : value > 1 ? 1 : value;
+        }
+    }
+}
+
+static void copy_plain(const cleat_image *image, float *values) {
+    int64_t count = image->height * image->width * image->channels;
+    for (int64_t i = 0; i < count; ++i) values[i] = (float)image->pixels[i] * (1.0f / 255);
+}
+
+cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_params *params, int64_t size,
+                                 float *values, cleat_error *error) {
+    resampling r = {.image = image, .size = size};
+    int64_t channels = image->channels;
+    cleat_status status = CLEAT_OK;
+    if (cleat_augment_is_identity(image, params, size)) {
+        copy_plain(image, values);
+        return CLEAT_OK;
+    }
+    /* the image's axes are mirrored after the turn: with a transposition the sample's rows are the crop's columns */
+    bool flip_rows = params->transpose ? params->flip_x : params->flip_y;
+    bool flip_columns = params->transpose ? params->flip_y : params->flip_x;
+    bool made = make_taps(params->top, params->height, size, flip_rows, &r.rows) &&
+                make_taps(params->left, params->width, size, flip_columns, &r.columns);
+    if (made && (r.columns.low < 0 || r.columns.high >= image->width)) { /* reflections may need the whole row */
+        r.columns.low = r.columns.low < 0 ? r.columns.low : 0;
+        r.columns.high = r.columns.high >= image->width ? r.columns.high : image->width - 1;
+    }
+    int64_t width = made ? r.columns.high - r.columns.low + 1 : 0;
+    if (made) r.line = cleat_alloc((size_t)(width * channels), sizeof *r.line);
+    r.out = cleat_alloc((size_t)(size * channels), sizeof *r.out);
+    if (!r.line || !r.out) {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for scaling an image");
+        goto done;
+    }
+    for (int64_t i = 0; i < size; ++i) {
+        add_rows(&r, i);
+        gather_columns(&r);
+        place(&r, params->transpose, i, values);
+    }
+    if (changes_colours(params)) change_colours(params, size * size, channels, values);
+done:
+    free_taps(&r.rows);
+    free_taps(&r.columns);
+    cleat_free(r.line);
+    cleat_free(r.out);
+    return status;
+}
+
+void cleat_augment_apply_labels(const cleat_image *mask, const cleat_augment_params *params, int64_t size,
+                                int32_t outside, int32_t *labels) {
+    double tall = params->height / (double)size, wide = params->width / (double)size;
+    for (int64_t i = 0; i < size; ++i)
+        for (int64_t j = 0; j < size; ++j) {
+            int64_t a = params->flip_y ? size - 1 - i : i, b = params->flip_x ? size - 1 - j : j;
+            int64_t row = params->transpose ? b : a, column = params->transpose ? a : b;
+            int64_t y = (int64_t)floor(params->top + ((double)row + 0.5) * tall);
+            int64_t x = (int64_t)floor(params->left + ((double)column + 0.5) * wide);
+            bool inside = y >= 0 && y < mask->height && x >= 0 && x < mask->width;
+            *labels++ = inside ? mask->pixels[y * mask->width + x] : outside;
+        }
+}

@@ -1,0 +1,107 @@
+/* What datasets of images have in common. */
+#include "data/image/common.h"
+
+#include <math.h>
+
+/* --- options -------------------------------------------------------------------------------------------------- */
+
+cleat_image_options cleat_image_defaults(void) {
+    return (cleat_image_options){
+        .size = 224, .augment = {.crop_min = 1}, .val_fraction = 0.1, .cache_bytes = INT64_C(256) << 20};
+}
+
+enum { LARGEST_SIDE = 16384 };
+
+static bool is_factor(double width) {
+    return width >= 0 && width <= 1;
+}
+
+static cleat_status check_augment(const cleat_augment *augment, int64_t size, cleat_error *error) {
+    if (!(augment->crop_min >= 0.05 && augment->crop_min <= 1))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "crop_min = %g: a share of the area, 0.05 to 1 (1: no crop)",
+                          augment->crop_min);
+    if (augment->shift < 0 || augment->shift >= size)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "shift = %lld: must be 0 to below the size, %lld",
+                          (long long)augment->shift, (long long)size);
+    if (!is_factor(augment->brightness) || !is_factor(augment->contrast) || !is_factor(augment->saturation))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "brightness %g, contrast %g, saturation %g: each must be 0 to 1 (0: as it is)",
+                          augment->brightness, augment->contrast, augment->saturation);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_image_check_options(const cleat_image_options *options, cleat_error *error) {
+    double val = options->val_fraction, test = options->test_fraction;
+    if (options->size < 1 || options->size > LARGEST_SIDE)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "size of images %lld: must be 1 to %d", (long long)options->size,
+                          LARGEST_SIDE);
+    if (options->channels < 0 || options->channels > CLEAT_IMAGE_MAX_CHANNELS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "%lld channels: must be 1 (grey), 3 (colour) or 0 (what the training part has)",
+                          (long long)options->channels);
+    if (!(val >= 0 && test >= 0 && val + test < 1))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "data.val_fraction = %g, data.test_fraction = %g: shares from 0 on, together below 1", val,
+                          test);
+    if (options->cache_bytes < 0)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a cache of %lld bytes: must be 0 or more",
+                          (long long)options->cache_bytes);
+    if (options->predict && !(options->fitted && *options->fitted))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "images without a truth teach nothing: prediction needs the folder of a trained model");
+    return check_augment(&options->augment, options->size, error);
+}
+
+/* --- means and deviations ------------------------------------------------------------------------------------- */
+
+void cleat_channel_sums_add(cleat_channel_sums *sums, const cleat_image *image) {
+    int64_t channels = image->channels, pixels = image->height * image->width;
+    for (int64_t c = 0; c < channels; ++c) {
+        uint64_t values = 0, squares = 0;
+        for (int64_t i = 0; i < pixels; ++i) {
+            uint32_t value = image->pixels[i * channels + c];
+            values += value;
+            squares += value * value;
+        }
+        sums->values[c] += values;
+        sums->squares[c] += squares;
+    }
+    sums->pixels += (uint64_t)pixels;
+}
+
+void cleat_channel_sums_merge(cleat_channel_sums *sums, const cleat_channel_sums *others) {
+    sums->pixels += others->pixels;
+    for (int c = 0; c < CLEAT_IMAGE_MAX_CHANNELS; ++c) {
+        sums->values[c] += others->values[c];
+        sums->squares[c] += others->squares[c];
+    }
+}
+
+void cleat_image_preprocessor_fit(cleat_image_preprocessor *fitted, const char *path, int64_t channels,
+                                  const cleat_channel_sums *sums) {
+    long double pixels = sums->pixels ? (long double)sums->pixels : 1;
+    fitted->channels = channels;
+    for (int64_t c = 0; c < channels; ++c) {
+        long double mean = (long double)sums->values[c] / pixels;
+        long double variance = (long double)sums->squares[c] / pixels - mean * mean;
+        /* n times the sum of squares is the square of the sum just where all values are one */
+        bool constant =
+            (unsigned __int128)sums->squares[c] * sums->pixels == (unsigned __int128)sums->values[c] * sums->values[c];
+        fitted->mean[c] = (double)(mean / 255);
+        fitted->std[c] = constant ? 1 : sqrt((double)variance) / 255;
+        if (constant)
+            cleat_log(CLEAT_LOG_WARNING, "%s: channel %lld is %g in all training images; its deviation is taken as 1",
+                      path, (long long)c, fitted->mean[c]);
+    }
+}
+
+void cleat_image_standardise(const cleat_image_preprocessor *fitted, int64_t pixels, float *values) {
+    int64_t channels = fitted->channels;
+    float mean[CLEAT_IMAGE_MAX_CHANNELS], factor[CLEAT_IMAGE_MAX_CHANNELS];
+    for (int64_t c = 0; c < channels; ++c) {
+        mean[c] = (float)fitted->mean[c];
+        factor[c] = (float)(1 / fitted->std[c]);
+    }
+    for (int64_t i = 0; i < pixels; ++i)
+        for (int64_t c = 0; c < channels; ++c, ++values) *values = (*values - mean[c]) * factor[c];
+}

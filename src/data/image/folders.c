@@ -1,0 +1,266 @@
+/* Folders of image files: class folders, train, val and test folders with class folders in each, and for prediction any
+ * folder, or one file. */
+#include "data/image/images.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "data/common/parallel.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+enum { PATH_BYTES = 4096, DEEPEST = 16 };
+
+/* A folder that is being read, and those it is in. */
+typedef struct place {
+    const struct place *above;
+    dev_t device;
+    ino_t number;
+    int depth;
+    char path[PATH_BYTES]; /* below the root; "" is the root */
+} place;
+
+typedef struct walk {
+    cleat_image_set *set;
+    size_t skipped;            /* files that do not look like images by name */
+    char first[PATH_BYTES];    /* of them */
+    size_t outside;            /* images in no class folder */
+    char outsider[PATH_BYTES]; /* the first of them */
+} walk;
+
+/* --- names ---------------------------------------------------------------------------------------------------- */
+
+static bool is_image_name(const char *name) {
+    const char *ending = cleat_name_ending(name);
+    return strcasecmp(ending, ".png") == 0 || strcasecmp(ending, ".jpg") == 0 || strcasecmp(ending, ".jpeg") == 0;
+}
+
+/* CLEAT_SPLITS: no part is called so. */
+static cleat_split part_called(const char *name) {
+    static const char *const words[CLEAT_SPLITS][4] = {
+        {"train", "training"}, {"val", "valid", "validation", "dev"}, {"test", "testing"}};
+    for (int split = 0; split < CLEAT_SPLITS; ++split)
+        for (int i = 0; i < 4 && words[split][i]; ++i)
+            if (strcasecmp(name, words[split][i]) == 0) return (cleat_split)split;
+    return CLEAT_SPLITS;
+}
+
+/* --- walking -------------------------------------------------------------------------------------------------- */
+
+static bool is_folder(const walk *w, const place *at, const char *name) {
+    char below[PATH_BYTES], path[PATH_BYTES];
+    return cleat_path_join(at->path, name, below, PATH_BYTES, NULL) == CLEAT_OK &&
+           cleat_path_join(w->set->root, below, path, PATH_BYTES, NULL) == CLEAT_OK && cleat_folder_exists(path);
+}
+
+/* Steps into a folder; one that it is already in, by way of a link, is refused. */
+static cleat_status enter(const walk *w, const place *above, const char *name, place *at, cleat_listing *listing,
+                          cleat_error *error) {
+    char path[PATH_BYTES];
+    struct stat about;
+    cleat_status status = cleat_path_join(above ? above->path : "", name, at->path, PATH_BYTES, error);
+    if (status == CLEAT_OK) status = cleat_path_join(w->set->root, at->path, path, PATH_BYTES, error);
+    if (status != CLEAT_OK) return status;
+    at->above = above;
+    at->depth = above ? above->depth + 1 : 0;
+    if (stat(path, &about) != 0) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot look into the folder", path);
+    at->device = about.st_dev;
+    at->number = about.st_ino;
+    for (const place *p = above; p; p = p->above)
+        if (p->device == at->device && p->number == at->number)
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is a link to a folder above it; take it out", path);
+    if (at->depth > DEEPEST)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: folders in folders, more than %d deep", path, DEEPEST);
+    return cleat_listing_read(path, NULL, listing, error);
+}
+
+static void skip(walk *w, const char *below) {
+    if (!w->skipped++) snprintf(w->first, sizeof w->first, "%s", below);
+}
+
+/* All images in and below a folder get the label. */
+static cleat_status walk_images(walk *w, const place *above, const char *name, int32_t label, cleat_split split,
+                                cleat_error *error) {
+    place at;
+    cleat_listing listing = {0};
+    char below[PATH_BYTES];
+    cleat_status status = enter(w, above, name, &at, &listing, error);
+    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+        if (is_folder(w, &at, listing.names[i])) {
+            status = walk_images(w, &at, listing.names[i], label, split, error);
+            continue;
+        }
+        status = cleat_path_join(at.path, listing.names[i], below, PATH_BYTES, error);
+        if (status != CLEAT_OK) break;
+        if (is_image_name(listing.names[i]))
+            status = cleat_image_set_add(w->set, below, NULL, label, split, error);
+        else
+            skip(w, below);
+    }
+    cleat_listing_free(&listing);
+    return status;
+}
+
+static cleat_status walk_class(walk *w, const place *above, const char *name, cleat_split split, cleat_error *error) {
+    const cleat_image_options *options = w->set->options;
+    char path[PATH_BYTES], below[PATH_BYTES];
+    size_t before = w->set->n_rows;
+    int32_t label;
+    cleat_status status = cleat_path_join(above->path, name, below, PATH_BYTES, error);
+    if (status == CLEAT_OK) status = cleat_path_join(w->set->root, below, path, PATH_BYTES, error);
+    if (status == CLEAT_OK) status = cleat_image_set_name(w->set, name, path, &label, error);
+    if (status == CLEAT_OK) status = walk_images(w, above, name, label, split, error);
+    if (status != CLEAT_OK || w->set->n_rows > before) return status;
+    if (split == CLEAT_SPLIT_TRAIN && !(options->fitted && *options->fitted))
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: no image in this class folder; put PNG or JPEG files into it, or take it out", path);
+    cleat_log(CLEAT_LOG_WARNING, "%s: no image in this class folder", path);
+    return CLEAT_OK;
+}
+
+/* A folder of class folders. Images beside them have no class: they are there for prediction only. */
+static cleat_status walk_classes(walk *w, const place *above, const char *name, cleat_split split, cleat_error *error) {
+    place at;
+    cleat_listing listing = {0};
+    char below[PATH_BYTES];
+    cleat_status status = enter(w, above, name, &at, &listing, error);
+    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+        if (is_folder(w, &at, listing.names[i])) {
+            status = walk_class(w, &at, listing.names[i], split, error);
+            continue;
+        }
+        status = cleat_path_join(at.path, listing.names[i], below, PATH_BYTES, error);
+        if (status != CLEAT_OK) break;
+        if (!is_image_name(listing.names[i]))
+            skip(w, below);
+        else if (w->set->options->predict)
+            status = cleat_image_set_add(w->set, below, NULL, CLEAT_NO_CLASS, split, error);
+        else if (!w->outside++)
+            snprintf(w->outsider, sizeof w->outsider, "%s", below);
+    }
+    cleat_listing_free(&listing);
+    return status;
+}
+
+/* --- layouts -------------------------------------------------------------------------------------------------- */
+
+/* A folder called as a part that holds folders; one that holds images only may be a class that is called so. */
+static bool holds_folders(const walk *w, const place *root, const char *name) {
+    place at;
+    cleat_listing listing = {0};
+    bool found = false;
+    if (enter(w, root, name, &at, &listing, NULL) != CLEAT_OK) return true; /* the walk will say what is wrong */
+    for (size_t i = 0; i < listing.count && !found; ++i) found = is_folder(w, &at, listing.names[i]);
+    cleat_listing_free(&listing);
+    return found;
+}
+
+static cleat_status find_parts(const walk *w, const place *root, const cleat_listing *listing,
+                               const char *parts[CLEAT_SPLITS], cleat_error *error) {
+    bool any = false;
+    for (size_t i = 0; i < listing->count; ++i)
+        any |= part_called(listing->names[i]) != CLEAT_SPLITS && is_folder(w, root, listing->names[i]) &&
+               holds_folders(w, root, listing->names[i]);
+    for (size_t i = 0; any && i < listing->count; ++i) {
+        cleat_split split = part_called(listing->names[i]);
+        if (!is_folder(w, root, listing->names[i])) continue;
+        if (split == CLEAT_SPLITS) {
+            cleat_log(CLEAT_LOG_WARNING, "%s/%s: neither a train, val nor test folder; it is left out", w->set->root,
+                      listing->names[i]);
+            continue;
+        }
+        if (parts[split])
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: both %s and %s may be the %s part; take one out",
+                              w->set->root, parts[split], listing->names[i], cleat_split_name(split));
+        parts[split] = listing->names[i];
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status walk_parts(walk *w, const place *root, const char *const parts[CLEAT_SPLITS], cleat_error *error) {
+    const cleat_image_options *options = w->set->options;
+    cleat_status status = CLEAT_OK;
+    if (!parts[CLEAT_SPLIT_TRAIN] && !(options->fitted && *options->fitted))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no train folder beside %s; nothing can be learnt",
+                          w->set->root, parts[CLEAT_SPLIT_VAL] ? parts[CLEAT_SPLIT_VAL] : parts[CLEAT_SPLIT_TEST]);
+    for (int split = 0; split < CLEAT_SPLITS && status == CLEAT_OK; ++split) {
+        if (!parts[split]) continue;
+        size_t before = w->set->n_rows;
+        status = walk_classes(w, root, parts[split], (cleat_split)split, error);
+        w->set->parts[split] = w->set->n_rows > before;
+    }
+    return status;
+}
+
+static cleat_status no_images(const char *root, cleat_error *error) {
+    return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                      "%s: no images with classes in this folder. Known layouts: CLASS/NAME.png (or .jpg, .jpeg); "
+                      "train/CLASS/NAME.png with val/ and test/ beside; IDX files train-images*, train-labels*; "
+                      "CIFAR-10's data_batch_*.bin",
+                      root);
+}
+
+static cleat_status walk_root(walk *w, cleat_error *error) {
+    const char *parts[CLEAT_SPLITS] = {NULL};
+    place root;
+    cleat_listing listing = {0};
+    cleat_status status = enter(w, NULL, "", &root, &listing, error);
+    if (status == CLEAT_OK) status = find_parts(w, &root, &listing, parts, error);
+    if (status == CLEAT_OK)
+        status = parts[0] || parts[1] || parts[2] ? walk_parts(w, &root, parts, error)
+                                                  : walk_classes(w, NULL, "", CLEAT_SPLIT_TRAIN, error);
+    cleat_listing_free(&listing);
+    if (status != CLEAT_OK) return status;
+    if (!w->set->n_rows) return no_images(w->set->root, error);
+    if (w->skipped)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu files that are not called .png, .jpg or .jpeg are left out, %s first",
+                  w->set->root, w->skipped, w->first);
+    if (w->outside)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu images in no class folder are left out, %s first", w->set->root,
+                  w->outside, w->outsider);
+    return CLEAT_OK;
+}
+
+/* --- files' heads --------------------------------------------------------------------------------------------- */
+
+static cleat_status probe(void *user, size_t index, cleat_error *error) {
+    cleat_image_set *set = user;
+    char path[PATH_BYTES];
+    cleat_image image = {0};
+    cleat_status status = cleat_path_join(set->root, set->rows[index].id, path, PATH_BYTES, error);
+    if (status == CLEAT_OK) status = cleat_image_probe(path, &image, error);
+    if (status == CLEAT_OK) set->rows[index].channels = (uint8_t)image.channels;
+    return status;
+}
+
+/* The file's folder is the root, its name the id. */
+static cleat_status add_one(cleat_image_set *set, cleat_error *error) {
+    char *slash = strrchr(set->root, '/');
+    const char *name = slash ? slash + 1 : set->root;
+    cleat_status status = cleat_image_set_add(set, name, NULL, CLEAT_NO_CLASS, CLEAT_SPLIT_TEST, error);
+    if (status != CLEAT_OK) return status;
+    if (!slash)
+        strcpy(set->root, ".");
+    else
+        slash[slash == set->root] = 0;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_image_folders_open(const char *path, cleat_image_set *set, cleat_error *error) {
+    cleat_status status;
+    if (!cleat_file_exists(path)) {
+        walk *w = cleat_alloc(1, sizeof *w);
+        if (!w) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for reading a folder");
+        w->set = set;
+        status = walk_root(w, error);
+        cleat_free(w);
+    } else if (set->options->predict) {
+        status = add_one(set, error);
+    } else {
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                            "%s: is a file; images with classes are read from a folder: give the one it is in", path);
+    }
+    return status == CLEAT_OK ? cleat_parallel(set->n_rows, probe, set, error) : status;
+}

@@ -1,0 +1,226 @@
+/* IDX, the format of MNIST (LeCun's description of it): 0, 0, type (8: bytes), rank, each size as 4 bytes with the highest
+ * first, then the elements. Plain or compressed by gzip. */
+#include "data/image/images.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+enum { PATH_BYTES = 4096, MAX_RANK = 4, BYTES_TYPE = 8 };
+
+typedef struct idx {
+    int rank;
+    int64_t sizes[MAX_RANK]; /* [rank] */
+    uint8_t *bytes;          /* their product */
+} idx;
+
+/* --- one file ------------------------------------------------------------------------------------------------- */
+
+static cleat_status truncated(const char *path, cleat_error *error) {
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: truncated: there are fewer bytes than its head says; copy it again",
+                      path);
+}
+
+/* Exactly `size` bytes. */
+static cleat_status read_bytes(gzFile file, const char *path, uint8_t *bytes, int64_t size, cleat_error *error) {
+    for (int64_t used = 0; used < size;) {
+        int64_t left = size - used;
+        int got = gzread(file, bytes + used, left < (1 << 24) ? (unsigned)left : 1u << 24), code = Z_OK;
+        const char *text = gzerror(file, &code);
+        if (got > 0) {
+            used += got;
+            continue;
+        }
+        if (got == 0 || code == Z_BUF_ERROR) return truncated(path, error);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: damaged: %s; copy it again", path, text);
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status read_head(gzFile file, const char *path, int min_rank, int max_rank, idx *found,
+                              cleat_error *error) {
+    uint8_t head[4], size[4];
+    cleat_status status = read_bytes(file, path, head, 4, error);
+    if (status != CLEAT_OK) return status;
+    if (head[0] || head[1])
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: not an IDX file: it begins with %02x %02x instead of two zero bytes", path, head[0],
+                          head[1]);
+    if (head[2] != BYTES_TYPE)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: elements of type 0x%02x; unsigned bytes, 0x08, are read: write it again as bytes", path,
+                          head[2]);
+    if (head[3] < min_rank || head[3] > max_rank)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: rank %d; labels have 1, grey images 3, colour images 4", path,
+                          head[3]);
+    found->rank = head[3];
+    for (int i = 0; i < found->rank; ++i) {
+        status = read_bytes(file, path, size, 4, error);
+        if (status != CLEAT_OK) return status;
+        found->sizes[i] = (int64_t)size[0] << 24 | (int64_t)size[1] << 16 | (int64_t)size[2] << 8 | size[3];
+    }
+    return CLEAT_OK;
+}
+
+/* How many bytes a file can hold at most: gzip makes nothing smaller than 1/1032. A head that promises more is refused
+ * before memory is taken for it. */
+static int64_t max_bytes(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 ? (int64_t)about.st_size * 1032 : 0;
+}
+
+static cleat_status count_bytes(const char *path, const idx *found, int64_t *bytes, cleat_error *error) {
+    int64_t product = 1, most = max_bytes(path);
+    for (int i = 0; i < found->rank; ++i) {
+        if (found->sizes[i] == 0)
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: size %d of %d is 0: it holds nothing", path, i + 1,
+                              found->rank);
+        if (product > most / found->sizes[i]) return truncated(path, error);
+        product *= found->sizes[i];
+    }
+    *bytes = product;
+    return CLEAT_OK;
+}
+
+static cleat_status read_idx(const char *path, int min_rank, int max_rank, idx *out, cleat_error *error) {
+    idx found = {0};
+    int64_t bytes = 0;
+    uint8_t more;
+    gzFile file = gzopen(path, "rb");
+    if (!file) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+    gzbuffer(file, 1 << 17);
+    cleat_status status = read_head(file, path, min_rank, max_rank, &found, error);
+    if (status == CLEAT_OK) status = count_bytes(path, &found, &bytes, error);
+    if (status == CLEAT_OK && !(found.bytes = cleat_alloc((size_t)bytes, 1)))
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld bytes", path, (long long)bytes);
+    if (status == CLEAT_OK) status = read_bytes(file, path, found.bytes, bytes, error);
+    if (status == CLEAT_OK && gzread(file, &more, 1) > 0)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s: there are more bytes than the %lld its head says; its sizes are wrong", path,
+                            (long long)bytes);
+    int code = Z_OK; /* the last read has also met the checksum of a compressed file */
+    const char *text = gzerror(file, &code);
+    if (status == CLEAT_OK && code != Z_OK)
+        status = code == Z_BUF_ERROR
+                     ? truncated(path, error)
+                     : cleat_fail(error, CLEAT_ERR_FORMAT, "%s: damaged: %s; copy it again", path, text);
+    gzclose(file);
+    if (status == CLEAT_OK)
+        *out = found;
+    else
+        cleat_free(found.bytes);
+    return status;
+}
+
+/* --- parts ---------------------------------------------------------------------------------------------------- */
+
+typedef struct part {
+    const char *prefix;
+    cleat_split split;
+} part;
+
+static const part parts[] = {
+    {"train", CLEAT_SPLIT_TRAIN}, {"val", CLEAT_SPLIT_VAL}, {"t10k", CLEAT_SPLIT_TEST}, {"test", CLEAT_SPLIT_TEST}};
+
+/* The only name that begins with PREFIX-KIND; NULL where there is none. */
+static cleat_status find_file(const char *folder, const cleat_listing *listing, const char *prefix, const char *kind,
+                              const char **name, cleat_error *error) {
+    char start[32];
+    int size = snprintf(start, sizeof start, "%s-%s", prefix, kind);
+    *name = NULL;
+    for (size_t i = 0; i < listing->count; ++i) {
+        if (strncasecmp(listing->names[i], start, (size_t)size) != 0) continue;
+        if (*name)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "%s: both %s and %s may be the %s of the %s part; take one out", folder, *name,
+                              listing->names[i], kind, prefix);
+        *name = listing->names[i];
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status same_sizes(const char *path, const idx *images, cleat_image_set *set, cleat_error *error) {
+    int64_t height = images->sizes[1], width = images->sizes[2], channels = images->rank == 4 ? images->sizes[3] : 1;
+    if (channels > CLEAT_IMAGE_MAX_CHANNELS)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: %lld channels are more than %d; rank 4 means count, rows, columns, channels", path,
+                          (long long)channels, CLEAT_IMAGE_MAX_CHANNELS);
+    if (height * width > CLEAT_IMAGE_MAX_PIXELS)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: images of %lld x %lld pixels are too large", path,
+                          (long long)width, (long long)height);
+    if (set->height && (set->height != height || set->width != width || set->channels != channels))
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: images of %lld x %lld x %lld, where those of the part before are %lld x %lld x %lld; "
+                          "all must be alike",
+                          path, (long long)height, (long long)width, (long long)channels, (long long)set->height,
+                          (long long)set->width, (long long)set->channels);
+    set->height = height;
+    set->width = width;
+    set->channels = channels;
+    return CLEAT_OK;
+}
+
+static cleat_status add_images(const char *prefix, cleat_split split, const idx *images, const idx *labels,
+                               cleat_image_set *set, cleat_error *error) {
+    size_t bytes = (size_t)(set->height * set->width * set->channels);
+    cleat_status status = CLEAT_OK;
+    char id[64];
+    for (int64_t i = 0; i < images->sizes[0] && status == CLEAT_OK; ++i) {
+        snprintf(id, sizeof id, "%s-%05lld", prefix, (long long)i);
+        status = cleat_image_set_add(set, id, images->bytes + (size_t)i * bytes,
+                                     labels->bytes ? labels->bytes[i] : CLEAT_NO_CLASS, split, error);
+    }
+    return status;
+}
+
+static cleat_status read_part(const char *folder, const part *p, const char *image_name, const char *label_name,
+                              cleat_image_set *set, cleat_error *error) {
+    char image_path[PATH_BYTES], label_path[PATH_BYTES];
+    idx images = {0}, labels = {0};
+    if (!label_name && !set->options->predict)
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: %s has no labels beside it, %s-labels*", folder, image_name,
+                          p->prefix);
+    cleat_status status = cleat_path_join(folder, image_name, image_path, PATH_BYTES, error);
+    if (status == CLEAT_OK && label_name) status = cleat_path_join(folder, label_name, label_path, PATH_BYTES, error);
+    if (status == CLEAT_OK && label_name) status = read_idx(label_path, 1, 1, &labels, error);
+    if (status == CLEAT_OK) status = read_idx(image_path, 3, 4, &images, error);
+    if (status == CLEAT_OK) status = same_sizes(image_path, &images, set, error);
+    if (status == CLEAT_OK && labels.bytes && labels.sizes[0] != images.sizes[0])
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s has %lld images and %s %lld labels; the two do not belong together, or one is cut",
+                            image_path, (long long)images.sizes[0], label_path, (long long)labels.sizes[0]);
+    if (status == CLEAT_OK)
+        status = cleat_image_set_add_block(set, images.bytes, error);
+    else
+        cleat_free(images.bytes);
+    if (status == CLEAT_OK) status = add_images(p->prefix, p->split, &images, &labels, set, error);
+    cleat_free(labels.bytes);
+    return status;
+}
+
+cleat_status cleat_idx_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error) {
+    cleat_listing listing = {0};
+    *found = false;
+    cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == CLEAT_OK; ++i) {
+        const char *images = NULL, *labels = NULL;
+        status = find_file(folder, &listing, parts[i].prefix, "images", &images, error);
+        if (status == CLEAT_OK) status = find_file(folder, &listing, parts[i].prefix, "labels", &labels, error);
+        if (status != CLEAT_OK || !images) continue;
+        if (set->parts[parts[i].split])
+            status =
+                cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: both t10k-images* and test-images*; take one out", folder);
+        if (status == CLEAT_OK) status = read_part(folder, &parts[i], images, labels, set, error);
+        set->parts[parts[i].split] = *found = true;
+    }
+    cleat_listing_free(&listing);
+    if (status != CLEAT_OK || !*found) return status;
+    set->official_test = set->ordered = true;
+    return cleat_image_set_number(set, error);
+}

@@ -1,0 +1,368 @@
+/* The dataset of images with classes: opens them, learns means, fills samples, answers questions. */
+#include "data/image/images.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "data/common/parallel.h"
+#include "data/image/augment.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_BYTES = 4096, MAX_FIT_SAMPLES = 2000 };
+
+typedef struct images {
+    cleat_image_dataset common; /* first: a cleat_dataset * is one of these */
+    cleat_image_set set;        /* rows [count]; no names */
+    cleat_image_preprocessor fitted;
+    cleat_image_cache *cache; /* of files */
+    cleat_augment augment;
+    bool augments;       /* any augmentation */
+    int64_t min_side;    /* a file's image is decoded with at least so many pixels a side */
+    float (*table)[256]; /* [C] standardised values of a byte */
+} images;
+
+enum { IMAGE, LABEL, FIELDS };
+
+static const images *images_of(const cleat_dataset *dataset) {
+    return (const images *)dataset;
+}
+
+/* --- one image ------------------------------------------------------------------------------------------------ */
+
+static cleat_status read_file(void *user, size_t index, cleat_image *image, cleat_error *error) {
+    const images *im = user;
+    char path[PATH_BYTES];
+    cleat_status status = cleat_path_join(im->set.root, im->set.rows[index].id, path, PATH_BYTES, error);
+    if (status != CLEAT_OK) return status;
+    return cleat_image_read_min_side(path, im->fitted.channels, im->min_side, image, error);
+}
+
+/* Borrowed until `release_image`. */
+static cleat_status acquire_image(const images *im, size_t sample, cleat_image *image, cleat_error *error) {
+    const cleat_image_row *row = &im->set.rows[sample];
+    if (!row->pixels) return cleat_image_cache_get(im->cache, sample, read_file, (void *)im, image, error);
+    *image = (cleat_image){.height = im->set.height,
+                           .width = im->set.width,
+                           .channels = im->set.channels,
+                           .pixels = (uint8_t *)row->pixels};
+    return CLEAT_OK;
+}
+
+static void release_image(const images *im, size_t sample, cleat_image *image) {
+    if (!im->set.rows[sample].pixels) cleat_image_cache_release(im->cache, sample, image);
+}
+
+/* --- the class ------------------------------------------------------------------------------------------------ */
+
+static const char *images_id(const cleat_dataset *dataset, size_t sample) {
+    return images_of(dataset)->set.rows[sample].id;
+}
+
+static int64_t images_length(const cleat_dataset *dataset, size_t sample) {
+    (void)sample;
+    return images_of(dataset)->common.info.size;
+}
+
+static cleat_split images_split(const cleat_dataset *dataset, size_t sample) {
+    return (cleat_split)images_of(dataset)->set.rows[sample].split;
+}
+
+static int64_t one_item(const cleat_dataset *dataset, size_t sample) {
+    (void)dataset;
+    (void)sample;
+    return 1;
+}
+
+static void fill_plain(const images *im, const cleat_image *image, float *values) {
+    int64_t pixels = image->height * image->width, channels = image->channels;
+    const uint8_t *from = image->pixels;
+    for (int64_t i = 0; i < pixels; ++i)
+        for (int64_t c = 0; c < channels; ++c) *values++ = im->table[c][*from++];
+}
+
+static cleat_status fill_image(const images *im, size_t sample, const cleat_rng_key *rng_key, float *values,
+                               cleat_error *error) {
+    int64_t size = im->common.info.size;
+    cleat_image image;
+    cleat_status status = acquire_image(im, sample, &image, error);
+    if (status != CLEAT_OK) return status;
+    cleat_augment_params params = rng_key && im->augments
+                                      ? cleat_augment_random(&image, true, size, &im->augment, rng_key, sample)
+                                      : cleat_augment_identity(&image, true);
+    if (cleat_augment_is_identity(&image, &params, size)) {
+        fill_plain(im, &image, values);
+    } else {
+        status = cleat_augment_apply(&image, &params, size, values, error);
+        if (status == CLEAT_OK) cleat_image_standardise(&im->fitted, size * size, values);
+    }
+    release_image(im, sample, &image);
+    return status;
+}
+
+/* [S, S, C] becomes the upper left corner of [L, L, C], which is 0 around it. */
+static void pad_image(int64_t size, int64_t length, int64_t channels, float *values) {
+    size_t row = (size_t)(size * channels), wide = (size_t)(length * channels);
+    for (int64_t y = size - 1; y >= 0; --y) {
+        memmove(values + (size_t)y * wide, values + (size_t)y * row, row * sizeof *values);
+        memset(values + (size_t)y * wide + row, 0, (wide - row) * sizeof *values);
+    }
+}
+
+static cleat_status images_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
+                                const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
+    const images *im = images_of(dataset);
+    int64_t size = im->common.info.size;
+    if (slots[LABEL]) *(int32_t *)slots[LABEL] = im->set.rows[sample].label;
+    if (!slots[IMAGE]) return CLEAT_OK;
+    cleat_status status = fill_image(im, sample, rng_key, slots[IMAGE], error);
+    if (status == CLEAT_OK && length > size) pad_image(size, length, im->fitted.channels, slots[IMAGE]);
+    return status;
+}
+
+static cleat_status images_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+    return cleat_image_preprocessor_write(folder, &images_of(dataset)->fitted, error);
+}
+
+static void images_destroy(cleat_dataset *dataset) {
+    images *im = (images *)dataset;
+    cleat_image_set_free(&im->set);
+    cleat_image_preprocessor_free(&im->fitted);
+    cleat_image_cache_destroy(im->cache);
+    cleat_free(im->table);
+    cleat_free(im);
+}
+
+static const cleat_dataset_class images_class = {
+    .name = CLEAT_IMAGES_NAME,
+    .n_fields = FIELDS,
+    .id = images_id,
+    .length = images_length,
+    .split = images_split,
+    .fill = images_fill,
+    .items = one_item,
+    .save = images_save,
+    .destroy = images_destroy,
+};
+
+/* --- what the training part teaches --------------------------------------------------------------------------- */
+
+typedef struct fit_job {
+    const images *im;
+    const uint32_t *samples; /* training samples */
+    size_t count, used;      /* `used` of them, spread evenly */
+    pthread_mutex_t lock;
+    cleat_channel_sums sums;
+} fit_job;
+
+static cleat_status accumulate_sample(void *user, size_t index, cleat_error *error) {
+    fit_job *l = user;
+    cleat_image image;
+    cleat_channel_sums sums = {0};
+    size_t sample = l->samples[index * l->count / l->used];
+    cleat_status status = acquire_image(l->im, sample, &image, error);
+    if (status != CLEAT_OK) return status;
+    cleat_channel_sums_add(&sums, &image);
+    release_image(l->im, sample, &image);
+    pthread_mutex_lock(&l->lock);
+    cleat_channel_sums_merge(&l->sums, &sums);
+    pthread_mutex_unlock(&l->lock);
+    return CLEAT_OK;
+}
+
+static cleat_status fit_means(images *im, cleat_error *error) {
+    uint32_t *samples = NULL;
+    fit_job l = {.im = im};
+    cleat_status status = cleat_dataset_samples(&im->common.base, CLEAT_SPLIT_TRAIN, &samples, &l.count, error);
+    if (status != CLEAT_OK) return status;
+    bool files = im->set.height == 0;
+    l.samples = samples;
+    l.used = files && l.count > MAX_FIT_SAMPLES ? MAX_FIT_SAMPLES : l.count;
+    if (pthread_mutex_init(&l.lock, NULL) != 0) {
+        cleat_samples_free(samples);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot make a lock");
+    }
+    status = cleat_parallel(l.used, accumulate_sample, &l, error);
+    if (status == CLEAT_OK) cleat_image_preprocessor_fit(&im->fitted, im->set.root, im->fitted.channels, &l.sums);
+    pthread_mutex_destroy(&l.lock);
+    cleat_samples_free(samples);
+    return status;
+}
+
+/* Colour where any training image is. */
+static int64_t channels_of(const images *im) {
+    int64_t channels = im->set.options->channels ? im->set.options->channels : im->set.channels;
+    if (channels) return channels;
+    channels = 1;
+    for (size_t i = 0; i < im->set.n_rows && channels == 1; ++i)
+        if (im->set.rows[i].split == CLEAT_SPLIT_TRAIN) channels = im->set.rows[i].channels;
+    return channels;
+}
+
+static cleat_status check_channels(const images *im, cleat_error *error) {
+    int64_t wanted = im->fitted.channels, own = im->set.channels;
+    if (own ? wanted == own || (wanted == 1 && own == 3) || (wanted == 3 && own == 1) : wanted == 1 || wanted == 3)
+        return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s: the images have %lld channels, and %lld are wanted; only grey (1) and colour (3) are "
+                      "made of each other",
+                      im->set.root, (long long)(own ? own : 3), (long long)wanted);
+}
+
+static int64_t min_decoded_side(const cleat_image_options *options) {
+    double crop = options->augment.crop_min;
+    /* the shorter side of the smallest crop, of 3/4 of the sides' ratio, is still the sample's size */
+    return crop < 1 ? (int64_t)ceil((double)options->size / sqrt(crop * 0.75)) : options->size;
+}
+
+/* --- opening -------------------------------------------------------------------------------------------------- */
+
+static cleat_status read_set(const char *path, cleat_image_set *set, cleat_error *error) {
+    bool found = false;
+    if (!cleat_folder_exists(path) && !cleat_file_exists(path))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
+    if (!(set->root = cleat_strdup(path))) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a path");
+    for (size_t end = strlen(set->root); end > 1 && set->root[end - 1] == '/';) set->root[--end] = 0;
+    if (cleat_file_exists(path)) return cleat_image_folders_open(path, set, error);
+    cleat_status status = cleat_idx_open(path, set, &found, error);
+    if (status == CLEAT_OK && !found) status = cleat_cifar_open(path, set, &found, error);
+    if (status == CLEAT_OK && !found) status = cleat_image_folders_open(path, set, error);
+    return status;
+}
+
+/* Images in memory become what is wanted at once; those of files do as they are read. */
+static cleat_status convert_memory(images *im, cleat_error *error) {
+    cleat_image_set *set = &im->set;
+    int64_t from = set->channels, to = im->fitted.channels, pixels = set->height * set->width;
+    if (!from || from == to) return CLEAT_OK;
+    uint8_t *block = cleat_alloc(set->n_rows, (size_t)(pixels * to));
+    if (!block) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu images", set->root, set->n_rows);
+    cleat_status status = cleat_image_set_add_block(set, block, error);
+    for (size_t i = 0; i < set->n_rows && status == CLEAT_OK; ++i, block += pixels * to) {
+        if (to == 1)
+            cleat_image_to_grey(set->rows[i].pixels, pixels, block);
+        else
+            cleat_image_to_colour(set->rows[i].pixels, pixels, block);
+        set->rows[i].pixels = block;
+    }
+    if (status != CLEAT_OK) return status;
+    for (size_t i = 0; i + 1 < set->n_blocks; ++i) cleat_free(set->blocks[i]);
+    set->blocks[0] = set->blocks[set->n_blocks - 1];
+    set->n_blocks = 1;
+    set->channels = to;
+    return CLEAT_OK;
+}
+
+static cleat_status make_table(images *im, cleat_error *error) {
+    im->table = cleat_alloc((size_t)im->fitted.channels, sizeof *im->table);
+    if (!im->table) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a table of colours");
+    float pixel[CLEAT_IMAGE_MAX_CHANNELS];
+    for (int value = 0; value < 256; ++value) {
+        for (int64_t c = 0; c < im->fitted.channels; ++c) pixel[c] = (float)value * (1.0f / 255);
+        cleat_image_standardise(&im->fitted, 1, pixel);
+        for (int64_t c = 0; c < im->fitted.channels; ++c) im->table[c][value] = pixel[c];
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status count_samples(images *im, cleat_error *error) {
+    cleat_image_info *info = &im->common.info;
+    bool given = im->fitted.samples != NULL;
+    if (!given) im->fitted.samples = cleat_alloc(im->fitted.n_classes, sizeof *im->fitted.samples);
+    if (!im->fitted.samples)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", im->fitted.n_classes);
+    for (size_t i = 0; i < im->set.n_rows; ++i) {
+        const cleat_image_row *row = &im->set.rows[i];
+        ++info->samples[row->split];
+        if (!given && row->split == CLEAT_SPLIT_TRAIN && row->label >= 0) ++im->fitted.samples[row->label];
+    }
+    return CLEAT_OK;
+}
+
+static void init_dataset(images *im) {
+    const cleat_image_options *options = im->set.options;
+    cleat_image_dataset *p = &im->common;
+    p->fields[IMAGE] =
+        (cleat_field){.name = "image", .dtype = CLEAT_F32, .rank = 3, .shape = {-1, -1, im->fitted.channels}};
+    p->fields[LABEL] = (cleat_field){.name = "label", .dtype = CLEAT_I32, .rank = 0, .pad = CLEAT_NO_CLASS};
+    p->info = (cleat_image_info){.size = options->size,
+                                 .channels = im->fitted.channels,
+                                 .classes = (int64_t)im->fitted.n_classes,
+                                 .height = options->size,
+                                 .width = options->size,
+                                 .file_height = options->size,
+                                 .file_width = options->size};
+    p->base.count = im->set.n_rows;
+    cleat_image_dataset_init(p, &images_class);
+}
+
+static cleat_status open_images(const char *path, images *im, cleat_error *error) {
+    const cleat_image_options *options = im->set.options;
+    bool fitted = options->fitted && *options->fitted;
+    im->augment = options->augment;
+    im->min_side = min_decoded_side(options);
+    im->augments = cleat_augment_enabled(&options->augment);
+    cleat_status status = fitted ? cleat_image_preprocessor_read(options->fitted, &im->fitted, error) : CLEAT_OK;
+    if (status == CLEAT_OK && fitted && !im->fitted.n_classes)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s/pictures.json: no classes: the model was trained on masks",
+                            options->fitted);
+    if (status == CLEAT_OK && fitted && options->channels && options->channels != im->fitted.channels)
+        status = cleat_fail(
+            error, CLEAT_ERR_ARGUMENT,
+            "%s: the model was trained with %lld channels, and %lld are asked for; leave data.channels as it "
+            "was",
+            options->fitted, (long long)im->fitted.channels, (long long)options->channels);
+    if (status == CLEAT_OK) status = read_set(path, &im->set, error);
+    if (status == CLEAT_OK) status = cleat_image_set_assign_classes(&im->set, &im->fitted, error);
+    if (status == CLEAT_OK && !fitted) im->fitted.channels = channels_of(im);
+    if (status == CLEAT_OK) status = check_channels(im, error);
+    if (status == CLEAT_OK) status = convert_memory(im, error);
+    if (status == CLEAT_OK && !im->set.height)
+        status = cleat_image_cache_create(im->set.n_rows, options->cache_bytes, &im->cache, error);
+    if (status != CLEAT_OK) return status;
+    init_dataset(im);
+    status = count_samples(im, error);
+    if (status == CLEAT_OK && !fitted) status = fit_means(im, error);
+    return status == CLEAT_OK ? make_table(im, error) : status;
+}
+
+cleat_status cleat_images_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
+                               cleat_error *error) {
+    cleat_image_options defaults = cleat_image_defaults();
+    if (!options) options = &defaults;
+    cleat_status status = cleat_image_check_options(options, error);
+    if (status != CLEAT_OK) return status;
+    images *im = cleat_alloc(1, sizeof *im);
+    if (!im) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a dataset");
+    im->set.options = options;
+    status = open_images(path, im, error);
+    im->set.options = NULL; /* the caller's */
+    if (status == CLEAT_OK)
+        *dataset = &im->common.base;
+    else
+        images_destroy(&im->common.base);
+    return status;
+}
+
+/* --- what there is to ask ------------------------------------------------------------------------------------- */
+
+static const images *as_images(const cleat_dataset *dataset) {
+    return dataset->type->destroy == images_destroy ? images_of(dataset) : NULL;
+}
+
+const char *cleat_images_class(const cleat_dataset *dataset, size_t index) {
+    const images *im = as_images(dataset);
+    return im && index < im->fitted.n_classes ? im->fitted.classes[index] : NULL;
+}
+
+int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_t index) {
+    const images *im = as_images(dataset);
+    return im && index < im->fitted.n_classes ? im->fitted.samples[index] : 0;
+}
+
+cleat_image_cache_stats cleat_images_dataset_cache_statistics(const cleat_dataset *dataset) {
+    const images *im = as_images(dataset);
+    return im && im->cache ? cleat_image_cache_statistics(im->cache) : (cleat_image_cache_stats){0};
+}

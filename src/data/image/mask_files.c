@@ -1,0 +1,272 @@
+/* Which files of a folder are images and masks, and which belong together. */
+#include "data/image/masks.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "data/common/parallel.h"
+#include "data/common/split_files.h"
+#include "data/image/formats.h"
+#include "data/image/images.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { PATH_BYTES = 4096, WHITE = 128 };
+
+void cleat_mask_set_free(cleat_mask_set *set) {
+    for (size_t i = 0; i < set->count; ++i) {
+        cleat_free(set->samples[i].name);
+        cleat_free(set->samples[i].image);
+        cleat_free(set->samples[i].mask);
+    }
+    cleat_free(set->samples);
+    *set = (cleat_mask_set){0};
+}
+
+/* --- a mask --------------------------------------------------------------------------------------------------- */
+
+/* [H, W, 3] becomes [H, W] where the colours are greys. */
+static cleat_status colours_to_grey(const char *path, cleat_image *mask, cleat_error *error) {
+    uint8_t *p = mask->pixels;
+    for (int64_t i = 0; i < mask->height * mask->width; ++i) {
+        if (p[3 * i] != p[3 * i + 1] || p[3 * i] != p[3 * i + 2])
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "%s: the mask has colours (%d %d %d at row %lld, column %lld); a mask is grey: 0 is "
+                              "background, 255 is not",
+                              path, p[3 * i], p[3 * i + 1], p[3 * i + 2], (long long)(i / mask->width),
+                              (long long)(i % mask->width));
+    }
+    cleat_image grey = {.height = mask->height, .width = mask->width, .channels = 1};
+    cleat_status status = cleat_image_alloc(path, &grey, error);
+    if (status != CLEAT_OK) return status;
+    for (int64_t i = 0; i < grey.height * grey.width; ++i) grey.pixels[i] = p[3 * i];
+    cleat_image_free(mask);
+    *mask = grey;
+    return CLEAT_OK;
+}
+
+static cleat_status to_binary(const char *path, cleat_image *mask, cleat_error *error) {
+    int64_t pixels = mask->height * mask->width, ones = 0;
+    int most = 0;
+    for (int64_t i = 0; i < pixels; ++i) {
+        most = mask->pixels[i] > most ? mask->pixels[i] : most;
+        mask->pixels[i] = mask->pixels[i] >= WHITE;
+        ones += mask->pixels[i];
+    }
+    if (ones || !most) return CLEAT_OK;
+    return cleat_fail(
+        error, CLEAT_ERR_FORMAT,
+        "%s: the brightest pixel of the mask is %d, and 1 begins at %d of 255; if it is a mask of 0 and %d, "
+        "multiply it (ImageMagick: convert FILE -auto-level FILE)",
+        path, most, WHITE, most);
+}
+
+cleat_status cleat_mask_read(const char *path, cleat_image *mask, cleat_error *error) {
+    cleat_image read = {0};
+    cleat_status status = cleat_image_read(path, 0, &read, error);
+    if (status == CLEAT_OK && read.channels == 3) status = colours_to_grey(path, &read, error);
+    if (status == CLEAT_OK) status = to_binary(path, &read, error);
+    if (status == CLEAT_OK)
+        *mask = read;
+    else
+        cleat_image_free(&read);
+    return status;
+}
+
+/* --- names ---------------------------------------------------------------------------------------------------- */
+
+static bool is_png(const char *name) {
+    return strcasecmp(cleat_name_ending(name), ".png") == 0;
+}
+
+static bool is_jpeg(const char *name) {
+    return strcasecmp(cleat_name_ending(name), ".jpg") == 0 || strcasecmp(cleat_name_ending(name), ".jpeg") == 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const cleat_mask_sample *)a)->name, ((const cleat_mask_sample *)b)->name);
+}
+
+static cleat_mask_sample *find(const cleat_mask_set *set, const char *name, size_t size) {
+    char wanted[PATH_BYTES];
+    snprintf(wanted, sizeof wanted, "%.*s", (int)size, name);
+    cleat_mask_sample key = {.name = wanted};
+    return set->count ? bsearch(&key, set->samples, set->count, sizeof key, by_name) : NULL;
+}
+
+/* --- images --------------------------------------------------------------------------------------------------- */
+
+static cleat_status add_image(cleat_mask_set *set, const char *path, cleat_error *error) {
+    cleat_status status = cleat_grow(&set->samples, set->count, &set->capacity, sizeof *set->samples, error);
+    if (status != CLEAT_OK) return status;
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    cleat_mask_sample *sample = &set->samples[set->count++];
+    *sample = (cleat_mask_sample){.name = cleat_strdup(file), .image = cleat_strdup(path), .split = CLEAT_SPLIT_TEST};
+    if (!sample->name || !sample->image)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.40s", file);
+    sample->name[strlen(file) - strlen(cleat_name_ending(file))] = 0;
+    return CLEAT_OK;
+}
+
+static cleat_status add_images(const char *folder, cleat_mask_set *set, cleat_error *error) {
+    char path[PATH_BYTES];
+    cleat_listing listing = {0};
+    size_t skipped = 0;
+    const char *first = NULL;
+    cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
+    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+        const char *name = listing.names[i];
+        if (!is_png(name) && !is_jpeg(name)) {
+            if (!skipped++) first = name;
+            continue;
+        }
+        status = cleat_path_join(folder, name, path, PATH_BYTES, error);
+        if (status == CLEAT_OK) status = add_image(set, path, error);
+    }
+    if (status == CLEAT_OK && skipped)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu files that are not called .png, .jpg or .jpeg are left out, %s first",
+                  folder, skipped, first);
+    cleat_listing_free(&listing);
+    if (status == CLEAT_OK && !set->count)
+        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no image (.png, .jpg, .jpeg) in this folder", folder);
+    return status;
+}
+
+/* Two images may differ in their endings only. */
+static cleat_status sort_images(cleat_mask_set *set, cleat_error *error) {
+    qsort(set->samples, set->count, sizeof *set->samples, by_name);
+    for (size_t i = 1; i < set->count; ++i)
+        if (by_name(&set->samples[i - 1], &set->samples[i]) == 0)
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s and %s: two images of one name; delete or rename one",
+                              set->samples[i - 1].image, set->samples[i].image);
+    return CLEAT_OK;
+}
+
+/* --- pairs ---------------------------------------------------------------------------------------------------- */
+
+static cleat_status add_mask(const char *folder, const char *name, cleat_mask_set *set, cleat_error *error) {
+    char path[PATH_BYTES];
+    cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
+    if (status != CLEAT_OK) return status;
+    if (is_jpeg(name))
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: a mask as JPEG, whose edges are blurred; make it again as PNG, or convert it", path);
+    cleat_mask_sample *sample = find(set, name, strlen(name) - strlen(cleat_name_ending(name)));
+    if (!sample)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: a mask without its image; bring the image into images/, or delete the mask", path);
+    if (sample->mask)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s and %s: two masks of one name; delete one", sample->mask, path);
+    sample->mask = cleat_strdup(path);
+    return sample->mask ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.40s", name);
+}
+
+static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_error *error) {
+    cleat_listing listing = {0};
+    size_t skipped = 0;
+    cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
+    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+        if (is_png(listing.names[i]) || is_jpeg(listing.names[i]))
+            status = add_mask(folder, listing.names[i], set, error);
+        else
+            ++skipped;
+    }
+    cleat_listing_free(&listing);
+    if (status == CLEAT_OK && skipped)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu files that are not called .png are left out", folder, skipped);
+    for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i)
+        if (!set->samples[i].mask)
+            status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                                "%s: an image without its mask %s/%s.png; bring the mask, or delete the image",
+                                set->samples[i].image, folder, set->samples[i].name);
+    return status;
+}
+
+/* --- sizes and splits ----------------------------------------------------------------------------------------- */
+
+/* The sample's size and channels, from the heads of its files. */
+static cleat_status probe(void *user, size_t index, cleat_error *error) {
+    cleat_mask_sample *sample = &((cleat_mask_set *)user)->samples[index];
+    cleat_image image = {0}, mask = {0};
+    cleat_status status = cleat_image_probe(sample->image, &image, error);
+    if (status == CLEAT_OK && sample->mask) status = cleat_image_probe(sample->mask, &mask, error);
+    if (status != CLEAT_OK) return status;
+    if (mask.bits > 8)
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s: a mask of %d bits, of which small values would be lost: write it with 8, 0 for background and 255 "
+            "(ImageMagick: convert FILE -auto-level -depth 8 FILE)",
+            sample->mask, mask.bits);
+    if (sample->mask && (mask.height != image.height || mask.width != image.width))
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: the mask has %lld x %lld pixels, its image %s has %lld x %lld; make it again in the "
+                          "image's size",
+                          sample->mask, (long long)mask.width, (long long)mask.height, sample->image,
+                          (long long)image.width, (long long)image.height);
+    sample->height = image.height;
+    sample->width = image.width;
+    sample->channels = image.channels;
+    return CLEAT_OK;
+}
+
+static cleat_status set_splits(const char *folder, const cleat_image_options *options, cleat_mask_set *set,
+                               cleat_error *error) {
+    cleat_split *splits = cleat_alloc(set->count, sizeof *splits);
+    const char **names = cleat_alloc(set->count, sizeof *names);
+    cleat_status status =
+        splits && names ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its samples", folder);
+    for (size_t i = 0; i < set->count && names; ++i) names[i] = set->samples[i].name;
+    if (status == CLEAT_OK)
+        status = cleat_split_files_read(folder, names, set->count, options->val_fraction, options->test_fraction,
+                                        splits, error);
+    for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i) set->samples[i].split = splits[i];
+    cleat_free(splits);
+    cleat_free(names);
+    return status;
+}
+
+static cleat_status find_pairs(const char *path, const cleat_image_options *options, cleat_mask_set *set,
+                               cleat_error *error) {
+    char images[PATH_BYTES], masks[PATH_BYTES];
+    if (!cleat_folder_exists(path))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no such folder (data.path)", path);
+    cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);
+    if (status == CLEAT_OK) status = cleat_path_join(path, "masks", masks, PATH_BYTES, error);
+    if (status != CLEAT_OK) return status;
+    if (!cleat_folder_exists(images) || !cleat_folder_exists(masks))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                          "%s: no folder %s in it; images with masks are images/NAME.png (or .jpg) and masks/NAME.png "
+                          "(data.path)",
+                          path, cleat_folder_exists(images) ? "masks/" : "images/");
+    status = add_images(images, set, error);
+    if (status == CLEAT_OK) status = sort_images(set, error);
+    if (status == CLEAT_OK) status = add_masks(masks, set, error);
+    return status == CLEAT_OK ? set_splits(path, options, set, error) : status;
+}
+
+/* One image, a folder of them, or a folder with images/ in it. */
+static cleat_status find_images(const char *path, cleat_mask_set *set, cleat_error *error) {
+    char images[PATH_BYTES];
+    cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);
+    if (status != CLEAT_OK) return status;
+    if (!cleat_folder_exists(path) && !cleat_file_exists(path))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
+    if (cleat_file_exists(path)) return add_image(set, path, error);
+    status = add_images(cleat_folder_exists(images) ? images : path, set, error);
+    return status == CLEAT_OK ? sort_images(set, error) : status;
+}
+
+cleat_status cleat_mask_set_find(const char *path, const cleat_image_options *options, cleat_mask_set *set,
+                                 cleat_error *error) {
+    cleat_mask_set found = {0};
+    cleat_status status =
+        options->predict ? find_images(path, &found, error) : find_pairs(path, options, &found, error);
+    if (status == CLEAT_OK) status = cleat_parallel(found.count, probe, &found, error);
+    if (status == CLEAT_OK)
+        *set = found;
+    else
+        cleat_mask_set_free(&found);
+    return status;
+}

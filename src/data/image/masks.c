@@ -1,0 +1,317 @@
+/* The dataset of images with masks: opens them, learns means, fills samples. */
+#include "data/image/masks.h"
+
+#include "core/memory.h"
+#include "data/common/parallel.h"
+#include "data/image/augment.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { IMAGE, MASK, FIELDS };
+enum { MAX_FIT_SAMPLES = 2000 };
+
+typedef struct masks {
+    cleat_image_dataset common; /* first: a cleat_dataset * is one of these */
+    cleat_mask_set set;
+    cleat_image_preprocessor fitted;
+    cleat_image_cache *cache; /* 2 i: the image of sample i, 2 i + 1: its mask */
+    cleat_augment augment;
+    bool augments; /* any augmentation */
+} masks;
+
+static const masks *masks_of(const cleat_dataset *dataset) {
+    return (const masks *)dataset;
+}
+
+/* --- a sample ------------------------------------------------------------------------------------------------- */
+
+static cleat_status read_file(void *user, size_t index, cleat_image *image, cleat_error *error) {
+    const masks *m = user;
+    const cleat_mask_sample *sample = &m->set.samples[index / 2];
+    bool is_mask = index % 2;
+    cleat_image read = {0};
+    cleat_status status = is_mask ? cleat_mask_read(sample->mask, &read, error)
+                                  : cleat_image_read(sample->image, m->fitted.channels, &read, error);
+    if (status != CLEAT_OK) return status;
+    if (read.height != sample->height || read.width != sample->width) {
+        cleat_image_free(&read);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: has another size than when the folder was opened",
+                          is_mask ? sample->mask : sample->image);
+    }
+    *image = read;
+    return CLEAT_OK;
+}
+
+/* Borrowed until `release_image`. */
+static cleat_status acquire_image(const masks *m, size_t file, cleat_image *image, cleat_error *error) {
+    return cleat_image_cache_get(m->cache, file, read_file, (void *)m, image, error);
+}
+
+static void release_image(const masks *m, size_t file, cleat_image *image) {
+    cleat_image_cache_release(m->cache, file, image);
+}
+
+/* Images and masks are seen in the same crop, which depends on the size alone. */
+static cleat_augment_params augment_params_of(const masks *m, size_t sample, const cleat_rng_key *rng_key) {
+    cleat_image size = {.height = m->set.samples[sample].height, .width = m->set.samples[sample].width};
+    if (!rng_key || !m->augments) return cleat_augment_identity(&size, false);
+    return cleat_augment_random(&size, false, m->common.info.size, &m->augment, rng_key, sample);
+}
+
+/* Rows [S, width] become the upper left corner of rows [L, ...] of `wide` bytes; what is behind them has the value of
+ * `pad`, 0 or -1, in each byte. */
+static void pad_image(int64_t rows, size_t width, size_t wide, int pad, void *values) {
+    char *bytes = values;
+    for (int64_t y = rows - 1; y >= 0 && wide > width; --y) {
+        memmove(bytes + (size_t)y * wide, bytes + (size_t)y * width, width);
+        memset(bytes + (size_t)y * wide + width, pad, wide - width);
+    }
+}
+
+static cleat_status fill_image(const masks *m, size_t sample, const cleat_augment_params *params, int64_t length,
+                               float *values, cleat_error *error) {
+    int64_t size = m->common.info.size;
+    size_t pixel = (size_t)m->fitted.channels * sizeof *values;
+    cleat_image image;
+    cleat_status status = acquire_image(m, 2 * sample, &image, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_augment_apply(&image, params, size, values, error);
+    release_image(m, 2 * sample, &image);
+    if (status != CLEAT_OK) return status;
+    cleat_image_standardise(&m->fitted, size * size, values);
+    pad_image(size, (size_t)size * pixel, (size_t)length * pixel, 0, values);
+    return CLEAT_OK;
+}
+
+static cleat_status fill_mask(const masks *m, size_t sample, const cleat_augment_params *params, int64_t length,
+                              int32_t *labels, cleat_error *error) {
+    int64_t size = m->common.info.size;
+    cleat_image mask;
+    if (!m->set.samples[sample].mask) return CLEAT_OK;
+    cleat_status status = acquire_image(m, 2 * sample + 1, &mask, error);
+    if (status != CLEAT_OK) return status;
+    cleat_augment_apply_labels(&mask, params, size, -1, labels);
+    release_image(m, 2 * sample + 1, &mask);
+    pad_image(size, (size_t)size * sizeof *labels, (size_t)length * sizeof *labels, -1, labels);
+    return CLEAT_OK;
+}
+
+static cleat_status masks_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
+                               const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
+    const masks *m = masks_of(dataset);
+    cleat_augment_params params = augment_params_of(m, sample, rng_key);
+    cleat_status status = CLEAT_OK;
+    if (slots[IMAGE]) status = fill_image(m, sample, &params, length, slots[IMAGE], error);
+    if (status == CLEAT_OK && slots[MASK]) status = fill_mask(m, sample, &params, length, slots[MASK], error);
+    return status;
+}
+
+/* --- the class ------------------------------------------------------------------------------------------------ */
+
+static const char *masks_id(const cleat_dataset *dataset, size_t sample) {
+    return masks_of(dataset)->set.samples[sample].name;
+}
+
+static int64_t masks_length(const cleat_dataset *dataset, size_t sample) {
+    (void)sample;
+    return masks_of(dataset)->common.info.size;
+}
+
+static cleat_split masks_split(const cleat_dataset *dataset, size_t sample) {
+    return masks_of(dataset)->set.samples[sample].split;
+}
+
+static cleat_status masks_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+    return cleat_image_preprocessor_write(folder, &masks_of(dataset)->fitted, error);
+}
+
+static void masks_destroy(cleat_dataset *dataset) {
+    masks *m = (masks *)dataset;
+    cleat_mask_set_free(&m->set);
+    cleat_image_preprocessor_free(&m->fitted);
+    cleat_image_cache_destroy(m->cache);
+    cleat_free(m);
+}
+
+static const cleat_dataset_class masks_class = {
+    .name = CLEAT_MASKS_NAME,
+    .n_fields = FIELDS,
+    .id = masks_id,
+    .length = masks_length,
+    .split = masks_split,
+    .fill = masks_fill,
+    .save = masks_save,
+    .destroy = masks_destroy,
+};
+
+static void init_dataset(masks *m, const cleat_image_options *options) {
+    cleat_image_dataset *p = &m->common;
+    int64_t size = options->size;
+    p->fields[IMAGE] =
+        (cleat_field){.name = "image", .dtype = CLEAT_F32, .rank = 3, .shape = {-1, -1, m->fitted.channels}};
+    p->fields[MASK] = (cleat_field){.name = "mask", .dtype = CLEAT_I32, .rank = 2, .shape = {-1, -1}, .pad = -1};
+    p->info = (cleat_image_info){.size = size,
+                                 .channels = m->fitted.channels,
+                                 .classes = 2,
+                                 .positive = m->fitted.positive,
+                                 .height = size,
+                                 .width = size,
+                                 .file_height = size,
+                                 .file_width = size};
+    for (size_t i = 0; i < m->set.count; ++i) ++p->info.samples[m->set.samples[i].split];
+}
+
+/* --- what the training part teaches --------------------------------------------------------------------------- */
+
+typedef struct fit_job {
+    const masks *m;
+    const uint32_t *samples; /* training samples */
+    size_t count, used;      /* `used` of them, spread evenly */
+    pthread_mutex_t lock;
+    cleat_channel_sums sums;
+    uint64_t ones, pixels; /* of the masks */
+} fit_job;
+
+static cleat_status accumulate_sample(void *user, size_t index, cleat_error *error) {
+    fit_job *l = user;
+    size_t sample = l->samples[index * l->count / l->used];
+    cleat_image image, mask;
+    cleat_channel_sums sums = {0}, ones = {0};
+    cleat_status status = acquire_image(l->m, 2 * sample, &image, error);
+    if (status != CLEAT_OK) return status;
+    cleat_channel_sums_add(&sums, &image);
+    release_image(l->m, 2 * sample, &image);
+    status = acquire_image(l->m, 2 * sample + 1, &mask, error);
+    if (status != CLEAT_OK) return status;
+    cleat_channel_sums_add(&ones, &mask);
+    release_image(l->m, 2 * sample + 1, &mask);
+    pthread_mutex_lock(&l->lock);
+    cleat_channel_sums_merge(&l->sums, &sums);
+    l->ones += ones.values[0];
+    l->pixels += ones.pixels;
+    pthread_mutex_unlock(&l->lock);
+    return CLEAT_OK;
+}
+
+static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *error) {
+    uint32_t *samples = NULL;
+    fit_job l = {.m = m};
+    cleat_status status = cleat_dataset_samples(&m->common.base, CLEAT_SPLIT_TRAIN, &samples, &l.count, error);
+    if (status != CLEAT_OK) return status;
+    l.samples = samples;
+    l.used = l.count > MAX_FIT_SAMPLES ? MAX_FIT_SAMPLES : l.count;
+    if (pthread_mutex_init(&l.lock, NULL) != 0) {
+        cleat_samples_free(samples);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot make a lock");
+    }
+    status = cleat_parallel(l.used, accumulate_sample, &l, error);
+    if (status == CLEAT_OK) {
+        cleat_image_preprocessor_fit(&m->fitted, path, m->fitted.channels, &l.sums);
+        m->fitted.positive = l.pixels ? (double)l.ones / (double)l.pixels : 0;
+        if (!l.ones)
+            cleat_log(CLEAT_LOG_WARNING,
+                      "%s: no pixel of the %zu training masks looked at is 1: nothing can be learnt from them; check "
+                      "the masks",
+                      path, l.used);
+    }
+    pthread_mutex_destroy(&l.lock);
+    cleat_samples_free(samples);
+    return status;
+}
+
+/* Grey, or colour where any training image is; *trained is false without any. */
+static int64_t channels_of_training(const masks *m, bool *trained) {
+    int64_t channels = 1;
+    *trained = false;
+    for (size_t i = 0; i < m->set.count; ++i) {
+        if (m->set.samples[i].split != CLEAT_SPLIT_TRAIN) continue;
+        *trained = true;
+        if (m->set.samples[i].channels == 3) channels = 3;
+    }
+    return channels;
+}
+
+static cleat_status select_channels(masks *m, const char *path, const cleat_image_options *options,
+                                    cleat_error *error) {
+    bool trained = false;
+    int64_t found = channels_of_training(m, &trained), wanted = options->channels;
+    if (wanted != 0 && wanted != 1 && wanted != 3)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%lld channels: images with masks are grey (1) or colour (3)",
+                          (long long)wanted);
+    if (!options->fitted && !trained)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "%s: no image is left to train on; take smaller val and test parts (val.txt, test.txt, "
+                          "data.val_fraction)",
+                          path);
+    if (options->fitted && wanted && wanted != m->fitted.channels)
+        return cleat_fail(
+            error, CLEAT_ERR_ARGUMENT,
+            "%s: the model was trained with %lld channels, and %lld are asked for; leave data.channels as it "
+            "was",
+            options->fitted, (long long)m->fitted.channels, (long long)wanted);
+    if (!options->fitted) m->fitted.channels = wanted ? wanted : found;
+    return CLEAT_OK;
+}
+
+/* --- opening -------------------------------------------------------------------------------------------------- */
+
+static cleat_status read_fitted(masks *m, const char *folder, cleat_error *error) {
+    cleat_status status = cleat_image_preprocessor_read(folder, &m->fitted, error);
+    if (status != CLEAT_OK || !m->fitted.n_classes) return status;
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/pictures.json: has classes: the model was not trained on masks",
+                      folder);
+}
+
+static cleat_status open_masks(const char *path, const cleat_image_options *options, masks *m, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    if (options->fitted) status = read_fitted(m, options->fitted, error);
+    if (status == CLEAT_OK) status = cleat_mask_set_find(path, options, &m->set, error);
+    m->common.base.count = m->set.count;
+    if (status == CLEAT_OK) status = select_channels(m, path, options, error);
+    if (status == CLEAT_OK) status = cleat_image_cache_create(2 * m->set.count, options->cache_bytes, &m->cache, error);
+    if (status == CLEAT_OK && !options->fitted) status = fit_preprocessor(m, path, error);
+    if (status == CLEAT_OK) init_dataset(m, options);
+    return status;
+}
+
+static void log_summary(const char *path, const cleat_image_info *info) {
+    cleat_log(CLEAT_LOG_INFO,
+              "%s: images of %lld channels with masks, as %lld x %lld; %.3g %% of the training masks are 1; %lld "
+              "training, %lld validation and %lld test samples",
+              path, (long long)info->channels, (long long)info->size, (long long)info->size, 100 * info->positive,
+              (long long)info->samples[CLEAT_SPLIT_TRAIN], (long long)info->samples[CLEAT_SPLIT_VAL],
+              (long long)info->samples[CLEAT_SPLIT_TEST]);
+}
+
+cleat_status cleat_masks_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
+                              cleat_error *error) {
+    cleat_image_options chosen = options ? *options : cleat_image_defaults();
+    if (chosen.fitted && !*chosen.fitted) chosen.fitted = NULL;
+    cleat_status status = cleat_image_check_options(&chosen, error);
+    if (status != CLEAT_OK) return status;
+    masks *m = cleat_alloc(1, sizeof *m);
+    if (!m) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
+    m->augment = chosen.augment;
+    m->augments = cleat_augment_enabled(&chosen.augment);
+    cleat_image_dataset_init(&m->common, &masks_class);
+    status = open_masks(path, &chosen, m, error);
+    if (status != CLEAT_OK) {
+        cleat_dataset_destroy(&m->common.base);
+        return status;
+    }
+    log_summary(path, &m->common.info);
+    *dataset = &m->common.base;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_masks_file_size(const cleat_dataset *dataset, size_t sample, int64_t *height, int64_t *width,
+                                   cleat_error *error) {
+    if (dataset->type->destroy != masks_destroy)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "only images with masks have a size of their own");
+    if (sample >= dataset->count)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %zu of a dataset of %zu", sample, dataset->count);
+    *height = masks_of(dataset)->set.samples[sample].height;
+    *width = masks_of(dataset)->set.samples[sample].width;
+    return CLEAT_OK;
+}

@@ -1,0 +1,202 @@
+/* PNG files by libpng. Its errors are jumps: each call of it runs inside a function that sets one, and what must be freed
+ * lives in a struct outside. */
+#include "data/image/formats.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/text.h"
+
+#include <png.h>
+#include <setjmp.h>
+#include <string.h>
+
+/* --- reading -------------------------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    const char *name;
+    const uint8_t *bytes;
+    size_t size, at;
+    png_structp png;
+    png_infop info;
+    int planes; /* in a row: the image's channels, and alpha */
+    cleat_image image;
+    cleat_error *error;
+    cleat_status status;
+} reader;
+
+static void on_error(png_structp png, png_const_charp text) {
+    reader *r = png_get_error_ptr(png);
+    if (r->status == CLEAT_OK) /* else our own, with more to say */
+        r->status = cleat_fail(r->error, CLEAT_ERR_FORMAT, "%s: not a sound PNG file: %s; replace it or take it out",
+                               r->name, text);
+    png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp text) {
+    (void)png;
+    (void)text; /* of chunks that hold no pixels */
+}
+
+static void supply_bytes(png_structp png, png_bytep to, size_t wanted) {
+    reader *r = png_get_io_ptr(png);
+    if (wanted > r->size - r->at) {
+        r->status = cleat_fail(r->error, CLEAT_ERR_FORMAT,
+                               "%s: truncated: the PNG file ends after %zu bytes; copy it again or take it out",
+                               r->name, r->size);
+        png_error(png, "truncated");
+    }
+    memcpy(to, r->bytes + r->at, wanted);
+    r->at += wanted;
+}
+
+static bool start(reader *r) {
+    r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, on_error, on_warning);
+    r->info = r->png ? png_create_info_struct(r->png) : NULL;
+    if (r->info) return true;
+    r->status = cleat_fail(r->error, CLEAT_ERR_MEMORY, "%s: no memory for reading a PNG file", r->name);
+    return false;
+}
+
+static void end(reader *r) {
+    png_destroy_read_struct(&r->png, &r->info, NULL);
+}
+
+static bool fails(cleat_status status, reader *r) {
+    r->status = status;
+    return status != CLEAT_OK;
+}
+
+/* All up to the first pixel. */
+static bool read_header(reader *r) {
+    if (setjmp(png_jmpbuf(r->png))) return false;
+    png_set_read_fn(r->png, r, supply_bytes);
+    png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* the limit is of the area: below */
+    png_read_info(r->png, r->info);
+    int colours = png_get_color_type(r->png, r->info) & PNG_COLOR_MASK_COLOR;
+    r->image.height = png_get_image_height(r->png, r->info);
+    r->image.width = png_get_image_width(r->png, r->info);
+    r->image.bits = png_get_bit_depth(r->png, r->info);
+    r->image.channels = colours ? 3 : 1;
+    return !fails(cleat_image_check_size(r->name, r->image.height, r->image.width, r->error), r);
+}
+
+/* Every kind of PNG becomes 8 bits a channel, with alpha where anything is transparent. */
+static bool set_conversions(reader *r) {
+    if (setjmp(png_jmpbuf(r->png))) return false;
+    png_set_expand(r->png);
+    png_set_scale_16(r->png);
+    png_set_interlace_handling(r->png);
+    png_read_update_info(r->png, r->info);
+    r->planes = png_get_channels(r->png, r->info);
+    return true;
+}
+
+/* from [pixels, channels and alpha] */
+static void composite_over_black(const uint8_t *from, int64_t pixels, int64_t channels, uint8_t *to) {
+    for (int64_t i = 0; i < pixels; ++i, from += channels + 1)
+        for (int64_t c = 0; c < channels; ++c) *to++ = (uint8_t)((from[c] * from[channels] + 127u) / 255u);
+}
+
+/* Of an interlaced file every pass needs the rows as the last one left them: transparency comes after the last. */
+static bool read_rows(reader *r, uint8_t *rows, size_t stride) {
+    if (setjmp(png_jmpbuf(r->png))) return false;
+    int passes = png_set_interlace_handling(r->png);
+    for (int pass = 0; pass < passes; ++pass)
+        for (int64_t y = 0; y < r->image.height; ++y) png_read_row(r->png, rows + (size_t)y * stride, NULL);
+    png_read_end(r->png, NULL);
+    return true;
+}
+
+static bool read_opaque(reader *r) {
+    if (fails(cleat_image_alloc(r->name, &r->image, r->error), r)) return false;
+    return read_rows(r, r->image.pixels, (size_t)(r->image.width * r->image.channels));
+}
+
+static bool read_transparent(reader *r) {
+    cleat_image whole = {.height = r->image.height, .width = r->image.width, .channels = r->planes};
+    if (fails(cleat_image_alloc(r->name, &whole, r->error), r)) return false;
+    bool done = read_rows(r, whole.pixels, (size_t)(whole.width * whole.channels)) &&
+                !fails(cleat_image_alloc(r->name, &r->image, r->error), r);
+    if (done) composite_over_black(whole.pixels, whole.height * whole.width, r->image.channels, r->image.pixels);
+    cleat_image_free(&whole);
+    return done;
+}
+
+cleat_status cleat_png_decode(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
+                              cleat_error *error) {
+    reader r = {.name = name, .bytes = bytes, .size = size, .error = error};
+    bool done = start(&r) && read_header(&r) && set_conversions(&r) &&
+                (r.planes == r.image.channels ? read_opaque(&r) : read_transparent(&r));
+    end(&r);
+    if (done)
+        *image = r.image;
+    else
+        cleat_image_free(&r.image);
+    return r.status;
+}
+
+cleat_status cleat_png_probe(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
+                             cleat_error *error) {
+    reader r = {.name = name, .bytes = bytes, .size = size, .error = error};
+    bool done = start(&r) && read_header(&r);
+    end(&r);
+    if (done) *image = r.image;
+    return r.status;
+}
+
+/* --- writing -------------------------------------------------------------------------------------------------- */
+
+typedef struct writer {
+    const char *path;
+    png_structp png;
+    png_infop info;
+    cleat_text bytes;
+    cleat_error *error;
+    cleat_status status;
+} writer;
+
+static void on_write_error(png_structp png, png_const_charp text) {
+    writer *w = png_get_error_ptr(png);
+    w->status = cleat_fail(w->error, CLEAT_ERR_ARGUMENT, "%s: cannot write a PNG file: %s", w->path, text);
+    png_longjmp(png, 1);
+}
+
+static void append_bytes(png_structp png, png_bytep bytes, size_t size) {
+    writer *w = png_get_io_ptr(png);
+    cleat_text_add_bytes(&w->bytes, (const char *)bytes, size);
+}
+
+static void flush(png_structp png) {
+    (void)png;
+}
+
+static void encode(writer *w, const cleat_image *image) {
+    if (setjmp(png_jmpbuf(w->png))) return;
+    png_set_write_fn(w->png, w, append_bytes, flush);
+    png_set_IHDR(w->png, w->info, (png_uint_32)image->width, (png_uint_32)image->height, 8,
+                 image->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(w->png, w->info);
+    for (int64_t y = 0; y < image->height; ++y)
+        png_write_row(w->png, image->pixels + y * image->width * image->channels);
+    png_write_end(w->png, NULL);
+}
+
+cleat_status cleat_image_write_png(const char *path, const cleat_image *image, cleat_error *error) {
+    writer w = {.path = path, .error = error};
+    if (image->channels != 1 && image->channels != 3)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: an image of %lld channels; a PNG file has 1 or 3", path,
+                          (long long)image->channels);
+    cleat_status status = cleat_image_check_size(path, image->height, image->width, error);
+    if (status != CLEAT_OK) return status;
+    w.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &w, on_write_error, on_warning);
+    w.info = w.png ? png_create_info_struct(w.png) : NULL;
+    if (w.info)
+        encode(&w, image);
+    else
+        w.status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for writing a PNG file", path);
+    png_destroy_write_struct(&w.png, &w.info);
+    if (w.status == CLEAT_OK) return cleat_file_write_text(path, &w.bytes, error);
+    cleat_text_free(&w.bytes);
+    return w.status;
+}

@@ -1,0 +1,264 @@
+/* The set that readers fill, its splits, and its names turned into classes. */
+#include "data/image/images.h"
+
+#include "core/memory.h"
+#include "core/text.h"
+#include "data/common/split_files.h"
+#include "ini/schema.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CLASSES = 65536 };
+
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* --- filling -------------------------------------------------------------------------------------------------- */
+
+void cleat_image_set_free(cleat_image_set *set) {
+    for (size_t i = 0; i < set->n_rows; ++i) cleat_free(set->rows[i].id);
+    for (size_t i = 0; i < set->n_names; ++i) cleat_free(set->names[i]);
+    for (size_t i = 0; i < set->n_blocks; ++i) cleat_free(set->blocks[i]);
+    cleat_free(set->rows);
+    cleat_free(set->names);
+    cleat_free(set->blocks);
+    cleat_free(set->root);
+    *set = (cleat_image_set){0};
+}
+
+cleat_status cleat_image_set_add(cleat_image_set *set, const char *id, const uint8_t *pixels, int32_t label,
+                                 cleat_split split, cleat_error *error) {
+    if (set->n_rows >= UINT32_MAX)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: more than 4294967295 images", set->root);
+    cleat_status status = cleat_grow(&set->rows, set->n_rows, &set->rows_capacity, sizeof *set->rows, error);
+    if (status != CLEAT_OK) return status;
+    cleat_image_row row = {.id = cleat_strdup(id),
+                           .pixels = pixels,
+                           .label = label,
+                           .split = (uint8_t)split,
+                           .channels = (uint8_t)set->channels};
+    if (!row.id) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.60s", id);
+    set->rows[set->n_rows++] = row;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_image_set_add_block(cleat_image_set *set, uint8_t *block, cleat_error *error) {
+    cleat_status status = cleat_grow(&set->blocks, set->n_blocks, &set->blocks_capacity, sizeof *set->blocks, error);
+    if (status == CLEAT_OK)
+        set->blocks[set->n_blocks++] = block;
+    else
+        cleat_free(block);
+    return status;
+}
+
+/* The next letter that tells names apart, in lower case; 0 at the end. What stands before a digit does: 1-2 is not 12. */
+static int next_letter(const char **name) {
+    while (**name && strchr(" _-", **name) && !isdigit((unsigned char)(*name)[1])) ++*name;
+    return **name ? tolower((unsigned char)*(*name)++) : 0;
+}
+
+static bool spelt_alike(const char *a, const char *b) {
+    for (;;) {
+        int x = next_letter(&a), y = next_letter(&b);
+        if (x != y) return false;
+        if (!x) return true;
+    }
+}
+
+cleat_status cleat_image_set_name(cleat_image_set *set, const char *name, const char *place, int32_t *label,
+                                  cleat_error *error) {
+    for (size_t i = 0; i < set->n_names; ++i) {
+        if (strcmp(set->names[i], name) == 0) {
+            *label = (int32_t)i;
+            return CLEAT_OK;
+        }
+        if (spelt_alike(set->names[i], name) && !set->options->predict)
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "%s: '%.60s' and '%.60s' are two spellings of one class; rename one of them", place,
+                              set->names[i], name);
+    }
+    if (set->n_names >= MAX_CLASSES)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d classes", place, MAX_CLASSES);
+    cleat_status status = cleat_grow_names(&set->names, &set->n_names, &set->names_capacity, name, error);
+    if (status == CLEAT_OK) *label = (int32_t)set->n_names - 1;
+    return status;
+}
+
+cleat_status cleat_image_set_number(cleat_image_set *set, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    int32_t most = -1;
+    char name[16];
+    for (size_t i = 0; i < set->n_rows; ++i) most = set->rows[i].label > most ? set->rows[i].label : most;
+    for (int32_t i = 0; i <= most && status == CLEAT_OK; ++i) {
+        snprintf(name, sizeof name, "%d", i);
+        status = cleat_grow_names(&set->names, &set->n_names, &set->names_capacity, name, error);
+    }
+    set->numbered = true;
+    return status;
+}
+
+/* --- splits --------------------------------------------------------------------------------------------------- */
+
+static void assign_splits(cleat_image_set *set) {
+    const cleat_image_options *options = set->options;
+    bool test_validates =
+        set->official_test && !set->parts[CLEAT_SPLIT_VAL] && !(options->val_fraction > 0) && !options->predict;
+    if (test_validates) {
+        set->parts[CLEAT_SPLIT_VAL] = set->parts[CLEAT_SPLIT_TEST];
+        set->parts[CLEAT_SPLIT_TEST] = false;
+    }
+    double val = set->parts[CLEAT_SPLIT_VAL] ? 0 : options->val_fraction;
+    double test = set->parts[CLEAT_SPLIT_TEST] ? 0 : options->test_fraction;
+    for (size_t i = 0; i < set->n_rows; ++i) {
+        cleat_image_row *row = &set->rows[i];
+        if (options->predict)
+            row->split = CLEAT_SPLIT_TEST;
+        else if (row->split == CLEAT_SPLIT_TRAIN)
+            row->split = (uint8_t)cleat_hashed_name_split(row->id, val, test);
+        else if (row->split == CLEAT_SPLIT_TEST && test_validates)
+            row->split = CLEAT_SPLIT_VAL;
+    }
+}
+
+/* --- classes -------------------------------------------------------------------------------------------------- */
+
+static bool is_fitted(const cleat_image_set *set) {
+    return set->options->fitted && *set->options->fitted;
+}
+
+static bool has_classes(const cleat_image_set *set) {
+    return set->options->classes && set->options->classes[strspn(set->options->classes, " \t\n")];
+}
+
+static cleat_status classes_from_option(const char *text, cleat_image_preprocessor *fitted, size_t *capacity,
+                                        cleat_error *error) {
+    char name[256];
+    cleat_status status = CLEAT_OK;
+    for (const char *at = text + strspn(text, " \t\n"); *at && status == CLEAT_OK; at += strspn(at, " \t\n")) {
+        int size = (int)strcspn(at, " \t\n");
+        snprintf(name, sizeof name, "%.*s", size, at);
+        for (size_t i = 0; i < fitted->n_classes; ++i)
+            if (strcmp(fitted->classes[i], name) == 0)
+                return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the classes: '%s' is there twice", name);
+        status = cleat_grow_names(&fitted->classes, &fitted->n_classes, capacity, name, error);
+        at += size;
+    }
+    return status;
+}
+
+/* Names that a row of the training part has, before any of its rows are put aside. Of numbered classes those in between stay,
+ * so that a class is the data's number. */
+static cleat_status classes_from_training(const cleat_image_set *set, cleat_image_preprocessor *fitted,
+                                          size_t *capacity, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    bool *trained = cleat_alloc(set->n_names, sizeof *trained);
+    if (!trained) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", set->n_names);
+    for (size_t i = 0; i < set->n_rows; ++i)
+        if (set->rows[i].split == CLEAT_SPLIT_TRAIN && set->rows[i].label >= 0) trained[set->rows[i].label] = true;
+    size_t ordered = set->ordered ? set->n_names : 0;
+    while (set->numbered && ordered && !trained[ordered - 1]) --ordered;
+    for (size_t i = 0; i < set->n_names && status == CLEAT_OK; ++i)
+        if (set->ordered ? i < ordered : trained[i])
+            status = cleat_grow_names(&fitted->classes, &fitted->n_classes, capacity, set->names[i], error);
+    if (status == CLEAT_OK && !set->ordered && fitted->n_classes)
+        qsort(fitted->classes, fitted->n_classes, sizeof *fitted->classes, by_bytes);
+    cleat_free(trained);
+    return status;
+}
+
+static cleat_status assign_classes(const cleat_image_set *set, cleat_image_preprocessor *fitted, cleat_error *error) {
+    size_t capacity = 0;
+    if (is_fitted(set)) return CLEAT_OK;
+    cleat_status status = has_classes(set) ? classes_from_option(set->options->classes, fitted, &capacity, error)
+                                           : classes_from_training(set, fitted, &capacity, error);
+    if (status == CLEAT_OK && fitted->n_classes < 2)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s: %zu classes in the training part: there is nothing to tell apart; give two or more",
+                            set->root, fitted->n_classes);
+    return status;
+}
+
+/* Where a row comes from: the folder of a file, else its own name. */
+static int place_size(const cleat_image_row *row) {
+    const char *slash = strrchr(row->id, '/');
+    return (int)(slash ? (size_t)(slash - row->id) : strlen(row->id));
+}
+
+static cleat_status unknown_class(const cleat_image_set *set, const cleat_image_preprocessor *fitted,
+                                  const cleat_image_row *row, cleat_error *error) {
+    const char *name = set->names[row->label];
+    const char *source = is_fitted(set) ? "the model" : has_classes(set) ? "the classes given" : "the training part";
+    const char *near = cleat_nearest_name(name, (const char *const *)fitted->classes, fitted->n_classes);
+    cleat_text known = {0};
+    for (size_t i = 0; i < fitted->n_classes && known.size < 400; ++i)
+        cleat_text_add(&known, "%s%s", i ? ", " : "", fitted->classes[i]);
+    cleat_status status = cleat_fail(
+        error, CLEAT_ERR_FORMAT, "%s/%.*s: the class '%.60s' is not in %s, which has %s%s%s%s", set->root,
+        place_size(row), row->id, name, source, known.data ? known.data : "none", near ? "; did you mean '" : "",
+        near ? near : "", near ? "'?" : "; rename it, give it training images, or take it out");
+    cleat_text_free(&known);
+    return status;
+}
+
+static int32_t class_of(const cleat_image_set *set, const cleat_image_preprocessor *fitted, size_t name) {
+    if (set->numbered) return name < fitted->n_classes ? (int32_t)name : CLEAT_NO_CLASS;
+    for (size_t i = 0; i < fitted->n_classes; ++i)
+        if (strcmp(fitted->classes[i], set->names[name]) == 0) return (int32_t)i;
+    return CLEAT_NO_CLASS;
+}
+
+static cleat_status rename_rows(cleat_image_set *set, const cleat_image_preprocessor *fitted, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    int32_t *classes = cleat_alloc(set->n_names, sizeof *classes);
+    if (!classes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", set->n_names);
+    for (size_t i = 0; i < set->n_names; ++i) classes[i] = class_of(set, fitted, i);
+    for (size_t i = 0; i < set->n_rows && status == CLEAT_OK; ++i) {
+        cleat_image_row *row = &set->rows[i];
+        if (row->label == CLEAT_NO_CLASS) continue;
+        if (classes[row->label] == CLEAT_NO_CLASS && !set->options->predict)
+            status = unknown_class(set, fitted, row, error);
+        else
+            row->label = classes[row->label];
+    }
+    cleat_free(classes);
+    return status;
+}
+
+/* A class that is only in validation or test data is never fitted. */
+static cleat_status check_trained(const cleat_image_set *set, const cleat_image_preprocessor *fitted,
+                                  cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    int64_t *trained = cleat_alloc(fitted->n_classes, sizeof *trained);
+    if (!trained) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", fitted->n_classes);
+    for (size_t i = 0; i < set->n_rows; ++i)
+        if (set->rows[i].split == CLEAT_SPLIT_TRAIN) ++trained[set->rows[i].label];
+    for (size_t i = 0; i < set->n_rows && status == CLEAT_OK; ++i) {
+        const cleat_image_row *row = &set->rows[i];
+        if (!trained[row->label])
+            status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                                "%s/%.*s: the class '%.60s' has no image in the training part; give it more, lower "
+                                "data.val_fraction, or take it out",
+                                set->root, place_size(row), row->id, fitted->classes[row->label]);
+    }
+    for (size_t i = 0; i < fitted->n_classes && status == CLEAT_OK; ++i)
+        if (!trained[i]) cleat_log(CLEAT_LOG_WARNING, "%s: the class '%s' has no image", set->root, fitted->classes[i]);
+    cleat_free(trained);
+    return status;
+}
+
+cleat_status cleat_image_set_assign_classes(cleat_image_set *set, cleat_image_preprocessor *fitted,
+                                            cleat_error *error) {
+    if (!set->n_rows) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no image is left", set->root);
+    cleat_status status = assign_classes(set, fitted, error);
+    assign_splits(set);
+    if (status == CLEAT_OK && is_fitted(set) && set->numbered && strcmp(fitted->classes[0], "0") != 0)
+        cleat_log(CLEAT_LOG_WARNING, "%s: labels are numbers: 0 is taken as the model's class '%s', and so on",
+                  set->root, fitted->classes[0]);
+    if (status == CLEAT_OK) status = rename_rows(set, fitted, error);
+    if (status == CLEAT_OK && !is_fitted(set)) status = check_trained(set, fitted, error);
+    return status;
+}

@@ -1,0 +1,381 @@
+/* The RNA dataset: finds the files, reads them into a set, keeps the chains that can be used, and fills
+ * samples. */
+#include "data/dataset.h"
+#include "data/rna/set.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/philox.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct rna_chain {
+    char *id;
+    int64_t first, length; /* residues [first, first + length) of the arrays below */
+    cleat_split split;
+} rna_chain;
+
+typedef struct rna_dataset {
+    cleat_dataset base; /* first: a cleat_dataset * is one of these */
+    rna_chain *chains;  /* [base.count] */
+    char *letters;      /* all chains, a zero byte after each */
+    float *coords;      /* [residues, 3] */
+    float *mask;        /* [residues] */
+    int32_t *partners;  /* [residues], index within the chain */
+    int64_t max_length;
+    double mutation, crop; /* chances of a training sample to be changed so */
+    cleat_rna_summary summary;
+} rna_dataset;
+
+enum { TOKENS, LENGTHS, COORDS, MASK, PARTNER };
+
+static const cleat_field fields[] = {
+    [TOKENS] = {.name = "tokens", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = CLEAT_RNA_PADDING},
+    [LENGTHS] = {.name = "lengths", .dtype = CLEAT_I32, .rank = 0, .pad = 0},
+    [COORDS] = {.name = "coords", .dtype = CLEAT_F32, .rank = 2, .shape = {-1, 3}, .pad = 0},
+    [MASK] = {.name = "mask", .dtype = CLEAT_F32, .rank = 1, .shape = {-1}, .pad = 0},
+    [PARTNER] = {.name = "partner", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
+};
+
+static const uint64_t CROP_SEED = 0x63726F70u; /* "crop", "vary": families of random streams of their own */
+static const uint64_t MUTATE_SEED = 0x76617279u;
+enum { SHORTEST_CROP = 16 };
+
+/* --- the class ------------------------------------------------------------------------------------------------ */
+
+static const rna_chain *chain_of(const cleat_dataset *dataset, size_t sample) {
+    return &((const rna_dataset *)dataset)->chains[sample];
+}
+
+static const char *rna_id(const cleat_dataset *dataset, size_t sample) {
+    return chain_of(dataset, sample)->id;
+}
+
+static int64_t rna_length(const cleat_dataset *dataset, size_t sample) {
+    int64_t length = chain_of(dataset, sample)->length, most = ((const rna_dataset *)dataset)->max_length;
+    return length < most ? length : most;
+}
+
+static cleat_split rna_split(const cleat_dataset *dataset, size_t sample) {
+    return chain_of(dataset, sample)->split;
+}
+
+typedef struct crop_range {
+    int64_t start, length;
+} crop_range;
+
+/* What of a chain makes the sample: all that fits max_length, or in training now and then a shorter stretch. */
+static crop_range crop_of(const rna_dataset *rna, const rna_chain *chain, size_t sample, const cleat_rng_key *rng_key) {
+    crop_range w = {.start = 0, .length = rna_length(&rna->base, sample)};
+    if (!rng_key) return w;
+    cleat_random random = cleat_random_stream(rng_key->seed ^ CROP_SEED, rng_key->epoch, (uint32_t)sample);
+    if (w.length > SHORTEST_CROP && cleat_random_uniform(&random) < rna->crop)
+        w.length = SHORTEST_CROP + cleat_random_below(&random, (uint32_t)(w.length - SHORTEST_CROP + 1));
+    if (chain->length > w.length) w.start = cleat_random_below(&random, (uint32_t)(chain->length - w.length + 1));
+    return w;
+}
+
+static void mutate(const rna_dataset *rna, size_t sample, const cleat_rng_key *rng_key, const int32_t *partner,
+                   int64_t n, int32_t *tokens) {
+    if (!rng_key || rna->mutation <= 0) return;
+    cleat_random random = cleat_random_stream(rng_key->seed ^ MUTATE_SEED, rng_key->epoch, (uint32_t)sample);
+    if (cleat_random_uniform(&random) < rna->mutation) cleat_rna_mutate(&random, partner, n, tokens);
+}
+
+static cleat_status rna_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_rng_key *rng_key,
+                             void *const *slots, cleat_error *error) {
+    (void)length;
+    (void)error;
+    const rna_dataset *rna = (const rna_dataset *)dataset;
+    const rna_chain *chain = chain_of(dataset, sample);
+    crop_range w = crop_of(rna, chain, sample, rng_key);
+    int64_t n = w.length, start = w.start, first = chain->first + start;
+    int32_t *tokens = slots[TOKENS], *lengths = slots[LENGTHS], *partner = slots[PARTNER];
+    const char *letters = cleat_rna_sequence(dataset, sample) + start;
+    if (lengths) *lengths = (int32_t)n;
+    for (int64_t i = 0; tokens && i < n; ++i) tokens[i] = cleat_rna_token(letters[i]);
+    if (slots[COORDS]) memcpy(slots[COORDS], rna->coords + 3 * first, (size_t)n * 3 * sizeof(float));
+    if (slots[MASK]) memcpy(slots[MASK], rna->mask + first, (size_t)n * sizeof(float));
+    for (int64_t i = 0; partner && i < n; ++i) {
+        int64_t j = rna->partners[first + i] - start;
+        partner[i] = rna->partners[first + i] >= 0 && j >= 0 && j < n ? (int32_t)j : -1;
+    }
+    if (tokens && partner) mutate(rna, sample, rng_key, partner, n, tokens);
+    return CLEAT_OK;
+}
+
+static void rna_destroy(cleat_dataset *dataset) {
+    rna_dataset *rna = (rna_dataset *)dataset;
+    for (size_t i = 0; rna->chains && i < dataset->count; ++i) cleat_free(rna->chains[i].id);
+    cleat_free(rna->chains);
+    cleat_free(rna->letters);
+    cleat_free(rna->coords);
+    cleat_free(rna->mask);
+    cleat_free(rna->partners);
+    cleat_free(rna);
+}
+
+static const cleat_dataset_class rna_class = {
+    .name = "rna",
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .id = rna_id,
+    .length = rna_length,
+    .split = rna_split,
+    .fill = rna_fill,
+    .destroy = rna_destroy,
+};
+
+/* --- from the set to the dataset ------------------------------------------------------------------------------ */
+
+/* The side of the split a hash of the entry's name falls on. */
+static cleat_split hashed_split(const char *id, const cleat_rna_options *options) {
+    char key[600];
+    const char *underscore = strrchr(id, '_');
+    int stem = (int)(underscore && underscore != id ? (size_t)(underscore - id) : strlen(id));
+    snprintf(key, sizeof key, "%llu/%.*s", (unsigned long long)options->split_seed, stem, id);
+    return cleat_hashed_split(key, strlen(key), options->val_fraction, options->test_fraction);
+}
+
+/* Counts what is left out; true when the chain is used. */
+static bool use_chain(const cleat_rna_set *set, const cleat_rna_entry *entry, const cleat_rna_options *options,
+                      cleat_rna_summary *summary) {
+    size_t known = 0;
+    for (size_t i = 0; i < entry->length; ++i) known += set->residues[entry->first + i].known;
+    if (options->structures && !known) {
+        ++summary->skipped;
+        return false;
+    }
+    if ((int64_t)entry->length < options->min_length) {
+        ++summary->shorter;
+        return false;
+    }
+    return true;
+}
+
+static cleat_status copy_chain(rna_dataset *rna, const cleat_rna_set *set, const cleat_rna_entry *entry,
+                               const cleat_rna_options *options, cleat_error *error) {
+    rna_chain *chain = &rna->chains[rna->base.count];
+    cleat_rna_summary *summary = &rna->summary;
+    chain->id = cleat_strdup(entry->id);
+    if (!chain->id) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the id %s", entry->id);
+    chain->first = (int64_t)summary->residues;
+    chain->length = (int64_t)entry->length;
+    chain->split = entry->split != CLEAT_SPLITS ? entry->split : hashed_split(entry->id, options);
+    char *letters = rna->letters + summary->residues + summary->chains;
+    float *coords = rna->coords + 3 * summary->residues, *mask = rna->mask + summary->residues;
+    int32_t *partners = rna->partners + summary->residues;
+    for (size_t i = 0; i < entry->length; ++i) {
+        const cleat_rna_residue *residue = &set->residues[entry->first + i];
+        letters[i] = residue->letter;
+        mask[i] = residue->known ? 1.0f : 0.0f;
+        memcpy(coords + 3 * i, residue->xyz, sizeof residue->xyz);
+        summary->missing += !residue->known;
+        summary->unknown += residue->letter == 'N';
+    }
+    ++rna->base.count;
+    ++summary->chains;
+    summary->residues += entry->length;
+    summary->longer += chain->length > options->max_length;
+    cleat_status status = cleat_rna_find_pairs(letters, coords, mask, chain->length, partners, error);
+    for (size_t i = 0; i < entry->length && status == CLEAT_OK; ++i) summary->paired += partners[i] >= 0;
+    return status;
+}
+
+static void log_summary(const char *path, const cleat_rna_options *options, const cleat_rna_summary *s) {
+    cleat_log(CLEAT_LOG_INFO, "%s: %zu chains, %zu residues (%zu without coordinates, %zu unknown bases, %zu paired)",
+              path, s->chains, s->residues, s->missing, s->unknown, s->paired);
+    if (s->skipped)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu chains have no coordinates and are left out", path, s->skipped);
+    if (s->shorter)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu chains are shorter than %lld and are left out", path, s->shorter,
+                  (long long)options->min_length);
+    if (s->longer)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: %zu chains are longer than %lld: training takes random windows of them, evaluation "
+                  "their first %lld "
+                  "residues",
+                  path, s->longer, (long long)options->max_length, (long long)options->max_length);
+}
+
+static cleat_status make_dataset(const char *path, const cleat_rna_set *set, const cleat_rna_options *options,
+                                 cleat_dataset **dataset, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    rna_dataset *rna = cleat_alloc(1, sizeof *rna);
+    if (!rna) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
+    rna->base.type = &rna_class;
+    rna->max_length = options->max_length;
+    rna->mutation = options->mutation;
+    rna->crop = options->crop;
+    rna->summary = set->summary;
+    rna->chains = cleat_alloc(set->count, sizeof *rna->chains);
+    rna->letters = cleat_alloc(set->residue_count + set->count, 1);
+    rna->coords = cleat_alloc(set->residue_count, 3 * sizeof *rna->coords);
+    rna->mask = cleat_alloc(set->residue_count, sizeof *rna->mask);
+    rna->partners = cleat_alloc(set->residue_count, sizeof *rna->partners);
+    if (!rna->chains || !rna->letters || !rna->coords || !rna->mask || !rna->partners)
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu residues", path, set->residue_count);
+    for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i)
+        if (use_chain(set, &set->chains[i], options, &rna->summary))
+            status = copy_chain(rna, set, &set->chains[i], options, error);
+    if (status == CLEAT_OK && !rna->base.count)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s: no chain can be used: %zu have no coordinates, %zu are shorter than %lld", path,
+                            rna->summary.skipped, rna->summary.shorter, (long long)options->min_length);
+    if (status != CLEAT_OK) {
+        rna_destroy(&rna->base);
+        return status;
+    }
+    log_summary(path, options, &rna->summary);
+    *dataset = &rna->base;
+    return CLEAT_OK;
+}
+
+/* --- finding the files ---------------------------------------------------------------------------------------- */
+
+static bool ends_in(const char *path, const char *const *endings) {
+    for (size_t i = 0; endings[i]; ++i)
+        if (strcmp(cleat_name_ending(path), endings[i]) == 0) return true;
+    return false;
+}
+
+static const char *const pdb_endings[] = {".pdb", ".ent", ".PDB", NULL};
+static const char *const fasta_endings[] = {".fasta", ".fa", ".fna", ".txt", NULL};
+static const char *const csv_endings[] = {".csv", NULL};
+
+static bool is_pdb(const char *name) {
+    return ends_in(name, pdb_endings);
+}
+
+static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, cleat_error *error) {
+    cleat_listing listing = {0};
+    char path[4096];
+    cleat_status status = cleat_listing_read(folder, is_pdb, &listing, error);
+    if (status == CLEAT_OK && !listing.count)
+        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                            "%s: neither sequences.csv (with labels.csv) nor any *.pdb file in this folder", folder);
+    size_t without_rna = 0;
+    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+        size_t before = set->count;
+        status = cleat_path_join(folder, listing.names[i], path, sizeof path, error);
+        if (status == CLEAT_OK) status = cleat_rna_read_pdb(path, set, error);
+        without_rna += set->count == before;
+    }
+    if (status == CLEAT_OK && without_rna)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu files hold no RNA chain", folder, without_rna, listing.count);
+    cleat_listing_free(&listing);
+    return status;
+}
+
+static cleat_status read_folder(const char *folder, const cleat_rna_options *options, cleat_rna_set *set,
+                                cleat_error *error) {
+    static const char *const names[][2] = {{"sequences.csv", "labels.csv"},
+                                           {"train_sequences.csv", "train_labels.csv"}}; /* as Kaggle hands them out */
+    char sequences[4096], labels[4096];
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !found; ++i) {
+        cleat_status status = cleat_path_join(folder, names[i][0], sequences, sizeof sequences, error);
+        if (status == CLEAT_OK) status = cleat_path_join(folder, names[i][1], labels, sizeof labels, error);
+        if (status != CLEAT_OK) return status;
+        found = cleat_file_exists(sequences);
+    }
+    if (!found) return read_pdb_folder(folder, set, error);
+    cleat_status status = cleat_rna_read_sequences(sequences, set, error);
+    if (status != CLEAT_OK) return status;
+    if (cleat_file_exists(labels)) return cleat_rna_read_labels(labels, set, error);
+    if (!options->structures) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                      "%s: is missing beside the sequences; training and evaluation need its coordinates", labels);
+}
+
+static cleat_status read_any(const char *path, const cleat_rna_options *options, cleat_rna_set *set,
+                             cleat_error *error) {
+    if (cleat_folder_exists(path)) return read_folder(path, options, set, error);
+    if (!cleat_file_exists(path))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
+    if (ends_in(path, pdb_endings)) {
+        cleat_status status = cleat_rna_read_pdb(path, set, error);
+        if (status == CLEAT_OK && !set->count)
+            status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no RNA chain in this file", path);
+        return status;
+    }
+    bool fasta = ends_in(path, fasta_endings), csv = ends_in(path, csv_endings);
+    if (!fasta && !csv)
+        return cleat_fail(
+            error, CLEAT_ERR_NOT_SUPPORTED,
+            "%s: RNA is read from a folder, .pdb, .ent, .fasta, .fa, .fna, .txt (FASTA) or .csv (sequences)", path);
+    if (options->structures)
+        return cleat_fail(
+            error, CLEAT_ERR_NOT_SUPPORTED,
+            "%s: holds sequences without coordinates, which serve prediction only; training and evaluation "
+            "take a folder with sequences.csv and labels.csv, or PDB files",
+            path);
+    return fasta ? cleat_rna_read_fasta(path, set, error) : cleat_rna_read_sequences(path, set, error);
+}
+
+static cleat_status check_options(const cleat_rna_options *options, cleat_error *error) {
+    double val = options->val_fraction, test = options->test_fraction;
+    if (options->min_length < 1 || options->max_length < options->min_length || options->max_length > INT32_MAX)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "chain lengths from %lld to %lld make no sense",
+                          (long long)options->min_length, (long long)options->max_length);
+    if (!(val >= 0 && test >= 0 && val + test <= 1))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "val_fraction %g and test_fraction %g must lie in 0..1 together",
+                          val, test);
+    if (!(options->mutation >= 0 && options->mutation <= 1 && options->crop >= 0 && options->crop <= 1))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "mutation %g and crop %g must lie in 0..1", options->mutation,
+                          options->crop);
+    return CLEAT_OK;
+}
+
+cleat_rna_options cleat_rna_defaults(void) {
+    return (cleat_rna_options){.min_length = 1, .max_length = 1200, .val_fraction = 0.1, .structures = true};
+}
+
+cleat_status cleat_rna_open(const char *path, const cleat_rna_options *options, cleat_dataset **dataset,
+                            cleat_error *error) {
+    cleat_rna_options chosen = options ? *options : cleat_rna_defaults();
+    cleat_rna_set set = {0};
+    cleat_status status = check_options(&chosen, error);
+    if (status == CLEAT_OK) status = read_any(path, &chosen, &set, error);
+    if (status == CLEAT_OK) status = cleat_rna_set_generate(&set, chosen.generated, error);
+    if (status == CLEAT_OK) status = make_dataset(path, &set, &chosen, dataset, error);
+    cleat_rna_set_free(&set);
+    return status;
+}
+
+/* --- what RNA has more than other datasets -------------------------------------------------------------------- */
+
+static const rna_dataset *as_rna(const cleat_dataset *dataset, size_t sample) {
+    return dataset->type == &rna_class && sample < dataset->count ? (const rna_dataset *)dataset : NULL;
+}
+
+const char *cleat_rna_sequence(const cleat_dataset *dataset, size_t sample) {
+    const rna_dataset *rna = as_rna(dataset, sample);
+    return rna ? rna->letters + rna->chains[sample].first + sample : NULL; /* `sample` zero bytes lie before it */
+}
+
+int64_t cleat_rna_chain_length(const cleat_dataset *dataset, size_t sample) {
+    const rna_dataset *rna = as_rna(dataset, sample);
+    return rna ? rna->chains[sample].length : 0;
+}
+
+const float *cleat_rna_coords(const cleat_dataset *dataset, size_t sample) {
+    const rna_dataset *rna = as_rna(dataset, sample);
+    return rna ? rna->coords + 3 * rna->chains[sample].first : NULL;
+}
+
+const float *cleat_rna_mask(const cleat_dataset *dataset, size_t sample) {
+    const rna_dataset *rna = as_rna(dataset, sample);
+    return rna ? rna->mask + rna->chains[sample].first : NULL;
+}
+
+const int32_t *cleat_rna_partners(const cleat_dataset *dataset, size_t sample) {
+    const rna_dataset *rna = as_rna(dataset, sample);
+    return rna ? rna->partners + rna->chains[sample].first : NULL;
+}
+
+cleat_rna_summary cleat_rna_summarise(const cleat_dataset *dataset) {
+    return dataset->type == &rna_class ? ((const rna_dataset *)dataset)->summary : (cleat_rna_summary){0};
+}

@@ -1,0 +1,222 @@
+/* PDB files as they are: fixed columns (format 3.3), only the first model, and only its RNA chains.
+ *
+ * A residue is (chain, number, insertion code), whatever the numbers are; residues count in the order of the
+ * file. It belongs to the chain when its name is a nucleotide's, or when it is an unknown one (N) that has a
+ * C1' atom or a phosphate with an O5' atom. HETATM records behind the chain's TER are ligands and waters. Of
+ * alternate locations the first C1' counts. DNA residues inside an RNA chain read as N; a chain whose sugars
+ * are mostly DNA's is left out. Other records and stray lines are passed over. */
+#include "data/common/source.h"
+#include "data/rna/set.h"
+
+#include "core/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct residue {
+    char name[4];
+    char letter;
+    cleat_residue_kind kind;
+    bool phosphorus, o5, c2, o2, alpha_carbon; /* atoms seen */
+    bool known;                                /* C1' */
+    float xyz[3];
+    unsigned char chain;
+} residue;
+
+typedef struct pdb_file {
+    const char *path;
+    residue *residues; /* in order of appearance, all chains */
+    size_t count, capacity;
+    cleat_name_table keys;       /* chain, number and insertion code as they stand in columns 22-27 -> index */
+    bool begun[256], ended[256]; /* the chain has records; a TER */
+    unsigned char order[256];    /* chains in order of appearance */
+    size_t chains;
+    bool atoms; /* any ATOM or HETATM record */
+} pdb_file;
+
+/* Columns first..last (from 1) of a line without the spaces around them. */
+static void columns(const char *line, int first, int last, char *text) {
+    while (first <= last && line[first - 1] == ' ') ++first;
+    while (last >= first && line[last - 1] == ' ') --last;
+    memcpy(text, line + first - 1, (size_t)(last - first + 1));
+    text[last - first + 1] = 0;
+}
+
+static cleat_status find_residue(pdb_file *file, const char *line, size_t *index, cleat_error *error) {
+    char key[7];
+    unsigned char chain = (unsigned char)line[21];
+    uint32_t found;
+    memcpy(key, line + 21, 6);
+    key[6] = 0;
+    if (cleat_name_table_find(&file->keys, key, &found)) {
+        *index = found;
+        return CLEAT_OK;
+    }
+    cleat_status status = cleat_grow(&file->residues, file->count, &file->capacity, sizeof *file->residues, error);
+    if (status == CLEAT_OK) status = cleat_name_table_add(&file->keys, key, (uint32_t)file->count, error);
+    if (status != CLEAT_OK) return status;
+    residue fresh = {.chain = chain};
+    columns(line, 18, 20, fresh.name);
+    fresh.kind = cleat_rna_residue_name(fresh.name, &fresh.letter);
+    file->residues[file->count] = fresh;
+    *index = file->count++;
+    if (!file->begun[chain]) {
+        file->begun[chain] = true;
+        file->order[file->chains++] = chain;
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status read_position(const pdb_file *file, size_t line_number, const char *line, residue *r,
+                                  cleat_error *error) {
+    for (int axis = 0; axis < 3; ++axis) {
+        double value;
+        char shown[CLEAT_EXCERPT_SIZE];
+        const char *text = line + 30 + 8 * axis;
+        if (!cleat_parse_decimal(text, 8, &value))
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "%s:%zu: columns %d-%d hold '%s', not the %c coordinate of the C1' atom; PDB columns are "
+                              "fixed, a shifted line cannot be read",
+                              file->path, line_number, 31 + 8 * axis, 38 + 8 * axis,
+                              cleat_format_excerpt(text, 8, shown), "xyz"[axis]);
+        r->xyz[axis] = (float)value;
+    }
+    r->known = true;
+    return CLEAT_OK;
+}
+
+static cleat_status read_atom(pdb_file *file, size_t line_number, const char *line, size_t length, cleat_error *error) {
+    enum { Z_END = 54 };
+    file->atoms = true;
+    if (length < Z_END)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: the %.6s record ends at column %zu, before its z coordinate (column %d); "
+                          "the file is cut "
+                          "short or damaged",
+                          file->path, line_number, line, length, Z_END);
+    for (int i = 12; i < 27; ++i)
+        if (line[i] < 0x20 || line[i] > 0x7E)
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: column %d holds byte 0x%02x; the file is damaged",
+                              file->path, line_number, i + 1, (unsigned)(unsigned char)line[i]);
+    if (line[0] == 'H' && file->ended[(unsigned char)line[21]]) return CLEAT_OK;
+    size_t index;
+    cleat_status status = find_residue(file, line, &index, error);
+    if (status != CLEAT_OK) return status;
+    residue *r = &file->residues[index];
+    char atom[5];
+    columns(line, 13, 16, atom);
+    r->phosphorus |= strcmp(atom, "P") == 0;
+    r->o5 |= strcmp(atom, "O5'") == 0 || strcmp(atom, "O5*") == 0;
+    r->c2 |= strcmp(atom, "C2'") == 0 || strcmp(atom, "C2*") == 0;
+    r->o2 |= strcmp(atom, "O2'") == 0 || strcmp(atom, "O2*") == 0;
+    r->alpha_carbon |= strcmp(atom, "CA") == 0;
+    bool c1 = strcmp(atom, "C1'") == 0 || strcmp(atom, "C1*") == 0;
+    return c1 && !r->known ? read_position(file, line_number, line, r, error) : CLEAT_OK;
+}
+
+/* The chain of a TER record: its own column, or that of the last atom where the record is bare. */
+static void read_ter(pdb_file *file, const char *line, size_t length) {
+    if (length >= 22 && line[21] != ' ')
+        file->ended[(unsigned char)line[21]] = true;
+    else if (file->count)
+        file->ended[file->residues[file->count - 1].chain] = true;
+}
+
+static cleat_status read_records(pdb_file *file, const cleat_source *source, cleat_error *error) {
+    size_t line_number = 0;
+    for (const char *line = source->at; line < source->end;) {
+        const char *stop = memchr(line, '\n', (size_t)(source->end - line));
+        const char *next = stop ? stop + 1 : source->end;
+        if (!stop) stop = source->end;
+        if (stop > line && stop[-1] == '\r') --stop;
+        size_t length = (size_t)(stop - line);
+        ++line_number;
+        if (length >= 6 && memcmp(line, "ENDMDL", 6) == 0) return CLEAT_OK;
+        if (length >= 6 && (memcmp(line, "ATOM  ", 6) == 0 || memcmp(line, "HETATM", 6) == 0)) {
+            cleat_status status = read_atom(file, line_number, line, length, error);
+            if (status != CLEAT_OK) return status;
+        } else if (length >= 3 && memcmp(line, "TER", 3) == 0) {
+            read_ter(file, line, length);
+        } else if (length >= 5 && line_number == 1 && memcmp(line, "data_", 5) == 0) {
+            return cleat_fail(
+                error, CLEAT_ERR_NOT_SUPPORTED,
+                "%s:1: this is an mmCIF file; convert it to PDB format, or to sequences.csv and labels.csv",
+                file->path);
+        }
+        line = next;
+    }
+    return CLEAT_OK;
+}
+
+static bool is_nucleotide(const residue *r) {
+    if (r->kind != CLEAT_RESIDUE_OTHER) return true;
+    return !r->alpha_carbon && (r->known || (r->phosphorus && r->o5));
+}
+
+/* RNA, and not mostly DNA: old files call DNA's residues A, C, G too, but their sugars have no O2'. */
+static bool is_rna_chain(const pdb_file *file, unsigned char chain) {
+    size_t rna = 0, dna = 0;
+    for (size_t i = 0; i < file->count; ++i) {
+        const residue *r = &file->residues[i];
+        if (r->chain != chain || r->kind == CLEAT_RESIDUE_OTHER) continue;
+        if (r->kind == CLEAT_RESIDUE_DNA || (r->c2 && !r->o2))
+            ++dna;
+        else
+            ++rna;
+    }
+    return rna > dna;
+}
+
+static cleat_status add_chain(const pdb_file *file, unsigned char chain, const char *stem, cleat_rna_set *set,
+                              cleat_error *error) {
+    char id[300];
+    uint32_t earlier;
+    if (chain == ' ')
+        snprintf(id, sizeof id, "%s", stem);
+    else
+        snprintf(id, sizeof id, "%s_%c", stem, chain);
+    if (cleat_name_table_find(&set->ids, id, &earlier))
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: chain %c would be called %s, which another file has; rename one", file->path, chain, id);
+    cleat_status status = cleat_rna_set_chain(set, id, CLEAT_SPLITS, error);
+    for (size_t i = 0; i < file->count && status == CLEAT_OK; ++i) {
+        const residue *r = &file->residues[i];
+        if (r->chain != chain || !is_nucleotide(r)) continue;
+        status = cleat_rna_set_residue(set, r->letter, error);
+        if (status != CLEAT_OK) break;
+        cleat_rna_residue *added = &set->residues[set->residue_count - 1];
+        added->known = r->known;
+        memcpy(added->xyz, r->xyz, sizeof added->xyz);
+        set->summary.modified += r->kind == CLEAT_RESIDUE_MODIFIED;
+        ++set->chains[set->count - 1].labelled;
+    }
+    return status;
+}
+
+/* "1DUH" of "a/b/1DUH.pdb". */
+static void stem_of(const char *path, char *stem, size_t size) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    size_t length = dot && dot != name ? (size_t)(dot - name) : strlen(name);
+    snprintf(stem, size, "%.*s", (int)length, name);
+}
+
+cleat_status cleat_rna_read_pdb(const char *path, cleat_rna_set *set, cleat_error *error) {
+    cleat_source source = {0};
+    char stem[256];
+    pdb_file *file = cleat_alloc(1, sizeof *file);
+    if (!file) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory to read it", path);
+    file->path = path;
+    stem_of(path, stem, sizeof stem);
+    cleat_status status = cleat_source_read(path, false, &source, error);
+    if (status == CLEAT_OK) status = read_records(file, &source, error);
+    if (status == CLEAT_OK && !file->atoms)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no ATOM record; is this a PDB file?", path);
+    for (size_t i = 0; i < file->chains && status == CLEAT_OK; ++i)
+        if (is_rna_chain(file, file->order[i])) status = add_chain(file, file->order[i], stem, set, error);
+    cleat_source_close(&source);
+    cleat_name_table_free(&file->keys);
+    cleat_free(file->residues);
+    cleat_free(file);
+    return status;
+}

@@ -1,0 +1,174 @@
+/* Which columns of a table are features, targets and the time. */
+#include "data/series/series.h"
+
+#include "core/memory.h"
+#include "core/text.h"
+#include "ini/schema.h"
+
+#include <string.h>
+
+/* --- lists of names ------------------------------------------------------------------------------------------- */
+
+static cleat_status add_once(cleat_name_list *names, const char *name, const char *what, cleat_error *error) {
+    char shown[CLEAT_EXCERPT_SIZE];
+    if (!*name)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the list of %s has an empty name between its commas", what);
+    if (cleat_name_list_find(names, name) >= 0)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the list of %s names '%s' twice", what,
+                          cleat_format_excerpt(name, strlen(name), shown));
+    return cleat_name_list_add(names, name, error);
+}
+
+/* Splits at commas; spaces around a name are dropped. An empty text is an empty list. */
+static cleat_status split_names(const char *text, const char *what, cleat_name_list *names, cleat_error *error) {
+    if (!text || !text[strspn(text, " ")]) return CLEAT_OK;
+    char *copy = cleat_strdup(text);
+    if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the list of %s", what);
+    cleat_status status = CLEAT_OK;
+    for (char *at = copy, *next = at; status == CLEAT_OK && next; at = next) {
+        next = strchr(at, ',');
+        if (next) *next++ = 0;
+        at += strspn(at, " ");
+        for (size_t length = strlen(at); length && at[length - 1] == ' ';) at[--length] = 0;
+        status = add_once(names, at, what, error);
+    }
+    cleat_free(copy);
+    return status;
+}
+
+/* --- the header ----------------------------------------------------------------------------------------------- */
+
+/* Refuses what is no header. */
+static cleat_status check_header(const cleat_csv *csv, cleat_error *error) {
+    const char *path = csv->source.path, *first = csv->fields[0];
+    char shown[CLEAT_EXCERPT_SIZE];
+    int64_t seconds;
+    cleat_time_kind kind;
+    if (csv->count == 1 && strchr(first, ';'))
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: one column, '%s': are the fields divided by semicolons? write commas (and points in "
+                          "numbers)",
+                          path, csv->line, cleat_format_excerpt(first, strlen(first), shown));
+    if (!cleat_time_parse(first, false, &seconds, &kind))
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s:%zu: begins with the time '%s' where the names of the columns should be; add a header line", path,
+            csv->line, cleat_format_excerpt(first, strlen(first), shown));
+    return CLEAT_OK;
+}
+
+/* Every column but the time. */
+static cleat_status all_columns(const cleat_csv *csv, int time, cleat_name_list *names, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < csv->count && status == CLEAT_OK; ++i) {
+        if ((int)i == time) continue;
+        if (!*csv->fields[i])
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "%s:%zu: column %zu has no name; give it one, or name the features", csv->source.path,
+                              csv->line, i + 1);
+        status = cleat_name_list_add(names, csv->fields[i], error);
+    }
+    if (status == CLEAT_OK && !names->count)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no column beside the time", csv->source.path, csv->line);
+    return status;
+}
+
+static cleat_status copy_names(const cleat_name_list *from, cleat_name_list *to, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < from->count && status == CLEAT_OK; ++i)
+        status = cleat_name_list_add(to, from->names[i], error);
+    return status;
+}
+
+static bool same_names(const cleat_name_list *a, const cleat_name_list *b) {
+    if (a->count != b->count) return false;
+    for (size_t i = 0; i < a->count; ++i)
+        if (strcmp(a->names[i], b->names[i]) != 0) return false;
+    return true;
+}
+
+static cleat_status differs(const char *what, const cleat_name_list *asked, const cleat_name_list *fitted,
+                            const char *folder, cleat_error *error) {
+    cleat_text had = {0}, has = {0};
+    for (size_t i = 0; i < fitted->count; ++i) cleat_text_add(&had, "%s%s", i ? "," : "", fitted->names[i]);
+    for (size_t i = 0; i < asked->count; ++i) cleat_text_add(&has, "%s%s", i ? "," : "", asked->names[i]);
+    cleat_status status = cleat_fail(
+        error, CLEAT_ERR_ARGUMENT, "%s: the %s were %.300s and are %.300s now; a model keeps the columns it has learnt",
+        folder, what, had.data ? had.data : "", has.data ? has.data : "");
+    cleat_text_free(&had);
+    cleat_text_free(&has);
+    return status;
+}
+
+/* The names asked for: those of the list, or with an empty one those that were fitted. */
+static cleat_status names_asked(const char *list, const char *what, const cleat_name_list *fitted, const char *folder,
+                                cleat_name_list *names, cleat_error *error) {
+    cleat_status status = split_names(list, what, names, error);
+    if (status != CLEAT_OK || !fitted) return status;
+    if (!names->count) return copy_names(fitted, names, error);
+    return same_names(names, fitted) ? CLEAT_OK : differs(what, names, fitted, folder, error);
+}
+
+static cleat_status find_time(const cleat_csv *csv, const char *name, int *time, cleat_error *error) {
+    *time = 0;
+    return name && *name ? cleat_csv_need_column(csv, name, time, error) : CLEAT_OK;
+}
+
+/* Fills `used`, `target` and `at` from the two lists. */
+static cleat_status place(const cleat_csv *csv, const cleat_name_list *features, const cleat_name_list *targets,
+                          cleat_series_columns *columns, cleat_error *error) {
+    cleat_name_list *used = &columns->used;
+    cleat_status status = copy_names(features, used, error);
+    columns->features = features->count;
+    columns->targets = targets->count;
+    columns->target = cleat_alloc(targets->count, sizeof *columns->target);
+    columns->at = cleat_alloc(features->count + targets->count, sizeof *columns->at);
+    if (status == CLEAT_OK && (!columns->target || !columns->at))
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu columns", csv->source.path, used->count);
+    for (size_t k = 0; k < targets->count && status == CLEAT_OK; ++k) {
+        int found = cleat_name_list_find(used, targets->names[k]);
+        columns->target[k] = found >= 0 ? (size_t)found : used->count;
+        if (found < 0) status = cleat_name_list_add(used, targets->names[k], error);
+    }
+    for (size_t i = 0; i < used->count && status == CLEAT_OK; ++i) {
+        status = cleat_csv_need_column(csv, used->names[i], &columns->at[i], error);
+        if (status == CLEAT_OK && columns->at[i] == columns->time)
+            status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                                "%s:%zu: '%.100s' is the time column and cannot be a feature or target too",
+                                csv->source.path, csv->line, used->names[i]);
+    }
+    return status;
+}
+
+cleat_status cleat_series_columns_choose(const cleat_csv *csv, const cleat_series_options *options,
+                                         const cleat_series_preprocessor *fitted, cleat_series_columns *columns,
+                                         cleat_error *error) {
+    cleat_series_columns chosen = {0};
+    cleat_name_list features = {0}, targets = {0};
+    cleat_status status = check_header(csv, error);
+    if (status == CLEAT_OK) status = find_time(csv, options->time_column, &chosen.time, error);
+    if (status == CLEAT_OK)
+        status = names_asked(options->features, "features", fitted ? &fitted->features : NULL, options->fitted,
+                             &features, error);
+    if (status == CLEAT_OK && !features.count) status = all_columns(csv, chosen.time, &features, error);
+    if (status == CLEAT_OK)
+        status = names_asked(options->targets, "targets", fitted ? &fitted->targets : NULL, options->fitted, &targets,
+                             error);
+    if (status == CLEAT_OK && !targets.count) status = copy_names(&features, &targets, error);
+    if (status == CLEAT_OK) status = place(csv, &features, &targets, &chosen, error);
+    cleat_name_list_free(&features);
+    cleat_name_list_free(&targets);
+    if (status != CLEAT_OK) {
+        cleat_series_columns_free(&chosen);
+        return status;
+    }
+    *columns = chosen;
+    return CLEAT_OK;
+}
+
+void cleat_series_columns_free(cleat_series_columns *columns) {
+    cleat_name_list_free(&columns->used);
+    cleat_free(columns->target);
+    cleat_free(columns->at);
+    *columns = (cleat_series_columns){0};
+}

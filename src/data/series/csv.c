@@ -1,0 +1,294 @@
+/* Reads a series into a table: rows in order of time, one step apart or as the options allow, cells as numbers. */
+#include "data/common/csv_stream.h"
+#include "data/series/series.h"
+
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+typedef struct reader {
+    cleat_csv_stream stream;
+    const cleat_series_options *options;
+    cleat_series_table table;
+    cleat_time_kind kind; /* of the first row */
+    int64_t step;         /* 0: not known before the second row */
+    const char *step_source;
+    int64_t *carried; /* [columns] cells in a row that were filled */
+} reader;
+
+static const char *const kind_names[] = {"a time without a zone", "a time with Z or an offset", "Unix seconds"};
+
+static const char *path_of(const reader *r) {
+    return r->stream.csv.source.path;
+}
+
+static size_t line_of(const reader *r) {
+    return r->stream.csv.line;
+}
+
+/* --- room ----------------------------------------------------------------------------------------------------- */
+
+static bool enlarge(void *array, size_t used, size_t wanted) {
+    void *old, *larger = cleat_alloc(wanted, 1);
+    if (!larger) return false;
+    memcpy(&old, array, sizeof old);
+    if (used) memcpy(larger, old, used);
+    cleat_free(old);
+    memcpy(array, &larger, sizeof larger);
+    return true;
+}
+
+/* Room for one more row. How much of the file is read says how many rows there will be, so that little is
+ * allocated in vain. */
+static cleat_status reserve(reader *r, cleat_error *error) {
+    cleat_series_table *t = &r->table;
+    if (t->rows < t->capacity) return CLEAT_OK;
+    if (t->rows >= INT32_MAX)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s:%zu: more than %d rows; cut the file", path_of(r),
+                          line_of(r), INT32_MAX);
+    double share = cleat_csv_stream_share(&r->stream);
+    int64_t expected = share > 0 ? (int64_t)fmin((double)t->rows / share, INT32_MAX) : t->rows * 2;
+    int64_t least = t->rows + t->rows / 8 + 1024;
+    size_t capacity = (size_t)(expected > least ? expected : least), rows = (size_t)t->rows;
+    size_t width = t->columns.used.count * sizeof *t->cells;
+    if (!enlarge(&t->cells, rows * width, capacity * width) ||
+        !enlarge(&t->times, rows * sizeof *t->times, capacity * sizeof *t->times) ||
+        !enlarge(&t->flags, rows, capacity))
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu rows of %zu columns", path_of(r), capacity,
+                          t->columns.used.count);
+    t->capacity = (int64_t)capacity;
+    return CLEAT_OK;
+}
+
+/* --- times ---------------------------------------------------------------------------------------------------- */
+
+static cleat_status parse_time(reader *r, int64_t *time, cleat_error *error) {
+    const char *text = r->stream.csv.fields[r->table.columns.time];
+    char shown[CLEAT_EXCERPT_SIZE];
+    cleat_time_kind kind = CLEAT_TIME_LOCAL;
+    bool first = r->table.rows == 0;
+    const char *wrong = cleat_time_parse(text, first, time, &kind);
+    if (wrong)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the time '%s' %s", path_of(r), line_of(r),
+                          cleat_format_excerpt(text, strlen(text), shown), wrong);
+    if (first) r->kind = kind;
+    if (kind != r->kind)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: the time '%s' is %s, the first row has %s; write all of them in one way", path_of(r),
+                          line_of(r), cleat_format_excerpt(text, strlen(text), shown), kind_names[kind],
+                          kind_names[r->kind]);
+    return CLEAT_OK;
+}
+
+static cleat_status check_order(const reader *r, int64_t time, cleat_error *error) {
+    int64_t before = r->table.times[r->table.rows - 1];
+    char text[CLEAT_TIME_TEXT], text_before[CLEAT_TIME_TEXT];
+    if (time > before) return CLEAT_OK;
+    cleat_time_text(time, text);
+    if (time == before)
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT, "%s:%zu: the time %s is there twice; remove one row%s", path_of(r), line_of(r),
+            text, r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)" : "");
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s:%zu: time goes backwards, from %s to %s; sort the rows by time, the oldest first%s",
+                      path_of(r), line_of(r), cleat_time_text(before, text_before), text,
+                      r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)" : "");
+}
+
+/* Makes up the rows before `time`: copies of the last one. */
+static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
+    cleat_series_table *t = &r->table;
+    size_t width = t->columns.used.count;
+    int64_t before = t->times[t->rows - 1], lacking = (time - before) / r->step - 1;
+    char text[CLEAT_TIME_TEXT];
+    if ((time - before) % r->step)
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s:%zu: this row is %lld s behind the one before, no multiple of the step of %lld s (%s), so that "
+            "the gap cannot be filled; skip gaps, or correct the times",
+            path_of(r), line_of(r), (long long)(time - before), (long long)r->step, r->step_source);
+    if (lacking > r->options->longest_fill)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: %lld rows are missing behind %s, more than the %lld that may be filled; fill in "
+                          "the rows, or skip gaps: data.gaps = skip",
+                          path_of(r), line_of(r), (long long)lacking, cleat_time_text(before, text),
+                          (long long)r->options->longest_fill);
+    cleat_status status = CLEAT_OK;
+    for (int64_t i = 0; i < lacking && status == CLEAT_OK; ++i) {
+        status = reserve(r, error);
+        if (status != CLEAT_OK) break;
+        float *row = t->cells + (size_t)t->rows * width;
+        memcpy(row, row - width, width * sizeof *row);
+        t->flags[t->rows] = t->flags[t->rows - 1] & CLEAT_ROW_MISSING;
+        t->times[t->rows] = t->times[t->rows - 1] + r->step;
+        ++t->rows;
+        ++t->filled_rows;
+    }
+    return status;
+}
+
+/* A row that does not follow the one before by one step. */
+static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_error *error) {
+    int64_t before = r->table.times[r->table.rows - 1];
+    char text[CLEAT_TIME_TEXT];
+    ++r->table.gaps;
+    if (r->options->gaps == CLEAT_GAPS_FILL) return fill_gap(r, time, error);
+    if (r->options->gaps == CLEAT_GAPS_SKIP) {
+        *flags |= CLEAT_ROW_BREAK;
+        return CLEAT_OK;
+    }
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s:%zu: this row is %lld s behind the one of %s, the step is %lld s (%s); complete the file, or "
+                      "choose what is done about gaps: fill, skip, or rows (business days)",
+                      path_of(r), line_of(r), (long long)(time - before), cleat_time_text(before, text),
+                      (long long)r->step, r->step_source);
+}
+
+static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error *error) {
+    if (r->table.rows == 0) return CLEAT_OK;
+    cleat_status status = check_order(r, time, error);
+    if (status != CLEAT_OK) return status;
+    int64_t distance = time - r->table.times[r->table.rows - 1];
+    bool any = r->options->gaps == CLEAT_GAPS_ROWS, fixed = r->step_source != NULL;
+    if (any && !fixed && (!r->step || distance < r->step)) r->step = distance;
+    if (any) return CLEAT_OK;
+    if (!r->step) {
+        r->step = distance;
+        r->step_source = "the distance of the first two rows";
+    }
+    return distance == r->step ? CLEAT_OK : handle_gap(r, time, flags, error);
+}
+
+/* --- cells ---------------------------------------------------------------------------------------------------- */
+
+static bool is_missing(const char *text) {
+    static const char *const words[] = {"nan", "na", "n/a", "null", "none"};
+    text += strspn(text, " ");
+    size_t length = strlen(text);
+    while (length && text[length - 1] == ' ') --length;
+    if (!length) return true;
+    for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
+        if (strlen(words[i]) == length && strncasecmp(text, words[i], length) == 0) return true;
+    return false;
+}
+
+static cleat_status parse_value(const reader *r, size_t column, const char *text, float *value, cleat_error *error) {
+    double number = 0;
+    char shown[CLEAT_EXCERPT_SIZE];
+    if (!cleat_parse_decimal(text, strlen(text), &number))
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s:%zu: '%.100s' is '%s', not a finite number; write it with a point, without units, or leave "
+            "the column out of the features",
+            path_of(r), line_of(r), r->table.columns.used.names[column],
+            cleat_format_excerpt(text, strlen(text), shown));
+    if (!(fabs(number) < 1e37))
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: '%.100s' is %g, too large for single precision; change its unit", path_of(r),
+                          line_of(r), r->table.columns.used.names[column], number);
+    *value = (float)number;
+    return CLEAT_OK;
+}
+
+static cleat_status handle_missing(reader *r, size_t column, float *row, uint8_t *flags, cleat_error *error) {
+    const char *name = r->table.columns.used.names[column];
+    size_t width = r->table.columns.used.count;
+    ++r->table.missing;
+    if (r->options->missing == CLEAT_MISSING_SKIP) {
+        row[column] = NAN;
+        *flags |= CLEAT_ROW_MISSING;
+        return CLEAT_OK;
+    }
+    if (r->options->missing == CLEAT_MISSING_ERROR)
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s:%zu: '%.100s' has no value; complete the file, or choose what is done about missing values: "
+            "fill or skip",
+            path_of(r), line_of(r), name);
+    if (r->table.rows == 0)
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s:%zu: '%.100s' has no value, and no row before to fill it from; begin the file with a complete "
+            "row",
+            path_of(r), line_of(r), name);
+    if (++r->carried[column] > r->options->longest_fill)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: '%.100s' has had no value for more than the %lld rows that may be filled; fill them "
+                          "in, or skip missing values: data.missing = skip",
+                          path_of(r), line_of(r), name, (long long)r->options->longest_fill);
+    row[column] = (row - width)[column];
+    return CLEAT_OK;
+}
+
+static cleat_status add_row(reader *r, cleat_error *error) {
+    cleat_series_table *t = &r->table;
+    int64_t time = 0;
+    uint8_t flags = 0;
+    cleat_status status = parse_time(r, &time, error);
+    if (status == CLEAT_OK) status = follow(r, time, &flags, error);
+    if (status == CLEAT_OK) status = reserve(r, error);
+    if (status != CLEAT_OK) return status;
+    size_t width = t->columns.used.count;
+    float *row = t->cells + (size_t)t->rows * width;
+    for (size_t c = 0; c < width && status == CLEAT_OK; ++c) {
+        const char *text = r->stream.csv.fields[t->columns.at[c]];
+        if (is_missing(text)) {
+            status = handle_missing(r, c, row, &flags, error);
+        } else {
+            r->carried[c] = 0;
+            status = parse_value(r, c, text, &row[c], error);
+        }
+    }
+    if (status != CLEAT_OK) return status;
+    t->times[t->rows] = time;
+    t->flags[t->rows] = flags;
+    ++t->rows;
+    return CLEAT_OK;
+}
+
+static void set_step(reader *r, const cleat_series_preprocessor *fitted) {
+    if (fitted) {
+        r->step = fitted->step;
+        r->step_source = "as learnt in training";
+    } else if (r->options->step) {
+        r->step = r->options->step;
+        r->step_source = "as the settings say";
+    }
+}
+
+cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
+                               const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error) {
+    reader r = {.options = options};
+    cleat_status status = cleat_csv_stream_open(path, &r.stream, error);
+    if (status != CLEAT_OK) return status;
+    set_step(&r, fitted);
+    status = cleat_series_columns_choose(&r.stream.csv, options, fitted, &r.table.columns, error);
+    if (status == CLEAT_OK && !(r.carried = cleat_alloc(r.table.columns.used.count, sizeof *r.carried)))
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its columns", path);
+    for (bool more = true; status == CLEAT_OK && more;) {
+        status = cleat_csv_stream_next(&r.stream, &more, error);
+        if (status == CLEAT_OK && more) status = add_row(&r, error);
+    }
+    if (status == CLEAT_OK && r.table.rows < 2)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %lld rows behind the header; a series needs more", path,
+                            line_of(&r), (long long)r.table.rows);
+    r.table.step = r.step;
+    cleat_csv_stream_close(&r.stream);
+    cleat_free(r.carried);
+    if (status != CLEAT_OK) {
+        cleat_series_table_free(&r.table);
+        return status;
+    }
+    *table = r.table;
+    return CLEAT_OK;
+}
+
+void cleat_series_table_free(cleat_series_table *table) {
+    cleat_series_columns_free(&table->columns);
+    cleat_free(table->cells);
+    cleat_free(table->times);
+    cleat_free(table->flags);
+    *table = (cleat_series_table){0};
+}

@@ -1,0 +1,227 @@
+/* A series as a dataset: what a sample holds, and what there is to ask. */
+#include "data/dataset.h"
+#include "data/series/series.h"
+
+#include "core/memory.h"
+
+#include <string.h>
+
+enum { X, TARGET, LAST, SEASON };
+
+/* --- the class ------------------------------------------------------------------------------------------------ */
+
+static const char *series_id(const cleat_dataset *dataset, size_t sample) {
+    return ((const cleat_series *)dataset)->ids[sample];
+}
+
+static int64_t series_length(const cleat_dataset *dataset, size_t sample) {
+    (void)sample;
+    return ((const cleat_series *)dataset)->lookback;
+}
+
+static cleat_split series_split(const cleat_dataset *dataset, size_t sample) {
+    const cleat_series *s = (const cleat_series *)dataset;
+    int64_t next = s->windows.last[sample] + INT64_C(1);
+    if (s->forecast || next >= s->windows.end[CLEAT_SPLIT_VAL]) return CLEAT_SPLIT_TEST;
+    return next >= s->windows.end[CLEAT_SPLIT_TRAIN] ? CLEAT_SPLIT_VAL : CLEAT_SPLIT_TRAIN;
+}
+
+/* x [T, C]: the file's own frame and the further ones side by side. */
+static void fill_x(const cleat_series *s, int64_t last, float *x) {
+    size_t width = s->table.columns.used.count, features = s->table.columns.features;
+    int64_t first = last - s->lookback + 1;
+    if (s->n_resamples == 0 && width == features) {
+        memcpy(x, s->table.cells + (size_t)first * width, (size_t)s->lookback * width * sizeof *x);
+        return;
+    }
+    for (int64_t t = 0; t < s->lookback; ++t) {
+        memcpy(x, s->table.cells + (size_t)(first + t) * width, features * sizeof *x);
+        x += features;
+        for (size_t f = 0; f < s->n_resamples; ++f, x += features) {
+            int64_t row = last - s->rows_of[f] * (s->lookback - 1 - t);
+            memcpy(x, s->means[f] + (size_t)row * features, features * sizeof *x);
+        }
+    }
+}
+
+/* The targets [K] of a row. */
+static void copy_targets(const cleat_series *s, int64_t row, float *targets) {
+    const cleat_series_columns *columns = &s->table.columns;
+    const float *cells = s->table.cells + (size_t)row * columns->used.count;
+    for (size_t k = 0; k < columns->targets; ++k) targets[k] = cells[columns->target[k]];
+}
+
+/* The latest known row a whole number of seasons before row last + 1 + h. */
+static int64_t row_a_season_before(const cleat_series *s, int64_t last, int64_t h) {
+    return s->season ? last + 1 - s->season + h % s->season : last;
+}
+
+static void subtract_targets(const cleat_series *s, int64_t row, float *targets) {
+    const cleat_series_columns *columns = &s->table.columns;
+    const float *cells = s->table.cells + (size_t)row * columns->used.count;
+    for (size_t k = 0; k < columns->targets; ++k) targets[k] -= cells[columns->target[k]];
+}
+
+static void anchor_x(const cleat_series *s, int64_t last, float *x) {
+    const cleat_series_columns *columns = &s->table.columns;
+    const float *cells = s->table.cells + (size_t)last * columns->used.count;
+    int64_t rows = s->lookback * (int64_t)(s->n_resamples + 1);
+    for (int64_t i = 0; i < rows; ++i, x += columns->features)
+        for (size_t f = 0; f < columns->features; ++f) x[f] -= cells[f];
+}
+
+static int64_t known_of(const cleat_series *s, int64_t last) {
+    int64_t known = 0;
+    while (known < s->horizon && last + known + 1 < s->table.rows && !s->table.flags[last + known + 1]) ++known;
+    return known;
+}
+
+static cleat_status series_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
+                                const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
+    (void)length;
+    (void)rng_key;
+    (void)error;
+    const cleat_series *s = (const cleat_series *)dataset;
+    int64_t last = s->windows.last[sample], known = s->forecast ? known_of(s, last) : s->horizon;
+    size_t targets = s->table.columns.targets;
+    float *target = slots[TARGET], *season = slots[SEASON];
+    if (slots[X]) fill_x(s, last, slots[X]);
+    if (slots[LAST]) copy_targets(s, last, slots[LAST]);
+    for (int64_t h = 0; target && h < known; ++h) copy_targets(s, last + 1 + h, target + (size_t)h * targets);
+    for (int64_t h = 0; season && h < s->horizon; ++h)
+        copy_targets(s, row_a_season_before(s, last, h), season + (size_t)h * targets);
+    if (slots[X] && s->anchor) anchor_x(s, last, slots[X]);
+    for (int64_t h = 0; target && s->anchor && h < known; ++h)
+        subtract_targets(s, s->anchor == CLEAT_SERIES_ANCHOR_LAST ? last : row_a_season_before(s, last, h),
+                         target + (size_t)h * targets);
+    return CLEAT_OK;
+}
+
+static cleat_status series_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+    const cleat_series *s = (const cleat_series *)dataset;
+    const cleat_series_columns *columns = &s->table.columns;
+    cleat_series_preprocessor fitted = {.step = s->table.step, .n_resamples = s->n_resamples};
+    memcpy(fitted.resample_seconds, s->resample_seconds, sizeof fitted.resample_seconds);
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < columns->features + columns->targets && status == CLEAT_OK; ++i) {
+        bool target = i >= columns->features;
+        size_t c = target ? columns->target[i - columns->features] : i;
+        status = cleat_series_preprocessor_add(&fitted, target, columns->used.names[c], s->mean[c], s->std[c], error);
+    }
+    if (status == CLEAT_OK) status = cleat_series_preprocessor_write(folder, &fitted, error);
+    cleat_series_preprocessor_free(&fitted);
+    return status;
+}
+
+static void series_destroy(cleat_dataset *dataset) {
+    cleat_series *s = (cleat_series *)dataset;
+    cleat_series_table_free(&s->table);
+    for (size_t f = 0; f < CLEAT_SERIES_MAX_RESAMPLES; ++f) cleat_free(s->means[f]);
+    cleat_free(s->mean);
+    cleat_free(s->std);
+    cleat_free(s->windows.last);
+    cleat_free(s->ids);
+    cleat_free(s);
+}
+
+static const cleat_dataset_class series_class = {
+    .name = "series",
+    .n_fields = CLEAT_SERIES_FIELDS,
+    .id = series_id,
+    .length = series_length,
+    .split = series_split,
+    .fill = series_fill,
+    .save = series_save,
+    .destroy = series_destroy,
+};
+
+void cleat_series_dataset_init(cleat_series *s) {
+    int64_t channels = (int64_t)(s->table.columns.features * (s->n_resamples + 1));
+    int64_t targets = (int64_t)s->table.columns.targets;
+    s->fields[X] = (cleat_field){.name = "x", .dtype = CLEAT_F32, .rank = 2, .shape = {s->lookback, channels}};
+    s->fields[TARGET] = (cleat_field){.name = "target", .dtype = CLEAT_F32, .rank = 2, .shape = {s->horizon, targets}};
+    s->fields[LAST] = (cleat_field){.name = "last", .dtype = CLEAT_F32, .rank = 1, .shape = {targets}};
+    s->fields[SEASON] = (cleat_field){.name = "season", .dtype = CLEAT_F32, .rank = 2, .shape = {s->horizon, targets}};
+    s->type = series_class;
+    s->type.fields = s->fields;
+    s->base.type = &s->type;
+}
+
+/* --- what a series has more than other datasets --------------------------------------------------------------- */
+
+static const cleat_series *as_series(const cleat_dataset *dataset) {
+    return dataset->type->destroy == series_destroy ? (const cleat_series *)dataset : NULL;
+}
+
+cleat_series_info cleat_series_describe(const cleat_dataset *dataset) {
+    const cleat_series *s = as_series(dataset);
+    if (!s) return (cleat_series_info){0};
+    const cleat_series_columns *columns = &s->table.columns;
+    cleat_series_info info = {
+        .lookback = s->lookback,
+        .horizon = s->horizon,
+        .season = s->season,
+        .step = s->table.step,
+        .features = (int64_t)columns->features,
+        .resolutions = (int64_t)s->n_resamples + 1,
+        .channels = s->fields[X].shape[1],
+        .targets = (int64_t)columns->targets,
+        .rows = s->table.rows,
+        .gaps = s->table.gaps,
+        .filled_rows = s->table.filled_rows,
+        .missing = s->table.missing,
+        .left_out = s->windows.left_out,
+    };
+    for (int split = 0; split < CLEAT_SPLITS; ++split) {
+        info.split_rows[split] = s->windows.end[split] - s->windows.begin[split];
+        info.windows[split] = s->windows.of_split[split];
+    }
+    return info;
+}
+
+const char *cleat_series_feature(const cleat_dataset *dataset, size_t feature) {
+    const cleat_series *s = as_series(dataset);
+    return s && feature < s->table.columns.features ? s->table.columns.used.names[feature] : NULL;
+}
+
+/* The column of target k; NULL, or SIZE_MAX, where there is none. */
+static size_t column_of(const cleat_series *s, size_t target) {
+    return s && target < s->table.columns.targets ? s->table.columns.target[target] : SIZE_MAX;
+}
+
+const char *cleat_series_target(const cleat_dataset *dataset, size_t target) {
+    const cleat_series *s = as_series(dataset);
+    size_t column = column_of(s, target);
+    return column != SIZE_MAX ? s->table.columns.used.names[column] : NULL;
+}
+
+double cleat_series_mean(const cleat_dataset *dataset, size_t target) {
+    const cleat_series *s = as_series(dataset);
+    size_t column = column_of(s, target);
+    return column != SIZE_MAX ? s->mean[column] : 0;
+}
+
+double cleat_series_std(const cleat_dataset *dataset, size_t target) {
+    const cleat_series *s = as_series(dataset);
+    size_t column = column_of(s, target);
+    return column != SIZE_MAX ? s->std[column] : 0;
+}
+
+int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resample) {
+    const cleat_series *s = as_series(dataset);
+    if (!s || resample > s->n_resamples) return 0;
+    return resample ? s->resample_seconds[resample - 1] : s->table.step;
+}
+
+int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead) {
+    const cleat_series *s = as_series(dataset);
+    if (!s || sample >= dataset->count || ahead < 0) return 0;
+    int64_t row = s->windows.last[sample] + ahead, end = s->table.rows - 1;
+    return row <= end ? s->table.times[row] : s->table.times[end] + (row - end) * s->table.step;
+}
+
+int64_t cleat_series_known(const cleat_dataset *dataset, size_t sample) {
+    const cleat_series *s = as_series(dataset);
+    if (!s || sample >= dataset->count) return 0;
+    return s->forecast ? known_of(s, s->windows.last[sample]) : s->horizon;
+}

@@ -1,0 +1,185 @@
+/* Means and deviations of a series' columns, and the file that keeps them: series.csv, one line a thing fitted,
+ *   kind,name,mean,deviation
+ *   step,3600,,
+ *   frame,14400,,
+ *   feature,OT,13.3,8.5
+ *   target,OT,13.3,8.5 */
+#include "data/series/series.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_BYTES = 4096 };
+
+/* --- learning ------------------------------------------------------------------------------------------------- */
+
+static cleat_status fit_column(const char *path, const cleat_series_table *table, int64_t rows, size_t column,
+                               double *mean, double *std, cleat_error *error) {
+    size_t width = table->columns.used.count;
+    const float *cells = table->cells + column;
+    double sum = 0, squares = 0;
+    float least = INFINITY, most = -INFINITY;
+    int64_t known = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+        float value = cells[(size_t)r * width];
+        if (isnan(value)) continue;
+        sum += value;
+        least = value < least ? value : least;
+        most = value > most ? value : most;
+        ++known;
+    }
+    if (!known)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: '%.100s' has no value in the %lld training rows; leave the column out", path,
+                          table->columns.used.names[column], (long long)rows);
+    bool constant = least == most; /* the squares of its rounding errors are no deviation */
+    *mean = constant ? least : sum / (double)known;
+    for (int64_t r = 0; r < rows; ++r) {
+        double off = cells[(size_t)r * width] - *mean;
+        if (!isnan(off)) squares += off * off;
+    }
+    *std = constant ? 1 : sqrt(squares / (double)known);
+    if (constant)
+        cleat_log(CLEAT_LOG_WARNING, "%s: '%s' is %g in all training rows; its deviation is taken as 1", path,
+                  table->columns.used.names[column], *mean);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_series_fit_preprocessor(const char *path, const cleat_series_table *table, int64_t rows,
+                                           double *mean, double *std, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t c = 0; c < table->columns.used.count && status == CLEAT_OK; ++c)
+        status = fit_column(path, table, rows, c, &mean[c], &std[c], error);
+    return status;
+}
+
+/* --- the file ------------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_series_preprocessor_add(cleat_series_preprocessor *fitted, bool target, const char *name,
+                                           double mean, double std, cleat_error *error) {
+    size_t means = fitted->capacity, std_capacity = fitted->capacity;
+    cleat_status status = cleat_grow(&fitted->mean, fitted->count, &means, sizeof *fitted->mean, error);
+    if (status == CLEAT_OK) status = cleat_grow(&fitted->std, fitted->count, &std_capacity, sizeof *fitted->std, error);
+    if (status == CLEAT_OK) status = cleat_name_list_add(target ? &fitted->targets : &fitted->features, name, error);
+    fitted->capacity = status == CLEAT_OK ? means : fitted->capacity;
+    if (status != CLEAT_OK) return status;
+    fitted->mean[fitted->count] = mean;
+    fitted->std[fitted->count++] = std;
+    return CLEAT_OK;
+}
+
+void cleat_series_preprocessor_free(cleat_series_preprocessor *fitted) {
+    cleat_name_list_free(&fitted->features);
+    cleat_name_list_free(&fitted->targets);
+    cleat_free(fitted->mean);
+    cleat_free(fitted->std);
+    *fitted = (cleat_series_preprocessor){0};
+}
+
+static void add_columns(cleat_text *text, const char *kind, const cleat_name_list *names, const double *mean,
+                        const double *std) {
+    char a[32], b[32];
+    for (size_t i = 0; i < names->count; ++i) {
+        cleat_number_print(mean[i], a);
+        cleat_number_print(std[i], b);
+        cleat_text_add(text, "%s,", kind);
+        cleat_text_add_field(text, names->names[i]);
+        cleat_text_add(text, ",%s,%s\n", a, b);
+    }
+}
+
+static const char FILE_NAME[] = "series.csv";
+
+cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_series_preprocessor *fitted,
+                                             cleat_error *error) {
+    char path[PATH_BYTES];
+    cleat_text text = {0};
+    size_t features = fitted->features.count;
+    cleat_status status = cleat_path_join(folder, FILE_NAME, path, PATH_BYTES, error);
+    if (status == CLEAT_OK) status = cleat_folder_make(folder, error);
+    if (status != CLEAT_OK) return status;
+    cleat_text_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)fitted->step);
+    for (size_t f = 0; f < fitted->n_resamples; ++f)
+        cleat_text_add(&text, "frame,%lld,,\n", (long long)fitted->resample_seconds[f]);
+    add_columns(&text, "feature", &fitted->features, fitted->mean, fitted->std);
+    add_columns(&text, "target", &fitted->targets, fitted->mean + features, fitted->std + features);
+    return cleat_file_write_text(path, &text, error);
+}
+
+typedef struct line_columns {
+    int kind, name, mean, std;
+} line_columns;
+
+static cleat_status bad_line(const cleat_csv *csv, const char *what, cleat_error *error) {
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s:%zu: %s; the file is written in training and must not be edited: take it from the run again",
+                      csv->source.path, csv->line, what);
+}
+
+static bool whole_seconds(const char *text, int64_t *seconds) {
+    double value;
+    if (!cleat_number_parse(text, &value) || value < 1 || value > 1e15 || value != floor(value)) return false;
+    *seconds = (int64_t)value;
+    return true;
+}
+
+static cleat_status add_column(const cleat_csv *csv, const line_columns *at, bool target,
+                               cleat_series_preprocessor *fitted, cleat_error *error) {
+    const char *name = csv->fields[at->name];
+    const cleat_name_list *names = target ? &fitted->targets : &fitted->features;
+    double mean, std;
+    if (!*name || cleat_name_list_find(names, name) >= 0)
+        return bad_line(csv, "a column without a name, or there twice", error);
+    if (!target && fitted->targets.count) return bad_line(csv, "a feature behind the targets", error);
+    if (!cleat_number_parse(csv->fields[at->mean], &mean) || !cleat_number_parse(csv->fields[at->std], &std) ||
+        !(std > 0))
+        return bad_line(csv, "mean and deviation must be numbers, the deviation above 0", error);
+    return cleat_series_preprocessor_add(fitted, target, name, mean, std, error);
+}
+
+static cleat_status add_line(const cleat_csv *csv, const line_columns *at, cleat_series_preprocessor *fitted,
+                             cleat_error *error) {
+    const char *kind = csv->fields[at->kind], *name = csv->fields[at->name];
+    if (strcmp(kind, "feature") == 0) return add_column(csv, at, false, fitted, error);
+    if (strcmp(kind, "target") == 0) return add_column(csv, at, true, fitted, error);
+    if (strcmp(kind, "step") == 0)
+        return whole_seconds(name, &fitted->step) ? CLEAT_OK : bad_line(csv, "the step must be whole seconds", error);
+    if (strcmp(kind, "frame") != 0) return bad_line(csv, "kind must be step, frame, feature or target", error);
+    if (fitted->n_resamples == CLEAT_SERIES_MAX_RESAMPLES ||
+        !whole_seconds(name, &fitted->resample_seconds[fitted->n_resamples]))
+        return bad_line(csv, "frames are whole seconds, and at most eight", error);
+    ++fitted->n_resamples;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_series_preprocessor_read(const char *folder, cleat_series_preprocessor *fitted, cleat_error *error) {
+    char path[PATH_BYTES];
+    cleat_csv csv;
+    line_columns at = {0};
+    cleat_series_preprocessor found = {0};
+    cleat_status status = cleat_path_join(folder, FILE_NAME, path, PATH_BYTES, error);
+    if (status == CLEAT_OK) status = cleat_csv_open(path, &csv, error);
+    if (status != CLEAT_OK) return status;
+    status = cleat_csv_need_column(&csv, "kind", &at.kind, error);
+    if (status == CLEAT_OK) status = cleat_csv_need_column(&csv, "name", &at.name, error);
+    if (status == CLEAT_OK) status = cleat_csv_need_column(&csv, "mean", &at.mean, error);
+    if (status == CLEAT_OK) status = cleat_csv_need_column(&csv, "deviation", &at.std, error);
+    for (bool more = true; status == CLEAT_OK && more;) {
+        status = cleat_csv_next(&csv, &more, error);
+        if (status == CLEAT_OK && more) status = add_line(&csv, &at, &found, error);
+    }
+    if (status == CLEAT_OK && (!found.step || !found.features.count || !found.targets.count))
+        status = bad_line(&csv, "step, features or targets are missing", error);
+    cleat_csv_close(&csv);
+    if (status != CLEAT_OK) {
+        cleat_series_preprocessor_free(&found);
+        return status;
+    }
+    *fitted = found;
+    return CLEAT_OK;
+}

@@ -1,0 +1,236 @@
+/* Opens a series: finds the file, reads it, standardises it, makes a dataset of it. */
+#include "data/series/series.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_BYTES = 4096, LONGEST = 1 << 20 };
+
+/* --- from the table to the dataset ---------------------------------------------------------------------------- */
+
+/* Means and deviations of the used columns: from the training rows, or as they were fitted. */
+static cleat_status find_means(const char *path, cleat_series *s, const cleat_series_preprocessor *fitted,
+                               cleat_error *error) {
+    const cleat_series_columns *columns = &s->table.columns;
+    s->mean = cleat_alloc(columns->used.count, sizeof *s->mean);
+    s->std = cleat_alloc(columns->used.count, sizeof *s->std);
+    if (!s->mean || !s->std)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu means", path, columns->used.count);
+    if (!fitted)
+        return cleat_series_fit_preprocessor(path, &s->table, s->windows.end[CLEAT_SPLIT_TRAIN], s->mean, s->std,
+                                             error);
+    for (size_t i = 0; i < fitted->count; ++i) {
+        size_t c = i < columns->features ? i : columns->target[i - columns->features];
+        s->mean[c] = fitted->mean[i];
+        s->std[c] = fitted->std[i];
+    }
+    return CLEAT_OK;
+}
+
+/* Cells without a value become 0, the mean: no window reads them. */
+static cleat_status standardise(const char *path, cleat_series *s, cleat_error *error) {
+    const cleat_series_table *t = &s->table;
+    size_t width = t->columns.used.count;
+    char text[CLEAT_TIME_TEXT];
+    for (int64_t r = 0; r < t->rows; ++r)
+        for (size_t c = 0; c < width; ++c) {
+            float *cell = &t->cells[(size_t)r * width + c], value = *cell;
+            *cell = isnan(value) ? 0 : (float)((value - s->mean[c]) / s->std[c]);
+            if (!isfinite(*cell))
+                return cleat_fail(
+                    error, CLEAT_ERR_FORMAT,
+                    "%s: '%.100s' is %g at %s, which is beyond single precision in deviations (%g) of the "
+                    "training rows; correct the value, or leave the column out",
+                    path, t->columns.used.names[c], value, cleat_time_text(t->times[r], text), s->std[c]);
+        }
+    return CLEAT_OK;
+}
+
+static cleat_status resample_all(const char *path, cleat_series *s, cleat_error *error) {
+    size_t features = s->table.columns.features;
+    cleat_status status = CLEAT_OK;
+    for (size_t f = 0; f < s->n_resamples && status == CLEAT_OK; ++f) {
+        s->means[f] = cleat_alloc((size_t)s->table.rows * features, sizeof *s->means[f]);
+        if (!s->means[f])
+            return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the frame of %lld s", path,
+                              (long long)s->resample_seconds[f]);
+        status = cleat_series_trailing_means(&s->table, s->rows_of[f], s->means[f], error);
+    }
+    return status;
+}
+
+/* Rows of look-back that a window takes, its last known one included. */
+static int64_t reach_of(const cleat_series *s) {
+    int64_t most = 1;
+    for (size_t f = 0; f < s->n_resamples; ++f) most = s->rows_of[f] > most ? s->rows_of[f] : most;
+    return most * s->lookback > s->season ? most * s->lookback : s->season;
+}
+
+static cleat_status format_sample_ids(const char *path, cleat_series *s, cleat_error *error) {
+    s->ids = cleat_alloc(s->windows.count, sizeof *s->ids);
+    if (!s->ids) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu ids", path, s->windows.count);
+    for (size_t i = 0; i < s->windows.count; ++i) cleat_time_text(s->table.times[s->windows.last[i]], s->ids[i]);
+    s->base.count = s->windows.count;
+    return CLEAT_OK;
+}
+
+static void log_summary(const char *path, const cleat_series *s) {
+    const cleat_series_table *t = &s->table;
+    const int64_t *of = s->windows.of_split;
+    cleat_log(
+        CLEAT_LOG_INFO,
+        "%s: %lld rows, %lld s apart; %zu features in %zu frames, %zu targets; %lld training, %lld validation and %lld "
+        "test windows",
+        path, (long long)t->rows, (long long)t->step, t->columns.features, s->n_resamples + 1, t->columns.targets,
+        (long long)of[CLEAT_SPLIT_TRAIN], (long long)of[CLEAT_SPLIT_VAL], (long long)of[CLEAT_SPLIT_TEST]);
+    if (t->filled_rows)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %lld rows are missing in %lld places and repeat the row before them", path,
+                  (long long)t->filled_rows, (long long)t->gaps);
+    if (t->missing) cleat_log(CLEAT_LOG_WARNING, "%s: %lld cells have no value", path, (long long)t->missing);
+    if (s->windows.left_out)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %lld windows touch a gap or a missing value and are left out", path,
+                  (long long)s->windows.left_out);
+}
+
+/* Takes the table over. */
+static cleat_status make_dataset(const char *path, cleat_series_table *table, const cleat_series_options *options,
+                                 const cleat_series_preprocessor *fitted, cleat_dataset **dataset, cleat_error *error) {
+    cleat_series *s = cleat_alloc(1, sizeof *s);
+    if (!s) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
+    s->table = *table;
+    *table = (cleat_series_table){0};
+    s->lookback = options->lookback;
+    s->horizon = options->horizon;
+    s->season = options->season;
+    s->anchor = options->anchor;
+    s->forecast = options->forecast;
+    s->n_resamples = fitted ? fitted->n_resamples : options->n_resamples;
+    memcpy(s->resample_seconds, fitted ? fitted->resample_seconds : options->resample_seconds,
+           sizeof s->resample_seconds);
+    cleat_series_dataset_init(s);
+    cleat_status status = cleat_series_resample_rows(path, s->resample_seconds, s->n_resamples, s->table.step,
+                                                     s->table.rows, s->rows_of, error);
+    if (status == CLEAT_OK) status = cleat_series_borders(path, options, s->table.rows, &s->windows, error);
+    if (status == CLEAT_OK)
+        status = cleat_series_windows_find(path, options, &s->table, reach_of(s), &s->windows, error);
+    if (status == CLEAT_OK) status = find_means(path, s, fitted, error);
+    if (status == CLEAT_OK) status = standardise(path, s, error);
+    if (status == CLEAT_OK) status = resample_all(path, s, error);
+    if (status == CLEAT_OK) status = format_sample_ids(path, s, error);
+    if (status != CLEAT_OK) {
+        cleat_dataset_destroy(&s->base);
+        return status;
+    }
+    log_summary(path, s);
+    *dataset = &s->base;
+    return CLEAT_OK;
+}
+
+/* --- finding the file ----------------------------------------------------------------------------------------- */
+
+static bool is_csv(const char *name) {
+    return strcmp(cleat_name_ending(name), ".csv") == 0;
+}
+
+static cleat_status only_csv(const char *folder, char path[PATH_BYTES], cleat_error *error) {
+    cleat_listing listing = {0};
+    cleat_status status = cleat_listing_read(folder, is_csv, &listing, error);
+    if (status != CLEAT_OK) return status;
+    if (listing.count == 1)
+        status = cleat_path_join(folder, listing.names[0], path, PATH_BYTES, error);
+    else if (listing.count == 0)
+        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no *.csv in this folder (data.path)", folder);
+    else
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                            "%s: %zu *.csv in this folder (%.100s, %.100s, ...); give one of them itself as data.path",
+                            folder, listing.count, listing.names[0], listing.names[1]);
+    cleat_listing_free(&listing);
+    return status;
+}
+
+static cleat_status find_file(const char *path, const char *name, char found[PATH_BYTES], cleat_error *error) {
+    if (cleat_folder_exists(path))
+        return name && *name ? cleat_path_join(path, name, found, PATH_BYTES, error) : only_csv(path, found, error);
+    if (!cleat_file_exists(path))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
+    if ((size_t)snprintf(found, PATH_BYTES, "%s", path) < PATH_BYTES) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
+}
+
+/* --- opening -------------------------------------------------------------------------------------------------- */
+
+static cleat_status check_options(const cleat_series_options *o, cleat_error *error) {
+    const struct {
+        const char *name;
+        int64_t value, least;
+    } numbers[] = {
+        {"lookback", o->lookback, 1},         {"horizon", o->horizon, 1},   {"stride", o->stride, 1},
+        {"eval_stride", o->eval_stride, 1},   {"season", o->season, 0},     {"step", o->step, 0},
+        {"train_rows", o->train_rows, 0},     {"val_rows", o->val_rows, 0}, {"test_rows", o->test_rows, 0},
+        {"longest_fill", o->longest_fill, 0},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
+        if (numbers[i].value < numbers[i].least || numbers[i].value > INT32_MAX)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s is %lld; it may be %lld to %d", numbers[i].name,
+                              (long long)numbers[i].value, (long long)numbers[i].least, INT32_MAX);
+    if (o->lookback > LONGEST || o->horizon > LONGEST)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "lookback %lld and horizon %lld may be up to %d rows",
+                          (long long)o->lookback, (long long)o->horizon, LONGEST);
+    if (!(o->val_fraction >= 0 && o->test_fraction >= 0 && o->val_fraction + o->test_fraction <= 1))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "val_fraction %g and test_fraction %g must lie in 0..1 together",
+                          o->val_fraction, o->test_fraction);
+    if (o->n_resamples > CLEAT_SERIES_MAX_RESAMPLES)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu frames; at most %d", o->n_resamples,
+                          CLEAT_SERIES_MAX_RESAMPLES);
+    if ((unsigned)o->gaps > CLEAT_GAPS_ROWS || (unsigned)o->missing > CLEAT_MISSING_SKIP)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no such policy of gaps (%d) or missing values (%d)", (int)o->gaps,
+                          (int)o->missing);
+    if ((unsigned)o->anchor > CLEAT_SERIES_ANCHOR_SEASON)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no such anchor (%d)", (int)o->anchor);
+    if (o->forecast && !o->fitted)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a forecast needs what training has learnt");
+    return CLEAT_OK;
+}
+
+static cleat_status check_resamples(const cleat_series_options *o, const cleat_series_preprocessor *fitted,
+                                    cleat_error *error) {
+    bool same = o->n_resamples == 0 || o->n_resamples == fitted->n_resamples;
+    for (size_t f = 0; same && f < o->n_resamples; ++f) same = o->resample_seconds[f] == fitted->resample_seconds[f];
+    if (same) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                      "%s: other frames were learnt than are asked for; leave them as they were", o->fitted);
+}
+
+cleat_series_options cleat_series_defaults(void) {
+    return (cleat_series_options){.lookback = 96,
+                                  .horizon = 24,
+                                  .stride = 1,
+                                  .eval_stride = 1,
+                                  .val_fraction = 0.1,
+                                  .test_fraction = 0.1,
+                                  .longest_fill = 24};
+}
+
+cleat_status cleat_series_open(const char *path, const cleat_series_options *options, cleat_dataset **dataset,
+                               cleat_error *error) {
+    cleat_series_options chosen = options ? *options : cleat_series_defaults();
+    if (chosen.fitted && !*chosen.fitted) chosen.fitted = NULL;
+    char file[PATH_BYTES];
+    cleat_series_table table = {0};
+    cleat_series_preprocessor fitted = {0};
+    const cleat_series_preprocessor *earlier = chosen.fitted ? &fitted : NULL;
+    cleat_status status = check_options(&chosen, error);
+    if (status == CLEAT_OK) status = find_file(path, chosen.file, file, error);
+    if (status == CLEAT_OK && earlier) status = cleat_series_preprocessor_read(chosen.fitted, &fitted, error);
+    if (status == CLEAT_OK && earlier) status = check_resamples(&chosen, earlier, error);
+    if (status == CLEAT_OK) status = cleat_series_read(file, &chosen, earlier, &table, error);
+    if (status == CLEAT_OK) status = make_dataset(file, &table, &chosen, earlier, dataset, error);
+    cleat_series_table_free(&table);
+    cleat_series_preprocessor_free(&fitted);
+    return status;
+}

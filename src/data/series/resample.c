@@ -1,0 +1,45 @@
+/* Coarser time frames of a series: means of so many rows up to each row. Each is summed from its own rows alone, so
+ * that it is the same bits wherever the file begins. */
+#include "data/series/series.h"
+
+#include "core/memory.h"
+
+#include <string.h>
+
+cleat_status cleat_series_resample_rows(const char *path, const int64_t *resample_seconds, size_t n, int64_t step,
+                                        int64_t rows, int64_t *rows_of, cleat_error *error) {
+    for (size_t f = 0; f < n; ++f) {
+        if (resample_seconds[f] <= step || resample_seconds[f] % step)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "%s: a frame of %lld s is no multiple (2 x or more) of the file's step of %lld s", path,
+                              (long long)resample_seconds[f], (long long)step);
+        for (size_t earlier = 0; earlier < f; ++earlier)
+            if (resample_seconds[earlier] == resample_seconds[f])
+                return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the frame of %lld s is listed twice",
+                                  (long long)resample_seconds[f]);
+        rows_of[f] = resample_seconds[f] / step;
+        if (rows_of[f] > rows)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "%s: a step of %lld s takes %lld rows, and the file has %lld; leave that frame out", path,
+                              (long long)resample_seconds[f], (long long)rows_of[f], (long long)rows);
+    }
+    return CLEAT_OK;
+}
+
+cleat_status cleat_series_trailing_means(const cleat_series_table *table, int64_t per, float *means,
+                                         cleat_error *error) {
+    size_t width = table->columns.used.count, features = table->columns.features;
+    double *sums = cleat_alloc(features, sizeof *sums);
+    if (!sums) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu sums", features);
+    for (int64_t r = per - 1; r < table->rows; ++r) {
+        memset(sums, 0, features * sizeof *sums);
+        for (int64_t i = r - per + 1; i <= r; ++i) {
+            const float *row = table->cells + (size_t)i * width;
+            for (size_t c = 0; c < features; ++c) sums[c] += row[c];
+        }
+        float *mean = means + (size_t)r * features;
+        for (size_t c = 0; c < features; ++c) mean[c] = (float)(sums[c] / (double)per);
+    }
+    cleat_free(sums);
+    return CLEAT_OK;
+}

@@ -1,0 +1,127 @@
+/* Where the splits of a series lie, and which windows they have. */
+#include "data/series/series.h"
+
+#include "core/memory.h"
+
+static cleat_status borders_by_rows(const char *path, const cleat_series_options *options, int64_t rows,
+                                    cleat_series_windows *windows, cleat_error *error) {
+    const int64_t wanted[CLEAT_SPLITS] = {options->train_rows, options->val_rows, options->test_rows};
+    int64_t at = 0;
+    for (int s = 0; s < CLEAT_SPLITS; ++s) {
+        if (wanted[s] > rows - at)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "%s: the %s part should be rows %lld to %lld, and the file has %lld; ask for fewer", path,
+                              cleat_split_name((cleat_split)s), (long long)at + 1, (long long)(at + wanted[s]),
+                              (long long)rows);
+        windows->begin[s] = at;
+        windows->end[s] = at += wanted[s];
+    }
+    return CLEAT_OK;
+}
+
+static void borders_by_fraction(const cleat_series_options *options, int64_t rows, cleat_series_windows *windows) {
+    int64_t test = (int64_t)((double)rows * options->test_fraction);
+    int64_t val = (int64_t)((double)rows * options->val_fraction);
+    windows->begin[CLEAT_SPLIT_TRAIN] = 0;
+    windows->end[CLEAT_SPLIT_TRAIN] = windows->begin[CLEAT_SPLIT_VAL] = rows - val - test;
+    windows->end[CLEAT_SPLIT_VAL] = windows->begin[CLEAT_SPLIT_TEST] = rows - test;
+    windows->end[CLEAT_SPLIT_TEST] = rows;
+}
+
+cleat_status cleat_series_borders(const char *path, const cleat_series_options *options, int64_t rows,
+                                  cleat_series_windows *windows, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    if (options->forecast) {
+        for (int s = 0; s < CLEAT_SPLITS; ++s) windows->begin[s] = windows->end[s] = 0;
+        windows->end[CLEAT_SPLIT_TEST] = rows;
+        return CLEAT_OK;
+    }
+    if (options->train_rows || options->val_rows || options->test_rows)
+        status = borders_by_rows(path, options, rows, windows, error);
+    else
+        borders_by_fraction(options, rows, windows);
+    if (status == CLEAT_OK && !options->fitted && windows->end[CLEAT_SPLIT_TRAIN] == 0)
+        status =
+            cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                       "%s: no rows are left to train on; set train_rows, or smaller val and test fractions", path);
+    return status;
+}
+
+/* The rows up to `scanned`, and where the stretch without gap and missing cell begins that ends there. */
+typedef struct scan {
+    const uint8_t *flags;
+    int64_t scanned, clean_from;
+} scan;
+
+static int64_t clean_from(scan *s, int64_t row) {
+    for (; s->scanned <= row; ++s->scanned) {
+        if (s->flags[s->scanned] & CLEAT_ROW_BREAK) s->clean_from = s->scanned;
+        if (s->flags[s->scanned] & CLEAT_ROW_MISSING) s->clean_from = s->scanned + 1;
+    }
+    return s->clean_from;
+}
+
+/* The last known rows a split may have: first, first + stride, ... up to `end` - 1. */
+typedef struct range {
+    int64_t first, end, stride;
+} range;
+
+static range range_of(const cleat_series_options *options, const cleat_series_windows *windows, int64_t reach,
+                      int split) {
+    int64_t least = reach - 1, before = windows->begin[split] - 1;
+    int64_t ahead = options->forecast ? 0 : options->horizon;
+    range r = {.first = before > least ? before : least,
+               .end = windows->end[split] - ahead,
+               .stride = split == CLEAT_SPLIT_TRAIN ? options->stride : options->eval_stride};
+    if (windows->begin[split] == windows->end[split]) r.end = r.first;                     /* no rows, no windows */
+    if (options->forecast && r.end > r.first) r.first += (r.end - 1 - r.first) % r.stride; /* the last row is one */
+    return r;
+}
+
+static cleat_status no_window(const char *path, const cleat_series_options *options, int split, int64_t reach,
+                              const cleat_series_windows *windows, cleat_error *error) {
+    return cleat_fail(
+        error, CLEAT_ERR_ARGUMENT,
+        "%s: no window fits the %s part, rows %lld to %lld: one takes %lld rows of targets there and %lld rows "
+        "of look-back before them (%lld windows touch gaps or missing values); shorten lookback, horizon or "
+        "frames, or give the part more rows",
+        path, cleat_split_name((cleat_split)split), (long long)windows->begin[split] + 1,
+        (long long)windows->end[split], options->forecast ? 0LL : (long long)options->horizon, (long long)reach,
+        (long long)windows->left_out);
+}
+
+cleat_status cleat_series_windows_find(const char *path, const cleat_series_options *options,
+                                       const cleat_series_table *table, int64_t reach, cleat_series_windows *windows,
+                                       cleat_error *error) {
+    int64_t ahead = options->forecast ? 0 : options->horizon, most = 0;
+    scan s = {.flags = table->flags};
+    for (int split = 0; split < CLEAT_SPLITS; ++split) {
+        range r = range_of(options, windows, reach, split);
+        if (r.end > r.first) most += (r.end - 1 - r.first) / r.stride + 1;
+    }
+    uint32_t *last = cleat_alloc((size_t)most, sizeof *last);
+    if (!last) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld windows", path, (long long)most);
+    windows->count = 0;
+    windows->left_out = 0;
+    cleat_status status = CLEAT_OK;
+    for (int split = 0; split < CLEAT_SPLITS && status == CLEAT_OK; ++split) {
+        range r = range_of(options, windows, reach, split);
+        size_t before = windows->count;
+        for (int64_t at = r.first; at < r.end; at += r.stride) {
+            bool clean = clean_from(&s, at + ahead) <= at - reach + 1;
+            if (clean) last[windows->count++] = (uint32_t)at;
+            windows->left_out += !clean;
+        }
+        windows->of_split[split] = (int64_t)(windows->count - before);
+        bool needed = windows->end[split] > windows->begin[split] && !(options->fitted && split == CLEAT_SPLIT_TRAIN);
+        if (needed && windows->count == before) status = no_window(path, options, split, reach, windows, error);
+    }
+    if (status == CLEAT_OK && !windows->count)
+        status = no_window(path, options, CLEAT_SPLIT_TRAIN, reach, windows, error);
+    if (status != CLEAT_OK) {
+        cleat_free(last);
+        return status;
+    }
+    windows->last = last;
+    return CLEAT_OK;
+}

@@ -1,0 +1,143 @@
+/* CoNLL: a word and its tag a line, an empty line after each sentence. */
+#include "data/text/set.h"
+
+#include <string.h>
+
+typedef struct conll {
+    cleat_text_set *set;
+    const cleat_text_file *file;
+    size_t line;
+    size_t sentences;
+    bool open;      /* a sentence has begun */
+    int32_t before; /* the tag of the word before, O at a sentence's start */
+} conll;
+
+/* Bytes [at, end) of a line. */
+typedef struct stretch {
+    char *at, *end;
+} stretch;
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static stretch trim(stretch text) {
+    while (text.at < text.end && is_blank(*text.at)) ++text.at;
+    while (text.end > text.at && is_blank(text.end[-1])) --text.end;
+    return text;
+}
+
+/* Cuts a line (trimmed on the right, not empty) into its first and its last column; `tag` is empty where there is only
+ * one. */
+static void split_line(stretch line, stretch *word, stretch *tag) {
+    size_t size = (size_t)(line.end - line.at);
+    char *first = memchr(line.at, '\t', size), *last = memrchr(line.at, '\t', size);
+    if (!first) {
+        line = trim(line);
+        for (first = line.at; first < line.end && *first != ' ';) ++first;
+        for (last = line.end; last > first && last[-1] != ' ';) --last;
+        *word = (stretch){line.at, first};
+        *tag = first == line.end ? (stretch){line.end, line.end} : (stretch){last, line.end};
+        return;
+    }
+    *word = trim((stretch){line.at, first});
+    *tag = trim((stretch){last + 1, line.end});
+}
+
+static cleat_status wrong_tag(const conll *in, const char *tag, cleat_error *error) {
+    char shown[CLEAT_EXCERPT_SIZE];
+    return cleat_fail(
+        error, CLEAT_ERR_FORMAT,
+        "%s:%zu: the tag '%s' is none of O, B-TYPE and I-TYPE; convert other schemes (BIOES, BILOU) to BIO",
+        in->file->path, in->line, cleat_format_excerpt(tag, strlen(tag), shown));
+}
+
+/* An I-x must go on with an x. */
+static cleat_status check_order(conll *in, const char *tag, int32_t *label, cleat_error *error) {
+    bool inside = *label > 0 && *label % 2 == 0;
+    bool goes_on = in->before > 0 && (in->before - 1) / 2 == (*label - 1) / 2;
+    char shown[CLEAT_EXCERPT_SIZE];
+    if (!inside || goes_on) return CLEAT_OK;
+    if (!in->set->options->repair_tags)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: '%s' goes on with an entity, but the word before is not part of one of this type; "
+                          "write B%s, or set data.bad_tags = repair",
+                          in->file->path, in->line, cleat_format_excerpt(tag, strlen(tag), shown), shown + 1);
+    --*label;
+    ++in->set->summary.repaired;
+    return CLEAT_OK;
+}
+
+static cleat_status read_tag(conll *in, const char *tag, int32_t *label, cleat_error *error) {
+    int32_t type;
+    if (!*tag)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: a word without a tag; write word, tab, tag (O where there is no entity)",
+                          in->file->path, in->line);
+    if (strcmp(tag, "O") == 0) {
+        *label = 0;
+        return CLEAT_OK;
+    }
+    if ((tag[0] != 'B' && tag[0] != 'I') || tag[1] != '-' || !tag[2]) return wrong_tag(in, tag, error);
+    cleat_status status = cleat_text_name_id(in->set, tag + 2, in->file->path, in->line, &type, error);
+    if (status != CLEAT_OK) return status;
+    *label = (tag[0] == 'B' ? 1 : 2) + 2 * type;
+    return check_order(in, tag, label, error);
+}
+
+static void end_sentence(conll *in) {
+    if (in->open) cleat_text_end_row(in->set, in->file);
+    in->open = false;
+}
+
+static cleat_status begin_sentence(conll *in, cleat_error *error) {
+    if (in->open) return CLEAT_OK;
+    cleat_status status = cleat_text_begin_row(in->set, in->file, NULL, ++in->sentences, error);
+    in->open = status == CLEAT_OK;
+    in->before = 0;
+    return status;
+}
+
+static cleat_status read_word(conll *in, stretch line, cleat_error *error) {
+    stretch word, tag;
+    int32_t label = CLEAT_TEXT_NO_LABEL;
+    split_line(line, &word, &tag);
+    if (word.at == word.end)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: no word before the tab; write word, tab, tag, or take the line out", in->file->path,
+                          in->line);
+    cleat_status status = begin_sentence(in, error);
+    *tag.end = 0; /* the line feed, a blank, or the file's closing zero */
+    if (status == CLEAT_OK && in->set->options->labelled) status = read_tag(in, tag.at, &label, error);
+    if (status == CLEAT_OK) status = cleat_text_add_unit(in->set, word.at, (size_t)(word.end - word.at), label, error);
+    in->before = label;
+    return status;
+}
+
+static cleat_status read_line(conll *in, stretch line, cleat_error *error) {
+    static const char START[] = "-DOCSTART-";
+    while (line.end > line.at && is_blank(line.end[-1])) --line.end;
+    bool document = (size_t)(line.end - line.at) >= strlen(START) && memcmp(line.at, START, strlen(START)) == 0;
+    if (line.at < line.end && !document) return read_word(in, line, error);
+    end_sentence(in);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_text_read_conll(const cleat_text_file *file, cleat_text_set *set, cleat_error *error) {
+    cleat_source source;
+    conll in = {.set = set, .file = file};
+    cleat_status status = cleat_text_source(file, set, &source, error);
+    if (status != CLEAT_OK) return status;
+    while (source.at < source.end && status == CLEAT_OK) {
+        char *end = memchr(source.at, '\n', (size_t)(source.end - source.at));
+        stretch line = {source.at, end ? end : source.end};
+        source.at = end ? end + 1 : source.end;
+        ++in.line;
+        status = read_line(&in, line, error);
+    }
+    end_sentence(&in);
+    if (status == CLEAT_OK && !in.sentences)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no sentence in this file", file->path, in.line);
+    cleat_source_close(&source);
+    return status;
+}

@@ -1,0 +1,359 @@
+/* The datasets of texts, to classify and to tag: opens them, fills samples, answers questions. */
+#include "data/dataset.h"
+#include "data/text/set.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "core/philox.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct text_dataset {
+    cleat_dataset base; /* first: a cleat_dataset * is one of these */
+    cleat_text_task task;
+    cleat_text_set set; /* rows [base.count]; no names, and options are NULL */
+    cleat_text_tokens tokens;
+    cleat_text_labels labels;
+    cleat_tokenizer *tokenizer;
+    double word_dropout;
+} text_dataset;
+
+enum { TOKENS, LENGTHS, LABEL };
+
+static const uint64_t DROP_SEED = 0x64726F70u; /* "drop": a family of random streams of its own */
+
+static const cleat_field class_fields[] = {
+    [TOKENS] = {.name = "tokens", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
+    [LENGTHS] = {.name = "lengths", .dtype = CLEAT_I32, .rank = 0, .pad = 0},
+    [LABEL] = {.name = "label", .dtype = CLEAT_I32, .rank = 0, .pad = CLEAT_TEXT_NO_LABEL},
+};
+
+static const cleat_field tag_fields[] = {
+    [TOKENS] = {.name = "tokens", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
+    [LENGTHS] = {.name = "lengths", .dtype = CLEAT_I32, .rank = 0, .pad = 0},
+    [LABEL] = {.name = "labels", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = CLEAT_TEXT_NO_LABEL},
+};
+
+/* --- the classes ---------------------------------------------------------------------------------------------- */
+
+static const text_dataset *texts_of(const cleat_dataset *dataset) {
+    return (const text_dataset *)dataset;
+}
+
+static const char *text_id(const cleat_dataset *dataset, size_t sample) {
+    const cleat_text_set *set = &texts_of(dataset)->set;
+    return set->bytes.data + set->rows[sample].id;
+}
+
+static int64_t text_length(const cleat_dataset *dataset, size_t sample) {
+    const size_t *starts = texts_of(dataset)->tokens.starts;
+    return (int64_t)(starts[sample + 1] - starts[sample]);
+}
+
+static cleat_split text_split(const cleat_dataset *dataset, size_t sample) {
+    return texts_of(dataset)->set.rows[sample].split;
+}
+
+/* All but [CLS] and [SEP] may become unknown. */
+static void drop_words(const text_dataset *texts, size_t sample, const cleat_rng_key *rng_key, int64_t n,
+                       int32_t *tokens) {
+    cleat_random random = cleat_random_stream(rng_key->seed ^ DROP_SEED, rng_key->epoch, (uint32_t)sample);
+    int32_t unknown = cleat_tokenizer_unk(texts->tokenizer);
+    for (int64_t i = 1; i < n - 1; ++i)
+        if (cleat_random_uniform(&random) < texts->word_dropout) tokens[i] = unknown;
+}
+
+static cleat_status text_fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_rng_key *rng_key,
+                              void *const *slots, cleat_error *error) {
+    (void)length;
+    (void)error;
+    const text_dataset *texts = texts_of(dataset);
+    const cleat_text_row *row = &texts->set.rows[sample];
+    int64_t n = text_length(dataset, sample);
+    int32_t *tokens = slots[TOKENS], *lengths = slots[LENGTHS], *labels = slots[LABEL];
+    if (tokens) memcpy(tokens, texts->tokens.ids + texts->tokens.starts[sample], (size_t)n * sizeof *tokens);
+    if (tokens && rng_key && texts->word_dropout > 0) drop_words(texts, sample, rng_key, n, tokens);
+    if (lengths) *lengths = (int32_t)n;
+    if (labels && texts->task == CLEAT_TEXT_CLASSES) *labels = texts->set.units[row->first].label;
+    if (labels && texts->task == CLEAT_TEXT_TAGS)
+        for (size_t i = row->first; i < row->first + row->units; ++i) {
+            const cleat_text_unit *word = &texts->set.units[i];
+            if (word->position >= 0) labels[word->position] = word->label;
+        }
+    return CLEAT_OK;
+}
+
+static int64_t tagged_words(const cleat_dataset *dataset, size_t sample) {
+    const cleat_text_set *set = &texts_of(dataset)->set;
+    const cleat_text_row *row = &set->rows[sample];
+    int64_t tagged = 0;
+    for (size_t i = row->first; i < row->first + row->units; ++i)
+        tagged += set->units[i].position >= 0 && set->units[i].label != CLEAT_TEXT_NO_LABEL;
+    return tagged;
+}
+
+static void text_destroy(cleat_dataset *dataset) {
+    text_dataset *texts = (text_dataset *)dataset;
+    cleat_text_set_free(&texts->set);
+    cleat_text_tokens_free(&texts->tokens);
+    cleat_text_labels_free(&texts->labels);
+    cleat_tokenizer_destroy(texts->tokenizer);
+    cleat_free(texts);
+}
+
+static const cleat_dataset_class class_class = {
+    .name = "texts",
+    .fields = class_fields,
+    .n_fields = sizeof class_fields / sizeof *class_fields,
+    .id = text_id,
+    .length = text_length,
+    .split = text_split,
+    .fill = text_fill,
+    .save = cleat_text_save,
+    .destroy = text_destroy,
+};
+
+static const cleat_dataset_class tag_class = {
+    .name = "tagged words",
+    .fields = tag_fields,
+    .n_fields = sizeof tag_fields / sizeof *tag_fields,
+    .id = text_id,
+    .length = text_length,
+    .split = text_split,
+    .fill = text_fill,
+    .items = tagged_words,
+    .save = cleat_text_save,
+    .destroy = text_destroy,
+};
+
+/* --- opening -------------------------------------------------------------------------------------------------- */
+
+cleat_text_options cleat_text_defaults(void) {
+    return (cleat_text_options){
+        .text_column = "text",
+        .label_column = "label",
+        .vocabulary_size = 8000,
+        .max_length = 128,
+        .lowercase = true,
+        .val_fraction = 0.1,
+        .labelled = true,
+    };
+}
+
+static cleat_status check_options(const cleat_text_options *options, cleat_error *error) {
+    double val = options->val_fraction, test = options->test_fraction;
+    bool fitted = *cleat_text_option(options->fitted);
+    if (options->task != CLEAT_TEXT_CLASSES && options->task != CLEAT_TEXT_TAGS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "task %d: must be classes or tags", (int)options->task);
+    if (!(options->word_dropout >= 0 && options->word_dropout < 1))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.word_dropout = %g: must be 0 to below 1",
+                          options->word_dropout);
+    if (options->max_length < 3 || options->max_length > INT32_MAX)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.max_length = %lld: must be 3 to 2147483647",
+                          (long long)options->max_length);
+    if (!(val >= 0 && test >= 0 && val + test < 1))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "data.val_fraction = %g, data.test_fraction = %g: shares from 0 on, together below 1", val,
+                          test);
+    if (!fitted && !*cleat_text_option(options->vocabulary) && options->vocabulary_size < 6)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.vocabulary_size = %lld: must be at least 6",
+                          (long long)options->vocabulary_size);
+    if (!options->labelled && !fitted &&
+        (!*cleat_text_option(options->vocabulary) || !*cleat_text_option(options->labels)))
+        return cleat_fail(
+            error, CLEAT_ERR_ARGUMENT,
+            "texts without labels teach nothing: give the folder of a trained model (or data.vocabulary and "
+            "data.labels)");
+    return CLEAT_OK;
+}
+
+static void count_rows(cleat_text_set *set) {
+    memset(set->summary.samples, 0, sizeof set->summary.samples);
+    for (size_t i = 0; i < set->n_rows; ++i) ++set->summary.samples[set->rows[i].split];
+    set->summary.words = set->options->task == CLEAT_TEXT_TAGS ? set->n_units : 0;
+}
+
+static cleat_status read_files(const char *path, const cleat_text_files *files, cleat_text_set *set,
+                               cleat_error *error) {
+    const cleat_text_options *options = set->options;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < files->count && status == CLEAT_OK; ++i)
+        status = options->task == CLEAT_TEXT_TAGS ? cleat_text_read_conll(&files->files[i], set, error)
+                                                  : cleat_text_read_table(&files->files[i], set, error);
+    if (status != CLEAT_OK) return status;
+    count_rows(set);
+    if (!set->n_rows)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no text is left; %zu are empty", path, set->summary.skipped);
+    if (set->n_rows > UINT32_MAX)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: more than 4294967295 texts", path);
+    if (options->labelled && !*cleat_text_option(options->fitted) && !set->summary.samples[CLEAT_SPLIT_TRAIN])
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: no text falls into the training part; lower data.val_fraction, or give more texts",
+                          path);
+    return CLEAT_OK;
+}
+
+static cleat_status count_labels(text_dataset *texts, cleat_error *error) {
+    const cleat_text_set *set = &texts->set;
+    if (texts->labels.samples) return CLEAT_OK; /* the model tells those it fitted from */
+    texts->labels.samples = cleat_alloc(texts->labels.count, sizeof *texts->labels.samples);
+    if (!texts->labels.samples)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the counts of %zu labels", texts->labels.count);
+    for (size_t r = 0; r < set->n_rows; ++r) {
+        const cleat_text_row *row = &set->rows[r];
+        for (size_t i = row->first; i < row->first + row->units && row->split == CLEAT_SPLIT_TRAIN; ++i)
+            if (set->units[i].label != CLEAT_TEXT_NO_LABEL) ++texts->labels.samples[set->units[i].label];
+    }
+    return CLEAT_OK;
+}
+
+static void log_labels(const char *path, const text_dataset *texts) {
+    cleat_text line = {0};
+    bool tags = texts->task == CLEAT_TEXT_TAGS;
+    if (!texts->set.summary.samples[CLEAT_SPLIT_TRAIN]) return;
+    for (size_t i = tags; i < texts->labels.count && line.size < 800; i += tags ? 2 : 1)
+        cleat_text_add(&line, "%s%s %lld", line.size ? ", " : "", texts->labels.names[i] + (tags ? 2 : 0),
+                       (long long)texts->labels.samples[i]);
+    if (line.data) cleat_log(CLEAT_LOG_INFO, "%s: training part: %s", path, line.data);
+    for (size_t i = tags; i < texts->labels.count; i += tags ? 2 : 1)
+        if (!texts->labels.samples[i])
+            cleat_log(CLEAT_LOG_DEBUG, "%s: '%s' is not in the training part", path, texts->labels.names[i]);
+    cleat_text_free(&line);
+}
+
+static void log_summary(const char *path, const text_dataset *texts, const cleat_text_options *options) {
+    const cleat_text_summary *s = &texts->set.summary;
+    const int64_t max_length = options->max_length;
+    bool tags = texts->task == CLEAT_TEXT_TAGS;
+    cleat_log(CLEAT_LOG_INFO,
+              "%s: %zu training, %zu validation, %zu test %s; %zu tokens (%.2f %% unknown) of %zu pieces", path,
+              s->samples[CLEAT_SPLIT_TRAIN], s->samples[CLEAT_SPLIT_VAL], s->samples[CLEAT_SPLIT_TEST],
+              tags ? "sentences" : "texts", s->tokens, 100 * (double)s->unknown / (double)s->tokens,
+              cleat_tokenizer_size(texts->tokenizer));
+    if (!*cleat_text_option(options->fitted)) log_labels(path, texts);
+    if (s->skipped) cleat_log(CLEAT_LOG_WARNING, "%s: %zu empty texts are left out", path, s->skipped);
+    if (s->replaced)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu bytes are not UTF-8 and were replaced by U+FFFD", path, s->replaced);
+    if (s->repaired)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu tags I-x that go on with nothing are read as B-x", path, s->repaired);
+    if (s->cut && tags)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu sentences have more than %lld tokens and are cut, %zu words are lost",
+                  path, s->cut, (long long)max_length, s->cut_words);
+    if (s->cut && !tags)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu texts have more than %lld tokens and are cut", path, s->cut,
+                  (long long)max_length);
+}
+
+static cleat_status read_dataset(const char *path, text_dataset *texts, cleat_error *error) {
+    cleat_text_files files;
+    cleat_text_set *set = &texts->set;
+    cleat_status status = cleat_text_find_files(path, set->options, &files, error);
+    if (status == CLEAT_OK) status = read_files(path, &files, set, error);
+    if (status == CLEAT_OK) status = cleat_text_select_labels(set, &texts->labels, error);
+    cleat_text_free_names(set);
+    if (status == CLEAT_OK) status = count_labels(texts, error);
+    if (status == CLEAT_OK) status = cleat_text_open_tokenizer(set, &texts->tokenizer, error);
+    if (status == CLEAT_OK) status = cleat_text_tokenize(set, path, texts->tokenizer, &texts->tokens, error);
+    return status;
+}
+
+cleat_status cleat_text_open(const char *path, const cleat_text_options *options, cleat_dataset **dataset,
+                             cleat_error *error) {
+    cleat_text_options defaults = cleat_text_defaults();
+    if (!options) options = &defaults;
+    cleat_status status = check_options(options, error);
+    if (status != CLEAT_OK) return status;
+    text_dataset *texts = cleat_alloc(1, sizeof *texts);
+    if (!texts) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
+    texts->task = options->task;
+    texts->word_dropout = options->word_dropout;
+    texts->base.type = options->task == CLEAT_TEXT_TAGS ? &tag_class : &class_class;
+    texts->set.options = options;
+    status = read_dataset(path, texts, error);
+    if (status != CLEAT_OK) {
+        text_destroy(&texts->base);
+        return status;
+    }
+    texts->base.count = texts->set.n_rows;
+    texts->set.options = NULL; /* they are the caller's */
+    log_summary(path, texts, options);
+    *dataset = &texts->base;
+    return CLEAT_OK;
+}
+
+/* --- questions ------------------------------------------------------------------------------------------------ */
+
+static const text_dataset *is_texts(const cleat_dataset *dataset) {
+    return dataset->type == &class_class || dataset->type == &tag_class ? texts_of(dataset) : NULL;
+}
+
+static const cleat_text_unit *unit_of(const cleat_dataset *dataset, size_t sample, size_t word) {
+    const text_dataset *texts = is_texts(dataset);
+    if (!texts || sample >= dataset->count || word >= texts->set.rows[sample].units) return NULL;
+    return &texts->set.units[texts->set.rows[sample].first + word];
+}
+
+cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+    const text_dataset *texts = is_texts(dataset);
+    char path[4096];
+    if (!texts)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a dataset of texts is needed, not %s", dataset->type->name);
+    cleat_status status = cleat_path_join(folder, "vocab.txt", path, sizeof path, error);
+    if (status == CLEAT_OK) status = cleat_tokenizer_save(texts->tokenizer, path, error);
+    return status == CLEAT_OK ? cleat_text_save_labels(&texts->labels, folder, error) : status;
+}
+
+const cleat_tokenizer *cleat_text_tokenizer(const cleat_dataset *dataset) {
+    const text_dataset *texts = is_texts(dataset);
+    return texts ? texts->tokenizer : NULL;
+}
+
+size_t cleat_text_labels_count(const cleat_dataset *dataset) {
+    const text_dataset *texts = is_texts(dataset);
+    return texts ? texts->labels.count : 0;
+}
+
+const char *cleat_text_label_name(const cleat_dataset *dataset, size_t label) {
+    const text_dataset *texts = is_texts(dataset);
+    return texts && label < texts->labels.count ? texts->labels.names[label] : NULL;
+}
+
+int64_t cleat_text_label_samples(const cleat_dataset *dataset, size_t label) {
+    const text_dataset *texts = is_texts(dataset);
+    return texts && label < texts->labels.count ? texts->labels.samples[label] : 0;
+}
+
+const char *cleat_text_sample(const cleat_dataset *dataset, size_t sample) {
+    return cleat_text_word(dataset, sample, 0);
+}
+
+int32_t cleat_text_label(const cleat_dataset *dataset, size_t sample) {
+    return dataset->type == &class_class ? cleat_text_word_label(dataset, sample, 0) : CLEAT_TEXT_NO_LABEL;
+}
+
+size_t cleat_text_words(const cleat_dataset *dataset, size_t sample) {
+    const text_dataset *texts = is_texts(dataset);
+    return texts && sample < dataset->count ? texts->set.rows[sample].units : 0;
+}
+
+const char *cleat_text_word(const cleat_dataset *dataset, size_t sample, size_t word) {
+    const cleat_text_unit *unit = unit_of(dataset, sample, word);
+    return unit ? texts_of(dataset)->set.bytes.data + unit->start : NULL;
+}
+
+int32_t cleat_text_word_position(const cleat_dataset *dataset, size_t sample, size_t word) {
+    const cleat_text_unit *unit = unit_of(dataset, sample, word);
+    return unit ? unit->position : -1;
+}
+
+int32_t cleat_text_word_label(const cleat_dataset *dataset, size_t sample, size_t word) {
+    const cleat_text_unit *unit = unit_of(dataset, sample, word);
+    return unit ? unit->label : CLEAT_TEXT_NO_LABEL;
+}
+
+cleat_text_summary cleat_text_summarise(const cleat_dataset *dataset) {
+    const text_dataset *texts = is_texts(dataset);
+    return texts ? texts->set.summary : (cleat_text_summary){0};
+}

@@ -1,0 +1,134 @@
+/* Which files a path of texts means, and which part each one is. */
+#include "data/text/set.h"
+
+#include "core/files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const words[CLEAT_SPLITS][5] = {
+    [CLEAT_SPLIT_TRAIN] = {"train"},
+    [CLEAT_SPLIT_VAL] = {"val", "valid", "validation", "dev"},
+    [CLEAT_SPLIT_TEST] = {"test"},
+};
+
+static bool ends_in(const char *name, const char *ending) {
+    return strcasecmp(cleat_name_ending(name), ending) == 0;
+}
+
+static bool is_table(const char *name) {
+    return ends_in(name, ".csv") || ends_in(name, ".tsv") || ends_in(name, ".tab");
+}
+
+/* "train.csv" is train's, "training.csv" nobody's. */
+static bool is_table_of(const char *name, cleat_split split) {
+    for (size_t i = 0; words[split][i]; ++i) {
+        size_t length = strlen(words[split][i]);
+        if (strncasecmp(name, words[split][i], length) == 0 && name[length] == '.' && !strchr(name + length + 1, '.') &&
+            is_table(name))
+            return true;
+    }
+    return false;
+}
+
+static bool contains(const char *name, cleat_split split) {
+    for (size_t i = 0; words[split][i]; ++i)
+        if (strcasestr(name, words[split][i])) return true;
+    return false;
+}
+
+/* A name that contains several of the words is the first one's: train before val before test. */
+static bool is_conll_of(const char *name, cleat_split split) {
+    for (int before = 0; before < (int)split; ++before)
+        if (contains(name, (cleat_split)before)) return false;
+    return contains(name, split) && !ends_in(name, ".csv");
+}
+
+/* Writes the path of the folder's file for `split`; an empty one where there is none. */
+static cleat_status guess(const char *folder, cleat_text_task task, cleat_split split, char path[4096],
+                          cleat_error *error) {
+    cleat_listing listing = {0};
+    const char *found = NULL;
+    cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
+    *path = 0;
+    for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
+        const char *name = listing.names[i];
+        if (!(task == CLEAT_TEXT_TAGS ? is_conll_of(name, split) : is_table_of(name, split))) continue;
+        if (found)
+            status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                                "%s: both %s and %s may be the %s file; say which one: data.%s_file", folder, found,
+                                name, cleat_split_name(split), cleat_split_name(split));
+        found = name;
+    }
+    if (status == CLEAT_OK && found) status = cleat_path_join(folder, found, path, 4096, error);
+    cleat_listing_free(&listing);
+    return status;
+}
+
+static cleat_status find_part(const char *folder, const cleat_text_options *options, cleat_split split,
+                              cleat_text_files *files, cleat_error *error) {
+    const char *const named[CLEAT_SPLITS] = {options->train_file, options->val_file, options->test_file};
+    cleat_text_file *file = &files->files[files->count];
+    const char *name = cleat_text_option(named[split]);
+    *file = (cleat_text_file){.split = split, .guessed = !*name};
+    cleat_status status = *name ? cleat_path_join(folder, name, file->path, sizeof file->path, error)
+                                : guess(folder, options->task, split, file->path, error);
+    if (status != CLEAT_OK || !*file->path) return status;
+    if (!cleat_file_exists(file->path))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file (data.%s_file)", file->path,
+                          cleat_split_name(split));
+    if (file->guessed) cleat_log(CLEAT_LOG_INFO, "%s is the %s file", file->path, cleat_split_name(split));
+    ++files->count;
+    return CLEAT_OK;
+}
+
+static bool has_part(const cleat_text_files *files, cleat_split split) {
+    for (size_t i = 0; i < files->count; ++i)
+        if (files->files[i].split == split) return true;
+    return false;
+}
+
+static cleat_status find_in_folder(const char *folder, const cleat_text_options *options, cleat_text_files *files,
+                                   cleat_error *error) {
+    static const char *const wanted[] = {
+        [CLEAT_TEXT_CLASSES] = "train.csv or train.tsv", [CLEAT_TEXT_TAGS] = "a CoNLL file with train in its name"};
+    bool fits = options->labelled && !*cleat_text_option(options->fitted);
+    for (int split = 0; split < CLEAT_SPLITS; ++split) {
+        cleat_status status = find_part(folder, options, (cleat_split)split, files, error);
+        if (status != CLEAT_OK) return status;
+    }
+    if (!files->count || (fits && !has_part(files, CLEAT_SPLIT_TRAIN)))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                          "%s: no training file in this folder: it is called %s, or is named "
+                          "by data.train_file",
+                          folder, wanted[options->task]);
+    for (size_t i = 0; i < files->count; ++i) files->files[i].several = files->count > 1;
+    if (has_part(files, CLEAT_SPLIT_TRAIN)) {
+        files->files[0].val_fraction = has_part(files, CLEAT_SPLIT_VAL) ? 0 : options->val_fraction;
+        files->files[0].test_fraction = has_part(files, CLEAT_SPLIT_TEST) ? 0 : options->test_fraction;
+    }
+    return CLEAT_OK;
+}
+
+cleat_status cleat_text_find_files(const char *path, const cleat_text_options *options, cleat_text_files *files,
+                                   cleat_error *error) {
+    cleat_text_file *only = &files->files[0];
+    files->count = 0;
+    if (cleat_folder_exists(path)) return find_in_folder(path, options, files, error);
+    if (!cleat_file_exists(path))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
+    if (options->task == CLEAT_TEXT_CLASSES ? !is_table(path) : ends_in(path, ".csv"))
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          options->task == CLEAT_TEXT_CLASSES
+                              ? "%s: texts to classify are read from tables, .csv or .tsv"
+                              : "%s: tagged words are read from CoNLL files (word, tab, tag), not from a table",
+                          path);
+    *only = (cleat_text_file){
+        .split = CLEAT_SPLIT_TRAIN, .val_fraction = options->val_fraction, .test_fraction = options->test_fraction};
+    if ((size_t)snprintf(only->path, sizeof only->path, "%s", path) >= sizeof only->path)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
+    files->count = 1;
+    return CLEAT_OK;
+}

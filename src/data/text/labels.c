@@ -1,0 +1,254 @@
+/* The labels of a dataset of texts: where they come from, their order, and the set's names turned into them. */
+#include "data/text/set.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "ini/schema.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Classes, or the types of entities, while they are collected. */
+typedef struct names_list {
+    char **names;
+    size_t count, capacity;
+} names_list;
+
+static void free_list(names_list *list) {
+    for (size_t i = 0; i < list->count; ++i) cleat_free(list->names[i]);
+    cleat_free(list->names);
+    *list = (names_list){0};
+}
+
+static int32_t find(const names_list *list, const char *name) {
+    for (size_t i = 0; i < list->count; ++i)
+        if (strcmp(list->names[i], name) == 0) return (int32_t)i;
+    return -1;
+}
+
+static cleat_status append(names_list *list, const char *name, size_t size, cleat_error *error) {
+    cleat_status status = cleat_grow(&list->names, list->count, &list->capacity, sizeof *list->names, error);
+    if (status != CLEAT_OK) return status;
+    char *copy = cleat_alloc(size + 1, 1);
+    if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a label of %zu bytes", size);
+    memcpy(copy, name, size);
+    list->names[list->count++] = copy;
+    return CLEAT_OK;
+}
+
+/* Appends a name that somebody wrote at `place`, once. */
+static cleat_status append_once(names_list *list, const char *name, size_t size, const char *place,
+                                cleat_error *error) {
+    char shown[CLEAT_EXCERPT_SIZE];
+    if (list->count >= CLEAT_TEXT_MAX_LABELS)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d labels", place, CLEAT_TEXT_MAX_LABELS);
+    cleat_status status = append(list, name, size, error);
+    if (status == CLEAT_OK && find(list, list->names[list->count - 1]) != (int32_t)list->count - 1)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the label '%s' is there twice", place,
+                            cleat_format_excerpt(name, size, shown));
+    return status;
+}
+
+/* --- where they come from ------------------------------------------------------------------------------------- */
+
+static cleat_status from_option(const char *text, names_list *list, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (const char *at = text + strspn(text, " \t\n"); *at && status == CLEAT_OK;) {
+        size_t size = strcspn(at, " \t\n");
+        status = append_once(list, at, size, "data.labels", error);
+        at += size;
+        at += strspn(at, " \t\n");
+    }
+    return status;
+}
+
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static cleat_status from_training(const cleat_text_set *set, names_list *list, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < set->n_names && status == CLEAT_OK; ++i)
+        if (set->names[i].trained) status = append(list, set->names[i].name, strlen(set->names[i].name), error);
+    if (status == CLEAT_OK && list->count) qsort(list->names, list->count, sizeof *list->names, by_bytes);
+    return status;
+}
+
+static const char FILE_NAME[] = "labels.txt", SAMPLES_NAME[] = "label_samples.txt";
+
+/* Of tags line 1 is O, then B-x and I-x take turns: the types are the x. */
+static cleat_status read_tag_line(const char *place, size_t number, const char *line, size_t size, names_list *list,
+                                  cleat_error *error) {
+    char shown[CLEAT_EXCERPT_SIZE];
+    if (number == 1 && size == 1 && *line == 'O') return CLEAT_OK;
+    char wanted = number % 2 == 0 ? 'B' : 'I';
+    bool fits = number > 1 && size > 2 && line[0] == wanted && line[1] == '-';
+    if (fits && wanted == 'B') return append_once(list, line + 2, size - 2, place, error);
+    const char *type = list->count ? list->names[list->count - 1] : "";
+    if (fits && strlen(type) == size - 2 && memcmp(type, line + 2, size - 2) == 0) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s: '%s' is out of order; the labels of a tagger are O, B-x, I-x, B-y, I-y, ... (of a "
+                      "classifier? then the profile's model.type is another one)",
+                      place, cleat_format_excerpt(line, size, shown));
+}
+
+static cleat_status from_folder(const char *folder, cleat_text_task task, names_list *list, cleat_error *error) {
+    cleat_source source;
+    char path[4096], place[4200];
+    size_t number = 0;
+    cleat_status status = cleat_path_join(folder, FILE_NAME, path, sizeof path, error);
+    if (status == CLEAT_OK) status = cleat_source_read(path, true, &source, error);
+    if (status != CLEAT_OK) return status;
+    while (source.at < source.end && status == CLEAT_OK) {
+        size_t size = strcspn(source.at, "\r\n");
+        snprintf(place, sizeof place, "%s:%zu", path, ++number);
+        if (!size)
+            status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: an empty line; every line is a label", place);
+        else if (task == CLEAT_TEXT_TAGS)
+            status = read_tag_line(place, number, source.at, size, list, error);
+        else
+            status = append_once(list, source.at, size, place, error);
+        source.at += size;
+        if (*source.at == '\r') ++source.at;
+        if (*source.at == '\n') ++source.at;
+    }
+    cleat_source_close(&source);
+    return status;
+}
+
+/* --- from the set's names to the labels ----------------------------------------------------------------------- */
+
+static cleat_status unknown_label(const cleat_text_set *set, const cleat_text_name *name, const names_list *list,
+                                  cleat_error *error) {
+    const cleat_text_options *options = set->options;
+    const char *source = *cleat_text_option(options->fitted)   ? "the model's labels.txt"
+                         : *cleat_text_option(options->labels) ? "data.labels"
+                                                               : "the training part";
+    const char *near = cleat_nearest_name(name->name, (const char *const *)list->names, list->count);
+    char shown[CLEAT_EXCERPT_SIZE];
+    cleat_text known = {0};
+    for (size_t i = 0; i < list->count && known.size < 400; ++i)
+        cleat_text_add(&known, "%s%s", i ? ", " : "", list->names[i]);
+    cleat_status status = cleat_fail(
+        error, CLEAT_ERR_FORMAT, "%s:%zu: the label '%s' is not in %s, which has %s%s%s%s", name->path, name->line,
+        cleat_format_excerpt(name->name, strlen(name->name), shown), source, known.data ? known.data : "none",
+        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "; correct it, or take such rows out");
+    cleat_text_free(&known);
+    return status;
+}
+
+static cleat_status rename_units(cleat_text_set *set, const names_list *list, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    bool tags = set->options->task == CLEAT_TEXT_TAGS;
+    int32_t *ids = cleat_alloc(set->n_names, sizeof *ids);
+    if (!ids) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu labels", set->n_names);
+    for (size_t i = 0; i < set->n_names && status == CLEAT_OK; ++i) {
+        ids[i] = find(list, set->names[i].name);
+        if (ids[i] < 0) status = unknown_label(set, &set->names[i], list, error);
+    }
+    for (size_t i = 0; i < set->n_units && status == CLEAT_OK; ++i) {
+        int32_t *label = &set->units[i].label;
+        if (*label == CLEAT_TEXT_NO_LABEL || (tags && *label == 0)) continue;
+        *label = tags ? 2 * ids[(*label - 1) / 2] + 2 - *label % 2 : ids[*label];
+    }
+    cleat_free(ids);
+    return status;
+}
+
+/* Classes as they are; types become O, B-x, I-x, ... */
+static cleat_status set_label_names(const names_list *list, cleat_text_task task, cleat_text_labels *labels,
+                                    cleat_error *error) {
+    bool tags = task == CLEAT_TEXT_TAGS;
+    cleat_text_labels made = {.count = tags ? 1 + 2 * list->count : list->count};
+    bool failed = !(made.names = cleat_alloc(made.count, sizeof *made.names));
+    for (size_t i = 0; i < made.count && !failed; ++i) {
+        cleat_text name = {0};
+        if (tags && i > 0) cleat_text_add(&name, "%c-", i % 2 ? 'B' : 'I');
+        cleat_text_add(&name, "%s", !tags ? list->names[i] : i ? list->names[(i - 1) / 2] : "O");
+        failed = cleat_text_detach(&name, &made.names[i], NULL) != CLEAT_OK;
+    }
+    if (failed) {
+        cleat_text_labels_free(&made);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu labels", list->count);
+    }
+    *labels = made;
+    return CLEAT_OK;
+}
+
+/* The samples of each label that a model fitted from; a folder without the file does not tell them. */
+static cleat_status read_samples(const char *folder, cleat_text_labels *labels, cleat_error *error) {
+    cleat_source source;
+    char path[4096];
+    cleat_status status = cleat_path_join(folder, SAMPLES_NAME, path, sizeof path, error);
+    if (status != CLEAT_OK || !cleat_file_exists(path)) return status;
+    status = cleat_source_read(path, true, &source, error);
+    if (status != CLEAT_OK) return status;
+    labels->samples = cleat_alloc(labels->count, sizeof *labels->samples);
+    if (!labels->samples)
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the counts of %zu labels", labels->count);
+    for (size_t i = 0; i < labels->count && status == CLEAT_OK; ++i) {
+        char *end;
+        labels->samples[i] = strtoll(source.at, &end, 10);
+        if (end == source.at || *end != '\n' || labels->samples[i] < 0)
+            status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                                "%s:%zu: no count; the file has one for each line of labels.txt and is written in "
+                                "training: take both from the run again",
+                                path, i + 1);
+        source.at = end;
+    }
+    cleat_source_close(&source);
+    return status;
+}
+
+static cleat_status check_count(const cleat_text_options *options, size_t count, cleat_error *error) {
+    if (options->task == CLEAT_TEXT_CLASSES && count < 2)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%zu classes: there is nothing to tell apart; is data.label_column = %s the right column?",
+                          count, cleat_text_option(options->label_column));
+    if (options->task == CLEAT_TEXT_TAGS && !count)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "no entity in the training part: every tag is O; is the last column the tag?");
+    return CLEAT_OK;
+}
+
+cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *labels, cleat_error *error) {
+    const cleat_text_options *options = set->options;
+    names_list list = {0};
+    cleat_status status = *cleat_text_option(options->fitted)
+                              ? from_folder(options->fitted, options->task, &list, error)
+                          : *cleat_text_option(options->labels) ? from_option(options->labels, &list, error)
+                                                                : from_training(set, &list, error);
+    if (status == CLEAT_OK) status = check_count(options, list.count, error);
+    if (status == CLEAT_OK) status = rename_units(set, &list, error);
+    if (status == CLEAT_OK) status = set_label_names(&list, options->task, labels, error);
+    if (status == CLEAT_OK && *cleat_text_option(options->fitted))
+        status = read_samples(options->fitted, labels, error);
+    free_list(&list);
+    return status;
+}
+
+/* Writes the text and frees it. */
+static cleat_status write_file(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
+    char path[4096];
+    cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
+    if (status == CLEAT_OK) return cleat_file_write_text(path, text, error);
+    cleat_text_free(text);
+    return status;
+}
+
+cleat_status cleat_text_save_labels(const cleat_text_labels *labels, const char *folder, cleat_error *error) {
+    cleat_text names = {0}, samples = {0};
+    for (size_t i = 0; i < labels->count; ++i) cleat_text_add(&names, "%s\n", labels->names[i]);
+    cleat_status status = write_file(folder, FILE_NAME, &names, error);
+    if (status != CLEAT_OK) return status;
+    for (size_t i = 0; i < labels->count; ++i) cleat_text_add(&samples, "%lld\n", (long long)labels->samples[i]);
+    return write_file(folder, SAMPLES_NAME, &samples, error);
+}
+
+void cleat_text_labels_free(cleat_text_labels *labels) {
+    for (size_t i = 0; labels->names && i < labels->count; ++i) cleat_free(labels->names[i]);
+    cleat_free(labels->names);
+    cleat_free(labels->samples);
+    *labels = (cleat_text_labels){0};
+}

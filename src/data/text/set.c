@@ -1,0 +1,125 @@
+/* Rows of texts and words in an arena, their parts, and the names of their labels. */
+#include "data/text/set.h"
+
+#include "data/dataset.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *cleat_text_option(const char *text) {
+    return text ? text : "";
+}
+
+cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set, cleat_source *source,
+                               cleat_error *error) {
+    bool repair = set->options->replace_invalid;
+    size_t replaced = 0;
+    cleat_status status = cleat_source_read(file->path, !repair, source, error);
+    if (status != CLEAT_OK || !repair) return status;
+    status = cleat_source_repair_utf8(source, &replaced, error);
+    if (status != CLEAT_OK) cleat_source_close(source);
+    set->summary.replaced += replaced;
+    return status;
+}
+
+/* --- rows ----------------------------------------------------------------------------------------------------- */
+
+/* Copies `text` behind the set's bytes. */
+static cleat_status keep(cleat_text_set *set, const char *text, size_t size, size_t *start, cleat_error *error) {
+    size_t at = set->bytes.size;
+    cleat_text_add_bytes(&set->bytes, text, size);
+    cleat_text_add_bytes(&set->bytes, "", 1);
+    if (set->bytes.failed) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu bytes of text", at + size + 1);
+    *start = at;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *file, const char *id, size_t number,
+                                  cleat_error *error) {
+    char numbered[32];
+    cleat_status status = cleat_grow(&set->rows, set->n_rows, &set->rows_capacity, sizeof *set->rows, error);
+    if (status != CLEAT_OK) return status;
+    cleat_text_row row = {.first = set->n_units};
+    if (!id && file->several)
+        snprintf(numbered, sizeof numbered, "%s-%zu", cleat_split_name(file->split), number);
+    else if (!id)
+        snprintf(numbered, sizeof numbered, "%zu", number);
+    const char *kept = id ? id : numbered;
+    status = keep(set, kept, strlen(kept), &row.id, error);
+    if (status == CLEAT_OK) set->rows[set->n_rows++] = row;
+    return status;
+}
+
+cleat_status cleat_text_add_unit(cleat_text_set *set, const char *text, size_t size, int32_t label,
+                                 cleat_error *error) {
+    cleat_text_unit unit = {.size = size, .label = label, .position = -1};
+    cleat_status status = cleat_grow(&set->units, set->n_units, &set->units_capacity, sizeof *set->units, error);
+    if (status == CLEAT_OK) status = keep(set, text, size, &unit.start, error);
+    if (status != CLEAT_OK) return status;
+    set->units[set->n_units++] = unit;
+    ++set->rows[set->n_rows - 1].units;
+    return CLEAT_OK;
+}
+
+static cleat_split split_of(const cleat_text_set *set, const cleat_text_file *file, const cleat_text_row *row) {
+    char text[33], key[64];
+    if (!row->units || !(file->val_fraction + file->test_fraction > 0)) return file->split;
+    size_t start = set->units[row->first].start;
+    cleat_hash_text(set->bytes.data + start, set->bytes.size - start, text);
+    int length = snprintf(key, sizeof key, "%llu/%s", (unsigned long long)set->options->split_seed, text);
+    cleat_split split = cleat_hashed_split(key, (size_t)length, file->val_fraction, file->test_fraction);
+    return split == CLEAT_SPLIT_TRAIN ? file->split : split;
+}
+
+void cleat_text_end_row(cleat_text_set *set, const cleat_text_file *file) {
+    cleat_text_row *row = &set->rows[set->n_rows - 1];
+    row->split = split_of(set, file, row);
+    for (size_t i = row->first; i < row->first + row->units && row->split == CLEAT_SPLIT_TRAIN; ++i) {
+        int32_t label = set->units[i].label;
+        bool tags = set->options->task == CLEAT_TEXT_TAGS;
+        if (label == CLEAT_TEXT_NO_LABEL || (tags && label == 0)) continue;
+        set->names[tags ? (label - 1) / 2 : label].trained = true;
+    }
+}
+
+/* --- names ---------------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_text_name_id(cleat_text_set *set, const char *name, const char *path, size_t line, int32_t *id,
+                                cleat_error *error) {
+    uint32_t known;
+    if (cleat_name_table_find(&set->index, name, &known)) {
+        *id = (int32_t)known;
+        return CLEAT_OK;
+    }
+    if (set->n_names >= CLEAT_TEXT_MAX_LABELS)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: more than %d different labels; is data.label_column the right column?", path, line,
+                          CLEAT_TEXT_MAX_LABELS);
+    cleat_status status = cleat_grow(&set->names, set->n_names, &set->names_capacity, sizeof *set->names, error);
+    if (status == CLEAT_OK) status = cleat_name_table_add(&set->index, name, (uint32_t)set->n_names, error);
+    if (status != CLEAT_OK) return status;
+    char *copy = cleat_strdup(name);
+    if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the label %.40s", name);
+    *id = (int32_t)set->n_names;
+    set->names[set->n_names++] = (cleat_text_name){.name = copy, .path = path, .line = line};
+    return CLEAT_OK;
+}
+
+void cleat_text_free_names(cleat_text_set *set) {
+    for (size_t i = 0; i < set->n_names; ++i) cleat_free(set->names[i].name);
+    cleat_free(set->names);
+    set->names = NULL;
+    set->n_names = set->names_capacity = 0;
+    cleat_name_table_free(&set->index);
+}
+
+void cleat_text_set_free(cleat_text_set *set) {
+    cleat_text_free_names(set);
+    cleat_free(set->units);
+    cleat_free(set->rows);
+    cleat_text_free(&set->bytes);
+    *set = (cleat_text_set){0};
+}

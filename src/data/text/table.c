@@ -1,0 +1,103 @@
+/* Tables of texts: a row is an id, a text and its class. Columns are found by name, others are ignored. */
+#include "data/text/set.h"
+
+#include "data/common/csv.h"
+
+#include <string.h>
+
+typedef struct text_columns {
+    int text, label, id; /* the last two: -1 where not wanted */
+} text_columns;
+
+static bool is_blank(const char *text) {
+    return text[strspn(text, " \t\r\n")] == 0;
+}
+
+static cleat_status find_columns(const cleat_csv *csv, const cleat_text_options *options, text_columns *columns,
+                                 cleat_error *error) {
+    const char *id = cleat_text_option(options->id_column);
+    *columns = (text_columns){.label = -1, .id = -1};
+    cleat_status status = cleat_csv_need_column(csv, cleat_text_option(options->text_column), &columns->text, error);
+    if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.text_column");
+    if (options->labelled) {
+        status = cleat_csv_need_column(csv, cleat_text_option(options->label_column), &columns->label, error);
+        if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.label_column");
+    }
+    if (*id) {
+        status = cleat_csv_need_column(csv, id, &columns->id, error);
+        if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.id_column");
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status read_label(const cleat_csv *csv, int column, cleat_text_set *set, int32_t *label,
+                               cleat_error *error) {
+    const char *name = column < 0 ? NULL : csv->fields[column];
+    *label = CLEAT_TEXT_NO_LABEL;
+    if (!name) return CLEAT_OK;
+    if (is_blank(name))
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the label is empty; fill it in, or take the row out",
+                          csv->source.path, csv->line);
+    if (strpbrk(name, "\r\n"))
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s:%zu: a line break in the label; is data.label_column the right column, or a quote missing?",
+            csv->source.path, csv->line);
+    return cleat_text_name_id(set, name, csv->source.path, csv->line, label, error);
+}
+
+static cleat_status add_row(const cleat_csv *csv, const text_columns *columns, size_t number,
+                            const cleat_text_file *file, cleat_text_set *set, cleat_error *error) {
+    const char *text = csv->fields[columns->text];
+    int32_t label;
+    if (is_blank(text) && set->options->empty == CLEAT_TEXT_EMPTY_SKIP) {
+        ++set->summary.skipped;
+        return CLEAT_OK;
+    }
+    if (is_blank(text) && set->options->empty == CLEAT_TEXT_EMPTY_ERROR)
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s:%zu: the text is empty; take the row out, or set data.empty_texts = skip (leaves such rows "
+            "out) or keep",
+            csv->source.path, csv->line);
+    cleat_status status = read_label(csv, columns->label, set, &label, error);
+    if (status == CLEAT_OK)
+        status = cleat_text_begin_row(set, file, columns->id < 0 ? NULL : csv->fields[columns->id], number, error);
+    if (status == CLEAT_OK) status = cleat_text_add_unit(set, text, strlen(text), label, error);
+    if (status == CLEAT_OK) cleat_text_end_row(set, file);
+    return status;
+}
+
+/* A test table that nobody asked for and that has no labels, as competitions hand them out. */
+static bool is_unlabelled_test(const cleat_csv *csv, const cleat_text_file *file, const cleat_text_options *options) {
+    return options->labelled && file->guessed && file->split == CLEAT_SPLIT_TEST &&
+           cleat_csv_column(csv, cleat_text_option(options->label_column)) < 0;
+}
+
+static cleat_status read_rows(cleat_csv *csv, const cleat_text_file *file, cleat_text_set *set, cleat_error *error) {
+    text_columns columns;
+    size_t number = 0;
+    cleat_status status = find_columns(csv, set->options, &columns, error);
+    for (bool more = true; status == CLEAT_OK && more;) {
+        status = cleat_csv_next(csv, &more, error);
+        if (status == CLEAT_OK && more) status = add_row(csv, &columns, ++number, file, set, error);
+    }
+    if (status == CLEAT_OK && !number)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no row below the header", file->path, csv->line);
+    return status;
+}
+
+cleat_status cleat_text_read_table(const cleat_text_file *file, cleat_text_set *set, cleat_error *error) {
+    cleat_source source;
+    cleat_csv csv;
+    cleat_status status = cleat_text_source(file, set, &source, error);
+    if (status == CLEAT_OK) status = cleat_csv_begin(&source, &csv, error);
+    if (status != CLEAT_OK) return status;
+    if (is_unlabelled_test(&csv, file, set->options))
+        cleat_log(CLEAT_LOG_WARNING, "%s: has no column '%s' and is left out", file->path,
+                  cleat_text_option(set->options->label_column));
+    else
+        status = read_rows(&csv, file, set, error);
+    cleat_csv_close(&csv);
+    return status;
+}
