@@ -16,7 +16,7 @@ static void print_help(const cli_command *command, const cli_option *options) {
         snprintf(left, sizeof left, "%s %s", option->name, option->value_name ? option->value_name : "");
         printf("  %-28s %s\n", left, option->help);
     }
-    printf("  %-28s %s\n", "--help", "this text");
+    printf("  %-28s %s\n", "--help", "show this help");
 }
 
 int cli_usage(const cli_command *command, const char *format, ...) {
@@ -24,7 +24,7 @@ int cli_usage(const cli_command *command, const char *format, ...) {
     va_start(arguments, format);
     fprintf(stderr, "cleat %s: ", command->name);
     vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\nusage: cleat %s %s\n`cleat %s --help` says more\n", command->name, command->usage,
+    fprintf(stderr, "\nusage: cleat %s %s\n`cleat %s --help` lists all options\n", command->name, command->usage,
             command->name);
     va_end(arguments);
     return EXIT_USAGE;
@@ -82,7 +82,7 @@ bool cli_parse(const cli_command *command, const cli_option *options, int argc, 
         }
         if (word[0] != '-' || !word[1]) {
             if (words->count == CLI_LIST) {
-                *exit_code = cli_usage(command, "more than %d arguments", CLI_LIST);
+                *exit_code = cli_usage(command, "more than %d positional arguments", CLI_LIST);
                 return false;
             }
             words->items[words->count++] = word;
@@ -92,12 +92,12 @@ bool cli_parse(const cli_command *command, const cli_option *options, int argc, 
         size_t length = equals ? (size_t)(equals - word) : strlen(word);
         const cli_option *option = find_option(options, word, length);
         if (!option) {
-            *exit_code = cli_usage(command, "no option '%.*s'", (int)length, word);
+            *exit_code = cli_usage(command, "unknown option '%.*s'", (int)length, word);
             return false;
         }
         if (option->kind == CLI_FLAG) {
             if (equals) {
-                *exit_code = cli_usage(command, "%s takes no value", option->name);
+                *exit_code = cli_usage(command, "option %s takes no value", option->name);
                 return false;
             }
             *(bool *)option->target = true;
@@ -105,7 +105,7 @@ bool cli_parse(const cli_command *command, const cli_option *options, int argc, 
         }
         const char *value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
         if (!value) {
-            *exit_code = cli_usage(command, "%s needs a value (%s)", option->name, option->value_name);
+            *exit_code = cli_usage(command, "option %s requires a value (%s)", option->name, option->value_name);
             return false;
         }
         if (!parse_value(command, option, value, exit_code)) return false;
@@ -125,7 +125,7 @@ int cli_precision(const cli_command *command, const char *name, cleat_precision 
         *precision = codes[i];
         return 0;
     }
-    return cli_usage(command, "--precision %s: f32, f16 and bf16 are possible", name);
+    return cli_usage(command, "--precision %s: must be f32, f16 or bf16", name);
 }
 
 int cli_finish(cleat_status status, const cleat_error *error) {
@@ -169,7 +169,8 @@ cleat_status cli_profile(const char *path, const cli_list *assignments, const ch
     char text[CLEAT_PATH];
     if (device) {
         if (all.count == CLI_LIST)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "more than %d assignments with --device", CLI_LIST - 1);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "more than %d --set assignments together with --device",
+                              CLI_LIST - 1);
         snprintf(text, sizeof text, "run.device=%s", device);
         all.items[all.count++] = text;
     }
@@ -181,16 +182,16 @@ int cli_run_with_profile(const cli_command *command, int argc, char **argv, doub
     const char *device = NULL;
     bool json = false;
     cli_list assignments = {.count = 0}, words = {.count = 0};
-    const cli_option options[] = {
-        {"--device", CLI_TEXT, &device, "SEL", "as for train"},
-        {"--seconds", CLI_NUMBER, &seconds, "S", seconds_help},
-        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
-        {"--json", CLI_FLAG, &json, NULL, "one JSON object"},
-        {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    const cli_option options[] = {{"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
+                                  {"--seconds", CLI_NUMBER, &seconds, "S", seconds_help},
+                                  {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
+                                   "override a setting of the profile; may be repeated"},
+                                  {"--json", CLI_FLAG, &json, NULL, "print one JSON object"},
+                                  {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (words.count != 1) return cli_usage(command, "one profile is expected");
-    if (!(seconds > 0)) return cli_usage(command, "--seconds %g: more than 0 is expected", seconds);
+    if (words.count != 1) return cli_usage(command, "exactly one profile is expected");
+    if (!(seconds > 0)) return cli_usage(command, "--seconds %g: must be greater than 0", seconds);
     cleat_profile *profile = NULL;
     cleat_error error = {0};
     cleat_status status = cli_profile(words.items[0], &assignments, device, &profile, &error);

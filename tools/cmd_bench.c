@@ -50,8 +50,7 @@ static bool matches(const char *word, const cleat_bench_info *info) {
 
 static cleat_status add(subjects *all, const char *name, cleat_error *error) {
     if (all->count == MAX_WORKLOADS)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "'%s' would be one workload more than the %d of a call", name,
-                          MAX_WORKLOADS);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "'%s': a call runs at most %d workloads", name, MAX_WORKLOADS);
     snprintf(all->items[all->count++].name, CLEAT_PATH, "%s", name);
     return CLEAT_OK;
 }
@@ -115,9 +114,9 @@ static void print_json_result(const cleat_bench_result *r) {
 }
 
 static void print_peak(const cleat_bench_result *r) {
-    printf("%s: at most %.4g GFLOP/s", r->device, r->peak.flops / 1e9);
+    printf("%s: peak %.4g GFLOP/s", r->device, r->peak.flops / 1e9);
     if (r->peak.matrix_flops > 0) printf(" (%.4g on its matrix unit)", r->peak.matrix_flops / 1e9);
-    printf(" and %.4g GB/s measured in cleat's kernels\n\n", r->peak.bytes / 1e9);
+    printf(" and %.4g GB/s, measured with cleat's kernels\n\n", r->peak.bytes / 1e9);
 }
 
 static void print_head(const char *first, bool speed) {
@@ -140,7 +139,7 @@ static void print_row(const char *name, const cleat_bench_result *r, double spee
 /* Which length was run, where it is not the data's. */
 static void print_length(const subject *what, const cleat_bench_result *r) {
     if (what->profile && !r->data_known)
-        printf("  %s does not exist: the longest length is run, %lld\n", what->profile->data.path,
+        printf("  %s does not exist: benchmarking the longest length, %lld\n", what->profile->data.path,
                (long long)r->length);
 }
 
@@ -206,7 +205,7 @@ static cleat_status run_devices(const bench_command *bench, const subject *what,
         if (status != CLEAT_OK) return status;
         if (!begun) first = result;
         if (!begun && !bench->json) {
-            printf("%s; speed: the first device's time over this one's\n", result.workload);
+            printf("%s; speed: time of the first device divided by the time of this device\n", result.workload);
             print_head("device", true);
         }
         print_device(bench, selector, &result, first.ms_median / result.ms_median);
@@ -250,7 +249,8 @@ static void print_comparison(const cleat_bench_comparison *c) {
     if (c->theirs_rss_mb > 0)
         printf("  %7.1f / %7.1f = %.2f", c->ours_rss_mb, c->theirs_rss_mb, c->ours_rss_mb / c->theirs_rss_mb);
     printf("\n");
-    if (c->wall_time) printf("  * the command printed no time: how long it took, start and end included\n");
+    if (c->wall_time)
+        printf("  * the command printed no time: wall time of the whole process, including startup and exit\n");
     fflush(stdout);
 }
 
@@ -261,12 +261,11 @@ static cleat_status run_comparisons(const bench_command *bench, const subjects *
         cleat_status status = cleat_bench_compare(&request, bench->compare, (int64_t)bench->rounds, &comparison, error);
         if (status != CLEAT_OK) return status;
         if (!bench->json && i == 0) {
-            printf(
-                "%lld rounds on %s, in turns with: %s\nmedian (min - max); ratio: cleat's time over the command's, of "
-                "the medians (least and largest of a round)\n\n",
-                (long long)comparison.rounds, comparison.ours.device, bench->compare);
+            printf("%lld rounds on %s, alternating with: %s\nmedian (min - max); ratio: time of cleat divided by time "
+                   "of the command, of the medians (minimum and maximum over rounds)\n\n",
+                   (long long)comparison.rounds, comparison.ours.device, bench->compare);
             printf("%-28s %28s %28s  %26s  %s\n", "workload", "cleat ms", "command ms", "ratio",
-                   "peak MiB of the processes");
+                   "peak MiB of each process");
         }
         if (bench->json) {
             print_json_comparison(&comparison, bench->compare);
@@ -306,33 +305,35 @@ static bool has_profile(const bench_command *bench) {
 }
 
 static int check(const cli_command *command, const bench_command *bench) {
-    if (bench->compare && bench->devices) return cli_usage(command, "either --compare or --devices");
-    if (bench->device && bench->devices) return cli_usage(command, "either --device or --devices");
+    if (bench->compare && bench->devices) return cli_usage(command, "--compare and --devices exclude each other");
+    if (bench->device && bench->devices) return cli_usage(command, "--device and --devices exclude each other");
     if (bench->devices && strlen(bench->devices) >= DEVICE_TEXT) return cli_usage(command, "--devices is too long");
     if (bench->compare && strspn(bench->compare, " \t\n") == strlen(bench->compare))
-        return cli_usage(command, "--compare needs a command");
-    if (bench->assignments.count > 0 && !has_profile(bench)) return cli_usage(command, "--set needs a PROFILE.ini");
-    if (!(bench->seconds > 0)) return cli_usage(command, "--seconds must be above 0");
-    if (!cli_is_count(bench->steps, 0, 2000)) return cli_usage(command, "--steps is a whole number up to 2000");
-    if (!cli_is_count(bench->rounds, 1, 1000)) return cli_usage(command, "--rounds is a whole number from 1 to 1000");
+        return cli_usage(command, "--compare requires a command");
+    if (bench->assignments.count > 0 && !has_profile(bench)) return cli_usage(command, "--set requires a PROFILE.ini");
+    if (!(bench->seconds > 0)) return cli_usage(command, "--seconds must be greater than 0");
+    if (!cli_is_count(bench->steps, 0, 2000)) return cli_usage(command, "--steps must be an integer of at most 2000");
+    if (!cli_is_count(bench->rounds, 1, 1000)) return cli_usage(command, "--rounds must be an integer from 1 to 1000");
     return 0;
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
     bench_command bench = {.seconds = 4, .rounds = 5};
     const cli_option options[] = {
-        {"--list", CLI_FLAG, &bench.list, NULL, "the workloads: name, kind, name for --compare, what is run"},
-        {"--device", CLI_TEXT, &bench.device, "SEL", "as for train"},
-        {"--devices", CLI_TEXT, &bench.devices, "A,B,...", "one row each, with the speed relative to the first"},
+        {"--list", CLI_FLAG, &bench.list, NULL, "list the workloads: name, kind, name for --compare, description"},
+        {"--device", CLI_TEXT, &bench.device, "SEL", "device, as for `cleat train`"},
+        {"--devices", CLI_TEXT, &bench.devices, "A,B,...",
+         "compare devices: one row each, with the speed relative to the first"},
         {"--compare", CLI_TEXT, &bench.compare, "CMD",
-         "take turns with CMD (run by /bin/sh, with WORKLOAD set) and print the ratio of times"},
-        {"--rounds", CLI_NUMBER, &bench.rounds, "N", "turns of each side with --compare (5)"},
-        {"--seconds", CLI_NUMBER, &bench.seconds, "S", "time for each measurement (4)"},
+         "alternate with CMD (run by /bin/sh, with WORKLOAD set) and print the ratio of times"},
+        {"--rounds", CLI_NUMBER, &bench.rounds, "N", "number of rounds with --compare (5)"},
+        {"--seconds", CLI_NUMBER, &bench.seconds, "S", "seconds per measurement (4)"},
         {"--precision", CLI_TEXT, &bench.precision_name, "TYPE",
-         "f32, f16 or bf16: of training steps (f32, or as the profile says)"},
-        {"--steps", CLI_NUMBER, &bench.steps, "N", "instead of --seconds: exactly so many timed steps, or bursts"},
-        {"--set", CLI_REPEATED, &bench.assignments, "SECTION.KEY=VALUE", "over a profile's value"},
-        {"--json", CLI_FLAG, &bench.json, NULL, "one object a line"},
+         "f32, f16 or bf16: precision of training steps (default: f32, or that of the profile)"},
+        {"--steps", CLI_NUMBER, &bench.steps, "N", "exact number of timed steps, or bursts, instead of --seconds"},
+        {"--set", CLI_REPEATED, &bench.assignments, "SECTION.KEY=VALUE",
+         "override a setting of the profile; may be repeated"},
+        {"--json", CLI_FLAG, &bench.json, NULL, "print one JSON object per line"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &bench.words, &exit_code)) return exit_code;
@@ -359,4 +360,4 @@ const cli_command cli_bench = {
     "[WORKLOAD | micro | models | PATTERN | PROFILE.ini ...] [--device SEL | --devices A,B] "
     "[--compare CMD [--rounds N]] "
     "[--seconds S | --steps N] [--precision TYPE] [--set SECTION.KEY=VALUE] [--json] | --list",
-    "times kernels and training steps, beside another program or on several devices", run};
+    "benchmark kernels and training steps, also against another program or on several devices", run};

@@ -10,26 +10,25 @@ static int run(const cli_command *command, int argc, char **argv) {
     const char *out = NULL;
     double count = (double)make.count, seed = (double)make.seed;
     cli_list words = {.count = 0};
-    const cli_option options[] = {{"--out", CLI_TEXT, &out, "DIR", "where the set goes"},
-                                  {"--count", CLI_NUMBER, &count, "N", "molecules (400)"},
-                                  {"--seed", CLI_NUMBER, &seed, "N", "the same seed gives the same bytes (1)"},
-                                  {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    const cli_option options[] = {
+        {"--out", CLI_TEXT, &out, "DIR", "output folder of the data set"},
+        {"--count", CLI_NUMBER, &count, "N", "number of molecules (400)"},
+        {"--seed", CLI_NUMBER, &seed, "N", "random seed; the same seed gives identical files (1)"},
+        {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (words.count != 2 || strcmp(words.items[0], "make") != 0 || strcmp(words.items[1], "rna") != 0)
-        return cli_usage(command, "'make rna' is what there is");
-    if (!out) return cli_usage(command, "--out is missing");
-    if (!cli_is_count(count, 1, 1e7))
-        return cli_usage(command, "--count %g: a whole number from 1 to 1e7 is expected", count);
-    if (!cli_is_count(seed, 0, 9e15))
-        return cli_usage(command, "--seed %g: a whole number from 0 to 9e15 is expected", seed);
+        return cli_usage(command, "expected 'make rna'");
+    if (!out) return cli_usage(command, "--out is required");
+    if (!cli_is_count(count, 1, 1e7)) return cli_usage(command, "--count %g: must be an integer from 1 to 1e7", count);
+    if (!cli_is_count(seed, 0, 9e15)) return cli_usage(command, "--seed %g: must be an integer from 0 to 9e15", seed);
     make.count = (size_t)count;
     make.seed = (uint64_t)seed;
     cleat_error error = {0};
     cleat_status status = cleat_data_make_rna(out, &make, &error);
-    if (status == CLEAT_OK) printf("%zu molecules in %s\n", make.count, out);
+    if (status == CLEAT_OK) printf("%zu molecules written to %s\n", make.count, out);
     return cli_finish(status, &error);
 }
 
 const cli_command cli_data = {"data", "make rna --out DIR [--count N] [--seed N]",
-                              "makes a set of RNA hairpins and duplexes in A-form geometry", run};
+                              "generate a data set of RNA hairpins and duplexes in A-form geometry", run};

@@ -17,7 +17,7 @@ static void print_text(const cleat_device_facts *f, size_t i, const char *failur
     printf("\n   largest allocation %.2f GiB\n", gib(f->max_allocation));
     printf("   compute units      %d\n", (int)f->compute_units);
     printf("   half               storage yes, arithmetic %s\n",
-           f->half_extension ? "yes (cl_khr_fp16)" : "not offered");
+           f->half_extension ? "yes (cl_khr_fp16)" : "not supported");
     printf("   matrix unit        %s%s\n", cleat_matrix_unit_text(f->matrix_unit),
            f->matrix_unit == CLEAT_MATRIX_NONE ? ""
            : f->matrix_bf16                    ? ", f16 and bf16"
@@ -27,7 +27,7 @@ static void print_text(const cleat_device_facts *f, size_t i, const char *failur
         printf("   pci                %04x:%02x:%02x.%x\n", (unsigned)f->pci_domain, (unsigned)f->pci_bus,
                (unsigned)f->pci_device, (unsigned)f->pci_function);
     printf("   loader threads on  CPUs %s\n", f->pinning);
-    if (failure[0]) printf("   does not open      %s\n", failure);
+    if (failure[0]) printf("   cannot be opened   %s\n", failure);
 }
 
 static void print_json(const cleat_device_facts *f, size_t i, const char *failure) {
@@ -69,11 +69,11 @@ static void query_matrix_unit(cleat_device_facts *f, size_t i, cleat_error *fail
 static int run(const cli_command *command, int argc, char **argv) {
     bool json = false;
     cli_list words = {.count = 0};
-    const cli_option options[] = {{"--json", CLI_FLAG, &json, NULL, "one JSON array"},
+    const cli_option options[] = {{"--json", CLI_FLAG, &json, NULL, "print one JSON array"},
                                   {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (words.count) return cli_usage(command, "nothing is expected after the command");
+    if (words.count) return cli_usage(command, "the command takes no arguments");
     cleat_device_facts *facts = NULL;
     size_t count = 0;
     cleat_error error = {0};
@@ -91,4 +91,4 @@ static int run(const cli_command *command, int argc, char **argv) {
     return cli_finish(status, &error);
 }
 
-const cli_command cli_devices = {"devices", "[--json]", "lists the devices and what is known of them", run};
+const cli_command cli_devices = {"devices", "[--json]", "list the OpenCL devices and their properties", run};

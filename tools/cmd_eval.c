@@ -6,16 +6,17 @@ static int run(const cli_command *command, int argc, char **argv) {
     cli_list assignments = {.count = 0}, words = {.count = 0};
     bool json = false;
     const cli_option options[] = {
-        {"--checkpoint", CLI_TEXT, &checkpoint, "DIR", "a checkpoint, or a run folder: its best one"},
-        {"--split", CLI_TEXT, &split, "NAME", "train, val (the default), test, or all"},
-        {"--device", CLI_TEXT, &device, "SEL", "as for train"},
-        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
-        {"--json", CLI_FLAG, &json, NULL, "one JSON object"},
+        {"--checkpoint", CLI_TEXT, &checkpoint, "DIR", "checkpoint folder, or run folder (its best checkpoint)"},
+        {"--split", CLI_TEXT, &split, "NAME", "split to evaluate: train, val (default), test, or all"},
+        {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
+        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
+         "override a setting of the profile; may be repeated"},
+        {"--json", CLI_FLAG, &json, NULL, "print one JSON object"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (words.count != 1) return cli_usage(command, "one profile is expected");
-    if (!checkpoint) return cli_usage(command, "--checkpoint is missing");
+    if (words.count != 1) return cli_usage(command, "exactly one profile is expected");
+    if (!checkpoint) return cli_usage(command, "--checkpoint is required");
     cleat_error error = {0};
     cleat_profile *profile = NULL;
     cleat_metrics metrics = {0};
@@ -28,4 +29,4 @@ static int run(const cli_command *command, int argc, char **argv) {
 
 const cli_command cli_eval = {
     "eval", "PROFILE --checkpoint DIR [--device SEL] [--split NAME] [--set section.key=value ...] [--json]",
-    "measures a checkpoint on data with references", run};
+    "evaluate a checkpoint on labelled data", run};

@@ -25,7 +25,7 @@ static void print_row(void *user, const cleat_batch_point *p) {
     if (!p->ran && p->planned_fits) printf("  failed: %s", p->error);
     if (!p->ran && !p->planned_fits) {
         if (p->planned_bytes > p->limit_bytes)
-            printf("  does not fit: %.1f MiB may be used", mib(p->limit_bytes));
+            printf("  does not fit: the limit is %.1f MiB", mib(p->limit_bytes));
         else
             printf("  %s", p->error);
     }
@@ -42,15 +42,15 @@ static const cleat_batch_point *point_of(const cleat_batch_search *search, int64
 static void print_verdict(const cleat_batch_search *search) {
     const cleat_batch_point *largest = point_of(search, search->largest), *best = point_of(search, search->best);
     if (!largest || !best) return;
-    printf("\nThe largest batch that trains is %lld%s: %.1f of %.1f MiB.\n", (long long)search->largest,
-           search->largest == search->global_batch_size ? ", a whole window" : "", mib(largest->planned_bytes),
+    printf("\nThe largest micro-batch that trains is %lld%s: %.1f of %.1f MiB.\n", (long long)search->largest,
+           search->largest == search->global_batch_size ? ", a whole global batch" : "", mib(largest->planned_bytes),
            mib(largest->limit_bytes));
-    printf("The best throughput is %.2f samples/s, with a batch of %lld.\n", best->samples_per_second,
+    printf("The best throughput is %.2f samples/s, with a micro-batch of %lld.\n", best->samples_per_second,
            (long long)search->best);
     if (search->cliff) {
         const cleat_batch_point *cliff = point_of(search, search->cliff);
-        printf("Beware: from a batch of %lld on it falls, to %.2f samples/s there.\n", (long long)search->cliff,
-               cliff ? cliff->samples_per_second : 0);
+        printf("Warning: throughput drops from a micro-batch of %lld on, to %.2f samples/s there.\n",
+               (long long)search->cliff, cliff ? cliff->samples_per_second : 0);
     }
     printf("\nrecommended: train.batch_size = %lld (%s)\n", (long long)search->recommended, search->why);
 }
@@ -112,17 +112,18 @@ static int find(const cleat_profile *profile, double seconds, bool json) {
         if (status == CLEAT_OK || search.count > 0) print_json(&search);
     } else if (status == CLEAT_OK) {
         print_verdict(&search);
-        printf("Samples of length %lld, the longest of %s; %lld of them an optimizer step.\n", (long long)search.length,
-               search.data_known ? "the data" : "the profile (its data are not there)",
+        printf("Samples of length %lld, the longest of %s; global batch of %lld samples per optimizer step.\n",
+               (long long)search.length, search.data_known ? "the data" : "the profile (its data do not exist)",
                (long long)search.global_batch_size);
     }
     return cli_finish(status, &error);
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    return cli_run_with_profile(command, argc, argv, 2, "time for the steps of each batch (2); at least 3 steps", find);
+    return cli_run_with_profile(command, argc, argv, 2,
+                                "seconds of training steps per micro-batch size (2); at least 3 steps", find);
 }
 
 const cli_command cli_find_batch = {"find-batch",
                                     "PROFILE [--device SEL] [--seconds S] [--json] [--set section.key=value ...]",
-                                    "finds the largest and the fastest micro-batch by training steps", run};
+                                    "find the largest and the fastest micro-batch by running training steps", run};

@@ -132,21 +132,23 @@ static int run(const cli_command *command, int argc, char **argv) {
     double micro_batch_size = NAN;
     const cli_option options[] = {
         {"--device", CLI_TEXT, &args.device, "SEL",
-         "the device to plan for: as for train; the default is the profile's"},
-        {"--card", CLI_TEXT, &args.card, "NAME|FILE.ini|all", "a card that need not be there; all: one table"},
-        {"--batch", CLI_NUMBER, &micro_batch_size, "N",
-         "what that many samples a micro-batch would need, at the longest length"},
-        {"--set", CLI_REPEATED, &args.assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
-        {"--json", CLI_FLAG, &args.json, NULL, "one JSON object; with --card all an array"},
+         "device to plan for, as for `cleat train` (default: that of the profile)"},
+        {"--card", CLI_TEXT, &args.card, "NAME|FILE.ini|all",
+         "card that need not be present in this machine; all: one table of all cards"},
+        {"--batch", CLI_NUMBER, &micro_batch_size, "N", "memory of a micro-batch of N samples, at the longest length"},
+        {"--set", CLI_REPEATED, &args.assignments, "SECTION.KEY=VALUE",
+         "override a setting of the profile; may be repeated"},
+        {"--json", CLI_FLAG, &args.json, NULL, "print one JSON object; with --card all, an array"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (words.count != 1) return cli_usage(command, "one profile is expected");
+    if (words.count != 1) return cli_usage(command, "exactly one profile is expected");
     if (args.device && args.card)
-        return cli_usage(command,
-                         "--device is a device of this machine, --card one that need not be: give one of them");
+        return cli_usage(
+            command,
+            "--device names a device of this machine, --card a card that need not be present: give only one of them");
     if (!isnan(micro_batch_size) && !cli_is_count(micro_batch_size, 1, 1e9))
-        return cli_usage(command, "--batch %g: a whole number of samples is expected, at least 1", micro_batch_size);
+        return cli_usage(command, "--batch %g: must be an integer number of samples, at least 1", micro_batch_size);
     args.path = words.items[0];
     args.micro_batch_size = isnan(micro_batch_size) ? 0 : (int64_t)micro_batch_size;
     return load_and_print_plan(&args);
@@ -154,4 +156,4 @@ static int run(const cli_command *command, int argc, char **argv) {
 
 const cli_command cli_plan = {
     "plan", "PROFILE [--device SEL | --card NAME|FILE.ini|all] [--batch N] [--json] [--set SECTION.KEY=VALUE ...]",
-    "memory, micro-batches, time and learning rate of a run, before it starts, for any card", run};
+    "show memory, micro-batches, time and learning rate of a run before it starts, for any card", run};

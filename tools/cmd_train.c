@@ -64,9 +64,9 @@ static void print_evaluation(const cleat_train_report *report) {
     else if (!report->last.count)
         return;
     else if (isfinite(report->best_metric))
-        printf("last evaluation (the best was before, at step %lld):\n", (long long)report->best_step);
+        printf("last evaluation (the best one was earlier, at step %lld):\n", (long long)report->best_step);
     else
-        printf("no evaluation was finite, and so none is the best; the last one:\n");
+        printf("no evaluation was finite, so there is no best one; the last evaluation:\n");
     cli_print_metrics(report->best.count ? &report->best : &report->last, false);
 }
 
@@ -75,7 +75,7 @@ static void print_report(const cleat_train_report *report) {
            (long long)report->epochs, (long long)report->steps, report->seconds, report->seconds_first_step,
            (double)report->memory.allocated / 1048576.0, report->stopped_early ? "; stopped early" : "");
     if (report->skipped_steps)
-        printf("%lld of the steps changed nothing: their gradient overflowed f16 (loss_scale in metrics.jsonl)\n",
+        printf("%lld of the steps were skipped: their gradient overflowed f16 (loss_scale in metrics.jsonl)\n",
                (long long)report->skipped_steps);
     print_evaluation(report);
     printf("run folder: %s\n", report->folder);
@@ -117,22 +117,26 @@ static int run(const cli_command *command, int argc, char **argv) {
     cli_list assignments = {.count = 0}, words = {.count = 0};
     bool resume = false, json = false, help_profile = false, check_finite = false;
     const cli_option options[] = {
-        {"--device", CLI_TEXT, &device, "SEL", "auto, gpu, cpu, a number of `cleat devices`, or a part of a name"},
-        {"--out", CLI_TEXT, &out, "DIR", "the run's folder"},
-        {"--resume", CLI_FLAG, &resume, NULL, "go on from the folder's last checkpoint"},
-        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE", "overrides the profile; may be repeated"},
-        {"--batch-size", CLI_TEXT, &batch_size, "N", "samples an optimizer step: train.effective_batch_size"},
-        {"--time-budget", CLI_TEXT, &time_budget, "TIME", "of all processes of the run, e.g. 30h: run.time_budget"},
+        {"--device", CLI_TEXT, &device, "SEL",
+         "device: auto, gpu, cpu, a number of `cleat devices`, or part of a device name"},
+        {"--out", CLI_TEXT, &out, "DIR", "run folder"},
+        {"--resume", CLI_FLAG, &resume, NULL, "resume from the last checkpoint in the run folder"},
+        {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
+         "override a setting of the profile; may be repeated"},
+        {"--batch-size", CLI_TEXT, &batch_size, "N",
+         "global batch size in samples per optimizer step: train.effective_batch_size"},
+        {"--time-budget", CLI_TEXT, &time_budget, "TIME",
+         "time limit of all processes of the run together, e.g. 30h: run.time_budget"},
         {"--check-finite", CLI_FLAG, &check_finite, NULL,
-         "look at every tensor, stop at the first that is not finite, but for what f16's loss scale makes so (slow): "
+         "check every tensor and stop at the first non-finite one, except overflows caused by f16's loss scale (slow): "
          "run.check_finite"},
-        {"--json", CLI_FLAG, &json, NULL, "the report as one JSON object"},
-        {"--help-profile", CLI_FLAG, &help_profile, NULL, "every setting of a profile"},
+        {"--json", CLI_FLAG, &json, NULL, "print the report as one JSON object"},
+        {"--help-profile", CLI_FLAG, &help_profile, NULL, "list every setting of a profile"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (help_profile) return print_profile_help();
-    if (words.count != 1) return cli_usage(command, "one profile is expected");
+    if (words.count != 1) return cli_usage(command, "exactly one profile is expected");
     const struct {
         const char *key, *value;
     } shortcuts[] = {{"run.time_budget", time_budget},
@@ -142,7 +146,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     char texts[SHORTCUTS][96];
     for (int i = 0; i < SHORTCUTS; ++i) {
         if (!shortcuts[i].value) continue;
-        if (assignments.count == CLI_LIST) return cli_usage(command, "more than %d assignments", CLI_LIST);
+        if (assignments.count == CLI_LIST) return cli_usage(command, "more than %d --set assignments", CLI_LIST);
         snprintf(texts[i], sizeof texts[i], "%s=%s", shortcuts[i].key, shortcuts[i].value);
         assignments.items[assignments.count++] = texts[i];
     }
@@ -159,4 +163,4 @@ const cli_command cli_train = {"train",
                                "PROFILE [--device SEL] [--out DIR] [--resume] [--batch-size N] [--time-budget TIME] "
                                "[--check-finite] "
                                "[--set section.key=value ...] [--json]",
-                               "trains a model as a profile says", run};
+                               "train a model described by a profile", run};

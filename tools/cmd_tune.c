@@ -31,7 +31,7 @@ static void print_node(void *user, const cleat_tune_node *node) {
     (void)user;
     printf("%s\n  batch %lld, length %lld: ", node->key, (long long)node->micro_batch_size, (long long)node->length);
     if (node->uses > 0)
-        printf("%lld times a step\n", (long long)node->uses);
+        printf("%lld times per step\n", (long long)node->uses);
     else
         printf("evaluation only\n");
     for (size_t i = 0; i < node->count; ++i) print_candidate(node, i);
@@ -51,19 +51,18 @@ static double percent(double from, double to) {
 
 static void print_summary(const cleat_tune_report *report, const char *data) {
     char text[4][CLI_SHORT];
-    printf(
-        "%s: %zu kinds of nodes with a choice, %zu of them now by another kernel than the default; %zu kinds have one "
-        "kernel only\n",
-        report->device, report->count, changed(report), report->single);
-    printf("an optimizer step at length %lld: nodes with a choice %s -> %s (%+.1f %%), memory %s -> %s\n",
+    printf("%s: %zu kinds of nodes with several kernels, %zu of them now using another kernel than the default; %zu "
+           "kinds have only one kernel\n",
+           report->device, report->count, changed(report), report->single);
+    printf("optimizer step at length %lld: nodes with several kernels %s -> %s (%+.1f %%), memory %s -> %s\n",
            (long long)report->length, cli_duration(report->default_seconds, text[0]),
            cli_duration(report->tuned_seconds, text[1]), percent(report->default_seconds, report->tuned_seconds),
            cleat_bytes_text(report->default_bytes, text[2]), cleat_bytes_text(report->tuned_bytes, text[3]));
     if (!report->data_known)
-        printf("%s does not exist: the longest length is tuned, %lld\n", data, (long long)report->length);
-    printf("until now: %s\n", report->before);
-    if (report->clblast[0]) printf("CLBlast's parameters: %s\n", report->clblast);
-    if (report->path[0]) printf("%zu choices kept in %s\n", report->entries, report->path);
+        printf("%s does not exist: tuning the longest length, %lld\n", data, (long long)report->length);
+    printf("before: %s\n", report->before);
+    if (report->clblast[0]) printf("CLBlast parameters: %s\n", report->clblast);
+    if (report->path[0]) printf("%zu choices saved in %s\n", report->entries, report->path);
     printf("took %s\n", cli_duration(report->seconds, text[0]));
 }
 
@@ -155,12 +154,12 @@ static int tune_own_process(const tune_command *args, const char *path) {
         _exit(code);
     }
     if (child < 0) {
-        fprintf(stderr, "cleat: no process for %s: %s\n", path, strerror(errno));
+        fprintf(stderr, "cleat: cannot start a process for %s: %s\n", path, strerror(errno));
         return EXIT_DEVICE;
     }
     while (waitpid(child, &code, 0) < 0 && errno == EINTR) continue;
     if (WIFEXITED(code)) return WEXITSTATUS(code);
-    fprintf(stderr, "cleat: tuning %s was ended by signal %d\n", path, WTERMSIG(code));
+    fprintf(stderr, "cleat: tuning %s was terminated by signal %d\n", path, WTERMSIG(code));
     return EXIT_DEVICE;
 }
 
@@ -185,20 +184,21 @@ static int tune_all(const tune_command *args) {
 static int run(const cli_command *command, int argc, char **argv) {
     tune_command args = {.seconds = 0.2};
     const cli_option options[] = {
-        {"--device", CLI_TEXT, &args.device, "SEL", "as for train"},
-        {"--seconds", CLI_NUMBER, &args.seconds, "S", "time for each kernel of each kind of node, about (0.2)"},
+        {"--device", CLI_TEXT, &args.device, "SEL", "device, as for `cleat train`"},
+        {"--seconds", CLI_NUMBER, &args.seconds, "S", "approximate seconds per kernel and kind of node (0.2)"},
         {"--ship", CLI_TEXT, &args.ship, "FILE",
-         "writes the answers there too: profiles/devices/NAME.tuned is built in"},
-        {"--set", CLI_REPEATED, &args.assignments, "SECTION.KEY=VALUE", "overrides the profiles; may be repeated"},
-        {"--json", CLI_FLAG, &args.json, NULL, "one JSON object a profile"},
+         "also write the results to FILE; profiles/devices/NAME.tuned is built into the library"},
+        {"--set", CLI_REPEATED, &args.assignments, "SECTION.KEY=VALUE",
+         "override a setting of the profiles; may be repeated"},
+        {"--json", CLI_FLAG, &args.json, NULL, "print one JSON object per profile"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &args.profiles, &exit_code)) return exit_code;
-    if (args.profiles.count == 0) return cli_usage(command, "a profile is expected, or several");
-    if (!(args.seconds > 0)) return cli_usage(command, "--seconds %g: more than 0 is expected", args.seconds);
+    if (args.profiles.count == 0) return cli_usage(command, "at least one profile is expected");
+    if (!(args.seconds > 0)) return cli_usage(command, "--seconds %g: must be greater than 0", args.seconds);
     return tune_all(&args);
 }
 
 const cli_command cli_tune = {
     "tune", "PROFILE ... [--device SEL] [--seconds S] [--ship FILE] [--json] [--set section.key=value ...]",
-    "measures which kernels are the fastest here for profiles, and keeps the answers", run};
+    "find the fastest kernels for profiles on this device, and save the results", run};

@@ -38,13 +38,13 @@ static int run(const cli_command *command, int argc, char **argv) {
     const char *device = "auto", *precision = "f32";
     bool json = false;
     cli_list files = {.count = 0};
-    const cli_option options[] = {{"--device", CLI_TEXT, &device, "SEL", "as for train"},
-                                  {"--precision", CLI_TEXT, &precision, "TYPE", "f32, f16 or bf16: as train.precision"},
-                                  {"--json", CLI_FLAG, &json, NULL, "one JSON object a file"},
+    const cli_option options[] = {{"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
+                                  {"--precision", CLI_TEXT, &precision, "TYPE", "f32, f16 or bf16, as train.precision"},
+                                  {"--json", CLI_FLAG, &json, NULL, "print one JSON object per file"},
                                   {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &files, &exit_code)) return exit_code;
-    if (files.count == 0) return cli_usage(command, "at least one trajectory is expected");
+    if (files.count == 0) return cli_usage(command, "at least one trajectory file is expected");
     cleat_verify_request request = {.device = device};
     if ((exit_code = cli_precision(command, precision, &request.precision)) != 0) return exit_code;
     bool failed = false;
@@ -61,4 +61,4 @@ static int run(const cli_command *command, int argc, char **argv) {
 }
 
 const cli_command cli_verify = {"verify", "FILE.safetensors ... [--device SEL] [--precision TYPE] [--json]",
-                                "repeats reference trajectories: proves a device trains correctly", run};
+                                "repeat reference trajectories to prove that a device trains correctly", run};

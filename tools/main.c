@@ -32,11 +32,10 @@ static void print_help(void) {
     printf("cleat %s trains neural networks on any OpenCL card.\n\nusage: cleat [--log LEVEL] COMMAND ...\n\n",
            cleat_version());
     for (int i = 0; i < N_COMMANDS; ++i) printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    printf("\n`cleat COMMAND --help` says more; `cleat train --help-profile` lists every setting of a profile.\n"
-           "LEVEL: error, warning, info (the default), debug, dispatch (which kernel serves which node, and "
-           "why).\n"
-           "Exit codes: 0 ok, 1 error, 2 usage, 3 does not fit, 4 device failed, 5 not finite (training stopped on it; "
-           "eval and predict wrote results of which some are not), 75 time is up, 130 interrupted.\n");
+    printf("\n`cleat COMMAND --help` describes a command; `cleat train --help-profile` lists every setting of a "
+           "profile.\nLEVEL: error, warning, info (default), debug, dispatch (which kernel runs which node, and "
+           "why).\nExit codes: 0 ok, 1 error, 2 usage, 3 does not fit, 4 device failed, 5 not finite (training stopped "
+           "on it; eval and predict wrote results, some of them not finite), 75 time is up, 130 interrupted.\n");
 }
 
 static int fail(const char *what, const char *word) {
@@ -49,7 +48,7 @@ int main(int argc, char **argv) {
     int at = 1;
     if (at < argc && (strcmp(argv[at], "--log") == 0 || strncmp(argv[at], "--log=", 6) == 0)) {
         const char *name = argv[at][5] ? argv[at] + 6 : at + 1 < argc ? argv[++at] : "";
-        if (!log_level(name, &level)) return fail("no log level", name);
+        if (!log_level(name, &level)) return fail("unknown log level", name);
         ++at;
     }
     if (at >= argc || strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0 || strcmp(argv[at], "help") == 0) {
@@ -64,5 +63,5 @@ int main(int argc, char **argv) {
     for (int i = 0; i < N_COMMANDS; ++i)
         if (strcmp(argv[at], commands[i]->name) == 0)
             return commands[i]->run(commands[i], argc - at - 1, argv + at + 1);
-    return fail("no command", argv[at]);
+    return fail("unknown command", argv[at]);
 }

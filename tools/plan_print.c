@@ -77,14 +77,14 @@ static void print_lengths_planned(const plan_result *plan) {
     if (plan->cards[0].report.data_known) return;
     label("data");
     if (plan->micro_batch_size == 0) {
-        printf("%s does not exist: the longest length is planned, %lld\n", plan->profile->data.path,
+        printf("%s does not exist: planning the longest length, %lld\n", plan->profile->data.path,
                (long long)longest_length(plan));
         return;
     }
-    printf("not counted: a micro-batch of %lld was asked for, the longest length is planned, %lld\n",
+    printf("not read: planning the requested micro-batch of %lld at the longest length, %lld\n",
            (long long)plan->micro_batch_size, (long long)longest_length(plan));
     if (plan->micro_batch_size > global_batch_size)
-        printf("%22ssuch a run needs train.effective_batch_size = %lld (it is %lld)\n", "",
+        printf("%22ssuch a run requires train.effective_batch_size = %lld (it is %lld)\n", "",
                (long long)plan->micro_batch_size, (long long)global_batch_size);
 }
 
@@ -97,27 +97,28 @@ static void print_head(const plan_result *plan) {
     char limit[CLI_SHORT], available[CLI_SHORT], planned[CLI_SHORT];
     cleat_bytes_text(report->limit, limit);
     cleat_bytes_text(facts->memory_free > 0 ? facts->memory_free : facts->memory_total, available);
-    printf("%s on %s (%s%s%s)\n\n", plan->path, facts->name, card->present ? "this machine's" : "not here: card file ",
+    printf("%s on %s (%s%s%s)\n\n", plan->path, facts->name,
+           card->present ? "in this machine" : "not in this machine: card file ",
            card->present && *card->name ? "; card file " : "", card->name);
     if (report->fits) {
         const cleat_fit_way *way = plan_chosen_way(report);
-        label("it fits");
-        printf("%s planned of %s that may be used: %d %%\n", cleat_bytes_text(report->bytes, planned), limit,
+        label("fits");
+        printf("%s planned of %s usable: %d %%\n", cleat_bytes_text(report->bytes, planned), limit,
                percent(report->bytes, report->limit));
-        label("an optimizer step");
-        printf("%lld x %lld (samples a micro-batch x micro-batches) at length %lld%s\n",
-               (long long)way->micro_batch_size, (long long)way->micro_batches, (long long)longest_length(plan),
+        label("optimizer step");
+        printf("%lld x %lld (micro-batch size x micro-batches) at length %lld%s\n", (long long)way->micro_batch_size,
+               (long long)way->micro_batches, (long long)longest_length(plan),
                report->recompute ? ", activations recomputed" : "");
         label("because");
     } else
         label("does not fit");
     print_wrapped(22, 22, report->reason);
-    label("may be used");
+    label("usable memory");
     printf("%s: run.max_memory_usage %g of %s %s%s%s%s\n", limit, plan->profile->run.max_memory_usage, available,
-           facts->memory_free > 0 ? "free" : "in all", *facts->memory_source ? " (" : "", facts->memory_source,
+           facts->memory_free > 0 ? "free" : "in total", *facts->memory_source ? " (" : "", facts->memory_source,
            *facts->memory_source ? ")" : "");
     if (*card->differences) {
-        label("driver against file");
+        label("driver vs. card file");
         print_wrapped(22, 22, card->differences);
     }
     if (*card->kernels) {
@@ -135,10 +136,10 @@ static void print_memory(const cleat_fit_report *report) {
             print_bytes_line(cleat_category_name((cleat_category)c), report->category_bytes[c]);
     print_bytes_line("all", report->bytes);
     if (report->storage != CLEAT_F32)
-        printf("  in %s activations and workspace take %.2f of the %s that f32 would\n",
+        printf("  in %s, activations and workspace take %.2f of the %s needed in f32\n",
                cleat_dtype_name(report->storage), (double)report->arena_bytes / (double)report->single_arena,
                cleat_bytes_text(report->single_arena, one));
-    printf("  %s fixed + %s a sample of the longest length\n", cleat_bytes_text(report->fixed_bytes, one),
+    printf("  %s fixed + %s per sample of the longest length\n", cleat_bytes_text(report->fixed_bytes, one),
            cleat_bytes_text(report->bytes_per_sample, two));
     printf("  %zu slab%s, the largest %s", report->slabs, report->slabs == 1 ? "" : "s",
            cleat_bytes_text(report->largest_slab, one));
@@ -158,19 +159,17 @@ static void print_fused(const cleat_fit_report *report) {
     const int64_t worth = report->bytes / 50;
     char every[CLI_SHORT], one[CLI_SHORT], all[CLI_SHORT], with_one[CLI_SHORT];
     if (report->fused_largest <= worth) return;
-    printf("  fused kernels never store %s that plain operations (attention, softmax, gates) would keep for backward, "
-           "%s of it "
-           "in one layer\n",
+    printf("  fused kernels avoid storing %s that unfused operations (attention, softmax, gates) would keep for "
+           "backward, %s of it in one layer\n",
            cleat_bytes_text(report->fused_bytes, every), cleat_bytes_text(report->fused_largest, one));
-    printf("  (tables made by hand count one layer's attention matrix once: %s here; or every layer's, after softmax "
-           "and after "
-           "dropout: %s)\n",
+    printf("  (estimates by hand count the attention matrix of one layer once: %s here; or of every layer, after "
+           "softmax and after dropout: %s)\n",
            cleat_bytes_text(report->bytes + report->fused_largest, with_one),
            cleat_bytes_text(report->bytes + 2 * report->fused_bytes, all));
 }
 
 static void print_peaks(const cleat_fit_report *report) {
-    printf("\npeaks of activations and workspace, longest length\n");
+    printf("\npeak memory of activations and workspace, longest length\n");
     print_peak("forward", report->forward_peak, report->forward_peak_node);
     print_peak("forward + backward", report->training_peak, report->training_peak_node);
     for (int part = 0; part < CLEAT_PEAK_PARTS; ++part) {
@@ -216,19 +215,19 @@ static void print_time(const plan_result *plan) {
     char text[CLI_SHORT];
     if (plan_chosen_way(report)->step_seconds <= 0) return;
     printf("\ntime (estimate from: %s)\n", report->rates.source);
-    printf("  a step of the longest length %s", cli_duration(plan_chosen_way(report)->step_seconds, text));
+    printf("  a step at the longest length takes %s", cli_duration(plan_chosen_way(report)->step_seconds, text));
     if (report->steps_per_epoch > 0) {
         printf(", an epoch of %lld steps %s", (long long)report->steps_per_epoch,
                cli_duration(report->epoch_seconds, text));
         printf(", the run of %lld epochs %s", (long long)plan->profile->train.epochs,
                cli_duration(report->run_seconds, text));
     } else
-        printf("; epochs: not known without the data");
+        printf("; epochs: unknown without the data");
     printf("\n");
 }
 
 static void print_same_everywhere(const plan_result *plan) {
-    printf("  The learning-rate curve is the same on every card: an optimizer step has %lld samples on all of them.\n",
+    printf("  The learning rate curve is the same on every card: the global batch has %lld samples on all of them.\n",
            (long long)cleat_profile_effective_batch(plan->profile));
 }
 
@@ -278,8 +277,9 @@ static void print_fused_share(const plan_result *plan) {
         const cleat_fit_report *report = &plan->cards[i].report;
         const cleat_fit_way *way = plan_chosen_way(report);
         if (!report->fits || report->fused_bytes <= 0) continue;
-        printf("  Attention matrices are never stored: plain operations would keep %s a sample for backward, %s of it "
-               "for one\n  layer; tables made by hand count one layer's, or all of them twice (softmax and dropout).\n",
+        printf("  Attention matrices are never stored: unfused operations would keep %s per sample for backward, %s of "
+               "it for one\n  layer; estimates by hand count those of one layer, or all of them twice (softmax and "
+               "dropout).\n",
                cleat_bytes_text(report->fused_bytes / way->micro_batch_size, every),
                cleat_bytes_text(report->fused_largest / way->micro_batch_size, one));
         return;
@@ -289,17 +289,17 @@ static void print_fused_share(const plan_result *plan) {
 void plan_print_table(const plan_result *plan) {
     if (plan->count == 0) return;
     bool data_known = plan->cards[0].report.data_known;
-    printf("%s on every card: %lld samples an optimizer step, longest length %lld\n", plan->path,
+    printf("%s on every card: global batch of %lld samples, longest length %lld\n", plan->path,
            (long long)cleat_profile_effective_batch(plan->profile), (long long)longest_length(plan));
     print_lengths_planned(plan);
     printf("\n");
     printf("%-11s %-9s %10s %11s %10s %11s %9s%11s%11s%s\n", "card", "precision", "usable", "batch", "recompute",
            "planned", "of usable", "step", "samples/s", data_known ? "      epoch" : "");
     for (size_t i = 0; i < plan->count; ++i) print_row(&plan->cards[i]);
-    printf("\n  usable: run.max_memory_usage %g of what a driver leaves free. batch: samples a micro-batch x "
-           "micro-batches\n  an optimizer step, of the longest length; step: the time of it.\n",
+    printf("\n  usable: run.max_memory_usage %g of the memory that the driver leaves free. batch: micro-batch size x "
+           "micro-batches\n  per optimizer step, at the longest length; step: time of an optimizer step.\n",
            plan->profile->run.max_memory_usage);
-    printf("  Times are estimates from the figures in the card files, not measurements.\n");
+    printf("  Times are estimates from the rates in the card files, not measurements.\n");
     print_fused_share(plan);
     print_same_everywhere(plan);
 }

@@ -88,11 +88,12 @@ static void print_scalings(const plan_result *plan) {
     static const char *const rules[] = {"none", "linear", "sqrt"};
     const plan_rates *rates = &plan->rates;
     double rate = plan->profile->train.learning_rate;
-    printf("\nlearning rate\n  base: %g at %lld samples an optimizer step%s; lr_scaling = %s\n", rate,
+    printf("\nlearning rate\n  base: %g at a global batch of %lld samples%s; lr_scaling = %s\n", rate,
            (long long)rates->base_batch,
-           plan->profile->train.base_batch_size == CLEAT_NONE ? " (its own: no base_batch_size is given)" : "",
+           plan->profile->train.base_batch_size == CLEAT_NONE ? " (that of this profile: base_batch_size is not set)"
+                                                              : "",
            rules[plan->profile->train.lr_scaling]);
-    printf("  linear: base x (batch / base batch)    sqrt: base x sqrt(batch / base batch)\n\n");
+    printf("  linear: base x (global batch / base batch)    sqrt: base x sqrt(global batch / base batch)\n\n");
     printf("  %15s %12s %12s %12s\n", "effective batch", "none", "linear", "sqrt");
     for (size_t i = 0; i < rates->n_scalings; ++i) {
         const plan_scaling *row = &rates->scalings[i];

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# From nothing to a trained model: installs what is missing, builds, makes RNA molecules, trains a small model, and shows what it reaches on
-# molecules it has not seen. A second call shows the finished run again; after Ctrl-C a second call goes on where the first stopped.
+# From a fresh checkout to a trained model: installs missing packages, builds, generates RNA molecules, trains a small model, and
+# evaluates it on held-out molecules. A second call shows the finished run again; after Ctrl-C, a second call resumes the run.
 #   tools/quickstart.sh [--device auto|gpu|cpu|N|NAME] [--out DIR] [--fresh]
-#     --device   what to train on (auto: the best there is)
-#     --out      where everything goes (runs/quickstart)
-#     --fresh    throw the run away and start anew
+#     --device   device to train on (auto: the best available one)
+#     --out      output folder (runs/quickstart)
+#     --fresh    delete the run and start again
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -32,7 +32,7 @@ parse_options() {
     while (($#)); do
         case $1 in
         --device | --out)
-            (($# > 1)) || fail "$1 needs a value"
+            (($# > 1)) || fail "option $1 requires a value"
             if [[ $1 == --out ]]; then out=$2; else device=$2; fi
             shift 2
             ;;
@@ -49,7 +49,7 @@ quietly() {
     shift
     "$@" >"$log" 2>&1 </dev/null && return
     tail -n 30 "$log" >&2
-    fail "failed: $*" "the whole log: $log"
+    fail "failed: $*" "the complete log: $log"
 }
 
 build() {
@@ -75,8 +75,8 @@ check_folder() {
     local name
     [[ ! -f $out/fingerprint ]] || return 0
     for name in "${made[@]}"; do
-        [[ ! -e $out/$name ]] || fail "$out/$name is there, and quickstart did not make it (there is no $out/fingerprint)" \
-            "--out names another folder"
+        [[ ! -e $out/$name ]] || fail "$out/$name exists, but was not created by quickstart ($out/fingerprint is missing)" \
+            "choose another folder with --out"
     done
 }
 
@@ -92,7 +92,7 @@ prepare_folder() {
         if $fresh; then
             forget
         elif [[ $(fingerprint) != "$(<"$out/fingerprint")" ]]; then
-            echo "the profile or the device is another than this run was made with: starting anew"
+            echo "the profile or the device differs from that of this run: starting again"
             forget
         fi
     fi
@@ -102,13 +102,13 @@ prepare_folder() {
 make_data() {
     local labels=$out/data/labels.csv
     if [[ -f $labels ]]; then
-        echo "molecules are in $out/data"
+        echo "using the molecules in $out/data"
         return
     fi
     rm -rf "$out/data.part"
     "$cleat" data make rna --out "$out/data.part" --count "$molecules" >/dev/null
     mv "$out/data.part" "$out/data"
-    echo "$molecules hairpins and duplexes in $out/data"
+    echo "$molecules hairpins and duplexes written to $out/data"
 }
 
 train() {
@@ -136,13 +136,13 @@ show() {
     local held_out longest
     held_out=$(grep -c '^>' "$out/held_out.fasta")
     longest=$(awk '/^>/ { name = substr($0, 2); next } length($0) > most { most = length($0); best = name } END { print best }' "$out/held_out.fasta")
-    title "$held_out held-out chains, never trained on"
+    title "$held_out held-out chains, not used for training"
     printf '  %-8s %10.4f\n' loss "$(figure loss)"
     printf '  %-8s %10.3f   angstrom, C1'"'"' atoms after superposition\n' RMSD "$(figure rmsd)"
-    printf '  %-8s %10.3f   0 to 1, local distances kept\n' lDDT "$(figure lddt)"
+    printf '  %-8s %10.3f   0 to 1, fraction of preserved local distances\n' lDDT "$(figure lddt)"
     printf '\n  a predicted molecule   %s\n' "$out/predictions/$longest.pdb"
     printf '  its true structure     %s\n' "$(true_structure "$longest")"
-    printf '  everything             %s\n' "$out"
+    printf '  all output             %s\n' "$out"
 }
 
 # true_structure CHAIN: the PDB file of a chain's molecule (a file holds all chains of a molecule).
@@ -153,7 +153,7 @@ true_structure() {
 }
 
 interrupted() {
-    printf '\nstopped; the same command goes on from here\n' >&2
+    printf '\nstopped; run the same command to resume\n' >&2
     exit 130
 }
 
@@ -170,7 +170,7 @@ main() {
     prepare_folder
     if [[ -f $out/eval.txt ]]; then
         show
-        printf '\nThis run was finished before; --fresh starts anew.\n'
+        printf '\nThis run is already finished; --fresh starts again.\n'
         return
     fi
     title "data"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what cleat is built from (Debian 12 or later, Ubuntu 24.04 or later). Does nothing, and needs no network, when all of it is there.
-#   tools/setup.sh            to build and run
-#   tools/setup.sh --tests    also what tools/test.sh can use
+# Installs the build dependencies of cleat (Debian 12 or later, Ubuntu 24.04 or later). Does nothing, without network, if all are installed.
+#   tools/setup.sh            dependencies to build and run
+#   tools/setup.sh --tests    also the dependencies of tools/test.sh
 set -euo pipefail
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-c-headers pocl-opencl-icd libclblast-dev libhwloc-dev
@@ -34,24 +34,24 @@ check_by_hand() {
     local tool library libraries=(OpenCL clblast hwloc inih libcjson libutf8proc libxxhash libpng libjpeg zlib)
     $tests && libraries+=(cmocka)
     for tool in cc cmake ninja pkg-config; do
-        command -v "$tool" >/dev/null || fail "'$tool' is missing, and this is no Debian or Ubuntu (there is no dpkg-query and apt-get)" \
-            "install what corresponds to: ${packages[*]}"
+        command -v "$tool" >/dev/null || fail "'$tool' is missing, and this is not Debian or Ubuntu (no dpkg-query and apt-get)" \
+            "install the equivalents of: ${packages[*]}"
     done
     for library in "${libraries[@]}"; do
         pkg-config --exists "$library" || fail "library '$library' is missing (pkg-config does not find it)" \
-            "this is no Debian or Ubuntu: install what corresponds to: ${packages[*]}"
+            "this is not Debian or Ubuntu: install the equivalents of: ${packages[*]}"
     done
-    echo "setup: no Debian or Ubuntu; what was looked for is there"
+    echo "setup: not Debian or Ubuntu; all required tools and libraries were found"
 }
 
 # become_root PACKAGE...: whether as_root can work. sudo asks for its password on the terminal, whatever stdin and stderr are.
 become_root() {
     local by_hand="run as root: apt-get install $*"
     ((EUID != 0)) || return 0
-    command -v sudo >/dev/null || fail "these packages are missing: $*" "you are not root and there is no sudo; $by_hand"
+    command -v sudo >/dev/null || fail "these packages are missing: $*" "you are not root and sudo is not installed; $by_hand"
     ! sudo -n true 2>/dev/null || return 0
-    { : </dev/tty; } 2>/dev/null || fail "these packages are missing: $*" "'sudo' wants a password and nobody can type one; $by_hand"
-    sudo -v || fail "these packages are missing: $*" "'sudo' does not let you; $by_hand"
+    { : </dev/tty; } 2>/dev/null || fail "these packages are missing: $*" "'sudo' requires a password, but no terminal is available; $by_hand"
+    sudo -v || fail "these packages are missing: $*" "'sudo' was refused; $by_hand"
 }
 
 # as_root COMMAND...
@@ -68,11 +68,11 @@ install_packages() {
     echo "setup: installing $*"
     if ! as_root apt-get -q update >"$log" 2>&1 </dev/null; then
         tail -n 5 "$log" >&2
-        echo "setup: the list of packages could not be renewed (no network?); trying with the one that is here" >&2
+        echo "setup: the package list could not be updated (no network?); continuing with the existing one" >&2
     fi
     if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -qy --no-install-recommends install "$@" >"$log" 2>&1 </dev/null; then
         tail -n 15 "$log" >&2
-        fail "apt-get could not install: $*" "its last lines are above; is there a network, and does /etc/apt name a mirror?"
+        fail "apt-get could not install: $*" "its last lines are shown above; check the network and the mirror in /etc/apt"
     fi
 }
 
@@ -80,7 +80,7 @@ check_cmake() {
     local version
     version=$(cmake --version | sed -n '1s/.* //p')
     [[ $(printf '%s\n%s\n' "$least_cmake" "$version" | sort -V | head -n 1) == "$least_cmake" ]] ||
-        fail "cmake is $version, $least_cmake or later is needed (Debian 12, Ubuntu 24.04)"
+        fail "cmake is $version, but $least_cmake or later is required (Debian 12, Ubuntu 24.04)"
 }
 
 packages=("${build_packages[@]}")
@@ -105,6 +105,6 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     check_by_hand
 else
     mapfile -t missing <<<"$(missing_packages "${packages[@]}")"
-    if [[ ${missing[0]} ]]; then install_packages "${missing[@]}"; else echo "setup: all packages are there"; fi
+    if [[ ${missing[0]} ]]; then install_packages "${missing[@]}"; else echo "setup: all packages are installed"; fi
 fi
 check_cmake

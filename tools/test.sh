@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # Builds and runs every test. The last line says `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
 #   tools/test.sh [STEP ...]
-#     all        every step below (what is done when nothing is said)
-#     quick      default build, tests of seconds (ctest -L quick), format
+#     all        every step below (default)
+#     quick      default build, tests that take seconds (ctest -L quick), format
 #     default    gcc, warnings are errors, every test
-#     oclgrind   kernels under Oclgrind: one small row an op, data races
-#     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests that are not slow
-#     thread     ThreadSanitizer: the loader, and what else of the data has threads and needs no device
+#     oclgrind   kernels under Oclgrind: one small row per op, data races
+#     sanitize   AddressSanitizer and UndefinedBehaviorSanitizer: all tests except the slow ones
+#     thread     ThreadSanitizer: the loader and other threaded parts of src/data that need no device
 #     clang      the library and the program with clang, warnings are errors
-#     package    install into a folder, and use it: pkg-config, CMake, shared, static, the program
-#     format     clang-format changes nothing; opening lines of source files; sizes and links of the READMEs
-# Environment: CLEAT_TEST_DEVICE (as --device; auto), CLEAT_TEST_JOBS (as many as CPUs), CLEAT_TEST_BUILD (build-tests).
-# Builds and caches of compiled kernels are kept in CLEAT_TEST_BUILD: a second call is quicker.
+#     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program
+#     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs
+# Environment: CLEAT_TEST_DEVICE (as --device; default auto), CLEAT_TEST_JOBS (default: number of
+# CPUs), CLEAT_TEST_BUILD (default build-tests).
+# Builds and caches of compiled kernels are kept in CLEAT_TEST_BUILD: a second call is faster.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -22,7 +23,7 @@ passed=0 failed=0 skipped=0
 failures=()
 
 usage() {
-    sed -n '2,14s/^# \{0,1\}//p' "$0"
+    sed -n '2,15s/^# \{0,1\}//p' "$0"
 }
 
 title() {

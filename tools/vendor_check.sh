@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# vendor_check.sh - what every vendor's compiler says of every program a run can ask for, without a card.
+# vendor_check.sh - compiles every program that a run can use with every vendor's compiler, without a card.
 #
-#   tools/vendor_check.sh --lint          the rules of kernel sources that no compiler checks (a second, no compilers)
-#   tools/vendor_check.sh [options]       compiles; 10 to 25 minutes of one core for all of it
+#   tools/vendor_check.sh --lint          check the rules for kernel sources that no compiler checks (one second, no compilers needed)
+#   tools/vendor_check.sh [options]       compile; 10 to 25 minutes on one core for everything
 #     --build DIR     build folder, for the list of programs (default: build)
-#     --profiles      only what the models of profiles/ ask for, no other widths and head sizes
-#     --only GLOB     only programs whose name matches, e.g. 'layer_norm-*'; -t LIST   only these targets of a card
-#     -j N            compilations at once (default 1);   -k DIR   keep PTX, assembly and logs there
-#     --no-spill      fail where a kernel that cards launch spills registers (attention_plain_* and linear_plain excepted)
-#     --strict        exit 3 where compilers are missing
-# Exit: 0 well, 1 a kernel failed, 2 bad usage, 3 skipped with --strict.
+#     --profiles      only the programs of the models in profiles/, no other widths and head sizes
+#     --only GLOB     only programs with matching names, e.g. 'layer_norm-*'; -t LIST   only these card targets
+#     -j N            parallel compilations (default 1);   -k DIR   keep PTX, assembly and logs there
+#     --no-spill      fail if a kernel launched on cards spills registers (attention_plain_* and linear_plain excepted)
+#     --strict        exit with 3 if compilers are missing
+# Exit codes: 0 ok, 1 a kernel failed, 2 wrong usage, 3 skipped with --strict.
 #
 # The compilers are driven by the script $VENDOR_COMPILE (default: ../shared/tools/vendor_compile.sh). It is not part of this
 # repository: without it compiling is skipped.
@@ -52,8 +52,8 @@ lint_file() {
   source=$(strip_comments "$2")
   # the built-in functions of AMD's matrix units and of its dot products take vectors of half
   [[ "${name##*/}" != mma_@(amd|dot).clh ]] || allowed+='s/#pragma OPENCL EXTENSION cl_khr_fp16 : enable//'
-  rule half "$name" '\bhalf(2|3|4|8|16)?\b' 'half is storage: pointers to it only' 's/\bhalf *\*/ /g; s/typedef half T;//' <<<"$source"
-  rule half "$name" '\bTC?\b' 'T may be half: pointers to it only' 's/typedef [a-z]+ T;//; s/#define TC (T|float)$//; s/\bTC? *([*,])/\1/g' <<<"$source"
+  rule half "$name" '\bhalf(2|3|4|8|16)?\b' 'half is storage: only pointers to it are allowed' 's/\bhalf *\*/ /g; s/typedef half T;//' <<<"$source"
+  rule half "$name" '\bTC?\b' 'T may be half: only pointers to it are allowed' 's/typedef [a-z]+ T;//; s/#define TC (T|float)$//; s/\bTC? *([*,])/\1/g' <<<"$source"
   rule double "$name" '\bdouble(2|3|4|8|16)?\b' 'no double' <<<"$source"
   rule double "$name" '(^|[^A-Za-z_0-9.])([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+[eE][-+]?[0-9]+|0[xX][0-9a-fA-F.]+[pP])' 'a constant without f is a double' \
     's/\b(0[xX][0-9a-fA-F.]+[pP][-+]?[0-9]+|[0-9]*\.?[0-9]+[eE][-+]?[0-9]+|[0-9]+\.[0-9]*([eE][-+]?[0-9]+)?)f\b/ /g' <<<"$source"
@@ -100,9 +100,9 @@ lint_itself() {
   local found slips=$root/tests/vendor/slips wanted
   found=$(lint_folder "$slips")
   while IFS='|' read -r wanted; do
-    grep -qF "$wanted" <<<"$found" || { echo "vendor_check: the rules miss the slip '$wanted' in $slips"; return 1; }
+    grep -qF "$wanted" <<<"$found" || { echo "vendor_check: the rules do not detect the violation '$wanted' in $slips"; return 1; }
   done < <(sed -n 's/.*SLIP: //p' "$slips"/*.cl)
-  if grep -q 'innocent' <<<"$found"; then grep innocent <<<"$found"; echo 'vendor_check: the rules blame the innocent'; return 1; fi
+  if grep -q 'innocent' <<<"$found"; then grep innocent <<<"$found"; echo 'vendor_check: the rules report correct code'; return 1; fi
 }
 
 lint() {
@@ -111,8 +111,8 @@ lint() {
   [ "$count" -gt 0 ] || { echo "vendor_check: no kernels in $root/cl"; exit 1; }
   lint_itself || exit 1
   found=$(lint_folder "$root/cl")
-  [ -z "$found" ] || { echo "$found"; echo "vendor_check: the lines above break the rules of kernel sources"; exit 1; }
-  echo "vendor_check: $count kernels keep the rules"
+  [ -z "$found" ] || { echo "$found"; echo "vendor_check: the lines above violate the rules for kernel sources"; exit 1; }
+  echo "vendor_check: $count kernels follow the rules"
 }
 
 # --- compiling --------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ done
 
 compiler=${VENDOR_COMPILE:-$root/../shared/tools/vendor_compile.sh}
 if [ ! -r "$compiler" ]; then
-  echo "vendor_check: skipped: no script $compiler (VENDOR_COMPILE names it)"
+  echo "vendor_check: skipped: script $compiler not found (set VENDOR_COMPILE)"
   [ $strict = 0 ] || exit 3
   exit 0
 fi
@@ -234,8 +234,8 @@ finish() {
   [ ! -f "$work/cpu.tsv" ] || cp "$work/cpu.tsv" "$keep/cpu.tsv"
   cp "$work/programs/programs.tsv" "$keep/programs.tsv"
   [ $bad = 0 ] || { echo "vendor_check: FAILED"; exit 1; }
-  [ $skipped = 0 ] || { echo "vendor_check: well, but compilers are missing"; [ $strict = 0 ] || exit 3; exit 0; }
-  echo "vendor_check: well"
+  [ $skipped = 0 ] || { echo "vendor_check: ok, but compilers are missing"; [ $strict = 0 ] || exit 3; exit 0; }
+  echo "vendor_check: ok"
   exit 0
 }
 finish

@@ -91,7 +91,7 @@ cleat_status cleat_autotune_bench_open(const cleat_autotune_request *request, co
         status = cleat_plan_create_with(a.graphs, a.count, cleat_device_get_facts(request->device), choose, &a, &a.plan,
                                         error);
     if (status == CLEAT_OK && request->limit > 0 && cleat_plan_bytes(a.plan) > request->limit)
-        status = cleat_fail(error, CLEAT_ERR_FIT, "needs %lld bytes, %lld may be used",
+        status = cleat_fail(error, CLEAT_ERR_FIT, "needs %lld bytes, but only %lld are usable",
                             (long long)cleat_plan_bytes(a.plan), (long long)request->limit);
     if (status == CLEAT_OK) status = cleat_exec_create(request->device, a.plan, &a.exec, error);
     if (status == CLEAT_OK) status = cleat_exec_build(a.exec, error);

@@ -47,10 +47,10 @@ void cleat_batch_search_select(cleat_batch_search *search) {
     }
     if (!search->recommended) return;
     if (search->recommended == search->best)
-        snprintf(search->why, sizeof search->why, "nothing is faster, and nothing smaller comes within 3 %% of it");
+        snprintf(search->why, sizeof search->why, "the fastest, and no smaller one is within 3 %% of it");
     else
         snprintf(search->why, sizeof search->why,
-                 "the smallest within 3 %% of the best: %.4g samples/s, and %.4g with %lld", chosen, fastest,
+                 "the smallest within 3 %% of the best: %.4g samples/s, compared with %.4g at %lld", chosen, fastest,
                  (long long)search->best);
 }
 
@@ -87,11 +87,11 @@ static cleat_status run_trial(const cleat_batch_searcher *searcher, const cleat_
     *lived = end.seconds;
     if (end.records == 0 || !is_report(report, trial)) {
         *report = (cleat_batch_report){.point.micro_batch_size = trial->micro_batch_size};
-        if (!end.text[0]) snprintf(end.text, sizeof end.text, "told something that makes no sense");
+        if (!end.text[0]) snprintf(end.text, sizeof end.text, "returned an invalid result");
     }
     report->point.error[sizeof report->point.error - 1] = report->text[sizeof report->text - 1] = 0;
     if (report->point.ran || report->point.error[0]) return CLEAT_OK; /* how it ended afterwards does not matter */
-    if (!end.text[0]) snprintf(end.text, sizeof end.text, "ended before its steps were done");
+    if (!end.text[0]) snprintf(end.text, sizeof end.text, "ended before its steps were finished");
     report->status = status_of(&end);
     snprintf(report->point.error, sizeof report->point.error, "%s", end.text);
     return CLEAT_OK;

@@ -66,7 +66,7 @@ static cleat_status open_job(const cleat_bench_request *request, const cleat_ben
                              cleat_error *error) {
     *job = (cleat_bench_job){.precision = request->precision};
     if (entry->info.kind == CLEAT_BENCH_MICRO && request->precision > CLEAT_PRECISION_F32)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "workload '%s': a precision is for training steps",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "workload '%s': --precision applies only to training steps",
                           entry->info.name);
     cleat_status status = cleat_device_open(request->device, &job->device, error);
     if (status == CLEAT_OK) status = entry->open(entry->spec, job, error);
@@ -218,10 +218,9 @@ static cleat_status bench_own_process(const cleat_bench_request *request, cleat_
     cleat_status status = cleat_child_run(&child, &told, &end, error);
     if (status != CLEAT_OK) return status;
     if (end.timed_out)
-        return cleat_fail(
-            error, CLEAT_ERR_DEVICE,
-            "workload '%s': %s; more --seconds give it longer, with --steps it may take as long as it takes",
-            request->workload, end.text);
+        return cleat_fail(error, CLEAT_ERR_DEVICE,
+                          "workload '%s': %s; increase --seconds, or use --steps, which has no time limit",
+                          request->workload, end.text);
     if (end.text[0]) return cleat_fail(error, CLEAT_ERR_DEVICE, "workload '%s': %s", request->workload, end.text);
     if (told.status != CLEAT_OK) return cleat_fail(error, told.status, "%s", told.text);
     *result = told.result;

@@ -69,7 +69,7 @@ cleat_status cleat_bench_parse_output(const char *output, double seconds, cleat_
         cJSON_Delete(object);
         if (!ok)
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "'%.*s' is no JSON object with a number above 0 as `ms_per_step` or `ms`",
+                              "'%.*s' is not a JSON object with a number above 0 as `ms_per_step` or `ms`",
                               length > 200 ? 200 : (int)length, line);
     }
     *parsed = made;
@@ -89,12 +89,10 @@ static cleat_status read_all(FILE *pipe, char **output, cleat_error *error) {
 
 static cleat_status check_end(int code, cleat_error *error) {
     if (code == 0) return CLEAT_OK;
-    if (code != -1 && WIFEXITED(code))
-        return cleat_fail(error, CLEAT_ERR_IO, "it ended with exit code %d", WEXITSTATUS(code));
+    if (code != -1 && WIFEXITED(code)) return cleat_fail(error, CLEAT_ERR_IO, "exited with code %d", WEXITSTATUS(code));
     if (code != -1 && WIFSIGNALED(code))
-        return cleat_fail(error, CLEAT_ERR_IO, "it was killed by signal %d (%s)", WTERMSIG(code),
-                          strsignal(WTERMSIG(code)));
-    return cleat_fail(error, CLEAT_ERR_IO, "how it ended is not known: %s", strerror(errno));
+        return cleat_fail(error, CLEAT_ERR_IO, "killed by signal %d (%s)", WTERMSIG(code), strsignal(WTERMSIG(code)));
+    return cleat_fail(error, CLEAT_ERR_IO, "exit status unknown: %s", strerror(errno));
 }
 
 /* `script` is the command with the workload's name before it. */
@@ -102,7 +100,7 @@ static cleat_status run_command(const char *script, cleat_bench_output *parsed, 
     char *output = NULL;
     double start = cleat_seconds();
     FILE *pipe = popen(script, "r");
-    if (!pipe) return cleat_fail(error, CLEAT_ERR_IO, "no process for it: %s", strerror(errno));
+    if (!pipe) return cleat_fail(error, CLEAT_ERR_IO, "cannot start a process: %s", strerror(errno));
     cleat_status status = read_all(pipe, &output, error);
     int code = pclose(pipe);
     double seconds = cleat_seconds() - start;
@@ -137,7 +135,7 @@ static cleat_status run_round(const cleat_bench_request *request, const char *sc
     if (status != CLEAT_OK) return status;
     status = run_command(script, &theirs, error);
     if (status == CLEAT_OK && round > 0 && theirs.wall_time != t->wall_time)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "it told a time in some rounds only");
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "reported a time only in some rounds");
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "the command, round %lld", (long long)round + 1);
     t->wall_time = theirs.wall_time;
     t->ours_ms[round] = ours->ms_median;
@@ -168,7 +166,7 @@ cleat_status cleat_bench_compare(const cleat_bench_request *request, const char 
     cleat_bench_request own_process = *request;
     char *script = NULL;
     if (rounds < 1 || rounds > MAX_ROUNDS)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%lld rounds; 1 to %d are possible", (long long)rounds,
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%lld rounds; the number must be 1 to %d", (long long)rounds,
                           MAX_ROUNDS);
     own_process.own_process = true;
     cleat_status status = cleat_bench_find(request, &entry, error);

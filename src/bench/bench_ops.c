@@ -157,22 +157,23 @@ static cleat_tensor *build_adamw(cleat_graph *graph, const op_row *row) {
 static const op_subject product = {"y = x w^T as m x n x k: x [m, k], w [n, k]", build_product};
 static const op_subject conv = {"convolution of four images, a layer of ResNet-18 at 224 x 224", build_conv};
 static const op_subject attention = {"self-attention of batch 2, 8 heads", build_attention};
-static const op_subject cross_attention = {"attention of many rows to few, one head of width 32",
+static const op_subject cross_attention = {"cross-attention of many rows to few, one head of width 32",
                                            build_cross_attention};
 static const op_subject layer_norm = {"layer normalisation of rows x width", build_layer_norm};
 static const op_subject batch_norm = {"batch normalisation of four images with relu, as in ResNet-18 at 224 x 224",
                                       build_batch_norm};
-static const op_subject max_pool = {"largest of windows of four images, as in ResNet-18 at 224 x 224", build_max_pool};
+static const op_subject max_pool = {"max pooling of four images, as in ResNet-18 at 224 x 224", build_max_pool};
 static const op_subject softmax = {"softmax of rows x width", build_softmax};
 static const op_subject cross_entropy = {"cross entropy of rows x classes", build_cross_entropy};
 static const op_subject gelu = {"GELU", build_gelu};
 static const op_subject dropout = {"dropout, rate 0.1", build_dropout};
-static const op_subject embedding = {"rows of a table, vocabulary x width, for 32 x 128 tokens", build_embedding};
-static const op_subject grad_norm = {"norm of the whole gradient", build_grad_norm};
+static const op_subject embedding = {"embedding of 32 x 128 tokens from a table of vocabulary x width",
+                                     build_embedding};
+static const op_subject grad_norm = {"global gradient norm", build_grad_norm};
 static const op_subject adamw = {"AdamW step over all parameters", build_adamw};
-static const op_subject lstm = {"layer of long short-term memory, batch 256, 64 steps, 128 units", build_lstm};
+static const op_subject lstm = {"LSTM layer, batch 256, 64 steps, 128 units", build_lstm};
 /* As many bytes as a copy of 2^26 elements. */
-static const op_subject copy = {"z = x + y: three streams of 179 MB (no operation only copies)", build_copy};
+static const op_subject copy = {"z = x + y: three streams of 179 MB (no operation is a pure copy)", build_copy};
 
 /* --- the table ------------------------------------------------------------------------------------------------ */
 

@@ -91,15 +91,15 @@ static void format_end(const cleat_child *child, const collector *collected, int
     if (end->timed_out)
         snprintf(end->text, sizeof end->text, "no answer within %.0f s: killed", child->seconds);
     else if (end->signal == SIGKILL)
-        snprintf(end->text, sizeof end->text, "killed by signal 9: the system ran out of memory?");
+        snprintf(end->text, sizeof end->text, "killed by signal 9: did the system run out of memory?");
     else if (end->signal)
         snprintf(end->text, sizeof end->text, "killed by signal %d (%s)", end->signal, strsignal(end->signal));
     else if (WIFEXITED(code) && WEXITSTATUS(code) != 0)
-        snprintf(end->text, sizeof end->text, "ended with exit code %d", WEXITSTATUS(code));
+        snprintf(end->text, sizeof end->text, "exited with code %d", WEXITSTATUS(code));
     else if (collected->used > 0)
-        snprintf(end->text, sizeof end->text, "told something that makes no sense");
+        snprintf(end->text, sizeof end->text, "returned an invalid result");
     else if (collected->records == 0)
-        snprintf(end->text, sizeof end->text, "ended without a word");
+        snprintf(end->text, sizeof end->text, "exited without a result");
 }
 
 static void supervise(const cleat_child *child, pid_t pid, int in, collector *collected, void *record,
@@ -120,10 +120,10 @@ static void supervise(const cleat_child *child, pid_t pid, int in, collector *co
 cleat_status cleat_child_run(const cleat_child *child, void *record, cleat_child_end *end, cleat_error *error) {
     int ends[2];
     collector collected = {.record_bytes = child->record_bytes, .bytes = cleat_alloc(child->record_bytes, 1)};
-    if (!collected.bytes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for what a child process tells");
+    if (!collected.bytes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the result of a child process");
     cleat_status status = CLEAT_OK;
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        status = cleat_fail(error, CLEAT_ERR_IO, "no pipe to a child process: %s", strerror(errno));
+        status = cleat_fail(error, CLEAT_ERR_IO, "cannot create a pipe to a child process: %s", strerror(errno));
         goto done;
     }
     pid_t parent = getpid(), pid = fork();
@@ -137,7 +137,7 @@ cleat_status cleat_child_run(const cleat_child *child, void *record, cleat_child
         *end = (cleat_child_end){0};
         supervise(child, pid, ends[0], &collected, record, end);
     } else {
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no child process: %s", strerror(errno));
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "cannot start a child process: %s", strerror(errno));
     }
     close(ends[0]);
 done:

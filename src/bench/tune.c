@@ -37,7 +37,7 @@ void cleat_tune_select(cleat_tune_node *node) {
         snprintf(node->why, sizeof node->why, "the default, %.2f x as fast as %s", c[second].seconds / c[0].seconds,
                  c[second].variant);
     else
-        snprintf(node->why, sizeof node->why, "the default; nothing else ran");
+        snprintf(node->why, sizeof node->why, "the default; no other variant ran");
 }
 
 /* --- what a workload runs ------------------------------------------------------------------------------------- */
@@ -318,7 +318,7 @@ static cleat_status tune_kind(cleat_tuner *t, cleat_kind *k, cleat_error *error)
     if (status == CLEAT_OK) status = report_kind(t, k, error);
     if (status != CLEAT_OK || !k->about.measured) return status;
     status = save_table(t, error);
-    return status == CLEAT_OK ? status : cleat_fail_in(error, status, "keeping the choices");
+    return status == CLEAT_OK ? status : cleat_fail_in(error, status, "saving the choices");
 }
 
 /* Other kernels may need another workspace, so that other micro-batches fit: then there are new shapes. */
@@ -403,7 +403,7 @@ static cleat_status save_results(cleat_tuner *t, cleat_status status, cleat_erro
         written = cleat_tuned_write(t->device, t->table, t->options->ship, &failure);
     if (written == CLEAT_OK || status != CLEAT_OK) return status;
     if (error) *error = failure;
-    return cleat_fail_in(error, written, "keeping the choices");
+    return cleat_fail_in(error, written, "saving the choices");
 }
 
 /* What runs used until now. */

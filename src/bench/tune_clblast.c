@@ -268,7 +268,7 @@ static cleat_status compare_variants(search *all, bool *near, cleat_clblast_answ
     double clblast = result.candidates[0].seconds, other = result.candidates[1].seconds;
     *near = status == CLEAT_OK && clblast > 0 && !(other > 0 && clblast > CLEAT_TUNE_BY_FAR * other);
     if (status == CLEAT_OK && !*near)
-        snprintf(answer->why, sizeof answer->why, "not looked for: CLBlast takes %.1f x the time of %s",
+        snprintf(answer->why, sizeof answer->why, "not searched: CLBlast takes %.1f x the time of %s",
                  other > 0 ? clblast / other : 0.0, request.variants[1]->name);
     return status;
 }
@@ -287,7 +287,7 @@ static cleat_status try_all(search *all, cleat_clblast_answer *answer, cleat_err
     if (status != CLEAT_OK) return status;
     cleat_clblast_choice best = choose(all);
     if (!isfinite(best.seconds)) {
-        snprintf(answer->why, sizeof answer->why, "as they were: none of %zu sets could be measured", all->tried);
+        snprintf(answer->why, sizeof answer->why, "unchanged: none of %zu sets could be measured", all->tried);
         return CLEAT_OK;
     }
     answer->parameters = cleat_clblast_set(best.large, best.direct, best.min_indirect);
@@ -296,9 +296,9 @@ static cleat_status try_all(search *all, cleat_clblast_answer *answer, cleat_err
     if (status != CLEAT_OK) return status;
     answer->found = after < CLEAT_TUNE_WORTH * before;
     snprintf(answer->why, sizeof answer->why,
-             "%s: the best of %zu sets (%zu failed) takes %.2f x the time of those there were, in the %zu heaviest "
-             "products",
-             answer->found ? "new ones" : "as they were", all->tried, all->failed, after / before, all->count);
+             "%s: the best of %zu sets (%zu failed) takes %.2f x the time of the previous one, in the %zu heaviest "
+             "matrix products",
+             answer->found ? "updated" : "as they were", all->tried, all->failed, after / before, all->count);
     return CLEAT_OK;
 }
 
@@ -307,7 +307,8 @@ cleat_status cleat_tuner_search_clblast(cleat_tuner *t, cleat_clblast_answer *an
     search all = {.tuner = t, .seconds = seconds / 4, .budget = BUDGET * seconds};
     cleat_kinds kinds = {0};
     bool near = false;
-    *answer = (cleat_clblast_answer){.why = "not looked for: CLBlast serves none of the profile's products here"};
+    *answer = (cleat_clblast_answer){
+        .why = "not searched: CLBlast runs none of the profile's matrix products on this device"};
     cleat_status status = cleat_tuner_fit(t, error);
     if (status == CLEAT_OK) status = cleat_tuner_find_kinds(t, &kinds, error);
     if (status == CLEAT_OK) status = find_subjects(&all, &kinds, error);
@@ -333,7 +334,7 @@ static void search_in_child(void *user, int out) {
     cleat_tuner t = {.profile = args->profile, .options = args->options, .report = &report};
     cleat_status status = cleat_tuner_open(&t, &error);
     if (status == CLEAT_OK) status = cleat_tuner_search_clblast(&t, &answer, &error);
-    if (status != CLEAT_OK) snprintf(answer.why, sizeof answer.why, "as they were: %.230s", error.text);
+    if (status != CLEAT_OK) snprintf(answer.why, sizeof answer.why, "unchanged: %.230s", error.text);
     cleat_tuner_close(&t);
     cleat_child_send(out, &answer, sizeof answer);
 }
@@ -349,7 +350,6 @@ cleat_clblast_answer cleat_tune_clblast(const cleat_profile *profile, const clea
     cleat_status status = cleat_child_run(&child, &answer, &end, &error);
     if (status == CLEAT_OK && end.records > 0 && !end.text[0]) return answer;
     answer = (cleat_clblast_answer){0};
-    snprintf(answer.why, sizeof answer.why, "as they were: the search %.200s",
-             status == CLEAT_OK ? end.text : error.text);
+    snprintf(answer.why, sizeof answer.why, "unchanged: the search %.200s", status == CLEAT_OK ? end.text : error.text);
     return answer;
 }

@@ -61,8 +61,8 @@ static cleat_status unknown_card(const char *name, cleat_error *error) {
     lower[length] = 0;
     const char *near = cleat_nearest_name(lower, names, count);
     cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-               "there is no card '%.60s'%s%s%s; known are %s; another card is described by a file: --card FILE.ini",
-               name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", all.data ? all.data : "");
+               "unknown card '%.60s'%s%s%s; known cards are %s; describe another card by a file: --card FILE.ini", name,
+               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", all.data ? all.data : "");
     cleat_text_free(&all);
     return CLEAT_ERR_NOT_FOUND;
 }
@@ -73,7 +73,7 @@ static bool ends_in(const char *text, const char *end) {
 }
 
 cleat_status cleat_card_open(const char *name, cleat_card *card, cleat_error *error) {
-    if (!name || !card) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cleat_card_open takes a name and a card");
+    if (!name || !card) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cleat_card_open requires a name and a card");
     if (ends_in(name, ending)) return read_file(name, card, error);
     for (const cleat_embedded *file = cleat_embedded_cards; file->name; ++file)
         if (strcasecmp(file->name, name) == 0) return read_embedded(file, card, error);

@@ -15,7 +15,7 @@ typedef struct comparison {
 } comparison;
 
 static void differ(comparison *all, const char *what, const char *driver, const char *card) {
-    cleat_text_add(&all->text, "%s%s %s, the card file says %s", all->count ? "; " : "", what, driver, card);
+    cleat_text_add(&all->text, "%s%s %s, but %s in the card file", all->count ? "; " : "", what, driver, card);
     ++all->count;
 }
 

@@ -16,9 +16,9 @@ static cleat_status check_memory(const cleat_card_file *file, const cleat_record
                                        "a buffer cannot be larger than the memory: most drivers allow a quarter of it");
     if (file->card.reserved >= file->card.memory)
         return cleat_record_contradict(record, error, (cleat_key_name){"card", "reserved"}, memory,
-                                       "nothing would be left to train in: reserved is usually some 100 MiB");
+                                       "no memory would be left for training: reserved is usually some 100 MiB");
     if (file->card.alignment & (file->card.alignment - 1))
-        return cleat_record_refuse(record, error, "card", "alignment", "must be a power of two: take e.g. 256");
+        return cleat_record_refuse(record, error, "card", "alignment", "must be a power of two, e.g. 256");
     return CLEAT_OK;
 }
 
@@ -29,7 +29,7 @@ static cleat_status check_match(const cleat_card_file *file, const cleat_record 
         size_t length = strcspn(part, "|");
         if (strspn(part, " ") >= length)
             return cleat_record_refuse(record, error, "card", "match",
-                                       "a part between | is empty; name a part of the device's name, e.g. Tesla T4");
+                                       "a part between | is empty; give part of the device name, e.g. Tesla T4");
         if (!part[length]) break;
         part += length + 1;
     }

@@ -20,10 +20,10 @@ static const char *const units[] = {"none",     "nv70",     "nv75",   "nv80",   
                                     "amd_wmma", "amd_mfma", "intel8", "intel16", NULL};
 
 static const cleat_section sections[] = {
-    {"card", "what its OpenCL driver tells"},
-    {"speed", "peaks of the data sheet, and which part of them cleat reaches"},
-    {"loader", "what suits the hosts it is found in"},
-    {"source", "where each figure is from"},
+    {"card", "properties reported by the OpenCL driver"},
+    {"speed", "peak rates of the data sheet, and the fraction of them that cleat reaches"},
+    {"loader", "defaults for the hosts this card is found in"},
+    {"source", "source of each value"},
     {NULL, NULL},
 };
 
@@ -36,37 +36,40 @@ static const cleat_section sections[] = {
 #define PEAK(LOW, HIGH) FLOAT(LOW, HIGH, REQUIRED)
 #define EFFICIENCY FLOAT(0.01, 1, REQUIRED)
 #define SOURCE(NAME)                                                                                                   \
-    { AT(source, NAME), STRING(source.NAME, 8, REQUIRED), .help = "Data sheet, report, or why the estimate is so." }
+    { AT(source, NAME), STRING(source.NAME, 8, REQUIRED), .help = "Data sheet, report, or reason for the estimate." }
 
 static const cleat_key keys[] = {
     {AT(card, title), STRING(card.title, 1, REQUIRED),
-     .help = "Its full name, with the memory where there are several."},
-    {AT(card, vendor), CHOICE(vendors, REQUIRED), .help = "Whose OpenCL driver."},
-    {AT(card, kind), CHOICE(kinds, REQUIRED), .help = "What the driver calls it."},
+     .help = "Full name of the card, with its memory size if there are several."},
+    {AT(card, vendor), CHOICE(vendors, REQUIRED), .help = "Vendor of the OpenCL driver."},
+    {AT(card, kind), CHOICE(kinds, REQUIRED), .help = "Device type reported by the driver."},
     {AT(card, match), STRING(card.match, 0, REQUIRED),
-     .help = "Parts of OpenCL device names that mean this card, with | between; nothing: any of vendor and kind."},
-    {AT(card, memory), BYTES(64 * MiB, 16 * TiB, REQUIRED), .help = "As the OpenCL driver reports it."},
-    {AT(card, reserved), BYTES(0, 1 * TiB, REQUIRED), .help = "What driver, context and screen take of it."},
-    {AT(card, max_allocation), BYTES(16 * MiB, 16 * TiB, REQUIRED), .help = "The largest single buffer."},
-    {AT(card, alignment), INT(256, 65536, REQUIRED), .help = "Bytes that planned offsets are multiples of."},
-    {AT(card, local_memory), BYTES(16 * KiB, 64 * MiB, REQUIRED), .help = "Of a work-group."},
-    {AT(card, max_work_group), INT(1, 65536, REQUIRED), .help = "Work-items of the largest work-group."},
-    {AT(card, compute_units), INT(1, 65536, REQUIRED), .help = "As the OpenCL driver counts them."},
-    {AT(card, unified_memory), BOOL(REQUIRED), .help = "Host and device share memory, whose size is the host's."},
+     .help = "Substrings of OpenCL device names that identify this card, separated by |; empty: any device of vendor "
+             "and kind."},
+    {AT(card, memory), BYTES(64 * MiB, 16 * TiB, REQUIRED), .help = "Device memory as the OpenCL driver reports it."},
+    {AT(card, reserved), BYTES(0, 1 * TiB, REQUIRED), .help = "Memory taken by driver, context and display."},
+    {AT(card, max_allocation), BYTES(16 * MiB, 16 * TiB, REQUIRED), .help = "Size of the largest single buffer."},
+    {AT(card, alignment), INT(256, 65536, REQUIRED), .help = "Alignment of planned offsets in bytes."},
+    {AT(card, local_memory), BYTES(16 * KiB, 64 * MiB, REQUIRED), .help = "Local memory per work-group."},
+    {AT(card, max_work_group), INT(1, 65536, REQUIRED), .help = "Maximum work-group size in work-items."},
+    {AT(card, compute_units), INT(1, 65536, REQUIRED), .help = "Compute units as the OpenCL driver counts them."},
+    {AT(card, unified_memory), BOOL(REQUIRED), .help = "Host and device share the host's memory."},
     {AT(card, half_extension), BOOL(REQUIRED), .help = "The driver lists cl_khr_fp16."},
     {AT(card, double_extension), BOOL(REQUIRED), .help = "The driver lists cl_khr_fp64."},
     {AT(card, matrix_unit), CHOICE(units, REQUIRED),
-     .help = "What multiplies tiles of half precision; none: nothing cleat can use."},
+     .help = "Matrix unit for half precision tiles; none: nothing cleat can use."},
 
-    {AT(speed, f32_tflops), PEAK(0.001, 10000), .help = "10^12 f32 operations a second; a multiply-add is two."},
-    {AT(speed, f16_tflops), PEAK(0.001, 10000), .help = "Of half arithmetic outside matrix units."},
-    {AT(speed, matrix_tflops), PEAK(0, 100000), .help = "Of its matrix_unit, half inputs, f32 sums; 0: it has none."},
-    {AT(speed, bandwidth_gb), PEAK(1, 100000), .help = "10^9 bytes a second of device memory."},
-    {AT(speed, gemm_efficiency), EFFICIENCY, .help = "Part of f32_tflops that cleat's matrix products reach."},
-    {AT(speed, bandwidth_efficiency), EFFICIENCY, .help = "Part of bandwidth_gb that cleat's kernels reach."},
-    {AT(speed, launch_us), FLOAT(0, 10000, REQUIRED), .help = "Microseconds a kernel costs besides its work."},
+    {AT(speed, f32_tflops), PEAK(0.001, 10000),
+     .help = "Peak f32 rate in 10^12 operations per second; a multiply-add counts as two."},
+    {AT(speed, f16_tflops), PEAK(0.001, 10000), .help = "Peak rate of half arithmetic outside matrix units."},
+    {AT(speed, matrix_tflops), PEAK(0, 100000),
+     .help = "Peak rate of the matrix_unit with half inputs and f32 accumulation; 0: no matrix unit."},
+    {AT(speed, bandwidth_gb), PEAK(1, 100000), .help = "Device memory bandwidth in 10^9 bytes per second."},
+    {AT(speed, gemm_efficiency), EFFICIENCY, .help = "Fraction of f32_tflops that cleat's matrix products reach."},
+    {AT(speed, bandwidth_efficiency), EFFICIENCY, .help = "Fraction of bandwidth_gb that cleat's kernels reach."},
+    {AT(speed, launch_us), FLOAT(0, 10000, REQUIRED), .help = "Kernel launch overhead in microseconds."},
 
-    {AT(loader, workers), INT(0, 256, REQUIRED), .help = "Loader threads."},
+    {AT(loader, workers), INT(0, 256, REQUIRED), .help = "Number of loader threads."},
 
     SOURCE(memory),
     SOURCE(reserved),

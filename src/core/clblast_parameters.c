@@ -27,16 +27,17 @@ static const char *refuse_ranges(const cleat_clblast_parameters *p) {
                                                          CLEAT_CLBLAST_STRN, CLEAT_CLBLAST_PADA, CLEAT_CLBLAST_PADB};
     cleat_clblast_parameters counts = *p;
     for (int i = 0; i < FLAGS; ++i) {
-        if (p->values[flags[i]] != 0 && p->values[flags[i]] != 1) return "SA, SB, STRM, STRN, PADA and PADB are 0 or 1";
+        if (p->values[flags[i]] != 0 && p->values[flags[i]] != 1)
+            return "SA, SB, STRM, STRN, PADA and PADB must be 0 or 1";
         counts.values[flags[i]] = 1;
     }
-    if (VALUE(GEMMK) != 0) return "GEMMK must be 0: the rules of CLBlast's other kernel are not known here";
+    if (VALUE(GEMMK) != 0) return "GEMMK must be 0: the rules of CLBlast's other kernel are not supported";
     counts.values[CLEAT_CLBLAST_GEMMK] = 1;
     for (int i = 0; i < CLEAT_CLBLAST_COUNT; ++i)
         if (counts.values[i] < 1 || counts.values[i] > CLEAT_CLBLAST_SIZE_MAX) return "a value is out of range";
     if (!divides(VALUE(VWM), VECTOR_MAX) || !divides(VALUE(VWN), VECTOR_MAX) || !divides(VALUE(VWMD), VECTOR_MAX) ||
         !divides(VALUE(VWND), VECTOR_MAX))
-        return "vectors (VWM, VWN, VWMD, VWND) have 1, 2, 4 or 8 elements";
+        return "vector widths (VWM, VWN, VWMD, VWND) must be 1, 2, 4 or 8";
     return NULL;
 }
 
@@ -44,7 +45,7 @@ static const char *refuse_xgemm(const cleat_clblast_parameters *p) {
     int64_t items = VALUE(MDIMC) * VALUE(NDIMC);
     if (!divides(VALUE(MWG), CLEAT_CLBLAST_TILE) || !divides(VALUE(NWG), CLEAT_CLBLAST_TILE) ||
         !divides(VALUE(KWG) * VALUE(KREG), CLEAT_CLBLAST_DEPTH))
-        return "MWG and NWG must divide 128 and KWG * KREG must divide 32: plans count on no larger tiles";
+        return "MWG and NWG must divide 128 and KWG * KREG must divide 32: memory plans assume no larger tiles";
     if (!divides(VALUE(KWI), VALUE(KWG))) return "KWI must divide KWG";
     if (!divides(VALUE(MDIMC) * VALUE(VWM), VALUE(MWG))) return "MDIMC * VWM must divide MWG";
     if (!divides(VALUE(NDIMC) * VALUE(VWN), VALUE(NWG))) return "NDIMC * VWN must divide NWG";
@@ -76,7 +77,7 @@ static const char *refuse_device(const cleat_clblast_parameters *p, const cleat_
     int64_t local = VALUE(KWG) * (VALUE(SA) * VALUE(MWG) + VALUE(SB) * VALUE(NWG)) * FLOAT_BYTES;
     int64_t direct = tile * (tile + VALUE(PADA) + tile + VALUE(PADB)) * FLOAT_BYTES;
     if (VALUE(MDIMC) * VALUE(NDIMC) > facts->max_work_group || VALUE(MDIMCD) * VALUE(NDIMCD) > facts->max_work_group)
-        return "the device's work-groups are smaller";
+        return "the work-group limit of the device is smaller";
     if (local > facts->local_memory || direct > facts->local_memory) return "the device has less local memory";
     return NULL;
 }

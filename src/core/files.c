@@ -130,7 +130,7 @@ cleat_status cleat_folder_make(const char *path, cleat_error *error) {
         char kept = *end;
         *end = 0;
         if (mkdir(part, 0755) != 0 && !(errno == EEXIST && cleat_folder_exists(part)))
-            return io_fail(error, part, "make folder");
+            return io_fail(error, part, "create the folder");
         if (!kept) return CLEAT_OK;
         *end = kept;
     }
@@ -193,10 +193,10 @@ static cleat_status make_private(const char *path, cleat_error *error) {
     folder_of(path, parent);
     cleat_status status = cleat_folder_make(parent, error);
     if (status != CLEAT_OK) return status;
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) return io_fail(error, path, "make folder");
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) return io_fail(error, path, "create the folder");
     if (stat(path, &about) != 0) return io_fail(error, path, "stat");
     if (!S_ISDIR(about.st_mode)) return cleat_fail(error, CLEAT_ERR_IO, "%s: is not a folder", path);
-    if ((about.st_mode & 022) != 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: others may write there", path);
+    if ((about.st_mode & 022) != 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: writable by other users", path);
     if (about.st_uid != geteuid())
         return cleat_fail(error, CLEAT_ERR_IO, "%s: belongs to another user; set CLEAT_CACHE_DIR", path);
     return CLEAT_OK;
@@ -221,7 +221,7 @@ cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error) {
     memcpy(path + used, "/cleat", sizeof "/cleat");
     return make_private(path, error) == CLEAT_OK
                ? CLEAT_OK
-               : cleat_fail(error, CLEAT_ERR_IO, "%s: others may write there; set CLEAT_CACHE_DIR", path);
+               : cleat_fail(error, CLEAT_ERR_IO, "%s: writable by other users; set CLEAT_CACHE_DIR", path);
 }
 
 void cleat_hash_text(const void *data, size_t size, char text[33]) {

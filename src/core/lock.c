@@ -21,7 +21,7 @@ static cleat_status wait_for(int file, const char *path, double seconds, cleat_e
         if (errno != EWOULDBLOCK)
             return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: cannot lock: %s", path, strerror(errno));
         if (cleat_seconds() >= end)
-            return cleat_fail(error, CLEAT_ERR_TIME_UP, "%s: locked by another for %g s", path, seconds);
+            return cleat_fail(error, CLEAT_ERR_TIME_UP, "%s: locked by another process for %g s", path, seconds);
         nanosleep(&pause, NULL);
     }
     return CLEAT_OK;

@@ -37,7 +37,7 @@ cleat_status cleat_grow(void *array, size_t count, size_t *capacity, size_t size
     void *old;
     memcpy(&old, array, sizeof old);
     void *grown = fails_on_purpose() || wanted > SIZE_MAX / size ? NULL : realloc(old, wanted * size);
-    if (!grown) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory growing an array to %zu elements", wanted);
+    if (!grown) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory resizing an array to %zu elements", wanted);
     memset((char *)grown + *capacity * size, 0, (wanted - *capacity) * size);
     memcpy(array, &grown, sizeof grown);
     *capacity = wanted;

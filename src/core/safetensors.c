@@ -100,11 +100,11 @@ static const char *parse_shape(const cJSON *item, cleat_st_tensor *tensor) {
     tensor->rank = 0;
     cJSON_ArrayForEach(extent, item) {
         int64_t size;
-        if (tensor->rank == CLEAT_ST_RANK) return "has more dimensions than this reader takes";
-        if (!whole_number(extent, &size)) return "has an extent that is not a whole number";
+        if (tensor->rank == CLEAT_ST_RANK) return "has more dimensions than supported";
+        if (!whole_number(extent, &size)) return "has a dimension that is not a whole number";
         tensor->shape[tensor->rank++] = size;
         if (size == 0) continue;
-        if (product > INT64_MAX / size) return "has a shape too large for any memory";
+        if (product > INT64_MAX / size) return "has a shape that is too large";
         product *= size;
     }
     return NULL;
@@ -117,16 +117,16 @@ static cleat_status parse_tensor(const cleat_safetensors *file, const cJSON *ite
     if (!cJSON_IsObject(item)) return malformed(file, error, name, "is not described by an object");
     const cJSON *range = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
     if (!parse_dtype(cJSON_GetObjectItemCaseSensitive(item, "dtype"), &tensor->dtype))
-        return malformed(file, error, name, "has no dtype that this reader knows (F64 F32 F16 BF16 I64 I32 U32 U8)");
+        return malformed(file, error, name, "has no supported dtype (F64 F32 F16 BF16 I64 I32 U32 U8)");
     const char *complaint = parse_shape(cJSON_GetObjectItemCaseSensitive(item, "shape"), tensor);
     if (complaint) return malformed(file, error, name, complaint);
     if (!cJSON_IsArray(range) || cJSON_GetArraySize(range) != 2 ||
         !whole_number(cJSON_GetArrayItem(range, 0), &begin) || !whole_number(cJSON_GetArrayItem(range, 1), &end))
         return malformed(file, error, name, "has no data_offsets of two whole numbers");
     if (begin > end || (uint64_t)end > file->data_size)
-        return malformed(file, error, name, "lies outside the file, which may have been cut off");
+        return malformed(file, error, name, "lies outside the file, which may be truncated");
     if ((size_t)(end - begin) != cleat_st_bytes(tensor))
-        return malformed(file, error, name, "has data_offsets that do not fit its shape and dtype");
+        return malformed(file, error, name, "has data_offsets that do not match its shape and dtype");
     tensor->name = name;
     *offset = (size_t)begin;
     return CLEAT_OK;
@@ -136,7 +136,8 @@ static cleat_status check_metadata(const cleat_safetensors *file, const cJSON *m
     const cJSON *item;
     if (!cJSON_IsObject(metadata)) return malformed(file, error, NULL, "__metadata__ is not an object");
     cJSON_ArrayForEach(item, metadata) {
-        if (!cJSON_IsString(item)) return malformed(file, error, NULL, "__metadata__ holds more than strings");
+        if (!cJSON_IsString(item))
+            return malformed(file, error, NULL, "__metadata__ contains values that are not strings");
     }
     return CLEAT_OK;
 }
@@ -184,10 +185,10 @@ static cleat_status check_tiling(const cleat_safetensors *file, cleat_error *err
     for (size_t i = 0; i < file->count; ++i) {
         if (file->offsets[i] != end)
             return malformed(file, error, file->tensors[i].name,
-                             file->offsets[i] < end ? "overlaps another one" : "has a gap before it");
+                             file->offsets[i] < end ? "overlaps another tensor" : "has a gap before it");
         end += cleat_st_bytes(&file->tensors[i]);
     }
-    if (end != file->data_size) return malformed(file, error, NULL, "there are bytes behind the last tensor");
+    if (end != file->data_size) return malformed(file, error, NULL, "there are bytes after the last tensor");
     return CLEAT_OK;
 }
 
@@ -196,7 +197,7 @@ static cleat_status sort_by_name(cleat_safetensors *file, cleat_error *error) {
     qsort_r(file->by_name, file->count, sizeof *file->by_name, compare_names, file);
     for (size_t i = 1; i < file->count; ++i)
         if (compare_names(&file->by_name[i - 1], &file->by_name[i], file) == 0)
-            return malformed(file, error, file->tensors[file->by_name[i]].name, "is there twice");
+            return malformed(file, error, file->tensors[file->by_name[i]].name, "occurs twice");
     return CLEAT_OK;
 }
 
@@ -221,18 +222,18 @@ static cleat_status place_data(cleat_safetensors *file, cleat_error *error) {
 static cleat_status parse_header(cleat_safetensors *file, const char *bytes, size_t size, cleat_error *error) {
     uint64_t length;
     const char *end = NULL;
-    if (size < LENGTH_BYTES) return malformed(file, error, NULL, "it is shorter than 8 bytes");
+    if (size < LENGTH_BYTES) return malformed(file, error, NULL, "the file is shorter than 8 bytes");
     memcpy(&length, bytes, LENGTH_BYTES);
-    if (length > LONGEST_HEADER) return malformed(file, error, NULL, "its header would be longer than 16 MiB");
-    if (length > size - LENGTH_BYTES) return malformed(file, error, NULL, "it ends within its header");
+    if (length > LONGEST_HEADER) return malformed(file, error, NULL, "the header would be longer than 16 MiB");
+    if (length > size - LENGTH_BYTES) return malformed(file, error, NULL, "the file ends within its header");
     const char *header = bytes + LENGTH_BYTES;
     file->data = header + length;
     file->data_size = size - LENGTH_BYTES - (size_t)length;
     file->header = cJSON_ParseWithLengthOpts(header, (size_t)length, &end, false);
     if (!file->header || !cJSON_IsObject(file->header))
-        return malformed(file, error, NULL, "its header is not a JSON object");
+        return malformed(file, error, NULL, "the header is not a JSON object");
     for (; end < file->data; ++end)
-        if (*end != ' ') return malformed(file, error, NULL, "there is more than JSON in its header");
+        if (*end != ' ') return malformed(file, error, NULL, "the header contains more than JSON");
     return CLEAT_OK;
 }
 
@@ -247,7 +248,7 @@ static cleat_status parse_tensors(cleat_safetensors *file, cleat_error *error) {
     if (!file->tensors || !file->offsets || !file->copies || !file->by_name) return no_memory(file, error);
     cJSON_ArrayForEach(item, file->header) {
         if (strcmp(item->string, "__metadata__") == 0) {
-            if (file->metadata) return malformed(file, error, NULL, "__metadata__ is there twice");
+            if (file->metadata) return malformed(file, error, NULL, "__metadata__ occurs twice");
             file->metadata = item;
             status = check_metadata(file, item, error);
         } else {
@@ -351,7 +352,7 @@ cleat_status cleat_safetensors_expect(const cleat_safetensors *file, const char 
     const cleat_st_tensor *found = cleat_safetensors_find(file, name);
     shape_text(dtype, rank, shape, expected);
     if (!found)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: tensor '%.100s' (%s) is missing; is it from another model?",
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: tensor '%.100s' (%s) is missing; is it from a different model?",
                           file->path, name, expected);
     shape_text(found->dtype, found->rank, found->shape, there);
     if (found->dtype != dtype || found->rank != rank ||

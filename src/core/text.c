@@ -63,7 +63,7 @@ cleat_status cleat_text_detach(cleat_text *text, char **out, cleat_error *error)
     cleat_text_add_bytes(text, "", 0); /* an empty text is a text, too */
     if (text->failed) {
         cleat_text_free(text);
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory building a text");
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory building a string");
     }
     *out = text->data;
     *text = (cleat_text){0};

@@ -19,30 +19,30 @@ size_t cleat_bucket_of(const cleat_bucket *buckets, size_t n_buckets, int64_t le
 
 static cleat_status check_arguments(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
                                     const cleat_bucket *buckets, size_t n_buckets, cleat_error *error) {
-    if (!n_buckets) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "batches need at least one bucket");
+    if (!n_buckets) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "at least one length bucket is required");
     if (n_samples > UINT32_MAX) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu samples are too many", n_samples);
     for (size_t i = 0; i < n_buckets; ++i) {
         if (buckets[i].length < 1 || buckets[i].micro_batch_size < 1 || buckets[i].micro_batch_size > UINT32_MAX)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket %zu: length %lld and batch %lld must be positive", i,
                               (long long)buckets[i].length, (long long)buckets[i].micro_batch_size);
         if (buckets[i].global_batch_size < buckets[i].micro_batch_size || buckets[i].global_batch_size > UINT32_MAX)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket %zu: a window of %lld samples is no place for %lld", i,
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "bucket %zu: a global batch of %lld samples is smaller than a micro-batch of %lld", i,
                               (long long)buckets[i].global_batch_size, (long long)buckets[i].micro_batch_size);
         if (i && buckets[i].length <= buckets[i - 1].length)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket lengths must ascend: %lld after %lld",
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket lengths must be in ascending order: %lld after %lld",
                               (long long)buckets[i].length, (long long)buckets[i - 1].length);
     }
     for (size_t i = 0; i < n_samples; ++i) {
         if (samples[i] >= cleat_dataset_count(dataset))
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %u of a dataset of %zu", samples[i],
-                              cleat_dataset_count(dataset));
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %u is out of range in a dataset of %zu samples",
+                              samples[i], cleat_dataset_count(dataset));
         int64_t length = cleat_dataset_length(dataset, samples[i]);
         if (length > buckets[n_buckets - 1].length)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "sample %s is %lld long, the last bucket ends at %lld; add a longer bucket or lower "
-                              "max_length",
-                              cleat_dataset_id(dataset, samples[i]), (long long)length,
-                              (long long)buckets[n_buckets - 1].length);
+            return cleat_fail(
+                error, CLEAT_ERR_ARGUMENT,
+                "sample %s has length %lld, but the last bucket ends at %lld; add a longer bucket or reduce max_length",
+                cleat_dataset_id(dataset, samples[i]), (long long)length, (long long)buckets[n_buckets - 1].length);
     }
     return CLEAT_OK;
 }
@@ -82,7 +82,7 @@ static cleat_status shuffle_global_batches(stretch *whole, size_t count, cleat_r
     stretch *before = cleat_alloc(count, sizeof *before);
     cleat_status status = CLEAT_OK;
     if (!order || !before) {
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to order %zu windows", count);
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to order %zu global batches", count);
         goto done;
     }
     for (size_t i = 0; i < count; ++i) order[i] = (uint32_t)i;
@@ -248,9 +248,10 @@ cleat_status cleat_buckets_choose(const cleat_dataset *dataset, const uint32_t *
                                   cleat_error *error) {
     size_t n = samples ? n_samples : cleat_dataset_count(dataset);
     if (!n || !max_buckets || max_buckets > 64 || multiple < 1)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "buckets need samples (%zu), 1 to 64 buckets (%zu) and a positive multiple (%lld)", n,
-                          max_buckets, (long long)multiple);
+        return cleat_fail(
+            error, CLEAT_ERR_ARGUMENT,
+            "invalid buckets: samples (%zu), 1 to 64 buckets (%zu) and a positive multiple (%lld) are required", n,
+            max_buckets, (long long)multiple);
     cleat_status status = CLEAT_OK;
     int64_t *sorted = cleat_alloc(n, sizeof *sorted);
     steps found = {.length = cleat_alloc(MAX_STEPS, sizeof *found.length),

@@ -112,10 +112,11 @@ void cleat_dataset_fill_empty(const cleat_dataset *dataset, int64_t length, void
 cleat_status cleat_dataset_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
                                 const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
     if (sample >= dataset->count)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %zu of a dataset of %zu", sample, dataset->count);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %zu is out of range in a dataset of %zu samples", sample,
+                          dataset->count);
     int64_t own = dataset->type->length(dataset, sample);
     if (own > length)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %s is %lld long and does not fit length %lld",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %s has length %lld and does not fit length %lld",
                           dataset->type->id(dataset, sample), (long long)own, (long long)length);
     cleat_dataset_fill_empty(dataset, length, slots);
     return dataset->type->fill(dataset, sample, length, rng_key, slots, error);

@@ -164,7 +164,7 @@ static void *worker(void *argument) {
     pthread_mutex_lock(&loader->lock);
     if (!pinned && !loader->said_unpinned) {
         loader->said_unpinned = true;
-        cleat_log(CLEAT_LOG_INFO, "loader: threads cannot be bound to CPUs here");
+        cleat_log(CLEAT_LOG_INFO, "loader: threads cannot be bound to CPUs on this system");
     }
     while (!loader->quit) {
         size_t slot;
@@ -205,8 +205,8 @@ static cleat_status start_threads(cleat_loader *loader, cleat_error *error) {
             int started = loader->n_threads;
             join_threads(loader);
             return cleat_fail(error, CLEAT_ERR_MEMORY,
-                              "the system starts no more than %d of %d loader threads (error %d); lower num_workers",
-                              started, loader->setup.workers, code);
+                              "only %d of %d loader threads could be started (error %d); reduce num_workers", started,
+                              loader->setup.workers, code);
         }
         ++loader->n_threads;
     }
@@ -223,12 +223,12 @@ size_t cleat_loader_slots(int workers, int prefetch_factor, size_t held) {
 
 static cleat_status check_setup(const cleat_loader_setup *setup, cleat_error *error) {
     if (!setup->dataset || !setup->n_buckets || !setup->n_slots || !setup->field_offset)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a loader needs a dataset, buckets, slots and field offsets");
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a loader requires a dataset, buckets, slots and field offsets");
     if (setup->workers < 0 || setup->workers > CLEAT_MAX_WORKERS)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "num_workers is %d; it may be 0 to %d", setup->workers,
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "num_workers is %d; it must be 0 to %d", setup->workers,
                           CLEAT_MAX_WORKERS);
     if (cleat_dataset_fields(setup->dataset) > CLEAT_MAX_FIELDS)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "a dataset with more than %d fields", CLEAT_MAX_FIELDS);
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "the dataset has more than %d fields", CLEAT_MAX_FIELDS);
     return CLEAT_OK;
 }
 
@@ -259,7 +259,7 @@ static cleat_status read_field_offsets(cleat_loader *loader, cleat_error *error)
             int64_t offset = loader->setup.field_offset(loader->setup.user, b, f);
             if (offset >= 0 && offset % 4 != 0)
                 return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                                  "field %s of bucket %zu lies at byte %lld, not aligned to 4",
+                                  "field %s of bucket %zu is at byte %lld, which is not aligned to 4",
                                   cleat_dataset_field(loader->setup.dataset, f)->name, b, (long long)offset);
             loader->offsets[b * loader->n_fields + f] = offset;
         }
@@ -338,9 +338,10 @@ cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batches *batch
         const cleat_micro_batch *micro_batch = cleat_batches_get(batches, i);
         if (micro_batch->bucket >= loader->setup.n_buckets ||
             micro_batch->count > loader->buckets[micro_batch->bucket].micro_batch_size)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "batch %zu (bucket %u, %u samples) was made with other buckets than the loader's", i,
-                              micro_batch->bucket, micro_batch->count);
+            return cleat_fail(
+                error, CLEAT_ERR_ARGUMENT,
+                "batch %zu (bucket %u, %u samples) was created with buckets other than those of the loader", i,
+                micro_batch->bucket, micro_batch->count);
     }
     cleat_loader_stop(loader);
     cleat_status status = start_threads(loader, error);
@@ -367,7 +368,7 @@ static cleat_status await_batch(cleat_loader *loader, size_t *slot, cleat_error 
         bool nothing_under_way = loader->next_claim == loader->next_out;
         if (nothing_under_way && !find_slot(loader, SLOT_FREE, &free_slot))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "all %zu loader slots are held by the caller: release one before the next batch",
+                              "the caller holds all %zu loader slots: release one before the next batch",
                               loader->setup.n_slots);
         if (loader->n_threads == 0)
             fill_next(loader, free_slot);
@@ -384,7 +385,7 @@ cleat_status cleat_loader_next(cleat_loader *loader, cleat_loaded *loaded, cleat
     bool over = false;
     size_t slot = 0;
     if (!loader->batches) {
-        status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "the loader has no pass under way: call cleat_loader_start");
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "the loader has no active pass: call cleat_loader_start");
     } else if (loader->next_out == loader->end) {
         over = true;
         *loaded = (cleat_loaded){.index = loader->end};

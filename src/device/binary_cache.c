@@ -29,7 +29,7 @@ static bool is_on(const cleat_device *device) {
     if (mode && strcmp(mode, "always") == 0) return true;
     if (mode && strcmp(mode, "never") == 0) return false;
     if (mode && mode[0] && strcmp(mode, "auto") != 0)
-        cleat_log(CLEAT_LOG_WARNING, "CLEAT_BINARY_CACHE is '%s': only always, never and auto mean something", mode);
+        cleat_log(CLEAT_LOG_WARNING, "CLEAT_BINARY_CACHE is '%s': valid values are always, never and auto", mode);
     return !(device->quirks & CLEAT_QUIRK_NO_BINARY_CACHE);
 }
 
@@ -55,7 +55,7 @@ cleat_status cleat_binary_path(const cleat_device *device, const char *source, c
     cleat_status status = cleat_cache_folder(folder, sizeof folder, error);
     if (status) return status;
     if ((size_t)snprintf(path, size, "%s/%s.bin", folder, key) >= size)
-        return cleat_fail(error, CLEAT_ERR_IO, "the path of the cache folder is too long: %s", folder);
+        return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
     return CLEAT_OK;
 }
 
@@ -95,7 +95,7 @@ cl_program cleat_binary_load(cleat_device *device, const char *source, const cha
         const unsigned char *binary = check_entry(data, size, key, &length);
         if (binary) program = build_binary(device, binary, length, options);
     }
-    cleat_log(CLEAT_LOG_DEBUG, "binary cache: %s %s", path, program ? "used" : "damaged or refused, building again");
+    cleat_log(CLEAT_LOG_DEBUG, "binary cache: %s %s", path, program ? "used" : "damaged or rejected, building again");
     cleat_free(data);
     return program;
 }
@@ -122,7 +122,7 @@ void cleat_binary_save(cleat_device *device, const char *source, const char *opt
     if (!is_on(device) || !make_key(device, source, options, head.key)) return;
     char *entry = new_entry(program, &length);
     if (!entry) {
-        cleat_log(CLEAT_LOG_DEBUG, "binary cache: '%s' hands out no binary", device->facts.name);
+        cleat_log(CLEAT_LOG_DEBUG, "binary cache: '%s' provides no binary", device->facts.name);
         return;
     }
     memcpy(head.magic, magic, sizeof magic);

@@ -26,11 +26,12 @@ static int64_t allocation_limit(const cleat_device *device) {
 static cleat_status check_limit(cleat_device *device, int64_t bytes, cleat_error *error) {
     int64_t limit = allocation_limit(device);
     if (device->fail_buffer < 0 || (device->fail_buffer > 0 && --device->fail_buffer == 0))
-        return cleat_fail(error, CLEAT_ERR_DEVICE_MEMORY, "a buffer of %" PRId64 " bytes: failed by a test", bytes);
+        return cleat_fail(error, CLEAT_ERR_DEVICE_MEMORY, "a buffer of %" PRId64 " bytes: failure injected by a test",
+                          bytes);
     if (limit && bytes > limit - device->allocated)
         return cleat_fail(error, CLEAT_ERR_DEVICE_MEMORY,
                           "a buffer of %" PRId64 " bytes on '%s': %" PRId64 " are allocated and %" PRId64
-                          " may be in all; use a smaller batch",
+                          " may be allocated in total; use a smaller batch",
                           bytes, device->facts.name, device->allocated, limit);
     return CLEAT_OK;
 }

@@ -105,7 +105,7 @@ static int override_kernel(const cleat_device *device, const cleat_clblast_param
         CLBlastOverrideParameters(device->id, kernel, CLBlastPrecisionSingle, (size_t)count, names, values);
     if (code == CLBlastSuccess) return first + count;
     const char *name = clblast_name(code);
-    cleat_fail(error, CLEAT_ERR_DEVICE, "CLBlast does not take parameters for its kernel %s: %s (%d)", kernel,
+    cleat_fail(error, CLEAT_ERR_DEVICE, "CLBlast does not accept the parameters for its kernel %s: %s (%d)", kernel,
                name ? name : cleat_cl_name((cl_int)code), (int)code);
     return -1;
 }
@@ -114,8 +114,8 @@ cleat_status cleat_clblast_override(cleat_device *device, const cleat_clblast_pa
                                     cleat_error *error) {
     const char *reason = cleat_clblast_refuse(parameters, &device->facts);
     if (reason)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "CLBlast's parameters do not suit '%s': %s", device->facts.name,
-                          reason);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the CLBlast parameters are not valid for '%s': %s",
+                          device->facts.name, reason);
     for (int next = 0; next < CLEAT_CLBLAST_COUNT;)
         if ((next = override_kernel(device, parameters, next, error)) < 0) return CLEAT_ERR_DEVICE;
     device->clblast = *parameters;

@@ -96,7 +96,7 @@ static void choose_shape(cleat_device_facts *facts) {
     else if (wanted && strcmp(wanted, "cpu") == 0)
         cpu = true;
     else if (wanted && wanted[0])
-        cleat_log(CLEAT_LOG_WARNING, "CLEAT_DEVICE_SHAPE is '%s': only 'gpu' and 'cpu' mean something", wanted);
+        cleat_log(CLEAT_LOG_WARNING, "CLEAT_DEVICE_SHAPE is '%s': valid values are 'gpu' and 'cpu'", wanted);
     cleat_kernel_shape(facts, cpu);
 }
 
@@ -109,9 +109,10 @@ static void override_matrix_unit(cleat_device_facts *facts) {
             facts->matrix_bf16 = true;
             return;
         }
-    cleat_log(CLEAT_LOG_WARNING,
-              "CLEAT_MATRIX_UNIT is '%s': only 'none', 'emulated' and 'emulated_dot' mean something, and none is used",
-              wanted);
+    cleat_log(
+        CLEAT_LOG_WARNING,
+        "CLEAT_MATRIX_UNIT is '%s': valid values are 'none', 'emulated' and 'emulated_dot'; no matrix unit is used",
+        wanted);
 }
 
 static cleat_status check_usable(cl_device_id id, const cleat_device_facts *facts, cleat_error *error) {
@@ -119,7 +120,7 @@ static cleat_status check_usable(cl_device_id id, const cleat_device_facts *fact
     int major = 0, minor = 0;
     read_text(id, CL_DEVICE_VERSION, version, sizeof version);
     if (sscanf(version, "OpenCL %d.%d", &major, &minor) != 2 || major * 10 + minor < 12)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "'%s' speaks '%s'; OpenCL 1.2 is needed", facts->name,
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "'%s' supports '%s'; OpenCL 1.2 is required", facts->name,
                           version);
     if (!read_uint(id, CL_DEVICE_AVAILABLE) || !read_uint(id, CL_DEVICE_COMPILER_AVAILABLE))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "'%s' is not available, or has no compiler", facts->name);

@@ -35,7 +35,7 @@ static cleat_status read_one(const char *file, char **text, cleat_error *error) 
     size_t size = 0;
     if (folder && folder[0]) {
         if (!cleat_folder_exists(folder))
-            return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "CLEAT_KERNEL_DIR: there is no folder '%s'", folder);
+            return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "CLEAT_KERNEL_DIR: folder '%s' does not exist", folder);
         if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, file) >= sizeof path)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "CLEAT_KERNEL_DIR: the path of '%s' is too long", file);
         if (cleat_file_exists(path)) return cleat_file_read(path, text, &size, error);
@@ -76,7 +76,7 @@ static cleat_status append_include(assembly *out, const char *name, const char *
 static cleat_status append_file(assembly *out, const char *file, cleat_error *error) {
     char *text = NULL, name[MAX_NAME];
     if (out->seen_count == MAX_FILES)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "kernel sources of more than %d files", MAX_FILES);
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "the kernel sources have more than %d files", MAX_FILES);
     cleat_status status = read_one(file, &text, error);
     if (status) return status;
     snprintf(out->seen[out->seen_count++], MAX_NAME, "%s", file);

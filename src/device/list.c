@@ -27,7 +27,7 @@ static cleat_status add_device(cl_platform_id platform, cl_device_id id, cleat_f
     cleat_found device = {.platform = platform, .id = id};
     cleat_error reason;
     if (cleat_read_facts(platform, id, &device.facts, &reason)) {
-        cleat_log(CLEAT_LOG_WARNING, "device left out: %s", reason.text);
+        cleat_log(CLEAT_LOG_WARNING, "device skipped: %s", reason.text);
         return CLEAT_OK;
     }
     complete_facts(&device);
@@ -109,8 +109,9 @@ static cleat_status fail_selection(cleat_error *error, cleat_status status, cons
                                    size_t count, const char *selector, const char *what) {
     char list[1200];
     describe_devices(facts, count, list, sizeof list);
-    return cleat_fail(error, status, "device '%s': %s. Say auto, gpu, cpu, a number or a part of a name. There is:%s",
-                      selector, what, list);
+    return cleat_fail(error, status,
+                      "device '%s': %s. Use auto, gpu, cpu, a number or part of a name. Available devices:%s", selector,
+                      what, list);
 }
 
 /* A GPU with memory of its own is faster than one that reports most of the host's. */
@@ -170,7 +171,7 @@ static cleat_status select_by_name(const cleat_device_facts *const *facts, size_
     }
     if (matches > 1)
         return fail_selection(error, CLEAT_ERR_ARGUMENT, facts, count, selector,
-                              "more than one device has this in its name; use a number");
+                              "the name matches more than one device; use a number");
     return fail_selection(error, CLEAT_ERR_NO_DEVICE, facts, count, selector,
                           is_number(selector) ? "no device has this number or name" : "no device has this name");
 }
@@ -191,7 +192,7 @@ cleat_status cleat_select_device(const cleat_device_facts *const *facts, size_t 
     else
         return select_by_name(facts, count, selector, index, error);
     if (chosen == count)
-        return fail_selection(error, CLEAT_ERR_NO_DEVICE, facts, count, selector, "there is none of this kind");
+        return fail_selection(error, CLEAT_ERR_NO_DEVICE, facts, count, selector, "no device of this kind");
     *index = chosen;
     return CLEAT_OK;
 }

@@ -44,7 +44,7 @@ static void read_pci(cl_device_id id, cleat_device_facts *facts) {
 void cleat_print_cpus(hwloc_const_bitmap_t set, char text[CLEAT_CPU_LIST]) {
     int length = hwloc_bitmap_list_snprintf(text, CLEAT_CPU_LIST, set);
     if (length >= 0 && length < CLEAT_CPU_LIST) return;
-    cleat_log(CLEAT_LOG_INFO, "the list of the CPUs near the card is too long (%d characters): any is taken", length);
+    cleat_log(CLEAT_LOG_INFO, "the list of CPUs near the card is too long (%d characters): using any CPU", length);
     snprintf(text, CLEAT_CPU_LIST, "any");
 }
 

@@ -131,7 +131,7 @@ static bool load_answer(const char *path, cleat_device_facts *facts, int *attemp
     if (!known && strncmp(data, trying, strlen(trying)) == 0)
         *attempts = strtol(data + strlen(trying), NULL, 10) < ATTEMPTS ? 1 : ATTEMPTS;
     else if (!known)
-        cleat_log(CLEAT_LOG_DEBUG, "matrix unit: %s is damaged, trying again", path);
+        cleat_log(CLEAT_LOG_DEBUG, "matrix unit: %s is damaged, testing again", path);
     cleat_free(data);
     return known;
 }
@@ -139,7 +139,7 @@ static bool load_answer(const char *path, cleat_device_facts *facts, int *attemp
 static void save_answer(const char *path, const char *text) {
     cleat_error error = {0};
     if (path[0] && cleat_file_write(path, text, strlen(text), &error))
-        cleat_log(CLEAT_LOG_DEBUG, "matrix unit: not kept: %s", error.text);
+        cleat_log(CLEAT_LOG_DEBUG, "matrix unit: result not saved: %s", error.text);
 }
 
 /* --- trying --- */
@@ -150,7 +150,7 @@ static bool probe_unit(cleat_device *device, cleat_matrix_unit unit, bool bf16, 
     cleat_status status = cleat_matrix_check(device, unit, bf16, &error);
     *right = status == CLEAT_OK;
     if (!*right)
-        cleat_log(CLEAT_LOG_INFO, "matrix unit %s of '%s' does not multiply %s: %s", cleat_matrix_unit_text(unit),
+        cleat_log(CLEAT_LOG_INFO, "matrix unit %s of '%s' cannot multiply %s: %s", cleat_matrix_unit_text(unit),
                   device->facts.name, bf16 ? "bf16" : "f16", error.text);
     return *right || status == CLEAT_ERR_BUILD || status == CLEAT_ERR_NOT_SUPPORTED;
 }
@@ -188,7 +188,7 @@ static cleat_status lock_answer(const cleat_device *device, const char *path, do
     cleat_error error = {0};
     cleat_status status = cleat_lock(path, 0, lock, &error);
     if (status == CLEAT_ERR_TIME_UP) {
-        cleat_log(CLEAT_LOG_INFO, "another start is trying the matrix unit of '%s': waiting for it, %g s at most",
+        cleat_log(CLEAT_LOG_INFO, "another process is testing the matrix unit of '%s': waiting for it, at most %g s",
                   device->facts.name, patience);
         status = cleat_lock(path, patience, lock, &error);
     }
@@ -203,17 +203,18 @@ void cleat_matrix_detect(cleat_device *device, const cleat_matrix_unit *units, i
     if (load_answer(path, &device->facts, &attempts)) return;
     cleat_status locked = path[0] ? lock_answer(device, path, patience, &lock) : CLEAT_ERR_NOT_SUPPORTED;
     if (locked == CLEAT_ERR_TIME_UP) {
-        cleat_log(CLEAT_LOG_WARNING, "'%s' is used without its matrix unit this time: another start is still trying it",
+        cleat_log(CLEAT_LOG_WARNING,
+                  "'%s' is used without its matrix unit this time: another process is still testing it",
                   device->facts.name);
         return;
     }
     bool known = load_answer(path, &device->facts, &attempts); /* whoever had the lock has found it */
     if (!known && attempts < ATTEMPTS) find_answer(device, units, count, attempts + 1, path);
     if (!known && attempts == ATTEMPTS)
-        cleat_log(CLEAT_LOG_WARNING,
-                  "'%s' is used without its matrix unit: %d starts came to no answer while they tried it%s. To try it "
-                  "again, remove %s",
-                  device->facts.name, attempts, locked ? ", or others are trying it" : "", path);
+        cleat_log(
+            CLEAT_LOG_WARNING,
+            "'%s' is used without its matrix unit: %d attempts to test it had no result%s. To test it again, remove %s",
+            device->facts.name, attempts, locked ? ", or other processes are testing it" : "", path);
     if (locked == CLEAT_OK) cleat_unlock(lock);
 }
 

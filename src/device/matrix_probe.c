@@ -75,7 +75,7 @@ static cleat_status run_kernel(cleat_device *device, cl_kernel kernel, sample *s
     for (int i = 0; i < 4; ++i)
         if (buffers[i]) clReleaseMemObject(buffers[i]);
     return code == CL_SUCCESS ? CLEAT_OK
-                              : cleat_cl_fail(error, code, "trying a matrix unit of '%s'", device->facts.name);
+                              : cleat_cl_fail(error, code, "testing a matrix unit of '%s'", device->facts.name);
 }
 
 static cleat_status run_and_compare(cleat_device *device, cl_program program, int subgroups, bool bf16,
@@ -89,7 +89,7 @@ static cleat_status run_and_compare(cleat_device *device, cl_program program, in
     if (code != CL_SUCCESS)
         status = cleat_cl_fail(error, code, "creating mma_probe");
     else if (!s || !out)
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to try a matrix unit");
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to test a matrix unit");
     if (!status) {
         make_sample(s, bf16);
         status = run_kernel(device, kernel, s, out, count * sizeof *out, error);
@@ -107,11 +107,11 @@ static cleat_status open_probe_device(const cleat_device *device, cleat_device *
     cl_int code = CL_SUCCESS;
     cleat_device opened = *device;
     opened.context = clCreateContext(properties, 1, &opened.id, NULL, NULL, &code);
-    if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "a context to try a matrix unit in");
+    if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "creating a context to test a matrix unit");
     opened.compute = clCreateCommandQueue(opened.context, opened.id, 0, &code);
     if (code != CL_SUCCESS) {
         clReleaseContext(opened.context);
-        return cleat_cl_fail(error, code, "a queue to try a matrix unit in");
+        return cleat_cl_fail(error, code, "creating a queue to test a matrix unit");
     }
     *probe = opened;
     return CLEAT_OK;
@@ -129,7 +129,7 @@ cleat_status cleat_matrix_check(const cleat_device *device, cleat_matrix_unit un
     bool loaded = false;
     int subgroups = GROUP / cleat_matrix_subgroup_size(unit);
     if (device->facts.max_work_group < GROUP)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "groups of %d work-items are needed", (int)GROUP);
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "work-groups of %d work-items are required", (int)GROUP);
     snprintf(options, sizeof options, "-DSTORAGE_%s -DWG=%d -DVEC=4 -DMATRIX_UNIT=%d %s", bf16 ? "BF16" : "F16",
              (int)GROUP, (int)unit, cleat_matrix_options(unit));
     cleat_program_key key = {"lib/mma_probe.cl", options};

@@ -112,7 +112,7 @@ static cleat_status set_tensor(const cleat_exec *exec, const cleat_bound *bound,
     }
     cleat_place place = cleat_plan_place(exec->plan, bound->layout, arg->tensor);
     const cl_mem *slab = slab_of(exec, place);
-    if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no place for '%s'", arg->tensor->name);
+    if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no memory for '%s'", arg->tensor->name);
     *code = set_pair(kernel, index, slab, place.offset / cleat_dtype_size(arg->tensor->dtype) + arg->offset);
     return CLEAT_OK;
 }
@@ -122,7 +122,7 @@ static cleat_status set_workspace(const cleat_exec *exec, const cleat_bound *bou
                                   cleat_error *error) {
     cleat_place place = bound->layout->workspaces[launch->node->index];
     const cl_mem *slab = slab_of(exec, place);
-    if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no workspace for it");
+    if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no workspace for this node");
     *code = set_pair(kernel, index, slab, (place.offset + arg->offset) / arg->size);
     return CLEAT_OK;
 }
@@ -153,7 +153,7 @@ static cleat_status check_argument_count(cl_kernel kernel, const cleat_launch *l
     for (int i = 0; i < launch->n_args; ++i) given += launch->args[i].kind == CLEAT_ARG_SCALAR ? 1 : 2;
     clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof has, &has, NULL);
     if (has == given) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the kernel has %u arguments, the launch gives %u", has, given);
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the kernel has %u arguments, but the launch provides %u", has, given);
 }
 
 static cleat_status create_kernel(cleat_exec *exec, cleat_bound *bound, size_t i, cleat_error *error) {
@@ -177,7 +177,7 @@ static cleat_status create_kernel(cleat_exec *exec, cleat_bound *bound, size_t i
 static cleat_status create_region(const cleat_exec *exec, cleat_place place, int64_t bytes, cl_mem *region,
                                   int64_t *offset, cleat_error *error) {
     const cl_mem *slab = slab_of(exec, place);
-    if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no place for it");
+    if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no memory for it");
     int64_t before = place.offset % exec->plan->facts.alignment;
     cl_buffer_region where = {(size_t)(place.offset - before), (size_t)(before + bytes)};
     cl_int code = CL_SUCCESS;
@@ -208,8 +208,8 @@ static cleat_status check_workspace(const cleat_exec *exec, const cleat_clblast_
     cleat_status status = cleat_clblast_workspace(exec->device, gemm, &needed, error);
     if (status || needed <= planned) return status;
     return cleat_fail(error, CLEAT_ERR_DEVICE,
-                      "CLBlast wants %lld bytes of workspace and %lld are planned: its parameters for '%s' have larger "
-                      "tiles than it comes with; remove what overrides them",
+                      "CLBlast requires %lld bytes of workspace, but %lld are planned: its parameters for '%s' have "
+                      "larger tiles than the built-in ones; remove the override",
                       (long long)needed, (long long)planned, exec->plan->facts.name);
 }
 

@@ -71,7 +71,8 @@ void cleat_exec_destroy(cleat_exec *exec) {
 
 cleat_status cleat_exec_check_graph(const cleat_exec *exec, size_t graph, cleat_error *error) {
     if (graph < exec->plan->layout_count) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu: the plan has %zu", graph, exec->plan->layout_count);
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu is out of range: the plan has %zu", graph,
+                      exec->plan->layout_count);
 }
 
 cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_tensor *tensor, cl_mem *slab,
@@ -80,7 +81,7 @@ cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_
     if (status) return status;
     cleat_place place = cleat_plan_place(exec->plan, &exec->plan->layouts[graph], tensor);
     if (place.slab < 0)
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "tensor '%s' has no place in graph '%s'", tensor->name,
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "tensor '%s' has no memory in graph '%s'", tensor->name,
                           exec->plan->layouts[graph].graph->name);
     *slab = exec->slabs[place.slab];
     *offset = place.offset;

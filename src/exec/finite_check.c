@@ -69,13 +69,13 @@ static cleat_status start_programs(cleat_finite_check *check, cleat_error *error
 
 cleat_status cleat_finite_check_create(cleat_exec *exec, cleat_finite_check **check, cleat_error *error) {
     cleat_finite_check *created = cleat_alloc(1, sizeof *created);
-    if (!created) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a watch");
+    if (!created) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a finite check");
     created->exec = exec;
     cleat_status status = start_programs(created, error);
     if (!status) status = cleat_buffer_create(exec->device, BUFFER_BYTES, &created->records, error);
     if (status) {
         cleat_finite_check_destroy(created);
-        return cleat_fail_in(error, status, "watching for values that are not finite");
+        return cleat_fail_in(error, status, "checking for values that are not finite");
     }
     *check = created;
     return CLEAT_OK;
@@ -135,7 +135,7 @@ static cleat_status scan(cleat_finite_check *check, size_t graph, const cleat_te
     if (status) return status;
     cl_int code =
         enqueue(check, kernel, slab, (cl_ulong)(offset / cleat_dtype_size(tensor->dtype)), (cl_ulong)elements);
-    if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "looking at tensor '%s'", tensor->name);
+    if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "checking tensor '%s'", tensor->name);
     check->scans[check->count++] = (scan_record){.tensor = tensor, .node = node, .scan = {.elements = elements}};
     ++check->pending;
     return CLEAT_OK;
@@ -170,7 +170,7 @@ static cleat_status read_records(cleat_finite_check *check, cleat_error *error) 
     if (code != CL_SUCCESS) {
         clFinish(check->exec->device->compute);
         cleat_status status = cleat_exec_pop_failure(check->exec, error);
-        return status ? status : cleat_cl_fail(error, code, "reading what was found in %zu tensors", check->pending);
+        return status ? status : cleat_cl_fail(error, code, "reading the check results of %zu tensors", check->pending);
     }
     for (size_t i = 0; i < check->pending; ++i)
         merge_records(records[i], &check->scans[check->count - check->pending + i].scan);
@@ -285,7 +285,7 @@ cleat_status cleat_finite_check_restore(cleat_finite_check *check, cleat_error *
     const int32_t gradients = plan->flat[CLEAT_FLAT_GRADIENTS].slab;
     cleat_status status = CLEAT_OK;
     size_t at = 0;
-    if (!check->saved) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no states were kept");
+    if (!check->saved) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no states were saved");
     for (size_t i = 0; i < plan->state_count && !status; ++i) {
         status = cleat_exec_write(check->exec, 0, plan->store->states[i], check->saved + at, error);
         at += (size_t)cleat_tensor_bytes(plan->store->states[i]);

@@ -46,8 +46,8 @@ cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, 
     cleat_bound *bound = &exec->graphs[graph];
     size_t nodes = bound->layout->graph->node_count;
     if (first > last || last > nodes)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "nodes %zu to %zu of graph '%s', which has %zu", first, last,
-                          bound->layout->graph->name, nodes);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "nodes %zu to %zu are out of range: graph '%s' has %zu", first,
+                          last, bound->layout->graph->name, nodes);
     status = cleat_exec_consume_upload(exec, bound, error);
     for (size_t i = bound->first[first]; i < bound->first[last] && !status; ++i)
         status = run_launch(exec, bound, i, error);

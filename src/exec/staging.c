@@ -91,8 +91,7 @@ cleat_status cleat_staging_create(cleat_exec *exec, int64_t bytes, bool pinned, 
     created->bytes = bytes;
     if (pinned) created->data = map_pinned(created);
     if (!created->data && pinned)
-        cleat_log(CLEAT_LOG_WARNING, "no pinned memory for %" PRId64 " bytes of inputs: ordinary memory is used",
-                  bytes);
+        cleat_log(CLEAT_LOG_WARNING, "no pinned memory for %" PRId64 " bytes of inputs: using pageable memory", bytes);
     if (!created->data) created->data = cleat_alloc((size_t)bytes, 1);
     if (!created->data) {
         cleat_free(created);
@@ -161,10 +160,10 @@ static cleat_status check_upload(const cleat_exec *exec, size_t graph, const cle
     const cleat_layout *layout = &exec->plan->layouts[graph];
     if (staging->bytes < layout->input_bytes)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "the inputs of graph '%s' are %" PRId64 " bytes, the staging buffer has %" PRId64,
+                          "the inputs of graph '%s' are %" PRId64 " bytes, but the staging buffer has %" PRId64,
                           layout->graph->name, layout->input_bytes, staging->bytes);
     if (exec->graphs[graph].pending)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph '%s' has an upload that no run has used: run it first",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph '%s' has a pending upload: run the graph first",
                           layout->graph->name);
     return CLEAT_OK;
 }
@@ -177,7 +176,7 @@ cleat_status cleat_exec_upload(cleat_exec *exec, size_t graph, cleat_staging *st
     if (bytes == 0) return CLEAT_OK;
     cleat_slot *slot = free_slot(exec);
     if (!slot)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%d uploads wait for the run of their graphs: run one first",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%d uploads are pending: run one of their graphs first",
                           exec->slot_count);
     cl_event event = NULL;
     cl_int code = clEnqueueWriteBuffer(exec->device->transfer, slot->buffer, CL_FALSE, 0, (size_t)bytes, staging->data,

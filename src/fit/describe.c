@@ -206,7 +206,8 @@ cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device
     cleat_lengths lengths;
     if (rates) made.rates = *rates;
     if (micro_batch_size < 0)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a micro-batch of %lld samples", (long long)micro_batch_size);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "invalid micro-batch size: %lld samples",
+                          (long long)micro_batch_size);
     cleat_status status = cleat_profile_check_training(profile, error);
     if (status == CLEAT_OK) status = cleat_model_create(profile, &model, error);
     if (status != CLEAT_OK) return status;

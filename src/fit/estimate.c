@@ -56,7 +56,7 @@ static cleat_status check_rates(const cleat_rates *rates, cleat_error *error) {
     if (rates->flops > 0 && rates->bytes > 0 && rates->launch_seconds >= 0) return CLEAT_OK;
     return cleat_fail(
         error, CLEAT_ERR_ARGUMENT,
-        "rates of %g operations and %g bytes a second and %g s a launch: nothing can be estimated from them",
+        "rates of %g operations and %g bytes per second and %g s per launch are invalid: no estimate is possible",
         rates->flops, rates->bytes, rates->launch_seconds);
 }
 
@@ -95,7 +95,8 @@ static cleat_status estimate_node(const cleat_layout *layout, size_t index, cons
 
 static cleat_status check_graph(const cleat_plan *plan, size_t graph, cleat_error *error) {
     if (graph < plan->layout_count) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu of a plan that has %zu", graph, plan->layout_count);
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu is out of range: the plan has %zu", graph,
+                      plan->layout_count);
 }
 
 cleat_status cleat_estimate_node(const cleat_plan *plan, size_t graph, size_t node, const cleat_rates *rates,
@@ -106,8 +107,8 @@ cleat_status cleat_estimate_node(const cleat_plan *plan, size_t graph, size_t no
     if (status != CLEAT_OK) return status;
     const cleat_layout *layout = &plan->layouts[graph];
     if (node >= layout->graph->node_count)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "node %zu of graph '%s', which has %zu", node, layout->graph->name,
-                          layout->graph->node_count);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "node %zu is out of range: graph '%s' has %zu", node,
+                          layout->graph->name, layout->graph->node_count);
     cleat_binder_init(&binder, &plan->facts);
     status = estimate_node(layout, node, rates, &binder, estimate, error);
     cleat_binder_clear(&binder);

@@ -67,13 +67,12 @@ static cleat_status try_buckets(const cleat_fit_request *request, int recompute,
     if (bytes) *bytes = needed;
     if (request->limit > 0 && needed > request->limit) {
         char need[CLEAT_BYTES_TEXT], over[CLEAT_BYTES_TEXT], may[CLEAT_BYTES_TEXT];
-        status =
-            cleat_fail(error, CLEAT_ERR_FIT,
-                       "a micro-batch of %lld at length %lld needs %s: short by %s, as %s may be used; the peak is at "
-                       "'%s'",
-                       (long long)buckets[n - 1].micro_batch_size, (long long)buckets[n - 1].length,
-                       cleat_bytes_text(needed, need), cleat_bytes_text(needed - request->limit, over),
-                       cleat_bytes_text(request->limit, may), cleat_plan_peak_node(made->plan));
+        status = cleat_fail(
+            error, CLEAT_ERR_FIT,
+            "a micro-batch of %lld at length %lld needs %s: %s too much, as %s is usable; the peak is at '%s'",
+            (long long)buckets[n - 1].micro_batch_size, (long long)buckets[n - 1].length,
+            cleat_bytes_text(needed, need), cleat_bytes_text(needed - request->limit, over),
+            cleat_bytes_text(request->limit, may), cleat_plan_peak_node(made->plan));
         cleat_workload_destroy(made);
         return status;
     }
@@ -260,22 +259,22 @@ static void format_reason(const cleat_fit_request *request, const cleat_fitted *
     int setting = request->profile->train.gradient_checkpointing;
     const cleat_workload *work = recompute ? recomputed->work : stored->work;
     const char *global_batches =
-        cleat_workload_is_whole(work) ? "whole windows fit" : "the largest micro-batches that fit";
+        cleat_workload_is_whole(work) ? "whole global batches fit" : "the largest micro-batches that fit";
     if (recompute && setting == CLEAT_CHECKPOINTING_TRUE)
-        snprintf(why, size, "%s; activations are recomputed because the profile says so", global_batches);
+        snprintf(why, size, "%s; activations are recomputed as set in the profile", global_batches);
     else if (recompute && !stored->work)
         snprintf(why, size, "%s; activations are recomputed: stored, %s", global_batches,
-                 request->exactly ? "so many samples do not fit" : "not even one sample fits");
+                 request->exactly ? "this number of samples does not fit" : "not even one sample fits");
     else if (recompute)
-        snprintf(why, size, "%s; recomputing activations buys larger ones and saves %.0f %% of the estimated time",
+        snprintf(why, size, "%s; recomputing activations allows larger ones and saves %.0f %% of the estimated time",
                  global_batches, 100 * (1 - recomputed->pass_seconds / stored->pass_seconds));
     else if (setting == CLEAT_CHECKPOINTING_FALSE)
-        snprintf(why, size, "%s; activations are stored because the profile says so", global_batches);
+        snprintf(why, size, "%s; activations are stored as set in the profile", global_batches);
     else if (recomputed->work && recomputed->pass_seconds > 0)
-        snprintf(why, size, "%s; recomputing activations would cost %.0f %% more time than it buys", global_batches,
+        snprintf(why, size, "%s; recomputing activations would cost %.0f %% more time", global_batches,
                  100 * (recomputed->pass_seconds / stored->pass_seconds - 1));
     else
-        snprintf(why, size, "%s; nothing need be recomputed", global_batches);
+        snprintf(why, size, "%s; no recomputation is needed", global_batches);
 }
 
 /* Least memory first: what explains best why nothing fits. */
@@ -324,6 +323,6 @@ cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *ch
     plain.tuning = NULL;
     status = search(&plain, chosen, other, why, why_size, error);
     if (status == CLEAT_OK)
-        cleat_log(CLEAT_LOG_INFO, "kernels: with the tuned ones it does not fit, the default ones serve");
+        cleat_log(CLEAT_LOG_INFO, "kernels: the model does not fit with the tuned kernels; using the default kernels");
     return status;
 }

@@ -102,12 +102,12 @@ static void append_suggestion(const cleat_fit_request *request, int recompute, i
     char card[CLEAT_BYTES_TEXT + 16];
     format_required_memory(request, min_bytes, card, sizeof card);
     if (same_size)
-        append(error, ". Smaller samples or a smaller model may fit, a card with %s would", card);
+        append(error, ". Smaller samples or a smaller model may fit; a card with %s would fit", card);
     else if (length)
         append(error, ". What would fit: data.max_length = %lld, a smaller model, or a card with %s", (long long)length,
                card);
     else
-        append(error, ". No length would fit: take a smaller model, or a card with more memory");
+        append(error, ". No length would fit: use a smaller model, or a card with more memory");
 }
 
 void cleat_fit_explain(const cleat_fit_request *request, const cleat_fitted *smallest, cleat_error *error) {

@@ -125,7 +125,8 @@ cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_
                                    const cleat_model *model, cleat_purpose purpose, const cleat_bucket *buckets,
                                    size_t n, int recompute, cleat_workload **workload, cleat_error *error) {
     if (n < 1 || n > CLEAT_BUCKETS)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu length buckets; 1 to %d are possible", n, CLEAT_BUCKETS);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu length buckets; the number must be 1 to %d", n,
+                          CLEAT_BUCKETS);
     cleat_workload *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a workload");
     made->model = model;

@@ -95,7 +95,7 @@ cleat_status cleat_arena_bound(const cleat_block *blocks, size_t count, int64_t 
                                int32_t *time, cleat_error *error) {
     int32_t times = count_times(blocks, count);
     int64_t *live = cleat_alloc((size_t)times + 1, sizeof *live);
-    if (!live) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %d times of a memory plan", times);
+    if (!live) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %d time steps of a memory plan", times);
     cleat_arena_live(blocks, count, alignment, times, live);
     int32_t peak = peak_time(live, times);
     *bytes = live[peak];
@@ -349,7 +349,7 @@ static cleat_status size_slabs(search *s, const cleat_arena *arena, size_t count
     for (size_t i = 0; i < count; ++i) {
         int64_t bytes = s->blocks[i].bytes;
         if (bytes > limit)
-            return cleat_fail(error, CLEAT_ERR_FIT, "block %zu of %lld bytes: a slab has at most %lld", i,
+            return cleat_fail(error, CLEAT_ERR_FIT, "block %zu has %lld bytes: a slab has at most %lld", i,
                               (long long)bytes, (long long)limit);
         sum = bytes > INT64_MAX - alignment - sum ? INT64_MAX : sum + cleat_align_up(bytes, alignment);
         if (sum == INT64_MAX) break;
@@ -358,7 +358,7 @@ static cleat_status size_slabs(search *s, const cleat_arena *arena, size_t count
     s->slab_limit = one && sum > 0 ? sum : limit;
     s->slabs = arena->count + (one ? 1 : count);
     if (s->slab_limit > INT64_MAX / ((int64_t)s->slabs + 2))
-        return cleat_fail(error, CLEAT_ERR_FIT, "%zu blocks need more bytes than 64 bits can count", count);
+        return cleat_fail(error, CLEAT_ERR_FIT, "the size of %zu blocks exceeds 64 bits", count);
     return CLEAT_OK;
 }
 

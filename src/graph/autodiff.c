@@ -46,7 +46,7 @@ void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_te
     graph->gradient_count = graph->tensor_count;
     for (int i = 0; i < n; ++i) {
         if (!outs[i] || !douts[i]) {
-            cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "backward: there is no tensor %d, or no gradient for it", i);
+            cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "backward: tensor %d, or its gradient, does not exist", i);
             return;
         }
         if (!cleat_same_shape(outs[i], douts[i]) || outs[i]->dtype != douts[i]->dtype) {

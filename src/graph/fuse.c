@@ -98,7 +98,7 @@ void cleat_graph_fuse(cleat_graph *graph) {
     if (graph->error.status != CLEAT_OK) return;
     consumers *of = cleat_alloc(graph->tensor_count, sizeof *of);
     if (!of) {
-        cleat_graph_fail(graph, CLEAT_ERR_MEMORY, "no memory for the readers of %zu tensors", graph->tensor_count);
+        cleat_graph_fail(graph, CLEAT_ERR_MEMORY, "no memory for the consumers of %zu tensors", graph->tensor_count);
         return;
     }
     count_consumers(graph, of);

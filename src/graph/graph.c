@@ -60,7 +60,7 @@ static bool shape_is_possible(cleat_graph *graph, const char *name, int rank, co
         return false;
     }
     if (rank < 1 || rank > CLEAT_MAX_RANK) {
-        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "tensor '%s' has rank %d; 1 to %d are possible", name, rank,
+        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "tensor '%s' has rank %d; the rank must be 1 to %d", name, rank,
                          CLEAT_MAX_RANK);
         return false;
     }
@@ -68,8 +68,8 @@ static bool shape_is_possible(cleat_graph *graph, const char *name, int rank, co
     for (int i = 0; i < rank; ++i) {
         if (shape[i] < 1 || elements > INT64_MAX / 8 / shape[i]) {
             cleat_graph_fail(graph, CLEAT_ERR_SHAPE,
-                             "tensor '%s': with extent %d, %lld, it is no tensor: extents are 1 or more, their product "
-                             "is at most 2^60",
+                             "tensor '%s': invalid dimension %d, %lld: dimensions must be at least 1, and their "
+                             "product at most 2^60",
                              name, i, (long long)shape[i]);
             return false;
         }
@@ -113,7 +113,7 @@ cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int rank, const 
         memcpy(wanted.shape, shape, (size_t)rank * sizeof *shape);
         cleat_tensor_describe(param, known, sizeof known);
         cleat_tensor_describe(&wanted, wanted_text, sizeof wanted_text);
-        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "parameter '%s' is %s elsewhere and %s here", name, known,
+        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "parameter '%s' is %s elsewhere, but %s here", name, known,
                          wanted_text);
         return NULL;
     }

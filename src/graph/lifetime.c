@@ -52,8 +52,8 @@ static cleat_status record_write(const cleat_graph *graph, uses *u, int32_t time
     if (cleat_is_persistent(root)) return CLEAT_OK;
     if (root->role == CLEAT_ROLE_INPUT || !is_of_graph(graph, root))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "graph '%s': node %d (%s) writes '%s', which is an input or of another graph", graph->name,
-                          time, graph->nodes[time]->name, out->name);
+                          "graph '%s': node %d (%s) writes '%s', which is an input or a tensor of another graph",
+                          graph->name, time, graph->nodes[time]->name, out->name);
     if (u->born[root->index] < 0) u->born[root->index] = time;
     u->last_used[root->index] = time;
     return CLEAT_OK;

@@ -12,7 +12,8 @@ static size_t forward_nodes(const cleat_graph *graph) {
 static cleat_status find_lifetimes(const cleat_plan *plan, size_t index, cleat_lifetimes *lifetimes,
                                    cleat_error *error) {
     if (index >= plan->layout_count)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu: the plan has %zu", index, plan->layout_count);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu is out of range: the plan has %zu", index,
+                          plan->layout_count);
     const cleat_layout *layout = &plan->layouts[index];
     const cleat_graph *graph = layout->graph;
     int64_t *workspaces = cleat_alloc(graph->node_count, sizeof *workspaces);
@@ -99,7 +100,7 @@ cleat_status cleat_memory_profile_find(const cleat_plan *plan, size_t index, cle
     if (live)
         status = fill_profile(graph, &lifetimes, plan->facts.alignment, live, memory, error);
     else
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the figures of graph '%s'", graph->name);
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the memory statistics of graph '%s'", graph->name);
     cleat_free(live);
     cleat_lifetimes_clear(&lifetimes);
     return status;

@@ -28,12 +28,12 @@ typedef struct planner {
 
 static cleat_status check_arguments(cleat_graph *const *graphs, size_t count, const cleat_device_facts *facts,
                                     cleat_error *error) {
-    if (count == 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a memory plan needs at least one graph");
+    if (count == 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a memory plan requires at least one graph");
     if (facts->alignment < 16 || facts->max_allocation < facts->alignment)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "device '%s': nothing can be planned for an alignment of %lld and a largest buffer of %lld "
-                          "bytes",
-                          facts->name, (long long)facts->alignment, (long long)facts->max_allocation);
+        return cleat_fail(
+            error, CLEAT_ERR_ARGUMENT,
+            "device '%s': no plan is possible with an alignment of %lld and a largest buffer of %lld bytes",
+            facts->name, (long long)facts->alignment, (long long)facts->max_allocation);
     for (size_t i = 0; i < count; ++i) {
         if (!graphs[i]) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu of the plan is NULL", i);
         cleat_status status = cleat_graph_status(graphs[i], error);
@@ -50,12 +50,11 @@ static cleat_status fail_fit(const cleat_plan *plan, const char *what, bool in_g
                              cleat_error *error) {
     return cleat_fail(
         error, CLEAT_ERR_FIT,
-        "%s needs %lld bytes in one buffer: short by %lld, as the largest buffer of device '%s' has %lld. "
-        "%s",
-        what, (long long)bytes, (long long)(bytes - plan->facts.max_allocation), plan->facts.name,
+        "%s needs %lld bytes in one buffer: %lld too many, as the largest buffer of device '%s' has %lld. %s", what,
+        (long long)bytes, (long long)(bytes - plan->facts.max_allocation), plan->facts.name,
         (long long)plan->facts.max_allocation,
         in_graph ? "Reduce the batch size, the length or the model"
-                 : "Take a smaller model, or a device with larger buffers");
+                 : "Use a smaller model, or a device with larger buffers");
 }
 
 static cleat_status add_slab(planner *p, int64_t bytes, cleat_category category, int32_t *slab, cleat_error *error) {
@@ -75,7 +74,7 @@ const cleat_variant *cleat_choose_first(void *user, const cleat_node *node, cons
     for (const cleat_variant *v = node->op->variants; v && v->name; ++v) {
         const char *reason = v->refuse ? v->refuse(node, facts) : NULL;
         if (!reason) return v;
-        cleat_log(CLEAT_LOG_DISPATCH, "%s: variant %s refuses: %s", node->name, v->name, reason);
+        cleat_log(CLEAT_LOG_DISPATCH, "%s: variant %s is not applicable: %s", node->name, v->name, reason);
     }
     return NULL;
 }
@@ -88,7 +87,7 @@ static cleat_status fail_variants(const cleat_node *node, const cleat_device_fac
         used += (size_t)snprintf(reasons + used, sizeof reasons - used, "; %s: %s", v->name,
                                  reason ? reason : "not chosen");
     }
-    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "graph '%s': no variant of op '%s' serves node %s on '%s'%s",
+    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "graph '%s': no variant of op '%s' supports node %s on '%s'%s",
                       node->graph->name, node->op->name, node->name, facts->name, reasons);
 }
 
@@ -102,7 +101,7 @@ static cleat_status choose_variants(const cleat_plan *plan, cleat_layout *layout
         cleat_log(CLEAT_LOG_DISPATCH, "%s: variant %s", node->name, variant->name);
         int64_t bytes = variant->workspace ? variant->workspace(node, &plan->facts) : 0;
         if (bytes < 0)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "node %s: variant %s asks for %lld bytes of workspace",
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "node %s: variant %s requests %lld bytes of workspace",
                               node->name, variant->name, (long long)bytes);
         layout->variants[i] = variant;
         workspace_bytes[i] = bytes;
@@ -145,7 +144,8 @@ static cleat_status place_states(planner *p, cleat_error *error) {
     cleat_plan *plan = p->plan;
     plan->state_count = plan->store->state_count;
     plan->states = cleat_alloc(plan->state_count, sizeof *plan->states);
-    if (!plan->states) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu places", plan->state_count);
+    if (!plan->states)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensor locations", plan->state_count);
     int32_t slab = -1;
     for (size_t i = 0; i < plan->state_count; ++i) {
         const cleat_tensor *state = plan->store->states[i];

@@ -34,7 +34,7 @@ static cleat_status check_bounds(const cleat_plan *plan, cleat_place place, int6
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' has no slab", name);
     const cleat_slab *slab = &plan->slabs[place.slab];
     if (slab->category != category)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' lies among the %s, not the %s", name,
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' is in a slab of %s instead of %s", name,
                           cleat_category_name(slab->category), cleat_category_name(category));
     if (place.offset < 0 || place.offset % plan->facts.alignment != 0)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' at byte %" PRId64 " is not aligned to %" PRId64, name,
@@ -62,7 +62,7 @@ static cleat_status claim_bytes(memory *m, size_t *fresh_count, claim *fresh, co
                                 const cleat_node *node, cleat_error *error) {
     for (size_t i = 0; i < *fresh_count; ++i)
         if (overlap(&fresh[i], expected))
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: two results of node %s overlap", node->name);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: two outputs of node %s overlap", node->name);
     fresh[(*fresh_count)++] = *expected;
     drop_overlapped(m, expected);
     cleat_status status = cleat_grow(&m->claims, m->count, &m->capacity, sizeof *m->claims, error);
@@ -93,7 +93,7 @@ static cleat_status check_reads(const memory *m, const cleat_node *node, cleat_e
         if (!is_activation(node->in[i])) continue;
         claim expected = claim_of(m, node->in[i]);
         if (!holds(m, &expected))
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: node %s reads '%s', whose bytes were written over",
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: node %s reads '%s', which has been overwritten",
                               node->name, node->in[i]->name);
     }
     return CLEAT_OK;
@@ -108,7 +108,7 @@ static cleat_status check_against_inputs(const memory *m, const cleat_node *node
         if (!overlap(&input, result)) continue;
         bool exact = input.begin == result->begin && input.end == result->end;
         if (which != 0 || !exact || !(node->op->inplace_inputs >> i & 1) || input.tensor->retain)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: node %s writes over its input '%s'", node->name,
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: node %s overwrites its input '%s'", node->name,
                               node->in[i]->name);
     }
     return CLEAT_OK;
@@ -146,7 +146,7 @@ static cleat_status check_kept(const memory *m, cleat_error *error) {
         bool written = is_activation(tensor) && cleat_plan_place(m->plan, m->layout, tensor).slab >= 0;
         claim expected = claim_of(m, tensor);
         if (tensor->retain && written && !holds(m, &expected))
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: kept tensor '%s' is written over", tensor->name);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: retained tensor '%s' is overwritten", tensor->name);
     }
     return CLEAT_OK;
 }
@@ -156,7 +156,7 @@ static cleat_status check_reshapes(const cleat_plan *plan, const cleat_layout *l
         const cleat_tensor *tensor = layout->graph->tensors[i];
         cleat_place place = cleat_plan_place(plan, layout, root_of(tensor)), own = layout->tensors[i];
         if (own.slab != place.slab || own.offset != place.offset)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' does not lie where its base does", tensor->name);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: '%s' is not at the location of its base", tensor->name);
     }
     return CLEAT_OK;
 }
@@ -184,7 +184,7 @@ static cleat_status check_inputs(const cleat_plan *plan, const cleat_layout *lay
         cleat_status status = check_bounds(plan, place, bytes, CLEAT_BYTES_INPUTS, input->name, error);
         if (status != CLEAT_OK) return status;
         if (place.slab != layout->inputs.slab || place.offset < end)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: input '%s' overlaps the one before", input->name);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: input '%s' overlaps the previous input", input->name);
         end = place.offset + bytes;
     }
     if (end > layout->inputs.offset + layout->input_bytes)
@@ -236,7 +236,8 @@ static cleat_status check_sums(const cleat_plan *plan, cleat_error *error) {
     }
     for (int c = 0; c < CLEAT_CATEGORIES; ++c)
         if (sums[c] != cleat_plan_category_bytes(plan, (cleat_category)c))
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: the slabs of %s do not add up to their category",
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "plan: the sizes of the slabs of %s do not add up to their category",
                               cleat_category_name((cleat_category)c));
     if (total != cleat_plan_bytes(plan) || sums[CLEAT_BYTES_ARENA] < cleat_plan_lower_bound(plan))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: the sum of bytes, or the lower bound, is wrong");

@@ -6,7 +6,8 @@
 void cleat_graph_set_recompute(cleat_graph *graph, int segments) {
     if (segments < 0 || graph->gradients)
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,
-                         "groups of %d segments cannot be recomputed: 0 or more, set before cleat_backward", segments);
+                         "invalid recomputation group of %d segments: must be 0 or more, set before cleat_backward",
+                         segments);
     else
         graph->recompute = segments;
 }

@@ -124,11 +124,11 @@ cleat_status cleat_store_half_weight(cleat_store *store, const cleat_tensor *par
                                      cleat_tensor **copy, cleat_error *error) {
     cleat_tensor *whole = &store->flat[CLEAT_FLAT_HALF_WEIGHTS], *made = store->half_weights[param->index];
     if (cleat_has_half_weights(store) && whole->dtype != dtype)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "working copy of '%s' in %s: those of other parameters are %s",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "compute copy of '%s' in %s: those of other parameters are %s",
                           param->name, cleat_dtype_name(dtype), cleat_dtype_name(whole->dtype));
     if (!made) {
         made = cleat_alloc(1, sizeof *made);
-        if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the copy of '%s'", param->name);
+        if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the compute copy of '%s'", param->name);
         *made = *param;
         made->dtype = dtype;
         made->role = CLEAT_ROLE_COPY;
@@ -199,7 +199,7 @@ cleat_status cleat_store_add_buffer(cleat_store *store, const char *name, int ra
     if (status != CLEAT_OK) return status;
     if (!found)
         return cleat_fail(error, CLEAT_ERR_SHAPE,
-                          "buffer '%s' is used with two shapes or starting values, or as a state", name);
+                          "buffer '%s' is used with two shapes or initial values, or as a state", name);
     if (store->state_count > states) {
         store->buffers[store->buffer_count++] = found;
         store->buffer_elements += cleat_tensor_elements(found);

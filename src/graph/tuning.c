@@ -173,7 +173,7 @@ static const cleat_tuning_entry *listed_for(const cleat_tuning_table *tuning, co
 /* The op's variant of that name, where it serves the node. */
 static const cleat_variant *find_serving(const cleat_node *node, const cleat_device_facts *facts, const char *name,
                                          const char **reason) {
-    *reason = "is gone";
+    *reason = "no longer exists";
     for (const cleat_variant *v = node->op->variants; v->name; ++v) {
         if (strcmp(v->name, name) != 0) continue;
         *reason = v->refuse ? v->refuse(node, facts) : NULL;
@@ -191,8 +191,8 @@ const cleat_variant *cleat_choose_tuned(void *user, const cleat_node *node, cons
     const char *origin = listed->shipped ? "shipped, measured on" : "tuned here on";
     const char *date = listed->shipped ? tuning->shipped_date : tuning->date;
     if (variant) {
-        cleat_log(CLEAT_LOG_DISPATCH, "%s: variant %s was measured to be the fastest (%s %s)", node->name,
-                  variant->name, origin, date);
+        cleat_log(CLEAT_LOG_DISPATCH, "%s: variant %s is the fastest measured (%s %s)", node->name, variant->name,
+                  origin, date);
         return variant;
     }
     cleat_log(CLEAT_LOG_DISPATCH, "%s: variant %s (%s %s): %s", node->name, listed->variant, origin, date, reason);
@@ -242,9 +242,8 @@ cleat_status cleat_tuning_format(const cleat_tuning_table *tuning, char **text, 
     cleat_text made = {0};
     cleat_text_add(
         &made,
-        "; The kernels that `cleat tune` measured to be the fastest of a device. A line of [choices] that is "
-        "taken out, all of\n; [clblast], or the whole file, brings the default back.\n[tuned]\ndevice = "
-        "%s\nkernels = %s\ndate = %s\n",
+        "; The fastest kernels of a device, as measured by `cleat tune`. Removing a line of [choices], the whole "
+        "section\n; [clblast], or this file restores the defaults.\n[tuned]\ndevice = %s\nkernels = %s\ndate = %s\n",
         tuning->device, tuning->kernels, tuning->date);
     if (tuning->match[0]) cleat_text_add(&made, "match = %s\n", tuning->match);
     if (tuning->shape[0]) cleat_text_add(&made, "shape = %s\n", tuning->shape);
@@ -275,16 +274,17 @@ void cleat_tuning_log(const cleat_tuning_table *tuning, const cleat_plan *plan) 
     cleat_tuning_use use = cleat_tuning_count_use(tuning, plan);
     if (cleat_tuning_hash(tuning, hash, NULL) != CLEAT_OK) hash[0] = 0;
     cleat_log(use.listed > 0 ? CLEAT_LOG_INFO : CLEAT_LOG_DEBUG,
-              "kernels: %s (%s): they know %zu of the %zu nodes that have a choice%s",
+              "kernels: %s (%s): they cover %zu of the %zu nodes with several kernels%s",
               cleat_tuning_describe(tuning, text), hash, use.listed, use.nodes,
-              use.listed < use.nodes ? "; `cleat tune` finds the others" : "");
+              use.listed < use.nodes ? "; `cleat tune` measures the others" : "");
     if (use.shipped_gone > 0)
-        cleat_log(CLEAT_LOG_DEBUG, "kernels: %zu nodes have a shipped choice whose variant is gone or refuses them",
+        cleat_log(CLEAT_LOG_DEBUG,
+                  "kernels: %zu nodes have a shipped choice whose variant no longer exists or does not support them",
                   use.shipped_gone);
     if (use.gone > 0)
         cleat_log(CLEAT_LOG_WARNING,
-                  "kernels: %zu nodes are tuned to a variant that is gone or refuses them (%s): the default serves; "
-                  "`cleat tune` chooses again",
+                  "kernels: %zu nodes are tuned to a variant that no longer exists or does not support them (%s): "
+                  "using the default; `cleat tune` selects again",
                   use.gone, use.example);
 }
 
@@ -329,14 +329,14 @@ static cleat_status read_header(const reader *r, const char *line, const char *n
         memcpy(fields[i].field, value, strlen(value) + 1);
         return CLEAT_OK;
     }
-    return fail_line(r, line, "[tuned] has device, kernels, date, match and shape", error);
+    return fail_line(r, line, "unknown key: [tuned] has device, kernels, date, match and shape", error);
 }
 
 static cleat_status read_entry(const reader *r, const char *line, const char *key, const char *variant,
                                cleat_error *error) {
     if (!strstr(key, " ->") || strlen(key) >= CLEAT_TUNING_KEY || strlen(variant) >= CLEAT_NAME)
-        return fail_line(r, line, "a choice is 'op inputs -> outputs = variant'", error);
-    if (cleat_tuning_get(r->tuning, key)) return fail_line(r, line, "is chosen twice", error);
+        return fail_line(r, line, "a choice must be 'op inputs -> outputs = variant'", error);
+    if (cleat_tuning_get(r->tuning, key)) return fail_line(r, line, "has two choices", error);
     return cleat_tuning_set(r->tuning, key, variant, error);
 }
 
@@ -345,7 +345,7 @@ static cleat_status read_parameter(reader *r, const char *line, const char *name
     int i = 0;
     char *end;
     while (i < CLEAT_CLBLAST_COUNT && strcmp(name, cleat_clblast_names[i]) != 0) ++i;
-    if (i == CLEAT_CLBLAST_COUNT) return fail_line(r, line, "CLBlast's products have no such parameter", error);
+    if (i == CLEAT_CLBLAST_COUNT) return fail_line(r, line, "CLBlast has no such parameter", error);
     if (r->given[i]) return fail_line(r, line, "is given twice", error);
     long number = strtol(value, &end, 10);
     if (end == value || *end || number < 0 || number > CLEAT_CLBLAST_SIZE_MAX)
@@ -360,11 +360,12 @@ static cleat_status check_clblast(const reader *r, cleat_error *error) {
     if (r->clblast_line == 0) return CLEAT_OK;
     for (int i = 0; i < CLEAT_CLBLAST_COUNT; ++i)
         if (!r->given[i])
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%d: [clblast] lacks %s: give all, or take the section out",
-                              r->place, r->clblast_line, cleat_clblast_names[i]);
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "%s:%d: [clblast] lacks %s: set all parameters, or remove the section", r->place,
+                              r->clblast_line, cleat_clblast_names[i]);
     const char *reason = cleat_clblast_refuse(&r->tuning->clblast, NULL);
     if (reason)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%d: [clblast] cannot run: %s", r->place, r->clblast_line,
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%d: [clblast] is invalid: %s", r->place, r->clblast_line,
                           reason);
     r->tuning->has_clblast = true;
     return CLEAT_OK;
@@ -375,7 +376,7 @@ static cleat_status read_section(reader *r, const char *line, cleat_error *error
     r->in_entries = strcmp(line, "[choices]") == 0;
     r->in_clblast = strcmp(line, "[clblast]") == 0;
     if (r->in_clblast) r->clblast_line = r->number;
-    return r->in_header || r->in_entries || r->in_clblast ? CLEAT_OK : fail_line(r, line, "no such section", error);
+    return r->in_header || r->in_entries || r->in_clblast ? CLEAT_OK : fail_line(r, line, "unknown section", error);
 }
 
 static cleat_status read_line(reader *r, char *text, cleat_error *error) {
@@ -396,7 +397,7 @@ static cleat_status read_lines(reader *r, char *text, const char *end, cleat_err
     cleat_status status = CLEAT_OK;
     while (text < end && status == CLEAT_OK) {
         char *stop = text + strcspn(text, "\n"), *next = stop + 1;
-        if (stop < end && *stop != '\n') return fail_line(r, text, "a zero byte follows", error);
+        if (stop < end && *stop != '\n') return fail_line(r, text, "the line contains a zero byte", error);
         *stop = 0;
         status = read_line(r, text, error);
         text = next;
@@ -404,7 +405,7 @@ static cleat_status read_lines(reader *r, char *text, const char *end, cleat_err
     if (status == CLEAT_OK) status = check_clblast(r, error);
     if (status != CLEAT_OK) return status;
     if (r->tuning->device[0] && r->tuning->kernels[0] && r->tuning->date[0]) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: [tuned] must give device, kernels and date", r->place);
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: [tuned] must set device, kernels and date", r->place);
 }
 
 cleat_status cleat_tuning_parse(const char *place, const char *text, size_t size, cleat_tuning_table **tuning,

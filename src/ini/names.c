@@ -62,7 +62,7 @@ cleat_status cleat_schema_require_section(const cleat_schema *schema, const char
         names[count++] = known->name;
     }
     const char *near = cleat_nearest_name(section, names, count);
-    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: there is no section [%.60s]%s%s%s; sections are %s", place, section,
+    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: unknown section [%.60s]%s%s%s; the sections are %s", place, section,
                near ? "; did you mean [" : "", near ? near : "", near ? "]?" : "", all.data ? all.data : "");
     cleat_text_free(&all);
     return CLEAT_ERR_PROFILE;
@@ -91,7 +91,7 @@ static void unknown_key(const cleat_schema *schema, const char *section, const c
         cleat_text_add(&hint, "; it belongs in [%s]", other->section);
     else if (near)
         cleat_text_add(&hint, "; did you mean '%s'?", near);
-    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: [%s] has no key '%.60s'%s; its keys are %s", place, section, name,
+    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: [%s] has no key '%.60s'%s; the keys are %s", place, section, name,
                hint.data ? hint.data : "", all.data ? all.data : "");
     cleat_text_free(&hint);
     cleat_text_free(&all);

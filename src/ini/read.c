@@ -82,13 +82,13 @@ static cleat_status read_line(reader *in, char *line) {
     snprintf(in->place, sizeof in->place, "%.400s:%d: %.*s%s", in->name, in->line,
              (int)(size > LONGEST_LINE ? 60 : size), start, size > LONGEST_LINE ? "..." : "");
     if (memchr(start, 0, size))
-        return cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: there is a zero byte in the line; is this a text file?",
+        return cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: the line contains a zero byte; is this a text file?",
                           in->place);
     if (size > LONGEST_LINE)
-        return cleat_fail(in->error, CLEAT_ERR_PROFILE,
-                          "%s: the line has %zu characters, %d are allowed; end a line with a backslash to go on "
-                          "in the next",
-                          in->place, size, LONGEST_LINE);
+        return cleat_fail(
+            in->error, CLEAT_ERR_PROFILE,
+            "%s: the line has %zu characters, the maximum is %d; end a line with a backslash to continue on the next",
+            in->place, size, LONGEST_LINE);
     memcpy(line, start, size);
     line[size] = 0;
     return CLEAT_OK;
@@ -131,7 +131,7 @@ static void flush(reader *in) {
     if (status == CLEAT_OK) {
         int *given = &in->given[key - in->record->schema->keys];
         if (*given)
-            status = cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: %s.%s is given a second time; line %d gave it first",
+            status = cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: duplicate %s.%s; first set in line %d",
                                 pending->place, key->section, key->name, *given);
         *given = pending->line;
     }
@@ -153,7 +153,7 @@ static int handle_pair(void *user, const char *section, const char *name, const 
     flush(in);
     if (in->status != CLEAT_OK) return 0;
     if (!*section) {
-        fail_here(in, cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: stands before the first [section]", in->place));
+        fail_here(in, cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: key before the first [section]", in->place));
         return 0;
     }
     pending->open = true;
@@ -209,7 +209,7 @@ cleat_status cleat_record_read_text(const cleat_record *record, const char *name
     if (bad_line > 0 && (status == CLEAT_OK || bad_line < in->failed_line)) {
         place_of_line(in, text, bad_line);
         status = cleat_fail(error, CLEAT_ERR_PROFILE,
-                            "%s: is neither 'key = value' nor a [section] nor a comment (# or ;)", in->place);
+                            "%s: neither 'key = value', nor a [section], nor a comment (# or ;)", in->place);
     } else if (bad_line < 0) {
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", name);
     }

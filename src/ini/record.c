@@ -11,7 +11,7 @@ cleat_status cleat_record_open(const cleat_schema *schema, void *fields, cleat_r
     cleat_record opened = {
         .schema = schema, .fields = fields, .places = cleat_alloc(cleat_schema_size(schema), sizeof(char *))};
     cleat_status status = CLEAT_OK;
-    if (!opened.places) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory making a %s", schema->noun);
+    if (!opened.places) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a %s", schema->noun);
     for (const cleat_key *key = schema->keys; key->name && status == CLEAT_OK; ++key)
         if (key->initial) status = cleat_value_parse(schema, key, key->initial, "default", fields, error);
     if (status != CLEAT_OK) {

@@ -226,7 +226,7 @@ static const char *complaint(verdict judged) {
     case TOO_MANY:
         return "has too many entries";
     case UNPRINTABLE:
-        return "cannot stand in a ";
+        return "is not possible in a ";
     default:
         return "is not allowed";
     }
@@ -381,7 +381,7 @@ void cleat_value_allowed(const cleat_key *key, cleat_text *text) {
     case CLEAT_KEY_LIST:
         cleat_text_add(text, key->unordered ? "whole numbers" : "ascending whole numbers");
         print_range(key, text);
-        cleat_text_add(text, ", with commas between, %d at most", CLEAT_INI_LIST);
+        cleat_text_add(text, ", separated by commas, at most %d", CLEAT_INI_LIST);
         break;
     }
     if (key->word) cleat_text_add(text, ", or %s", key->word);

@@ -59,7 +59,7 @@ void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, in
         if (height < least || width < least) {
             cleat_graph_fail(graph, CLEAT_ERR_SHAPE,
                              "images of %lld x %lld pixels are too small for a SegFormer with stem_stride %lld, which "
-                             "needs %lld: take larger ones, or a smaller model.stem_stride",
+                             "requires %lld: use larger images, or a smaller model.stem_stride",
                              (long long)height, (long long)width, (long long)shape->stem_stride, (long long)least);
             return;
         }
@@ -212,7 +212,7 @@ static cleat_status path_of(const char *folder, const char *id, const char *endi
                             cleat_error *error) {
     char name[PATH_BYTES];
     if ((size_t)snprintf(name, sizeof name, "%s%s", id, ending) >= sizeof name)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%.100s...: too long for the name of a file", id);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%.100s...: too long for a file name", id);
     return cleat_path_join(folder, name, path, PATH_BYTES, error);
 }
 

@@ -58,7 +58,7 @@ cleat_status cleat_model_from_reference(const char *json, const cleat_reference_
     }
     if (status == CLEAT_OK && !known)
         status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                            "no model family of this version knows the trajectory's config %.300s", json);
+                            "no model of this version matches the trajectory's config %.300s", json);
     cleat_profile_destroy(defaults);
     cJSON_Delete(parsed);
     return status;

@@ -215,12 +215,13 @@ cleat_status cleat_rna_metrics_compute(const float *x, const float *reference, c
                .weight = cleat_alloc((size_t)length, sizeof *t.weight)};
     cleat_status status = CLEAT_OK;
     if (!t.x || !t.ref || !t.at || !t.weight) {
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to measure a chain of %lld", (long long)length);
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics of a chain of length %lld",
+                            (long long)length);
         goto done;
     }
     collect(&t, x, reference, mask, length);
     if (t.n == 0) {
-        status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "a chain without any known residue cannot be measured");
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "no metrics can be computed for a chain without known residues");
         goto done;
     }
     motion m;

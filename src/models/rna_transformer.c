@@ -106,7 +106,7 @@ static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, he
     cleat_scope(graph, NULL);
     if (!loss)
         cleat_graph_fail(graph, CLEAT_ERR_PROFILE,
-                         "every weight in [loss] that this head can use is zero: nothing to train");
+                         "all weights in [loss] that apply to this head are zero: there is nothing to train");
     cleat_accumulate_metric(graph, loss, state, N_TERMS);
     return loss;
 }
@@ -262,7 +262,7 @@ static cleat_status write_pdb_files(const cleat_rna_chain *chains, size_t count,
     }
     cleat_name_table_free(&taken);
     if (left_out)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu chains are in predictions.csv alone; the first: %s", folder,
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu chains are only in predictions.csv; the first: %s", folder,
                   left_out, count, first.text);
     return status == CLEAT_OK ? CLEAT_OK : cleat_fail(error, status, "%s", why.text);
 }

@@ -54,7 +54,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.fitted = fitted;
     options.forecast = mode == CLEAT_MODE_PREDICT;
     if (p->data.frames.count > CLEAT_SERIES_MAX_RESAMPLES)
-        return cleat_fail(error, CLEAT_ERR_PROFILE, "data.frames: %lld are more than the %d there may be",
+        return cleat_fail(error, CLEAT_ERR_PROFILE, "data.frames: %lld time frames, the maximum is %d",
                           (long long)p->data.frames.count, CLEAT_SERIES_MAX_RESAMPLES);
     for (int64_t i = 0; i < p->data.frames.count; ++i) options.resample_seconds[i] = 60 * p->data.frames.values[i];
     options.n_resamples = (size_t)p->data.frames.count;

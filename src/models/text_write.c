@@ -9,7 +9,8 @@
 
 static cleat_status check_label(int32_t label, size_t labels, size_t row, cleat_error *error) {
     if (label >= 0 && (size_t)label < labels) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "prediction %zu: no label %d among %zu", row, label, labels);
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "prediction %zu: label %d is out of range, there are %zu", row, label,
+                      labels);
 }
 
 /* --- classes -------------------------------------------------------------------------------------------------- */
@@ -31,7 +32,7 @@ static cleat_status add_prediction(cleat_text *text, const cleat_text_prediction
     for (size_t i = 0; i < classes; ++i) {
         float probability = prediction->probabilities[i];
         if (isfinite(probability) && !(probability >= 0 && probability <= 1.001f))
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "prediction %zu: %g is no probability (class %s)", row,
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "prediction %zu: %g is not a probability (class %s)", row,
                               (double)probability, names[i]);
     }
     cleat_text_add_field(text, prediction->id);
@@ -70,8 +71,8 @@ static cleat_status add_sentence(cleat_text *text, const cleat_tagged_sentence *
         if (status != CLEAT_OK) return status;
         if (!*word || strpbrk(word, "\t\r\n"))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "sentence %zu: word %zu is empty or holds a tab or a line break; a CoNLL file cannot say "
-                              "that",
+                              "sentence %zu: word %zu is empty or contains a tab or a line break, which a CoNLL file "
+                              "cannot represent",
                               row, i);
         cleat_text_add_bytes(text, word, strlen(word));
         cleat_text_add(text, "\t%s\n", names[sentence->labels[i]]);

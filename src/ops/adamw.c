@@ -28,8 +28,8 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
                          cleat_error *error) {
     int64_t elements = cleat_tensor_elements(node->in[0]);
     if (elements % facts->vector_width)
-        return cleat_infer_fail(node, error, "%lld elements are no multiple of %d lanes", (long long)elements,
-                                facts->vector_width);
+        return cleat_infer_fail(node, error, "%lld elements are not a multiple of the vector width %d",
+                                (long long)elements, facts->vector_width);
     const cleat_tensor *half_weights = node->in[HALF_WEIGHTS];
     cleat_launch_kernel(binder, node, "adamw.cl", "adamw_step", half_weights ? half_weights->dtype : CLEAT_F32);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);

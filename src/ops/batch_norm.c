@@ -138,7 +138,7 @@ enum { DX, DRESIDUAL, DGAMMA, DBETA, TARGETS };
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[G_X];
-    return cleat_expect(node, G_DY, "the gradient that arrives", x->dtype, x->rank, x->shape, error);
+    return cleat_expect(node, G_DY, "the incoming gradient", x->dtype, x->rank, x->shape, error);
 }
 
 /* Where the residual's gradient is d itself, the second pass reads that instead of dy and y. */
@@ -254,7 +254,7 @@ cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor
     bool apart = residual == x;
     if (apart && samples) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,
-                         "op 'batch_norm': x cannot be its own residual where samples count");
+                         "op 'batch_norm': x cannot be its own residual with batch statistics");
         return NULL;
     }
     cleat_tensor *in[] = {
@@ -324,8 +324,8 @@ static cleat_status infer_running(cleat_node *node, cleat_error *error) {
     cleat_status status = cleat_expect(node, 1, "running", CLEAT_F32, 2, statistics->shape, error);
     if (status != CLEAT_OK) return status;
     if (!cleat_is_persistent(running))
-        return cleat_infer_fail(
-            node, error, "running is '%s', it must be a tensor that outlives the graph (cleat_buffer)", running->name);
+        return cleat_infer_fail(node, error, "running is '%s', it must be a persistent tensor (cleat_buffer)",
+                                running->name);
     if (!(momentum >= 0.0f && momentum <= 1.0f))
         return cleat_infer_fail(node, error, "momentum %g is not in [0, 1]", (double)momentum);
     cleat_set_output_state(node, 0, running);

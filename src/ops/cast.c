@@ -17,7 +17,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     if (cleat_same_shape(node->in[0], node->out[0])) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the gradient that arrives has another shape");
+    return cleat_infer_fail(node, error, "the incoming gradient has a different shape");
 }
 
 static cleat_cost cost(const cleat_node *node) {
@@ -63,7 +63,7 @@ cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype)
 
 void cleat_autocast(cleat_graph *graph, cleat_dtype storage) {
     if (!cleat_is_storage(storage)) {
-        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "autocast to %s: activations are f32, f16 or bf16",
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "autocast to %s: activations must be f32, f16 or bf16",
                          cleat_dtype_name(storage));
         return;
     }

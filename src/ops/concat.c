@@ -31,10 +31,10 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
             char text[96], beside[96];
             cleat_tensor_describe(part, text, sizeof text);
             cleat_tensor_describe(first, beside, sizeof beside);
-            return cleat_infer_fail(
-                node, error,
-                "part %d is %s beside %s: all must be f32, f16 or bf16 of one type, with the same extents but the last",
-                i, text, beside);
+            return cleat_infer_fail(node, error,
+                                    "part %d is %s, but another is %s: all must be f32, f16 or bf16 of the same type, "
+                                    "with the same dimensions except the last",
+                                    i, text, beside);
         }
         width += cleat_width(part);
     }
@@ -102,7 +102,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const slice_attr *attr = (const slice_attr *)node->attr;
     if (fits_beside(node->in[0], node->out[0]) && attr->at + cleat_width(node->out[0]) <= cleat_width(node->in[0]))
         return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the gradient that arrives does not have the shape and type of the output");
+    return cleat_infer_fail(node, error, "the incoming gradient does not have the shape and type of the output");
 }
 
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
@@ -123,7 +123,7 @@ static const cleat_op concat = {
 
 cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n) {
     if (n < 1 || n > MAX_PARTS) {
-        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "concat: %d parts are not 1 to %d", n, MAX_PARTS);
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "concat: %d parts; the number must be 1 to %d", n, MAX_PARTS);
         return NULL;
     }
     for (int i = 0; i < n; ++i)
@@ -151,11 +151,10 @@ static cleat_status infer_chunk(cleat_node *node, cleat_error *error) {
         cleat_width(x) > CLEAT_MAX_ROWS) {
         char text[96];
         cleat_tensor_describe(x, text, sizeof text);
-        return cleat_infer_fail(
-            node, error,
-            "x is %s: it must be f32, f16 or bf16, at most 2^30 rows and columns, and its last extent a "
-            "multiple of the %lld parts",
-            text, (long long)parts);
+        return cleat_infer_fail(node, error,
+                                "x is %s: it must be f32, f16 or bf16, at most 2^30 rows and columns, and its last "
+                                "dimension a multiple of the %lld parts",
+                                text, (long long)parts);
     }
     memcpy(shape, x->shape, sizeof shape);
     shape[x->rank - 1] = cleat_width(x) / parts;
@@ -207,7 +206,7 @@ static const cleat_op chunk = {.name = "chunk",
 bool cleat_chunk(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts) {
     if (!x) return false;
     if (n < 1 || n > CLEAT_MAX_OUT) {
-        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "chunk: %d parts are not 1 to %d", n, CLEAT_MAX_OUT);
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "chunk: %d parts; the number must be 1 to %d", n, CLEAT_MAX_OUT);
         return false;
     }
     cleat_node *node = cleat_emit(graph, &chunk, &(chunk_attr){n}, sizeof(chunk_attr), &x, 1);

@@ -71,7 +71,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *dx = node->out[0];
     int64_t patch = patch_of(node);
     const int64_t shape[] = {dx->shape[0], dx->shape[1] * patch, dx->shape[2] * patch, dx->shape[3] / patch / patch};
-    return cleat_expect(node, 0, "the gradient that arrives", dx->dtype, 4, shape, error);
+    return cleat_expect(node, 0, "the incoming gradient", dx->dtype, 4, shape, error);
 }
 
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
@@ -99,7 +99,7 @@ static const cleat_op depth_to_space = {.name = "depth_to_space",
 cleat_tensor *cleat_depth_to_space(cleat_graph *graph, cleat_tensor *x, int64_t patch) {
     if (!x) return NULL;
     if (patch < 1 || patch > 4096) {
-        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "depth_to_space: patches of %lld are not in 1 to 4096",
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "depth_to_space: patch size %lld; it must be 1 to 4096",
                          (long long)patch);
         return NULL;
     }

@@ -22,7 +22,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         cleat_tensor_describe(x, text, sizeof text);
         return cleat_infer_fail(node, error,
                                 "x is %s, it must be f32, f16 or bf16 [B, H, W, C] of at most 2^30 pixels, 2^22 "
-                                "channels, and 2^30 elements of an image's row",
+                                "channels, and 2^30 elements per image row",
                                 text);
     }
     if (weight->dtype != x->dtype || weight->rank != 3 || weight->shape[0] % 2 == 0 || weight->shape[1] % 2 == 0 ||
@@ -167,7 +167,7 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[GRAD_X];
-    cleat_status status = cleat_expect(node, DY, "the gradient that arrives", x->dtype, 4, x->shape, error);
+    cleat_status status = cleat_expect(node, DY, "the incoming gradient", x->dtype, 4, x->shape, error);
     return status == CLEAT_OK ? cleat_expect_weight_grad(node, node->in[GRAD_WEIGHT], node->out[DWEIGHT], error)
                               : status;
 }

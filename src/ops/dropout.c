@@ -93,7 +93,7 @@ static uint32_t next_stream(const cleat_graph *graph) {
 cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate) {
     if (!x || rate == 0.0f) return x;
     if (!rng) {
-        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'dropout' needs rng");
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'dropout' requires rng");
         return NULL;
     }
     cleat_tensor *in[] = {x, rng};

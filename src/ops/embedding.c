@@ -127,7 +127,7 @@ static cleat_status bind_few(const cleat_node *node, const cleat_device_facts *f
 
 static const char *refuse_chain(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
-    return facts->work_group > 1 ? "one work-item of a GPU is too slow to link the positions" : NULL;
+    return facts->work_group > 1 ? "a single GPU work-item is too slow to link the positions" : NULL;
 }
 
 static int64_t workspace_chain(const cleat_node *node, const cleat_device_facts *facts) {

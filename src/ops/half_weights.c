@@ -6,7 +6,7 @@
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_tensor *half_weights = &node->graph->store->flat[CLEAT_FLAT_HALF_WEIGHTS];
     if (!cleat_has_half_weights(node->graph->store))
-        return cleat_infer_fail(node, error, "the store has no working copies");
+        return cleat_infer_fail(node, error, "the store has no compute copies");
     cleat_set_output_state(node, 0, half_weights);
     return CLEAT_OK;
 }

@@ -35,7 +35,7 @@ static cleat_cost cost(const cleat_node *node) {
 
 static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
-    if (cleat_width(node->in[0]) > MAX_WIDTH) return "rows wider than 16384 do not stay in registers";
+    if (cleat_width(node->in[0]) > MAX_WIDTH) return "rows wider than 16384 do not fit in registers";
     return cleat_rows(node->in[0]) > CLEAT_MAX_ROWS ? "more than 2^30 rows" : NULL;
 }
 
@@ -109,14 +109,14 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
 }
 
 static const char *refuse_grad(const cleat_node *node, const cleat_device_facts *facts) {
-    if (facts->work_group > 1 && facts->work_group < COLUMNS) return "work-groups of less than 32";
+    if (facts->work_group > 1 && facts->work_group < COLUMNS) return "requires work-groups of at least 32";
     return refuse(node, facts);
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *dy = node->in[0], *x = node->in[1];
     if (cleat_same_shape(dy, x) && dy->dtype == x->dtype) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the gradient that arrives does not have the shape and type of x");
+    return cleat_infer_fail(node, error, "the incoming gradient does not have the shape and type of x");
 }
 
 static const cleat_variant grad_variants[] = {

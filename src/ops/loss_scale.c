@@ -66,7 +66,7 @@ typedef struct update_attr {
 static cleat_status infer_update(cleat_node *node, cleat_error *error) {
     const int64_t one = 1;
     int32_t interval = ((const update_attr *)node->attr)->interval;
-    if (interval < 1) return cleat_infer_fail(node, error, "a growth interval of %d steps", (int)interval);
+    if (interval < 1) return cleat_infer_fail(node, error, "invalid growth interval of %d steps", (int)interval);
     cleat_status status = cleat_expect(node, 0, "norm", CLEAT_F32, 1, &one, error);
     if (status == CLEAT_OK) status = cleat_expect(node, 1, "loss_scale", CLEAT_F32, 1, &one, error);
     if (status == CLEAT_OK) status = cleat_expect(node, 2, "clean_steps", CLEAT_I32, 1, &one, error);

@@ -33,7 +33,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (!cleat_is_storage(x->dtype) || x->rank < 1 || pixels_of(node) > CLEAT_MAX_ROWS ||
         batch_of(node) > CLEAT_MAX_ROWS / MAX_PARTS)
         return cleat_infer_fail(
-            node, error, "logits are %s, they must be f32, f16 or bf16 [B, ...] of at most 2^30 pixels a sample", text);
+            node, error, "logits are %s, they must be f32, f16 or bf16 [B, ...] of at most 2^30 pixels per sample",
+            text);
     if (mask->dtype != CLEAT_I32 || cleat_tensor_elements(mask) != cleat_tensor_elements(x)) {
         cleat_tensor_describe(mask, should, sizeof should);
         return cleat_infer_fail(node, error, "the mask is %s, it must be i32 with as many elements as the logits, %s",
@@ -148,7 +149,8 @@ cleat_tensor *cleat_mask_loss(cleat_graph *graph, cleat_tensor *logits, cleat_te
     if (!isfinite(spec->positive_weight) || spec->positive_weight <= 0 || !isfinite(spec->focal_gamma) ||
         spec->focal_gamma < 0 || !isfinite(spec->dice_weight) || spec->dice_weight < 0) {
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT,
-                         "mask_loss: positive_weight %g must be above 0, focal_gamma %g and dice_weight %g not below",
+                         "mask_loss: positive_weight %g must be greater than 0, focal_gamma %g and dice_weight %g must "
+                         "not be negative",
                          (double)spec->positive_weight, (double)spec->focal_gamma, (double)spec->dice_weight);
         return NULL;
     }

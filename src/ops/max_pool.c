@@ -33,8 +33,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (attr->size < 1 || attr->size > MAX_SIZE || attr->stride < 1 || attr->padding < 0 ||
         2 * attr->padding > attr->size)
         return cleat_infer_fail(node, error,
-                                "size %d, stride %d, padding %d: size must be 1 to %d, stride at least 1, padding 0 to "
-                                "half the size",
+                                "size %d, stride %d, padding %d: the size must be 1 to %d, the stride at least 1, the "
+                                "padding 0 to half the size",
                                 (int)attr->size, (int)attr->stride, (int)attr->padding, (int)MAX_SIZE);
     for (int i = 1; i < 3; ++i)
         if (x->shape[i] + 2 * attr->padding < attr->size)
@@ -87,7 +87,7 @@ enum { DY, WINNER, GRAD_IN };
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *winner = node->in[WINNER];
-    return cleat_expect(node, DY, "the gradient that arrives", node->out[0]->dtype, winner->rank, winner->shape, error);
+    return cleat_expect(node, DY, "the incoming gradient", node->out[0]->dtype, winner->rank, winner->shape, error);
 }
 
 static cleat_cost cost_grad(const cleat_node *node) {

@@ -31,7 +31,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *dx = node->out[0];
     const int64_t shape[] = {dx->shape[0], dx->shape[2]};
-    return cleat_expect(node, DY, "the gradient that arrives", dx->dtype, 2, shape, error);
+    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 2, shape, error);
 }
 
 /* A row alone is read where one is taken. */

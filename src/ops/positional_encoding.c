@@ -12,7 +12,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [..., L, D]", what);
     }
     if (x->shape[x->rank - 2] > 1 << 20 || x->shape[x->rank - 1] > 1 << 20)
-        return cleat_infer_fail(node, error, "positions are exact enough up to a length and width of 2^20 only");
+        return cleat_infer_fail(node, error,
+                                "positions are sufficiently accurate only up to a length and width of 2^20");
     int64_t batch[] = {cleat_rows(x) / x->shape[x->rank - 2]}, width = cleat_width(x);
     cleat_status status = node->in[1] ? cleat_expect(node, 1, "lengths", CLEAT_I32, 1, batch, error) : CLEAT_OK;
     if (status != CLEAT_OK) return status;
@@ -28,7 +29,7 @@ static cleat_cost cost(const cleat_node *node) {
 
 static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
-    return facts->vector_width % 2 ? "sine and cosine alternate: an even number of lanes is needed" : NULL;
+    return facts->vector_width % 2 ? "sine and cosine alternate: the vector width must be even" : NULL;
 }
 
 static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,

@@ -19,7 +19,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (elements != cleat_tensor_elements(x)) {
         char text[96];
         cleat_tensor_describe(x, text, sizeof text);
-        return cleat_infer_fail(node, error, "%s has not the %lld elements of its new shape", text,
+        return cleat_infer_fail(node, error, "%s does not have the %lld elements of its new shape", text,
                                 (long long)elements);
     }
     cleat_status status = cleat_set_output(node, 0, x->dtype, attr->rank, attr->shape, error);
@@ -43,7 +43,7 @@ static const cleat_op reshape = {
 cleat_tensor *cleat_reshape(cleat_graph *graph, cleat_tensor *x, int rank, const int64_t *shape) {
     if (!x) return NULL;
     if (rank < 1 || rank > CLEAT_MAX_RANK) {
-        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "reshape: rank %d is not in 1 to %d", rank, CLEAT_MAX_RANK);
+        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "reshape: rank %d; it must be 1 to %d", rank, CLEAT_MAX_RANK);
         return NULL;
     }
     reshape_attr attr = {.rank = rank};

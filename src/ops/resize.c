@@ -27,7 +27,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (cleat_rows(x) > CLEAT_MAX_ROWS || x->shape[0] > CLEAT_MAX_ROWS / (attr->height * attr->width) ||
         x->shape[3] > CLEAT_MAX_ROWS / wider) {
         cleat_tensor_describe(x, text, sizeof text);
-        return cleat_infer_fail(node, error, "%s to %lld x %lld: at most 2^30 pixels, and elements of an image's row",
+        return cleat_infer_fail(node, error, "%s to %lld x %lld: at most 2^30 pixels, and 2^30 elements per image row",
                                 text, (long long)attr->height, (long long)attr->width);
     }
     return cleat_set_output(node, 0, x->dtype, 4, shape, error);
@@ -103,7 +103,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const resize_attr *attr = (const resize_attr *)node->attr;
     const cleat_tensor *dx = node->out[0];
     const int64_t shape[] = {dx->shape[0], attr->height, attr->width, dx->shape[3]};
-    return cleat_expect(node, 0, "the gradient that arrives", dx->dtype, 4, shape, error);
+    return cleat_expect(node, 0, "the incoming gradient", dx->dtype, 4, shape, error);
 }
 
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
@@ -123,8 +123,8 @@ static const cleat_op resize = {
 cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_t height, int64_t width) {
     if (!x) return NULL;
     if (!has_size(height, width)) {
-        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "resize: %lld x %lld is not in 1 x 1 to %d x %d", (long long)height,
-                         (long long)width, MAX_EXTENT, MAX_EXTENT);
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "resize: %lld x %lld; the size must be 1 x 1 to %d x %d",
+                         (long long)height, (long long)width, MAX_EXTENT, MAX_EXTENT);
         return NULL;
     }
     cleat_node *node = cleat_emit(graph, &resize, &(resize_attr){height, width}, sizeof(resize_attr), &x, 1);

@@ -12,7 +12,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (x->rank < 1 || cleat_width(x) > MAX_WIDTH || cleat_rows(x) > CLEAT_MAX_ROWS) {
         char text[96];
         cleat_tensor_describe(x, text, sizeof text);
-        return cleat_infer_fail(node, error, "x is %s; rows of 1 to %d elements are possible, 2^30 of them", text,
+        return cleat_infer_fail(node, error, "x is %s; it must have rows of 1 to %d elements, at most 2^30 rows", text,
                                 MAX_WIDTH);
     }
     return cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);

@@ -196,7 +196,7 @@ cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_los
     if (!x || !sample_weight) return NULL;
     if (!target->lengths || (needs_reference && (!target->coords || !target->mask)) ||
         (spec->kind == CLEAT_LOSS_BASE_PAIR && !target->partner)) {
-        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "structure loss %d needs a reference", (int)spec->kind);
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "structure loss %d requires a target", (int)spec->kind);
         return NULL;
     }
     attributes a = {.kind = spec->kind, .term = spec->term, .p0 = spec->lower, .p1 = spec->upper, .eps = spec->eps};

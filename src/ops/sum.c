@@ -36,7 +36,7 @@ static const cleat_op sum = {.name = "sum", .infer = infer, .backward = backward
 
 cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scalars, int n) {
     if (n < 1 || n > MAX_TERMS) {
-        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'sum': %d terms; 1 to %d are possible", n, MAX_TERMS);
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'sum': %d terms; the number must be 1 to %d", n, MAX_TERMS);
         return NULL;
     }
     for (int i = 0; i < n; ++i)

@@ -64,7 +64,7 @@ static cleat_status check_meaning(const cleat_profile *p, const cleat_record *re
     for (const cleat_key *key = cleat_keys; key->name; ++key)
         if (record->places && record->places[key - cleat_keys] && !cleat_key_applies(key, p->model.type))
             return cleat_record_refuse(record, error, key->section, key->name,
-                                       "has no meaning where model.type is %s: leave it out",
+                                       "does not apply to model.type %s: remove it",
                                        cleat_profile_schema.kinds[p->model.type]);
     return CLEAT_OK;
 }
@@ -84,15 +84,14 @@ static cleat_status check_data(const cleat_profile *p, const cleat_record *recor
     const cleat_int_list *buckets = &p->data.buckets;
     if (!*p->data.path)
         return cleat_record_refuse(record, error, "data", "path",
-                                   "say where the data are: a file or folder, here or with --set "
-                                   "data.path=...");
+                                   "set the location of the data: a file or folder, here or with --set data.path=...");
     if (p->data.val_fraction + p->data.test_fraction >= 1)
         return cleat_record_contradict(record, error, (cleat_key_name){"data", "val_fraction"},
-                                       (cleat_key_name){"data", "test_fraction"}, "nothing is left to train on");
+                                       (cleat_key_name){"data", "test_fraction"}, "no data are left for training");
     if (buckets->count > 0 && buckets->values[buckets->count - 1] < p->data.max_length)
         return cleat_record_contradict(
             record, error, (cleat_key_name){"data", "buckets"}, (cleat_key_name){"data", "max_length"},
-            "the largest bucket must hold the longest sequence: add %lld, or lower max_length",
+            "the largest bucket must hold the longest sequence: add %lld, or reduce max_length",
             (long long)p->data.max_length);
     return CLEAT_OK;
 }
@@ -103,13 +102,13 @@ static cleat_status check_rows(const cleat_profile *p, const cleat_record *recor
     if (train == val && (train || p->data.test_rows == CLEAT_NONE)) return CLEAT_OK;
     return cleat_record_contradict(record, error, (cleat_key_name){"data", train ? "train_rows" : "val_rows"},
                                    (cleat_key_name){"data", train ? "val_rows" : "train_rows"},
-                                   "give train_rows and val_rows (and test_rows), or none of them");
+                                   "set train_rows and val_rows (and test_rows), or none of them");
 }
 
 /* Without one the last known values would be taken instead. */
 static cleat_status check_anchor(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     if (p->data.anchor != ANCHOR_SEASON || p->data.season != CLEAT_NONE) return CLEAT_OK;
-    return cleat_record_refuse(record, error, "data", "anchor", "needs data.season: the steps of a season");
+    return cleat_record_refuse(record, error, "data", "anchor", "requires data.season: the steps of a season");
 }
 
 static cleat_status check_loss(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
@@ -124,7 +123,7 @@ static cleat_status check_loss(const cleat_profile *p, const cleat_record *recor
         if (weight > 0) return CLEAT_OK;
     }
     return cleat_record_refuse(record, error, "loss", first->name,
-                               "all weights of [loss] are 0: there is nothing to learn");
+                               "all weights of [loss] are 0: there is nothing to train");
 }
 
 static cleat_status check_at_most(const cleat_record *record, cleat_error *error, const char *part_name, int64_t part,
@@ -142,7 +141,7 @@ static cleat_status check_batch(const cleat_profile *p, const cleat_record *reco
     if (effective > MAX_SAMPLES)
         return cleat_record_contradict(record, error, (cleat_key_name){"train", "batch_size"},
                                        (cleat_key_name){"train", "gradient_accumulation_steps"},
-                                       "together %lld samples a step; it may have %d", (long long)effective,
+                                       "together %lld samples per step; the maximum is %d", (long long)effective,
                                        (int)MAX_SAMPLES);
     cleat_status status = check_at_most(record, error, "batch_size", batch, effective);
     if (status == CLEAT_OK)
@@ -151,7 +150,7 @@ static cleat_status check_batch(const cleat_profile *p, const cleat_record *reco
     if ((effective + batch - 1) / batch == accumulation) return CLEAT_OK;
     return cleat_record_contradict(record, error, (cleat_key_name){"train", "gradient_accumulation_steps"},
                                    (cleat_key_name){"train", "effective_batch_size"},
-                                   "%lld samples in micro-batches of %lld are %lld; make one of the three auto",
+                                   "%lld samples in micro-batches of %lld make %lld; set one of the three to auto",
                                    (long long)effective, (long long)batch,
                                    (long long)((effective + batch - 1) / batch));
 }
@@ -160,7 +159,7 @@ static cleat_status check_bucket_batches(const cleat_profile *p, const cleat_rec
     const cleat_int_list *batches = &p->train.bucket_batch_sizes, *buckets = &p->data.buckets;
     if (batches->count == CLEAT_AUTO || batches->count == buckets->count) return CLEAT_OK;
     return cleat_record_contradict(record, error, (cleat_key_name){"train", "bucket_batch_sizes"},
-                                   (cleat_key_name){"data", "buckets"}, "give one micro-batch for each bucket");
+                                   (cleat_key_name){"data", "buckets"}, "set one micro-batch size for each bucket");
 }
 
 static cleat_status check_min_length(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
@@ -171,8 +170,9 @@ static cleat_status check_min_length(const cleat_profile *p, const cleat_record 
 
 static cleat_status check_scaling(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     if (p->train.lr_scaling == CLEAT_LR_SCALING_NONE || p->train.base_batch_size != CLEAT_NONE) return CLEAT_OK;
-    return cleat_record_refuse(record, error, "train", "lr_scaling",
-                               "scaling needs train.base_batch_size: the batch that learning_rate was chosen for");
+    return cleat_record_refuse(
+        record, error, "train", "lr_scaling",
+        "scaling requires train.base_batch_size: the global batch size that learning_rate was chosen for");
 }
 
 static cleat_status check_rates(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
@@ -181,10 +181,10 @@ static cleat_status check_rates(const cleat_profile *p, const cleat_record *reco
     if (p->train.lr_scaling != CLEAT_LR_SCALING_NONE) return CLEAT_OK;
     if (p->train.warmup_start_lr > p->train.learning_rate)
         return cleat_record_contradict(record, error, (cleat_key_name){"train", "warmup_start_lr"}, rate,
-                                       "a warm-up rises to learning_rate");
+                                       "the warm-up must increase to learning_rate");
     if (p->train.min_learning_rate > p->train.learning_rate)
         return cleat_record_contradict(record, error, (cleat_key_name){"train", "min_learning_rate"}, rate,
-                                       "the floor lies above the peak");
+                                       "the minimum is above the peak");
     return CLEAT_OK;
 }
 
@@ -193,17 +193,17 @@ static cleat_status check_schedule(const cleat_profile *p, const cleat_record *r
     if (p->train.warmup_epochs > 0 && p->train.warmup_steps > 0)
         return cleat_record_contradict(record, error, (cleat_key_name){"train", "warmup_steps"},
                                        (cleat_key_name){"train", "warmup_epochs"},
-                                       "give the warm-up in epochs or in steps, not both");
+                                       "set the warm-up in epochs or in steps, not both");
     if (p->train.warmup_epochs >= p->train.epochs)
         return cleat_record_contradict(record, error, (cleat_key_name){"train", "warmup_epochs"}, epochs,
                                        "the warm-up must be shorter than the run");
     if (p->train.schedule == CLEAT_SCHEDULE_STEP && p->train.step_epochs == CLEAT_NONE)
         return cleat_record_refuse(record, error, "train", "schedule",
-                                   "needs train.step_epochs: the epochs from one decay to the next");
+                                   "requires train.step_epochs: the epochs between decays");
     if (p->train.schedule != CLEAT_SCHEDULE_STEP && p->train.step_epochs != CLEAT_NONE)
         return cleat_record_contradict(record, error, (cleat_key_name){"train", "step_epochs"},
                                        (cleat_key_name){"train", "schedule"},
-                                       "step_epochs is for schedule = step only");
+                                       "step_epochs applies only to schedule = step");
     return check_rates(p, record, error);
 }
 
@@ -215,14 +215,13 @@ cleat_status cleat_profile_check_training(const cleat_profile *p, cleat_error *e
     const bool none = p->train.precision == CLEAT_PRECISION_F32 || p->train.precision == CLEAT_PRECISION_BF16;
     if (none && cleat_profile_loss_scale(p) != DEFAULT_LOSS_SCALE)
         return cleat_record_contradict(&record, error, (cleat_key_name){"train", "loss_scale"}, precision,
-                                       "only f16 has a loss scale: f32 and bf16 hold every gradient as it is; "
-                                       "--set train.loss_scale=auto takes it back");
+                                       "only f16 has a loss scale: f32 and bf16 represent every gradient without it; "
+                                       "--set train.loss_scale=auto resets it");
     if (none && p->train.loss_scale_growth_interval != DEFAULT_GROWTH_INTERVAL)
-        return cleat_record_contradict(&record, error, (cleat_key_name){"train", "loss_scale_growth_interval"},
-                                       precision,
-                                       "only f16 has a loss scale that grows: "
-                                       "--set train.loss_scale_growth_interval=%d takes it back",
-                                       (int)DEFAULT_GROWTH_INTERVAL);
+        return cleat_record_contradict(
+            &record, error, (cleat_key_name){"train", "loss_scale_growth_interval"}, precision,
+            "only f16 has a loss scale that grows: --set train.loss_scale_growth_interval=%d resets it",
+            (int)DEFAULT_GROWTH_INTERVAL);
     return CLEAT_OK;
 }
 
@@ -230,7 +229,7 @@ static cleat_status check_loss_scale(const cleat_profile *p, const cleat_record 
     const int64_t loss_scale = p->train.loss_scale;
     if (loss_scale != CLEAT_AUTO && (loss_scale & (loss_scale - 1)) != 0)
         return cleat_record_refuse(record, error, "train", "loss_scale",
-                                   "must be a power of two, so that scaling rounds nothing, e.g. 65536");
+                                   "must be a power of two, so that scaling is exact, e.g. 65536");
     return CLEAT_OK;
 }
 
@@ -245,7 +244,7 @@ static cleat_status check_run(const cleat_profile *p, const cleat_record *record
                 names[count++] = metrics[i].name;
             }
         const char *near = cleat_nearest_name(p->run.metric, names, count);
-        cleat_record_refuse(record, error, "run", "metric", "the model has no such metric%s%s%s; it has %s",
+        cleat_record_refuse(record, error, "run", "metric", "the model has no such metric%s%s%s; its metrics are %s",
                             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
                             all.data ? all.data : "others");
         cleat_text_free(&all);
@@ -254,7 +253,7 @@ static cleat_status check_run(const cleat_profile *p, const cleat_record *record
     if (p->run.early_stopping_patience != CLEAT_NONE && p->run.evaluate_every_epochs == CLEAT_NONE)
         return cleat_record_contradict(record, error, (cleat_key_name){"run", "early_stopping_patience"},
                                        (cleat_key_name){"run", "evaluate_every_epochs"},
-                                       "early stopping needs evaluations");
+                                       "early stopping requires evaluations");
     return CLEAT_OK;
 }
 

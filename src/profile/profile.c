@@ -18,7 +18,7 @@ cleat_status cleat_profile_create(cleat_profile **profile, cleat_error *error) {
     cleat_profile *made = cleat_alloc(1, sizeof *made);
     cleat_record record = {0};
     cleat_status status = CLEAT_OK;
-    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory making a profile");
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
     status = cleat_record_open(&cleat_profile_schema, made, &record, error);
     made->origins = record.places;
     if (status != CLEAT_OK) {
@@ -99,7 +99,7 @@ bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i, char *nam
 cleat_status cleat_profile_dump(const cleat_profile *profile, char **text, cleat_error *error) {
     cleat_text dump = {0};
     cleat_record record = cleat_profile_record(profile);
-    cleat_text_add(&dump, "# Every setting of a cleat run. Loading this file gives the same run.\n");
+    cleat_text_add(&dump, "# Every setting of a cleat run. Loading this file reproduces the run.\n");
     cleat_record_dump(&record, &dump);
     return cleat_text_detach(&dump, text, error);
 }

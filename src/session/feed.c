@@ -63,7 +63,7 @@ static cleat_status find_offsets(cleat_feed *feed, cleat_error *error) {
             feed->offsets[b][f] = offset_in(session, &session->work->evaluate[b], name);
             if (session->work->train[b].graph &&
                 offset_in(session, &session->work->train[b], name) != feed->offsets[b][f])
-                return cleat_fail(error, CLEAT_ERR_SHAPE, "input '%s' lies elsewhere in training than in evaluation",
+                return cleat_fail(error, CLEAT_ERR_SHAPE, "input '%s' has different offsets in training and evaluation",
                                   name);
         }
     return CLEAT_OK;
@@ -74,7 +74,7 @@ static cleat_status make_slots(cleat_feed *feed, cleat_error *error) {
     size_t wanted = cleat_loader_slots(feed->workers, (int)feed->session->profile->loader.prefetch_factor, HELD_SLOTS);
     if (wanted > CLEAT_FEED_SLOTS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "%zu batches in flight; num_workers x prefetch_factor may be %d at most", wanted,
+                          "%zu batches in flight; num_workers x prefetch_factor must be at most %d", wanted,
                           CLEAT_FEED_SLOTS - HELD_SLOTS);
     for (; feed->n_slots < wanted; ++feed->n_slots) {
         cleat_status status =
@@ -89,7 +89,7 @@ static cleat_status make_slots(cleat_feed *feed, cleat_error *error) {
 cleat_status cleat_feed_open(cleat_session *session, const cleat_dataset *dataset, cleat_feed **feed,
                              cleat_error *error) {
     if (cleat_dataset_fields(dataset) > CLEAT_FEED_FIELDS)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a dataset of more than %d fields", CLEAT_FEED_FIELDS);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the dataset has more than %d fields", CLEAT_FEED_FIELDS);
     cleat_feed *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the feed");
     made->session = session;

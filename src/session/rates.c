@@ -296,7 +296,7 @@ cleat_status cleat_rates_path(const cleat_device *device, char *path, size_t siz
     if (status == CLEAT_OK) status = cleat_cache_folder(folder, sizeof folder, error);
     if (status != CLEAT_OK) return status;
     if ((size_t)snprintf(path, size, "%s/%s.rates", folder, key) >= size)
-        return cleat_fail(error, CLEAT_ERR_IO, "the path of the cache folder is too long: %s", folder);
+        return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
     return CLEAT_OK;
 }
 
@@ -362,8 +362,9 @@ static cleat_status measure_and_save(cleat_device *device, const char *path, cle
     double start = cleat_seconds();
     cleat_status status = measure_all(device, &made, error);
     if (status != CLEAT_OK) return status;
-    cleat_log(CLEAT_LOG_DEBUG, "rates: %.4g operations and %.4g bytes a second, %.3g s a launch; measured in %.2f s",
-              made.flops, made.bytes, made.launch_seconds, cleat_seconds() - start);
+    cleat_log(CLEAT_LOG_DEBUG,
+              "rates: %.4g operations and %.4g bytes per second, %.3g s per launch; measured in %.2f s", made.flops,
+              made.bytes, made.launch_seconds, cleat_seconds() - start);
     if (path[0]) save(path, &made);
     *rates = made;
     return CLEAT_OK;

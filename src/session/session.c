@@ -103,7 +103,7 @@ static cleat_status fit(cleat_device *device, const cleat_fit_request *base_requ
         request.limit = cleat_session_reduced_limit(bytes);
         request.exactly = false;
         char text[2][CLEAT_BYTES_TEXT];
-        cleat_log(CLEAT_LOG_WARNING, "out of device memory though %s should fit (%s): trying with at most %s",
+        cleat_log(CLEAT_LOG_WARNING, "out of device memory although %s should fit (%s): retrying with at most %s",
                   cleat_bytes_text(bytes, text[0]), refused.text, cleat_bytes_text(request.limit, text[1]));
     }
 }

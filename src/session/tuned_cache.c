@@ -53,7 +53,7 @@ cleat_status cleat_tuned_path(const cleat_device *device, char *path, size_t siz
     describe_device(cleat_device_get_facts(device), text, sizeof text);
     cleat_hash_text(text, strlen(text), hash);
     if ((size_t)snprintf(path, size, "%s/tuned/%s.ini", folder, hash) >= size)
-        return cleat_fail(error, CLEAT_ERR_IO, "the path of the cache folder is too long: %s", folder);
+        return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
     return CLEAT_OK;
 }
 
@@ -63,15 +63,14 @@ static bool is_current(const char *path, const cleat_device *device, const cleat
     char text[640], hash[HASH];
     describe_device(cleat_device_get_facts(device), text, sizeof text);
     if (strcmp(text, tuning->device) != 0) {
-        cleat_log(CLEAT_LOG_WARNING, "kernels: %s is of another device (%s), the default ones serve", path,
+        cleat_log(CLEAT_LOG_WARNING, "kernels: %s is for another device (%s); using the default kernels", path,
                   tuning->device);
         return false;
     }
     if (cleat_kernels_hash(hash, NULL) == CLEAT_OK && strcmp(hash, tuning->kernels) == 0) return true;
     cleat_log(CLEAT_LOG_INFO,
-              "kernels: the %zu choices tuned here on %s are of other kernels than these and are not used; `cleat "
-              "tune` finds "
-              "them again",
+              "kernels: the %zu choices tuned here on %s are for another version of the kernels and are not used; run "
+              "`cleat tune` again",
               tuning->count, tuning->date);
     return false;
 }
@@ -86,8 +85,8 @@ cleat_tuning_table *cleat_tuned_read(const cleat_device *device) {
     if (status == CLEAT_OK) status = cleat_tuning_parse(path, text, size, &tuning, &error);
     cleat_free(text);
     if (status != CLEAT_OK) {
-        cleat_log(CLEAT_LOG_WARNING, "kernels: the tuned choices are not used: %s; `cleat tune` writes them anew",
-                  error.text);
+        cleat_log(CLEAT_LOG_WARNING,
+                  "kernels: the tuned choices are not used: %s; run `cleat tune` to write them again", error.text);
         return NULL;
     }
     if (is_current(path, device, tuning)) return tuning;
@@ -110,7 +109,7 @@ static cleat_status read_shipped(const cleat_embedded *file, cleat_tuning_table 
     if (status != CLEAT_OK || ((*tuning)->match[0] && (*tuning)->shape[0])) return status;
     cleat_tuning_destroy(*tuning);
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s: [tuned] must give match and shape, as `cleat tune PROFILE --ship FILE` writes them", place);
+                      "%s: [tuned] must set match and shape, as written by `cleat tune PROFILE --ship FILE`", place);
 }
 
 /* The first file that is meant for the device; NULL where none is. */
@@ -158,7 +157,7 @@ cleat_tuning_table *cleat_tuned_read_with_shipped(const cleat_device *device) {
     cleat_error error = {0};
     if (mode && strcmp(mode, "never") == 0) return NULL;
     if (mode && mode[0] && strcmp(mode, "auto") != 0)
-        cleat_log(CLEAT_LOG_WARNING, "CLEAT_TUNED is '%s': only never and auto mean something", mode);
+        cleat_log(CLEAT_LOG_WARNING, "CLEAT_TUNED is '%s': valid values are never and auto", mode);
     cleat_tuning_table *tuning = cleat_tuned_read(device);
     if (add_shipped(device, &tuning, &error) != CLEAT_OK)
         cleat_log(CLEAT_LOG_WARNING, "kernels: the shipped choices are not used: %s", error.text);

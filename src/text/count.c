@@ -44,7 +44,7 @@ static cleat_status reserve_text(cleat_word_counts *counts, size_t more, cleat_e
     size_t capacity = counts->text_capacity * 2 + CLEAT_WORD_BYTES;
     if (capacity >= UINT32_MAX)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                          "the corpus has more than 2 GiB of different words; take a part");
+                          "the corpus has more than 2 GiB of different words; use a part of it");
     char *text = cleat_alloc(capacity, 1);
     if (!text) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu different words", counts->count);
     if (counts->text_size) memcpy(text, counts->text, counts->text_size);
@@ -128,9 +128,8 @@ static cleat_status start_and_join(counter *counters, int workers, cleat_error *
     }
     for (int i = 0; i < started; ++i) pthread_join(counters[i].thread, NULL);
     if (code == 0) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_MEMORY,
-                      "the system starts no more than %d of %d threads (error %d); ask for fewer", started, workers,
-                      code);
+    return cleat_fail(error, CLEAT_ERR_MEMORY, "only %d of %d threads could be started (error %d); use fewer", started,
+                      workers, code);
 }
 
 /* Adds what `from` counted to `counts`. */

@@ -20,7 +20,7 @@ cleat_status cleat_tokenizer_create(cleat_vocabulary *vocabulary, bool lowercase
         if (id < 0 && i != CLEAT_SPECIAL_MASK) {
             cleat_free(made);
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s: the vocabulary has no %s; a BERT vocabulary needs a line with it", place, name);
+                              "%s: the vocabulary has no %s; a BERT vocabulary requires a line with it", place, name);
         }
         made->specials[i] = id;
         made->rules.special[i] = id >= 0;
@@ -45,15 +45,15 @@ static cleat_status add_line(cleat_vocabulary *vocabulary, const char *path, con
     int32_t id = -1;
     if (size && line[size - 1] == '\r') --size;
     if (!size)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the line is empty; every line is the piece of an id", path,
-                          number);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the line is empty; every line must be the token of an id",
+                          path, number);
     if (memchr(line, 0, size) || !cleat_text_check(line, size, &bad))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: not UTF-8 text (byte %zu of the line)", path, number,
                           bad + 1);
     cleat_status status = cleat_vocabulary_add(vocabulary, line, size, &id, error);
     if (status == CLEAT_OK && (size_t)id + 1 != number)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the piece '%.*s' is already that of line %d", path, number,
-                          size < 100 ? (int)size : 100, line, (int)id + 1);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: duplicate token '%.*s'; it is already in line %d", path,
+                          number, size < 100 ? (int)size : 100, line, (int)id + 1);
     return status;
 }
 
@@ -62,7 +62,8 @@ static cleat_status read_pieces(const char *path, const char *data, size_t size,
     if (size >= 3 && memcmp(data, "\xEF\xBB\xBF", 3) == 0)
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
-            "%s:1: begins with a byte order mark, which would be part of the first piece; save it without", path);
+            "%s:1: begins with a byte order mark, which would become part of the first token; save the file without it",
+            path);
     cleat_status status = CLEAT_OK;
     for (size_t at = 0; at < size && status == CLEAT_OK;) {
         const char *end = memchr(data + at, '\n', size - at);
@@ -77,7 +78,8 @@ cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokeni
     cleat_vocabulary vocabulary = {0};
     char *data = NULL;
     size_t size = 0;
-    if (!path || !tokenizer) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a tokenizer needs the path of a vocab.txt");
+    if (!path || !tokenizer)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a tokenizer requires the path of a vocab.txt");
     cleat_status status = cleat_file_read(path, &data, &size, error);
     if (status == CLEAT_OK) status = read_pieces(path, data, size, &vocabulary, error);
     if (status == CLEAT_OK) status = cleat_tokenizer_create(&vocabulary, lowercase, path, tokenizer, error);
@@ -152,7 +154,7 @@ static void encode_word(void *user, const cleat_word *word) {
 cleat_status cleat_tokenizer_encode(const cleat_tokenizer *tokenizer, const char *text, size_t size,
                                     cleat_token *tokens, size_t capacity, size_t *count, cleat_error *error) {
     if (!tokenizer || !count || (size && !text) || (capacity && !tokens))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "encoding needs a tokenizer, a text, and room for what it says");
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "encoding requires a tokenizer, a text, and a result");
     encoder e = {.tokenizer = tokenizer, .tokens = tokens, .capacity = capacity};
     cleat_status status = cleat_words_split(text, size, &tokenizer->rules, encode_word, &e, error);
     if (status == CLEAT_OK) *count = e.count;

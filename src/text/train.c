@@ -95,7 +95,7 @@ static uint32_t *slot_of(const trainer *t, int32_t left, int32_t right) {
 static cleat_status enlarge(trainer *t, cleat_error *error) {
     size_t n_slots = t->n_slots ? t->n_slots * 2 : FEWEST_SLOTS;
     uint32_t *slots = cleat_alloc(n_slots, sizeof *slots);
-    if (!slots) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu pairs of pieces", t->n_pairs);
+    if (!slots) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu token pairs", t->n_pairs);
     cleat_free(t->slots);
     t->slots = slots;
     t->n_slots = n_slots;
@@ -340,13 +340,13 @@ static void free_trainer(trainer *t) {
 static cleat_status check(const cleat_text_view *texts, size_t n, const cleat_tokenizer_training *training,
                           cleat_error *error) {
     if (!training || (n && !texts))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "training a tokenizer needs texts and settings");
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "training a tokenizer requires texts and settings");
     if (training->vocabulary_size <= CLEAT_SPECIALS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "vocabulary_size is %zu; the special tokens are %d already, so it must be more",
+                          "vocabulary_size is %zu; it must be larger than the %d special tokens",
                           training->vocabulary_size, (int)CLEAT_SPECIALS);
     if (training->workers < 0 || training->workers > CLEAT_MAX_COUNT_WORKERS)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "workers is %d; it may be 0 to %d", training->workers,
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "workers is %d; it must be 0 to %d", training->workers,
                           (int)CLEAT_MAX_COUNT_WORKERS);
     return CLEAT_OK;
 }
@@ -359,7 +359,7 @@ cleat_status cleat_tokenizer_train(const cleat_text_view *texts, size_t n, const
     cleat_word_rules rules = {.lowercase = training->lowercase, .special = {true, true, true, true, true}};
     status = cleat_words_count(texts, n, &rules, training->workers, &t.words, error);
     if (status == CLEAT_OK && !t.words.count)
-        status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "the %zu texts of the corpus have no word to learn from", n);
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "the %zu texts of the corpus contain no words to learn from", n);
     if (status == CLEAT_OK) status = add_specials(&t, error);
     if (status == CLEAT_OK) status = add_characters(&t, error);
     if (status == CLEAT_OK) status = make_rows(&t, error);

@@ -62,7 +62,7 @@ static void put(struct cleat_vocabulary_slot *slots, size_t n_slots, uint64_t ha
 static cleat_status enlarge(cleat_vocabulary *v, cleat_error *error) {
     size_t n_slots = v->n_slots ? v->n_slots * 2 : MIN_SLOTS;
     struct cleat_vocabulary_slot *slots = cleat_alloc(n_slots, sizeof *slots);
-    if (!slots) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a vocabulary of %zu pieces", v->count);
+    if (!slots) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a vocabulary of %zu tokens", v->count);
     for (size_t i = 0; i < n_slots; ++i) slots[i].id = -1;
     for (size_t id = 0; id < v->count; ++id) {
         const char *piece = cleat_vocabulary_piece(v, (int32_t)id);
@@ -78,7 +78,7 @@ static cleat_status reserve_text(cleat_vocabulary *v, size_t more, cleat_error *
     if (v->text_size + more <= v->text_capacity) return CLEAT_OK;
     size_t capacity = v->text_capacity * 2 + more + 4096;
     char *text = cleat_alloc(capacity, 1);
-    if (!text) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a vocabulary of %zu pieces", v->count);
+    if (!text) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a vocabulary of %zu tokens", v->count);
     if (v->text_size) memcpy(text, v->text, v->text_size);
     cleat_free(v->text);
     v->text = text;
@@ -94,7 +94,7 @@ cleat_status cleat_vocabulary_add(cleat_vocabulary *v, const char *piece, size_t
         return CLEAT_OK;
     }
     if (v->count >= MAX_PIECES)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a vocabulary of more than %d pieces", (int)MAX_PIECES);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a vocabulary of more than %d tokens", (int)MAX_PIECES);
     cleat_status status = CLEAT_OK;
     if (v->count * 2 >= v->n_slots) status = enlarge(v, error);
     if (status == CLEAT_OK) status = reserve_text(v, size + 1, error);

@@ -264,7 +264,8 @@ static cleat_status split_other(splitter *s, cleat_error *error) {
 cleat_status cleat_words_split(const char *text, size_t size, const cleat_word_rules *rules,
                                void (*emit)(void *user, const cleat_word *word), void *user, cleat_error *error) {
     if (size >= UINT32_MAX)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a text of %zu bytes; one may have less than 4 GiB: cut it", size);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a text of %zu bytes; a text must have less than 4 GiB: split it",
+                          size);
     splitter s; /* its buffers need no zeros: `characters` and `count` say what is set */
     s.text = text;
     s.size = size;

@@ -41,7 +41,7 @@ static cleat_status check_norm(cleat_trainer *trainer, cleat_finite_check *check
 
 static void format_norm(const cleat_trainer *trainer, const cleat_anomaly *anomaly, cleat_text *text) {
     cleat_anomaly_context context = {.graph = trainer->session->work->update.graph, .dataset = trainer->dataset};
-    cleat_text_add(text, "each gradient by itself is finite, but not their norm: ");
+    cleat_text_add(text, "each gradient is finite, but their norm is not: ");
     cleat_anomaly_format(anomaly, &context, text);
 }
 
@@ -140,8 +140,8 @@ static void log_overflow(cleat_trainer *trainer, const cleat_work_graph *graph, 
     format_micro_batch(trainer, graph, fed->micro_batch, anomaly, true, &text);
     if (cleat_text_detach(&text, &message, NULL) != CLEAT_OK) return;
     cleat_log(CLEAT_LOG_INFO,
-              "step %lld overflows at a loss scale of %g: %s. With a scale of 1 its gradient is finite; further such "
-              "steps are not named",
+              "step %lld overflows at a loss scale of %g: %s. With a loss scale of 1 its gradient is finite; further "
+              "such steps are not reported",
               (long long)trainer->state.step + 1, (double)loss_scale, message);
     cleat_free(message);
 }
@@ -247,21 +247,19 @@ static void format_step(const cleat_trainer *trainer, int64_t step, const cleat_
 static void format_outcome(const cleat_trainer *trainer, const cleat_step_stats *stats, const cleat_anomaly *anomaly,
                            cleat_text *text) {
     if (anomaly->tensor && stats->updates > 0)
-        cleat_text_add(text, " (looked at with the parameters of %lld steps later)", (long long)stats->updates);
+        cleat_text_add(text, " (checked with the parameters of %lld steps later)", (long long)stats->updates);
     if (anomaly->tensor) return;
-    cleat_text_add(text, "run once more, every tensor of it is finite. ");
+    cleat_text_add(text, "in a second run of the step every tensor is finite. ");
     if (stats->updates > 0)
-        cleat_text_add(
-            text,
-            "The parameters have changed since, in %lld steps, and no longer reproduce it: --check-finite stops "
-            "at the step itself",
-            (long long)stats->updates);
-    else if (is_scaled(trainer))
-        cleat_text_add(text, "The loss scale has fallen since, and that was enough");
-    else
         cleat_text_add(text,
-                       "The parameters are the same, so the device did not compute the same twice: `cleat verify` "
-                       "tells whether it can be trusted");
+                       "The parameters have changed in %lld steps since then and no longer reproduce the failure: "
+                       "--check-finite stops at the step itself",
+                       (long long)stats->updates);
+    else if (is_scaled(trainer))
+        cleat_text_add(text, "The loss scale has been reduced since then, and that was sufficient");
+    else
+        cleat_text_add(text, "The parameters are unchanged, so the device computed two different results: `cleat "
+                             "verify` shows whether it can be trusted");
 }
 
 static void log_anomaly(cleat_text *text) {
@@ -288,7 +286,7 @@ static cleat_status rerun_step(cleat_trainer *trainer, const cleat_step_stats *s
     if (status == CLEAT_OK)
         format_outcome(trainer, stats, &anomaly, &text);
     else
-        cleat_text_add(&text, "what made it so cannot be found out: %s", failure.text);
+        cleat_text_add(&text, "the cause cannot be determined: %s", failure.text);
     log_anomaly(&text);
     cleat_finite_check_destroy(check);
     return undone;

@@ -24,7 +24,7 @@ static void format_sample(const cleat_tensor *tensor, int64_t element, const cle
     if (slot < context->micro_batch->count)
         cleat_text_add(text, " (sample %s)", cleat_dataset_id(context->dataset, context->micro_batch->samples[slot]));
     else
-        cleat_text_add(text, " (a slot without a sample)");
+        cleat_text_add(text, " (a padding slot without a sample)");
 }
 
 /* "is nan at [1, 3] (sample a); 2 of 64 elements are not finite, the largest of the others is 1.5" */
@@ -34,7 +34,7 @@ static void format_elements(const cleat_tensor *tensor, const cleat_scan *scan, 
     format_index(tensor, scan->first, text);
     format_sample(tensor, scan->first, context, text);
     cleat_text_add(text, "; %lld of %lld elements are not finite", (long long)scan->bad, (long long)scan->elements);
-    if (scan->bad < scan->elements) cleat_text_add(text, ", the largest of the others is %g", (double)scan->largest);
+    if (scan->bad < scan->elements) cleat_text_add(text, ", the largest finite one is %g", (double)scan->largest);
 }
 
 static void format_tensor(const cleat_tensor *tensor, cleat_text *text) {
@@ -44,7 +44,7 @@ static void format_tensor(const cleat_tensor *tensor, cleat_text *text) {
 }
 
 static void format_operands(const cleat_anomaly *anomaly, cleat_text *text) {
-    const char *before = ". It read ";
+    const char *before = ". Its operands: ";
     for (int i = 0; i < anomaly->node->n_in; ++i) {
         if (anomaly->read[i].elements == 0) continue;
         cleat_text_add(text, "%s'%s' up to %g", before, anomaly->node->in[i]->name, (double)anomaly->read[i].largest);
@@ -63,34 +63,33 @@ static float largest_operand(const cleat_anomaly *anomaly) {
 static void format_computed_cause(const cleat_anomaly *anomaly, bool backward, const cleat_anomaly_context *context,
                                   cleat_text *text) {
     if (anomaly->tensor->dtype == CLEAT_F16 && backward && context->scaled)
-        cleat_text_add(text,
-                       "f16 ends at 65504: the loss scale was too high for this gradient. The scale falls by itself; "
-                       "where it falls below 1, train.precision = bf16, or a smaller train.learning_rate, helps");
+        cleat_text_add(
+            text, "f16 overflows above 65504: the loss scale was too high for this gradient. It is reduced "
+                  "automatically; if it falls below 1, use train.precision = bf16 or a smaller train.learning_rate");
     else if (anomaly->tensor->dtype == CLEAT_F16)
-        cleat_text_add(text, "f16 ends at 65504: train.precision = bf16 or f32 has room for it; a smaller "
-                             "train.learning_rate keeps activations smaller");
+        cleat_text_add(text, "f16 overflows above 65504: train.precision = bf16 or f32 can represent the value; a "
+                             "smaller train.learning_rate keeps activations smaller");
     else if (largest_operand(anomaly) <= ordinary)
         cleat_text_add(text,
-                       "Operands of this size do not overflow: it is a division by 0, or a root or logarithm of what "
-                       "has none, or a driver that computes wrongly, which `cleat verify` tells");
+                       "Operands of this size do not overflow: the cause is a division by 0, a root or logarithm "
+                       "outside its domain, or a driver that computes wrong results, which `cleat verify` detects");
     else
-        cleat_text_add(text, "Operands this large overflow on the way: a smaller train.learning_rate or "
-                             "train.max_grad_norm, or a longer "
-                             "warm-up, may help");
+        cleat_text_add(text, "Operands this large overflow in intermediate results: a smaller train.learning_rate or "
+                             "train.max_grad_norm, or a longer warm-up, may help");
 }
 
 /* A working copy of parameters, in half precision. */
 static void format_copy_cause(const cleat_tensor *copy, const cleat_anomaly_context *context, cleat_text *text) {
     if (context->parameter && isfinite(*context->parameter))
         cleat_text_add(text,
-                       ". The parameter is %g there, and %s: train.precision = %s can hold it; a smaller "
-                       "train.learning_rate, or more train.weight_decay, keeps parameters smaller",
-                       (double)*context->parameter, copy->dtype == CLEAT_F16 ? "f16 ends at 65504" : "bf16 at 3.39e38",
+                       ". The parameter is %g there, and %s: train.precision = %s can represent it; a smaller "
+                       "train.learning_rate, or a larger train.weight_decay, keeps parameters smaller",
+                       (double)*context->parameter,
+                       copy->dtype == CLEAT_F16 ? "f16 overflows above 65504" : "bf16 overflows above 3.39e38",
                        copy->dtype == CLEAT_F16 ? "bf16 or f32" : "f32");
     else
-        cleat_text_add(text,
-                       ". It is the working copy of a parameter that was so before the step: resume from an earlier "
-                       "checkpoint, with a smaller train.learning_rate");
+        cleat_text_add(text, ". It is the compute copy of a parameter that was already not finite before the step: "
+                             "resume from an earlier checkpoint, with a smaller train.learning_rate");
 }
 
 /* It was bad before any node ran. */
@@ -100,15 +99,14 @@ static void format_prior_cause(const cleat_tensor *tensor, const cleat_anomaly_c
         format_copy_cause(tensor, context, text);
         break;
     case CLEAT_ROLE_PARAMETER:
-        cleat_text_add(text,
-                       ". This parameter was so before the step: resume from an earlier checkpoint, with a smaller "
-                       "train.learning_rate");
+        cleat_text_add(text, ". This parameter was already not finite before the step: resume from an earlier "
+                             "checkpoint, with a smaller train.learning_rate");
         break;
     case CLEAT_ROLE_GRADIENT:
-        cleat_text_add(text, ". These gradients were so before the nodes ran that read them");
+        cleat_text_add(text, ". These gradients were already not finite before the nodes that read them ran");
         break;
     default:
-        cleat_text_add(text, ". It was so before the step: resume from an earlier checkpoint");
+        cleat_text_add(text, ". It was already not finite before the step: resume from an earlier checkpoint");
     }
 }
 
@@ -122,8 +120,8 @@ static void format_source(const cleat_anomaly *anomaly, const cleat_anomaly_cont
     cleat_text_add(text, "; it reached ");
     format_tensor(anomaly->tensor, text);
     cleat_text_add(text, " through op %s at %s. %s", anomaly->node->op->name, anomaly->node->name,
-                   data ? "It is in the data: mend that sample, or leave it out"
-                        : "It is no part of the data, but what the runtime fills: please report it");
+                   data ? "The value comes from the data: correct that sample, or remove it"
+                        : "The input is filled by the runtime, not from the data: please report this as a bug");
 }
 
 void cleat_anomaly_format(const cleat_anomaly *anomaly, const cleat_anomaly_context *context, cleat_text *text) {
@@ -133,7 +131,7 @@ void cleat_anomaly_format(const cleat_anomaly *anomaly, const cleat_anomaly_cont
         return;
     }
     bool backward = node && (size_t)node->index >= context->graph->forward_nodes;
-    cleat_text_add(text, "the first tensor that is not finite: ");
+    cleat_text_add(text, "first tensor that is not finite: ");
     format_tensor(anomaly->tensor, text);
     if (node)
         cleat_text_add(text, ", by op %s at %s (%s)", node->op->name, node->name, backward ? "backward" : "forward");

@@ -112,10 +112,11 @@ static cleat_status read_intact(const char *path, const cleat_checkpoint_file *f
     if (status != CLEAT_OK) return status;
     cleat_hash_text(read, size, hash);
     if (size != file->size)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is damaged: %zu bytes, of %zu that were written", path, size,
-                            file->size);
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: damaged file: %zu bytes of the %zu that were written", path,
+                            size, file->size);
     else if (strcmp(hash, file->hash) != 0)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is damaged: its bytes are not those that were written", path);
+        status =
+            cleat_fail(error, CLEAT_ERR_FORMAT, "%s: damaged file: its checksum does not match what was written", path);
     if (status == CLEAT_OK)
         *bytes = read;
     else
@@ -190,10 +191,11 @@ static cleat_status open_newest(const char *run, const char *tried, cleat_checkp
     cleat_free(names);
     if (status == CLEAT_OK || status == CLEAT_ERR_MEMORY)
         return status == CLEAT_OK ? status : cleat_fail(error, status, "%s", next.text);
-    if (count == 0 && !tried) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no checkpoint in it", run);
+    if (count == 0 && !tried)
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: the folder contains no checkpoint", run);
     if (!tried) cleat_fail(error, CLEAT_ERR_FORMAT, "%s", next.text);
     if (error) error->status = CLEAT_ERR_FORMAT;
-    return cleat_fail_in(error, CLEAT_ERR_FORMAT, "%s: no intact checkpoint in it", run);
+    return cleat_fail_in(error, CLEAT_ERR_FORMAT, "%s: the folder contains no intact checkpoint", run);
 }
 
 cleat_status cleat_checkpoint_open_last(const char *run, cleat_checkpoint **checkpoint, cleat_error *error) {
@@ -231,7 +233,7 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
     if (status != CLEAT_OK) return status;
     if (cleat_file_exists(run)) return cleat_checkpoint_open(path, checkpoint, error);
     if (!cleat_folder_exists(path))
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no such checkpoint or run folder", path);
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such checkpoint or run folder", path);
     if (!cleat_checkpoint_pointer(path, "best", &name)) return cleat_checkpoint_open_last(path, checkpoint, error);
     status = open_named(path, name.text, checkpoint, &why);
     if (status == CLEAT_OK) return status;
@@ -255,7 +257,8 @@ cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint
     if (wrong.failed)
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", checkpoint->folder);
     else if (wrong.size)
-        status = cleat_fail(error, CLEAT_ERR_PROFILE, "%s: holds another model: %s", checkpoint->folder, wrong.data);
+        status = cleat_fail(error, CLEAT_ERR_PROFILE, "%s: checkpoint of a different model: %s", checkpoint->folder,
+                            wrong.data);
     cleat_text_free(&wrong);
     return status;
 }
@@ -271,10 +274,10 @@ static cleat_status refuse_extra(const cleat_safetensors *file, const cleat_st_t
     for (size_t i = 0; i < cleat_safetensors_count(file); ++i) {
         const char *name = cleat_safetensors_at(file, i)->name;
         if (!is_among(name, tensors, count))
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "the checkpoint holds a tensor '%.100s' that the model does not have; is it from "
-                              "another model?",
-                              name);
+            return cleat_fail(
+                error, CLEAT_ERR_FORMAT,
+                "the checkpoint contains a tensor '%.100s' that the model does not have; is it from a different model?",
+                name);
     }
     return CLEAT_OK;
 }

@@ -106,7 +106,7 @@ static void prune(const char *run, const cleat_checkpoint_name *current, int64_t
 static cleat_status record_file(cleat_checkpoint_files *files, const char *name, const char *data, size_t size,
                                 cleat_error *error) {
     if (files->count == CLEAT_CHECKPOINT_FILES || strlen(name) >= CLEAT_CHECKPOINT_NAME)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a checkpoint has no room for the file '%.100s'", name);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "too many files in a checkpoint: no room for '%.100s'", name);
     cleat_checkpoint_file *file = &files->items[files->count++];
     snprintf(file->name, sizeof file->name, "%s", name);
     file->size = size;

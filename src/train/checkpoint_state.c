@@ -197,13 +197,14 @@ cleat_status cleat_state_decode(const char *path, const char *text, size_t size,
     size_t length;
     cleat_train_state read = {0};
     if (!find_intact(text, size, &start, &length))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is damaged (its hash does not fit its text)", path);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: damaged file (its hash does not match its text)", path);
     cJSON *json = cJSON_ParseWithLength(start, length);
     bool good = get_state(json, &read, files);
     cJSON_Delete(json);
     if (!good)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: does not hold what this version needs; another version wrote it", path);
+                          "%s: fields required by this version are missing; the file was written by another version",
+                          path);
     *state = read;
     return CLEAT_OK;
 }

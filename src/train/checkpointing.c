@@ -111,7 +111,7 @@ static cleat_status resume_loss_scale(cleat_trainer *trainer, cleat_error *error
     cleat_loss_scale_values loss_scale;
     if (!cleat_session_has_loss_scale(trainer->session)) {
         if (state->loss_scale > 0)
-            cleat_log(CLEAT_LOG_INFO, "the checkpoint was trained in f16: its loss scale is not needed any more");
+            cleat_log(CLEAT_LOG_INFO, "the checkpoint was trained in f16: its loss scale is no longer needed");
         state->loss_scale = 0;
         state->clean_steps = 0;
         return CLEAT_OK;
@@ -177,9 +177,8 @@ static cleat_status check_same_run(const cleat_trainer *trainer, const cleat_che
         cleat_profile_destroy(then);
     }
     return cleat_fail(error, CLEAT_ERR_PROFILE,
-                      "%s was trained with other settings%s%s. Resume with the same profile, or start a run "
-                      "of its own with "
-                      "another --out",
+                      "%s was trained with different settings%s%s. Resume with the same profile, or start a separate "
+                      "run with another --out",
                       checkpoint->folder, *differences ? ": " : "", differences);
 }
 
@@ -187,11 +186,10 @@ static cleat_status check_same_run(const cleat_trainer *trainer, const cleat_che
 static void warn_other_order(const cleat_trainer *trainer) {
     const cleat_train_state *then = &trainer->checkpoint->state;
     if (!trainer->cut || then->position == 0 || then->max_length == trainer->profile->data.max_length) return;
-    cleat_log(
-        CLEAT_LOG_WARNING,
-        "with other lengths the samples of epoch %lld come in another order: the rest of it has some of them once "
-        "more and others not at all",
-        (long long)then->epoch + 1);
+    cleat_log(CLEAT_LOG_WARNING,
+              "the new maximum length changes the sample order of epoch %lld: in the rest of the epoch some samples "
+              "are repeated and others are missed",
+              (long long)then->epoch + 1);
 }
 
 cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {

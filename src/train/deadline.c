@@ -112,7 +112,7 @@ static void log_forecast(cleat_trainer *trainer, const cleat_time_forecast *made
                  duration(made->run_seconds, run), (long long)trainer->epochs);
     if (made->runs > 0)
         snprintf(text + used, sizeof text - (size_t)used,
-                 "; a budget of %s holds %lld such run%s, %.0f %% kept in reserve",
+                 "; a budget of %s is enough for %lld such run%s, with %.0f %% in reserve",
                  duration(trainer->budget.seconds, budget), (long long)made->runs, made->runs == 1 ? "" : "s",
                  100 * reserve);
     cleat_trainer_log(trainer, text);
@@ -124,10 +124,11 @@ static void log_shortage(cleat_trainer *trainer, const cleat_time_forecast *made
                         duration(made->end_seconds, end), duration(trainer->budget.seconds, budget));
     if (epochs < trainer->epochs)
         snprintf(text + used, sizeof text - (size_t)used,
-                 "the schedule is shortened to %lld epochs, learning rate and all", (long long)epochs);
+                 "the schedule is shortened to %lld epochs, including the learning rate", (long long)epochs);
     else
         snprintf(text + used, sizeof text - (size_t)used,
-                 "the schedule stays as it is and the run stops in time; --resume with a larger --time-budget goes on");
+                 "the schedule is unchanged and the run stops in time; continue it with --resume and a larger "
+                 "--time-budget");
     cleat_trainer_log(trainer, text);
 }
 
@@ -181,8 +182,8 @@ cleat_status cleat_deadline_check_resumed(const cleat_trainer *trainer, cleat_er
     double used = cleat_trainer_time_used(trainer), budget = trainer->budget.seconds;
     if (budget <= 0 || trainer->resumed_time == 0 || used + trainer->state.next_seconds <= budget) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_TIME_UP,
-                      "%s: %s of the budget of %s are used, and the rest holds no step; a larger --time-budget "
-                      "(run.time_budget) goes on from step %lld of %s with --resume",
+                      "%s: %s of the budget of %s are used, and the rest is too short for another step; with a larger "
+                      "--time-budget (run.time_budget), --resume continues from step %lld of %s",
                       cleat_status_text(CLEAT_ERR_TIME_UP), duration(used, spent), duration(budget, whole),
                       (long long)trainer->state.step, trainer->folder);
 }

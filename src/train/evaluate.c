@@ -67,7 +67,7 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
     int n_terms = cleat_model_terms(session->model);
     float terms[CLEAT_MAX_METRICS] = {0};
     if (n_terms + 1 > CLEAT_MAX_METRICS)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a model with too many loss terms");
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the model has too many loss terms");
     double *metric_state = cleat_alloc(cleat_model_metric_state_size(session->model), sizeof *metric_state);
     if (!metric_state) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics");
     cleat_batches *batches = NULL;
@@ -87,7 +87,7 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
         cleat_output_check_format(&found, session, dataset, bad);
         if (found.bad == 0 && !isfinite(terms[n_terms]))
             snprintf(bad, CLEAT_OUTPUT_CHECK_TEXT,
-                     "every output is finite, but the loss is %g: look at the references in the data",
+                     "every output is finite, but the loss is %g: check the targets in the data",
                      (double)terms[n_terms]);
     }
     cleat_free(metric_state);
@@ -105,7 +105,7 @@ static cleat_status choose_samples(const cleat_profile *profile, const cleat_dat
         return status;
     }
     if (strcmp(split, "all") != 0)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "split '%s' does not exist; there are train, val, test and all",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown split '%s'; the splits are train, val, test and all",
                           split);
     *count = cleat_dataset_count(dataset);
     *samples = cleat_alloc(*count, sizeof **samples);
@@ -125,7 +125,7 @@ cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint
         cleat_load_model(profile, checkpoint, profile->data.path, CLEAT_FOR_EVALUATION, &loaded, error);
     if (status == CLEAT_OK) status = choose_samples(profile, loaded.dataset, split, &samples, &count, error);
     if (status == CLEAT_OK && count == 0)
-        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no sample in split '%s'", profile->data.path, split);
+        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: split '%s' has no samples", profile->data.path, split);
     if (status == CLEAT_OK) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
     if (status == CLEAT_OK)
         status = cleat_evaluate_samples(loaded.session, feed, loaded.dataset, samples, count, metrics, bad, error);

@@ -25,7 +25,8 @@ static cleat_status create_new(cleat_trainer *trainer, cleat_error *error) {
     snprintf(trainer->folder, sizeof trainer->folder, "%s", name);
     for (int run = 2; mkdir(trainer->folder, 0755) != 0; ++run) {
         if (errno != EEXIST)
-            return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot make folder: %s", trainer->folder, strerror(errno));
+            return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create the folder: %s", trainer->folder,
+                              strerror(errno));
         snprintf(trainer->folder, sizeof trainer->folder, "%s-%d", name, run);
     }
     return CLEAT_OK;
@@ -35,10 +36,10 @@ static cleat_status choose(cleat_trainer *trainer, cleat_error *error) {
     const char *wanted = trainer->options->out ? trainer->options->out : trainer->profile->run.out;
     if (!*wanted || strcmp(wanted, "auto") == 0) {
         if (!trainer->resume) return create_new(trainer, error);
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--resume needs the run's folder: give --out or run.out");
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--resume requires the run folder: set --out or run.out");
     }
     if (strlen(wanted) >= sizeof trainer->folder)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the run's folder (--out): path too long: %.200s...", wanted);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the run folder (--out): path too long: %.200s...", wanted);
     snprintf(trainer->folder, sizeof trainer->folder, "%s", wanted);
     return cleat_folder_make(trainer->folder, error);
 }
@@ -53,10 +54,10 @@ static cleat_status lock(cleat_trainer *trainer, cleat_error *error) {
     if (status == CLEAT_ERR_TIME_UP)
         return cleat_fail(
             error, CLEAT_ERR_ARGUMENT,
-            "another process trains in %s: wait for its end, or start a run of its own with another --out",
+            "another process is training in %s: wait until it ends, or start a separate run with another --out",
             trainer->folder);
     if (status == CLEAT_ERR_NOT_SUPPORTED) {
-        cleat_log(CLEAT_LOG_WARNING, "%s; nothing keeps a second run out of this folder", why.text);
+        cleat_log(CLEAT_LOG_WARNING, "%s; the folder is not protected against a second run", why.text);
         return CLEAT_OK;
     }
     return status == CLEAT_OK ? status : cleat_fail(error, status, "%s", why.text);
@@ -68,7 +69,7 @@ cleat_status cleat_trainer_open_folder(cleat_trainer *trainer, cleat_error *erro
     if (status == CLEAT_OK) status = lock(trainer, error);
     if (status != CLEAT_OK || again || trainer->resume || !cleat_checkpoint_exists(trainer->folder)) return status;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                      "%s holds a run already: --resume goes on with it, another --out starts a new one",
+                      "%s already contains a run: continue it with --resume, or start a new one with another --out",
                       trainer->folder);
 }
 

@@ -38,7 +38,7 @@ static cleat_status measure(cleat_metrics_log *log, int64_t keep, cleat_error *e
     log->size = at - text;
     cleat_free(text);
     if (log->records < keep)
-        cleat_log(CLEAT_LOG_WARNING, "%s: holds %lld records, the checkpoint was made after %lld", log->path,
+        cleat_log(CLEAT_LOG_WARNING, "%s: contains %lld records, but the checkpoint was written after %lld", log->path,
                   (long long)log->records, (long long)keep);
     return CLEAT_OK;
 }
@@ -50,7 +50,7 @@ static cleat_status open_file(cleat_metrics_log *log, int64_t keep, cleat_error 
         cleat_status status = measure(log, keep, error);
         if (status != CLEAT_OK) return status;
     }
-    if (ftruncate(log->file, log->size) != 0) return io_fail(log, "cut off records", error);
+    if (ftruncate(log->file, log->size) != 0) return io_fail(log, "truncate the records", error);
     return CLEAT_OK;
 }
 
@@ -93,7 +93,7 @@ static cleat_status append(cleat_metrics_log *log, const cleat_text *line, cleat
     if (put >= 0) errno = ENOSPC;
     cleat_status status = io_fail(log, "append a record", error);
     if (put > 0 && ftruncate(log->file, log->size) != 0) /* the next opening removes it */
-        cleat_log(CLEAT_LOG_WARNING, "%s: a record is cut off", log->path);
+        cleat_log(CLEAT_LOG_WARNING, "%s: the last record is truncated", log->path);
     return status;
 }
 

@@ -14,7 +14,7 @@ static void save_steps(cleat_trainer *trainer) {
     cleat_error error = {0};
     bool keep = trainer->log && trainer->is_savable && trainer->state.step > 0;
     if (keep && cleat_trainer_save_within_epoch(trainer, &error) != CLEAT_OK)
-        cleat_log(CLEAT_LOG_WARNING, "the steps since the last checkpoint must be computed again: %s", error.text);
+        cleat_log(CLEAT_LOG_WARNING, "the steps since the last checkpoint must be repeated: %s", error.text);
 }
 
 /* Three quarters of the longest length, as far as data.min_length allows. */
@@ -26,7 +26,8 @@ static bool shorten(cleat_trainer *trainer) {
     cleat_profile_shorten(trainer->profile, length, &trainer->shortened);
     trainer->profile = &trainer->shortened;
     trainer->cut = true;
-    cleat_log(CLEAT_LOG_WARNING, "out of memory: longer sequences are cut to %lld of %lld (data.min_length allows it)",
+    cleat_log(CLEAT_LOG_WARNING,
+              "out of memory: longer sequences are cut to length %lld instead of %lld (allowed by data.min_length)",
               (long long)length, (long long)most);
     return true;
 }
@@ -49,8 +50,8 @@ bool cleat_trainer_oom_fallback(cleat_trainer *trainer, cleat_error *error) {
         char text[2][CLEAT_BYTES_TEXT], place[64];
         save_steps(trainer);
         cleat_log(CLEAT_LOG_WARNING,
-                  "out of device memory (%s): going on from %s with at most %s instead of %s; the effective "
-                  "batch stays %lld",
+                  "out of device memory (%s): continuing from %s with at most %s instead of %s; the global batch size "
+                  "remains %lld",
                   error->text, format_resume_point(trainer, place), cleat_bytes_text(limit, text[0]),
                   cleat_bytes_text(planned, text[1]), (long long)cleat_profile_effective_batch(trainer->profile));
         trainer->limit = limit;
@@ -58,7 +59,8 @@ bool cleat_trainer_oom_fallback(cleat_trainer *trainer, cleat_error *error) {
         if (trainer->refused.status) { /* the device had the first word */
             cleat_error last = *error;
             *error = trainer->refused;
-            cleat_fail_in(error, error->status, "nothing smaller fits either (%.600s); the device said", last.text);
+            cleat_fail_in(error, error->status, "no smaller setting fits either (%.600s); the device reported",
+                          last.text);
         }
         return false;
     }

@@ -36,9 +36,9 @@ void cleat_output_check_format(const cleat_output_check *found, const cleat_sess
                                const cleat_dataset *dataset, char *text) {
     text[0] = 0;
     if (found->bad == 0) return;
-    snprintf(text, CLEAT_OUTPUT_CHECK_TEXT, "%zu of %zu outputs are not finite, the first is that of sample %.80s; %s",
+    snprintf(text, CLEAT_OUTPUT_CHECK_TEXT, "%zu of %zu outputs are not finite, the first that of sample %.80s; %s",
              found->bad, found->samples, cleat_dataset_id(dataset, found->first),
              session->work->storage == CLEAT_F16
-                 ? "f16 ends at 65504: train.precision = bf16 or f32 can hold what is larger"
-                 : "look for values in the data, or parameters, that are far too large or not finite");
+                 ? "f16 overflows above 65504: train.precision = bf16 or f32 can represent larger values"
+                 : "check the data and the parameters for values that are far too large or not finite");
 }

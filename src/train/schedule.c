@@ -14,12 +14,13 @@ double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double learning_rate
 static cleat_status check(const cleat_schedule *schedule, cleat_error *error) {
     if (schedule->warmup_steps >= schedule->total_steps)
         return cleat_fail(error, CLEAT_ERR_PROFILE,
-                          "the warm-up of %lld optimizer steps is not shorter than the run of %lld: lower "
-                          "train.warmup_steps or train.warmup_epochs, or raise train.epochs",
+                          "the warm-up of %lld optimizer steps is not shorter than the run of %lld: reduce "
+                          "train.warmup_steps or train.warmup_epochs, or increase train.epochs",
                           (long long)schedule->warmup_steps, (long long)schedule->total_steps);
     if (schedule->warmup_steps > 0 && schedule->start > schedule->peak)
         return cleat_fail(error, CLEAT_ERR_PROFILE,
-                          "the warm-up would fall: train.warmup_start_lr is %g, the scaled learning rate %g",
+                          "the learning rate would decrease during the warm-up: train.warmup_start_lr is %g, the "
+                          "scaled learning rate is %g",
                           schedule->start, schedule->peak);
     if (schedule->floor > schedule->peak)
         return cleat_fail(error, CLEAT_ERR_PROFILE, "train.min_learning_rate %g is above the scaled learning rate %g",
@@ -31,7 +32,7 @@ cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_p
                                    cleat_error *error) {
     int64_t warmup_epochs = profile->train.warmup_epochs;
     if (steps_per_epoch < 1)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a schedule needs at least one step an epoch, not %lld",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a schedule needs at least one step per epoch, not %lld",
                           (long long)steps_per_epoch);
     cleat_schedule made = {
         .type = (cleat_schedule_type)profile->train.schedule,
@@ -81,7 +82,7 @@ cleat_status cleat_learning_rate(const cleat_profile *profile, int64_t steps_per
                                  cleat_error *error) {
     cleat_schedule schedule = {0};
     if (step < 0)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "optimizer steps count from 0: there is no step %lld",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "optimizer steps are counted from 0: invalid step %lld",
                           (long long)step);
     cleat_status status = cleat_schedule_create(profile, steps_per_epoch, &schedule, error);
     if (status == CLEAT_OK) *rate = cleat_schedule_rate(&schedule, step);

@@ -25,8 +25,8 @@ static void warn_no_validation(const cleat_trainer *trainer) {
         trainer->profile->run.early_stopping_patience > 0 || strcmp(trainer->profile->run.metric, "loss") != 0;
     if (is_set && trainer->val_count == 0 && !trainer->resumed_once)
         cleat_log(CLEAT_LOG_WARNING,
-                  "no sample to validate: nothing is evaluated, and run.early_stopping_patience and run.metric have no "
-                  "effect; data.val_fraction holds some out where the data name no split");
+                  "no validation samples: nothing is evaluated, and run.early_stopping_patience and run.metric have no "
+                  "effect; if the data define no split, data.val_fraction holds samples out");
 }
 
 static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
@@ -43,8 +43,8 @@ static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
     if (profile->data.limit > 0 && (size_t)profile->data.limit < trainer->train_count)
         trainer->train_count = (size_t)profile->data.limit;
     if (trainer->train_count == 0)
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no sample in split 'train'", profile->data.path);
-    cleat_log(CLEAT_LOG_INFO, "data %s: %zu samples to train on, %zu to validate", profile->data.path,
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: split 'train' has no samples", profile->data.path);
+    cleat_log(CLEAT_LOG_INFO, "data %s: %zu training samples, %zu validation samples", profile->data.path,
               trainer->train_count, trainer->val_count);
     warn_no_validation(trainer);
     return CLEAT_OK;
@@ -59,7 +59,8 @@ static void request_earlier_micro_batches(const cleat_trainer *trainer, cleat_pr
     if (!trainer->resume || request->exactly || trainer->limit || !cleat_file_exists(path)) return;
     if (cleat_profile_load(path, NULL, 0, earlier, &error) != CLEAT_OK) {
         cleat_log(CLEAT_LOG_WARNING,
-                  "micro-batches of the earlier run are not known, so the same bits are not promised: %s", error.text);
+                  "the micro-batches of the earlier run are unknown, so bit-identical results are not guaranteed: %s",
+                  error.text);
         return;
     }
     cleat_int_list *batches = &(*earlier)->train.bucket_batch_sizes;
@@ -73,12 +74,11 @@ static void warn_other_micro_batches(const cleat_workload *work, const cleat_pro
     if (!batches || batches->count != (int64_t)work->n_buckets) return;
     for (size_t b = 0; b < work->n_buckets; ++b)
         if (work->buckets[b].micro_batch_size != batches->values[b])
-            cleat_log(
-                CLEAT_LOG_WARNING,
-                "samples up to length %lld: micro-batches of %lld, of %lld earlier in this run, which does not give "
-                "the same bits as a run without a break",
-                (long long)work->buckets[b].length, (long long)work->buckets[b].micro_batch_size,
-                (long long)batches->values[b]);
+            cleat_log(CLEAT_LOG_WARNING,
+                      "samples up to length %lld: micro-batches of %lld, but %lld earlier in this run; results are not "
+                      "bit-identical to those of an uninterrupted run",
+                      (long long)work->buckets[b].length, (long long)work->buckets[b].micro_batch_size,
+                      (long long)batches->values[b]);
 }
 
 /* Before anything takes long: a warm-up longer than the run is refused. Samples too long for every bucket are refused by count_steps. */
@@ -169,7 +169,7 @@ static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
 static cleat_status start_or_resume(cleat_trainer *trainer, cleat_error *error) {
     if (trainer->resume && cleat_checkpoint_exists(trainer->folder)) return cleat_trainer_resume(trainer, error);
     if (trainer->resume)
-        cleat_log(CLEAT_LOG_WARNING, "%s holds no checkpoint yet: starting from the beginning", trainer->folder);
+        cleat_log(CLEAT_LOG_WARNING, "%s contains no checkpoint yet: starting from the beginning", trainer->folder);
     trainer->state = (cleat_train_state){.seed = (uint64_t)trainer->profile->run.seed};
     trainer->ring_read = 0; /* of a run that starts over: the ladder */
     cleat_profile_hash(&trainer->resolved, trainer->state.profile_hash);

@@ -32,12 +32,11 @@ static void collect_stats(cleat_trainer *trainer) {
 static void log_stats(cleat_trainer *trainer) {
     const cleat_startup_stats *start = &trainer->report->start;
     char text[320];
-    snprintf(
-        text, sizeof text,
-        "first step after %.2f s: data %.2f, device %.2f, plan %.2f, setup %.2f, waiting for kernels %.2f, step %.2f; "
-        "%lld programs, %lld of them from saved binaries",
-        trainer->report->seconds_first_step, start->data, start->device, start->plan, start->setup, start->kernels,
-        start->step, (long long)start->programs, (long long)start->loaded);
+    snprintf(text, sizeof text,
+             "first step after %.2f s: data %.2f, device %.2f, plan %.2f, setup %.2f, waiting for kernels %.2f, step "
+             "%.2f; %lld programs, %lld of them from cached binaries",
+             trainer->report->seconds_first_step, start->data, start->device, start->plan, start->setup, start->kernels,
+             start->step, (long long)start->programs, (long long)start->loaded);
     cleat_trainer_log(trainer, text);
 }
 

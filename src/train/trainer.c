@@ -44,11 +44,11 @@ static bool is_skipped(float loss, float norm, float loss_scale) {
 static void format_parameter_state(const cleat_step_stats *bad, char *text, size_t size) {
     const long long later = bad->updates;
     if (isfinite(bad->norm))
-        snprintf(text, size, "The parameters were changed by that step and by %lld after it", later);
+        snprintf(text, size, "The parameters were updated by that step and by %lld steps after it", later);
     else if (later > 0)
-        snprintf(text, size, "That step left the parameters as they were, but %lld after it changed them", later);
+        snprintf(text, size, "That step did not update the parameters, but %lld steps after it did", later);
     else
-        snprintf(text, size, "The parameters stand as they were before that step");
+        snprintf(text, size, "The parameters are as before that step");
 }
 
 /* Writes one row of the ring to the log; a figure that is not finite ends the run. */
@@ -71,7 +71,7 @@ static cleat_status log_step(cleat_trainer *trainer, const cleat_step_stats *res
     if (is_skipped(loss, norm, loss_scale)) {
         ++trainer->state.skipped_steps;
         cleat_log(CLEAT_LOG_DEBUG,
-                  "step %lld: the gradient overflows f16 at a loss scale of %g; the next has half of it",
+                  "step %lld: the gradient overflows f16 at a loss scale of %g; the next step uses half the loss scale",
                   (long long)step + 1, (double)loss_scale);
         return CLEAT_OK;
     }
@@ -86,7 +86,7 @@ static cleat_status log_step(cleat_trainer *trainer, const cleat_step_stats *res
             "step %lld: %s is not finite (loss %g, gradient norm %g). %s; a smaller train.learning_rate or "
             "train.max_grad_norm, or a longer warm-up, may help%s",
             (long long)step + 1, first, (double)loss, (double)norm, parameters,
-            scaled ? ", or train.precision = bf16 (f16 ends at 65504)" : "");
+            scaled ? ", or train.precision = bf16 (f16 overflows above 65504)" : "");
     }
     return CLEAT_OK;
 }
@@ -207,7 +207,7 @@ static cleat_status checkpoint_by_time(cleat_trainer *trainer, cleat_error *erro
 static cleat_status save_and_stop(cleat_trainer *trainer, cleat_status why, cleat_error *error) {
     cleat_status status = cleat_trainer_save_within_epoch(trainer, error);
     if (status != CLEAT_OK) return status;
-    return cleat_fail(error, why, "%s at step %lld; the checkpoint in %s goes on with --resume%s",
+    return cleat_fail(error, why, "%s at step %lld; continue from the checkpoint in %s with --resume%s",
                       cleat_status_text(why), (long long)trainer->state.step, trainer->folder,
                       why == CLEAT_ERR_TIME_UP ? " and a larger --time-budget" : "");
 }
@@ -389,7 +389,7 @@ static cleat_status translate_failure(cleat_trainer *trainer, cleat_status statu
     if (status != CLEAT_ERR_BUILD || !stop_requested(trainer)) return status;
     if (trainer->is_savable && trainer->state.step > 0) return save_and_stop(trainer, CLEAT_ERR_INTERRUPTED, error);
     const cleat_error why = *error;
-    return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "interrupted before a step could be kept (%s)", why.text);
+    return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "interrupted before a checkpoint could be saved (%s)", why.text);
 }
 
 static cleat_status open_and_run(cleat_trainer *trainer, cleat_error *error) {

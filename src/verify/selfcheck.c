@@ -54,7 +54,7 @@ static cleat_status passed_path(const checker *c, char *path, size_t size, cleat
         length += snprintf(text + length, sizeof text - (size_t)length, "%d ", (int)c->device->clblast.values[i]);
     cleat_hash_text(text, (size_t)length, key);
     if ((size_t)snprintf(path, size, "%s/checked/%s", folder, key) >= size)
-        return cleat_fail(error, CLEAT_ERR_IO, "the path of the cache folder is too long: %s", folder);
+        return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
     return CLEAT_OK;
 }
 
@@ -79,7 +79,7 @@ static void save_passed(const char *path, const char *summary) {
     *strrchr(folder, '/') = 0;
     cleat_error error = {0};
     if (cleat_folder_make(folder, &error) != CLEAT_OK || cleat_file_write(path, text, strlen(text), &error) != CLEAT_OK)
-        cleat_log(CLEAT_LOG_DEBUG, "self-check: not kept: %s", error.text);
+        cleat_log(CLEAT_LOG_DEBUG, "self-check: result not saved: %s", error.text);
 }
 
 /* --- checking ------------------------------------------------------------------------------------------------- */
@@ -115,15 +115,15 @@ static cleat_status refuse(const checker *c, int rank, const cleat_verify_report
                            const cleat_verification *furthest, cleat_error *error) {
     const cleat_device_facts *facts = cleat_device_get_facts(c->device);
     const cleat_verification *first = first_wrong(c, report);
-    char which[64] = "the kernels that it takes first", what[96], where[192] = "";
+    char which[64] = "its first-choice kernels", what[96], where[192] = "";
     if (rank > 0) snprintf(which, sizeof which, "kernel variants number %d", rank + 1);
     if (first->op[0])
         snprintf(where, sizeof where, "; first wrong: '%s', by '%s' or an operation before it", first->name, first->op);
     return cleat_fail(
         error, CLEAT_ERR_DEVICE,
-        "the device '%s' (%s, driver %s) computes wrongly: in %s in %s with %s, '%s' "
-        "is off by %.3g of its size, where %.1g is allowed (%zu of %zu comparisons are beyond their tolerance%s). Take "
-        "another device (run.device) or another version of its driver; run.self_check = never trains all the same",
+        "the device '%s' (%s, driver %s) computes wrong results: in %s in %s with %s, '%s' has a relative error of "
+        "%.3g, where %.1g is allowed (%zu of %zu comparisons exceed their tolerance%s). Use another device "
+        "(run.device) or another version of its driver; run.self_check = never trains nevertheless",
         facts->name, facts->platform, facts->driver, subject_of(c, what), cleat_dtype_name(c->storage), which,
         furthest->name, furthest->rel_error, allowed(c, furthest), report->failed, report->count, where);
 }
@@ -151,7 +151,7 @@ static cleat_status cannot_check(const checker *c, int rank, cleat_status status
     char what[96];
     if (status == CLEAT_ERR_BUILD && rank > 0)
         return cleat_fail_in(error, status,
-                             "the self-check (%s with kernel variants number %d, of which a run need not take any: "
+                             "the self-check (%s with kernel variants number %d, which a run may not use at all: "
                              "run.self_check = never trains without the check)",
                              subject_of(c, what), rank + 1);
     return cleat_fail_in(error, status, "the self-check (%s)", subject_of(c, what));
@@ -177,7 +177,7 @@ static cleat_status open_trajectory(checker *c, cleat_error *error) {
     for (const cleat_embedded *file = cleat_embedded_checks; file->name; ++file)
         if (strcmp(file->name, c->model) == 0)
             return cleat_safetensors_parse(c->model, file->text, file->size, &c->file, error);
-    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "no self-check for models '%s'", c->model);
+    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "no self-check exists for model '%s'", c->model);
 }
 
 static cleat_status check(checker *c, const char *path, cleat_error *error) {
@@ -188,14 +188,13 @@ static cleat_status check(checker *c, const char *path, cleat_error *error) {
     if (status == CLEAT_OK) status = check_all(c, &ranks, error);
     cleat_safetensors_close(c->file);
     if (status == CLEAT_ERR_DEVICE_MEMORY || status == CLEAT_ERR_FIT) {
-        cleat_log(CLEAT_LOG_WARNING, "self-check: left out, the device has too little memory for it%s%s",
+        cleat_log(CLEAT_LOG_WARNING, "self-check: skipped, the device has too little memory for it%s%s",
                   error ? ": " : "", error ? error->text : "");
         return CLEAT_OK;
     }
     if (status != CLEAT_OK) return status;
     snprintf(summary, sizeof summary,
-             "%zu comparisons of %s in %s, with %d sets of kernels: the furthest at %.2g of its "
-             "tolerance; %.1f s",
+             "%zu comparisons of %s in %s, with %d sets of kernels: the worst at %.2g of its tolerance; %.1f s",
              c->comparisons, subject_of(c, what), cleat_dtype_name(c->storage), ranks, c->worst,
              cleat_seconds() - start);
     cleat_log(CLEAT_LOG_INFO, "self-check: %s", summary);

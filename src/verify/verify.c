@@ -127,7 +127,7 @@ static cleat_status find_reference(const cleat_safetensors *file, cleat_referenc
     for (int64_t b = 0; lengths && b < lengths->shape[0]; ++b) {
         int64_t own = ((const int64_t *)lengths->data)[b];
         if (own < 1 || own > length)
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's length %lld is %lld; it may be 1 to %lld",
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's length %lld is %lld; it must be 1 to %lld",
                               (long long)b, (long long)own, (long long)length);
     }
     *reference = (cleat_reference){
@@ -155,7 +155,8 @@ static cleat_status check_arrays(const cleat_model *model, const cleat_reference
         bool same = is->integers == want->integers && is->rank == want->rank;
         for (int k = 0; same && k < is->rank; ++k) same = is->shape[k] == want->shape[k];
         if (!same)
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's %s has not the type and shape its config says",
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "the trajectory's %s does not have the type and shape given by its config",
                               pairs[i].name);
     }
     return CLEAT_OK;
@@ -167,7 +168,7 @@ static cleat_status read_optimizer(const cleat_safetensors *file, cleat_profile 
     if (!text ||
         sscanf(text, "AdamW lr=%lf betas=(%lf,%lf) eps=%lf weight_decay=%lf", &profile->train.learning_rate,
                &profile->train.beta1, &profile->train.beta2, &profile->train.eps, &profile->train.weight_decay) != 5)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's optimizer is not understood: %s",
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's optimizer is not supported: %s",
                           text ? text : "none");
     profile->train.max_grad_norm = CLEAT_NONE;
     return CLEAT_OK;

@@ -304,13 +304,13 @@ static void assert_refused(const char *command, int64_t rounds, cleat_status wan
 
 static void failing_commands_are_errors(void **state) {
     char command[2 * TINY_PATH + 64], path[TINY_PATH];
-    assert_refused("exit 3", 2, CLEAT_ERR_IO, "round 1: it ended with exit code 3");
-    assert_refused("no_such_program_at_all 2>/dev/null", 1, CLEAT_ERR_IO, "exit code 127");
+    assert_refused("exit 3", 2, CLEAT_ERR_IO, "round 1: exited with code 3");
+    assert_refused("no_such_program_at_all 2>/dev/null", 1, CLEAT_ERR_IO, "exited with code 127");
     assert_refused("kill -9 $$", 1, CLEAT_ERR_IO, "signal 9");
     assert_refused("echo '{garbage'", 1, CLEAT_ERR_FORMAT, "{garbage");
     snprintf(command, sizeof command, "test -e '%s' || echo '{\"ms\": 1}'; touch '%s'", tiny_path(*state, "once", path),
              path);
-    assert_refused(command, 2, CLEAT_ERR_FORMAT, "round 2: it told a time in some rounds only");
+    assert_refused(command, 2, CLEAT_ERR_FORMAT, "round 2: reported a time only in some rounds");
     assert_refused("true", 0, CLEAT_ERR_ARGUMENT, "0 rounds");
     assert_refused("true", INT64_MAX, CLEAT_ERR_ARGUMENT, "rounds");
 }

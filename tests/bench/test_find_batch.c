@@ -265,13 +265,13 @@ static void bad_children_are_points(void **state) {
         ending fate;
         const char *says;
     } rows[] = {{ABORTS, "signal 6"},
-                {KILLED, "killed by signal 9: the system ran out of memory?"},
+                {KILLED, "killed by signal 9: did the system run out of memory?"},
                 {KILLED_AFTER_PLAN, "killed by signal 9"},
-                {SILENT, "without a word"},
-                {EXIT_CODE, "exit code 3"},
-                {GARBAGE, "no sense"},
-                {HALF_A_REPORT, "no sense"},
-                {ANOTHER_BATCH, "no sense"},
+                {SILENT, "without a result"},
+                {EXIT_CODE, "exited with code 3"},
+                {GARBAGE, "an invalid result"},
+                {HALF_A_REPORT, "an invalid result"},
+                {ANOTHER_BATCH, "an invalid result"},
                 {HANGS, "no answer within"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i)
         assert_search((story){.from = 4, .global_batch_size = 4, .fate = rows[i].fate}, 2, rows[i].says,
@@ -303,7 +303,7 @@ static void nothing_trains(void **state) {
                 {KILLED, CLEAT_ERR_DEVICE_MEMORY, "out of memory?"},
                 {ABORTS, CLEAT_ERR_DEVICE, "signal 6"},
                 {HANGS, CLEAT_ERR_DEVICE, "no answer"},
-                {SILENT, CLEAT_ERR_DEVICE, "without a word"}};
+                {SILENT, CLEAT_ERR_DEVICE, "without a result"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
         story bad = {.from = 1, .global_batch_size = 8, .fate = rows[i].fate};
         cleat_batch_search found = {0};

@@ -78,7 +78,7 @@ static void the_default_needs_to_be_beaten(void **state) {
     assert_int_equal(judged(1, 0, 0.5).chosen, 2);
     assert_string_equal(judged(1, 2, 4).why, "the default, 2.00 x as fast as b");
     assert_string_equal(judged(1, 0, 0.5).why, "2.00 x as fast as the default a");
-    assert_string_equal(judged(1, 0, 0).why, "the default; nothing else ran");
+    assert_string_equal(judged(1, 0, 0).why, "the default; no other variant ran");
     assert_non_null(strstr(judged(1, 0.98, 0).why, "b is no more than 2.0 % faster"));
 }
 
@@ -396,7 +396,7 @@ static void bad_shipped_files_are_passed_over(void **state) {
     ship(device, tuning, 0);
     assert_int_equal(load(device, &h), 1);
     assert_int_equal(h.warnings, 1);
-    assert_non_null(strstr(h.text, "must give match and shape"));
+    assert_non_null(strstr(h.text, "must set match and shape"));
     cleat_tuning_destroy(tuning);
     cleat_device_close(device);
 }
@@ -759,7 +759,7 @@ static void errors_are_themselves(void **state) {
     setenv("CLEAT_CACHE_DIR", "/proc/no/such/folder", 1);
     cleat_tune_options options = {.seconds = 1e-3};
     assert_int_not_equal(cleat_tune(profile, &options, &report, &error), CLEAT_OK);
-    assert_non_null(strstr(error.text, "keeping the choices"));
+    assert_non_null(strstr(error.text, "saving the choices"));
     assert_true(report.count > 0);
     cleat_tune_free(&report);
     cleat_profile_destroy(profile);

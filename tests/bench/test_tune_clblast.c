@@ -108,7 +108,7 @@ static void without_clblast_nothing_is_searched(void **state) {
     setenv("CLEAT_DEVICE_SHAPE", "cpu", 1);
     cleat_clblast_answer answer = search(*state, NULL);
     assert_false(answer.found);
-    assert_non_null(strstr(answer.why, "CLBlast serves none"));
+    assert_non_null(strstr(answer.why, "CLBlast runs none"));
 }
 
 static void a_search_ends_with_an_answer(void **state) {
@@ -117,7 +117,7 @@ static void a_search_ends_with_an_answer(void **state) {
     setenv("CLEAT_DEVICE_SHAPE", "gpu", 1);
     cleat_clblast_answer answer = search(*state, NULL);
     unsetenv("CLEAT_DEVICE_SHAPE");
-    if (!strstr(answer.why, "the best of ") && !strstr(answer.why, "not looked for: CLBlast takes"))
+    if (!strstr(answer.why, "the best of ") && !strstr(answer.why, "not searched: CLBlast takes"))
         fail_msg("%s", answer.why);
     if (answer.found) assert_null(cleat_clblast_refuse(&answer.parameters, &facts));
     if (strstr(answer.why, "the best of ")) assert_non_null(strstr(answer.why, "(0 failed)"));

@@ -81,9 +81,9 @@ test_comparisons() {
     exits 0 "$cleat" bench sgemm_256 "${short[@]}" --compare "true" --rounds 1
     says out "the command printed no time"
     exits 1 "$cleat" bench sgemm_256 "${short[@]}" --compare "exit 7"
-    says err "exit code 7"
+    says err "exited with code 7"
     exits 1 "$cleat" bench sgemm_256 "${short[@]}" --compare "echo '{}'"
-    says err "no JSON object with a number"
+    says err "not a JSON object with a number"
 }
 
 test_devices() {
@@ -96,7 +96,7 @@ test_devices() {
     says out '"length": 24, "data_known": false'
     says out '"speed": 1}'
     exits 0 "$cleat" bench "$profile" "${tiny[@]}" "${short[@]}"
-    says out "$scratch/nothing does not exist: the longest length is run, 24"
+    says out "$scratch/nothing does not exist: benchmarking the longest length, 24"
     exits 4 "$cleat" bench sgemm_256 --devices "$device,no_such_device" --steps 1
     says err no_such_device
 }

@@ -22,7 +22,7 @@ require_device() {
 test_curve() {
     exits 0 "$cleat" find-batch "$profile" "${tiny[@]}"
     says out "planned MiB"
-    says out "The largest batch that trains is 4, a whole window"
+    says out "The largest micro-batch that trains is 4, a whole global batch"
     says out "The best throughput is"
     says out "recommended: train.batch_size = "
     exits 0 "$cleat" find-batch "$profile" "${tiny[@]}" --json

@@ -37,8 +37,8 @@ test_train() {
     says out "no evaluation was finite"
     lacks out "best evaluation"
     says err "warning: evaluation after step"
-    says err "outputs are not finite, the first is that of sample 2020-01-04T03:00:00"
-    says err "f16 ends at 65504: train.precision = bf16 or f32"
+    says err "outputs are not finite, the first that of sample 2020-01-04T03:00:00"
+    says err "f16 overflows above 65504: train.precision = bf16 or f32"
     exits 1 test -e "$scratch/run/best"
     exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.precision=f32 --set train.epochs=2 --out "$scratch/run32"
     says out "best evaluation (step"
@@ -55,8 +55,8 @@ test_train() {
 test_eval() {
     exits 5 "$cleat" eval "$profile" "${f16[@]}" --checkpoint "$scratch/run32"
     says out mse
-    says err "outputs are not finite, the first is that of sample"
-    says err "f16 ends at 65504"
+    says err "outputs are not finite, the first that of sample"
+    says err "f16 overflows above 65504"
     exits 5 "$cleat" eval "$profile" "${f16[@]}" --checkpoint "$scratch/run32" --json
     json mse
     for precision in f32 bf16; do
@@ -72,8 +72,8 @@ test_eval() {
 test_predict() {
     local line=("$cleat" predict "$profile" --checkpoint "$scratch/run32" --data "$scratch/spike.csv" --out)
     exits 5 "${line[@]}" "$scratch/p16" "${f16[@]}"
-    says err "outputs are not finite, the first is that of sample 2020-01-04T03:00:00"
-    says out "predictions in"
+    says err "outputs are not finite, the first that of sample 2020-01-04T03:00:00"
+    says out "predictions written to"
     exits 0 test -f "$scratch/p16/predictions.csv"
     exits 0 "${line[@]}" "$scratch/p32" "${tiny[@]}" --set train.precision=f32
     lacks err "not finite"
@@ -87,7 +87,7 @@ test_check_finite() {
     for precision in f32 f16; do
         exits 5 env CLEAT_KERNEL_DIR="$scratch/cl" "$cleat" train "$profile" "${tiny[@]}" --set train.precision=$precision --check-finite \
             --out "$scratch/nan_$precision"
-        says err "step 1: the first tensor that is not finite"
+        says err "step 1: first tensor that is not finite"
         says err "by op mse_loss_grad"
     done
     exits 4 env CLEAT_KERNEL_DIR="$scratch/cl" "$cleat" verify "$2/src/verify/checks/series_dense.safetensors" --device "${CLEAT_TEST_DEVICE:-auto}"
@@ -101,7 +101,7 @@ test_check_finite() {
         --set run.evaluate_every_epochs=none --set data.val_rows=10 --out "$scratch/high"
     says out "their gradient overflowed f16"
     says err "overflows at a loss scale of"
-    says err "With a scale of 1 its gradient is finite"
+    says err "With a loss scale of 1 its gradient is finite"
     exits 0 test "$(grep -c 'overflows at a loss scale of' "$scratch/err")" = 1
     exits 0 "$cleat" train "$profile" "${f16[@]}" --set train.loss_scale=1099511627776 --set train.epochs=10 \
         --set run.evaluate_every_epochs=none --set data.val_rows=10 --out "$scratch/high_free"

@@ -36,15 +36,15 @@ test_profiles() {
     local profile
     for profile in "$2"/profiles/*.ini; do
         exits 0 "$cleat" plan "$profile" "${nowhere[@]}" --card t4
-        says out "it fits"
+        says out "  fits    "
         says out "$scratch/nowhere does not exist"
         says out "activations and workspace"
         says out "forward + backward"
         case $profile in
-        */rna*.ini) says out "fused kernels never store" ;; # attention matrices, mostly
+        */rna*.ini) says out "fused kernels avoid storing" ;; # attention matrices, mostly
         esac
         says out "estimate from: card file t4"
-        says out "sqrt: base x sqrt(batch / base batch)"
+        says out "sqrt: base x sqrt(global batch / base batch)"
         says out "<- this profile"
         says out "the same on every card"
         exits 0 "$cleat" plan "$profile" "${nowhere[@]}" --card t4 --json
@@ -66,7 +66,7 @@ test_all_cards() {
         name=$(basename "$file" .ini)
         says out "$name"
     done
-    says out "estimates from the figures in the card files"
+    says out "estimates from the rates in the card files"
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card all --json
     check_members 0
     json 1 card
@@ -95,7 +95,7 @@ test_data() {
     # Training would refuse this schedule, and so the plan does: two optimizer steps an epoch at most.
     exits 1 "$cleat" plan "$small" --set "data.path=$scratch/data" --set train.warmup_steps=1000 --card t4
     says err train.warmup_steps
-    says out "it fits"
+    says out "  fits    "
     exits 0 "$cleat" plan "$small" --set "data.path=$scratch/data" --set train.warmup_steps=1 --card all
     says out epoch
 }

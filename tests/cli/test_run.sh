@@ -51,7 +51,7 @@ test_time_budget() {
     exits 1 "${line[@]}" --time-budget 4
     says err time_budget
     exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=4 --time-budget 30h --out "$scratch/short" --json
-    says err "a budget of 1 d 06 h holds"
+    says err "a budget of 1 d 06 h is enough for"
     json run_seconds
     json runs_in_budget
     json epochs_planned
@@ -82,7 +82,7 @@ test_check_finite() {
     local absurd=(--set train.learning_rate=3 --set train.weight_decay=1 --set train.warmup_steps=0 --set train.epochs=60 --set data.limit=4
         --set model.head=absolute --set loss.coordinate=1 --set train.schedule=constant)
     exits 5 "$cleat" train "$profile" "${tiny[@]}" "${absurd[@]}" --out "$scratch/absurd" --check-finite
-    says err "the first tensor that is not finite"
+    says err "first tensor that is not finite"
     says err "by op"
 }
 

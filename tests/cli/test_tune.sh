@@ -31,14 +31,14 @@ silent() {
 test_tuning() {
     exits 0 "$cleat" plan "$profile" "${tiny[@]}"
     exits 0 "$cleat" --log dispatch tune "$profile" "${tiny[@]}" --seconds 0.001
-    says out "times a step"
+    says out "times per step"
     says out "  * "
-    says out "kinds of nodes with a choice"
-    says out "an optimizer step at length"
-    says out "$scratch/data does not exist: the longest length is tuned, 24"
-    says out "choices kept in $CLEAT_CACHE_DIR/tuned/"
-    says out "until now: "
-    says out "CLBlast's parameters: not looked for"
+    says out "kinds of nodes with several kernels"
+    says out "optimizer step at length"
+    says out "$scratch/data does not exist: tuning the longest length, 24"
+    says out "choices saved in $CLEAT_CACHE_DIR/tuned/"
+    says out "before: "
+    says out "CLBlast parameters: not searched"
     says err "tune linear f32["
     exits 0 grep -q '^linear f32.* -> .* = ' "$(file_of_choices)"
     exits 0 "$cleat" tune "$profile" "${tiny[@]}" --seconds 0.001 --json
@@ -61,7 +61,7 @@ test_use() {
     exits 0 "$cleat" plan "$profile" "${tiny[@]}" --json
     json kernels
     exits 0 "$cleat" --log dispatch plan "$profile" "${tiny[@]}"
-    says err "was measured to be the fastest (tuned here on 20"
+    says err "is the fastest measured (tuned here on 20"
     echo nonsense >>"$(file_of_choices)"
     exits 0 "$cleat" plan "$profile" "${tiny[@]}"
     says err "the tuned choices are not used"
@@ -76,14 +76,14 @@ test_several() {
     exits 0 "$cleat" tune "$profile" "$other" "${tiny[@]}" --seconds 0.001 --ship "$scratch/card.tuned"
     says out "== $profile"
     says out "== $other"
-    says out "until now: "
+    says out "before: "
     exits 0 cmp "$scratch/card.tuned" "$(file_of_choices)"
     exits 0 grep -q '^match = ' "$scratch/card.tuned"
     exits 1 "$cleat" tune "$scratch/missing.ini" "$profile" "${tiny[@]}" --seconds 0.001
     says err "1 of 2 profiles failed: $scratch/missing.ini"
-    says out "kinds of nodes with a choice"
+    says out "kinds of nodes with several kernels"
     exits 1 "$cleat" tune "$profile" "${tiny[@]}" --seconds 0.001 --ship "$scratch/no/such/folder/card.tuned"
-    says err "keeping the choices"
+    says err "saving the choices"
 }
 
 test_refusals() {

@@ -30,30 +30,30 @@ test_wrong_lines() {
     exits 2 "$cleat" no_such_command
     exits 2 "$cleat" --log no_such_level devices
     exits 2 "$cleat" --log=no_such_level devices
-    says err "no log level 'no_such_level'"
+    says err "unknown log level 'no_such_level'"
     exits 2 "$cleat" --log
     exits 2 "$cleat" devices --no-such-option
-    says err "no option '--no-such-option'"
+    says err "unknown option '--no-such-option'"
     exits 2 "$cleat" devices surplus
     exits 2 "$cleat" devices --json=yes
     exits 2 "$cleat" train
     exits 2 "$cleat" train one.ini two.ini
     exits 2 "$cleat" train one.ini --out
     exits 2 "$cleat" train one.ini --batch_size
-    says err "--batch-size needs a value"
+    says err "option --batch-size requires a value"
     exits 2 "$cleat" eval one.ini
-    says err "--checkpoint is missing"
+    says err "--checkpoint is required"
     exits 2 "$cleat" predict one.ini --checkpoint x
     exits 2 "$cleat" verify
     exits 2 "$cleat" data make rna
     exits 2 "$cleat" data make fish --out "$scratch/fish"
     exits 2 "$cleat" data make rna --out "$scratch/rna" --count many
     exits 2 "$cleat" data make rna --out "$scratch/rna" --count 1.5
-    says err "--count 1.5: a whole number from 1 to"
+    says err "--count 1.5: must be an integer from 1 to"
     exits 2 "$cleat" data make rna --out "$scratch/rna" --seed -1
-    says err "--seed -1: a whole number from 0 to"
+    says err "--seed -1: must be an integer from 0 to"
     exits 1 "$cleat" bench models micro micro micro micro micro micro micro
-    says err "more than the 256 of a call"
+    says err "a call runs at most 256 workloads"
 }
 
 test_wrong_profiles() {

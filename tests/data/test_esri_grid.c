@@ -53,19 +53,19 @@ static void bad_grids_are_refused_with_their_place(void **state) {
         {"nrows 2\nxllcorner 0\nyllcorner 0\ncellsize 1\n1 2 3 4\n", ":5: ", "no ncols"},
         {"ncols 2\nnrows 2\nxllcorner 0\ncellsize 1\n1 2 3 4\n", ":5: ", "no yllcorner"},
         {"1 2\n3 4\n", ":1: ", "no ncols"},
-        {HEAD "ncols 3\n1 2 3 4\n", ":6:1: ", "said before"},
-        {HEAD "xllcenter 3\n1 2 3 4\n", ":6:1: ", "said before"},
+        {HEAD "ncols 3\n1 2 3 4\n", ":6:1: ", "repeats an entry of the header"},
+        {HEAD "xllcenter 3\n1 2 3 4\n", ":6:1: ", "repeats an entry of the header"},
         {HEAD "dx 3\n1 2 3 4\n", ":6:1: ", "not square"},
-        {HEAD "projection 3\n1 2 3 4\n", ":6:1: ", "no name of the header"},
+        {HEAD "projection 3\n1 2 3 4\n", ":6:1: ", "not a header name"},
         {"ncols 2.5\n", ":1:7: ", "whole number"},
         {"ncols 0\n", ":1:7: ", "whole number"},
-        {"ncols two\n", ":1:7: ", "no number"},
-        {"ncols 2\nnrows 2\nxllcorner 0\nyllcorner 0\n  cellsize -1\n", ":5:12: ", "above 0"},
-        {"ncols", ":1: ", "ends behind ncols"},
-        {HEAD "1 2\n3 x\n", ":7:3: ", "no number"},
+        {"ncols two\n", ":1:7: ", "not a number"},
+        {"ncols 2\nnrows 2\nxllcorner 0\nyllcorner 0\n  cellsize -1\n", ":5:12: ", "must be greater than 0"},
+        {"ncols", ":1: ", "ends after ncols"},
+        {HEAD "1 2\n3 x\n", ":7:3: ", "not a number"},
         {HEAD "1 2\n3 nan\n", ":7:3: ", "NODATA_value"},
         {HEAD "NaN 2\n3 4\n", ":6:1: ", "NODATA_value"},
-        {HEAD "1 2\n3,5 4\n", ":7:1: ", "behind a point"},
+        {HEAD "1 2\n3,5 4\n", ":7:1: ", "decimal point"},
         {HEAD "1 2\n3 1e60\n", ":7:3: ", "single precision"},
         {HEAD "1 2\n333\n", ":8: ", "after 3 of 2 x 2 values"},
         {HEAD "1 2\n3 4 \n  5\n", ":8:3: ", "more than ncols"},
@@ -98,7 +98,7 @@ static void grids_that_do_not_lie_over_each_other_are_told_apart(void **state) {
     other = center;
     other.columns = 2;
     assert_int_equal(cleat_esri_grid_match("a", &corner, "b", &other, &error), CLEAT_ERR_FORMAT);
-    assert_non_null(strstr(error.text, "ncols is 1, in b it is 2"));
+    assert_non_null(strstr(error.text, "ncols is 1, but in b it is 2"));
     cleat_esri_grid_free(&corner);
     cleat_esri_grid_free(&center);
 }

@@ -304,11 +304,11 @@ static void the_fitted_preprocessor_is_used_again(void **state) {
     assert_int_equal(b.mask[0], target_of(4, 0, 0));
     cleat_dataset_destroy(predicted);
     options.transform = CLEAT_TRANSFORM_NONE;
-    expect_refused(fresh, &options, CLEAT_ERR_ARGUMENT, "another transform");
+    expect_refused(fresh, &options, CLEAT_ERR_ARGUMENT, "data.transform differs");
     options = grid_options();
     options.fitted = fitted;
     options.inputs = "rain heat";
-    expect_refused(test_path("grids"), &options, CLEAT_ERR_ARGUMENT, "other inputs");
+    expect_refused(test_path("grids"), &options, CLEAT_ERR_ARGUMENT, "data.inputs differs");
     options.inputs = NULL;
     options.target = "rain";
     expect_refused(test_path("grids"), &options, CLEAT_ERR_ARGUMENT, "the target was heat");
@@ -339,7 +339,7 @@ static void a_spoilt_preprocessor_file_is_refused(void **state) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
         options.fitted = make_folder("spoilt");
         test_write_text(test_path("spoilt/maps.json"), texts[i]);
-        expect_refused(folder, &options, CLEAT_ERR_FORMAT, "take it from the run again");
+        expect_refused(folder, &options, CLEAT_ERR_FORMAT, "copy it from the run folder again");
     }
     options.fitted = make_folder("nothing");
     expect_refused(folder, &options, CLEAT_ERR_NOT_FOUND, "maps.json");
@@ -383,16 +383,16 @@ static void bad_grid_folders_are_refused(void **state) {
     cleat_maps_options options = grid_options();
     const char *folder = write_grids("bad");
     write_grid(folder, "rain", 1, 0, "20190231");
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "no calendar has");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "not a valid calendar day");
     remove_file(folder, "rain_20190231.asc");
     write_grid(folder, "rain", 1, 0, "2020-03-01");
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "no date in the name");
     remove_file(folder, "rain_2020-03-01.asc");
     test_write_text(test_path("bad/heat_20200301.ASC"), "copy");
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "on one day; delete one");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "for the same day; delete one");
     remove_file(folder, "heat_20200301.ASC");
     options.inputs = "heat wind";
-    expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "there are those of heat, rain");
+    expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "the folder has grids of heat, rain");
     options.inputs = "heat heat";
     expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "'heat' twice");
     options.inputs = NULL;
@@ -400,26 +400,26 @@ static void bad_grid_folders_are_refused(void **state) {
     expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "data.target");
     options = grid_options();
     options.val_days = 20;
-    expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "there are 12");
+    expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "only 12 days exist");
     options.val_days = 9;
-    expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "train on");
+    expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "no training samples are left");
     options = grid_options();
     options.horizon = 12;
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "data.ahead");
     options = grid_options();
     test_write_text(test_path("bad/rain_20200305.asc"),
                     "ncols 5\nnrows 2\nxllcorner 0\nyllcorner 0\ncellsize 1\n1 2 3 4 5\n6 7 8 9 0\n");
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "nrows is 2, in ");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "nrows is 2, but in ");
     remove_file(folder, "rain_20200305.asc");
     test_write_text(test_path("bad/x.npy"), "stack");
     expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "both ESRI grids");
     expect_refused(make_folder("void"), &options, CLEAT_ERR_NOT_FOUND, "no maps");
-    expect_refused(test_path("nowhere"), &options, CLEAT_ERR_NOT_FOUND, "no such folder");
+    expect_refused(test_path("nowhere"), &options, CLEAT_ERR_NOT_FOUND, "the folder does not exist");
     options.lookback = 0;
     expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "lookback");
     options = grid_options();
     options.predict = true;
-    expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "learnt");
+    expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "preprocessing state");
 }
 
 static void channels_without_values_or_variety(void **state) {
@@ -593,7 +593,7 @@ static void settings_of_grids_are_named_beside_stacks(void **state) {
     options.val_days = 10;
     cleat_dataset_destroy(open_maps(folder, &options));
     cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
-    assert_non_null(strstr(heard, "of no use with stacks (.npy): data.inputs, data.ahead, data.val_days. "));
+    assert_non_null(strstr(heard, "not applicable to stacks (.npy): data.inputs, data.ahead, data.val_days. "));
 }
 
 static void stacks_are_predicted_without_masks(void **state) {
@@ -652,12 +652,12 @@ static void bad_stacks_are_refused(void **state) {
     snprintf(folder, sizeof folder, "%s", write_stacks("bad_stacks"));
     write_npy(folder, "delta", "<f4", "2, 3, 3, 5", values, sizeof values);
     write_npy(folder, "delta_mask", "<f4", "3, 5", mask, sizeof mask);
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "3 channels of 3 x 5, in ");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "3 channels of 3 x 5, but ");
     write_npy(folder, "delta", "<f4", "2, 3, 15", values, sizeof values);
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "array[:, None]");
     write_npy(folder, "delta", "<f4", "3, 2, 3, 5", values, sizeof values);
     write_npy(folder, "delta_mask", "<f4", "5, 3", mask, sizeof mask);
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "so must the mask be");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "the mask must have the shape of its frames");
     mask[7] = -2;
     write_npy(folder, "delta_mask", "<f4", "3, 5", mask, sizeof mask);
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "-2 at row 1, column 2");
@@ -673,10 +673,10 @@ static void bad_stacks_are_refused(void **state) {
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "a mask without its stack");
     remove_file(folder, "delta_mask.npy");
     test_write_text(test_path("bad_stacks/val.txt"), "gamma\nomega\n");
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "val.txt:2: no sample is called 'omega'");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "val.txt:2: no sample is named 'omega'");
     test_write_text(test_path("bad_stacks/val.txt"), "gamma\n");
     test_write_text(test_path("bad_stacks/test.txt"), "gamma\n");
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "test.txt:1: 'gamma' is in val.txt, too");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "test.txt:1: 'gamma' is also in val.txt");
 }
 
 static void every_failed_allocation_is_survived(void **state) {

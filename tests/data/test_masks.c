@@ -305,18 +305,18 @@ static void what_does_not_fit_together_is_refused(void **state) {
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "brightest pixel of the mask is 1");
     write_pair(folder, 2);
     write_text(folder, "masks/cat.jpg", "mask");
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "a mask as JPEG");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "a JPEG mask");
     remove_file(folder, "masks/cat.jpg");
     write_text(folder, "images/cat.jpg", "image");
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "two images of one name");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "two images with the same name");
     remove_file(folder, "images/cat.jpg");
     write_text(folder, "images/cat.png", "image");
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "images/cat.png");
     write_pair(folder, 2);
     write_text(folder, "val.txt", "bee\ngnu\n");
-    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "val.txt:2: no sample is called 'gnu'");
+    expect_refused(folder, &options, CLEAT_ERR_FORMAT, "val.txt:2: no sample is named 'gnu'");
     write_text(folder, "val.txt", "ant\nbee\ncat\ndog\nfox");
-    expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "train on");
+    expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "no training images are left");
     write_text(folder, "val.txt", "bee\n");
     write_text(folder, "images/notes.txt", "left out, with a warning");
     options.channels = 4;
@@ -324,7 +324,7 @@ static void what_does_not_fit_together_is_refused(void **state) {
     options = small_options();
     options.predict = true;
     expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "trained model");
-    expect_refused(test_path("nowhere"), NULL, CLEAT_ERR_NOT_FOUND, "there is no such folder");
+    expect_refused(test_path("nowhere"), NULL, CLEAT_ERR_NOT_FOUND, "the folder does not exist");
     cleat_dataset *dataset = open_masks(folder, NULL);
     assert_int_equal(cleat_dataset_count(dataset), SAMPLES);
     assert_int_equal(cleat_dataset_length(dataset, 0), 224);
@@ -343,7 +343,7 @@ static void a_file_that_changes_is_refused(void **state) {
     cleat_dataset *dataset = open_masks(folder, &options);
     write_image(folder, "masks/ant.png", 4, 4, 1, pixels);
     assert_int_equal(cleat_dataset_fill(dataset, 0, SIDE, NULL, slots, &error), CLEAT_ERR_FORMAT);
-    assert_non_null(strstr(error.text, "masks/ant.png: has another size"));
+    assert_non_null(strstr(error.text, "masks/ant.png: the image size has changed"));
     cleat_dataset_destroy(dataset);
 }
 

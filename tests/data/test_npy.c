@@ -162,7 +162,7 @@ static void bad_headers_are_refused(void **state) {
         {"{'descr': 'f4', 'fortran_order': False, 'shape': (2,), }", "astype('f4')", 8},
         {"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", "astype('f4')", 8},
         {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", "records", 8},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", "cut short", 8},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", "truncated", 8},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", "one array", 8},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }", "empty", 0},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999999, 9999999999999), }", "more elements", 8},
@@ -173,10 +173,10 @@ static void bad_headers_are_refused(void **state) {
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,2), }", "dimensions", 8},
         {"{'descr': '<f4', 'fortran_order': False, }", "lacks", 8},
         {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "twice", 8},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}", "another key", 8},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}", "a key other than", 8},
         {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }", "True or False", 8},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)", "dictionary", 8},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } x", "behind", 8},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } x", "continues after its dictionary", 8},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (", "whole numbers", 8},
         {"{'descr': '<f4", "records", 8},
         {"", "dictionary", 8},
@@ -195,15 +195,15 @@ static void other_files_are_refused(void **state) {
     test_write(path, "PK\3\4 an archive of arrays", 24);
     expect_refused(path, ".npz");
     test_write(path, "1,2,3\n4,5,6\n7,8,9\n", 18);
-    expect_refused(path, "no NPY file");
+    expect_refused(path, "not an NPY file");
     test_write(path, "\x93NUMPY\4\0\0\0\0\0", 12);
     expect_refused(path, "version 4.0");
     test_write(path, "\x93NUMPY\1\0", 8);
-    expect_refused(path, "cut short");
+    expect_refused(path, "truncated");
     test_write(path, "\x93NUMPY\1\0\x76\0{'descr': ", 20);
-    expect_refused(path, "cut short");
+    expect_refused(path, "truncated");
     test_write(path, "\x93NUMPY\2\0\xFF\xFF\xFF\xFF{'descr': ", 22);
-    expect_refused(path, "at most");
+    expect_refused(path, "the maximum is");
     assert_int_equal(cleat_npy_probe(test_path("absent.npy"), &npy, &error), CLEAT_ERR_NOT_FOUND);
     assert_int_equal(cleat_npy_probe(test_folder("folder.npy"), &npy, &error), CLEAT_ERR_IO);
 }
@@ -234,7 +234,7 @@ static void a_file_that_shrinks_is_noticed(void **state) {
     assert_int_equal(cleat_npy_probe(path, &npy, &error), CLEAT_OK);
     write_npy("shrinks.npy", 1, vector("<f4", 4), data, 8);
     assert_int_equal(cleat_npy_read(path, &npy, 0, 4, values, &error), CLEAT_ERR_FORMAT);
-    assert_non_null(strstr(error.text, "cut short"));
+    assert_non_null(strstr(error.text, "truncated"));
 }
 
 int main(void) {

@@ -80,7 +80,7 @@ static void refuses_broken_files(void **state) {
         {"data_1ABC\nloop_\n", "mmCIF"},
         {shifted, ":1: columns 31-38"},
         {cut, ":2: the ATOM   record ends at column 40"},
-        {noise, ":1: column 19 holds byte 0x01"},
+        {noise, ":1: column 19 contains byte 0x01"},
         {"ATOM      1  CA  ALA A   1       1.000   2.000   3.000\n", "no RNA chain"},
         {"ATOM      1  P     G A   1       1.000   2.000   3.000\n", "no coordinates"},
         {"ATOM      1  C1'   G A   1         nan   2.000   3.000\n", "x coordinate"},

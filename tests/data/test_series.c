@@ -341,7 +341,7 @@ static void the_fitted_preprocessor_is_kept(void **state) {
     } rows[] = {
         {"a,b", NULL, "features were b,a", 0},
         {NULL, "a", "targets were c", 0},
-        {NULL, NULL, "other frames", 5 * HOUR},
+        {NULL, NULL, "data.frames differs", 5 * HOUR},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         cleat_dataset *refused = NULL;

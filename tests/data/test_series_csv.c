@@ -76,31 +76,31 @@ static void parses_times(void **state) {
         const char *text, *what;
     } bad[] = {
         {"", "is empty"},
-        {"01/07/2016", "day or the month"},
+        {"01/07/2016", "order of day and month"},
         {"2016/07/01", "YYYY-MM-DD"},
-        {"01.07.2016 12:00", "day or the month"},
-        {"1-7-2016", "day or the month"},
+        {"01.07.2016 12:00", "order of day and month"},
+        {"1-7-2016", "order of day and month"},
         {"2016-7-1", "YYYY-MM-DD"},
-        {"2016-13-01", "names a day"},
-        {"2016-00-10", "names a day"},
-        {"2015-02-29", "names a day"},
-        {"1900-02-29", "names a day"},
+        {"2016-13-01", "not a valid calendar day"},
+        {"2016-00-10", "not a valid calendar day"},
+        {"2015-02-29", "not a valid calendar day"},
+        {"1900-02-29", "not a valid calendar day"},
         {"2016-07-01 24:00", "time of day"},
         {"2016-07-01 23:60", "time of day"},
         {"2016-07-01 23:59:60", "time of day"},
-        {"2016-07-01T", "is no time"},
-        {"2016-07-01 1:00", "is no time"},
-        {"2016-07-01 01:00:00 PM", "is no time"},
-        {"2016-07-01 01:00:00+2", "is no time"},
-        {"2016-07-01 01:00:00+02:0", "is no time"},
+        {"2016-07-01T", "is not a time"},
+        {"2016-07-01 1:00", "is not a time"},
+        {"2016-07-01 01:00:00 PM", "is not a time"},
+        {"2016-07-01 01:00:00+2", "is not a time"},
+        {"2016-07-01 01:00:00+02:0", "is not a time"},
         {"2016-07-01 01:00:00.5", "fractions"},
-        {"2016-07-01 01:00:00.", "is no time"},
+        {"2016-07-01 01:00:00.", "is not a time"},
         {"1467331200.5", "fractions"},
         {"1467331200000", "milliseconds"},
         {"20160701", "may be a date"},
-        {"Jul 1 2016", "is no time"},
-        {"12345x", "is no time"},
-        {"-", "is no time"},
+        {"Jul 1 2016", "is not a time"},
+        {"12345x", "is not a time"},
+        {"-", "is not a time"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
         int64_t seconds = 77;
@@ -144,33 +144,33 @@ static void refuses_bad_files(void **state) {
         const char *text, *where, *what, *mend;
     } rows[] = {
         {"", ":1:", "empty", ""},
-        {HEAD, ":1:", "0 rows", "needs more"},
-        {HEAD R1, ":2:", "1 rows", "needs more"},
+        {HEAD, ":1:", "0 rows", "requires more"},
+        {HEAD R1, ":2:", "1 rows", "requires more"},
         {R1 R2 R3, ":1:", "begins with the time '2020-01-01'", "add a header"},
         {"t;a;b\n2020-01-01;1;2\n", ":1:", "semicolons", "commas"},
-        {"t\n2020-01-01\n", ":1:", "no column beside the time", ""},
-        {"t,a,a\n2020-01-01,1,2\n", ":1:", "both called 'a'", "rename"},
-        {"t,a,\n2020-01-01,1,2\n", ":1:", "column 3 has no name", "name the features"},
-        {HEAD R2 R1, ":3:", "time goes backwards, from 2020-01-02T00:00:00 to 2020-01-01", "sort the rows"},
-        {HEAD R1 R1, ":3:", "2020-01-01T00:00:00 is there twice", "remove one"},
-        {HEAD R1 R2 "2020-01-04,5,6\n", ":4:", "172800 s behind the one of 2020-01-02", "complete the file"},
-        {HEAD R1 R2 "2020-01-02T12:00:00,5,6\n", ":4:", "43200 s behind", "choose what is done about gaps"},
-        {HEAD R1 "2020-01-02T00:00:00Z,3,4\n", ":3:", "with Z or an offset, the first row has a time without",
-         "one way"},
-        {HEAD R1 "1577923200,3,4\n", ":3:", "is Unix seconds", "one way"},
-        {HEAD "01/02/2020,1,2\n" R2, ":2:", "'01/02/2020' does not say whether the day", "write YYYY-MM-DD"},
-        {HEAD R1 ",3,4\n", ":3:", "the time '' is empty", "needs its time"},
+        {"t\n2020-01-01\n", ":1:", "no column besides the time", ""},
+        {"t,a,a\n2020-01-01,1,2\n", ":1:", "both named 'a'", "rename"},
+        {"t,a,\n2020-01-01,1,2\n", ":1:", "column 3 has no name", "set data.features"},
+        {HEAD R2 R1, ":3:", "the time decreases from 2020-01-02T00:00:00 to 2020-01-01", "sort the rows"},
+        {HEAD R1 R1, ":3:", "duplicate time 2020-01-01T00:00:00", "remove one"},
+        {HEAD R1 R2 "2020-01-04,5,6\n", ":4:", "172800 s after that of 2020-01-02", "complete the file"},
+        {HEAD R1 R2 "2020-01-02T12:00:00,5,6\n", ":4:", "43200 s after", "set data.gaps to"},
+        {HEAD R1 "2020-01-02T00:00:00Z,3,4\n", ":3:", "with Z or an offset, but the first row has a time without",
+         "the same format"},
+        {HEAD R1 "1577923200,3,4\n", ":3:", "is Unix seconds", "the same format"},
+        {HEAD "01/02/2020,1,2\n" R2, ":2:", "'01/02/2020' is ambiguous in the order of day", "write YYYY-MM-DD"},
+        {HEAD R1 ",3,4\n", ":3:", "the time '' is empty", "requires a time"},
         {HEAD R1 "2020-01-02,,4\n" R3, ":3:", "'a' has no value", "fill or skip"},
         {HEAD R1 "2020-01-02,3,NaN\n" R3, ":3:", "'b' has no value", "fill or skip"},
-        {HEAD R1 "2020-01-02,3,two\n" R3, ":3:", "'b' is 'two', not a finite number", "leave the column out"},
+        {HEAD R1 "2020-01-02,3,two\n" R3, ":3:", "'b' is 'two', not a finite number", "remove the column"},
         {HEAD R1 "2020-01-02,3,inf\n" R3, ":3:", "'b' is 'inf', not a finite number", ""},
-        {HEAD R1 "2020-01-02,3,\"4,5\"\n" R3, ":3:", "'b' is '4,5', not a finite", "with a point"},
+        {HEAD R1 "2020-01-02,3,\"4,5\"\n" R3, ":3:", "'b' is '4,5', not a finite", "decimal point"},
         {HEAD R1 "2020-01-02,3,1e38\n" R3, ":3:", "'b' is 1e+38, too large", "unit"},
-        {HEAD R1 "2020-01-02,3\n" R3, ":3:", "2 fields where the header has 3", "cut short"},
+        {HEAD R1 "2020-01-02,3\n" R3, ":3:", "2 fields, but the header has 3", "truncated"},
         {HEAD R1 "2020-01-02,3,4,5\n" R3, ":3:", "4 fields", "comma"},
-        {HEAD R1 "2020-01-02,\"3,4\n" R3, ":3:", "never ends", "closing"},
+        {HEAD R1 "2020-01-02,\"3,4\n" R3, ":3:", "never closed", "closing"},
         {HEAD R1 "2020-01-02,\"3\"x,4\n" R3, ":3:", "after the closing quote", "two"},
-        {HEAD R1 "2020-01-02,3\"x,4\n" R3, ":3:", "not quoted", "quotes"},
+        {HEAD R1 "2020-01-02,3\"x,4\n" R3, ":3:", "unquoted", "quotes"},
         {HEAD R1 "2020-01-02,3,\xFF\n" R3, ":3:", "not UTF-8", "save"},
         {"\x1F\x8B\x08", ":1:", "compressed", "gunzip"},
     };
@@ -288,30 +288,30 @@ static void refuses_bad_options(void **state) {
         {set_unknown_feature, CLEAT_ERR_FORMAT, "did you mean 'beta'?"},
         {set_unknown_target, CLEAT_ERR_FORMAT, "no column 'gama'; did you mean 'gamma'"},
         {set_unknown_time, CLEAT_ERR_FORMAT, "did you mean 'time'"},
-        {set_twice, CLEAT_ERR_ARGUMENT, "names 'alpha' twice"},
-        {set_empty_name, CLEAT_ERR_ARGUMENT, "empty name between its commas"},
+        {set_twice, CLEAT_ERR_ARGUMENT, "contains 'alpha' twice"},
+        {set_empty_name, CLEAT_ERR_ARGUMENT, "empty name between commas"},
         {set_time_as_feature, CLEAT_ERR_ARGUMENT, "'time' is the time column"},
         {set_lookback, CLEAT_ERR_ARGUMENT, "lookback is 0"},
         {set_huge_lookback, CLEAT_ERR_ARGUMENT, "lookback 2097152"},
-        {set_long_lookback, CLEAT_ERR_ARGUMENT, "no window fits the train part, rows 1 to 9"},
+        {set_long_lookback, CLEAT_ERR_ARGUMENT, "no window fits the train split, rows 1 to 9"},
         {set_stride, CLEAT_ERR_ARGUMENT, "stride is -1"},
         {set_fractions, CLEAT_ERR_ARGUMENT, "val_fraction 0.7"},
         {set_nan_fraction, CLEAT_ERR_ARGUMENT, "val_fraction"},
-        {set_rows, CLEAT_ERR_ARGUMENT, "test part should be rows 7 to 11, and the file has 9"},
-        {set_no_window_in_val, CLEAT_ERR_ARGUMENT, "no window fits the val part, rows 7 to 8: one takes 3 rows"},
-        {set_no_training, CLEAT_ERR_ARGUMENT, "no rows are left to train on"},
-        {set_no_training_left, CLEAT_ERR_ARGUMENT, "the train part, rows 1 to 1:"},
-        {set_season, CLEAT_ERR_ARGUMENT, "50 rows of look-back"},
-        {set_frame, CLEAT_ERR_ARGUMENT, "90 s is no multiple"},
-        {set_same_frame, CLEAT_ERR_ARGUMENT, "60 s is no multiple"},
+        {set_rows, CLEAT_ERR_ARGUMENT, "test split would be rows 7 to 11, but the file has 9"},
+        {set_no_window_in_val, CLEAT_ERR_ARGUMENT, "no window fits the val split, rows 7 to 8: each takes 3 rows"},
+        {set_no_training, CLEAT_ERR_ARGUMENT, "no training rows are left"},
+        {set_no_training_left, CLEAT_ERR_ARGUMENT, "the train split, rows 1 to 1:"},
+        {set_season, CLEAT_ERR_ARGUMENT, "50 rows of lookback"},
+        {set_frame, CLEAT_ERR_ARGUMENT, "90 s is not a multiple"},
+        {set_same_frame, CLEAT_ERR_ARGUMENT, "60 s is not a multiple"},
         {set_resample_twice, CLEAT_ERR_ARGUMENT, "120 s is listed twice"},
-        {set_long_resample, CLEAT_ERR_ARGUMENT, "the file has 9; leave that frame out"},
-        {set_many_resamples, CLEAT_ERR_ARGUMENT, "9 frames; at most 8"},
-        {set_forecast, CLEAT_ERR_ARGUMENT, "needs what training has learnt"},
-        {set_policy, CLEAT_ERR_ARGUMENT, "no such policy"},
-        {set_no_such_anchor, CLEAT_ERR_ARGUMENT, "no such anchor"},
+        {set_long_resample, CLEAT_ERR_ARGUMENT, "the file has 9; remove that time frame"},
+        {set_many_resamples, CLEAT_ERR_ARGUMENT, "9 time frames; the maximum is 8"},
+        {set_forecast, CLEAT_ERR_ARGUMENT, "requires the preprocessing state saved by training"},
+        {set_policy, CLEAT_ERR_ARGUMENT, "unknown policy"},
+        {set_no_such_anchor, CLEAT_ERR_ARGUMENT, "unknown anchor"},
         {set_other_step, CLEAT_ERR_FORMAT,
-         "60 s behind the one of 1970-01-01T00:00:00, the step is 30 s (as the settings"},
+         "60 s after that of 1970-01-01T00:00:00, but the step is 30 s (as set by the caller"},
         {set_fitted_nowhere, CLEAT_ERR_NOT_FOUND, "/nowhere/at/all/series.csv"},
     };
     char text[1024] = "time,alpha,beta,gamma\n";
@@ -434,13 +434,14 @@ static void gaps_are_filled_skipped_or_ignored(void **state) {
     options.gaps = CLEAT_GAPS_FILL;
     options.longest_fill = 1;
     assert_int_equal(open_text(text, &options, &dataset, &error), CLEAT_ERR_FORMAT);
-    assert_non_null(strstr(error.text, "in.csv:5: 2 rows are missing behind 1970-01-01T00:00:20, more than the 1"));
+    assert_non_null(
+        strstr(error.text, "in.csv:5: 2 rows are missing after 1970-01-01T00:00:20, more than the limit of 1"));
     assert_int_equal(open_text("t,v\n0,1\n10,2\n25,3\n35,4\n", &options, &dataset, &error), CLEAT_ERR_FORMAT);
-    assert_non_null(strstr(error.text, "in.csv:4: this row is 15 s behind the one before, no multiple"));
+    assert_non_null(strstr(error.text, "in.csv:4: this row is 15 s after the previous one, not a multiple"));
     options.gaps = CLEAT_GAPS_SKIP;
     options.lookback = 4;
     assert_int_equal(open_text(text, &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
-    assert_non_null(strstr(error.text, "(2 windows touch gaps"));
+    assert_non_null(strstr(error.text, "(2 windows contain gaps"));
 }
 
 static void missing_cells_are_filled_or_skipped(void **state) {
@@ -469,9 +470,9 @@ static void missing_cells_are_filled_or_skipped(void **state) {
     options.missing = CLEAT_MISSING_FILL;
     options.longest_fill = 1;
     assert_int_equal(open_text(text, &options, &dataset, &error), CLEAT_ERR_FORMAT);
-    assert_non_null(strstr(error.text, "in.csv:5: 'v' has had no value for more than the 1 rows"));
+    assert_non_null(strstr(error.text, "in.csv:5: 'v' has no value for more than the limit of 1 rows"));
     assert_int_equal(open_text("t,v\n0,\n10,2\n20,3\n", &options, &dataset, &error), CLEAT_ERR_FORMAT);
-    assert_non_null(strstr(error.text, "in.csv:2: 'v' has no value, and no row before"));
+    assert_non_null(strstr(error.text, "in.csv:2: 'v' has no value, and no earlier row"));
     options.missing = CLEAT_MISSING_SKIP;
     assert_int_equal(open_text("t,v,w\n0,,1\n10,,2\n20,,3\n", &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
 }
@@ -485,12 +486,12 @@ static void refuses_edited_preprocessor_files(void **state) {
         {"kind,name,mean,deviation\n", "step, features or targets are missing"},
         {"kind,name,mean,deviation\nstep,10,,\nfeature,v,0,1\n", "missing"},
         {"kind,name,mean,deviation\nstep,0,,\n", ":2: the step"},
-        {"kind,name,mean,deviation\nstep,10,,\nfeature,v,0,0\n", ":3: mean and deviation"},
-        {"kind,name,mean,deviation\nstep,10,,\nfeature,v,x,1\n", ":3: mean and deviation"},
+        {"kind,name,mean,deviation\nstep,10,,\nfeature,v,0,0\n", ":3: mean and standard deviation"},
+        {"kind,name,mean,deviation\nstep,10,,\nfeature,v,x,1\n", ":3: mean and standard deviation"},
         {"kind,name,mean,deviation\nstep,10,,\nfeature,v,0,1\nfeature,v,0,1\n", ":4: a column without a name, or"},
-        {"kind,name,mean,deviation\nstep,10,,\ntarget,v,0,1\nfeature,v,0,1\n", ":4: a feature behind"},
+        {"kind,name,mean,deviation\nstep,10,,\ntarget,v,0,1\nfeature,v,0,1\n", ":4: a feature after"},
         {"kind,name,mean,deviation\ncolumn,v,0,1\n", ":2: kind must be"},
-        {"kind,name,mean,deviation\nframe,1.5,,\n", ":2: frames are whole"},
+        {"kind,name,mean,deviation\nframe,1.5,,\n", ":2: at most eight frames"},
     };
     cleat_series_options options = tiny_options();
     char folder[512], file[600];
@@ -524,7 +525,7 @@ static void refuses_edited_preprocessor_files(void **state) {
     second = NULL;
     assert_int_equal(open_text("t,\"a \"\"b\"\",\nc\"\n0,5\n20,6\n40,7\n", &options, &second, &error),
                      CLEAT_ERR_FORMAT);
-    assert_non_null(strstr(error.text, "the step is 10 s (as learnt in training)"));
+    assert_non_null(strstr(error.text, "the step is 10 s (as in training)"));
 }
 
 /* --- large files, cuts and failures --------------------------------------------------------------------------- */

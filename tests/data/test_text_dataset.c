@@ -191,7 +191,7 @@ static void splits_by_hash(void **state) {
     assert_true(other > 460 && other < 740);
     options.val_fraction = 0;
     options.test_fraction = 0.999999999;
-    assert_refused(many_rows(0), &options, "d.csv", "training part");
+    assert_refused(many_rows(0), &options, "d.csv", "training split");
 }
 
 /* --- labels --------------------------------------------------------------------------------------------------- */
@@ -206,18 +206,17 @@ static void orders_labels_as_told(void **state) {
     assert_int_equal(cleat_text_label_samples(dataset, 1), 0);
     assert_int_equal(cleat_text_label_samples(dataset, 2), 2);
     cleat_dataset_destroy(dataset);
-    assert_refused("text,label\na,down\na,upp\n", &options, "d.csv:3:",
-                   "'upp' is not in data.labels, which has up, "
-                   "never, down; did you mean 'up'");
+    assert_refused("text,label\na,down\na,upp\n", &options,
+                   "d.csv:3:", "unknown label 'upp': data.labels has up, never, down; did you mean 'up'");
     options.labels = "up down up";
-    assert_refused("text,label\na,down\n", &options, "data.labels", "'up' is there twice");
+    assert_refused("text,label\na,down\n", &options, "data.labels", "duplicate label 'up'");
     options = options_of(CLEAT_TEXT_TAGS);
     options.labels = "y x";
     dataset = open_text("a\tB-x\na\tI-x\n", &options);
     assert_string_equal(cleat_text_label_name(dataset, 1), "B-y");
     assert_int_equal(cleat_text_word_label(dataset, 0, 1), 4);
     cleat_dataset_destroy(dataset);
-    assert_refused("a\tB-x\n\na\tB-z\n", &options, "d.conll:3:", "'z' is not in data.labels");
+    assert_refused("a\tB-x\n\na\tB-z\n", &options, "d.conll:3:", "unknown label 'z': data.labels");
 }
 
 static void refuses_labels_that_training_lacks(void **state) {
@@ -232,7 +231,7 @@ static void refuses_labels_that_training_lacks(void **state) {
     snprintf(path, sizeof path, "%s/val.csv", folder);
     test_write_text(path, "text,label\na,up\n\"a\nday\",Down\n");
     assert_int_equal(cleat_text_open(folder, &options, &dataset, &error), CLEAT_ERR_FORMAT);
-    assert_non_null(strstr(error.text, "val.csv:3: the label 'Down' is not in the training part, which has down, up"));
+    assert_non_null(strstr(error.text, "val.csv:3: unknown label 'Down': the training split has down, up"));
 }
 
 /* --- what is fitted ------------------------------------------------------------------------------------------- */
@@ -287,7 +286,7 @@ static void opens_with_the_fitted_preprocessor(void **state) {
     assert_int_equal(cleat_text_word_label(second, 0, 0), 3);
     assert_int_equal(fill(second, 0).tokens[1], cleat_tokenizer_id(cleat_text_tokenizer(first), "bad"));
     cleat_dataset_destroy(second);
-    assert_refused("bad\tB-z\n", &options, "d.conll:1:", "'z' is not in the model's labels.txt");
+    assert_refused("bad\tB-z\n", &options, "d.conll:1:", "unknown label 'z': labels.txt of the model");
 
     /* prediction: tags are not looked at, or are not there */
     options.labelled = false;
@@ -315,9 +314,9 @@ static void opens_with_the_fitted_preprocessor(void **state) {
         {"B-x\nI-x\n", "out of order"},
         {"O\nB-x\nI-y\n", "out of order"},
         {"O\nB-x\n\nI-x\n", "empty line"},
-        {"O\nB-x\nI-x\nB-x\nI-x\n", "twice"},
+        {"O\nB-x\nI-x\nB-x\nI-x\n", "duplicate label 'x'"},
         {"up\ndown\n", "model.type"},
-        {"O\n", "no entity"},
+        {"O\n", "no entities"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
         test_write_text(path, wrong[i][0]);

@@ -69,14 +69,14 @@ static void test_kinds(void **state) {
     (void)state;
     expect_choice("gpu", COUNT, 4);
     expect_choice("CPU", COUNT, 0);
-    expect_refusal("gpu", 1, CLEAT_ERR_NO_DEVICE, "none of this kind");
+    expect_refusal("gpu", 1, CLEAT_ERR_NO_DEVICE, "no device of this kind");
 }
 
 static void test_only_an_accelerator(void **state) {
     (void)state;
     cards[0].kind = CLEAT_DEVICE_OTHER;
     expect_choice("auto", 1, 0);
-    expect_refusal("cpu", 1, CLEAT_ERR_NO_DEVICE, "none of this kind");
+    expect_refusal("cpu", 1, CLEAT_ERR_NO_DEVICE, "no device of this kind");
 }
 
 static void test_numbers(void **state) {

@@ -367,8 +367,8 @@ static void unsound_parameters_are_refused(void **state) {
         {CLEAT_CLBLAST_NDIMB, 64, "NDIMB * VWN"},
         {CLEAT_CLBLAST_MDIMA, 2, "MDIMC * NDIMC / MDIMA"},
         {CLEAT_CLBLAST_NDIMB, 2, "MDIMC * NDIMC / NDIMB"},
-        {CLEAT_CLBLAST_SA, 2, "are 0 or 1"},
-        {CLEAT_CLBLAST_PADB, -1, "are 0 or 1"},
+        {CLEAT_CLBLAST_SA, 2, "must be 0 or 1"},
+        {CLEAT_CLBLAST_PADB, -1, "must be 0 or 1"},
         {CLEAT_CLBLAST_VWM, 3, "1, 2, 4 or 8"},
         {CLEAT_CLBLAST_VWND, 16, "1, 2, 4 or 8"},
         {CLEAT_CLBLAST_KWID, 5, "KWID must divide"},
@@ -394,7 +394,7 @@ static void unsound_parameters_are_refused(void **state) {
     assert_non_null(strstr(cleat_clblast_refuse(&sound, &device), "local memory"));
     ++device.local_memory;
     --device.max_work_group;
-    assert_non_null(strstr(cleat_clblast_refuse(&sound, &device), "work-groups"));
+    assert_non_null(strstr(cleat_clblast_refuse(&sound, &device), "work-group limit"));
 }
 
 /* --- shipped -------------------------------------------------------------------------------------------------- */
@@ -439,25 +439,25 @@ static void damaged_text_is_refused(void **state) {
     static const struct {
         const char *text, *says;
     } rows[] = {
-        {"", "must give device"},
-        {"[tuned]\ndevice = d\ndate = t\n[choices]\n", "must give device"},
+        {"", "must set device"},
+        {"[tuned]\ndevice = d\ndate = t\n[choices]\n", "must set device"},
         {"device = d\n", "FILE:1"},
         {"[tuned]\ndevice = d\ndevice = d\n", "FILE:3: is given twice"},
         {"[tuned]\ncolour = red\n", "FILE:2"},
         {"[tuned]\ndevice =\n", "FILE:2"},
         {"[tuned]\ndate = 2026-11-20 and much more\n", "FILE:2: is too long"},
-        {"[fish]\n", "FILE:1: no such section"},
+        {"[fish]\n", "FILE:1: unknown section"},
         {HEAD "add f32[1] -> f32[1]\n", "FILE:6"},
         {HEAD "add f32[1] f32[1] = fast\n", "FILE:6"},
         {HEAD "add -> x = \n", "FILE:6"},
         {HEAD "add -> x = 0123456789012345678901234567890123456789012345678901234567890123456789\n", "FILE:6"},
-        {HEAD "add -> x = a\nadd -> x = b\n", "FILE:7: is chosen twice"},
+        {HEAD "add -> x = a\nadd -> x = b\n", "FILE:7: has two choices"},
         {HEAD "[clblast]\nMWG = 64\n", "FILE:6: [clblast] lacks GEMMK"},
         {HEAD "[clblast]\nMWG = 64\nMWG = 64\n", "FILE:8: is given twice"},
         {HEAD "[clblast]\nMWG = many\n", "FILE:7: a whole number"},
         {HEAD "[clblast]\nMWG = 64 \nNWG = -1\n", "FILE:8: a whole number"},
         {HEAD "[clblast]\nMWG = 64x\n", "FILE:7: a whole number"},
-        {HEAD "[clblast]\nFISH = 1\n", "FILE:7: CLBlast's products have no such parameter"},
+        {HEAD "[clblast]\nFISH = 1\n", "FILE:7: CLBlast has no such parameter"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         cleat_tuning_table *read = NULL;

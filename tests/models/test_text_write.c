@@ -172,7 +172,7 @@ static void writes_all_chains(void **state) {
     cleat_set_log(keep_warning, NULL, CLEAT_LOG_WARNING);
     if (cleat_model_write(model, predictions, 4, folder, &error) != CLEAT_OK) fail_msg("%s", error.text);
     cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
-    assert_non_null(strstr(warning, "1 of 4 chains are in predictions.csv alone; the first: far: "));
+    assert_non_null(strstr(warning, "1 of 4 chains are only in predictions.csv; the first: far: "));
     assert_true(has("predictions.csv", "far_1,A,1,-2000.000,0.000,0.000\na/b_1,C,1,1.000,2.000,3.000\n"));
     assert_int_not_equal(access(in_folder("far.pdb"), F_OK), 0);
     assert_true(has("a_b.pdb", "IS a/b\n"));

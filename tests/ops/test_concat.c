@@ -142,7 +142,7 @@ static void rejects(void **state) {
         const char *says;
     } misfits[] = {{2, 2, {2, 3}, CLEAT_F32, CLEAT_ERR_SHAPE, "part 1"},
                    {2, 3, {2, 4, 3}, CLEAT_F32, CLEAT_ERR_SHAPE, "part 1 is f32 [2, 4, 3]"},
-                   {2, 3, {2, 3, 3}, CLEAT_F16, CLEAT_ERR_SHAPE, "of one type"},
+                   {2, 3, {2, 3, 3}, CLEAT_F16, CLEAT_ERR_SHAPE, "of the same type"},
                    {0, 3, {2, 3, 3}, CLEAT_F32, CLEAT_ERR_ARGUMENT, "0 parts"},
                    {9, 3, {2, 3, 3}, CLEAT_F32, CLEAT_ERR_ARGUMENT, "9 parts"}};
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {

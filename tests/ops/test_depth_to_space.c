@@ -66,7 +66,7 @@ static void rejects(void **state) {
     } misfits[] = {{3, 2, CLEAT_F32, CLEAT_ERR_SHAPE, "[B, H, W, C]"},
                    {4, 3, CLEAT_F32, CLEAT_ERR_SHAPE, "multiple of 3 x 3"},
                    {4, 2, CLEAT_I32, CLEAT_ERR_SHAPE, "f32, f16 or bf16"},
-                   {4, 0, CLEAT_F32, CLEAT_ERR_ARGUMENT, "patches of 0"}};
+                   {4, 0, CLEAT_F32, CLEAT_ERR_ARGUMENT, "patch size 0"}};
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
         cleat_graph *graph = op_graph();
         cleat_tensor *x = cleat_input(graph, "x", misfits[i].dtype, misfits[i].rank, (int64_t[]){1, 2, 3, 4});

@@ -247,7 +247,7 @@ static void test_refused(void **state) {
         else
             cleat_refresh_half_weights(graph);
         assert_int_not_equal(cleat_graph_status(graph, &error), CLEAT_OK);
-        assert_non_null(strstr(error.text, k ? "interval" : "working copies"));
+        assert_non_null(strstr(error.text, k ? "interval" : "compute copies"));
         cleat_graph_destroy(graph);
     }
     cleat_store_destroy(store);

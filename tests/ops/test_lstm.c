@@ -199,9 +199,12 @@ static void rejects_misfits(void **state) {
         cleat_dtype weight;
         const char *says;
     } misfits[] = {
-        {2, 3, 8, 2, 8, CLEAT_F32, "[B, L, I]"}, {3, 4, 8, 2, 8, CLEAT_F32, "fan_in"},
-        {3, 3, 8, 3, 8, CLEAT_F32, "[4H, H]"},   {3, 3, 12, 3, 8, CLEAT_F32, "[4H, H]"},
-        {3, 3, 8, 2, 8, CLEAT_F16, "one type"},  {3, 3, 8, 2, 9, CLEAT_F32, "one shape"},
+        {2, 3, 8, 2, 8, CLEAT_F32, "[B, L, I]"},
+        {3, 4, 8, 2, 8, CLEAT_F32, "fan_in"},
+        {3, 3, 8, 3, 8, CLEAT_F32, "[4H, H]"},
+        {3, 3, 12, 3, 8, CLEAT_F32, "[4H, H]"},
+        {3, 3, 8, 2, 8, CLEAT_F16, "all of the same type"},
+        {3, 3, 8, 2, 9, CLEAT_F32, "the same shape"},
     };
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
         cleat_graph *graph = op_graph();

@@ -180,7 +180,7 @@ typedef struct message {
 static const message bad_files[] = {
     {"[model]\nd_modl = 256\n", {"test.ini:2: d_modl = 256", "'d_model'", "d_model, heads"}},
     {"[modle]\nheads = 8\n", {"test.ini:1: [modle]", "[model]", "[model], [data]"}},
-    {"[model]\n\n[nothing like it]\n", {"test.ini:3", "no section", "sections are"}},
+    {"[model]\n\n[nothing like it]\n", {"test.ini:3", "unknown section", "sections are"}},
     {"[train]\nheads = 8\n", {"test.ini:2: heads = 8", "belongs in [model]"}},
     {"[train]\nprecision = fp16\n", {"test.ini:2: precision = fp16", "auto, f32, f16, bf16", "'f16'"}},
     {"[train]\nschedule = cosin\n", {"test.ini:2: schedule = cosin", "constant, cosine, step", "'cosine'"}},
@@ -188,8 +188,7 @@ static const message bad_files[] = {
     {"[train]\nepochs = 0\n", {"'0' is out of range", "from 1 to 1000000"}},
     {"[train]\nepochs = 3.5\n", {"'3.5'", "whole number"}},
     {"[train]\nbatch_size = aut\n", {"did you mean 'auto'?"}},
-    {"[train]\nepochs = 1\n[run]\nseed = 2\n[train]\nepochs = 2\n",
-     {"test.ini:6: epochs = 2", "line 2", "second time"}},
+    {"[train]\nepochs = 1\n[run]\nseed = 2\n[train]\nepochs = 2\n", {"test.ini:6: epochs = 2", "line 2", "duplicate"}},
     {"[train]\nepochs = 40\nepochs\n", {"test.ini:3: epochs", "neither"}},
     {"[train\nepochs = 40\n", {"test.ini:1: [train", "neither"}},
     {"epochs = 40\n", {"test.ini:1: epochs = 40", "before the first [section]"}},
@@ -227,11 +226,11 @@ static const message bad_assignments[] = {
     {"train.epochs", {"section.key=value"}},
     {"", {"section.key=value"}},
     {"=", {"section.key=value"}},
-    {".=", {"no section []"}},
+    {".=", {"unknown section []"}},
     {"trian.epochs=3", {"[train]"}},
-    {"data.path=a ;b", {"cannot stand in a profile"}},
-    {"data.path=a\nb", {"cannot stand in a profile"}},
-    {"data.path=a\\", {"cannot stand in a profile"}},
+    {"data.path=a ;b", {"is not possible in a profile"}},
+    {"data.path=a\nb", {"is not possible in a profile"}},
+    {"data.path=a\\", {"is not possible in a profile"}},
 };
 
 static void assignments_obey_the_same_rules(void **state) {
@@ -258,20 +257,21 @@ static const message contradictions[] = {
     {"[train]\nwarmup_epochs = 1\nwarmup_steps = 5\n", {"not both"}},
     {"[train]\nbatch_size = 16\neffective_batch_size = 8\n", {"at most 8"}},
     {"[train]\nbatch_size = 49\neffective_batch_size = 48\n", {"at most 48", "effective_batch_size = 48"}},
-    {"[train]\nbucket_batch_sizes = 4, 2\n", {"one micro-batch for each bucket"}},
+    {"[train]\nbucket_batch_sizes = 4, 2\n", {"one micro-batch size for each bucket"}},
     {"[data]\nmin_length = 2000\n", {"above max_length"}},
-    {"[train]\nbatch_size = 8\neffective_batch_size = 48\ngradient_accumulation_steps = 3\n", {"are 6", "auto"}},
+    {"[train]\nbatch_size = 8\neffective_batch_size = 48\ngradient_accumulation_steps = 3\n", {"make 6", "auto"}},
     {"[train]\nlr_scaling = linear\n", {"base_batch_size"}},
-    {"[train]\nlearning_rate = 1e-4\nwarmup_start_lr = 1e-3\nwarmup_steps = 3\n", {"rises"}},
-    {"[train]\nlearning_rate = 1e-4\nmin_learning_rate = 1e-3\n", {"floor"}},
+    {"[train]\nlearning_rate = 1e-4\nwarmup_start_lr = 1e-3\nwarmup_steps = 3\n", {"must increase"}},
+    {"[train]\nlearning_rate = 1e-4\nmin_learning_rate = 1e-3\n", {"the minimum is above"}},
     {"[train]\nschedule = step\n", {"step_epochs"}},
-    {"[train]\nstep_epochs = 3\n", {"schedule = step only", "train.schedule = constant (default)"}},
+    {"[train]\nstep_epochs = 3\n", {"only to schedule = step", "train.schedule = constant (default)"}},
     {"[run]\nmetric = lddr\n", {"'lddt'", "rmsd"}},
-    {"[run]\nearly_stopping_patience = 3\nevaluate_every_epochs = none\n", {"needs evaluations"}},
+    {"[run]\nearly_stopping_patience = 3\nevaluate_every_epochs = none\n", {"requires evaluations"}},
     {"[data]\nbuckets = 64, 128\n", {"test.ini:2", "data.max_length = 1200", "1200"}},
-    {"[data]\nlookback = 8\n", {"test.ini:2: lookback = 8", "no meaning", "rna_transformer"}},
-    {"[model]\ntype = series_lstm\nheads = 4\n", {"test.ini:3: heads = 4", "no meaning", "series_lstm"}},
-    {"[model]\ntype = text_tagger\n[data]\nval_fraction = 0.6\ntest_fraction = 0.5\n", {"train on"}},
+    {"[data]\nlookback = 8\n", {"test.ini:2: lookback = 8", "does not apply", "rna_transformer"}},
+    {"[model]\ntype = series_lstm\nheads = 4\n", {"test.ini:3: heads = 4", "does not apply", "series_lstm"}},
+    {"[model]\ntype = text_tagger\n[data]\nval_fraction = 0.6\ntest_fraction = 0.5\n",
+     {"no data are left for training"}},
     {"[model]\ntype = series_dense\n[data]\ntrain_rows = 60\n", {"val_rows"}},
     {"[model]\ntype = series_dense\n[data]\nanchor = season\n", {"test.ini:4: anchor = season", "data.season"}},
     {"[train]\nbatch_size = 65536\ngradient_accumulation_steps = 17\n",
@@ -306,7 +306,7 @@ static void all_weights_zero_are_refused(void **state) {
         assert_int_equal(cleat_profile_set(profile, assignment, &error), CLEAT_OK);
     }
     assert_int_equal(cleat_profile_check(profile, &error), CLEAT_ERR_PROFILE);
-    expect_contains(error.text, "nothing to learn");
+    expect_contains(error.text, "nothing to train");
     cleat_profile_destroy(profile);
 }
 

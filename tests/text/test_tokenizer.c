@@ -374,7 +374,7 @@ static void vocabularies_that_are_refused(void **state) {
         {"[PAD]\n[CLS]\n[SEP]\n", 0, "has no [UNK]"},
         {"[PAD]\n[UNK]\n[SEP]\n", 0, "has no [CLS]"},
         {"[PAD]\n[UNK]\n[CLS]\n", 0, "has no [SEP]"},
-        {"[PAD]\n[UNK]\n[CLS]\na\n[SEP]\na\n", 0, ".txt:6: the piece 'a' is already that of line 4"},
+        {"[PAD]\n[UNK]\n[CLS]\na\n[SEP]\na\n", 0, ".txt:6: duplicate token 'a'; it is already in line 4"},
         {"[PAD]\n[UNK]\n\n[CLS]\n[SEP]\n", 0, ".txt:3: the line is empty"},
         {"[PAD]\n[UNK]\n[CLS]\n[SEP]\n\n", 0, ".txt:5: the line is empty"},
         {"[PAD]\na\xFF\n", 0, ".txt:2: not UTF-8 text (byte 2 of the line)"},

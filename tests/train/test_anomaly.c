@@ -157,9 +157,9 @@ static void finite_step_is_said_to_be(void **state) {
     middle *m = middle_open(*state, "finite", NULL);
     detect(m, 0);
     assert_names_samples(m);
-    assert_contains(m->logged, SET("every tensor of it is finite", "cleat verify"));
+    assert_contains(m->logged, SET("every tensor is finite", "cleat verify"));
     detect(m, 3);
-    assert_contains(m->logged, SET("every tensor of it is finite", "in 3 steps", "--check-finite"));
+    assert_contains(m->logged, SET("every tensor is finite", "in 3 steps", "--check-finite"));
     assert_training_goes_on(m);
     middle_close(m);
 }
@@ -176,7 +176,7 @@ static void padding_is_written_by_every_op(void **state) {
                          CL_SUCCESS);
     }
     detect(m, 0);
-    assert_contains(m->logged, SET("every tensor of it is finite"));
+    assert_contains(m->logged, SET("every tensor is finite"));
     middle_close(m);
 }
 
@@ -239,7 +239,8 @@ static void value_in_the_data_is_named(void **state) {
     snprintf(element, sizeof element, "is nan at [%u, 2, 1]", last->count - 1);
     snprintf(sample, sizeof sample, "(sample %s)", cleat_dataset_id(dataset, bad.sample));
     assert_names_samples(m);
-    assert_contains(m->logged, SET("The input 'coords'", element, sample, "1 of ", "It is in the data", "loss"));
+    assert_contains(m->logged,
+                    SET("The input 'coords'", element, sample, "1 of ", "The value comes from the data", "loss"));
     use_dataset(m, dataset);
     assert_training_goes_on(m);
     middle_close(m);
@@ -274,7 +275,8 @@ static void bad_parameter_is_named(void **state) {
     detect(m, 0);
     snprintf(element, sizeof element, "is inf at [1, 2]; 2 of %lld", (long long)cleat_tensor_elements(matrix));
     assert_names_samples(m);
-    assert_contains(m->logged, SET(cleat_tensor_name(matrix), element, "parameter was so before the step"));
+    assert_contains(m->logged,
+                    SET(cleat_tensor_name(matrix), element, "parameter was already not finite before the step"));
     restore(m);
     assert_training_goes_on(m);
     middle_close(m);
@@ -286,13 +288,14 @@ static void parameter_that_f16_cannot_hold_is_named(void **state) {
     const cleat_tensor *matrix = some_matrix(m);
     set_parameter(m, cleat_tensor_name(matrix), 1e30f, 3, 4);
     detect(m, 0);
-    assert_contains(m->logged, SET(cleat_tensor_name(matrix), "(f16 ", "is inf at [0, 3]",
-                                   "The parameter is 1e+30 there", "f16 ends at 65504", "bf16 or f32 can hold it"));
+    assert_contains(m->logged,
+                    SET(cleat_tensor_name(matrix), "(f16 ", "is inf at [0, 3]", "The parameter is 1e+30 there",
+                        "f16 overflows above 65504", "bf16 or f32 can represent it"));
     if (strstr(m->logged, "resume from")) fail_msg("'%s' sends to an earlier checkpoint", m->logged);
     set_parameter(m, cleat_tensor_name(matrix), INFINITY, 3, 4);
     detect(m, 0);
-    assert_contains(m->logged,
-                    SET(cleat_tensor_name(matrix), "was so before the step", "resume from an earlier checkpoint"));
+    assert_contains(m->logged, SET(cleat_tensor_name(matrix), "was already not finite before the step",
+                                   "resume from an earlier checkpoint"));
     middle_close(m);
 }
 
@@ -303,8 +306,8 @@ static void overflow_is_named_with_its_op(void **state) {
     detect(m, 0);
     assert_names_samples(m);
     assert_contains(m->logged,
-                    SET("the first tensor that is not finite", "by op linear", "(forward)", "is inf at [0, 0, 0]",
-                        "It read ", cleat_tensor_name(matrix), "up to 3e+38", "overflow", "train.learning_rate"));
+                    SET("first tensor that is not finite", "by op linear", "(forward)", "is inf at [0, 0, 0]",
+                        "Its operands: ", cleat_tensor_name(matrix), "up to 3e+38", "overflow", "train.learning_rate"));
     restore(m);
     assert_training_goes_on(m);
     middle_close(m);
@@ -407,12 +410,12 @@ static void assert_parameters(middle *m, const char *steps, const char *said) {
 
 static void what_became_of_the_parameters_is_said(void **state) {
     middle *m = middle_open(*state, "said", NULL);
-    assert_parameters(m, "fn", "stand as they were before that step");
-    assert_parameters(m, "fnn", "stand as they were before that step");
-    assert_parameters(m, "nff", "left the parameters as they were, but 2 after it changed them");
-    assert_parameters(m, "fnf", "left the parameters as they were, but 1 after it changed them");
-    assert_parameters(m, "fl", "changed by that step and by 0 after it");
-    assert_parameters(m, "lnf", "changed by that step and by 1 after it");
+    assert_parameters(m, "fn", "parameters are as before that step");
+    assert_parameters(m, "fnn", "parameters are as before that step");
+    assert_parameters(m, "nff", "did not update the parameters, but 2 steps after it did");
+    assert_parameters(m, "fnf", "did not update the parameters, but 1 steps after it did");
+    assert_parameters(m, "fl", "updated by that step and by 0 steps after it");
+    assert_parameters(m, "lnf", "updated by that step and by 1 steps after it");
     middle_close(m);
 }
 

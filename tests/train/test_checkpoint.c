@@ -398,7 +398,7 @@ static void a_resume_falls_back_to_what_is_intact(void **test) {
     file_path("ckpt-E004-S000040", "model.safetensors", path);
     overwrite(path, "x", 1);
     assert_int_equal(last_step(), 30);
-    assert_non_null(strstr(warnings, "ckpt-E004-S000040/model.safetensors: is damaged"));
+    assert_non_null(strstr(warnings, "ckpt-E004-S000040/model.safetensors: damaged file"));
     assert_non_null(strstr(warnings, "ckpt-E003-S000030 instead"));
     assert_int_equal(best_step(), 30);
     file_path("ckpt-E003-S000030", "state.json", path);

@@ -209,8 +209,8 @@ static void resolved_settings_go_on_with_the_same_bits(void **state) {
 static void settings_that_contradict_are_refused(void **state) {
     (void)state;
     static const char *const cases[][4] = {
-        {"train.precision=f32", "train.loss_scale=1024", "--set train.loss_scale=auto takes it back"},
-        {"train.precision=bf16", SOON, "--set train.loss_scale_growth_interval=2000 takes it back"},
+        {"train.precision=f32", "train.loss_scale=1024", "--set train.loss_scale=auto resets it"},
+        {"train.precision=bf16", SOON, "--set train.loss_scale_growth_interval=2000 resets it"},
         {"train.precision=f16", "train.loss_scale=1000", "power of two"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         cleat_profile *profile = NULL;

@@ -233,7 +233,7 @@ static void two_runs_do_not_share_a_folder(void **state) {
     char path[TINY_PATH];
     opened *first = open_trainer(t, tiny_path(t, "shared", path), CLEAT_OK);
     tiny_result second = tiny_train_to(CLEAT_ERR_ARGUMENT, t, "shared", NULL, true, 0);
-    assert_contains(second.error.text, SET("another process trains in", "/shared", "--out"));
+    assert_contains(second.error.text, SET("another process is training in", "/shared", "--out"));
     close_trainer(first);
     tiny_train_to(CLEAT_OK, t, "shared", NULL, true, 0);
     tiny_assert_same_run(t, base(t), "shared");
@@ -456,7 +456,7 @@ static void patience_without_a_sample_to_validate_is_said(void **state) {
     molecules.val_fraction = 0;
     snprintf(all.data, sizeof all.data, "%s", tiny_path(t, "all", path));
     assert_int_equal(cleat_data_make_rna(all.data, &molecules, NULL), CLEAT_OK);
-    start_capture(&w, "no sample to validate");
+    start_capture(&w, "no validation samples");
     tiny_train_to(CLEAT_OK, &all, "unjudged", SET("run.early_stopping_patience=2", "train.warmup_steps=0"), false, 0);
     assert_int_equal(w.times, 1);
     tiny_train_to(CLEAT_OK, &all, "unasked", SET("train.warmup_steps=0"), false, 0);
@@ -468,7 +468,7 @@ static void what_does_not_fit_is_said(void **state) {
     const tiny *t = *state;
     setenv("CLEAT_DEVICE_MEMORY_LIMIT", "60000", 1);
     tiny_result result = tiny_train_to(CLEAT_ERR_FIT, t, "fit", NULL, false, 0);
-    assert_contains(result.error.text, SET("micro-batch of 2", "short by", "gradients", "smaller model"));
+    assert_contains(result.error.text, SET("micro-batch of 2", "too much", "gradients", "smaller model"));
     result = tiny_train_to(CLEAT_ERR_FIT, t, "fit", SET("train.batch_size=auto"), false, 0);
     assert_contains(result.error.text, SET("micro-batch of 1", "smaller model"));
     unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");

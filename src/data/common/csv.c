@@ -36,8 +36,7 @@ static cleat_status quoted_field(cleat_csv *csv, char **field, char **field_end,
         if (source->at == source->end)
             return cleat_fail(
                 error, CLEAT_ERR_FORMAT,
-                "%s:%zu: a quoted field starts here and never ends; add the closing \" (or the file is cut "
-                "short)",
+                "%s:%zu: a quoted field starts here and is never closed; add the closing \" (or the file is truncated)",
                 source->path, opened);
         if (*source->at == '\n') ++csv->next_line;
         if (*source->at == '"') {
@@ -65,9 +64,8 @@ static cleat_status plain_field(cleat_csv *csv, char **field, char **field_end, 
     while (!at_line_end(source) && *source->at != csv->separator) {
         if (must_be_quoted(csv, *source->at))
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s:%zu: a %s inside a field that is not quoted; put the whole "
-                              "field in quotes",
-                              source->path, csv->next_line, *source->at == '"' ? "quote" : "carriage return");
+                              "%s:%zu: a %s inside an unquoted field; put the whole field in quotes", source->path,
+                              csv->next_line, *source->at == '"' ? "quote" : "carriage return");
         ++source->at;
     }
     *field_end = source->at;
@@ -105,7 +103,7 @@ cleat_status cleat_csv_next(cleat_csv *csv, bool *more, cleat_error *error) {
     if (status != CLEAT_OK) return status;
     if (csv->expected && csv->count != csv->expected)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: %zu fields where the header has %zu; is the line cut short, or a %s?",
+                          "%s:%zu: %zu fields, but the header has %zu; is the line truncated, or a %s?",
                           csv->source.path, csv->line, csv->count, csv->expected,
                           csv->separator == ',' ? "comma not quoted" : "tab inside a field");
     *more = true;
@@ -156,9 +154,9 @@ cleat_status cleat_csv_need_column(const cleat_csv *csv, const char *name, int *
     int found = cleat_csv_column(csv, name);
     for (size_t i = (size_t)found + 1; found >= 0 && i < csv->count; ++i)
         if (strcmp(csv->fields[i], name) == 0)
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s:%zu: the columns %d and %zu are both called '%s'; rename one", csv->source.path,
-                              csv->line, found + 1, i + 1, cleat_format_excerpt(name, strlen(name), shown));
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: columns %d and %zu are both named '%s'; rename one",
+                              csv->source.path, csv->line, found + 1, i + 1,
+                              cleat_format_excerpt(name, strlen(name), shown));
     if (found >= 0) {
         *column = found;
         return CLEAT_OK;

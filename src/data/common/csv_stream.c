@@ -32,7 +32,8 @@ static cleat_status enlarge(cleat_csv_stream *stream, cleat_error *error) {
     cleat_source *source = &stream->csv.source;
     size_t used = (size_t)(stream->filled - source->data), room = stream->room * 2;
     char *larger = cleat_alloc(room + 1, 1);
-    if (!larger) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu bytes of it", source->path, room);
+    if (!larger)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu bytes of the file", source->path, room);
     memcpy(larger, source->data, used);
     cleat_free(source->data);
     source->data = larger;
@@ -71,11 +72,10 @@ static cleat_status refill(cleat_csv_stream *stream, cleat_error *error) {
         if (status == CLEAT_OK) status = fill_room(stream, error);
         end = stream->file ? records_end(source->data, stream->filled) : stream->filled;
         if (status == CLEAT_OK && stream->file && end == source->data && stream->room > LONGEST_RECORD)
-            status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                                "%s:%zu: the record that starts here goes on for more than %d MiB (%zu lines); is a "
-                                "closing quote missing?",
-                                source->path, stream->csv.next_line, LONGEST_RECORD >> 20,
-                                lines_in(source->data, stream->filled));
+            status = cleat_fail(
+                error, CLEAT_ERR_FORMAT,
+                "%s:%zu: the record that starts here is longer than %d MiB (%zu lines); is a closing quote missing?",
+                source->path, stream->csv.next_line, LONGEST_RECORD >> 20, lines_in(source->data, stream->filled));
     }
     source->at = source->data;
     source->end = status == CLEAT_OK ? end : source->data;
@@ -96,7 +96,7 @@ cleat_status cleat_csv_stream_open(const char *path, cleat_csv_stream *stream, c
     source.data = source.at = source.end = opened.filled = cleat_alloc(PART + 1, 1);
     opened.csv.source = source;
     if (!source.data)
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %d bytes of it", path, PART);
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %d bytes of the file", path, PART);
     else
         status = refill(&opened, error);
     if (status == CLEAT_OK) {

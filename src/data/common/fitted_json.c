@@ -48,9 +48,10 @@ cleat_status cleat_fitted_json_write(const char *folder, const char *name, cleat
 /* --- reading -------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_fitted_json_fail(const char *folder, const char *name, const char *what, cleat_error *error) {
-    return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s/%s: %s; the file is written in training and must not be edited: take it from the run again",
-                      folder, name, what);
+    return cleat_fail(
+        error, CLEAT_ERR_FORMAT,
+        "%s/%s: %s; the file is written by training and must not be edited: copy it from the run folder again", folder,
+        name, what);
 }
 
 cleat_status cleat_fitted_json_read(const char *folder, const char *name, cJSON **object, cleat_error *error) {
@@ -63,7 +64,7 @@ cleat_status cleat_fitted_json_read(const char *folder, const char *name, cJSON 
     cleat_free(data);
     if (!cJSON_IsObject(root)) {
         cJSON_Delete(root);
-        return cleat_fitted_json_fail(folder, name, "no JSON object", error);
+        return cleat_fitted_json_fail(folder, name, "not a JSON object", error);
     }
     *object = root;
     return CLEAT_OK;

@@ -47,7 +47,7 @@ cleat_status cleat_parallel(size_t count, cleat_parallel_work work, void *user, 
     size_t wanted = (size_t)cleat_cpus(), started = 0;
     if (wanted > MAX_THREADS) wanted = MAX_THREADS;
     if (wanted > count / ITEMS_A_THREAD + 1) wanted = count / ITEMS_A_THREAD + 1;
-    if (pthread_mutex_init(&j.lock, NULL) != 0) return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot make a lock");
+    if (pthread_mutex_init(&j.lock, NULL) != 0) return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot create a lock");
     while (started + 1 < wanted && pthread_create(&threads[started], NULL, run, &j) == 0) ++started;
     run(&j);
     for (size_t i = 0; i < started; ++i) pthread_join(threads[i], NULL);

@@ -37,7 +37,7 @@ cleat_status cleat_source_check(cleat_source *source, bool utf8, cleat_error *er
     if (start && size >= 3 && memcmp(source->at, "\xEF\xBB\xBF", 3) == 0) source->at += 3;
     if (start && source->at == source->end) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is empty", path);
     if (zero)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a zero byte: this is no text file", path,
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a zero byte: this is not a text file", path,
                           line_of(source, zero));
     return utf8 ? check_utf8(source, error) : CLEAT_OK;
 }
@@ -69,7 +69,7 @@ cleat_status cleat_source_repair_utf8(cleat_source *source, size_t *replaced, cl
     *replaced = invalid;
     if (!invalid) return CLEAT_OK;
     char *repaired = cleat_alloc(kept + 2 * invalid + 1, 1), *write = repaired;
-    if (!repaired) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory to mend its UTF-8", source->path);
+    if (!repaired) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory to repair its UTF-8", source->path);
     for (const char *p = source->at; p < source->end;) {
         size_t left = (size_t)(source->end - p), good = left;
         bool sound = cleat_text_check(p, left, &good);

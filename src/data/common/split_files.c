@@ -17,11 +17,12 @@ static cleat_status assign_line(const cleat_source *source, size_t line, const c
     uint32_t index = 0;
     if (!cleat_name_table_find(known, name, &index))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: no sample is called '%.100s'; a line is a file's name without folder and ending",
+                          "%s:%zu: no sample is named '%.100s'; each line is a file name without folder and extension",
                           source->path, line, name);
     if (splits[index] != CLEAT_SPLIT_TRAIN && splits[index] != split)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: '%.100s' is in %s.txt, too; delete it in one of the files",
-                          source->path, line, name, cleat_split_name(splits[index]));
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: '%.100s' is also in %s.txt; delete it from one of the files", source->path, line,
+                          name, cleat_split_name(splits[index]));
     splits[index] = split;
     return CLEAT_OK;
 }
@@ -31,7 +32,7 @@ static cleat_status next_line(cleat_source *source, size_t line, char name[NAME_
     if (first > size) first = size;
     while (end > first && strchr(" \t\r", source->at[end - 1])) --end;
     if (end - first >= NAME_BYTES)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a name of %zu bytes; a line is the name of one sample",
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a name of %zu bytes; each line is the name of one sample",
                           source->path, line, end - first);
     memcpy(name, source->at + first, end - first);
     name[end - first] = 0;

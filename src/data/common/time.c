@@ -4,12 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const FORMS =
-    "is no time; write YYYY-MM-DD, YYYY-MM-DD HH:MM:SS, YYYY-MM-DDTHH:MM:SSZ (or +hh:mm in "
-    "place of Z), or Unix seconds";
-static const char *const AMBIGUOUS = "does not say whether the day or the month comes first; write YYYY-MM-DD";
-static const char *const NO_DAY = "names a day that no calendar has";
-static const char *const NO_HOUR = "names a time of day that no clock shows (00:00:00 to 23:59:59)";
+static const char *const FORMS = "is not a time; write YYYY-MM-DD, YYYY-MM-DD HH:MM:SS, YYYY-MM-DDTHH:MM:SSZ (or "
+                                 "+hh:mm in place of Z), or Unix seconds";
+static const char *const AMBIGUOUS = "is ambiguous in the order of day and month; write YYYY-MM-DD";
+static const char *const NO_DAY = "is not a valid calendar day";
+static const char *const NO_HOUR = "has an invalid time of day (00:00:00 to 23:59:59)";
 static const char *const FRACTION = "has fractions of a second; times are whole seconds";
 static const char *const COMPACT = "may be a date or Unix seconds; write a date as YYYY-MM-DD";
 static const char *const MILLISECONDS = "is too large for Unix seconds; milliseconds? divide by 1000";
@@ -150,7 +149,7 @@ static const char *parse_unix(const char *p, bool first, int64_t *seconds, cleat
 const char *cleat_time_parse(const char *text, bool first, int64_t *seconds, cleat_time_kind *kind) {
     const char *p = text;
     skip_spaces(&p);
-    if (!*p) return "is empty; every row needs its time";
+    if (!*p) return "is empty; every row requires a time";
     size_t digits = strspn(p, "0123456789");
     if (strchr(p, '/') || (digits > 0 && digits <= 2 && strchr("./-", p[digits]) && p[digits])) return AMBIGUOUS;
     if (digits == 4 && p[4] == '-') return parse_calendar(p, seconds, kind);

@@ -24,7 +24,7 @@ cleat_status cleat_image_cache_create(size_t count, int64_t bytes, cleat_image_c
     if (pthread_mutex_init(&made->lock, NULL) != 0) {
         cleat_free(made->kept);
         cleat_free(made);
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot make a lock for the cache of images");
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot create a lock for the image cache");
     }
     made->count = count;
     made->limit = bytes;

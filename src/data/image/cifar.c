@@ -23,12 +23,12 @@ static cleat_split split_of(const char *name) {
 static cleat_status wrong_size(const char *path, size_t size, cleat_error *error) {
     if (size && size % (RECORD + 1) == 0)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                          "%s: %zu bytes are records of %d: CIFAR-100's, with two labels; records of %d are read: take "
-                          "the coarse label out of each",
+                          "%s: %zu bytes are records of %d bytes, those of CIFAR-100 with two labels; only records of "
+                          "%d bytes are supported: remove the coarse label from each",
                           path, size, RECORD + 1, RECORD);
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s: %zu bytes are no whole number of records of %d; it is truncated, or not of CIFAR-10's "
-                      "layout: copy it again",
+                      "%s: %zu bytes are not a multiple of the record size %d; the file is truncated or not in "
+                      "CIFAR-10 layout: copy it again",
                       path, size, RECORD);
 }
 
@@ -49,9 +49,10 @@ static cleat_status add_records(const char *path, const char *stem, cleat_split 
         uint8_t *pixels = block + i * (RECORD - 1);
         interleave(record + 1, pixels);
         if (set->n_names && record[0] >= set->n_names)
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s: label %d of record %zu, where batches.meta.txt names %zu classes, 0 to %zu", path,
-                              record[0], i, set->n_names, set->n_names - 1);
+            return cleat_fail(
+                error, CLEAT_ERR_FORMAT,
+                "%s: label %d of record %zu is out of range: batches.meta.txt names %zu classes, 0 to %zu", path,
+                record[0], i, set->n_names, set->n_names - 1);
         snprintf(id, sizeof id, "%s-%05zu", stem, i);
         status = cleat_image_set_add(set, id, pixels, record[0], split, error);
     }
@@ -90,7 +91,7 @@ static cleat_status read_names(const char *folder, cleat_image_set *set, cleat_e
         size_t before = set->n_names;
         status = cleat_image_set_name(set, line, path, &label, error);
         if (status == CLEAT_OK && set->n_names == before)
-            status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the class '%.60s' is there twice", path, line);
+            status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: duplicate class '%.60s'", path, line);
     }
     cleat_free(data);
     return status;
@@ -126,8 +127,8 @@ cleat_status cleat_cifar_open(const char *folder, cleat_image_set *set, bool *fo
     if (status == CLEAT_OK && *found) status = read_files(folder, &listing, set, error);
     if (status == CLEAT_OK && !*found && holds(&listing, "train.bin") && holds(&listing, "fine_label_names.txt"))
         status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                            "%s: CIFAR-100's files, with two labels a record; records of CIFAR-10 are read, in "
-                            "data_batch_*.bin and test_batch.bin",
+                            "%s: CIFAR-100 files, with two labels per record, are not supported; use the CIFAR-10 "
+                            "layout, in data_batch_*.bin and test_batch.bin",
                             folder);
     cleat_listing_free(&listing);
     return status;

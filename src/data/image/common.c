@@ -18,14 +18,14 @@ static bool is_factor(double width) {
 
 static cleat_status check_augment(const cleat_augment *augment, int64_t size, cleat_error *error) {
     if (!(augment->crop_min >= 0.05 && augment->crop_min <= 1))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "crop_min = %g: a share of the area, 0.05 to 1 (1: no crop)",
-                          augment->crop_min);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "crop_min = %g: must be a fraction of the area, 0.05 to 1 (1: no crop)", augment->crop_min);
     if (augment->shift < 0 || augment->shift >= size)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "shift = %lld: must be 0 to below the size, %lld",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "shift = %lld: must be at least 0 and less than the size, %lld",
                           (long long)augment->shift, (long long)size);
     if (!is_factor(augment->brightness) || !is_factor(augment->contrast) || !is_factor(augment->saturation))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "brightness %g, contrast %g, saturation %g: each must be 0 to 1 (0: as it is)",
+                          "brightness %g, contrast %g, saturation %g: each must be 0 to 1 (0: no change)",
                           augment->brightness, augment->contrast, augment->saturation);
     return CLEAT_OK;
 }
@@ -33,22 +33,23 @@ static cleat_status check_augment(const cleat_augment *augment, int64_t size, cl
 cleat_status cleat_image_check_options(const cleat_image_options *options, cleat_error *error) {
     double val = options->val_fraction, test = options->test_fraction;
     if (options->size < 1 || options->size > LARGEST_SIDE)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "size of images %lld: must be 1 to %d", (long long)options->size,
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "image size %lld: must be 1 to %d", (long long)options->size,
                           LARGEST_SIDE);
     if (options->channels < 0 || options->channels > CLEAT_IMAGE_MAX_CHANNELS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "%lld channels: must be 1 (grey), 3 (colour) or 0 (what the training part has)",
+                          "%lld channels: must be 1 (grey), 3 (colour) or 0 (as in the training split)",
                           (long long)options->channels);
     if (!(val >= 0 && test >= 0 && val + test < 1))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "data.val_fraction = %g, data.test_fraction = %g: shares from 0 on, together below 1", val,
-                          test);
+                          "data.val_fraction = %g, data.test_fraction = %g: must be at least 0, and their sum below 1",
+                          val, test);
     if (options->cache_bytes < 0)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a cache of %lld bytes: must be 0 or more",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "image cache of %lld bytes: must be 0 or more",
                           (long long)options->cache_bytes);
     if (options->predict && !(options->fitted && *options->fitted))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "images without a truth teach nothing: prediction needs the folder of a trained model");
+        return cleat_fail(
+            error, CLEAT_ERR_ARGUMENT,
+            "images without targets cannot be used for training: prediction requires the folder of a trained model");
     return check_augment(&options->augment, options->size, error);
 }
 
@@ -90,7 +91,8 @@ void cleat_image_preprocessor_fit(cleat_image_preprocessor *fitted, const char *
         fitted->mean[c] = (double)(mean / 255);
         fitted->std[c] = constant ? 1 : sqrt((double)variance) / 255;
         if (constant)
-            cleat_log(CLEAT_LOG_WARNING, "%s: channel %lld is %g in all training images; its deviation is taken as 1",
+            cleat_log(CLEAT_LOG_WARNING,
+                      "%s: channel %lld is constant (%g) in all training images; its standard deviation is set to 1",
                       path, (long long)c, fitted->mean[c]);
     }
 }

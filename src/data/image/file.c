@@ -20,11 +20,11 @@ void cleat_image_free(cleat_image *image) {
 
 cleat_status cleat_image_check_size(const char *name, int64_t height, int64_t width, cleat_error *error) {
     if (height < 1 || width < 1)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: an image of %lld x %lld pixels; take it out", name,
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: an image of %lld x %lld pixels; remove it", name,
                           (long long)width, (long long)height);
     if (height > CLEAT_IMAGE_MAX_PIXELS / width)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: %lld x %lld pixels are more than %d; make the image smaller",
-                          name, (long long)width, (long long)height, CLEAT_IMAGE_MAX_PIXELS);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: %lld x %lld pixels, the maximum is %d; reduce the image", name,
+                          (long long)width, (long long)height, CLEAT_IMAGE_MAX_PIXELS);
     return CLEAT_OK;
 }
 
@@ -59,18 +59,19 @@ static const signature signatures[] = {
 
 static cleat_status find_format(const char *path, const uint8_t *bytes, size_t size, image_format *found,
                                 cleat_error *error) {
-    if (!size) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the file is empty; take it out", path);
+    if (!size) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the file is empty; remove it", path);
     for (size_t i = 0; i < sizeof signatures / sizeof *signatures; ++i) {
         const signature *known = &signatures[i];
         if (size < known->at + known->size || memcmp(bytes + known->at, known->bytes, known->size) != 0) continue;
         if (known->format == OTHER)
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s: a %s file; PNG and JPEG are read: convert it (ImageMagick: convert FILE FILE.png)",
-                              path, known->name);
+            return cleat_fail(
+                error, CLEAT_ERR_FORMAT,
+                "%s: %s files are not supported, only PNG and JPEG: convert it (ImageMagick: convert FILE FILE.png)",
+                path, known->name);
         *found = known->format;
         return CLEAT_OK;
     }
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not an image: neither PNG nor JPEG; take it out", path);
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not an image: neither PNG nor JPEG; remove it", path);
 }
 
 static cleat_status probe_bytes(const char *path, const uint8_t *bytes, size_t size, cleat_image *image,

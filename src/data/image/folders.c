@@ -65,14 +65,14 @@ static cleat_status enter(const walk *w, const place *above, const char *name, p
     if (status != CLEAT_OK) return status;
     at->above = above;
     at->depth = above ? above->depth + 1 : 0;
-    if (stat(path, &about) != 0) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot look into the folder", path);
+    if (stat(path, &about) != 0) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot read the folder", path);
     at->device = about.st_dev;
     at->number = about.st_ino;
     for (const place *p = above; p; p = p->above)
         if (p->device == at->device && p->number == at->number)
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is a link to a folder above it; take it out", path);
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is a link to a parent folder; remove it", path);
     if (at->depth > DEEPEST)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: folders in folders, more than %d deep", path, DEEPEST);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: folders nested more than %d deep", path, DEEPEST);
     return cleat_listing_read(path, NULL, listing, error);
 }
 
@@ -115,8 +115,8 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
     if (status != CLEAT_OK || w->set->n_rows > before) return status;
     if (split == CLEAT_SPLIT_TRAIN && !(options->fitted && *options->fitted))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: no image in this class folder; put PNG or JPEG files into it, or take it out", path);
-    cleat_log(CLEAT_LOG_WARNING, "%s: no image in this class folder", path);
+                          "%s: no images in this class folder; add PNG or JPEG files, or remove the folder", path);
+    cleat_log(CLEAT_LOG_WARNING, "%s: no images in this class folder", path);
     return CLEAT_OK;
 }
 
@@ -167,12 +167,12 @@ static cleat_status find_parts(const walk *w, const place *root, const cleat_lis
         cleat_split split = part_called(listing->names[i]);
         if (!is_folder(w, root, listing->names[i])) continue;
         if (split == CLEAT_SPLITS) {
-            cleat_log(CLEAT_LOG_WARNING, "%s/%s: neither a train, val nor test folder; it is left out", w->set->root,
+            cleat_log(CLEAT_LOG_WARNING, "%s/%s: not a train, val or test folder; it is ignored", w->set->root,
                       listing->names[i]);
             continue;
         }
         if (parts[split])
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: both %s and %s may be the %s part; take one out",
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: both %s and %s may be the %s split; remove one",
                               w->set->root, parts[split], listing->names[i], cleat_split_name(split));
         parts[split] = listing->names[i];
     }
@@ -183,7 +183,7 @@ static cleat_status walk_parts(walk *w, const place *root, const char *const par
     const cleat_image_options *options = w->set->options;
     cleat_status status = CLEAT_OK;
     if (!parts[CLEAT_SPLIT_TRAIN] && !(options->fitted && *options->fitted))
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no train folder beside %s; nothing can be learnt",
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no train folder besides %s; training is impossible",
                           w->set->root, parts[CLEAT_SPLIT_VAL] ? parts[CLEAT_SPLIT_VAL] : parts[CLEAT_SPLIT_TEST]);
     for (int split = 0; split < CLEAT_SPLITS && status == CLEAT_OK; ++split) {
         if (!parts[split]) continue;
@@ -196,9 +196,9 @@ static cleat_status walk_parts(walk *w, const place *root, const char *const par
 
 static cleat_status no_images(const char *root, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                      "%s: no images with classes in this folder. Known layouts: CLASS/NAME.png (or .jpg, .jpeg); "
-                      "train/CLASS/NAME.png with val/ and test/ beside; IDX files train-images*, train-labels*; "
-                      "CIFAR-10's data_batch_*.bin",
+                      "%s: no images with classes in this folder. Supported layouts: CLASS/NAME.png (or .jpg, .jpeg); "
+                      "train/CLASS/NAME.png with optional val/ and test/; IDX files train-images*, train-labels*; "
+                      "data_batch_*.bin of CIFAR-10",
                       root);
 }
 
@@ -215,11 +215,12 @@ static cleat_status walk_root(walk *w, cleat_error *error) {
     if (status != CLEAT_OK) return status;
     if (!w->set->n_rows) return no_images(w->set->root, error);
     if (w->skipped)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu files that are not called .png, .jpg or .jpeg are left out, %s first",
-                  w->set->root, w->skipped, w->first);
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: %zu files without the extension .png, .jpg or .jpeg are ignored, the first is %s", w->set->root,
+                  w->skipped, w->first);
     if (w->outside)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu images in no class folder are left out, %s first", w->set->root,
-                  w->outside, w->outsider);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu images outside of class folders are ignored, the first is %s",
+                  w->set->root, w->outside, w->outsider);
     return CLEAT_OK;
 }
 
@@ -259,8 +260,10 @@ cleat_status cleat_image_folders_open(const char *path, cleat_image_set *set, cl
     } else if (set->options->predict) {
         status = add_one(set, error);
     } else {
-        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                            "%s: is a file; images with classes are read from a folder: give the one it is in", path);
+        status = cleat_fail(
+            error, CLEAT_ERR_ARGUMENT,
+            "%s: is a file; images with classes are read from a folder: set data.path to the folder that contains it",
+            path);
     }
     return status == CLEAT_OK ? cleat_parallel(set->n_rows, probe, set, error) : status;
 }

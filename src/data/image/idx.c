@@ -23,7 +23,7 @@ typedef struct idx {
 /* --- one file ------------------------------------------------------------------------------------------------- */
 
 static cleat_status truncated(const char *path, cleat_error *error) {
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: truncated: there are fewer bytes than its head says; copy it again",
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: truncated: fewer bytes than its header declares; copy it again",
                       path);
 }
 
@@ -53,12 +53,13 @@ static cleat_status read_head(gzFile file, const char *path, int min_rank, int m
                           "%s: not an IDX file: it begins with %02x %02x instead of two zero bytes", path, head[0],
                           head[1]);
     if (head[2] != BYTES_TYPE)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: elements of type 0x%02x; unsigned bytes, 0x08, are read: write it again as bytes", path,
-                          head[2]);
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s: elements of type 0x%02x are not supported, only unsigned bytes, 0x08: write it again as bytes", path,
+            head[2]);
     if (head[3] < min_rank || head[3] > max_rank)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: rank %d; labels have 1, grey images 3, colour images 4", path,
-                          head[3]);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: rank %d; labels have rank 1, grey images 3, colour images 4",
+                          path, head[3]);
     found->rank = head[3];
     for (int i = 0; i < found->rank; ++i) {
         status = read_bytes(file, path, size, 4, error);
@@ -79,7 +80,7 @@ static cleat_status count_bytes(const char *path, const idx *found, int64_t *byt
     int64_t product = 1, most = max_bytes(path);
     for (int i = 0; i < found->rank; ++i) {
         if (found->sizes[i] == 0)
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: size %d of %d is 0: it holds nothing", path, i + 1,
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: size %d of %d is 0: the file is empty", path, i + 1,
                               found->rank);
         if (product > most / found->sizes[i]) return truncated(path, error);
         product *= found->sizes[i];
@@ -101,9 +102,9 @@ static cleat_status read_idx(const char *path, int min_rank, int max_rank, idx *
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld bytes", path, (long long)bytes);
     if (status == CLEAT_OK) status = read_bytes(file, path, found.bytes, bytes, error);
     if (status == CLEAT_OK && gzread(file, &more, 1) > 0)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                            "%s: there are more bytes than the %lld its head says; its sizes are wrong", path,
-                            (long long)bytes);
+        status =
+            cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more bytes than the %lld its header declares; its sizes are wrong",
+                       path, (long long)bytes);
     int code = Z_OK; /* the last read has also met the checksum of a compressed file */
     const char *text = gzerror(file, &code);
     if (status == CLEAT_OK && code != Z_OK)
@@ -137,9 +138,8 @@ static cleat_status find_file(const char *folder, const cleat_listing *listing, 
     for (size_t i = 0; i < listing->count; ++i) {
         if (strncasecmp(listing->names[i], start, (size_t)size) != 0) continue;
         if (*name)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "%s: both %s and %s may be the %s of the %s part; take one out", folder, *name,
-                              listing->names[i], kind, prefix);
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: both %s and %s may be the %s of the %s split; remove one",
+                              folder, *name, listing->names[i], kind, prefix);
         *name = listing->names[i];
     }
     return CLEAT_OK;
@@ -149,15 +149,15 @@ static cleat_status same_sizes(const char *path, const idx *images, cleat_image_
     int64_t height = images->sizes[1], width = images->sizes[2], channels = images->rank == 4 ? images->sizes[3] : 1;
     if (channels > CLEAT_IMAGE_MAX_CHANNELS)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: %lld channels are more than %d; rank 4 means count, rows, columns, channels", path,
+                          "%s: %lld channels, the maximum is %d; rank 4 means count, rows, columns, channels", path,
                           (long long)channels, CLEAT_IMAGE_MAX_CHANNELS);
     if (height * width > CLEAT_IMAGE_MAX_PIXELS)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: images of %lld x %lld pixels are too large", path,
                           (long long)width, (long long)height);
     if (set->height && (set->height != height || set->width != width || set->channels != channels))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: images of %lld x %lld x %lld, where those of the part before are %lld x %lld x %lld; "
-                          "all must be alike",
+                          "%s: images of %lld x %lld x %lld, but those of the previous split have %lld x %lld x %lld; "
+                          "all must have the same size",
                           path, (long long)height, (long long)width, (long long)channels, (long long)set->height,
                           (long long)set->width, (long long)set->channels);
     set->height = height;
@@ -184,7 +184,7 @@ static cleat_status read_part(const char *folder, const part *p, const char *ima
     char image_path[PATH_BYTES], label_path[PATH_BYTES];
     idx images = {0}, labels = {0};
     if (!label_name && !set->options->predict)
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: %s has no labels beside it, %s-labels*", folder, image_name,
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: %s has no label file %s-labels*", folder, image_name,
                           p->prefix);
     cleat_status status = cleat_path_join(folder, image_name, image_path, PATH_BYTES, error);
     if (status == CLEAT_OK && label_name) status = cleat_path_join(folder, label_name, label_path, PATH_BYTES, error);
@@ -192,9 +192,10 @@ static cleat_status read_part(const char *folder, const part *p, const char *ima
     if (status == CLEAT_OK) status = read_idx(image_path, 3, 4, &images, error);
     if (status == CLEAT_OK) status = same_sizes(image_path, &images, set, error);
     if (status == CLEAT_OK && labels.bytes && labels.sizes[0] != images.sizes[0])
-        status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                            "%s has %lld images and %s %lld labels; the two do not belong together, or one is cut",
-                            image_path, (long long)images.sizes[0], label_path, (long long)labels.sizes[0]);
+        status = cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s has %lld images, but %s has %lld labels; the files do not belong together, or one is truncated",
+            image_path, (long long)images.sizes[0], label_path, (long long)labels.sizes[0]);
     if (status == CLEAT_OK)
         status = cleat_image_set_add_block(set, images.bytes, error);
     else
@@ -214,8 +215,8 @@ cleat_status cleat_idx_open(const char *folder, cleat_image_set *set, bool *foun
         if (status == CLEAT_OK) status = find_file(folder, &listing, parts[i].prefix, "labels", &labels, error);
         if (status != CLEAT_OK || !images) continue;
         if (set->parts[parts[i].split])
-            status =
-                cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: both t10k-images* and test-images*; take one out", folder);
+            status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: both t10k-images* and test-images* exist; remove one",
+                                folder);
         if (status == CLEAT_OK) status = read_part(folder, &parts[i], images, labels, set, error);
         set->parts[parts[i].split] = *found = true;
     }

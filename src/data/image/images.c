@@ -182,7 +182,7 @@ static cleat_status fit_means(images *im, cleat_error *error) {
     l.used = files && l.count > MAX_FIT_SAMPLES ? MAX_FIT_SAMPLES : l.count;
     if (pthread_mutex_init(&l.lock, NULL) != 0) {
         cleat_samples_free(samples);
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot make a lock");
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot create a lock");
     }
     status = cleat_parallel(l.used, accumulate_sample, &l, error);
     if (status == CLEAT_OK) cleat_image_preprocessor_fit(&im->fitted, im->set.root, im->fitted.channels, &l.sums);
@@ -206,8 +206,8 @@ static cleat_status check_channels(const images *im, cleat_error *error) {
     if (own ? wanted == own || (wanted == 1 && own == 3) || (wanted == 3 && own == 1) : wanted == 1 || wanted == 3)
         return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s: the images have %lld channels, and %lld are wanted; only grey (1) and colour (3) are "
-                      "made of each other",
+                      "%s: the images have %lld channels, but %lld are required; only grey (1) and colour (3) can be "
+                      "converted to each other",
                       im->set.root, (long long)(own ? own : 3), (long long)wanted);
 }
 
@@ -306,14 +306,13 @@ static cleat_status open_images(const char *path, images *im, cleat_error *error
     im->augments = cleat_augment_enabled(&options->augment);
     cleat_status status = fitted ? cleat_image_preprocessor_read(options->fitted, &im->fitted, error) : CLEAT_OK;
     if (status == CLEAT_OK && fitted && !im->fitted.n_classes)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s/pictures.json: no classes: the model was trained on masks",
-                            options->fitted);
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s/pictures.json: the file has no classes: the model was trained on masks", options->fitted);
     if (status == CLEAT_OK && fitted && options->channels && options->channels != im->fitted.channels)
-        status = cleat_fail(
-            error, CLEAT_ERR_ARGUMENT,
-            "%s: the model was trained with %lld channels, and %lld are asked for; leave data.channels as it "
-            "was",
-            options->fitted, (long long)im->fitted.channels, (long long)options->channels);
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                            "%s: the model was trained with %lld channels, but %lld are requested; use the "
+                            "data.channels of the training",
+                            options->fitted, (long long)im->fitted.channels, (long long)options->channels);
     if (status == CLEAT_OK) status = read_set(path, &im->set, error);
     if (status == CLEAT_OK) status = cleat_image_set_assign_classes(&im->set, &im->fitted, error);
     if (status == CLEAT_OK && !fitted) im->fitted.channels = channels_of(im);

@@ -29,8 +29,8 @@ static void on_error(j_common_ptr jpeg) {
         r->status = cleat_fail(r->error, CLEAT_ERR_MEMORY, "%s: no memory for reading a JPEG file", r->name);
         longjmp(r->jump, 1);
     }
-    r->status = cleat_fail(r->error, CLEAT_ERR_FORMAT, "%s: %s: %s; copy it again or take it out", r->name,
-                           ended ? "truncated" : "not a sound JPEG file", text);
+    r->status = cleat_fail(r->error, CLEAT_ERR_FORMAT, "%s: %s: %s; copy it again or remove it", r->name,
+                           ended ? "truncated" : "damaged JPEG file", text);
     longjmp(r->jump, 1);
 }
 
@@ -63,14 +63,14 @@ static bool read_header(reader *r, const uint8_t *bytes, size_t size) {
     r->image.channels = r->jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3;
     if (r->jpeg.jpeg_color_space == JCS_CMYK || r->jpeg.jpeg_color_space == JCS_YCCK)
         return !fails(cleat_fail(r->error, CLEAT_ERR_FORMAT,
-                                 "%s: the colours are CMYK, for print; convert it (ImageMagick: convert FILE "
-                                 "-colorspace sRGB NEW)",
+                                 "%s: CMYK colours (for print) are not supported; convert it (ImageMagick: convert "
+                                 "FILE -colorspace sRGB NEW)",
                                  r->name),
                       r);
     if (r->jpeg.num_components != r->image.channels)
         return !fails(cleat_fail(r->error, CLEAT_ERR_FORMAT,
-                                 "%s: a JPEG file of %d channels; grey and colour are read: convert it", r->name,
-                                 r->jpeg.num_components),
+                                 "%s: a JPEG file of %d channels; only grey and colour are supported: convert it",
+                                 r->name, r->jpeg.num_components),
                       r);
     return !fails(cleat_image_check_size(r->name, r->image.height, r->image.width, r->error), r);
 }

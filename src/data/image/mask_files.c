@@ -33,8 +33,8 @@ static cleat_status colours_to_grey(const char *path, cleat_image *mask, cleat_e
     for (int64_t i = 0; i < mask->height * mask->width; ++i) {
         if (p[3 * i] != p[3 * i + 1] || p[3 * i] != p[3 * i + 2])
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s: the mask has colours (%d %d %d at row %lld, column %lld); a mask is grey: 0 is "
-                              "background, 255 is not",
+                              "%s: the mask has colours (%d %d %d at row %lld, column %lld); a mask must be grey: 0 "
+                              "for background, 255 for the mask",
                               path, p[3 * i], p[3 * i + 1], p[3 * i + 2], (long long)(i / mask->width),
                               (long long)(i % mask->width));
     }
@@ -56,11 +56,10 @@ static cleat_status to_binary(const char *path, cleat_image *mask, cleat_error *
         ones += mask->pixels[i];
     }
     if (ones || !most) return CLEAT_OK;
-    return cleat_fail(
-        error, CLEAT_ERR_FORMAT,
-        "%s: the brightest pixel of the mask is %d, and 1 begins at %d of 255; if it is a mask of 0 and %d, "
-        "multiply it (ImageMagick: convert FILE -auto-level FILE)",
-        path, most, WHITE, most);
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s: the brightest pixel of the mask is %d, but the mask starts at %d of 255; if the values are "
+                      "0 and %d, rescale them (ImageMagick: convert FILE -auto-level FILE)",
+                      path, most, WHITE, most);
 }
 
 cleat_status cleat_mask_read(const char *path, cleat_image *mask, cleat_error *error) {
@@ -126,11 +125,12 @@ static cleat_status add_images(const char *folder, cleat_mask_set *set, cleat_er
         if (status == CLEAT_OK) status = add_image(set, path, error);
     }
     if (status == CLEAT_OK && skipped)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu files that are not called .png, .jpg or .jpeg are left out, %s first",
-                  folder, skipped, first);
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: %zu files without the extension .png, .jpg or .jpeg are ignored, the first is %s", folder,
+                  skipped, first);
     cleat_listing_free(&listing);
     if (status == CLEAT_OK && !set->count)
-        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no image (.png, .jpg, .jpeg) in this folder", folder);
+        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no images (.png, .jpg, .jpeg) in this folder", folder);
     return status;
 }
 
@@ -139,7 +139,7 @@ static cleat_status sort_images(cleat_mask_set *set, cleat_error *error) {
     qsort(set->samples, set->count, sizeof *set->samples, by_name);
     for (size_t i = 1; i < set->count; ++i)
         if (by_name(&set->samples[i - 1], &set->samples[i]) == 0)
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s and %s: two images of one name; delete or rename one",
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s and %s: two images with the same name; delete or rename one",
                               set->samples[i - 1].image, set->samples[i].image);
     return CLEAT_OK;
 }
@@ -152,13 +152,14 @@ static cleat_status add_mask(const char *folder, const char *name, cleat_mask_se
     if (status != CLEAT_OK) return status;
     if (is_jpeg(name))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: a mask as JPEG, whose edges are blurred; make it again as PNG, or convert it", path);
+                          "%s: a JPEG mask has blurred edges; export it again as PNG, or convert it", path);
     cleat_mask_sample *sample = find(set, name, strlen(name) - strlen(cleat_name_ending(name)));
     if (!sample)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: a mask without its image; bring the image into images/, or delete the mask", path);
+                          "%s: a mask without its image; add the image to images/, or delete the mask", path);
     if (sample->mask)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s and %s: two masks of one name; delete one", sample->mask, path);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s and %s: two masks with the same name; delete one", sample->mask,
+                          path);
     sample->mask = cleat_strdup(path);
     return sample->mask ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.40s", name);
 }
@@ -175,11 +176,11 @@ static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_err
     }
     cleat_listing_free(&listing);
     if (status == CLEAT_OK && skipped)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu files that are not called .png are left out", folder, skipped);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu files without the extension .png are ignored", folder, skipped);
     for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i)
         if (!set->samples[i].mask)
             status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                                "%s: an image without its mask %s/%s.png; bring the mask, or delete the image",
+                                "%s: an image without its mask %s/%s.png; add the mask, or delete the image",
                                 set->samples[i].image, folder, set->samples[i].name);
     return status;
 }
@@ -194,15 +195,14 @@ static cleat_status probe(void *user, size_t index, cleat_error *error) {
     if (status == CLEAT_OK && sample->mask) status = cleat_image_probe(sample->mask, &mask, error);
     if (status != CLEAT_OK) return status;
     if (mask.bits > 8)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s: a mask of %d bits, of which small values would be lost: write it with 8, 0 for background and 255 "
-            "(ImageMagick: convert FILE -auto-level -depth 8 FILE)",
-            sample->mask, mask.bits);
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: a mask of %d bits, whose small values would be lost: write it with 8 bits, 0 for "
+                          "background and 255 for the mask (ImageMagick: convert FILE -auto-level -depth 8 FILE)",
+                          sample->mask, mask.bits);
     if (sample->mask && (mask.height != image.height || mask.width != image.width))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: the mask has %lld x %lld pixels, its image %s has %lld x %lld; make it again in the "
-                          "image's size",
+                          "%s: the mask has %lld x %lld pixels, but its image %s has %lld x %lld; export the mask "
+                          "again at the size of the image",
                           sample->mask, (long long)mask.width, (long long)mask.height, sample->image,
                           (long long)image.width, (long long)image.height);
     sample->height = image.height;
@@ -216,7 +216,7 @@ static cleat_status set_splits(const char *folder, const cleat_image_options *op
     cleat_split *splits = cleat_alloc(set->count, sizeof *splits);
     const char **names = cleat_alloc(set->count, sizeof *names);
     cleat_status status =
-        splits && names ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its samples", folder);
+        splits && names ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the samples", folder);
     for (size_t i = 0; i < set->count && names; ++i) names[i] = set->samples[i].name;
     if (status == CLEAT_OK)
         status = cleat_split_files_read(folder, names, set->count, options->val_fraction, options->test_fraction,
@@ -231,14 +231,14 @@ static cleat_status find_pairs(const char *path, const cleat_image_options *opti
                                cleat_error *error) {
     char images[PATH_BYTES], masks[PATH_BYTES];
     if (!cleat_folder_exists(path))
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no such folder (data.path)", path);
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: the folder does not exist (data.path)", path);
     cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);
     if (status == CLEAT_OK) status = cleat_path_join(path, "masks", masks, PATH_BYTES, error);
     if (status != CLEAT_OK) return status;
     if (!cleat_folder_exists(images) || !cleat_folder_exists(masks))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                          "%s: no folder %s in it; images with masks are images/NAME.png (or .jpg) and masks/NAME.png "
-                          "(data.path)",
+                          "%s: the folder %s is missing; images with masks are images/NAME.png (or .jpg) and "
+                          "masks/NAME.png (data.path)",
                           path, cleat_folder_exists(images) ? "masks/" : "images/");
     status = add_images(images, set, error);
     if (status == CLEAT_OK) status = sort_images(set, error);

@@ -36,7 +36,7 @@ static cleat_status read_file(void *user, size_t index, cleat_image *image, clea
     if (status != CLEAT_OK) return status;
     if (read.height != sample->height || read.width != sample->width) {
         cleat_image_free(&read);
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: has another size than when the folder was opened",
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the image size has changed since the folder was opened",
                           is_mask ? sample->mask : sample->image);
     }
     *image = read;
@@ -203,7 +203,7 @@ static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *er
     l.used = l.count > MAX_FIT_SAMPLES ? MAX_FIT_SAMPLES : l.count;
     if (pthread_mutex_init(&l.lock, NULL) != 0) {
         cleat_samples_free(samples);
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot make a lock");
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot create a lock");
     }
     status = cleat_parallel(l.used, accumulate_sample, &l, error);
     if (status == CLEAT_OK) {
@@ -211,8 +211,7 @@ static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *er
         m->fitted.positive = l.pixels ? (double)l.ones / (double)l.pixels : 0;
         if (!l.ones)
             cleat_log(CLEAT_LOG_WARNING,
-                      "%s: no pixel of the %zu training masks looked at is 1: nothing can be learnt from them; check "
-                      "the masks",
+                      "%s: no pixel of the %zu sampled training masks is 1, so training is impossible; check the masks",
                       path, l.used);
     }
     pthread_mutex_destroy(&l.lock);
@@ -241,15 +240,14 @@ static cleat_status select_channels(masks *m, const char *path, const cleat_imag
                           (long long)wanted);
     if (!options->fitted && !trained)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "%s: no image is left to train on; take smaller val and test parts (val.txt, test.txt, "
+                          "%s: no training images are left; use smaller validation and test splits (val.txt, test.txt, "
                           "data.val_fraction)",
                           path);
     if (options->fitted && wanted && wanted != m->fitted.channels)
-        return cleat_fail(
-            error, CLEAT_ERR_ARGUMENT,
-            "%s: the model was trained with %lld channels, and %lld are asked for; leave data.channels as it "
-            "was",
-            options->fitted, (long long)m->fitted.channels, (long long)wanted);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "%s: the model was trained with %lld channels, but %lld are requested; use the data.channels "
+                          "of the training",
+                          options->fitted, (long long)m->fitted.channels, (long long)wanted);
     if (!options->fitted) m->fitted.channels = wanted ? wanted : found;
     return CLEAT_OK;
 }
@@ -259,8 +257,8 @@ static cleat_status select_channels(masks *m, const char *path, const cleat_imag
 static cleat_status read_fitted(masks *m, const char *folder, cleat_error *error) {
     cleat_status status = cleat_image_preprocessor_read(folder, &m->fitted, error);
     if (status != CLEAT_OK || !m->fitted.n_classes) return status;
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/pictures.json: has classes: the model was not trained on masks",
-                      folder);
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s/pictures.json: the file has classes: the model was not trained on masks", folder);
 }
 
 static cleat_status open_masks(const char *path, const cleat_image_options *options, masks *m, cleat_error *error) {
@@ -308,9 +306,10 @@ cleat_status cleat_masks_open(const char *path, const cleat_image_options *optio
 cleat_status cleat_masks_file_size(const cleat_dataset *dataset, size_t sample, int64_t *height, int64_t *width,
                                    cleat_error *error) {
     if (dataset->type->destroy != masks_destroy)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "only images with masks have a size of their own");
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "only images with masks have individual sizes");
     if (sample >= dataset->count)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %zu of a dataset of %zu", sample, dataset->count);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %zu is out of range in a dataset of %zu samples", sample,
+                          dataset->count);
     *height = masks_of(dataset)->set.samples[sample].height;
     *width = masks_of(dataset)->set.samples[sample].width;
     return CLEAT_OK;

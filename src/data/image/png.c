@@ -27,8 +27,8 @@ typedef struct reader {
 static void on_error(png_structp png, png_const_charp text) {
     reader *r = png_get_error_ptr(png);
     if (r->status == CLEAT_OK) /* else our own, with more to say */
-        r->status = cleat_fail(r->error, CLEAT_ERR_FORMAT, "%s: not a sound PNG file: %s; replace it or take it out",
-                               r->name, text);
+        r->status =
+            cleat_fail(r->error, CLEAT_ERR_FORMAT, "%s: damaged PNG file: %s; replace it or remove it", r->name, text);
     png_longjmp(png, 1);
 }
 
@@ -41,8 +41,8 @@ static void supply_bytes(png_structp png, png_bytep to, size_t wanted) {
     reader *r = png_get_io_ptr(png);
     if (wanted > r->size - r->at) {
         r->status = cleat_fail(r->error, CLEAT_ERR_FORMAT,
-                               "%s: truncated: the PNG file ends after %zu bytes; copy it again or take it out",
-                               r->name, r->size);
+                               "%s: truncated: the PNG file ends after %zu bytes; copy it again or remove it", r->name,
+                               r->size);
         png_error(png, "truncated");
     }
     memcpy(to, r->bytes + r->at, wanted);

@@ -92,7 +92,7 @@ static const char *fault_of(const cJSON *root, cleat_image_preprocessor *fitted)
         !cleat_fitted_json_get_numbers(root, "deviations", fitted->std, (size_t)fitted->channels))
         return "\"means\" and \"deviations\" must have a number for each channel";
     for (int64_t c = 0; c < fitted->channels; ++c)
-        if (!(fitted->std[c] > 0)) return "deviations must be above 0";
+        if (!(fitted->std[c] > 0)) return "\"deviations\" must be greater than 0";
     if (!cJSON_IsArray(classes)) return "\"classes\" must be a list of names";
     cJSON_ArrayForEach(item, classes) {
         if (!cJSON_IsString(item) || !*item->valuestring) return "\"classes\" must be a list of names";
@@ -102,7 +102,7 @@ static const char *fault_of(const cJSON *root, cleat_image_preprocessor *fitted)
     bool masks = !classes->child;
     if (masks && !(cleat_fitted_json_get_number(root, "positive", &fitted->positive) && fitted->positive >= 0 &&
                    fitted->positive <= 1))
-        return "without classes \"positive\", the share of 1 in the masks, must be 0 to 1";
+        return "without classes, \"positive\", the fraction of mask pixels, must be 0 to 1";
     return NULL;
 }
 

@@ -143,7 +143,7 @@ static cleat_status classes_from_option(const char *text, cleat_image_preprocess
         snprintf(name, sizeof name, "%.*s", size, at);
         for (size_t i = 0; i < fitted->n_classes; ++i)
             if (strcmp(fitted->classes[i], name) == 0)
-                return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the classes: '%s' is there twice", name);
+                return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the classes: duplicate '%s'", name);
         status = cleat_grow_names(&fitted->classes, &fitted->n_classes, capacity, name, error);
         at += size;
     }
@@ -177,8 +177,8 @@ static cleat_status assign_classes(const cleat_image_set *set, cleat_image_prepr
                                            : classes_from_training(set, fitted, &capacity, error);
     if (status == CLEAT_OK && fitted->n_classes < 2)
         status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                            "%s: %zu classes in the training part: there is nothing to tell apart; give two or more",
-                            set->root, fitted->n_classes);
+                            "%s: %zu classes in the training split: classification requires two or more", set->root,
+                            fitted->n_classes);
     return status;
 }
 
@@ -191,15 +191,15 @@ static int place_size(const cleat_image_row *row) {
 static cleat_status unknown_class(const cleat_image_set *set, const cleat_image_preprocessor *fitted,
                                   const cleat_image_row *row, cleat_error *error) {
     const char *name = set->names[row->label];
-    const char *source = is_fitted(set) ? "the model" : has_classes(set) ? "the classes given" : "the training part";
+    const char *source = is_fitted(set) ? "the model" : has_classes(set) ? "data.labels" : "the training split";
     const char *near = cleat_nearest_name(name, (const char *const *)fitted->classes, fitted->n_classes);
     cleat_text known = {0};
     for (size_t i = 0; i < fitted->n_classes && known.size < 400; ++i)
         cleat_text_add(&known, "%s%s", i ? ", " : "", fitted->classes[i]);
-    cleat_status status = cleat_fail(
-        error, CLEAT_ERR_FORMAT, "%s/%.*s: the class '%.60s' is not in %s, which has %s%s%s%s", set->root,
-        place_size(row), row->id, name, source, known.data ? known.data : "none", near ? "; did you mean '" : "",
-        near ? near : "", near ? "'?" : "; rename it, give it training images, or take it out");
+    cleat_status status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s/%.*s: unknown class '%.60s': %s has %s%s%s%s",
+                                     set->root, place_size(row), row->id, name, source,
+                                     known.data ? known.data : "none", near ? "; did you mean '" : "", near ? near : "",
+                                     near ? "'?" : "; rename it, add training images of it, or remove it");
     cleat_text_free(&known);
     return status;
 }
@@ -240,23 +240,24 @@ static cleat_status check_trained(const cleat_image_set *set, const cleat_image_
         const cleat_image_row *row = &set->rows[i];
         if (!trained[row->label])
             status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                                "%s/%.*s: the class '%.60s' has no image in the training part; give it more, lower "
-                                "data.val_fraction, or take it out",
+                                "%s/%.*s: the class '%.60s' has no images in the training split; add images, reduce "
+                                "data.val_fraction, or remove the class",
                                 set->root, place_size(row), row->id, fitted->classes[row->label]);
     }
     for (size_t i = 0; i < fitted->n_classes && status == CLEAT_OK; ++i)
-        if (!trained[i]) cleat_log(CLEAT_LOG_WARNING, "%s: the class '%s' has no image", set->root, fitted->classes[i]);
+        if (!trained[i])
+            cleat_log(CLEAT_LOG_WARNING, "%s: the class '%s' has no images", set->root, fitted->classes[i]);
     cleat_free(trained);
     return status;
 }
 
 cleat_status cleat_image_set_assign_classes(cleat_image_set *set, cleat_image_preprocessor *fitted,
                                             cleat_error *error) {
-    if (!set->n_rows) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no image is left", set->root);
+    if (!set->n_rows) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no images are left", set->root);
     cleat_status status = assign_classes(set, fitted, error);
     assign_splits(set);
     if (status == CLEAT_OK && is_fitted(set) && set->numbered && strcmp(fitted->classes[0], "0") != 0)
-        cleat_log(CLEAT_LOG_WARNING, "%s: labels are numbers: 0 is taken as the model's class '%s', and so on",
+        cleat_log(CLEAT_LOG_WARNING, "%s: labels are numbers: 0 is mapped to class '%s' of the model, and so on",
                   set->root, fitted->classes[0]);
     if (status == CLEAT_OK) status = rename_rows(set, fitted, error);
     if (status == CLEAT_OK && !is_fitted(set)) status = check_trained(set, fitted, error);

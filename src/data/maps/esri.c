@@ -65,14 +65,13 @@ static cleat_status add_file(reader *r, const char *name, cleat_error *error) {
     size_t stem = (size_t)(strrchr(name, '.') - name), date = stem > 8 ? stem - 8 : 0;
     int64_t day = 0;
     if (date < 2 || name[date - 1] != '_' || strspn(name + date, "0123456789") != 8)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s/%s: no date in the name; grids are called NAME_YYYYMMDD.asc. Rename the file, or move it out "
-            "of the folder",
-            r->folder, name);
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s/%s: no date in the name; grids are named NAME_YYYYMMDD.asc. Rename the file, or move it "
+                          "out of the folder",
+                          r->folder, name);
     const char *wrong = parse_date(name + date, &day);
     if (wrong)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/%s: '%.8s' %s; the name ends in YYYYMMDD", r->folder, name,
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/%s: '%.8s' %s; the name must end in YYYYMMDD", r->folder, name,
                           name + date, wrong);
     cleat_status status = cleat_grow(&r->files, r->n_files, &r->capacity, sizeof *r->files, error);
     if (status != CLEAT_OK) return status;
@@ -103,7 +102,7 @@ static cleat_status list_files(reader *r, cleat_error *error) {
     for (size_t i = 1; i < r->n_files; ++i)
         if (by_channel_and_day(&r->files[i - 1], &r->files[i]) == 0)
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s: both %s and %s are the grid of '%.100s' on one day; delete one", r->folder,
+                              "%s: both %s and %s are the grid of '%.100s' for the same day; delete one", r->folder,
                               r->files[i - 1].file, r->files[i].file, r->files[i].channel);
     return CLEAT_OK;
 }
@@ -117,7 +116,7 @@ static cleat_status no_channel(const reader *r, const char *what, const char *na
         if (i == 0 || strcmp(r->files[i].channel, r->files[i - 1].channel) != 0)
             cleat_text_add(&there, "%s%s", there.size ? ", " : "", r->files[i].channel);
     cleat_status status =
-        cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: no grids %.100s_YYYYMMDD.asc (%s); there are those of %.400s",
+        cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: no grids %.100s_YYYYMMDD.asc (%s); the folder has grids of %.400s",
                    r->folder, name, what, there.data ? there.data : "nothing");
     cleat_text_free(&there);
     return status;
@@ -132,7 +131,7 @@ static bool has_channel(const reader *r, const char *name) {
 static cleat_status use_channel(reader *r, const char *what, const char *name, cleat_error *error) {
     if (!has_channel(r, name)) return no_channel(r, what, name, error);
     if (cleat_name_list_find(&r->used, name) >= 0)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.inputs names '%.100s' twice", name);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.inputs lists '%.100s' twice", name);
     return cleat_name_list_add(&r->used, name, error);
 }
 
@@ -163,7 +162,7 @@ static cleat_status select_inputs(reader *r, cleat_error *error) {
         status = use_listed(r, r->options->inputs, error);
     else if (fitted)
         for (size_t i = 0; i < fitted->names.count && status == CLEAT_OK; ++i)
-            status = use_channel(r, "learnt in training", fitted->names.names[i], error);
+            status = use_channel(r, "saved by training", fitted->names.names[i], error);
     else
         for (size_t i = 0; i < r->n_files && status == CLEAT_OK; ++i)
             if (i == 0 || strcmp(r->files[i].channel, r->files[i - 1].channel) != 0)
@@ -173,9 +172,9 @@ static cleat_status select_inputs(reader *r, cleat_error *error) {
     for (size_t i = 0; status == CLEAT_OK && fitted && same && i < r->inputs; ++i)
         same = strcmp(fitted->names.names[i], r->used.names[i]) == 0;
     if (status == CLEAT_OK && !same)
-        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                            "%s: other inputs were learnt than data.inputs asks for; leave them as they were",
-                            r->options->fitted);
+        status =
+            cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                       "%s: data.inputs differs from the inputs of the training; do not change it", r->options->fitted);
     return status;
 }
 
@@ -184,7 +183,7 @@ static cleat_status select_target(reader *r, cleat_error *error) {
     const char *asked = is_given(r->options->target) ? r->options->target : fitted ? fitted : r->used.names[0];
     if (fitted && strcmp(asked, fitted) != 0)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "%s: the target was %.100s in training and is %.100s now; leave it as it was",
+                          "%s: the target was %.100s in training and is %.100s now; do not change it",
                           r->options->fitted, fitted, asked);
     int place = cleat_name_list_find(&r->used, asked);
     r->target = place >= 0 ? (size_t)place : r->used.count;
@@ -234,7 +233,7 @@ static cleat_status list_days(reader *r, cleat_error *error) {
     r->n_days = kept;
     for (size_t i = 0; i < r->n_days && status == CLEAT_OK; ++i) {
         r->days[i].files = cleat_alloc(r->used.count, sizeof *r->days[i].files);
-        if (!r->days[i].files) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its days", r->folder);
+        if (!r->days[i].files) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the days", r->folder);
     }
     for (size_t i = 0; i < r->n_files && status == CLEAT_OK; ++i) {
         int channel = cleat_name_list_find(&r->used, r->files[i].channel);
@@ -249,8 +248,8 @@ static cleat_status missing_day(const reader *r, int64_t day, size_t channel, cl
     date_text(day, text);
     snprintf(compact, sizeof compact, "%.4s%.2s%.2s", text, text + 5, text + 8);
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s: %.100s_%s.asc is missing: the grids go from %s to %s; bring it, or leave out days without "
-                      "their files (data.missing_days = skip)",
+                      "%s: %.100s_%s.asc is missing: the grids range from %s to %s; add the file, or skip days with "
+                      "missing files (data.missing_days = skip)",
                       r->folder, r->used.names[channel], compact, date_text(r->days[0].day, first),
                       date_text(r->days[r->n_days - 1].day, last));
 }
@@ -276,7 +275,7 @@ static cleat_status number_days(reader *r, cleat_error *error) {
         if (day->files[r->target]) day->target = r->maps->n_targets++;
     }
     if (r->maps->n_steps) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no day has the grids of all inputs", r->folder);
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no day has grids of all inputs", r->folder);
 }
 
 /* --- grids ---------------------------------------------------------------------------------------------------- */
@@ -335,7 +334,7 @@ static cleat_status find_borders(const reader *r, int64_t *val, int64_t *test, c
     }
     if (!o->predict && val_days + test_days > targets)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "%s: %lld validation and %lld test days, and there are %lld; ask for fewer", r->folder,
+                          "%s: %lld validation and %lld test days, but only %lld days exist; use fewer", r->folder,
                           (long long)val_days, (long long)test_days, (long long)targets);
     *test = targets - test_days;
     *val = *test - val_days;
@@ -356,7 +355,7 @@ static cleat_status add_sample(reader *r, const map_day *last, int64_t val, int6
     if (!r->options->predict && sample.target < test)
         sample.split = sample.target < val ? CLEAT_SPLIT_TRAIN : CLEAT_SPLIT_VAL;
     sample.id = cleat_strdup(date_text(last->day + r->options->horizon, text));
-    if (!sample.id) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its samples", r->folder);
+    if (!sample.id) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the samples", r->folder);
     return cleat_maps_add_sample(r->maps, &sample, error);
 }
 
@@ -366,12 +365,12 @@ static cleat_status add_samples(reader *r, cleat_error *error) {
     for (size_t i = 0; i < r->n_days && status == CLEAT_OK; ++i)
         if (r->days[i].step >= 0) status = add_sample(r, &r->days[i], val, test, error);
     if (status == CLEAT_OK && !r->maps->common.base.count)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                            "%s: no day's truth lies %lld days behind a day with all inputs; more days, or a smaller "
-                            "data.ahead",
-                            r->folder, (long long)r->options->horizon);
+        status = cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s: no day with all inputs has a target %lld days later; use more days, or a smaller data.ahead",
+            r->folder, (long long)r->options->horizon);
     if (r->incomplete)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %lld days lack some of their grids", r->folder, (long long)r->incomplete);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %lld days have missing grids", r->folder, (long long)r->incomplete);
     return status;
 }
 

@@ -58,9 +58,9 @@ static bool word_is(const reader *r, const char *name) {
 static const char *why_no_number(const reader *r) {
     if (word_is(r, "nan") || word_is(r, "inf") || word_is(r, "-inf") || word_is(r, "-nan") || word_is(r, "na") ||
         word_is(r, "null"))
-        return "is no number; write the file's NODATA_value where there is none";
-    if (memchr(r->word, ',', r->size)) return "is no number; decimals stand behind a point, and blanks between values";
-    return "is no number";
+        return "is not a number; write the NODATA_value of the file where the value is unknown";
+    if (memchr(r->word, ',', r->size)) return "is not a number; use a decimal point, and blanks between values";
+    return "is not a number";
 }
 
 /* --- header --------------------------------------------------------------------------------------------------- */
@@ -91,26 +91,25 @@ static cleat_status read_entry(reader *r, cleat_error *error) {
     size_t i = 0;
     while (i < NAMES && !word_is(r, keys[i].name)) ++i;
     if (i == NAMES && (word_is(r, "dx") || word_is(r, "dy")))
-        return bad_word(r, "belongs to cells that are not square; resample the grid to square ones (cellsize)", error);
+        return bad_word(r, "describes cells that are not square; resample the grid to square cells (cellsize)", error);
     if (i == NAMES)
-        return bad_word(
-            r,
-            "is no name of the header; it has ncols, nrows, xllcorner or xllcenter, yllcorner or yllcenter, "
-            "cellsize and NODATA_value",
-            error);
+        return bad_word(r,
+                        "is not a header name; the names are ncols, nrows, xllcorner or xllcenter, yllcorner or "
+                        "yllcenter, cellsize and NODATA_value",
+                        error);
     int key = keys[i].key;
-    if (r->key_line[key]) return bad_word(r, "says what the header has said before; delete one of the lines", error);
+    if (r->key_line[key]) return bad_word(r, "repeats an entry of the header; delete one of the lines", error);
     r->key_line[key] = r->line;
     r->center[key] = keys[i].center;
     next_word(r);
     if (!r->size)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the file ends behind %s; copy it again", r->source.path,
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the file ends after %s; copy it again", r->source.path,
                           r->line, keys[i].name);
     if (!cleat_parse_decimal(r->word, r->size, &r->header[key])) return bad_word(r, why_no_number(r), error);
     double value = r->header[key];
     if ((key == NCOLS || key == NROWS) && !(value >= 1 && value <= MAX_CELLS && value == floor(value)))
-        return bad_word(r, "must be a whole number from 1 on", error);
-    if (key == CELL && !(value > 0)) return bad_word(r, "must be above 0", error);
+        return bad_word(r, "must be a whole number of at least 1", error);
+    if (key == CELL && !(value > 0)) return bad_word(r, "must be greater than 0", error);
     return CLEAT_OK;
 }
 
@@ -122,11 +121,10 @@ static cleat_status read_header(reader *r, cleat_error *error) {
     }
     for (int key = 0; key < NODATA; ++key)
         if (!r->key_line[key])
-            return cleat_fail(
-                error, CLEAT_ERR_FORMAT,
-                "%s:%zu: the header has no %s; an ESRI ASCII grid begins with lines 'ncols 84', 'nrows 68', "
-                "'xllcorner 112', 'yllcorner -44', 'cellsize 0.5'",
-                r->source.path, r->line, name_of(key));
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "%s:%zu: the header has no %s; an ESRI ASCII grid begins with lines such as 'ncols 84', "
+                              "'nrows 68', 'xllcorner 112', 'yllcorner -44', 'cellsize 0.5'",
+                              r->source.path, r->line, name_of(key));
     if (!r->key_line[NODATA]) r->header[NODATA] = -9999;
     return status;
 }
@@ -139,7 +137,7 @@ static cleat_status check_room(const reader *r, cleat_error *error) {
     size_t bytes = (size_t)(r->source.end - r->word);
     if (cells <= MAX_CELLS && cells <= (double)(bytes + 1) / 2) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s:%zu: %.0f columns and %.0f rows do not fit into the %zu bytes behind the header; correct "
+                      "%s:%zu: %.0f columns and %.0f rows do not fit into the %zu bytes after the header; correct "
                       "ncols and nrows, or copy the file again",
                       r->source.path, r->key_line[NCOLS], r->header[NCOLS], r->header[NROWS], bytes);
 }
@@ -155,10 +153,10 @@ static cleat_status read_values(reader *r, float *values, size_t cells, cleat_er
                 r->source.path, r->line, i, r->header[NROWS], r->header[NCOLS]);
         if (!cleat_parse_decimal(r->word, r->size, &value)) return bad_word(r, why_no_number(r), error);
         values[i] = value == r->header[NODATA] ? NAN : (float)value;
-        if (isinf(values[i])) return bad_word(r, "is beyond single precision", error);
+        if (isinf(values[i])) return bad_word(r, "exceeds the range of single precision", error);
     }
     if (!r->size) return CLEAT_OK;
-    return bad_word(r, "is a value more than ncols and nrows ask for; correct them", error);
+    return bad_word(r, "is one value more than ncols and nrows allow; correct them", error);
 }
 
 cleat_status cleat_esri_grid_read(const char *path, cleat_esri_grid *grid, cleat_error *error) {
@@ -212,9 +210,10 @@ cleat_status cleat_esri_grid_match(const char *path, const cleat_esri_grid *grid
         if (fabs(fields[i].mine - fields[i].theirs) <= fields[i].slack) continue;
         cleat_number_print(fields[i].mine, mine);
         cleat_number_print(fields[i].theirs, theirs);
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: %s is %s, in %s it is %s; all grids of a folder must lie over each other: resample one",
-                          path, fields[i].name, mine, other_path, theirs);
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s: %s is %s, but in %s it is %s; all grids of a folder must cover the same cells: resample one", path,
+            fields[i].name, mine, other_path, theirs);
     }
     return CLEAT_OK;
 }

@@ -31,10 +31,11 @@ cleat_status cleat_maps_standardise(const cleat_maps *maps, const char *path, fl
                 float value = values[i];
                 values[i] = isnan(value) ? 0 : (float)((value - mean) / std);
                 if (!isfinite(values[i]))
-                    return cleat_fail(error, CLEAT_ERR_FORMAT,
-                                      "%s: channel %lld has %g, which is beyond single precision in deviations (%g) of "
-                                      "the training frames; correct the value, or leave the channel out",
-                                      path, (long long)c, (double)value, std);
+                    return cleat_fail(
+                        error, CLEAT_ERR_FORMAT,
+                        "%s: channel %lld has %g, which exceeds single precision after division by the standard "
+                        "deviation (%g) of the training frames; correct the value, or remove the channel",
+                        path, (long long)c, (double)value, std);
             }
         }
     return CLEAT_OK;
@@ -84,13 +85,14 @@ static cleat_status store_moments(cleat_maps *maps, const char *path, int64_t c,
     char number[24];
     if (m->count == 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: channel '%.100s' has no known value in the training frames; leave it out", path,
+                          "%s: channel '%.100s' has no known value in the training frames; remove it", path,
                           channel_name(maps, c, number));
     bool constant = m->least == m->most; /* the squares of its rounding errors are no deviation */
     maps->fitted.mean[c] = constant ? m->least : m->mean;
     maps->fitted.std[c] = constant ? 1 : sqrt(m->squares / m->count);
     if (constant)
-        cleat_log(CLEAT_LOG_WARNING, "%s: channel '%s' is %g in all training frames; its deviation is taken as 1", path,
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: channel '%s' is constant (%g) in all training frames; its standard deviation is set to 1", path,
                   channel_name(maps, c, number), maps->fitted.mean[c]);
     return CLEAT_OK;
 }
@@ -127,8 +129,7 @@ static void fit_positive(cleat_maps *maps, const char *path) {
     maps->fitted.positive = known ? (double)positive / (double)known : 0;
     if (!positive)
         cleat_log(CLEAT_LOG_WARNING,
-                  "%s: no cell of the training part's masks is 1: nothing can be learnt from them; check the target",
-                  path);
+                  "%s: no cell of the training masks is 1, so training is impossible; check the target", path);
 }
 
 static int64_t max_steps(const cleat_maps *maps) {
@@ -214,7 +215,7 @@ static cleat_status read_names(const char *folder, const cJSON *root, cleat_maps
     cJSON_ArrayForEach(item, list) {
         const char *name = text_of(item);
         if (!name || cleat_name_list_find(&fitted->names, name) >= 0)
-            return cleat_fitted_json_fail(folder, FILE_NAME, "a channel without a name, or there twice", error);
+            return cleat_fitted_json_fail(folder, FILE_NAME, "a channel without a name, or a duplicate channel", error);
         cleat_status status = cleat_name_list_add(&fitted->names, name, error);
         if (status != CLEAT_OK) return status;
     }
@@ -234,10 +235,11 @@ static cleat_status read_numbers(const char *folder, const cJSON *root, cleat_ma
     for (size_t c = 0; good && c < fitted->channels; ++c) good = fitted->std[c] > 0;
     if (!good)
         return cleat_fitted_json_fail(
-            folder, FILE_NAME, "means and deviations must be a number for each channel, deviations above 0", error);
+            folder, FILE_NAME,
+            "\"means\" and \"deviations\" must have a number for each channel, deviations greater than 0", error);
     if (!cleat_fitted_json_get_number(root, "positive", &fitted->positive) || fitted->positive < 0 ||
         fitted->positive > 1)
-        return cleat_fitted_json_fail(folder, FILE_NAME, "the positive share must be 0 to 1", error);
+        return cleat_fitted_json_fail(folder, FILE_NAME, "the fraction \"positive\" must be 0 to 1", error);
     return CLEAT_OK;
 }
 

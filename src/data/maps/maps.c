@@ -115,7 +115,7 @@ static cleat_status load_steps(const cleat_maps *maps, const cleat_maps_sample *
     int64_t count = sample->steps * cleat_maps_step_elements(maps);
     if (!maps->steps) {
         *room = cleat_alloc((size_t)count, sizeof **room);
-        if (!*room) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its frames", sample->path);
+        if (!*room) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the frames", sample->path);
     }
     cleat_status status = cleat_maps_sample_steps(maps, sample, *room, steps, error);
     if (status != CLEAT_OK || !*room) return status;
@@ -228,15 +228,16 @@ static cleat_status check_options(const cleat_maps_options *o, cleat_error *erro
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
         if (numbers[i].value < numbers[i].least || numbers[i].value > numbers[i].most)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s is %lld; it may be %lld to %lld", numbers[i].name,
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s is %lld; it must be %lld to %lld", numbers[i].name,
                               (long long)numbers[i].value, (long long)numbers[i].least, (long long)numbers[i].most);
     if (!(o->val_fraction >= 0 && o->test_fraction >= 0 && o->val_fraction + o->test_fraction <= 1))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "val_fraction %g and test_fraction %g must lie in 0..1 together",
-                          o->val_fraction, o->test_fraction);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "val_fraction %g and test_fraction %g, and their sum, must be in 0..1", o->val_fraction,
+                          o->test_fraction);
     if ((unsigned)o->transform > CLEAT_TRANSFORM_LOG1P)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no such transform (%d)", (int)o->transform);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown transform (%d)", (int)o->transform);
     if (o->predict && !o->fitted)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a prediction needs what training has learnt");
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "prediction requires the preprocessing state saved by training");
     return CLEAT_OK;
 }
 
@@ -245,7 +246,8 @@ static cleat_status find_layout(const char *folder, bool *grids, cleat_error *er
     size_t asc = 0, npy = 0;
     cleat_listing listing = {0};
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
-    if (status == CLEAT_ERR_NOT_FOUND) return cleat_fail(error, status, "%s: no such folder (data.path)", folder);
+    if (status == CLEAT_ERR_NOT_FOUND)
+        return cleat_fail(error, status, "%s: the folder does not exist (data.path)", folder);
     if (status != CLEAT_OK) return cleat_fail_in(error, status, "data.path is a folder");
     for (size_t i = 0; i < listing.count; ++i) {
         asc += strcasecmp(cleat_name_ending(listing.names[i]), ".asc") == 0;
@@ -254,13 +256,12 @@ static cleat_status find_layout(const char *folder, bool *grids, cleat_error *er
     cleat_listing_free(&listing);
     if (!asc && !npy)
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                          "%s: no maps in this folder; it holds ESRI ASCII grids NAME_YYYYMMDD.asc, or stacks NAME.npy "
+                          "%s: no maps in this folder; expected ESRI ASCII grids NAME_YYYYMMDD.asc, or stacks NAME.npy "
                           "[T, C, H, W] with NAME_mask.npy [H, W]",
                           folder);
     if (asc && npy)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "%s: both ESRI grids (.asc) and stacks (.npy); put one kind into a folder of its own",
-                          folder);
+                          "%s: both ESRI grids (.asc) and stacks (.npy); move one kind to a separate folder", folder);
     *grids = asc > 0;
     return CLEAT_OK;
 }
@@ -268,11 +269,11 @@ static cleat_status find_layout(const char *folder, bool *grids, cleat_error *er
 static cleat_status check_fitted(const char *folder, bool grids, const cleat_maps_options *options,
                                  const cleat_maps_preprocessor *fitted, cleat_error *error) {
     if (grids != (fitted->names.count > 0))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: the model was trained on %s, this folder holds %s", folder,
-                          grids ? "stacks (.npy)" : "ESRI grids (.asc)", grids ? "ESRI grids" : "stacks");
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: the model was trained on %s, but this folder contains %s",
+                          folder, grids ? "stacks (.npy)" : "ESRI grids (.asc)", grids ? "ESRI grids" : "stacks");
     if (options->transform != fitted->transform)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "%s: another transform was learnt than is asked for; leave it as it was", options->fitted);
+                          "%s: data.transform differs from that of the training; do not change it", options->fitted);
     return CLEAT_OK;
 }
 
@@ -303,7 +304,7 @@ static void drop_unknown(const char *folder, cleat_maps *maps) {
     }
     maps->common.base.count = kept;
     if (kept < count)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu samples, whose truth is unknown everywhere, are left out", folder,
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu samples are skipped because their target is unknown everywhere", folder,
                   count - kept);
 }
 
@@ -325,7 +326,8 @@ static cleat_status read_folder(const char *folder, const cleat_maps_options *op
     if (status == CLEAT_OK && !options->predict) drop_unknown(folder, maps);
     if (status == CLEAT_OK && !options->fitted && !count_split(maps, CLEAT_SPLIT_TRAIN))
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                            "%s: no sample is left to train on; take smaller val and test parts, or more data", folder);
+                            "%s: no training samples are left; use smaller validation and test splits, or more data",
+                            folder);
     return status;
 }
 
@@ -376,14 +378,16 @@ cleat_status cleat_maps_open_within(const char *path, const cleat_maps_options *
 
 cleat_status cleat_maps_persistence(const cleat_dataset *dataset, size_t sample, int32_t *mask, cleat_error *error) {
     if (dataset->type->destroy != maps_destroy)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "only maps over time have a persistence forecast");
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "a persistence forecast is available only for maps over time");
     const cleat_maps *maps = (const cleat_maps *)dataset;
     const cleat_image_info *info = &maps->common.info;
     if (sample >= dataset->count)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %zu of a dataset of %zu", sample, dataset->count);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %zu is out of range in a dataset of %zu samples", sample,
+                          dataset->count);
     if (maps->samples[sample].path)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                          "%s: the frames of a stack have no truth of their own, so there is no persistence forecast",
+                          "%s: the frames of a stack have no targets, so no persistence forecast is available",
                           maps->samples[sample].id);
     for (int64_t i = 0; i < info->height * info->width; ++i) mask[i] = -1;
     copy_target(maps, maps->samples[sample].today, (mirror){false, false}, mask);

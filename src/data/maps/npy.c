@@ -31,7 +31,7 @@ static cleat_status io_fail(const char *path, const char *what, cleat_error *err
 }
 
 static cleat_status truncated_file(const char *path, cleat_error *error) {
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the file is cut short; copy it again, or save the array again",
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the file is truncated; copy it again, or save the array again",
                       path);
 }
 
@@ -126,7 +126,7 @@ static cleat_status parse_descr(dictionary *d, cleat_error *error) {
         return CLEAT_OK;
     }
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s: elements of type '%s'; f4, f8, u1, i1, i2, i4 and b1 are read: np.save(file, "
+                      "%s: elements of type '%s' are not supported, only f4, f8, u1, i1, i2, i4 and b1: np.save(file, "
                       "array.astype('f4'))",
                       d->path, text);
 }
@@ -159,21 +159,23 @@ static bool parse_extent(dictionary *d, int64_t *extent) {
 static cleat_status parse_shape(dictionary *d, cleat_error *error) {
     cleat_npy *npy = d->npy;
     int64_t extent;
-    if (!accept_char(d, '(')) return malformed(d, "has a shape that is no tuple", error);
+    if (!accept_char(d, '(')) return malformed(d, "has a shape that is not a tuple", error);
     npy->elements = 1;
     while (!accept_char(d, ')')) {
         if (npy->rank == CLEAT_NPY_RANK)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d dimensions; save the array with fewer",
                               d->path, CLEAT_NPY_RANK);
-        if (!parse_extent(d, &extent)) return malformed(d, "has a shape of more than whole numbers", error);
+        if (!parse_extent(d, &extent))
+            return malformed(d, "has a shape that contains something other than whole numbers", error);
         if (extent == 0)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the array is empty: dimension %d is 0; leave the file out",
                               d->path, npy->rank);
-        if (npy->elements > INT64_MAX / 16 / extent) return malformed(d, "asks for more elements than fit", error);
+        if (npy->elements > INT64_MAX / 16 / extent) return malformed(d, "declares more elements than fit", error);
         npy->elements *= extent;
         npy->shape[npy->rank++] = extent;
         skip_blanks(d);
-        if (*d->at != ')' && !accept_char(d, ',')) return malformed(d, "has a shape of more than whole numbers", error);
+        if (*d->at != ')' && !accept_char(d, ','))
+            return malformed(d, "has a shape that contains something other than whole numbers", error);
     }
     d->shape = true;
     return CLEAT_OK;
@@ -181,23 +183,23 @@ static cleat_status parse_shape(dictionary *d, cleat_error *error) {
 
 static cleat_status parse_entry(dictionary *d, cleat_error *error) {
     char key[32];
-    if (!parse_string(d, key, sizeof key) || !accept_char(d, ':')) return malformed(d, "is no dictionary", error);
+    if (!parse_string(d, key, sizeof key) || !accept_char(d, ':')) return malformed(d, "is not a dictionary", error);
     if (strcmp(key, "descr") == 0 && !d->descr) return parse_descr(d, error);
     if (strcmp(key, "fortran_order") == 0 && !d->order) return parse_order(d, error);
     if (strcmp(key, "shape") == 0 && !d->shape) return parse_shape(d, error);
-    return malformed(d, "has another key than descr, fortran_order and shape, or one of them twice", error);
+    return malformed(d, "has a key other than descr, fortran_order and shape, or one of them twice", error);
 }
 
 static cleat_status parse_dictionary(dictionary *d, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    if (!accept_char(d, '{')) return malformed(d, "is no dictionary", error);
+    if (!accept_char(d, '{')) return malformed(d, "is not a dictionary", error);
     while (!accept_char(d, '}')) {
         status = parse_entry(d, error);
         if (status != CLEAT_OK) return status;
         skip_blanks(d);
-        if (*d->at != '}' && !accept_char(d, ',')) return malformed(d, "is no dictionary", error);
+        if (*d->at != '}' && !accept_char(d, ',')) return malformed(d, "is not a dictionary", error);
     }
-    if (d->at[strspn(d->at, " \t\n")]) return malformed(d, "goes on behind its dictionary", error);
+    if (d->at[strspn(d->at, " \t\n")]) return malformed(d, "continues after its dictionary", error);
     if (!d->descr || !d->order || !d->shape) return malformed(d, "lacks descr, fortran_order or shape", error);
     return CLEAT_OK;
 }
@@ -213,22 +215,22 @@ static cleat_status read_prefix(int file, const char *path, int64_t size, int64_
         read_at(file, path, 0, start, size < (int64_t)sizeof start ? (size_t)size : sizeof start, error);
     if (status != CLEAT_OK) return status;
     if (memcmp(start, "PK", 2) == 0)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: this is an .npz archive; save each of its arrays by itself: np.save(file, "
-                          "np.load(archive)['name'])",
-                          path);
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s: this is an .npz archive; save each of its arrays separately: np.save(file, np.load(archive)['name'])",
+            path);
     if (memcmp(start, magic, sizeof magic) != 0)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no NPY file: it does not begin with \\x93NUMPY", path);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not an NPY file: it does not begin with \\x93NUMPY", path);
     int version = start[6];
     if (version < 1 || version > 3 || start[7] != 0)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: NPY version %d.%d; 1.0, 2.0 and 3.0 are read", path, version,
-                          start[7]);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: NPY version %d.%d is not supported, only 1.0, 2.0 and 3.0",
+                          path, version, start[7]);
     if (size < (int64_t)sizeof start) return truncated_file(path, error);
     *begin = MAGIC_BYTES + (version == 1 ? 2 : 4);
     *length = start[8] + 256 * start[9];
     if (version > 1) *length += 65536 * (int64_t)start[10] + 16777216 * (int64_t)start[11];
     if (*length > LONGEST_HEADER)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: a header of %lld bytes; at most %d are read", path,
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: a header of %lld bytes; the maximum is %d", path,
                           (long long)*length, LONGEST_HEADER);
     return *begin + *length <= size ? CLEAT_OK : truncated_file(path, error);
 }
@@ -236,10 +238,11 @@ static cleat_status read_prefix(int file, const char *path, int64_t size, int64_
 static cleat_status check_size(const char *path, const cleat_npy *npy, int64_t size, cleat_error *error) {
     int64_t wanted = npy->offset + npy->elements * npy->bytes;
     if (size == wanted) return CLEAT_OK;
-    return cleat_fail(
-        error, CLEAT_ERR_FORMAT, "%s: %lld elements of %d bytes make a file of %lld bytes, this one has %lld; %s", path,
-        (long long)npy->elements, npy->bytes, (long long)wanted, (long long)size,
-        size < wanted ? "it is cut short: copy it again" : "a file holds one array: save each by itself with np.save");
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s: %lld elements of %d bytes require a file of %lld bytes, but it has %lld; %s", path,
+                      (long long)npy->elements, npy->bytes, (long long)wanted, (long long)size,
+                      size < wanted ? "it is truncated: copy it again"
+                                    : "a file contains one array: save each separately with np.save");
 }
 
 static cleat_status read_header(int file, const char *path, int64_t size, cleat_npy *npy, cleat_error *error) {
@@ -247,7 +250,7 @@ static cleat_status read_header(int file, const char *path, int64_t size, cleat_
     cleat_status status = read_prefix(file, path, size, &begin, &length, error);
     if (status != CLEAT_OK) return status;
     char *text = cleat_alloc((size_t)length + 1, 1);
-    if (!text) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its header", path);
+    if (!text) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the header", path);
     dictionary d = {.path = path, .at = text, .npy = npy};
     npy->offset = begin + length;
     status = read_at(file, path, begin, text, (size_t)length, error);
@@ -309,8 +312,8 @@ static cleat_status convert(const char *path, const cleat_npy *npy, uint8_t *par
         values[i] = (float)value;
         if (isinf(values[i]))
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s: element %lld (counted from 0) is %g, which single precision cannot hold; write NaN "
-                              "where a value is unknown",
+                              "%s: element %lld (counted from 0) is %g, which single precision cannot represent; write "
+                              "NaN where a value is unknown",
                               path, (long long)(first + i), value);
     }
     return CLEAT_OK;

@@ -43,9 +43,9 @@ static void warn_unused(const reader *r) {
             used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", settings[i].name);
     if (used == 0 || o->predict) return;
     cleat_log(CLEAT_LOG_WARNING,
-              "%s: of no use with stacks (.npy): %s. A stack is a sample, with all of its channels; val.txt and "
-              "test.txt in that folder name the stacks of those parts (without them data.val_fraction and "
-              "data.test_fraction count)",
+              "%s: not applicable to stacks (.npy): %s. A stack is one sample, with all of its channels; val.txt and "
+              "test.txt in that folder list the stacks of those splits (without them, data.val_fraction and "
+              "data.test_fraction apply)",
               r->folder, names);
 }
 
@@ -88,12 +88,12 @@ static cleat_status check_pairs(reader *r, cleat_error *error) {
     for (size_t i = 0; i < r->masks.count; ++i)
         if (!has_name(&r->stacks, r->masks.names[i]))
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s/%s_mask.npy: a mask without its stack %s.npy; bring the stack, or delete the mask",
+                              "%s/%s_mask.npy: a mask without its stack %s.npy; add the stack, or delete the mask",
                               r->folder, r->masks.names[i], r->masks.names[i]);
     for (size_t i = 0; !r->options->predict && i < r->stacks.count; ++i)
         if (!has_name(&r->masks, r->stacks.names[i]))
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s/%s.npy: a stack without its mask %s_mask.npy; bring the mask, or delete the stack",
+                              "%s/%s.npy: a stack without its mask %s_mask.npy; add the mask, or delete the stack",
                               r->folder, r->stacks.names[i], r->stacks.names[i]);
     if (r->stacks.count) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no stack NAME.npy in this folder", r->folder);
@@ -117,14 +117,13 @@ static cleat_status check_stack(const reader *r, const char *path, const cleat_n
                           "array[:, None])",
                           path, stack->rank);
     if (maps->channels && (shape[1] != maps->channels || shape[2] != maps->height || shape[3] != maps->width))
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s: %lld channels of %lld x %lld, in %s it is %lld of %lld x %lld; all stacks of a folder must "
-            "have the same channels and size",
-            path, (long long)shape[1], (long long)shape[2], (long long)shape[3], maps->samples[0].path,
-            (long long)maps->channels, (long long)maps->height, (long long)maps->width);
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: %lld channels of %lld x %lld, but %s has %lld of %lld x %lld; all stacks of a folder "
+                          "must have the same channels and size",
+                          path, (long long)shape[1], (long long)shape[2], (long long)shape[3], maps->samples[0].path,
+                          (long long)maps->channels, (long long)maps->height, (long long)maps->width);
     if (r->options->fitted && (size_t)shape[1] != maps->fitted.channels)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: %lld channels; the model was trained on %zu", path,
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: %lld channels, but the model was trained on %zu", path,
                           (long long)shape[1], maps->fitted.channels);
     return CLEAT_OK;
 }
@@ -185,18 +184,17 @@ static cleat_status read_mask(const reader *r, const cleat_maps_sample *sample, 
     if (mask.rank != 2 || mask.shape[0] != maps->height || mask.shape[1] != maps->width)
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
-            "%s: a mask of %d dimensions, %lld x %lld; its frames are [%lld, %lld], and so must the mask be", path,
+            "%s: a mask of %d dimensions, %lld x %lld; the mask must have the shape of its frames, [%lld, %lld]", path,
             mask.rank, (long long)mask.shape[0], (long long)mask.shape[1], (long long)maps->height,
             (long long)maps->width);
     status = cleat_npy_read(path, &mask, 0, pixels, room, error);
     for (int64_t i = 0; i < pixels && status == CLEAT_OK; ++i) {
         if (room[i] == -1) room[i] = NAN;
         if (room[i] < 0)
-            status =
-                cleat_fail(error, CLEAT_ERR_FORMAT,
-                           "%s: %g at row %lld, column %lld; a mask has 0, anything above it for 1, and -1 or NaN for "
-                           "unknown",
-                           path, (double)room[i], (long long)(i / maps->width), (long long)(i % maps->width));
+            status = cleat_fail(
+                error, CLEAT_ERR_FORMAT,
+                "%s: %g at row %lld, column %lld; mask values are 0, anything above 0 for 1, and -1 or NaN for unknown",
+                path, (double)room[i], (long long)(i / maps->width), (long long)(i % maps->width));
     }
     if (status == CLEAT_OK) cleat_maps_set_target(room, pixels, maps->targets + sample->target * pixels);
     return status;
@@ -217,8 +215,8 @@ static cleat_status read_values(reader *r, cleat_error *error) {
         if (status == CLEAT_OK) status = read_mask(r, s, room, error);
     }
     if (status == CLEAT_OK && !kept)
-        cleat_log(CLEAT_LOG_INFO,
-                  "%s: the stacks are too large to be kept in memory, and are read again for each sample", r->folder);
+        cleat_log(CLEAT_LOG_INFO, "%s: the stacks are too large to keep in memory and are read again for each sample",
+                  r->folder);
     cleat_free(room);
     return status;
 }

@@ -37,7 +37,7 @@ static cleat_status parse_split(const cleat_csv *csv, const char *text, cleat_sp
     else if (strcmp(text, "test") == 0)
         *split = CLEAT_SPLIT_TEST;
     else
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: split is '%s'; it may be train, val or test",
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: split is '%s'; it must be train, val or test",
                           csv->source.path, csv->line, cleat_format_excerpt(text, strlen(text), shown));
     return CLEAT_OK;
 }
@@ -52,8 +52,8 @@ static cleat_status add_sequence(const cleat_csv *csv, const sequence_columns *c
     size_t length = strlen(sequence);
     if (!*id) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: target_id is empty", csv->source.path, csv->line);
     if (cleat_name_table_find(&set->ids, id, &earlier))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: target_id '%s' is there twice; remove one",
-                          csv->source.path, csv->line, cleat_format_excerpt(id, strlen(id), shown));
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: duplicate target_id '%s'; remove one", csv->source.path,
+                          csv->line, cleat_format_excerpt(id, strlen(id), shown));
     if (!length)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the sequence of '%s' is empty", csv->source.path, csv->line,
                           cleat_format_excerpt(id, strlen(id), shown));
@@ -64,7 +64,7 @@ static cleat_status add_sequence(const cleat_csv *csv, const sequence_columns *c
         if (status == CLEAT_OK && stated != length)
             status =
                 cleat_fail(error, CLEAT_ERR_FORMAT,
-                           "%s:%zu: length says %zu, the sequence of '%s' has %zu letters; one of them is cut",
+                           "%s:%zu: length is %zu, but the sequence of '%s' has %zu letters; one of them is truncated",
                            csv->source.path, csv->line, stated, cleat_format_excerpt(id, strlen(id), shown), length);
     }
     if (status == CLEAT_OK) status = cleat_rna_set_chain(set, id, split, error);
@@ -93,7 +93,7 @@ cleat_status cleat_rna_read_sequences(const char *path, cleat_rna_set *set, clea
         if (status == CLEAT_OK && more) status = add_sequence(&csv, &columns, set, error);
     }
     if (status == CLEAT_OK && !set->count)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: a header and no sequence behind it", path);
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: no sequence after the header", path);
     cleat_csv_close(&csv);
     return status;
 }
@@ -118,8 +118,8 @@ static cleat_status parse_coordinate(const cleat_csv *csv, int column, const cha
                           csv->source.path, csv->line, name, cleat_format_excerpt(text, strlen(text), shown));
     *missing = *value < MISSING_BELOW;
     if (*value > LARGEST_COORDINATE)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %s is '%s', no coordinate in Angstrom", csv->source.path,
-                          csv->line, name, cleat_format_excerpt(text, strlen(text), shown));
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %s is '%s', which is not a coordinate in Angstrom",
+                          csv->source.path, csv->line, name, cleat_format_excerpt(text, strlen(text), shown));
     return CLEAT_OK;
 }
 
@@ -130,14 +130,15 @@ static cleat_status find_chain(const cleat_csv *csv, char *id, cleat_rna_set *se
     char *underscore = strrchr(id, '_');
     uint32_t index;
     if (!underscore || underscore == id)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: ID is '%s'; it must be target_id, '_' and resid",
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: ID is '%s'; it must consist of target_id, '_' and resid",
                           csv->source.path, csv->line, cleat_format_excerpt(id, strlen(id), shown));
     *underscore = 0;
     bool found = cleat_name_table_find(&set->ids, id, &index);
     if (!found)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: no sequence has the target_id '%s'; are labels and sequences of the same set?",
-                          csv->source.path, csv->line, cleat_format_excerpt(id, strlen(id), shown));
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s:%zu: no sequence has the target_id '%s'; are labels and sequences from the same data set?",
+            csv->source.path, csv->line, cleat_format_excerpt(id, strlen(id), shown));
     *underscore = '_';
     *chain = &set->chains[index];
     return CLEAT_OK;
@@ -152,14 +153,15 @@ static cleat_status check_order(const cleat_csv *csv, const label_columns *colum
     if (status == CLEAT_OK) status = parse_count(csv, "the end of ID", strrchr(id, '_') + 1, &id_resid, error);
     if (status != CLEAT_OK) return status;
     if (id_resid != resid)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: ID ends in %zu, resid is %zu", csv->source.path, csv->line,
-                          id_resid, resid);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: ID ends in %zu, but resid is %zu", csv->source.path,
+                          csv->line, id_resid, resid);
     if (resid < 1 || resid > chain->length)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: resid %zu of '%s', whose sequence has %zu residues",
-                          csv->source.path, csv->line, resid, chain->id, chain->length);
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: resid %zu of '%s' is out of range: its sequence has %zu residues", csv->source.path,
+                          csv->line, resid, chain->id, chain->length);
     if (resid != chain->labelled + 1)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: resid %zu of '%s' where %zu is next; every residue has one row, in order",
+                          "%s:%zu: resid %zu of '%s' where %zu is expected; every residue has one row, in order",
                           csv->source.path, csv->line, resid, chain->id, chain->labelled + 1);
     return CLEAT_OK;
 }
@@ -171,7 +173,7 @@ static cleat_status check_resname(const cleat_csv *csv, const char *resname, con
     if (strcmp(resname, "-") == 0 || !*resname) named = 'N';
     if (!named) (void)cleat_rna_residue_name(resname, &named);
     if (named == letter || named == 'N' || letter == 'N') return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: resname is '%s', the sequence of '%s' has %c at %zu",
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: resname is '%s', but the sequence of '%s' has %c at %zu",
                       csv->source.path, csv->line, cleat_format_excerpt(resname, strlen(resname), shown), chain->id,
                       letter, chain->labelled + 1);
 }
@@ -214,7 +216,7 @@ static cleat_status find_label_columns(const cleat_csv *csv, label_columns *colu
     if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "y_1", &columns->y, error);
     if (status == CLEAT_OK) status = cleat_csv_need_column(csv, "z_1", &columns->z, error);
     if (status == CLEAT_OK && cleat_csv_column(csv, "x_2") >= 0)
-        cleat_log(CLEAT_LOG_WARNING, "%s: more than one conformation a chain: only x_1, y_1, z_1 are used",
+        cleat_log(CLEAT_LOG_WARNING, "%s: more than one conformation per chain: only x_1, y_1, z_1 are used",
                   csv->source.path);
     return status;
 }
@@ -225,7 +227,7 @@ static cleat_status check_complete(const char *path, size_t last_line, const cle
         const cleat_rna_entry *chain = &set->chains[i];
         if (chain->labelled && chain->labelled < chain->length)
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s:%zu: '%s' has rows for %zu of its %zu residues; is the file cut short?", path,
+                              "%s:%zu: '%s' has rows for %zu of its %zu residues; is the file truncated?", path,
                               last_line, chain->id, chain->labelled, chain->length);
     }
     return CLEAT_OK;

@@ -187,17 +187,15 @@ static cleat_status copy_chain(rna_dataset *rna, const cleat_rna_set *set, const
 static void log_summary(const char *path, const cleat_rna_options *options, const cleat_rna_summary *s) {
     cleat_log(CLEAT_LOG_INFO, "%s: %zu chains, %zu residues (%zu without coordinates, %zu unknown bases, %zu paired)",
               path, s->chains, s->residues, s->missing, s->unknown, s->paired);
-    if (s->skipped)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu chains have no coordinates and are left out", path, s->skipped);
+    if (s->skipped) cleat_log(CLEAT_LOG_WARNING, "%s: %zu chains without coordinates are skipped", path, s->skipped);
     if (s->shorter)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu chains are shorter than %lld and are left out", path, s->shorter,
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu chains are shorter than %lld and are skipped", path, s->shorter,
                   (long long)options->min_length);
     if (s->longer)
-        cleat_log(CLEAT_LOG_WARNING,
-                  "%s: %zu chains are longer than %lld: training takes random windows of them, evaluation "
-                  "their first %lld "
-                  "residues",
-                  path, s->longer, (long long)options->max_length, (long long)options->max_length);
+        cleat_log(
+            CLEAT_LOG_WARNING,
+            "%s: %zu chains are longer than %lld: training uses random crops, evaluation their first %lld residues",
+            path, s->longer, (long long)options->max_length, (long long)options->max_length);
 }
 
 static cleat_status make_dataset(const char *path, const cleat_rna_set *set, const cleat_rna_options *options,
@@ -255,7 +253,7 @@ static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, clea
     cleat_status status = cleat_listing_read(folder, is_pdb, &listing, error);
     if (status == CLEAT_OK && !listing.count)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                            "%s: neither sequences.csv (with labels.csv) nor any *.pdb file in this folder", folder);
+                            "%s: the folder contains neither sequences.csv (with labels.csv) nor a *.pdb file", folder);
     size_t without_rna = 0;
     for (size_t i = 0; i < listing.count && status == CLEAT_OK; ++i) {
         size_t before = set->count;
@@ -264,7 +262,7 @@ static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, clea
         without_rna += set->count == before;
     }
     if (status == CLEAT_OK && without_rna)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu files hold no RNA chain", folder, without_rna, listing.count);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu files contain no RNA chain", folder, without_rna, listing.count);
     cleat_listing_free(&listing);
     return status;
 }
@@ -286,8 +284,8 @@ static cleat_status read_folder(const char *folder, const cleat_rna_options *opt
     if (status != CLEAT_OK) return status;
     if (cleat_file_exists(labels)) return cleat_rna_read_labels(labels, set, error);
     if (!options->structures) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                      "%s: is missing beside the sequences; training and evaluation need its coordinates", labels);
+    return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: missing file; training and evaluation require its coordinates",
+                      labels);
 }
 
 static cleat_status read_any(const char *path, const cleat_rna_options *options, cleat_rna_set *set,
@@ -305,26 +303,26 @@ static cleat_status read_any(const char *path, const cleat_rna_options *options,
     if (!fasta && !csv)
         return cleat_fail(
             error, CLEAT_ERR_NOT_SUPPORTED,
-            "%s: RNA is read from a folder, .pdb, .ent, .fasta, .fa, .fna, .txt (FASTA) or .csv (sequences)", path);
-    if (options->structures)
-        return cleat_fail(
-            error, CLEAT_ERR_NOT_SUPPORTED,
-            "%s: holds sequences without coordinates, which serve prediction only; training and evaluation "
-            "take a folder with sequences.csv and labels.csv, or PDB files",
+            "%s: unsupported RNA data; use a folder, .pdb, .ent, .fasta, .fa, .fna, .txt (FASTA) or .csv (sequences)",
             path);
+    if (options->structures)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "%s: contains sequences without coordinates, which are only usable for prediction; training "
+                          "and evaluation require a folder with sequences.csv and labels.csv, or PDB files",
+                          path);
     return fasta ? cleat_rna_read_fasta(path, set, error) : cleat_rna_read_sequences(path, set, error);
 }
 
 static cleat_status check_options(const cleat_rna_options *options, cleat_error *error) {
     double val = options->val_fraction, test = options->test_fraction;
     if (options->min_length < 1 || options->max_length < options->min_length || options->max_length > INT32_MAX)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "chain lengths from %lld to %lld make no sense",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "invalid range of chain lengths: %lld to %lld",
                           (long long)options->min_length, (long long)options->max_length);
     if (!(val >= 0 && test >= 0 && val + test <= 1))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "val_fraction %g and test_fraction %g must lie in 0..1 together",
-                          val, test);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "val_fraction %g and test_fraction %g, and their sum, must be in 0..1", val, test);
     if (!(options->mutation >= 0 && options->mutation <= 1 && options->crop >= 0 && options->crop <= 1))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "mutation %g and crop %g must lie in 0..1", options->mutation,
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "mutation %g and crop %g must be in 0..1", options->mutation,
                           options->crop);
     return CLEAT_OK;
 }

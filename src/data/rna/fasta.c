@@ -23,14 +23,15 @@ static cleat_status add_header(const char *path, size_t line, const char *text, 
     while (start < length && (text[start] == ' ' || text[start] == '\t')) ++start;
     while (start + size < length && text[start + size] != ' ' && text[start + size] != '\t') ++size;
     if (!size)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: '>' without a name; give every sequence one", path, line);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: '>' without a name; every sequence requires one", path,
+                          line);
     if (size >= sizeof id)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a name of %zu bytes; at most %d are allowed", path, line,
-                          size, MAX_ID - 1);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: a name of %zu bytes; the maximum is %d", path, line, size,
+                          MAX_ID - 1);
     memcpy(id, text + start, size);
     id[size] = 0;
     if (cleat_name_table_find(&set->ids, id, &earlier))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the name '%s' is there twice; rename one", path, line,
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: duplicate name '%s'; rename one", path, line,
                           cleat_format_excerpt(id, size, shown));
     return cleat_rna_set_chain(set, id, CLEAT_SPLIT_TEST, error);
 }
@@ -44,8 +45,7 @@ static cleat_status add_letters(const char *path, size_t line, const char *text,
         if (!letter)
             return cleat_fail(
                 error, CLEAT_ERR_FORMAT,
-                "%s:%zu: column %zu is '%s', not a nucleotide (A, C, G, U or T, N for unknown; no gaps, no "
-                "protein)",
+                "%s:%zu: column %zu is '%s', not a nucleotide (A, C, G, U or T, N for unknown; no gaps, no proteins)",
                 path, line, i + 1, cleat_format_excerpt(text + i, 1, shown));
         status = cleat_rna_set_residue(set, letter, error);
     }
@@ -75,7 +75,7 @@ cleat_status cleat_rna_read_fasta(const char *path, cleat_rna_set *set, cleat_er
             header_line = line;
         } else if (set->count == before) {
             status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                                "%s:%zu: a sequence before the first '>' line; FASTA needs '>name'", path, line);
+                                "%s:%zu: a sequence before the first '>' line; FASTA requires '>name'", path, line);
         } else {
             status = add_letters(path, line, text, length, set, error);
         }

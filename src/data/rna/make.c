@@ -156,9 +156,10 @@ static cleat_status draw_distinct(molecule *m, size_t index, const cleat_rna_mak
             status = cleat_name_table_add(sequences, m->sequence[c], (uint32_t)index, error);
         return status;
     }
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                      "no %zu different molecules with stems of %d to %d pairs; make fewer, or allow longer stems",
-                      options->count, options->stem_min, options->stem_max);
+    return cleat_fail(
+        error, CLEAT_ERR_ARGUMENT,
+        "cannot generate %zu different molecules with stems of %d to %d pairs; generate fewer, or allow longer stems",
+        options->count, options->stem_min, options->stem_max);
 }
 
 static cleat_split split_of(size_t index, const cleat_rna_make *options) {
@@ -187,17 +188,17 @@ static size_t sequence_line(char *text, const molecule *m, int c, cleat_split sp
 
 static cleat_status check_make(const cleat_rna_make *o, cleat_error *error) {
     if (!o->count || o->count > 99999)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "count is %zu; 1 to 99999 molecules can be made", o->count);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "count is %zu; it must be 1 to 99999 molecules", o->count);
     if (o->stem_min < 2 || o->stem_max < o->stem_min || o->stem_max > MAX_STEM)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "stems of %d to %d pairs; they may have 2 to %d", o->stem_min,
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "stems of %d to %d pairs; the range is 2 to %d", o->stem_min,
                           o->stem_max, MAX_STEM);
     if (o->loop_min < 4 || o->loop_max < o->loop_min || o->loop_max > MAX_LOOP)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "loops of %d to %d residues; they may have 4 to %d", o->loop_min,
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "loops of %d to %d residues; the range is 4 to %d", o->loop_min,
                           o->loop_max, MAX_LOOP);
     if (!(o->gc >= 0 && o->gc <= 1) || !(o->duplex_fraction >= 0 && o->duplex_fraction <= 1) ||
         !(o->val_fraction >= 0 && o->test_fraction >= 0 && o->val_fraction + o->test_fraction <= 1))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "gc, duplex_fraction and val_fraction + test_fraction lie in 0..1");
+                          "gc, duplex_fraction and val_fraction + test_fraction must be in 0..1");
     return CLEAT_OK;
 }
 

@@ -75,8 +75,8 @@ static cleat_status read_position(const pdb_file *file, size_t line_number, cons
         const char *text = line + 30 + 8 * axis;
         if (!cleat_parse_decimal(text, 8, &value))
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s:%zu: columns %d-%d hold '%s', not the %c coordinate of the C1' atom; PDB columns are "
-                              "fixed, a shifted line cannot be read",
+                              "%s:%zu: columns %d-%d contain '%s', not the %c coordinate of the C1' atom; PDB columns "
+                              "are fixed, a shifted line cannot be read",
                               file->path, line_number, 31 + 8 * axis, 38 + 8 * axis,
                               cleat_format_excerpt(text, 8, shown), "xyz"[axis]);
         r->xyz[axis] = (float)value;
@@ -90,13 +90,12 @@ static cleat_status read_atom(pdb_file *file, size_t line_number, const char *li
     file->atoms = true;
     if (length < Z_END)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: the %.6s record ends at column %zu, before its z coordinate (column %d); "
-                          "the file is cut "
-                          "short or damaged",
+                          "%s:%zu: the %.6s record ends at column %zu, before its z coordinate (column %d); the file "
+                          "is truncated or damaged",
                           file->path, line_number, line, length, Z_END);
     for (int i = 12; i < 27; ++i)
         if (line[i] < 0x20 || line[i] > 0x7E)
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: column %d holds byte 0x%02x; the file is damaged",
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: column %d contains byte 0x%02x; the file is damaged",
                               file->path, line_number, i + 1, (unsigned)(unsigned char)line[i]);
     if (line[0] == 'H' && file->ended[(unsigned char)line[21]]) return CLEAT_OK;
     size_t index;
@@ -177,7 +176,8 @@ static cleat_status add_chain(const pdb_file *file, unsigned char chain, const c
         snprintf(id, sizeof id, "%s_%c", stem, chain);
     if (cleat_name_table_find(&set->ids, id, &earlier))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: chain %c would be called %s, which another file has; rename one", file->path, chain, id);
+                          "%s: chain %c would be named %s, as a chain of another file; rename one", file->path, chain,
+                          id);
     cleat_status status = cleat_rna_set_chain(set, id, CLEAT_SPLITS, error);
     for (size_t i = 0; i < file->count && status == CLEAT_OK; ++i) {
         const residue *r = &file->residues[i];
@@ -205,7 +205,7 @@ cleat_status cleat_rna_read_pdb(const char *path, cleat_rna_set *set, cleat_erro
     cleat_source source = {0};
     char stem[256];
     pdb_file *file = cleat_alloc(1, sizeof *file);
-    if (!file) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory to read it", path);
+    if (!file) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory to read the file", path);
     file->path = path;
     stem_of(path, stem, sizeof stem);
     cleat_status status = cleat_source_read(path, false, &source, error);

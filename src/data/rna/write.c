@@ -22,27 +22,26 @@ enum { MAX_CHAINS = sizeof chain_names - 1, MAX_RESIDUES = 9999, MAX_SERIAL = 99
 static cleat_status check_chains(const cleat_rna_chain *chains, size_t n_chains, cleat_error *error) {
     int64_t serials = 0;
     if (!n_chains || n_chains > MAX_CHAINS)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "a PDB file holds 1 to %d chains, not %zu", MAX_CHAINS,
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "a PDB file can have 1 to %d chains, not %zu", MAX_CHAINS,
                           n_chains);
     for (size_t c = 0; c < n_chains; ++c) {
         if (chains[c].length > MAX_RESIDUES)
             return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                              "%s: %lld residues; the columns of a PDB file hold %d, write the CSV instead",
-                              chains[c].id, (long long)chains[c].length, MAX_RESIDUES);
+                              "%s: %lld residues; a PDB file can have at most %d, write the CSV instead", chains[c].id,
+                              (long long)chains[c].length, MAX_RESIDUES);
         serials += chains[c].length + 1;
         for (int64_t i = 0; i < chains[c].length; ++i) {
             const float *xyz = chains[c].coords + 3 * i;
             for (int axis = 0; axis < 3 && is_known(xyz); ++axis)
                 if (!(xyz[axis] > -999.9994f && xyz[axis] < 9999.999f))
-                    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                                      "%s: residue %lld lies at %g, which the columns of a PDB file do not "
-                                      "hold; centre the "
-                                      "molecule",
-                                      chains[c].id, (long long)i + 1, (double)xyz[axis]);
+                    return cleat_fail(
+                        error, CLEAT_ERR_NOT_SUPPORTED,
+                        "%s: residue %lld is at %g, which does not fit the columns of a PDB file; centre the molecule",
+                        chains[c].id, (long long)i + 1, (double)xyz[axis]);
         }
     }
     if (serials > MAX_SERIAL)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%lld atoms; the columns of a PDB file number %d",
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%lld atoms; a PDB file can have at most %d",
                           (long long)serials, MAX_SERIAL);
     return CLEAT_OK;
 }
@@ -102,7 +101,7 @@ static cleat_status add_rows(cleat_text *text, const cleat_rna_chain *chain, cle
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the id %.40s... is too long", chain->id);
         if (is_known(xyz)) {
             if (fabsf(xyz[0]) > 1e6f || fabsf(xyz[1]) > 1e6f || fabsf(xyz[2]) > 1e6f)
-                return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: no coordinate in Angstrom", id);
+                return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: not a coordinate in Angstrom", id);
             cleat_format_fixed3((double)xyz[0], x);
             cleat_format_fixed3((double)xyz[1], y);
             cleat_format_fixed3((double)xyz[2], z);

@@ -11,10 +11,9 @@
 
 static cleat_status add_once(cleat_name_list *names, const char *name, const char *what, cleat_error *error) {
     char shown[CLEAT_EXCERPT_SIZE];
-    if (!*name)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the list of %s has an empty name between its commas", what);
+    if (!*name) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the list of %s has an empty name between commas", what);
     if (cleat_name_list_find(names, name) >= 0)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the list of %s names '%s' twice", what,
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the list of %s contains '%s' twice", what,
                           cleat_format_excerpt(name, strlen(name), shown));
     return cleat_name_list_add(names, name, error);
 }
@@ -45,15 +44,14 @@ static cleat_status check_header(const cleat_csv *csv, cleat_error *error) {
     int64_t seconds;
     cleat_time_kind kind;
     if (csv->count == 1 && strchr(first, ';'))
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: one column, '%s': are the fields divided by semicolons? write commas (and points in "
-                          "numbers)",
-                          path, csv->line, cleat_format_excerpt(first, strlen(first), shown));
-    if (!cleat_time_parse(first, false, &seconds, &kind))
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
-            "%s:%zu: begins with the time '%s' where the names of the columns should be; add a header line", path,
-            csv->line, cleat_format_excerpt(first, strlen(first), shown));
+            "%s:%zu: only one column, '%s': are the fields separated by semicolons? use commas (and decimal points)",
+            path, csv->line, cleat_format_excerpt(first, strlen(first), shown));
+    if (!cleat_time_parse(first, false, &seconds, &kind))
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: begins with the time '%s' instead of column names; add a header line", path,
+                          csv->line, cleat_format_excerpt(first, strlen(first), shown));
     return CLEAT_OK;
 }
 
@@ -63,13 +61,12 @@ static cleat_status all_columns(const cleat_csv *csv, int time, cleat_name_list 
     for (size_t i = 0; i < csv->count && status == CLEAT_OK; ++i) {
         if ((int)i == time) continue;
         if (!*csv->fields[i])
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s:%zu: column %zu has no name; give it one, or name the features", csv->source.path,
-                              csv->line, i + 1);
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: column %zu has no name; name it, or set data.features",
+                              csv->source.path, csv->line, i + 1);
         status = cleat_name_list_add(names, csv->fields[i], error);
     }
     if (status == CLEAT_OK && !names->count)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no column beside the time", csv->source.path, csv->line);
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no column besides the time", csv->source.path, csv->line);
     return status;
 }
 
@@ -93,8 +90,9 @@ static cleat_status differs(const char *what, const cleat_name_list *asked, cons
     for (size_t i = 0; i < fitted->count; ++i) cleat_text_add(&had, "%s%s", i ? "," : "", fitted->names[i]);
     for (size_t i = 0; i < asked->count; ++i) cleat_text_add(&has, "%s%s", i ? "," : "", asked->names[i]);
     cleat_status status = cleat_fail(
-        error, CLEAT_ERR_ARGUMENT, "%s: the %s were %.300s and are %.300s now; a model keeps the columns it has learnt",
-        folder, what, had.data ? had.data : "", has.data ? has.data : "");
+        error, CLEAT_ERR_ARGUMENT,
+        "%s: the %s were %.300s in training and are %.300s now; a model requires the columns it was trained on", folder,
+        what, had.data ? had.data : "", has.data ? has.data : "");
     cleat_text_free(&had);
     cleat_text_free(&has);
     return status;

@@ -18,7 +18,7 @@ typedef struct reader {
     int64_t *carried; /* [columns] cells in a row that were filled */
 } reader;
 
-static const char *const kind_names[] = {"a time without a zone", "a time with Z or an offset", "Unix seconds"};
+static const char *const kind_names[] = {"a time without a time zone", "a time with Z or an offset", "Unix seconds"};
 
 static const char *path_of(const reader *r) {
     return r->stream.csv.source.path;
@@ -46,7 +46,7 @@ static cleat_status reserve(reader *r, cleat_error *error) {
     cleat_series_table *t = &r->table;
     if (t->rows < t->capacity) return CLEAT_OK;
     if (t->rows >= INT32_MAX)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s:%zu: more than %d rows; cut the file", path_of(r),
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s:%zu: more than %d rows; split the file", path_of(r),
                           line_of(r), INT32_MAX);
     double share = cleat_csv_stream_share(&r->stream);
     int64_t expected = share > 0 ? (int64_t)fmin((double)t->rows / share, INT32_MAX) : t->rows * 2;
@@ -76,8 +76,8 @@ static cleat_status parse_time(reader *r, int64_t *time, cleat_error *error) {
     if (first) r->kind = kind;
     if (kind != r->kind)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: the time '%s' is %s, the first row has %s; write all of them in one way", path_of(r),
-                          line_of(r), cleat_format_excerpt(text, strlen(text), shown), kind_names[kind],
+                          "%s:%zu: the time '%s' is %s, but the first row has %s; use the same format in all rows",
+                          path_of(r), line_of(r), cleat_format_excerpt(text, strlen(text), shown), kind_names[kind],
                           kind_names[r->kind]);
     return CLEAT_OK;
 }
@@ -89,11 +89,11 @@ static cleat_status check_order(const reader *r, int64_t time, cleat_error *erro
     cleat_time_text(time, text);
     if (time == before)
         return cleat_fail(
-            error, CLEAT_ERR_FORMAT, "%s:%zu: the time %s is there twice; remove one row%s", path_of(r), line_of(r),
-            text, r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)" : "");
+            error, CLEAT_ERR_FORMAT, "%s:%zu: duplicate time %s; remove one row%s", path_of(r), line_of(r), text,
+            r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)" : "");
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s:%zu: time goes backwards, from %s to %s; sort the rows by time, the oldest first%s",
-                      path_of(r), line_of(r), cleat_time_text(before, text_before), text,
+                      "%s:%zu: the time decreases from %s to %s; sort the rows by time, the oldest first%s", path_of(r),
+                      line_of(r), cleat_time_text(before, text_before), text,
                       r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)" : "");
 }
 
@@ -104,14 +104,13 @@ static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
     int64_t before = t->times[t->rows - 1], lacking = (time - before) / r->step - 1;
     char text[CLEAT_TIME_TEXT];
     if ((time - before) % r->step)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: this row is %lld s behind the one before, no multiple of the step of %lld s (%s), so that "
-            "the gap cannot be filled; skip gaps, or correct the times",
-            path_of(r), line_of(r), (long long)(time - before), (long long)r->step, r->step_source);
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: this row is %lld s after the previous one, not a multiple of the step of %lld s "
+                          "(%s), so the gap cannot be filled; skip gaps, or correct the times",
+                          path_of(r), line_of(r), (long long)(time - before), (long long)r->step, r->step_source);
     if (lacking > r->options->longest_fill)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: %lld rows are missing behind %s, more than the %lld that may be filled; fill in "
+                          "%s:%zu: %lld rows are missing after %s, more than the limit of %lld that can be filled; add "
                           "the rows, or skip gaps: data.gaps = skip",
                           path_of(r), line_of(r), (long long)lacking, cleat_time_text(before, text),
                           (long long)r->options->longest_fill);
@@ -140,8 +139,8 @@ static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_er
         return CLEAT_OK;
     }
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s:%zu: this row is %lld s behind the one of %s, the step is %lld s (%s); complete the file, or "
-                      "choose what is done about gaps: fill, skip, or rows (business days)",
+                      "%s:%zu: this row is %lld s after that of %s, but the step is %lld s (%s); complete the file, or "
+                      "set data.gaps to fill, skip, or rows (business days)",
                       path_of(r), line_of(r), (long long)(time - before), cleat_time_text(before, text),
                       (long long)r->step, r->step_source);
 }
@@ -156,7 +155,7 @@ static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error 
     if (any) return CLEAT_OK;
     if (!r->step) {
         r->step = distance;
-        r->step_source = "the distance of the first two rows";
+        r->step_source = "the interval of the first two rows";
     }
     return distance == r->step ? CLEAT_OK : handle_gap(r, time, flags, error);
 }
@@ -178,12 +177,11 @@ static cleat_status parse_value(const reader *r, size_t column, const char *text
     double number = 0;
     char shown[CLEAT_EXCERPT_SIZE];
     if (!cleat_parse_decimal(text, strlen(text), &number))
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: '%.100s' is '%s', not a finite number; write it with a point, without units, or leave "
-            "the column out of the features",
-            path_of(r), line_of(r), r->table.columns.used.names[column],
-            cleat_format_excerpt(text, strlen(text), shown));
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: '%.100s' is '%s', not a finite number; use a decimal point, no units, or remove the "
+                          "column from the features",
+                          path_of(r), line_of(r), r->table.columns.used.names[column],
+                          cleat_format_excerpt(text, strlen(text), shown));
     if (!(fabs(number) < 1e37))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: '%.100s' is %g, too large for single precision; change its unit", path_of(r),
@@ -202,21 +200,18 @@ static cleat_status handle_missing(reader *r, size_t column, float *row, uint8_t
         return CLEAT_OK;
     }
     if (r->options->missing == CLEAT_MISSING_ERROR)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: '%.100s' has no value; complete the file, or choose what is done about missing values: "
-            "fill or skip",
-            path_of(r), line_of(r), name);
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s:%zu: '%.100s' has no value; complete the file, or set data.missing to fill or skip",
+                          path_of(r), line_of(r), name);
     if (r->table.rows == 0)
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
-            "%s:%zu: '%.100s' has no value, and no row before to fill it from; begin the file with a complete "
-            "row",
+            "%s:%zu: '%.100s' has no value, and no earlier row to fill it from; begin the file with a complete row",
             path_of(r), line_of(r), name);
     if (++r->carried[column] > r->options->longest_fill)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: '%.100s' has had no value for more than the %lld rows that may be filled; fill them "
-                          "in, or skip missing values: data.missing = skip",
+                          "%s:%zu: '%.100s' has no value for more than the limit of %lld rows that can be filled; add "
+                          "the values, or skip missing values: data.missing = skip",
                           path_of(r), line_of(r), name, (long long)r->options->longest_fill);
     row[column] = (row - width)[column];
     return CLEAT_OK;
@@ -251,10 +246,10 @@ static cleat_status add_row(reader *r, cleat_error *error) {
 static void set_step(reader *r, const cleat_series_preprocessor *fitted) {
     if (fitted) {
         r->step = fitted->step;
-        r->step_source = "as learnt in training";
+        r->step_source = "as in training";
     } else if (r->options->step) {
         r->step = r->options->step;
-        r->step_source = "as the settings say";
+        r->step_source = "as set by the caller";
     }
 }
 
@@ -266,13 +261,13 @@ cleat_status cleat_series_read(const char *path, const cleat_series_options *opt
     set_step(&r, fitted);
     status = cleat_series_columns_choose(&r.stream.csv, options, fitted, &r.table.columns, error);
     if (status == CLEAT_OK && !(r.carried = cleat_alloc(r.table.columns.used.count, sizeof *r.carried)))
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its columns", path);
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the columns", path);
     for (bool more = true; status == CLEAT_OK && more;) {
         status = cleat_csv_stream_next(&r.stream, &more, error);
         if (status == CLEAT_OK && more) status = add_row(&r, error);
     }
     if (status == CLEAT_OK && r.table.rows < 2)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %lld rows behind the header; a series needs more", path,
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %lld rows after the header; a series requires more", path,
                             line_of(&r), (long long)r.table.rows);
     r.table.step = r.step;
     cleat_csv_stream_close(&r.stream);

@@ -35,7 +35,7 @@ static cleat_status fit_column(const char *path, const cleat_series_table *table
     }
     if (!known)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: '%.100s' has no value in the %lld training rows; leave the column out", path,
+                          "%s: '%.100s' has no value in the %lld training rows; remove the column", path,
                           table->columns.used.names[column], (long long)rows);
     bool constant = least == most; /* the squares of its rounding errors are no deviation */
     *mean = constant ? least : sum / (double)known;
@@ -45,7 +45,8 @@ static cleat_status fit_column(const char *path, const cleat_series_table *table
     }
     *std = constant ? 1 : sqrt(squares / (double)known);
     if (constant)
-        cleat_log(CLEAT_LOG_WARNING, "%s: '%s' is %g in all training rows; its deviation is taken as 1", path,
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: '%s' is constant (%g) in all training rows; its standard deviation is set to 1", path,
                   table->columns.used.names[column], *mean);
     return CLEAT_OK;
 }
@@ -116,9 +117,10 @@ typedef struct line_columns {
 } line_columns;
 
 static cleat_status bad_line(const cleat_csv *csv, const char *what, cleat_error *error) {
-    return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s:%zu: %s; the file is written in training and must not be edited: take it from the run again",
-                      csv->source.path, csv->line, what);
+    return cleat_fail(
+        error, CLEAT_ERR_FORMAT,
+        "%s:%zu: %s; the file is written by training and must not be edited: copy it from the run folder again",
+        csv->source.path, csv->line, what);
 }
 
 static bool whole_seconds(const char *text, int64_t *seconds) {
@@ -134,11 +136,12 @@ static cleat_status add_column(const cleat_csv *csv, const line_columns *at, boo
     const cleat_name_list *names = target ? &fitted->targets : &fitted->features;
     double mean, std;
     if (!*name || cleat_name_list_find(names, name) >= 0)
-        return bad_line(csv, "a column without a name, or there twice", error);
-    if (!target && fitted->targets.count) return bad_line(csv, "a feature behind the targets", error);
+        return bad_line(csv, "a column without a name, or a duplicate column", error);
+    if (!target && fitted->targets.count) return bad_line(csv, "a feature after the targets", error);
     if (!cleat_number_parse(csv->fields[at->mean], &mean) || !cleat_number_parse(csv->fields[at->std], &std) ||
         !(std > 0))
-        return bad_line(csv, "mean and deviation must be numbers, the deviation above 0", error);
+        return bad_line(csv, "mean and standard deviation must be numbers, the standard deviation greater than 0",
+                        error);
     return cleat_series_preprocessor_add(fitted, target, name, mean, std, error);
 }
 
@@ -148,11 +151,12 @@ static cleat_status add_line(const cleat_csv *csv, const line_columns *at, cleat
     if (strcmp(kind, "feature") == 0) return add_column(csv, at, false, fitted, error);
     if (strcmp(kind, "target") == 0) return add_column(csv, at, true, fitted, error);
     if (strcmp(kind, "step") == 0)
-        return whole_seconds(name, &fitted->step) ? CLEAT_OK : bad_line(csv, "the step must be whole seconds", error);
+        return whole_seconds(name, &fitted->step) ? CLEAT_OK
+                                                  : bad_line(csv, "the step must be a whole number of seconds", error);
     if (strcmp(kind, "frame") != 0) return bad_line(csv, "kind must be step, frame, feature or target", error);
     if (fitted->n_resamples == CLEAT_SERIES_MAX_RESAMPLES ||
         !whole_seconds(name, &fitted->resample_seconds[fitted->n_resamples]))
-        return bad_line(csv, "frames are whole seconds, and at most eight", error);
+        return bad_line(csv, "at most eight frames are allowed, each a whole number of seconds", error);
     ++fitted->n_resamples;
     return CLEAT_OK;
 }

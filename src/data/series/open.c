@@ -44,8 +44,8 @@ static cleat_status standardise(const char *path, cleat_series *s, cleat_error *
             if (!isfinite(*cell))
                 return cleat_fail(
                     error, CLEAT_ERR_FORMAT,
-                    "%s: '%.100s' is %g at %s, which is beyond single precision in deviations (%g) of the "
-                    "training rows; correct the value, or leave the column out",
+                    "%s: '%.100s' is %g at %s, which exceeds single precision after division by the standard deviation "
+                    "(%g) of the training rows; correct the value, or remove the column",
                     path, t->columns.used.names[c], value, cleat_time_text(t->times[r], text), s->std[c]);
         }
     return CLEAT_OK;
@@ -57,7 +57,7 @@ static cleat_status resample_all(const char *path, cleat_series *s, cleat_error 
     for (size_t f = 0; f < s->n_resamples && status == CLEAT_OK; ++f) {
         s->means[f] = cleat_alloc((size_t)s->table.rows * features, sizeof *s->means[f]);
         if (!s->means[f])
-            return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the frame of %lld s", path,
+            return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the time frame of %lld s", path,
                               (long long)s->resample_seconds[f]);
         status = cleat_series_trailing_means(&s->table, s->rows_of[f], s->means[f], error);
     }
@@ -82,18 +82,17 @@ static cleat_status format_sample_ids(const char *path, cleat_series *s, cleat_e
 static void log_summary(const char *path, const cleat_series *s) {
     const cleat_series_table *t = &s->table;
     const int64_t *of = s->windows.of_split;
-    cleat_log(
-        CLEAT_LOG_INFO,
-        "%s: %lld rows, %lld s apart; %zu features in %zu frames, %zu targets; %lld training, %lld validation and %lld "
-        "test windows",
-        path, (long long)t->rows, (long long)t->step, t->columns.features, s->n_resamples + 1, t->columns.targets,
-        (long long)of[CLEAT_SPLIT_TRAIN], (long long)of[CLEAT_SPLIT_VAL], (long long)of[CLEAT_SPLIT_TEST]);
+    cleat_log(CLEAT_LOG_INFO,
+              "%s: %lld rows, %lld s apart; %zu features in %zu time frames, %zu targets; %lld training, %lld "
+              "validation and %lld test windows",
+              path, (long long)t->rows, (long long)t->step, t->columns.features, s->n_resamples + 1, t->columns.targets,
+              (long long)of[CLEAT_SPLIT_TRAIN], (long long)of[CLEAT_SPLIT_VAL], (long long)of[CLEAT_SPLIT_TEST]);
     if (t->filled_rows)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %lld rows are missing in %lld places and repeat the row before them", path,
-                  (long long)t->filled_rows, (long long)t->gaps);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %lld rows are missing in %lld places and are filled with the previous row",
+                  path, (long long)t->filled_rows, (long long)t->gaps);
     if (t->missing) cleat_log(CLEAT_LOG_WARNING, "%s: %lld cells have no value", path, (long long)t->missing);
     if (s->windows.left_out)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %lld windows touch a gap or a missing value and are left out", path,
+        cleat_log(CLEAT_LOG_WARNING, "%s: %lld windows contain a gap or a missing value and are skipped", path,
                   (long long)s->windows.left_out);
 }
 
@@ -144,10 +143,10 @@ static cleat_status only_csv(const char *folder, char path[PATH_BYTES], cleat_er
     if (listing.count == 1)
         status = cleat_path_join(folder, listing.names[0], path, PATH_BYTES, error);
     else if (listing.count == 0)
-        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no *.csv in this folder (data.path)", folder);
+        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no *.csv file in this folder (data.path)", folder);
     else
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                            "%s: %zu *.csv in this folder (%.100s, %.100s, ...); give one of them itself as data.path",
+                            "%s: %zu *.csv files in this folder (%.100s, %.100s, ...); set data.path to one of them",
                             folder, listing.count, listing.names[0], listing.names[1]);
     cleat_listing_free(&listing);
     return status;
@@ -176,24 +175,25 @@ static cleat_status check_options(const cleat_series_options *o, cleat_error *er
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
         if (numbers[i].value < numbers[i].least || numbers[i].value > INT32_MAX)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s is %lld; it may be %lld to %d", numbers[i].name,
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s is %lld; it must be %lld to %d", numbers[i].name,
                               (long long)numbers[i].value, (long long)numbers[i].least, INT32_MAX);
     if (o->lookback > LONGEST || o->horizon > LONGEST)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "lookback %lld and horizon %lld may be up to %d rows",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "lookback %lld and horizon %lld must be at most %d rows",
                           (long long)o->lookback, (long long)o->horizon, LONGEST);
     if (!(o->val_fraction >= 0 && o->test_fraction >= 0 && o->val_fraction + o->test_fraction <= 1))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "val_fraction %g and test_fraction %g must lie in 0..1 together",
-                          o->val_fraction, o->test_fraction);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "val_fraction %g and test_fraction %g, and their sum, must be in 0..1", o->val_fraction,
+                          o->test_fraction);
     if (o->n_resamples > CLEAT_SERIES_MAX_RESAMPLES)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu frames; at most %d", o->n_resamples,
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu time frames; the maximum is %d", o->n_resamples,
                           CLEAT_SERIES_MAX_RESAMPLES);
     if ((unsigned)o->gaps > CLEAT_GAPS_ROWS || (unsigned)o->missing > CLEAT_MISSING_SKIP)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no such policy of gaps (%d) or missing values (%d)", (int)o->gaps,
-                          (int)o->missing);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown policy for gaps (%d) or missing values (%d)",
+                          (int)o->gaps, (int)o->missing);
     if ((unsigned)o->anchor > CLEAT_SERIES_ANCHOR_SEASON)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "no such anchor (%d)", (int)o->anchor);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown anchor (%d)", (int)o->anchor);
     if (o->forecast && !o->fitted)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a forecast needs what training has learnt");
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a forecast requires the preprocessing state saved by training");
     return CLEAT_OK;
 }
 
@@ -203,7 +203,7 @@ static cleat_status check_resamples(const cleat_series_options *o, const cleat_s
     for (size_t f = 0; same && f < o->n_resamples; ++f) same = o->resample_seconds[f] == fitted->resample_seconds[f];
     if (same) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                      "%s: other frames were learnt than are asked for; leave them as they were", o->fitted);
+                      "%s: data.frames differs from the time frames of the training; do not change it", o->fitted);
 }
 
 cleat_series_options cleat_series_defaults(void) {

@@ -11,17 +11,18 @@ cleat_status cleat_series_resample_rows(const char *path, const int64_t *resampl
     for (size_t f = 0; f < n; ++f) {
         if (resample_seconds[f] <= step || resample_seconds[f] % step)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "%s: a frame of %lld s is no multiple (2 x or more) of the file's step of %lld s", path,
-                              (long long)resample_seconds[f], (long long)step);
+                              "%s: a time frame of %lld s is not a multiple (2 x or more) of the file's step of %lld s",
+                              path, (long long)resample_seconds[f], (long long)step);
         for (size_t earlier = 0; earlier < f; ++earlier)
             if (resample_seconds[earlier] == resample_seconds[f])
-                return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the frame of %lld s is listed twice",
+                return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the time frame of %lld s is listed twice",
                                   (long long)resample_seconds[f]);
         rows_of[f] = resample_seconds[f] / step;
         if (rows_of[f] > rows)
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "%s: a step of %lld s takes %lld rows, and the file has %lld; leave that frame out", path,
-                              (long long)resample_seconds[f], (long long)rows_of[f], (long long)rows);
+            return cleat_fail(
+                error, CLEAT_ERR_ARGUMENT,
+                "%s: a time frame step of %lld s requires %lld rows, but the file has %lld; remove that time frame",
+                path, (long long)resample_seconds[f], (long long)rows_of[f], (long long)rows);
     }
     return CLEAT_OK;
 }

@@ -10,8 +10,8 @@ static cleat_status borders_by_rows(const char *path, const cleat_series_options
     for (int s = 0; s < CLEAT_SPLITS; ++s) {
         if (wanted[s] > rows - at)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "%s: the %s part should be rows %lld to %lld, and the file has %lld; ask for fewer", path,
-                              cleat_split_name((cleat_split)s), (long long)at + 1, (long long)(at + wanted[s]),
+                              "%s: the %s split would be rows %lld to %lld, but the file has %lld; use fewer rows",
+                              path, cleat_split_name((cleat_split)s), (long long)at + 1, (long long)(at + wanted[s]),
                               (long long)rows);
         windows->begin[s] = at;
         windows->end[s] = at += wanted[s];
@@ -43,7 +43,7 @@ cleat_status cleat_series_borders(const char *path, const cleat_series_options *
     if (status == CLEAT_OK && !options->fitted && windows->end[CLEAT_SPLIT_TRAIN] == 0)
         status =
             cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                       "%s: no rows are left to train on; set train_rows, or smaller val and test fractions", path);
+                       "%s: no training rows are left; set train_rows, or smaller validation and test fractions", path);
     return status;
 }
 
@@ -80,14 +80,13 @@ static range range_of(const cleat_series_options *options, const cleat_series_wi
 
 static cleat_status no_window(const char *path, const cleat_series_options *options, int split, int64_t reach,
                               const cleat_series_windows *windows, cleat_error *error) {
-    return cleat_fail(
-        error, CLEAT_ERR_ARGUMENT,
-        "%s: no window fits the %s part, rows %lld to %lld: one takes %lld rows of targets there and %lld rows "
-        "of look-back before them (%lld windows touch gaps or missing values); shorten lookback, horizon or "
-        "frames, or give the part more rows",
-        path, cleat_split_name((cleat_split)split), (long long)windows->begin[split] + 1,
-        (long long)windows->end[split], options->forecast ? 0LL : (long long)options->horizon, (long long)reach,
-        (long long)windows->left_out);
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                      "%s: no window fits the %s split, rows %lld to %lld: each takes %lld rows of targets there and "
+                      "%lld rows of lookback before them (%lld windows contain gaps or missing values); reduce "
+                      "lookback, horizon or frames, or enlarge the split",
+                      path, cleat_split_name((cleat_split)split), (long long)windows->begin[split] + 1,
+                      (long long)windows->end[split], options->forecast ? 0LL : (long long)options->horizon,
+                      (long long)reach, (long long)windows->left_out);
 }
 
 cleat_status cleat_series_windows_find(const char *path, const cleat_series_options *options,

@@ -48,7 +48,7 @@ static cleat_status wrong_tag(const conll *in, const char *tag, cleat_error *err
     char shown[CLEAT_EXCERPT_SIZE];
     return cleat_fail(
         error, CLEAT_ERR_FORMAT,
-        "%s:%zu: the tag '%s' is none of O, B-TYPE and I-TYPE; convert other schemes (BIOES, BILOU) to BIO",
+        "%s:%zu: the tag '%s' is not one of O, B-TYPE and I-TYPE; convert other schemes (BIOES, BILOU) to BIO",
         in->file->path, in->line, cleat_format_excerpt(tag, strlen(tag), shown));
 }
 
@@ -60,8 +60,8 @@ static cleat_status check_order(conll *in, const char *tag, int32_t *label, clea
     if (!inside || goes_on) return CLEAT_OK;
     if (!in->set->options->repair_tags)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: '%s' goes on with an entity, but the word before is not part of one of this type; "
-                          "write B%s, or set data.bad_tags = repair",
+                          "%s:%zu: '%s' continues an entity, but the previous word is not part of an entity of this "
+                          "type; write B%s, or set data.bad_tags = repair",
                           in->file->path, in->line, cleat_format_excerpt(tag, strlen(tag), shown), shown + 1);
     --*label;
     ++in->set->summary.repaired;
@@ -72,8 +72,8 @@ static cleat_status read_tag(conll *in, const char *tag, int32_t *label, cleat_e
     int32_t type;
     if (!*tag)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: a word without a tag; write word, tab, tag (O where there is no entity)",
-                          in->file->path, in->line);
+                          "%s:%zu: a word without a tag; write word, tab, tag (O outside of entities)", in->file->path,
+                          in->line);
     if (strcmp(tag, "O") == 0) {
         *label = 0;
         return CLEAT_OK;
@@ -104,7 +104,7 @@ static cleat_status read_word(conll *in, stretch line, cleat_error *error) {
     split_line(line, &word, &tag);
     if (word.at == word.end)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: no word before the tab; write word, tab, tag, or take the line out", in->file->path,
+                          "%s:%zu: no word before the tab; write word, tab, tag, or remove the line", in->file->path,
                           in->line);
     cleat_status status = begin_sentence(in, error);
     *tag.end = 0; /* the line feed, a blank, or the file's closing zero */

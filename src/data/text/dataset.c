@@ -148,24 +148,23 @@ static cleat_status check_options(const cleat_text_options *options, cleat_error
     if (options->task != CLEAT_TEXT_CLASSES && options->task != CLEAT_TEXT_TAGS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "task %d: must be classes or tags", (int)options->task);
     if (!(options->word_dropout >= 0 && options->word_dropout < 1))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.word_dropout = %g: must be 0 to below 1",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.word_dropout = %g: must be at least 0 and less than 1",
                           options->word_dropout);
     if (options->max_length < 3 || options->max_length > INT32_MAX)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.max_length = %lld: must be 3 to 2147483647",
                           (long long)options->max_length);
     if (!(val >= 0 && test >= 0 && val + test < 1))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "data.val_fraction = %g, data.test_fraction = %g: shares from 0 on, together below 1", val,
-                          test);
+                          "data.val_fraction = %g, data.test_fraction = %g: must be at least 0, and their sum below 1",
+                          val, test);
     if (!fitted && !*cleat_text_option(options->vocabulary) && options->vocabulary_size < 6)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.vocabulary_size = %lld: must be at least 6",
                           (long long)options->vocabulary_size);
     if (!options->labelled && !fitted &&
         (!*cleat_text_option(options->vocabulary) || !*cleat_text_option(options->labels)))
-        return cleat_fail(
-            error, CLEAT_ERR_ARGUMENT,
-            "texts without labels teach nothing: give the folder of a trained model (or data.vocabulary and "
-            "data.labels)");
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "texts without labels cannot be used for training: specify the folder of a trained model (or "
+                          "data.vocabulary and data.labels)");
     return CLEAT_OK;
 }
 
@@ -185,13 +184,12 @@ static cleat_status read_files(const char *path, const cleat_text_files *files, 
     if (status != CLEAT_OK) return status;
     count_rows(set);
     if (!set->n_rows)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no text is left; %zu are empty", path, set->summary.skipped);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no texts are left; %zu are empty", path, set->summary.skipped);
     if (set->n_rows > UINT32_MAX)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: more than 4294967295 texts", path);
     if (options->labelled && !*cleat_text_option(options->fitted) && !set->summary.samples[CLEAT_SPLIT_TRAIN])
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: no text falls into the training part; lower data.val_fraction, or give more texts",
-                          path);
+                          "%s: the training split has no texts; reduce data.val_fraction, or add texts", path);
     return CLEAT_OK;
 }
 
@@ -216,10 +214,10 @@ static void log_labels(const char *path, const text_dataset *texts) {
     for (size_t i = tags; i < texts->labels.count && line.size < 800; i += tags ? 2 : 1)
         cleat_text_add(&line, "%s%s %lld", line.size ? ", " : "", texts->labels.names[i] + (tags ? 2 : 0),
                        (long long)texts->labels.samples[i]);
-    if (line.data) cleat_log(CLEAT_LOG_INFO, "%s: training part: %s", path, line.data);
+    if (line.data) cleat_log(CLEAT_LOG_INFO, "%s: training split: %s", path, line.data);
     for (size_t i = tags; i < texts->labels.count; i += tags ? 2 : 1)
         if (!texts->labels.samples[i])
-            cleat_log(CLEAT_LOG_DEBUG, "%s: '%s' is not in the training part", path, texts->labels.names[i]);
+            cleat_log(CLEAT_LOG_DEBUG, "%s: '%s' does not occur in the training split", path, texts->labels.names[i]);
     cleat_text_free(&line);
 }
 
@@ -228,21 +226,23 @@ static void log_summary(const char *path, const text_dataset *texts, const cleat
     const int64_t max_length = options->max_length;
     bool tags = texts->task == CLEAT_TEXT_TAGS;
     cleat_log(CLEAT_LOG_INFO,
-              "%s: %zu training, %zu validation, %zu test %s; %zu tokens (%.2f %% unknown) of %zu pieces", path,
+              "%s: %zu training, %zu validation, %zu test %s; %zu tokens (%.2f %% unknown), vocabulary of %zu", path,
               s->samples[CLEAT_SPLIT_TRAIN], s->samples[CLEAT_SPLIT_VAL], s->samples[CLEAT_SPLIT_TEST],
               tags ? "sentences" : "texts", s->tokens, 100 * (double)s->unknown / (double)s->tokens,
               cleat_tokenizer_size(texts->tokenizer));
     if (!*cleat_text_option(options->fitted)) log_labels(path, texts);
-    if (s->skipped) cleat_log(CLEAT_LOG_WARNING, "%s: %zu empty texts are left out", path, s->skipped);
+    if (s->skipped) cleat_log(CLEAT_LOG_WARNING, "%s: %zu empty texts are skipped", path, s->skipped);
     if (s->replaced)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu bytes are not UTF-8 and were replaced by U+FFFD", path, s->replaced);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu bytes that are not UTF-8 were replaced by U+FFFD", path, s->replaced);
     if (s->repaired)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu tags I-x that go on with nothing are read as B-x", path, s->repaired);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu tags I-x that do not continue an entity are read as B-x", path,
+                  s->repaired);
     if (s->cut && tags)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu sentences have more than %lld tokens and are cut, %zu words are lost",
-                  path, s->cut, (long long)max_length, s->cut_words);
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: %zu sentences have more than %lld tokens and are truncated, %zu words are lost", path, s->cut,
+                  (long long)max_length, s->cut_words);
     if (s->cut && !tags)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu texts have more than %lld tokens and are cut", path, s->cut,
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu texts have more than %lld tokens and are truncated", path, s->cut,
                   (long long)max_length);
 }
 
@@ -298,8 +298,7 @@ static const cleat_text_unit *unit_of(const cleat_dataset *dataset, size_t sampl
 cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
     const text_dataset *texts = is_texts(dataset);
     char path[4096];
-    if (!texts)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a dataset of texts is needed, not %s", dataset->type->name);
+    if (!texts) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a text dataset is required, not %s", dataset->type->name);
     cleat_status status = cleat_path_join(folder, "vocab.txt", path, sizeof path, error);
     if (status == CLEAT_OK) status = cleat_tokenizer_save(texts->tokenizer, path, error);
     return status == CLEAT_OK ? cleat_text_save_labels(&texts->labels, folder, error) : status;

@@ -131,7 +131,7 @@ static void encode_here(job *j) {
 static void *worker(void *argument) {
     job *j = argument;
     if (!cleat_pinning_apply(j->pinning) && !atomic_exchange(&j->said_unpinned, true))
-        cleat_log(CLEAT_LOG_INFO, "encoding: threads cannot be bound to CPUs here");
+        cleat_log(CLEAT_LOG_INFO, "encoding: threads cannot be bound to CPUs on this system");
     for (size_t index; claim(j, &index);) encode_block(j, index);
     pthread_mutex_lock(&j->lock);
     --j->running;
@@ -171,9 +171,9 @@ static cleat_status encode_on_threads(job *j, cleat_error *error) {
     }
     if (code != 0) {
         atomic_store(&j->next, j->n_blocks);
-        status = cleat_fail(error, CLEAT_ERR_MEMORY,
-                            "the system starts no more than %d of %d threads (error %d); lower num_workers", started,
-                            wanted, code);
+        status =
+            cleat_fail(error, CLEAT_ERR_MEMORY, "only %d of %d threads could be started (error %d); reduce num_workers",
+                       started, wanted, code);
     }
     if (status == CLEAT_OK) watch(j);
     for (int i = 0; i < started; ++i) pthread_join(threads[i], NULL);
@@ -208,9 +208,9 @@ static cleat_status join(const job *j, cleat_encoded *encoded, cleat_error *erro
 
 static cleat_status check(const cleat_encode_setup *setup, cleat_error *error) {
     if (!setup || !setup->tokenizer || (setup->n && !setup->texts))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "encoding needs a tokenizer and texts");
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "encoding requires a tokenizer and texts");
     if (setup->workers < 0 || setup->workers > CLEAT_MAX_WORKERS)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "num_workers is %d; it may be 0 to %d", setup->workers,
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "num_workers is %d; it must be 0 to %d", setup->workers,
                           CLEAT_MAX_WORKERS);
     return CLEAT_OK;
 }

@@ -43,7 +43,7 @@ cleat_status cleat_encode_cache_path(const char *name, char *path, size_t size, 
     if (status != CLEAT_OK) return status;
     cleat_hash_text(name, strlen(name), hash);
     if ((size_t)snprintf(path, size, "%s/%s.tokens", folder, hash) >= size)
-        return cleat_fail(error, CLEAT_ERR_IO, "the path of the cache folder is too long: %s", folder);
+        return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
     return CLEAT_OK;
 }
 
@@ -56,10 +56,10 @@ static size_t body_bytes(uint64_t n, uint64_t total, bool starts) {
 /* NULL where the file is whole and says nothing impossible, else what is wrong with it. */
 static const char *check_file(const char *data, size_t size, header *head) {
     char hash[HASH];
-    if (size < sizeof *head) return "it is cut short";
+    if (size < sizeof *head) return "the file is truncated";
     memcpy(head, data, sizeof *head);
-    if (memcmp(head->magic, magic, sizeof magic) != 0) return "it is no file of tokens";
-    if (head->format != FORMAT) return "it is of another version";
+    if (memcmp(head->magic, magic, sizeof magic) != 0) return "it is not a token file";
+    if (head->format != FORMAT) return "it was written by another version";
     if (head->starts > 1 || head->n >= size || head->total >= size) return "its header is damaged";
     if (size - sizeof *head != body_bytes(head->n, head->total, head->starts)) return "its size is wrong";
     cleat_hash_text(data + sizeof *head, size - sizeof *head, hash);
@@ -108,12 +108,13 @@ static bool read_file(const char *path, const cleat_encode_setup *setup, const c
     else
         wrong = check_file(data, size, &head);
     bool same = !wrong && memcmp(head.key, key, HASH) == 0;
-    if (same && copy_body(&head, data + sizeof head, &found) != CLEAT_OK) wrong = "there is no memory to read it";
+    if (same && copy_body(&head, data + sizeof head, &found) != CLEAT_OK)
+        wrong = "there is not enough memory to read it";
     if (same && !wrong &&
         (found.n != setup->n || !are_tokens(&found, head.total, cleat_tokenizer_size(setup->tokenizer))))
-        wrong = "it holds tokens that cannot be";
+        wrong = "it contains invalid tokens";
     if (wrong) {
-        cleat_log(CLEAT_LOG_WARNING, "tokens: the cached file %s is not used: %s; encoding again", path, wrong);
+        cleat_log(CLEAT_LOG_WARNING, "tokens: cached file %s is not used: %s; encoding again", path, wrong);
         cleat_encoded_free(&found);
     } else if (!same) {
         cleat_log(CLEAT_LOG_INFO, "tokens: texts, vocabulary or settings have changed since %s; encoding again", path);
@@ -152,7 +153,7 @@ cleat_status cleat_encode_cached(const cleat_encode_setup *setup, const char *na
     char path[PATH], key[HASH];
     cleat_error trouble = {0};
     if (!setup || !setup->tokenizer || !name || (setup->n && !setup->texts))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "encoding needs a tokenizer, texts, and a name for the cache");
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "encoding requires a tokenizer, texts, and a name for the cache");
     bool kept = cleat_encode_cache_path(name, path, sizeof path, &trouble) == CLEAT_OK;
     make_key(setup, key);
     bool found = kept && read_file(path, setup, key, encoded);
@@ -160,7 +161,7 @@ cleat_status cleat_encode_cached(const cleat_encode_setup *setup, const char *na
         cleat_status status = cleat_encode_texts(setup, encoded, error);
         if (status != CLEAT_OK) return status;
         if (!kept || write_file(path, key, encoded, &trouble) != CLEAT_OK)
-            cleat_log(CLEAT_LOG_WARNING, "tokens: they are not kept for the next time: %s", trouble.text);
+            cleat_log(CLEAT_LOG_WARNING, "tokens: not saved in the cache: %s", trouble.text);
     } else if (setup->progress) {
         setup->progress(setup->user, setup->n, setup->n);
     }

@@ -58,7 +58,7 @@ static cleat_status guess(const char *folder, cleat_text_task task, cleat_split 
         if (!(task == CLEAT_TEXT_TAGS ? is_conll_of(name, split) : is_table_of(name, split))) continue;
         if (found)
             status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                                "%s: both %s and %s may be the %s file; say which one: data.%s_file", folder, found,
+                                "%s: both %s and %s may be the %s file; choose one with data.%s_file", folder, found,
                                 name, cleat_split_name(split), cleat_split_name(split));
         found = name;
     }
@@ -79,7 +79,7 @@ static cleat_status find_part(const char *folder, const cleat_text_options *opti
     if (!cleat_file_exists(file->path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file (data.%s_file)", file->path,
                           cleat_split_name(split));
-    if (file->guessed) cleat_log(CLEAT_LOG_INFO, "%s is the %s file", file->path, cleat_split_name(split));
+    if (file->guessed) cleat_log(CLEAT_LOG_INFO, "using %s as the %s file", file->path, cleat_split_name(split));
     ++files->count;
     return CLEAT_OK;
 }
@@ -101,9 +101,8 @@ static cleat_status find_in_folder(const char *folder, const cleat_text_options 
     }
     if (!files->count || (fits && !has_part(files, CLEAT_SPLIT_TRAIN)))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                          "%s: no training file in this folder: it is called %s, or is named "
-                          "by data.train_file",
-                          folder, wanted[options->task]);
+                          "%s: no training file in this folder: name it %s, or set data.train_file", folder,
+                          wanted[options->task]);
     for (size_t i = 0; i < files->count; ++i) files->files[i].several = files->count > 1;
     if (has_part(files, CLEAT_SPLIT_TRAIN)) {
         files->files[0].val_fraction = has_part(files, CLEAT_SPLIT_VAL) ? 0 : options->val_fraction;
@@ -122,8 +121,8 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
     if (options->task == CLEAT_TEXT_CLASSES ? !is_table(path) : ends_in(path, ".csv"))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           options->task == CLEAT_TEXT_CLASSES
-                              ? "%s: texts to classify are read from tables, .csv or .tsv"
-                              : "%s: tagged words are read from CoNLL files (word, tab, tag), not from a table",
+                              ? "%s: unsupported file for text classification; use a table, .csv or .tsv"
+                              : "%s: unsupported file for tagging; use CoNLL files (word, tab, tag), not a table",
                           path);
     *only = (cleat_text_file){
         .split = CLEAT_SPLIT_TRAIN, .val_fraction = options->val_fraction, .test_fraction = options->test_fraction};

@@ -45,7 +45,7 @@ static cleat_status append_once(names_list *list, const char *name, size_t size,
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d labels", place, CLEAT_TEXT_MAX_LABELS);
     cleat_status status = append(list, name, size, error);
     if (status == CLEAT_OK && find(list, list->names[list->count - 1]) != (int32_t)list->count - 1)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the label '%s' is there twice", place,
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: duplicate label '%s'", place,
                             cleat_format_excerpt(name, size, shown));
     return status;
 }
@@ -88,8 +88,8 @@ static cleat_status read_tag_line(const char *place, size_t number, const char *
     const char *type = list->count ? list->names[list->count - 1] : "";
     if (fits && strlen(type) == size - 2 && memcmp(type, line + 2, size - 2) == 0) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s: '%s' is out of order; the labels of a tagger are O, B-x, I-x, B-y, I-y, ... (of a "
-                      "classifier? then the profile's model.type is another one)",
+                      "%s: '%s' is out of order; the labels of a tagger are O, B-x, I-x, B-y, I-y, ... (labels of a "
+                      "classifier? then change model.type in the profile)",
                       place, cleat_format_excerpt(line, size, shown));
 }
 
@@ -104,7 +104,7 @@ static cleat_status from_folder(const char *folder, cleat_text_task task, names_
         size_t size = strcspn(source.at, "\r\n");
         snprintf(place, sizeof place, "%s:%zu", path, ++number);
         if (!size)
-            status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: an empty line; every line is a label", place);
+            status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: an empty line; every line must be a label", place);
         else if (task == CLEAT_TEXT_TAGS)
             status = read_tag_line(place, number, source.at, size, list, error);
         else
@@ -122,18 +122,18 @@ static cleat_status from_folder(const char *folder, cleat_text_task task, names_
 static cleat_status unknown_label(const cleat_text_set *set, const cleat_text_name *name, const names_list *list,
                                   cleat_error *error) {
     const cleat_text_options *options = set->options;
-    const char *source = *cleat_text_option(options->fitted)   ? "the model's labels.txt"
+    const char *source = *cleat_text_option(options->fitted)   ? "labels.txt of the model"
                          : *cleat_text_option(options->labels) ? "data.labels"
-                                                               : "the training part";
+                                                               : "the training split";
     const char *near = cleat_nearest_name(name->name, (const char *const *)list->names, list->count);
     char shown[CLEAT_EXCERPT_SIZE];
     cleat_text known = {0};
     for (size_t i = 0; i < list->count && known.size < 400; ++i)
         cleat_text_add(&known, "%s%s", i ? ", " : "", list->names[i]);
-    cleat_status status = cleat_fail(
-        error, CLEAT_ERR_FORMAT, "%s:%zu: the label '%s' is not in %s, which has %s%s%s%s", name->path, name->line,
-        cleat_format_excerpt(name->name, strlen(name->name), shown), source, known.data ? known.data : "none",
-        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "; correct it, or take such rows out");
+    cleat_status status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: unknown label '%s': %s has %s%s%s%s", name->path,
+                                     name->line, cleat_format_excerpt(name->name, strlen(name->name), shown), source,
+                                     known.data ? known.data : "none", near ? "; did you mean '" : "", near ? near : "",
+                                     near ? "'?" : "; correct it, or remove such rows");
     cleat_text_free(&known);
     return status;
 }
@@ -192,8 +192,8 @@ static cleat_status read_samples(const char *folder, cleat_text_labels *labels, 
         labels->samples[i] = strtoll(source.at, &end, 10);
         if (end == source.at || *end != '\n' || labels->samples[i] < 0)
             status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                                "%s:%zu: no count; the file has one for each line of labels.txt and is written in "
-                                "training: take both from the run again",
+                                "%s:%zu: no count; the file has one for each line of labels.txt and is written by "
+                                "training: copy both from the run folder again",
                                 path, i + 1);
         source.at = end;
     }
@@ -203,12 +203,13 @@ static cleat_status read_samples(const char *folder, cleat_text_labels *labels, 
 
 static cleat_status check_count(const cleat_text_options *options, size_t count, cleat_error *error) {
     if (options->task == CLEAT_TEXT_CLASSES && count < 2)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%zu classes: there is nothing to tell apart; is data.label_column = %s the right column?",
-                          count, cleat_text_option(options->label_column));
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%zu classes: classification requires two or more; is data.label_column = %s the right column?", count,
+            cleat_text_option(options->label_column));
     if (options->task == CLEAT_TEXT_TAGS && !count)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "no entity in the training part: every tag is O; is the last column the tag?");
+                          "no entities in the training split: every tag is O; is the last column the tag?");
     return CLEAT_OK;
 }
 

@@ -36,7 +36,7 @@ static cleat_status read_label(const cleat_csv *csv, int column, cleat_text_set 
     *label = CLEAT_TEXT_NO_LABEL;
     if (!name) return CLEAT_OK;
     if (is_blank(name))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the label is empty; fill it in, or take the row out",
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the label is empty; fill it in, or remove the row",
                           csv->source.path, csv->line);
     if (strpbrk(name, "\r\n"))
         return cleat_fail(
@@ -57,8 +57,7 @@ static cleat_status add_row(const cleat_csv *csv, const text_columns *columns, s
     if (is_blank(text) && set->options->empty == CLEAT_TEXT_EMPTY_ERROR)
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
-            "%s:%zu: the text is empty; take the row out, or set data.empty_texts = skip (leaves such rows "
-            "out) or keep",
+            "%s:%zu: the text is empty; remove the row, or set data.empty_texts = skip (skips such rows) or keep",
             csv->source.path, csv->line);
     cleat_status status = read_label(csv, columns->label, set, &label, error);
     if (status == CLEAT_OK)
@@ -94,7 +93,7 @@ cleat_status cleat_text_read_table(const cleat_text_file *file, cleat_text_set *
     if (status == CLEAT_OK) status = cleat_csv_begin(&source, &csv, error);
     if (status != CLEAT_OK) return status;
     if (is_unlabelled_test(&csv, file, set->options))
-        cleat_log(CLEAT_LOG_WARNING, "%s: has no column '%s' and is left out", file->path,
+        cleat_log(CLEAT_LOG_WARNING, "%s: has no column '%s' and is ignored", file->path,
                   cleat_text_option(set->options->label_column));
     else
         status = read_rows(&csv, file, set, error);

@@ -130,7 +130,7 @@ static void log_progress(void *user, size_t done, size_t total) {
     size_t tenths = total ? done * 10 / total : 0;
     if (total < MIN_LOGGED_TEXTS || tenths == said->tenths) return;
     said->tenths = tenths;
-    cleat_log(CLEAT_LOG_INFO, "%s: %zu of %zu texts are encoded", said->path, done, total);
+    cleat_log(CLEAT_LOG_INFO, "%s: %zu of %zu texts encoded", said->path, done, total);
 }
 
 static cleat_status all_views(const cleat_text_set *set, cleat_text_view **views, cleat_error *error) {

@@ -150,8 +150,8 @@ static cpu_parts parts_for(const problem *p, const cleat_device_facts *facts) {
 
 static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
-    if (facts->work_group != 1) return "made for one work-item a group";
-    if (facts->vector_width < 4) return "made for 4 lanes or more";
+    if (facts->work_group != 1) return "requires work-groups of one work-item";
+    if (facts->vector_width < 4) return "requires a vector width of at least 4";
     return NULL;
 }
 
@@ -176,8 +176,8 @@ static size_t gpu_group(const cleat_device_facts *facts) {
 
 static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
-    if (facts->work_group < 64) return "made for groups of 64 work-items or more";
-    if (facts->local_memory < GPU_LOCAL_MEMORY) return "needs 32 KiB of local memory";
+    if (facts->work_group < 64) return "requires work-groups of at least 64 work-items";
+    if (facts->local_memory < GPU_LOCAL_MEMORY) return "requires 32 KiB of local memory";
     return NULL;
 }
 
@@ -474,12 +474,13 @@ static cleat_status check_queries(const cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "%s is %s, it must be [B, L, %s] of f32, f16 or bf16", what, text,
                                 self ? "3D" : "D");
     if (heads < 1 || q->shape[2] % ((self ? 3 : 1) * heads) != 0)
-        return cleat_infer_fail(node, error, "%s is %s: its last extent must be a multiple of %s%lld heads", what, text,
-                                self ? "3 times " : "", (long long)heads);
+        return cleat_infer_fail(node, error, "%s is %s: its last dimension must be a multiple of %s%lld heads", what,
+                                text, self ? "3 times " : "", (long long)heads);
     int64_t head = q->shape[2] / ((self ? 3 : 1) * heads);
     if (head < 1 || head > HEAD_MAX)
-        return cleat_infer_fail(node, error, "%s is %s with %lld heads: a head has %lld elements, 1 to %d are served",
-                                what, text, (long long)heads, (long long)head, HEAD_MAX);
+        return cleat_infer_fail(node, error,
+                                "%s is %s with %lld heads: a head has %lld elements, 1 to %d are supported", what, text,
+                                (long long)heads, (long long)head, HEAD_MAX);
     return CLEAT_OK;
 }
 
@@ -491,7 +492,7 @@ static cleat_status check_keys(const cleat_node *node, cleat_error *error) {
     char is[96], beside[96];
     cleat_tensor_describe(kv, is, sizeof is);
     cleat_tensor_describe(q, beside, sizeof beside);
-    return cleat_infer_fail(node, error, "kv is %s, it must be %s [%lld, S, %lld] beside q, which is %s", is,
+    return cleat_infer_fail(node, error, "kv is %s, it must be %s [%lld, S, %lld] to match q, which is %s", is,
                             cleat_dtype_name(q->dtype), (long long)q->shape[0], (long long)(2 * q->shape[2]), beside);
 }
 

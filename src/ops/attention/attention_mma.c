@@ -50,9 +50,9 @@ const char *cleat_attention_mma_refuse(const cleat_node *node, const cleat_devic
     cleat_attention_problem p = cleat_attention_problem_of(node);
     const char *why = cleat_matrix_refuse(facts, p.in.q->dtype);
     if (why) return why;
-    if (p.head % VEC8 != 0) return "made for heads of a multiple of 8 elements";
+    if (p.head % VEC8 != 0) return "requires a head size that is a multiple of 8";
     if (facts->sub_group > 0 && facts->sub_group != cleat_matrix_subgroup_size(facts->matrix_unit))
-        return "the matrix unit's subgroups are not the work-items that run together";
+        return "the sub-groups of the matrix unit differ from those of the device";
     return NULL;
 }
 

@@ -66,7 +66,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     char text[96], gradient[96];
     cleat_tensor_describe(dy, text, sizeof text);
     cleat_tensor_describe(out, gradient, sizeof gradient);
-    return cleat_infer_fail(node, error, "dy %s does not fit the gradient %s", text, gradient);
+    return cleat_infer_fail(node, error, "dy %s does not match the gradient %s", text, gradient);
 }
 
 /* Both may take the bytes of their accum. */
@@ -119,7 +119,7 @@ static cleat_status check_window(const cleat_node *node, cleat_error *error) {
                                 (long long)attr->padding, kernel_rows, kernel_columns);
     if (x[1] + 2 * attr->padding < kernel_rows || x[2] + 2 * attr->padding < kernel_columns)
         return cleat_infer_fail(
-            node, error, "the image's %lld x %lld with padding %lld is smaller than the kernel's %lld x %lld",
+            node, error, "the image of %lld x %lld with padding %lld is smaller than the kernel of %lld x %lld",
             (long long)x[1], (long long)x[2], (long long)attr->padding, kernel_rows, kernel_columns);
     return CLEAT_OK;
 }

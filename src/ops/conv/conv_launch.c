@@ -34,7 +34,7 @@ typedef struct cpu_shape {
 
 static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
-    return facts->work_group == 1 ? NULL : "for devices whose work-groups are one work-item";
+    return facts->work_group == 1 ? NULL : "only for devices with work-groups of one work-item";
 }
 
 static void launch_cpu(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const char *kernel,

@@ -12,7 +12,8 @@ static const char *refuse(const cleat_node *node, const cleat_device_facts *fact
     cleat_conv c = cleat_conv_of(node);
     const char *why = cleat_matrix_refuse(facts, c.x->dtype);
     if (why) return why;
-    return aligned8(&c) ? NULL : "channels must be multiples of 8, and for gradients features";
+    return aligned8(&c) ? NULL
+                        : "the numbers of input channels, and for gradients output channels, must be multiples of 8";
 }
 
 static cleat_tile_work tile_work(const cleat_node *node) {

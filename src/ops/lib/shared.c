@@ -34,7 +34,7 @@ cleat_status cleat_infer_same_as_dout(cleat_node *node, cleat_error *error) {
     char got[96], wanted[96];
     cleat_tensor_describe(dout, got, sizeof got);
     cleat_tensor_describe(dx, wanted, sizeof wanted);
-    return cleat_infer_fail(node, error, "the gradient that arrives is %s, the one that leaves %s", got, wanted);
+    return cleat_infer_fail(node, error, "the incoming gradient is %s, the outgoing one %s", got, wanted);
 }
 
 cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype, int rank,
@@ -52,6 +52,6 @@ cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat
 cleat_status cleat_expect_weight_grad(const cleat_node *node, const cleat_tensor *weight, const cleat_tensor *gradient,
                                       cleat_error *error) {
     if (!gradient || gradient->dtype == CLEAT_F32 || gradient->dtype == weight->dtype) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the weight's gradient is %s, it must be f32 or %s as the weight is",
+    return cleat_infer_fail(node, error, "the gradient of the weight is %s, it must be f32 or %s as the weight",
                             cleat_dtype_name(gradient->dtype), cleat_dtype_name(weight->dtype));
 }

@@ -5,20 +5,20 @@
 
 const char *cleat_tiles_refuse(const cleat_device_facts *facts) {
     enum { LOCAL_BYTES = 18 * 1024 };
-    if (facts->work_group < 32 || facts->work_group > 256) return "needs work-groups of 32 to 256";
-    if (facts->vector_width != 4) return "needs 4 lanes a work-item";
-    if (facts->local_memory < LOCAL_BYTES) return "needs 18 KiB of local memory";
+    if (facts->work_group < 32 || facts->work_group > 256) return "requires work-groups of 32 to 256";
+    if (facts->vector_width != 4) return "requires a vector width of 4";
+    if (facts->local_memory < LOCAL_BYTES) return "requires 18 KiB of local memory";
     return NULL;
 }
 
 const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype) {
     enum { GROUP = 256, LOCAL_BYTES = 32 * 1024 };
-    if (facts->matrix_unit == CLEAT_MATRIX_NONE) return "no matrix unit of this device has been shown to compute right";
+    if (facts->matrix_unit == CLEAT_MATRIX_NONE) return "no matrix unit of this device has passed its test";
     if (dtype != CLEAT_F16 && dtype != CLEAT_BF16) return "matrix units multiply f16 and bf16";
     if (dtype == CLEAT_BF16 && !facts->matrix_bf16) return "this matrix unit does not multiply bf16";
     if (facts->work_group != GROUP || facts->vector_width != 4)
-        return "needs work-groups of 256, and 4 lanes a work-item";
-    if (facts->local_memory < LOCAL_BYTES) return "needs 32 KiB of local memory";
+        return "requires work-groups of 256, and a vector width of 4";
+    if (facts->local_memory < LOCAL_BYTES) return "requires 32 KiB of local memory";
     return NULL;
 }
 
@@ -80,11 +80,10 @@ static cleat_tile_kind sure_mma_tile(const cleat_device_facts *facts) {
 /* Why this tile is not for this work, or NULL. */
 static const char *refuse_tile(const cleat_tile_work *work, cleat_tile_kind kind, const cleat_device_facts *facts) {
     cleat_tile t = cleat_tile_of(kind, facts);
-    if (kind >= CLEAT_TILE_KINDS)
-        return t.item_m * t.item_n == 0 ? "some of the subgroups would have nothing to do" : NULL;
+    if (kind >= CLEAT_TILE_KINDS) return t.item_m * t.item_n == 0 ? "some of the sub-groups would be idle" : NULL;
     if (facts->vendor != CLEAT_VENDOR_INTEL || kind >= CLEAT_TILE_SMALL) return NULL;
-    if (facts->sub_group == 0) return "the driver does not let kernels choose how many work-items run together";
-    return t.item_m * t.item_n > work->intel_sums ? "the sums would not stay in registers" : NULL;
+    if (facts->sub_group == 0) return "the driver does not support a selectable sub-group size";
+    return t.item_m * t.item_n > work->intel_sums ? "the accumulators would not fit in registers" : NULL;
 }
 
 /* Groups that run side by side as fast as one alone. Intel counts its vector engines, each with 8 threads of so many work-items as run
@@ -153,7 +152,7 @@ const char *cleat_tiled_refuse(const cleat_tiled *tiled, cleat_tile_kind kind, c
     cleat_tile_work work = tiled->work(node);
     cleat_tile t = cleat_tile_of(kind, facts);
     if (2 * work.m <= t.rows || 2 * work.n <= t.columns) return "most of such a tile would be empty";
-    if (best_tiling(&work, tiled->mma, facts).kind == kind) return "the tile that the estimate likes best";
+    if (best_tiling(&work, tiled->mma, facts).kind == kind) return "the best tile according to the estimate";
     return refuse_tile(&work, kind, facts);
 }
 

@@ -136,7 +136,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     char dy[96], gradient[96];
     cleat_tensor_describe(p.a, dy, sizeof dy);
     cleat_tensor_describe(out, gradient, sizeof gradient);
-    return cleat_infer_fail(node, error, "dy %s does not fit the gradient %s", dy, gradient);
+    return cleat_infer_fail(node, error, "dy %s does not match the gradient %s", dy, gradient);
 }
 
 /* dW and dx may take the bytes of their accum. dx may not take those of in[3]: CLBlast writes the sum before the slope is
@@ -203,14 +203,14 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         char text_x[96], text_weight[96];
         cleat_tensor_describe(x, text_x, sizeof text_x);
         cleat_tensor_describe(weight, text_weight, sizeof text_weight);
-        return cleat_infer_fail(node, error,
-                                "x %s, weight %s: the weight must be [fan_out, fan_in] of x's type, and fan_in x's "
-                                "last extent",
-                                text_x, text_weight);
+        return cleat_infer_fail(
+            node, error,
+            "x %s, weight %s: the weight must be [fan_out, fan_in] of x's type, and fan_in the last dimension of x",
+            text_x, text_weight);
     }
     int64_t fan_out = weight->shape[0], shape[CLEAT_MAX_RANK];
     if (cleat_rows(x) > CLEAT_MAX_ROWS || fan_out > CLEAT_MAX_ROWS || weight->shape[1] > CLEAT_MAX_ROWS)
-        return cleat_infer_fail(node, error, "an extent is larger than %d", CLEAT_MAX_ROWS);
+        return cleat_infer_fail(node, error, "a dimension is larger than %d", CLEAT_MAX_ROWS);
     for (int i = 0; i < x->rank; ++i) shape[i] = x->shape[i];
     shape[x->rank - 1] = fan_out;
     cleat_status status = CLEAT_OK;

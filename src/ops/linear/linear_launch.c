@@ -183,15 +183,15 @@ static int64_t clblast_workspace(const cleat_node *node, const cleat_device_fact
 
 static const char *refuse_clblast(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_gemm p = cleat_linear_gemm(node);
-    if (facts->work_group == 1) return "CLBlast's parameters for CPUs are slower than register tiles";
-    if (p.a->dtype != CLEAT_F32) return "CLBlast's half precision product sums in half";
+    if (facts->work_group == 1) return "CLBlast with its CPU parameters is slower than register tiles";
+    if (p.a->dtype != CLEAT_F32) return "CLBlast accumulates half precision products in half precision";
     if (min(p.m, min(p.n, p.k)) < CLBLAST_EXTENT_MIN) return "too small for CLBlast";
-    if (p.trans_a && p.trans_b) return "no op needs both transposed";
+    if (p.trans_a && p.trans_b) return "no op requires both operands transposed";
     int64_t tiles = ceil_div(p.m, 64) * ceil_div(p.n, 64);
     if (p.k >= 2 * SPLIT_DEPTH_MIN && tiles < units_of(facts))
         return "too few tiles to fill the device, and CLBlast does not split k";
     int64_t workspace = clblast_workspace(node, facts);
-    if (workspace / FLOAT_BYTES > INT32_MAX) return "CLBlast counts elements with 32 bits";
+    if (workspace / FLOAT_BYTES > INT32_MAX) return "CLBlast uses 32-bit element counts";
     if (workspace > facts->max_allocation) return "CLBlast's copies of the matrices exceed the largest buffer";
     return NULL;
 }
@@ -343,7 +343,7 @@ static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts)
 
 static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
-    return facts->work_group == 1 ? NULL : "for devices whose work-groups are one work-item";
+    return facts->work_group == 1 ? NULL : "only for devices with work-groups of one work-item";
 }
 
 static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
@@ -378,10 +378,10 @@ static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *f
 
 static const char *refuse_narrow(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_gemm p = cleat_linear_gemm(node);
-    if (facts->work_group != 1) return "for devices whose work-groups are one work-item";
+    if (facts->work_group != 1) return "only for devices with work-groups of one work-item";
     if (p.trans_a || !p.trans_b) return "both operands must be stored along k";
-    if (p.epilogue) return "it stores single numbers, and an epilogue wants vectors";
-    return p.n <= NARROW_COLUMNS ? NULL : "for 16 columns and fewer";
+    if (p.epilogue) return "it stores scalars, but the epilogue requires vectors";
+    return p.n <= NARROW_COLUMNS ? NULL : "only for 16 columns or fewer";
 }
 
 static cleat_status bind_narrow(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,

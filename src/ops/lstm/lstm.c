@@ -37,7 +37,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     if (status == CLEAT_OK)
         status = cleat_expect_weight_grad(node, node->in[CLEAT_LSTM_GRAD_WEIGHT], node->out[1], error);
     if (status == CLEAT_OK && cleat_accum(node, CLEAT_LSTM_GRAD_IN, 0))
-        return cleat_infer_fail(node, error, "the products have another reader, whose gradient is not added");
+        return cleat_infer_fail(node, error, "the matrix products have another consumer, whose gradient is not added");
     return status;
 }
 
@@ -69,11 +69,10 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         char text_products[96], text_weight[96];
         cleat_tensor_describe(products, text_products, sizeof text_products);
         cleat_tensor_describe(weight, text_weight, sizeof text_weight);
-        return cleat_infer_fail(
-            node, error,
-            "x weight_ih^T is %s, weight_hh %s: x must be [B, L, I], weight_ih [4H, I] and weight_hh "
-            "[4H, H], all of one type",
-            text_products, text_weight);
+        return cleat_infer_fail(node, error,
+                                "x weight_ih^T is %s, weight_hh %s: x must be [B, L, I], weight_ih [4H, I] and "
+                                "weight_hh [4H, H], all of the same type",
+                                text_products, text_weight);
     }
     cleat_lstm_size s = cleat_lstm_size_of(node);
     if (s.batch > CLEAT_MAX_ROWS / s.length || s.hidden > 1 << 14)

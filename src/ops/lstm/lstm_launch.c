@@ -70,7 +70,7 @@ static int64_t cpu_scratch(const cpu_shape *s) {
 
 static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
-    return facts->work_group == 1 ? NULL : "for devices whose work-groups are one work-item";
+    return facts->work_group == 1 ? NULL : "only for devices with work-groups of one work-item";
 }
 
 static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
@@ -182,10 +182,10 @@ static gpu_shape shape_gpu(const cleat_node *node, const cleat_device_facts *fac
 
 static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
     enum { BLOCKS_MAX = 4, GROUP_MAX = 256, LOCAL_MAX = 32 * 1024 };
-    if (facts->work_group < 32 || facts->work_group > GROUP_MAX) return "needs work-groups of 32 to 256";
-    if (facts->vector_width != 4) return "needs 4 lanes a work-item";
-    if (shape_gpu(node, facts).blocks > BLOCKS_MAX) return "more units than 4 a work-item";
-    return facts->local_memory < LOCAL_MAX ? "needs 32 KiB of local memory" : NULL;
+    if (facts->work_group < 32 || facts->work_group > GROUP_MAX) return "requires work-groups of 32 to 256";
+    if (facts->vector_width != 4) return "requires a vector width of 4";
+    if (shape_gpu(node, facts).blocks > BLOCKS_MAX) return "more than 4 units per work-item";
+    return facts->local_memory < LOCAL_MAX ? "requires 32 KiB of local memory" : NULL;
 }
 
 static int64_t gpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
