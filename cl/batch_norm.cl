@@ -15,7 +15,7 @@ static inline int counted_rows(__global const int *samples, int rows, int sample
     return samples ? clamp(samples[0], 0, rows / sample_rows) * sample_rows : rows;
 }
 
-/* --- statistics --- */
+/* --- statistics ----------------------------------------------------------------------------------------- */
 
 /* Of `count` values: their mean, and the sum of the squares of their distances from it. */
 static inline void join_moments(float *count, floatv *mean, floatv *squares, float more, floatv its_mean,
@@ -33,8 +33,8 @@ static inline void join_items(float *count, floatv *mean, floatv *squares, float
                               floatv *all_squares) {
 }
 #else
-static inline void join_items(float *count, floatv *mean, floatv *squares, __local float *counts,
-                              __local floatv *means, __local floatv *all_squares) {
+static inline void join_items(float *count, floatv *mean, floatv *squares, __local float *counts, __local floatv *means,
+                              __local floatv *all_squares) {
     int item = get_local_id(0);
     for (int n = WG / 2; n >= COLUMN_ITEMS; n /= 2) {
         if (item < 2 * n) {
@@ -126,7 +126,7 @@ __kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const int, sa
     }
 }
 
-/* --- normalisation --- */
+/* --- normalisation -------------------------------------------------------------------------------------- */
 
 /* y = (x - mean) / sqrt(variance + eps) gamma + beta + residual, then max(., 0) where `relu`. saved f32 [2, channels]: mean,
  * variance; residual may be NULL. y may be x or residual. */
@@ -162,7 +162,7 @@ __kernel void batch_norm_follow(TENSOR(const float, statistics), TENSOR(float, r
     }
 }
 
-/* --- gradients --- */
+/* --- gradients ------------------------------------------------------------------------------------------ */
 
 #if WG == 1
 static inline floatv add_items(floatv sum, floatv *sums) {
@@ -255,10 +255,9 @@ __kernel void batch_norm_sum_join(TENSOR(const float, partial), TENSOR(float, to
 /* dx = accum + gamma / sqrt(variance + eps) (d - mean of d - xhat mean of d xhat) in rows that count, accum in others.
  * dx may be any of its inputs. */
 __kernel void batch_norm_grad_apply(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, y),
-                                    TENSOR(const float, saved), TENSOR(const float, gamma),
-                                    TENSOR(const float, total), TENSOR(const int, samples), TENSOR(const T, accum),
-                                    TENSOR(T, dx), const int rows, const int sample_rows, const int channels,
-                                    const int chunks, const float eps) {
+                                    TENSOR(const float, saved), TENSOR(const float, gamma), TENSOR(const float, total),
+                                    TENSOR(const int, samples), TENSOR(const T, accum), TENSOR(T, dx), const int rows,
+                                    const int sample_rows, const int channels, const int chunks, const float eps) {
     const int first = own_channel(chunks), counted = counted_rows(SAMPLES, rows, sample_rows);
     const row_span own = own_rows(rows, chunks);
     const float share = 1.0f / (float)max(counted, 1);

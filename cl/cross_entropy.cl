@@ -19,9 +19,9 @@
 
 /* x T [rows, WIDTH], labels i32, sample_weight f32 [rows]; statistics f32 [2, rows]: the largest logit, and 1 / sum of
  * exp(x - largest); losses f32 [rows]: sample_weight * loss */
-WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int, labels), TENSOR(const float, sample_weight),
-                                 TENSOR(float, statistics), TENSOR(float, losses), const int rows,
-                                 const float smoothing) {
+WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int, labels),
+                                           TENSOR(const float, sample_weight), TENSOR(float, statistics),
+                                           TENSOR(float, losses), const int rows, const float smoothing) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
@@ -61,9 +61,10 @@ WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int,
 }
 
 /* dx may be x or the accum. */
-WIDE_ROWS __kernel void cross_entropy_grad(TENSOR(const T, x), TENSOR(const int, labels), TENSOR(const float, sample_weight),
-                                 TENSOR(const float, statistics), TENSOR(const float, dloss), TENSOR(const T, accum),
-                                 TENSOR(T, dx), const int rows, const float smoothing) {
+WIDE_ROWS __kernel void cross_entropy_grad(TENSOR(const T, x), TENSOR(const int, labels),
+                                           TENSOR(const float, sample_weight), TENSOR(const float, statistics),
+                                           TENSOR(const float, dloss), TENSOR(const T, accum), TENSOR(T, dx),
+                                           const int rows, const float smoothing) {
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
     floatv zero = (floatv)(0.0f);
     FOR_ROWS(rows) {

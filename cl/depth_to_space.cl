@@ -4,8 +4,8 @@
 #include "lib/runs.clh"
 
 /* to[o, j, i, :] = accum[o, j, i, :] + from[o, i, j, :], i < a, j < b; the accum may be `to`. */
-__kernel void depth_to_space_swap(TENSOR(const T, from), TENSOR(const T, accum), TENSOR(T, to), const int outer, const int a,
-                           const int b, const int width) {
+__kernel void depth_to_space_swap(TENSOR(const T, from), TENSOR(const T, accum), TENSOR(T, to), const int outer,
+                                  const int a, const int b, const int width) {
     int known = -1;
     __global const T *source = 0;
     FOR_RUNS(r, outer * a * b, width) {

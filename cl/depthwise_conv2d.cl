@@ -64,9 +64,10 @@ static inline void convolve(__global const T *x, __global const T *accum, __glob
 
 /* y = accum + bias + x * weight, weight turned round where `turned`; y may be the accum. x, y T [rows, W, C], rows = batch H; weight T
  * [R, S, C]; bias f32 [C]. An item does `deep` rows of `strip` columns. */
-MANY_REGISTERS __kernel void depthwise_conv2d_apply(TENSOR(const T, x), TENSOR(const T, weight), TENSOR(const float, bias),
-                              TENSOR(const T, accum), TENSOR(T, y), const int rows, const int H, const int W,
-                              const int C, const int deep, const int strip, const int turned) {
+MANY_REGISTERS __kernel void depthwise_conv2d_apply(TENSOR(const T, x), TENSOR(const T, weight),
+                                                    TENSOR(const float, bias), TENSOR(const T, accum), TENSOR(T, y),
+                                                    const int rows, const int H, const int W, const int C,
+                                                    const int deep, const int strip, const int turned) {
     const int strips = (W + strip - 1) / strip, blocks = (rows + deep - 1) / deep;
     FOR_RUNS(r, blocks * strips, C) {
         const int first = r.row / strips * deep, begin = r.row % strips * strip;
@@ -107,8 +108,9 @@ static inline void correlate(__global const T *dy, __global const T *x, floatv *
 }
 
 /* partial f32 [ceil(rows / deep), R S + 1, C]: the gradients of weight and, behind them, of the bias, of `deep` rows each. */
-MANY_REGISTERS __kernel void depthwise_conv2d_weight_parts(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(float, partial), const int rows,
-                                     const int H, const int W, const int C, const int deep) {
+MANY_REGISTERS __kernel void depthwise_conv2d_weight_parts(TENSOR(const T, dy), TENSOR(const T, x),
+                                                           TENSOR(float, partial), const int rows, const int H,
+                                                           const int W, const int C, const int deep) {
     FOR_RUNS(r, (rows + deep - 1) / deep, C) {
         const int first = r.row * deep;
         area a = {first, H, W, 0, W, C, min(C - r.at, VEC)};
@@ -129,7 +131,7 @@ MANY_REGISTERS __kernel void depthwise_conv2d_weight_parts(TENSOR(const T, dy), 
  * does COLUMNS elements, with WG / COLUMNS items each. */
 #define COLUMNS (WG < 32 ? WG : 32)
 __kernel void depthwise_conv2d_weight_total(TENSOR(const float, partial), TENSOR(const T, accum), TENSOR(T, out),
-                                     const int parts, const int apart, const int n) {
+                                            const int parts, const int apart, const int n) {
 #if WG == 1
     FOR_RUNS(r, 1, n) {
         floatv sum = (floatv)(0.0f);

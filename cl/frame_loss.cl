@@ -66,8 +66,8 @@ __kernel void frame_loss_pack(TENSOR(const float, x), TENSOR(const float, frames
     }
 }
 
-#define ONE(c) ((floatv)(plane[(c) * stride + i]))
-#define MANY(c) LOADFV(plane, (c) * stride + j)
+#define ONE(c) ((floatv)(plane[(c)*stride + i]))
+#define MANY(c) LOADFV(plane, (c)*stride + j)
 
 typedef struct {
     floatv px, py, pz; /* p */
@@ -85,7 +85,7 @@ typedef struct {
         floatv uz = FRAME(R + 2) * block.px + FRAME(R + 5) * block.py + FRAME(R + 8) * block.pz -                      \
                     (FRAME(F + 2) * vx + FRAME(F + 5) * vy + FRAME(F + 8) * vz);                                       \
         floatv q = sqrt(ux * ux + uy * uy + uz * uz + SOFT);                                                           \
-        floatv w = (weight) * NEAR / (NEAR + sqrt(vx * vx + vy * vy + vz * vz));                                       \
+        floatv w = (weight)*NEAR / (NEAR + sqrt(vx * vx + vy * vy + vz * vz));                                         \
         block.value = w * q;                                                                                           \
         w /= q;                                                                                                        \
         block.ax = w * ux;                                                                                             \
@@ -132,8 +132,9 @@ __kernel void frame_loss_rows(TENSOR(const float, planes), TENSOR(const int, len
 }
 
 /* dx = accum + gradient, dframes = rigid_frames_accum + gradient; either may be absent. One group a residue. */
-__kernel void frame_loss_grad(TENSOR(const float, planes), TENSOR(const int, lengths), TENSOR(const float, sample_weight),
-                              TENSOR(const float, inverse), TENSOR(const float, dterm), TENSOR(const float, accum),
+__kernel void frame_loss_grad(TENSOR(const float, planes), TENSOR(const int, lengths),
+                              TENSOR(const float, sample_weight), TENSOR(const float, inverse),
+                              TENSOR(const float, dterm), TENSOR(const float, accum),
                               TENSOR(const float, rigid_frames_accum), TENSOR(float, dx), TENSOR(float, dframes),
                               const int L, const int stride) {
     GROUP_SCRATCH(scratch);

@@ -7,8 +7,8 @@
 
 /* x, y T [rows, WIDTH]; gamma, beta f32 [WIDTH]; mean, rstd f32 [rows] */
 WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma), TENSOR(const float, beta),
-                                 TENSOR(T, y), TENSOR(float, mean), TENSOR(float, rstd), const int rows,
-                                 const float eps) {
+                                           TENSOR(T, y), TENSOR(float, mean), TENSOR(float, rstd), const int rows,
+                                           const float eps) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
@@ -49,8 +49,9 @@ WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const floa
  * partial f32 [groups * ROWS_AT_ONCE, 2, WIDTH]: sums of dy xhat and of dy over the rows each item has seen.
  * */
 WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const float, mean),
-                                  TENSOR(const float, rstd), TENSOR(const float, gamma), TENSOR(const T, accum),
-                                  TENSOR(T, dx), TENSOR(float, partial), const int rows) {
+                                            TENSOR(const float, rstd), TENSOR(const float, gamma),
+                                            TENSOR(const T, accum), TENSOR(T, dx), TENSOR(float, partial),
+                                            const int rows) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;

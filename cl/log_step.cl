@@ -2,7 +2,7 @@
 #include "lib/common.clh"
 
 __kernel void log_step_row(TENSOR(float, terms), TENSOR(const float, norm), TENSOR(const float, loss_scale),
-                             TENSOR(const int, slot), TENSOR(float, ring), const int n, const int rows) {
+                           TENSOR(const int, slot), TENSOR(float, ring), const int n, const int rows) {
     if (get_global_id(0) != 0) return;
     int width = n + 1 + (HAS(loss_scale) ? 1 : 0);
     __global float *row = AT(ring) + (ulong)((uint)AT(slot)[0] % (uint)rows) * width;

@@ -38,7 +38,7 @@ static inline floatv log_one_plus(floatv e) {
 }
 
 typedef struct pixels {
-    floatv known, target; /* 0 or 1 */
+    floatv known, target;        /* 0 or 1 */
     floatv p, q, entropy, focus; /* of the target: its probability, 1 - that, log(1 + e^-z), q^gamma */
     floatv both;                 /* p q */
 } pixels;
@@ -48,7 +48,8 @@ static inline pixels pixels_of(floatv x, intv mask, float gamma) {
     pixels at;
     at.target = mask == (intv)(1) ? one : zero;
     at.known = mask == (intv)(0) ? one : at.target;
-    const floatv z = mask == (intv)(1) ? x : mask == (intv)(0) ? -x : zero; /* of an unknown pixel nothing may come through */
+    /* Of an unknown pixel nothing may come through. */
+    const floatv z = mask == (intv)(1) ? x : mask == (intv)(0) ? -x : zero;
     const floatv e = exp_below(-fabs(z)), rest = log_one_plus(e), share = one / (one + e);
     const floatv less = e * share;
     at.p = z < zero ? less : share;
@@ -61,8 +62,9 @@ static inline pixels pixels_of(floatv x, intv mask, float gamma) {
 
 /* partial f32 [batch, parts, SUMS]: what each part of a sample's pixels adds up to. x T, mask i32 [batch, n]; a part is `each` pixels, a
  * multiple of VEC. */
-MANY_REGISTERS __kernel void mask_loss_parts(TENSOR(const T, x), TENSOR(const int, mask), TENSOR(float, partial), const int batch,
-                              const int n, const int parts, const int each, const float positive, const float gamma) {
+MANY_REGISTERS __kernel void mask_loss_parts(TENSOR(const T, x), TENSOR(const int, mask), TENSOR(float, partial),
+                                             const int batch, const int n, const int parts, const int each,
+                                             const float positive, const float gamma) {
     GROUP_SCRATCH(scratch);
     for (int unit = get_group_id(0); unit < batch * parts; unit += get_num_groups(0)) {
         const ulong sample = (ulong)(unit / parts) * n;
@@ -71,8 +73,7 @@ MANY_REGISTERS __kernel void mask_loss_parts(TENSOR(const T, x), TENSOR(const in
 #pragma unroll
         for (int i = 0; i < SUMS; ++i) sum[i] = (floatv)(0.0f);
         for (int at = begin + (int)get_local_id(0) * VEC; at < end; at += WG * VEC) {
-            const pixels here =
-                pixels_of(run_load(AT(x) + sample, at, n), load_mask(AT(mask) + sample, at, n), gamma);
+            const pixels here = pixels_of(run_load(AT(x) + sample, at, n), load_mask(AT(mask) + sample, at, n), gamma);
             const floatv weight = here.known * fma(here.target, (floatv)(positive - 1.0f), (floatv)(1.0f));
             const floatv chance = here.target > (floatv)(0.0f) ? here.p : here.q * here.known;
             sum[CROSS] = fma(weight * here.focus, here.entropy, sum[CROSS]);

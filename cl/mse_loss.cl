@@ -5,8 +5,8 @@
 #include "lib/rows.clh"
 
 /* x T, target f32 [rows, WIDTH], sample_weight f32 [rows]; losses f32 [rows]: sample_weight * loss */
-WIDE_ROWS __kernel void mse_loss_rows(TENSOR(const T, x), TENSOR(const float, target), TENSOR(const float, sample_weight),
-                            TENSOR(float, losses), const int rows) {
+WIDE_ROWS __kernel void mse_loss_rows(TENSOR(const T, x), TENSOR(const float, target),
+                                      TENSOR(const float, sample_weight), TENSOR(float, losses), const int rows) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
@@ -25,8 +25,9 @@ WIDE_ROWS __kernel void mse_loss_rows(TENSOR(const T, x), TENSOR(const float, ta
 }
 
 /* dx may be x or the accum. */
-WIDE_ROWS __kernel void mse_loss_grad(TENSOR(const T, x), TENSOR(const float, target), TENSOR(const float, sample_weight),
-                            TENSOR(const float, dloss), TENSOR(const T, accum), TENSOR(T, dx), const int rows) {
+WIDE_ROWS __kernel void mse_loss_grad(TENSOR(const T, x), TENSOR(const float, target),
+                                      TENSOR(const float, sample_weight), TENSOR(const float, dloss),
+                                      TENSOR(const T, accum), TENSOR(T, dx), const int rows) {
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
     FOR_ROWS(rows) {
         int row = base + sub;

@@ -100,8 +100,8 @@ static inline void add_row(__global const T *x, __global T *y, floatv wave, uint
 #define TILE 1
 #endif
 __kernel void positional_encoding_add(TENSOR(const T, x), TENSOR(const int, lengths), TENSOR(T, y), const uint batch,
-                            const uint length, const uint width, const uint half_width, const float ratio_hi,
-                            const float ratio_lo) {
+                                      const uint length, const uint width, const uint half_width, const float ratio_hi,
+                                      const float ratio_lo) {
     uint tiles = (width + TILE * VEC - 1) / (TILE * VEC);
     uint item = get_global_id(0), items = get_global_size(0);
     ulong sample = (ulong)length * width;

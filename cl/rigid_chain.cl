@@ -113,8 +113,7 @@ __kernel void rigid_chain_backward(TENSOR(const T, steps), TENSOR(const int, len
             if (HAS(dx)) force += vload3(i, AT(dx) + first * 3);
             if (HAS(dframes)) moment += moment_of(load_frame(rs + 9 * i), load_frame(AT(dframes) + (first + i) * 9));
             if (i) {
-                float3 turn =
-                    TURN * (float3)(LOAD(o, 6 * i + 3), LOAD(o, 6 * i + 4), LOAD(o, 6 * i + 5));
+                float3 turn = TURN * (float3)(LOAD(o, 6 * i + 3), LOAD(o, 6 * i + 4), LOAD(o, 6 * i + 5));
                 float3 m = multiply_transposed(load_frame(rs + 9 * i), moment);
                 dt = multiply_transposed(load_frame(rs + 9 * (i - 1)), force);
                 db = (m + cross(turn, m)) * (TURN * 2.0f / (1.0f + dot(turn, turn)));

@@ -51,7 +51,7 @@ WIDE_ROWS __kernel void softmax_forward(TENSOR(const T, x), TENSOR(T, y), const 
 
 /* dx = accum + y (dy - sum of y dy) */
 WIDE_ROWS __kernel void softmax_backward(TENSOR(const T, dy), TENSOR(const T, y), TENSOR(const T, accum), TENSOR(T, dx),
-                               const int rows) {
+                                         const int rows) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;

@@ -31,7 +31,7 @@
 
 #define PAIR_EPS 1e-4f
 
-/* --- pairs --------------------------------------------------------------------------------------------------------- */
+/* --- pairs ---------------------------------------------------------------------------------------------- */
 
 /* The traces as seven planes a chain: x, y, z, reference x, y, z, mask; each padded to `stride`, so that lanes run along residues. */
 __kernel void structure_pack(TENSOR(const float, x), TENSOR(const float, ref), TENSOR(const float, mask),
@@ -139,10 +139,10 @@ __kernel void structure_pair_rows(TENSOR(const float, planes), TENSOR(const int,
 }
 
 /* dx = accum + the gradient of the term. One group a residue. */
-__kernel void structure_pair_grad(TENSOR(const float, planes), TENSOR(const int, lengths), TENSOR(const float, sample_weight),
-                                  TENSOR(const float, inverse), TENSOR(const float, dterm),
-                                  TENSOR(const float, accum), TENSOR(float, dx), const int L, const int stride,
-                                  const int kind, const float p0) {
+__kernel void structure_pair_grad(TENSOR(const float, planes), TENSOR(const int, lengths),
+                                  TENSOR(const float, sample_weight), TENSOR(const float, inverse),
+                                  TENSOR(const float, dterm), TENSOR(const float, accum), TENSOR(float, dx),
+                                  const int L, const int stride, const int kind, const float p0) {
     GROUP_SCRATCH(scratch);
     int row = get_group_id(0), b = row / L, i = row % L;
     int length = min(AT(lengths)[b], L);
@@ -168,7 +168,7 @@ __kernel void structure_pair_grad(TENSOR(const float, planes), TENSOR(const int,
     }
 }
 
-/* --- neighbours along the chain ------------------------------------------------------------------------------------ */
+/* --- neighbours along the chain ------------------------------------------------------------------------- */
 
 typedef struct {
     __global const float *x, *ref, *mask; /* of one chain */
@@ -255,8 +255,8 @@ static int base_pair_item(chain c, int i, float *value, float3 *gradient) {
 }
 
 static chain chain_of(TENSOR(const float, x), TENSOR(const float, ref), TENSOR(const float, mask),
-                      TENSOR(const int, lengths), TENSOR(const int, partner), int b, int L, int kind, float p0, float p1,
-                      float eps) {
+                      TENSOR(const int, lengths), TENSOR(const int, partner), int b, int L, int kind, float p0,
+                      float p1, float eps) {
     chain c = {AT(x) + (ulong)b * L * 3,
                AT(ref) + (HAS(ref) ? (ulong)b * L * 3 : 0),
                AT(mask) + (HAS(mask) ? (ulong)b * L : 0),
@@ -332,7 +332,7 @@ __kernel void structure_chain_grad(CHAIN_ARGUMENTS, TENSOR(const float, sample_w
     }
 }
 
-/* --- from rows to the term ----------------------------------------------------------------------------------------- */
+/* --- from rows to the term ------------------------------------------------------------------------------ */
 
 /* term [1], and 1 / count of each chain (0 where it has no item). One group. */
 __kernel void structure_total(TENSOR(const float, rows), TENSOR(const float, sample_weight), TENSOR(float, term),

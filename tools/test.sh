@@ -149,7 +149,10 @@ step_format() {
         skip "format: clang-format 14 is not installed"
         return
     fi
-    mapfile -t files < <(find "$top"/include "$top"/src "$top"/tools "$top"/tests -name '*.[ch]')
+    mapfile -t files < <(
+        find "$top"/include "$top"/src "$top"/tools "$top"/tests -name '*.[ch]'
+        find "$top"/cl -name '*.cl' -o -name '*.clh'
+    )
     check "format (clang-format -i mends it)" "$program" --dry-run -Werror --ferror-limit=5 "${files[@]}" || true
 }
 

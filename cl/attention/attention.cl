@@ -14,7 +14,7 @@ __kernel void attention_delta(TENSOR(const T, y), TENSOR(const T, dy), TENSOR(co
     }
 }
 
-/* --- one work-item a query --------------------------------------------------------------------------------------- */
+/* --- one work-item a query ------------------------------------------------------------------------------ */
 
 __kernel void attention_plain_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                                       const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
@@ -66,13 +66,14 @@ __kernel void attention_plain_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(
     }
 }
 
-/* --- one work-item a key ----------------------------------------------------------------------------------------- */
+/* --- one work-item a key -------------------------------------------------------------------------------- */
 
 __kernel void attention_plain_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                                    const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
                                    TENSOR(const float, lse), TENSOR(const float, delta), TENSOR(const T, dy),
                                    TENSOR(const T, accum_k), TENSOR(const T, accum_v), TENSOR(T, dk), TENSOR(T, dv),
-                                   const int batch, const int heads, const int lq, const int lk, const float softmax_scale) {
+                                   const int batch, const int heads, const int lq, const int lk,
+                                   const float softmax_scale) {
     for (int at = get_global_id(0); at < batch * heads * lk; at += get_global_size(0)) {
         const int j = at % lk, h = at / lk % heads, b = at / lk / heads;
         const int queries = j < LENGTH(k_lengths, b, lk) ? LENGTH(q_lengths, b, lq) : 0;
@@ -93,8 +94,7 @@ __kernel void attention_plain_keys(TENSOR(const T, q), TENSOR(const T, k), TENSO
         }
         for (int d = 0; d < DH; ++d) {
             float before_k = 0.0f, before_v = 0.0f;
-            if (HAS(accum_k))
-                before_k = LOAD(KV_AT(accum_k, b, j, h), d), before_v = LOAD(KV_AT(accum_v, b, j, h), d);
+            if (HAS(accum_k)) before_k = LOAD(KV_AT(accum_k, b, j, h), d), before_v = LOAD(KV_AT(accum_v, b, j, h), d);
             STORE(before_k + softmax_scale * dkey[d], KV_AT(dk, b, j, h), d);
             STORE(before_v + dvalue[d], KV_AT(dv, b, j, h), d);
         }

@@ -40,7 +40,7 @@
  * of keys that are not there are 0. */
 #define IN_FOURS(keys) (((keys) + 3) / 4 * 4)
 
-/* --- register tiles ---------------------------------------------------------------------------------------------- */
+/* --- register tiles ------------------------------------------------------------------------------------- */
 
 typedef struct tile {
     floatv at[TILE][2];
@@ -94,7 +94,7 @@ static inline tile exp2_tile(tile c, int n, float most) {
     return c;
 }
 
-/* --- rows -------------------------------------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------------------------------------- */
 
 /* PoCL 3.1 takes a vload16 or vstore16 of floats to pieces; a structure of any alignment stays whole. */
 typedef struct __attribute__((packed)) packed_vector {
@@ -204,7 +204,7 @@ static inline floatv larger(floatv a, floatv b) {
     return b > a ? b : a;
 }
 
-/* --- forward ----------------------------------------------------------------------------------------------------- */
+/* --- forward -------------------------------------------------------------------------------------------- */
 
 /* Up to QUERIES queries, which carry softmax_scale * log2(e) so that scores are in base 2, and their outputs so far. */
 typedef struct queries {
@@ -322,7 +322,7 @@ __kernel void attention_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENS
     for (int r = n; r < in_block; ++r) LSE_AT(lse, b, i0, h)[r] = 0.0f;
 }
 
-/* --- backward ---------------------------------------------------------------------------------------------------- */
+/* --- backward ------------------------------------------------------------------------------------------- */
 
 /* Up to QUERIES queries: all that backward knows of them, by rows [QUERIES, PITCH] and transposed [PITCH, QUERIES].
  * query and logs are in base 2, as in forward; q carries only the softmax_scale. */
@@ -462,8 +462,7 @@ __kernel void attention_cpu_keys(TENSOR(const float, scratch), TENSOR(const int,
         for (int h = 0; h < heads; ++h)
             for (int d = 0; d < DH; d += CHUNK) {
                 chunk sum_k = 0.0f, sum_v = 0.0f;
-                if (HAS(accum_k))
-                    sum_k = LOADC(KV_AT(accum_k, b, j, h), d), sum_v = LOADC(KV_AT(accum_v, b, j, h), d);
+                if (HAS(accum_k)) sum_k = LOADC(KV_AT(accum_k, b, j, h), d), sum_v = LOADC(KV_AT(accum_v, b, j, h), d);
                 for (int p = 0; p < used; ++p) {
                     const int part = (b * heads + h) * parts + p;
                     sum_k += LOADFC(SCRATCH_K(part), j * PITCH + d);

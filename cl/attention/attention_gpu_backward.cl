@@ -77,9 +77,9 @@ attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                    TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                   TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum_k),
-                   TENSOR(const T, accum_v), TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk,
-                   const float softmax_scale, TENSOR(float, shares), const int parts, const int part_queries) {
+                   TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
+                   TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk, const float softmax_scale,
+                   TENSOR(float, shares), const int parts, const int part_queries) {
     __local float4 keys[ROWS * STRIDE], values[ROWS * STRIDE], queries[COLS * STRIDE], douts[COLS * STRIDE];
     __local float4 weight[ROWS * WEIGHT_STRIDE], dscore[ROWS * WEIGHT_STRIDE];
     const int tiles = (lk + ROWS - 1) / ROWS, part = get_group_id(0) % parts, item = get_group_id(0) / parts;

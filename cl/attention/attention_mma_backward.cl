@@ -19,16 +19,16 @@ static inline void load_statistics(__local float *logs, __local float *deltas, i
 
 /* dscore of the subgroup's rows (queries), fragment `fragment` of m keys. */
 static inline void dscore_fragment(__local ushort *dscore, __local const ushort *queries, __local const ushort *keys,
-                                   __local const ushort *douts, __local const ushort *values,
-                                   __local const float *logs, __local const float *deltas, int m, int fragment,
-                                   float softmax_scale, MATRIX_SCRATCH_ARG scratch) {
+                                   __local const ushort *douts, __local const ushort *values, __local const float *logs,
+                                   __local const float *deltas, int m, int fragment, float softmax_scale,
+                                   MATRIX_SCRATCH_ARG scratch) {
     const int rows = SUBGROUP_ROW * STRIDE, columns = min(fragment, SCORE_FRAGMENTS - 1) * 16 * STRIDE;
     const bool there = fragment < SCORE_FRAGMENTS;
     matrix_c p = multiply(queries + rows, keys + columns, scratch);
 #define WEIGHT(i)                                                                                                      \
     {                                                                                                                  \
-        const int r = SUBGROUP_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                            \
-        const float weight = exp2(fma(p.x[i], softmax_scale * LOG2E, -logs[r]));                                               \
+        const int r = SUBGROUP_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                        \
+        const float weight = exp2(fma(p.x[i], softmax_scale * LOG2E, -logs[r]));                                       \
         p.x[i] = c < m ? weight : 0.0f;                                                                                \
     }
     ELEMENTS(WEIGHT)
@@ -36,7 +36,7 @@ static inline void dscore_fragment(__local ushort *dscore, __local const ushort 
     const matrix_c ds = multiply(douts + rows, values + columns, scratch);
 #define DSCORE(i)                                                                                                      \
     {                                                                                                                  \
-        const int r = SUBGROUP_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                            \
+        const int r = SUBGROUP_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                        \
         if (there) store_weight(dscore, r, c, p.x[i] * (ds.x[i] - deltas[r]));                                         \
     }
     ELEMENTS(DSCORE)
@@ -46,9 +46,9 @@ static inline void dscore_fragment(__local ushort *dscore, __local const ushort 
 /* A work-group is a tile of queries: (b * heads + h) * tiles + tile. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_mma_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
-                    TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                    TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum), TENSOR(T, dq),
-                    const int heads, const int lq, const int lk, const float softmax_scale) {
+                 TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
+                 TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum), TENSOR(T, dq),
+                 const int heads, const int lq, const int lk, const float softmax_scale) {
     MATRIX_SCRATCH(scratch);
     LOCAL_ROWS(queries, ROWS, STRIDE);
     LOCAL_ROWS(douts, ROWS, STRIDE);
@@ -74,14 +74,15 @@ attention_mma_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
         copy_rows(values, COLS, KV_AT(v, b, j0, h), kv_row, m);
         barrier(CLK_LOCAL_MEM_FENCE);
 #define FRAGMENT(f)                                                                                                    \
-    dscore_fragment(dscore, queries, keys, douts, values, logs, deltas, m, SUBGROUP_COLUMN + (f)*COLUMN_SUBGROUPS, softmax_scale,      \
-                    scratch);
+    dscore_fragment(dscore, queries, keys, douts, values, logs, deltas, m, SUBGROUP_COLUMN + (f)*COLUMN_SUBGROUPS,     \
+                    softmax_scale, scratch);
         STEPS(OWN_SCORES, FRAGMENT)
 #undef FRAGMENT
         barrier(CLK_LOCAL_MEM_FENCE);
         add_weighted(&out, dscore + SUBGROUP_ROW * WEIGHT_STRIDE, keys, SUBGROUP_COLUMN, scratch);
     }
-    store_sums(&out, Q_AT(dq, b, i0, h), HAS(accum) ? Q_AT(accum, b, i0, h) : 0, q_row, in_tile, SUBGROUP_COLUMN, softmax_scale);
+    store_sums(&out, Q_AT(dq, b, i0, h), HAS(accum) ? Q_AT(accum, b, i0, h) : 0, q_row, in_tile, SUBGROUP_COLUMN,
+               softmax_scale);
 }
 
 #else
@@ -89,16 +90,15 @@ attention_mma_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
 /* Weights and dscores, transposed, of the subgroup's rows (n keys), fragment `fragment` of m queries. */
 static inline void weight_fragment(__local ushort *weight, __local ushort *dscore, __local const ushort *keys,
                                    __local const ushort *queries, __local const ushort *values,
-                                   __local const ushort *douts, __local const float *logs,
-                                   __local const float *deltas, int n, int m, int fragment, float softmax_scale,
-                                   MATRIX_SCRATCH_ARG scratch) {
+                                   __local const ushort *douts, __local const float *logs, __local const float *deltas,
+                                   int n, int m, int fragment, float softmax_scale, MATRIX_SCRATCH_ARG scratch) {
     const int rows = SUBGROUP_ROW * STRIDE, columns = min(fragment, SCORE_FRAGMENTS - 1) * 16 * STRIDE;
     const bool there = fragment < SCORE_FRAGMENTS;
     matrix_c p = multiply(keys + rows, queries + columns, scratch);
 #define WEIGHT(i)                                                                                                      \
     {                                                                                                                  \
-        const int r = SUBGROUP_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                            \
-        const float known = exp2(fma(p.x[i], softmax_scale * LOG2E, -logs[c]));                                                \
+        const int r = SUBGROUP_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                        \
+        const float known = exp2(fma(p.x[i], softmax_scale * LOG2E, -logs[c]));                                        \
         p.x[i] = r < n && c < m ? known : 0.0f;                                                                        \
         if (there) store_weight(weight, r, c, p.x[i]);                                                                 \
     }
@@ -107,7 +107,7 @@ static inline void weight_fragment(__local ushort *weight, __local ushort *dscor
     const matrix_c ds = multiply(values + rows, douts + columns, scratch);
 #define DSCORE(i)                                                                                                      \
     {                                                                                                                  \
-        const int r = SUBGROUP_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                            \
+        const int r = SUBGROUP_ROW + C_ROW(i), c = fragment * 16 + C_COLUMN(i);                                        \
         if (there) store_weight(dscore, r, c, p.x[i] * (ds.x[i] - deltas[c]));                                         \
     }
     ELEMENTS(DSCORE)
@@ -123,8 +123,8 @@ static inline void share_fragment(const matrix_c *c, __global float *share, int 
                                   float softmax_scale) {
 #define STORE_ONE(i)                                                                                                   \
     {                                                                                                                  \
-        const int r = SUBGROUP_ROW + C_ROW(i), d = first_column + C_COLUMN(i);                                             \
-        if (r < n && d < DH) share[(ulong)r * row + d] = softmax_scale * c->x[i];                                              \
+        const int r = SUBGROUP_ROW + C_ROW(i), d = first_column + C_COLUMN(i);                                         \
+        if (r < n && d < DH) share[(ulong)r * row + d] = softmax_scale * c->x[i];                                      \
     }
     ELEMENTS(STORE_ONE)
 #undef STORE_ONE
@@ -139,10 +139,10 @@ static inline void store_share(const sums *o, __global float *share, int row, in
  * part_queries of them. Writes dK and dV where there is one part; else the part's shares of them, without accums. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_mma_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
-                      TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
-                      TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum_k),
-                      TENSOR(const T, accum_v), TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq,
-                      const int lk, const float softmax_scale, TENSOR(float, shares), const int parts, const int part_queries) {
+                   TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
+                   TENSOR(const float, delta), TENSOR(const T, dy), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
+                   TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk, const float softmax_scale,
+                   TENSOR(float, shares), const int parts, const int part_queries) {
     MATRIX_SCRATCH(scratch);
     LOCAL_ROWS(keys, ROWS, STRIDE);
     LOCAL_ROWS(values, ROWS, STRIDE);
@@ -170,13 +170,13 @@ attention_mma_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
         copy_rows(douts, COLS, Y_AT(dy, b, i0, h), heads * DH, m);
         barrier(CLK_LOCAL_MEM_FENCE);
 #define FRAGMENT(f)                                                                                                    \
-    weight_fragment(weight, dscore, keys, queries, values, douts, logs, deltas, n, m, SUBGROUP_COLUMN + (f)*COLUMN_SUBGROUPS,  \
-                    softmax_scale, scratch);
+    weight_fragment(weight, dscore, keys, queries, values, douts, logs, deltas, n, m,                                  \
+                    SUBGROUP_COLUMN + (f)*COLUMN_SUBGROUPS, softmax_scale, scratch);
         STEPS(OWN_SCORES, FRAGMENT)
 #undef FRAGMENT
         barrier(CLK_LOCAL_MEM_FENCE);
         add_weighted(&sum, (kind == 0 ? dscore : weight) + SUBGROUP_ROW * WEIGHT_STRIDE, kind == 0 ? queries : douts,
-                           first, scratch);
+                     first, scratch);
     }
 
     /* One call of store_sums for both, so that it is inlined. */
@@ -191,9 +191,9 @@ attention_mma_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
 
 /* dK and dV = accum + the sum of the parts' shares, in order. A work-item takes one element of both; there are few, or
  * there would be no parts. */
-__kernel void attention_mma_sum_keys(TENSOR(const float, shares), TENSOR(const T, accum_k),
-                                        TENSOR(const T, accum_v), TENSOR(T, dk), TENSOR(T, dv), const int kv_row,
-                                        const int batch, const int heads, const int lk, const int parts) {
+__kernel void attention_mma_sum_keys(TENSOR(const float, shares), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
+                                     TENSOR(T, dk), TENSOR(T, dv), const int kv_row, const int batch, const int heads,
+                                     const int lk, const int parts) {
     const int width = heads * DH;
     for (int at = get_global_id(0); at < batch * lk * width; at += get_global_size(0)) {
         const int e = at % width, h = e / DH, d = e % DH, j = at / width % lk, b = at / width / lk;

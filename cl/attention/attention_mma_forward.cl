@@ -12,8 +12,8 @@
 /* Scores of the subgroup's rows, fragment `fragment`; a subgroup without one repeats the last one and does not store it. */
 static inline void score_fragment(__local float *scores, __local const ushort *queries, __local const ushort *keys,
                                   int fragment, MATRIX_SCRATCH_ARG scratch) {
-    const matrix_c s = multiply(queries + SUBGROUP_ROW * STRIDE, keys + min(fragment, SCORE_FRAGMENTS - 1) * 16 * STRIDE,
-                                scratch);
+    const matrix_c s =
+        multiply(queries + SUBGROUP_ROW * STRIDE, keys + min(fragment, SCORE_FRAGMENTS - 1) * 16 * STRIDE, scratch);
     if (fragment >= SCORE_FRAGMENTS) return;
 #define PUT(i) scores[(SUBGROUP_ROW + C_ROW(i)) * SCORE_STRIDE + fragment * 16 + C_COLUMN(i)] = s.x[i];
     ELEMENTS(PUT)
@@ -44,8 +44,8 @@ static inline float4 load_scores(__local const float *scores, int vec4, int m, f
 /* A work-group is a tile of queries: (b * heads + h) * tiles + tile. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_mma_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
-                         TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(T, y), TENSOR(float, lse),
-                         const int heads, const int lq, const int lk, const float softmax_scale) {
+                      TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(T, y), TENSOR(float, lse),
+                      const int heads, const int lq, const int lk, const float softmax_scale) {
     MATRIX_SCRATCH(scratch);
     LOCAL_ROWS(queries, ROWS, STRIDE);
     LOCAL_ROWS(streamed, COLS, STRIDE);

@@ -48,7 +48,8 @@ __kernel void conv_plain_dx(TENSOR(const T, dy), TENSOR(const T, weight), TENSOR
     }
 }
 
-__kernel void conv_plain_dw(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw), GEOMETRY) {
+__kernel void conv_plain_dw(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),
+                            GEOMETRY) {
     const long count = (long)N * R * S * C;
     for (long at = get_global_id(0); at < count; at += get_global_size(0)) {
         const int c = at % C, s = at / C % S, r = at / C / S % R;

@@ -25,7 +25,7 @@
 #define FROM_REGISTERS 1
 #endif
 
-/* --- patches ----------------------------------------------------------------------------------------------------- */
+/* --- patches -------------------------------------------------------------------------------------------- */
 
 /* The patch a result is made of: its corner (top, left) in the source; the pixel of the source, counted over all images, at the
  * corner (which may not exist); and the result's own pixel. */
@@ -94,18 +94,19 @@ static inline void patches_load(__global const T *source, grid g, int images, co
     }
 }
 
-#if !TRANS_A /* --- y and dx: results are pixels ------------------------------------------------------------------- */
+#if !TRANS_A /* --- y and dx: results are pixels ---------------------------------------------------------- */
 
 /* Row (tap, n) of B: for tap `tap` of a phase, in the order of the patches of dy, the weight of filter n. */
-static inline __global const T *filter_row(__global const T *weight, grid g, int down, int along, GEOMETRY, int tap, int n) {
+static inline __global const T *filter_row(__global const T *weight, grid g, int down, int along, GEOMETRY, int tap,
+                                           int n) {
     const int r = down + stride * (g.taps_down - 1 - tap / g.taps_along);
     const int s = along + stride * (g.taps_along - 1 - tap % g.taps_along);
     return weight + (((long)n * R + r) * S + s) * C;
 }
 
 /* panel = rows [k, k + depth) of B, columns [n, n + cols). */
-static inline void filters_load(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth, int n,
-                                int cols, float *panel) {
+static inline void filters_load(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth,
+                                int n, int cols, float *panel) {
 #if CONV_KIND == 0
     panel_load(weight + (long)n * R * S * C + k, (long)R * S * C, depth, cols, panel);
 #else
@@ -119,8 +120,8 @@ static inline void filters_load(__global const T *weight, grid g, int down, int 
 }
 
 /* Asks for part `i` of `parts` of what filters_load loads next, which comes in pieces too short for the hardware to see them coming. */
-static inline void filters_soon(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth, int n,
-                                int cols, int i, int parts) {
+static inline void filters_soon(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth,
+                                int n, int cols, int i, int parts) {
 #if CONV_KIND == 0
     __global const T *from = weight + (long)n * R * S * C + k;
     for (int row = cols * i / parts; row < cols * (i + 1) / parts; ++row)
@@ -128,7 +129,8 @@ static inline void filters_soon(__global const T *weight, grid g, int down, int 
 #else
     for (int row = k + depth * i / parts, row_end = k + depth * (i + 1) / parts; row < row_end;) {
         const int tap = row / N, first = row % N, here = min(N - first, row_end - row);
-        __global const T *from = filter_row(weight, g, down, along, B, H, W, C, P, Q, N, R, S, stride, padding, tap, first) + n;
+        __global const T *from =
+            filter_row(weight, g, down, along, B, H, W, C, P, Q, N, R, S, stride, padding, tap, first) + n;
         for (int j = 0; j < here; ++j)
             for (int at = 0; at < cols; at += LINE) SOON(from + (long)j * R * S * C + at);
         row += here;
@@ -139,8 +141,8 @@ static inline void filters_soon(__global const T *weight, grid g, int down, int 
 /* Work-item (block of pixels, phase of dx, block of columns), columns innermost: neighbours read the same patches. Phases have unequal
  * work: who gets many work-items gets some of each. */
 __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, bias),
-                                TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,
-                                const int block_panels) {
+                              TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,
+                              const int block_panels) {
     const int to_channels = CONV_KIND == 0 ? N : C;
     const int width = block_panels * TILE_COLS, across = (to_channels + width - 1) / width;
     const int n0 = get_group_id(0) % across * width, cols = min(width, to_channels - n0);
@@ -148,7 +150,8 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
     const int block = get_group_id(0) / across, phase = 0;
     const grid g = grid_forward(B, H, W, C, P, Q, N, R, S, stride, padding);
 #else
-    const int phases = stride * stride, block = get_group_id(0) / across / phases, phase = get_group_id(0) / across % phases;
+    const int phases = stride * stride, block = get_group_id(0) / across / phases,
+              phase = get_group_id(0) / across % phases;
     const grid g = grid_phase(phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding);
 #endif
     const int rows = min(block_rows, B * g.rows * g.columns - block * block_rows);
@@ -180,8 +183,8 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
 #pragma unroll
                 for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, CHUNK, m, i, rows);
                 filters_soon(AT(weight), g, phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding,
-                             next_k, min(CHUNK, K - next_k), next_n, min(TILE_COLS, to_channels - next_n), m / TILE_ROWS,
-                             (rows + TILE_ROWS - 1) / TILE_ROWS);
+                             next_k, min(CHUNK, K - next_k), next_n, min(TILE_COLS, to_channels - next_n),
+                             m / TILE_ROWS, (rows + TILE_ROWS - 1) / TILE_ROWS);
                 tile_begin(first ? 0 : kept, sum);
                 tile_multiply(row, 1, panel, depth, sum);
                 if (FROM_REGISTERS && last && here == TILE_COLS && m + TILE_ROWS <= rows) {
@@ -205,13 +208,13 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
     } while (k < K);
 }
 
-#else /* --- dw: results are filters ------------------------------------------------------------------------------- */
+#else /* --- dw: results are filters ---------------------------------------------------------------------- */
 
 /* Work-item (split of the pixels, block of filters, block of their elements), elements innermost. Where there are splits, each
  * writes its own part of `partial` [splits, N, R S C] and of `sums` [splits, N]. */
 __kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),
-                                 TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial),
-                                 GEOMETRY, const int block_rows, const int block_panels, const int split_depth) {
+                               TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), GEOMETRY,
+                               const int block_rows, const int block_panels, const int split_depth) {
     const grid g = grid_forward(B, H, W, C, P, Q, N, R, S, stride, padding);
     const int pixels = B * P * Q, elements = R * S * C, width = block_panels * TILE_COLS;
     const int across = (elements + width - 1) / width, down = (N + block_rows - 1) / block_rows;
@@ -268,8 +271,8 @@ __kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(c
     }
     if (HAS(sums) && e0 == 0)
         for (int n = 0; n < rows; ++n)
-            AT(sums)[(long)split * N + n0 + n] =
-                (HAS(sums_accum) ? AT(sums_accum)[n0 + n] : 0.0f) + ((const float *)row_sums)[n];
+            STOREF((HAS(sums_accum) ? AT(sums_accum)[n0 + n] : 0.0f) + ((const float *)row_sums)[n], AT(sums),
+                   (long)split * N + n0 + n);
 }
 
 #endif

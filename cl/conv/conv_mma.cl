@@ -29,9 +29,8 @@ static inline void next_step(struct operands *o, vec8_source *a, vec8_source *b)
 }
 
 MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
-                                                TENSOR(const TC, accum), TENSOR(TC, c),
-                                                TENSOR(const float, sums_accum), TENSOR(float, sums),
-                                                TENSOR(float, partial), GEOMETRY, const int split_steps) {
+                                     TENSOR(const TC, accum), TENSOR(TC, c), TENSOR(const float, sums_accum),
+                                     TENSOR(float, sums), TENSOR(float, partial), GEOMETRY, const int split_steps) {
     MATRIX_SCRATCH(scratch);
     __local ushort8 memory[STEPS_MEMORY / 8];
     __local ushort *steps = (__local ushort *)memory;
@@ -54,8 +53,8 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
     if (tile.steps > 0)
         tile_sum(&operands, tile.steps, steps, steps + STAGES * A_STEP, sum, sums_here, &line_sum, scratch);
     if (sums_here && lid < TILE_M && tile.m0 + lid < tile.M)
-        AT(sums)[(long)tile.split * tile.M + tile.m0 + lid] =
-            (HAS(sums_accum) ? AT(sums_accum)[tile.m0 + lid] : 0.0f) + line_sum;
+        STOREF((HAS(sums_accum) ? AT(sums_accum)[tile.m0 + lid] : 0.0f) + line_sum, AT(sums),
+               (long)tile.split * tile.M + tile.m0 + lid);
 
     __global float *part = HAS(partial) ? AT(partial) + tile.split * tile.elements : 0;
     for (int s = 0; s < SLICES; ++s) {
@@ -69,8 +68,8 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
 #else
             const long line = line_of(&operands, m);
 #endif
-            store_vec4(slice_vec4(steps, q), tile.split == 0 ? OR_NULL(bias) : 0, OR_NULL(accum), part, AT(c),
-                       line + n, n, tile.columns - n);
+            store_vec4(slice_vec4(steps, q), tile.split == 0 ? OR_NULL(bias) : 0, OR_NULL(accum), part, AT(c), line + n,
+                       n, tile.columns - n);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -18,7 +18,7 @@ enum { LD = 24 }; /* not 16: rows must be found by it */
             matrix_mad(z, x, y, scratch);                                                                              \
         }                                                                                                              \
         _Pragma("unroll") for (int i = 0; i < C_COUNT; ++i)                                                            \
-            out[((MMA_SUBGROUP * 4 + form) * 16 + C_ROW(i)) * 16 + C_COLUMN(i)] = z.x[i];                                  \
+            out[((MMA_SUBGROUP * 4 + form) * 16 + C_ROW(i)) * 16 + C_COLUMN(i)] = z.x[i];                              \
     } while (0)
 
 /* C = C0 + A B in four ways: A and B loaded as they are, A from its transpose, B from its transpose, and both.

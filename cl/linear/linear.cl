@@ -12,15 +12,15 @@
 #include "lib/common.clh"
 #include "lib/epilogue.clh"
 
-#if WG == 1 /* --- one work-item, wide vectors ----------------------------------------------------------------------- */
+#if WG == 1 /* --- one work-item, wide vectors ------------------------------------------------------------ */
 
 #include "lib/gemm_cpu.clh"
 
 /* Work-item (split, row block, column block), column blocks innermost: neighbours read the same rows of A. */
 __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
-                           TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums),
-                           TENSOR(float, partial), const int M, const int N, const int K, const int block_rows,
-                           const int block_panels, const int split_depth) {
+                         TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums),
+                         TENSOR(float, partial), const int M, const int N, const int K, const int block_rows,
+                         const int block_panels, const int split_depth) {
     const int width = block_panels * TILE_COLS;
     const int across = (N + width - 1) / width, down = (M + block_rows - 1) / block_rows;
     const int group = get_group_id(0), split = group / (across * down);
@@ -88,8 +88,8 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
                     tile_keep(sum, kept);
                     for (int i = 0; i < min(TILE_ROWS, rows - r); ++i)
                         for (int v = 0; v * VEC < here; ++v)
-                            write_sum(kept[i * TILE_VECS + v], part, OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c),
-                                      at + (long)i * N + v * VEC, n + v * VEC, here - v * VEC);
+                            write_sum(kept[i * TILE_VECS + v], part, OR_NULL(bias), OR_NULL(accum), OR_NULL(saved),
+                                      AT(c), at + (long)i * N + v * VEC, n + v * VEC, here - v * VEC);
                 }
             }
         }
@@ -97,8 +97,8 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
 #if PACKS_A
     if (sums_here)
         for (int m = 0; m < rows; ++m)
-            AT(sums)[(long)split * M + m0 + m] =
-                (HAS(sums_accum) ? AT(sums_accum)[m0 + m] : 0.0f) + ((const float *)row_sums)[m];
+            STOREF((HAS(sums_accum) ? AT(sums_accum)[m0 + m] : 0.0f) + ((const float *)row_sums)[m], AT(sums),
+                   (long)split * M + m0 + m);
 #endif
 }
 
@@ -147,7 +147,7 @@ __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const
         }
 }
 
-#elif VEC == 4 /* --- groups with local memory --------------------------------------------------------------------- */
+#elif VEC == 4 /* --- groups with local memory ------------------------------------------------------------ */
 
 #include "lib/gemm_gpu.clh"
 
@@ -166,9 +166,9 @@ static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(T
 
 /* Group (split, tile row, tile column), columns innermost. */
 MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
-linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
-              TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), const int M, const int N,
-              const int K, const int split_depth) {
+linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum), TENSOR(T, saved),
+           TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), const int M,
+           const int N, const int K, const int split_depth) {
     __local float4 a_steps[2 * STEP(TILE_M)], b_steps[2 * STEP(TILE_N)];
     const int across = (N + TILE_N - 1) / TILE_N, down = (M + TILE_M - 1) / TILE_M;
     const int group = get_group_id(0), split = group / (across * down), lid = get_local_id(0);
@@ -205,7 +205,7 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
     }
 }
 
-#endif /* --- any shape --------------------------------------------------------------------------------------------- */
+#endif /* --- any shape ----------------------------------------------------------------------------------- */
 
 /* C = accum + the parts, n elements each, or the epilogue of that. */
 __kernel void linear_reduce(TENSOR(const float, partial), TENSOR(const T, accum), TENSOR(T, saved), TENSOR(T, c),
@@ -256,8 +256,8 @@ __kernel void linear_sums(TENSOR(const T, x), TENSOR(const float, accum), TENSOR
 
 /* The plain form: an element a work-item. Element (m, k) of A is a[m * a_m + k * a_k], (k, n) of B b[n * b_n + k * b_k]. */
 __kernel void linear_plain(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
-                           TENSOR(T, saved), TENSOR(TC, c), const long M, const int N, const int K, const long a_m, const long a_k,
-                           const long b_n, const long b_k) {
+                           TENSOR(T, saved), TENSOR(TC, c), const long M, const int N, const int K, const long a_m,
+                           const long a_k, const long b_n, const long b_k) {
     for (long at = get_global_id(0); at < M * N; at += get_global_size(0)) {
         const long m = at / N, n = at % N;
         float sum = 0.0f;

@@ -19,10 +19,9 @@ static inline void next_step(struct operands *o, vec8_source *a, vec8_source *b)
 
 /* Group (split, tile row, tile column), columns innermost. */
 MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
-                                                  TENSOR(const TC, accum), TENSOR(T, saved), TENSOR(TC, c),
-                                                  TENSOR(const float, sums_accum), TENSOR(float, sums),
-                                                  TENSOR(float, partial), const int M, const int N, const int K,
-                                                  const int split_depth) {
+                                       TENSOR(const TC, accum), TENSOR(T, saved), TENSOR(TC, c),
+                                       TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial),
+                                       const int M, const int N, const int K, const int split_depth) {
     MATRIX_SCRATCH(scratch);
     __local ushort8 memory[STEPS_MEMORY / 8];
     __local ushort *steps = (__local ushort *)memory;
@@ -38,8 +37,8 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
     struct operands operands = {
         (__global const ushort *)AT(a), (__global const ushort *)AT(b), m0, n0, M, N, K, k_first, k_end};
     tile_clear(sum);
-    tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, steps + STAGES * A_STEP, sum, sums_here, &line_sum,
-             scratch);
+    tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, steps + STAGES * A_STEP, sum, sums_here,
+             &line_sum, scratch);
     if (sums_here && lid < TILE_M && m0 + lid < M)
         AT(sums)[(long)split * M + m0 + lid] = (HAS(sums_accum) ? AT(sums_accum)[m0 + lid] : 0.0f) + line_sum;
 

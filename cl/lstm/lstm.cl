@@ -38,9 +38,9 @@ __kernel void lstm_plain_forward(TENSOR(const T, products), TENSOR(const T, weig
 }
 
 /* scratch f32 [batch, 6, hidden]: dc, dh, and the gradients of a step's products */
-__kernel void lstm_plain_backward(TENSOR(const T, dy), TENSOR(const T, gates), TENSOR(const T, cells), TENSOR(const T, weight),
-                                  TENSOR(T, dproducts), TENSOR(float, scratch), const int batch, const int length,
-                                  const int hidden) {
+__kernel void lstm_plain_backward(TENSOR(const T, dy), TENSOR(const T, gates), TENSOR(const T, cells),
+                                  TENSOR(const T, weight), TENSOR(T, dproducts), TENSOR(float, scratch),
+                                  const int batch, const int length, const int hidden) {
     for (int b = get_global_id(0); b < batch; b += get_global_size(0)) {
         __global float *dc = AT(scratch) + (long)b * 6 * hidden, *dh = dc + hidden, *d = dh + hidden;
         for (int j = 0; j < hidden; ++j) dc[j] = dh[j] = 0.0f;
@@ -70,8 +70,8 @@ __kernel void lstm_plain_backward(TENSOR(const T, dy), TENSOR(const T, gates), T
 }
 
 /* dweight TC (result.clh) [4 hidden, hidden] = accum + sum over samples and steps of dproducts[b, t] and h[b, t - 1] */
-__kernel void lstm_plain_weight(TENSOR(const T, dproducts), TENSOR(const T, h), TENSOR(const TC, accum), TENSOR(TC, dweight),
-                                const int batch, const int length, const int hidden) {
+__kernel void lstm_plain_weight(TENSOR(const T, dproducts), TENSOR(const T, h), TENSOR(const TC, accum),
+                                TENSOR(TC, dweight), const int batch, const int length, const int hidden) {
     for (long i = get_global_id(0); i < 4L * hidden * hidden; i += get_global_size(0)) {
         const long m = i / hidden, n = i % hidden;
         float sum = HAS(accum) ? LOADC(AT(accum), i) : 0.0f;

@@ -32,7 +32,7 @@ typedef __global floatv *vectors;
 typedef __global const floatv *const_vectors;
 typedef __global const float *scalars;
 
-/* --- register tiles ---------------------------------------------------------------------------------------------- */
+/* --- register tiles ------------------------------------------------------------------------------------- */
 
 #define TILE 4
 #define FOR_TILE(width)                                                                                                \
@@ -68,7 +68,7 @@ static inline void clear(vectors x, int count) {
     for (int i = 0; i < count; ++i) x[i] = (floatv)(0.0f);
 }
 
-/* --- the weight, packed ------------------------------------------------------------------------------------------ */
+/* --- the weight, packed --------------------------------------------------------------------------------- */
 
 /* packed [UNITS][DEPTH][4]: for every vector of units and every k the four gates' weights. weight T [4 WIDTH, WIDTH] */
 __kernel void lstm_cpu_pack_gates(TENSOR(const T, weight), TENSOR(float, packed)) {
@@ -76,7 +76,8 @@ __kernel void lstm_cpu_pack_gates(TENSOR(const T, weight), TENSOR(float, packed)
         const int gate = i % 4, k = i / 4 % DEPTH, unit = i / 4 / DEPTH * VEC;
         float lane[VEC];
         for (int j = 0; j < VEC; ++j)
-            lane[j] = unit + j < WIDTH && k < WIDTH ? LOAD(AT(weight), (long)(gate * WIDTH + unit + j) * WIDTH + k) : 0.0f;
+            lane[j] =
+                unit + j < WIDTH && k < WIDTH ? LOAD(AT(weight), (long)(gate * WIDTH + unit + j) * WIDTH + k) : 0.0f;
         STOREFV(vector_of(lane), AT(packed), (long)i * VEC);
     }
 }
@@ -92,7 +93,7 @@ __kernel void lstm_cpu_pack_units(TENSOR(const T, weight), TENSOR(float, packed)
     }
 }
 
-/* --- forward ----------------------------------------------------------------------------------------------------- */
+/* --- forward -------------------------------------------------------------------------------------------- */
 
 /* The cells of TILE samples and one vector of units. z holds what the gates are taken of, and gets the gates; c and h point at the first
  * sample's vector. */
@@ -121,8 +122,8 @@ static inline void cells_of(floatv z[TILE][4], vectors c, vectors h) {
 }
 
 /* One step of `rows` samples (whole tiles): gates from products to gates, c in place, h from now to next. */
-static inline void step_forward(const_vectors packed, vectors gates, vectors c, const_vectors now, vectors next, int rows,
-                                int depth) {
+static inline void step_forward(const_vectors packed, vectors gates, vectors c, const_vectors now, vectors next,
+                                int rows, int depth) {
     for (int u = 0; u < UNITS; ++u)
         for (int k = 0; k == 0 || k < depth; k += CHUNK) {
             const bool last = k + CHUNK >= depth;
@@ -131,7 +132,8 @@ static inline void step_forward(const_vectors packed, vectors gates, vectors c, 
                 vectors at = gates + r * GATE_PITCH + u;
                 floatv z[TILE][4];
                 tile_load(z, 4, at, GATE_PITCH, UNITS);
-                multiply(z, 4, (scalars)(now + r * UNIT_PITCH) + k, UNIT_PITCH * VEC, 1, panel, 4, min(CHUNK, depth - k));
+                multiply(z, 4, (scalars)(now + r * UNIT_PITCH) + k, UNIT_PITCH * VEC, 1, panel, 4,
+                         min(CHUNK, depth - k));
                 if (last) cells_of(z, c + r * UNIT_PITCH + u, next + r * UNIT_PITCH + u);
                 tile_store(z, 4, at, GATE_PITCH, UNITS);
             }
@@ -151,8 +153,8 @@ static inline void units_store(const_vectors from, int count, __global T *to) {
 /* products T [batch, length, 4 WIDTH]: x W_ih^T + biases; gates may take its bytes. h, cells T [batch, length, WIDTH]. A work-item does
  * every so many a block of `rows` samples, whole tiles. scratch: its gates, c and two times h. */
 __kernel void lstm_cpu_forward(TENSOR(const T, products), TENSOR(const float, packed), TENSOR(T, gates), TENSOR(T, h),
-                                 TENSOR(T, cells), TENSOR(float, scratch), const int batch, const int length,
-                                 const int rows) {
+                               TENSOR(T, cells), TENSOR(float, scratch), const int batch, const int length,
+                               const int rows) {
     vectors gate = (vectors)AT(scratch) + (long)get_group_id(0) * rows * (GATE_PITCH + 3 * UNIT_PITCH);
     vectors c = gate + rows * GATE_PITCH, now = c + rows * UNIT_PITCH, next = now + rows * UNIT_PITCH;
     for (int first = get_group_id(0) * rows; first < batch; first += get_num_groups(0) * rows) {
@@ -175,7 +177,7 @@ __kernel void lstm_cpu_forward(TENSOR(const T, products), TENSOR(const float, pa
     }
 }
 
-/* --- backward ---------------------------------------------------------------------------------------------------- */
+/* --- backward ------------------------------------------------------------------------------------------- */
 
 /* One step of one sample: the gradients of what its gates were taken of, to `store` (may be NULL) and to d [4][UNITS]. dh holds what
  * arrives from the next step; dc is carried. */
@@ -212,7 +214,7 @@ static inline void step_backward(const_vectors packed, const_vectors d, vectors 
                 floatv sum[TILE][4];
                 tile_load(sum, COLUMNS, k ? at : 0, UNIT_PITCH, 1);
                 multiply(sum, COLUMNS, (scalars)(d + r * GATE_PITCH) + k, GATE_PITCH * VEC, 1, panel, COLUMNS,
-                               min(CHUNK, GATE_ROWS - k));
+                         min(CHUNK, GATE_ROWS - k));
                 tile_store(sum, COLUMNS, at, UNIT_PITCH, 1);
             }
         }
@@ -233,8 +235,8 @@ static inline void add_weight(vectors dweight, const_vectors d, const_vectors h,
 /* dproducts T [batch, length, 4 WIDTH] (may be NULL) may take the bytes of gates. dweights (may be NULL) gets a part of the weight's
  * gradient for every work-item, summed while d and h are in the caches. A work-item does every so many a block of `rows` samples. */
 __kernel void lstm_cpu_backward(TENSOR(const T, dy), TENSOR(const T, gates), TENSOR(const T, h), TENSOR(const T, cells),
-                                  TENSOR(const float, packed), TENSOR(T, dproducts), TENSOR(float, scratch),
-                                  TENSOR(float, dweights), const int batch, const int length, const int rows) {
+                                TENSOR(const float, packed), TENSOR(T, dproducts), TENSOR(float, scratch),
+                                TENSOR(float, dweights), const int batch, const int length, const int rows) {
     const int item = get_group_id(0);
     vectors d = (vectors)AT(scratch) + (long)item * rows * (GATE_PITCH + 3 * UNIT_PITCH);
     vectors dc = d + rows * GATE_PITCH, dh = dc + rows * UNIT_PITCH, before = dh + rows * UNIT_PITCH;

@@ -50,8 +50,9 @@ static inline void store_gates(float4 v, __global T *p) {
 #define SAMPLE(v, i) ((i) == 0 ? (v).x : (i) == 1 ? (v).y : (i) == 2 ? (v).z : (v).w)
 
 /* products T [batch, length, 4 HIDDEN]; gates may take its bytes. h, cells T [batch, length, HIDDEN]. */
-MANY_REGISTERS __kernel GROUP void lstm_gpu_forward(TENSOR(const T, products), TENSOR(const float, packed), TENSOR(T, gates),
-                                                       TENSOR(T, h), TENSOR(T, cells), const int batch, const int length) {
+MANY_REGISTERS __kernel GROUP void lstm_gpu_forward(TENSOR(const T, products), TENSOR(const float, packed),
+                                                    TENSOR(T, gates), TENSOR(T, h), TENSOR(T, cells), const int batch,
+                                                    const int length) {
     __local float4 state[2][PADDED * VEC4S_PER_GROUP]; /* h of a vec4 of samples; of the last step, and of this one */
     const int lane = get_local_id(0) % LANES, vec4 = get_local_id(0) / LANES;
     const int first = get_group_id(0) * SAMPLES + vec4 * VEC4;
@@ -107,9 +108,9 @@ static inline float4 cell_backward(float4 gates, float c, float before, float ar
 }
 
 /* dproducts T [batch, length, 4 HIDDEN] may take the bytes of gates. */
-MANY_REGISTERS __kernel GROUP void lstm_gpu_backward(TENSOR(const T, dy), TENSOR(const T, gates), TENSOR(const T, cells),
-                                                        TENSOR(const float, packed), TENSOR(T, dproducts), const int batch,
-                                                        const int length) {
+MANY_REGISTERS __kernel GROUP void lstm_gpu_backward(TENSOR(const T, dy), TENSOR(const T, gates),
+                                                     TENSOR(const T, cells), TENSOR(const float, packed),
+                                                     TENSOR(T, dproducts), const int batch, const int length) {
     __local float4 slopes[LANES * SAMPLES]; /* of a block of units: [unit][sample] */
     const int lane = get_local_id(0) % LANES, vec4 = get_local_id(0) / LANES;
     const int first = get_group_id(0) * SAMPLES + vec4 * VEC4;
@@ -134,8 +135,8 @@ MANY_REGISTERS __kernel GROUP void lstm_gpu_backward(TENSOR(const T, dy), TENSOR
                 if (first + i < batch && unit < HIDDEN) {
                     const float c = LOAD(AT(cells), at * HIDDEN + unit);
                     const float before = t ? LOAD(AT(cells), (at - 1) * HIDDEN + unit) : 0.0f;
-                    slope = cell_backward(load_gates(AT(gates) + at * 4 * HIDDEN + unit), tanh_of((float4)(c)).x, before,
-                                          SAMPLE(dh[block], i) + LOAD(AT(dy), at * HIDDEN + unit), &carried[i]);
+                    slope = cell_backward(load_gates(AT(gates) + at * 4 * HIDDEN + unit), tanh_of((float4)(c)).x,
+                                          before, SAMPLE(dh[block], i) + LOAD(AT(dy), at * HIDDEN + unit), &carried[i]);
                     store_gates(slope, AT(dproducts) + at * 4 * HIDDEN + unit);
                 }
                 slopes[lane * SAMPLES + vec4 * VEC4 + i] = slope;
@@ -167,7 +168,7 @@ MANY_REGISTERS __kernel GROUP void lstm_gpu_backward(TENSOR(const T, dy), TENSOR
 #define EDGE 32
 #define OWN (EDGE * EDGE / WG)
 __kernel GROUP void lstm_gpu_weight(TENSOR(const T, dproducts), TENSOR(const T, h), TENSOR(float, partial),
-                                       const int steps, const int length, const int split_steps) {
+                                    const int steps, const int length, const int split_steps) {
     __local float left[EDGE][EDGE + 1], right[EDGE][EDGE + 1];
     const int across = (HIDDEN + EDGE - 1) / EDGE, down = (4 * HIDDEN + EDGE - 1) / EDGE;
     const int group = get_group_id(0), split = group / (across * down), lid = get_local_id(0);

@@ -9,7 +9,8 @@ __kernel void lstm_weight_total(TENSOR(const float, parts), TENSOR(const T, accu
     FOR_RUNS(r, 4 * hidden, hidden) {
         const long at = (long)r.row * hidden, part = ((long)(r.row / hidden) * rows + r.row % hidden) * pitch;
         floatv sum = HAS(accum) ? run_load(AT(accum) + at, r.at, hidden) : (floatv)(0.0f);
-        for (int i = 0; i < count; ++i) sum += run_load_f32(AT(parts) + (long)i * 4 * rows * pitch + part, r.at, hidden);
+        for (int i = 0; i < count; ++i)
+            sum += run_load_f32(AT(parts) + (long)i * 4 * rows * pitch + part, r.at, hidden);
         run_store(sum, AT(out) + at, r.at, hidden);
     }
 }
