@@ -13,7 +13,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { HASH = 33, PATH = 1024 };
+enum {
+    TUNED_FORMAT = 2, /* 2: variants are called cpu, gpu and mma; a table of another format is not used */
+    HASH = 33,
+    PATH = 1024
+};
 
 /* Everything about the device that the fastest kernel may depend on. */
 static void describe_device(const cleat_device_facts *facts, char *text, size_t size) {
@@ -31,7 +35,7 @@ static void describe_shape(const cleat_device_facts *facts, char *text, size_t s
 cleat_status cleat_kernels_hash(char hash[HASH], cleat_error *error) {
     cleat_text joined = {0};
     cleat_status status = CLEAT_OK;
-    cleat_text_add(&joined, "cleat %s\n", cleat_version());
+    cleat_text_add(&joined, "cleat %s, tuned tables of format %d\n", cleat_version(), (int)TUNED_FORMAT);
     for (const cleat_embedded *file = cleat_embedded_kernels; file->name && status == CLEAT_OK; ++file) {
         char *source = NULL;
         status = cleat_kernel_source(file->name, &source, error);
