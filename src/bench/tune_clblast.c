@@ -46,7 +46,7 @@ static double multiplications_of(const cleat_variant *variant, const cleat_node 
     cleat_binder binder;
     double found = 0;
     cleat_binder_init(&binder, facts);
-    if (variant->bind(node, facts, &binder, NULL) == CLEAT_OK)
+    if (cleat_bind_node(variant, node, &binder, NULL) == CLEAT_OK)
         for (size_t i = 0; i < binder.count && found == 0; ++i) {
             const cleat_sgemm *g = &binder.launches[i].sgemm;
             if (binder.launches[i].kind == CLEAT_LAUNCH_SGEMM) found = (double)g->m * (double)g->n * (double)g->k;

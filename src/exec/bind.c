@@ -20,17 +20,13 @@ static cleat_status find_program(cleat_exec *exec, const cleat_launch *launch, s
     return CLEAT_OK;
 }
 
-static cleat_status describe_nodes(const cleat_exec *exec, cleat_bound *bound, cleat_error *error) {
+static cleat_status describe_nodes(cleat_bound *bound, cleat_error *error) {
     const cleat_graph *graph = bound->layout->graph;
     for (size_t i = 0; i < graph->node_count; ++i) {
         const cleat_variant *variant = bound->layout->variants[i];
         bound->first[i] = bound->binder.count;
         if (!variant) continue;
-        cleat_status status = variant->bind(graph->nodes[i], &exec->plan->facts, &bound->binder, error);
-        if (!status && bound->binder.error.status) {
-            status = bound->binder.error.status;
-            if (error) *error = bound->binder.error;
-        }
+        cleat_status status = cleat_bind_node(variant, graph->nodes[i], &bound->binder, error);
         if (status) return cleat_fail_in(error, status, "variant '%s' of %s", variant->name, graph->nodes[i]->name);
     }
     bound->first[graph->node_count] = bound->binder.count;
@@ -41,7 +37,7 @@ static cleat_status describe_graph(cleat_exec *exec, cleat_bound *bound, cleat_e
     cleat_binder_init(&bound->binder, &exec->plan->facts);
     bound->first = cleat_alloc(bound->layout->graph->node_count + 1, sizeof *bound->first);
     if (!bound->first) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the launches of a graph");
-    cleat_status status = describe_nodes(exec, bound, error);
+    cleat_status status = describe_nodes(bound, error);
     if (status) return status;
     size_t count = bound->binder.count;
     bound->program = cleat_alloc(count, sizeof *bound->program);

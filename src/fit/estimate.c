@@ -74,12 +74,8 @@ static cleat_status estimate_node(const cleat_layout *layout, size_t index, cons
     cleat_node_estimate e = {0};
     if (variant) {
         binder->count = 0;
-        cleat_status status = variant->bind(node, binder->facts, binder, error);
-        if (status != CLEAT_OK) return status;
-        if (binder->error.status != CLEAT_OK) {
-            if (error) *error = binder->error;
-            return binder->error.status;
-        }
+        cleat_status status = cleat_bind_node(variant, node, binder, error);
+        if (status) return status;
         for (size_t i = 0; i < binder->count; ++i) add_launch(&binder->launches[i], binder->facts, &e);
     }
     if (e.launches > 0) {

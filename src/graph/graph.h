@@ -70,7 +70,7 @@ typedef struct cleat_cost {
     double bytes; /* read + written, each tensor once */
 } cleat_cost;
 
-struct cleat_binder; /* graph/launch.h */
+typedef struct cleat_binder cleat_binder; /* graph/launch.h */
 
 /* One way to compute a node. An op lists its variants fastest first, a plain one last. */
 typedef struct cleat_variant {
@@ -79,9 +79,9 @@ typedef struct cleat_variant {
     const char *(*refuse)(const cleat_node *node, const cleat_device_facts *facts);
     /* Bytes of scratch the launches need while they run; NULL for none. */
     int64_t (*workspace)(const cleat_node *node, const cleat_device_facts *facts);
-    /* Describes the launches, all arguments included. Pure: no device is touched. */
-    cleat_status (*bind)(const cleat_node *node, const cleat_device_facts *facts, struct cleat_binder *binder,
-                         cleat_error *error);
+    /* Appends the launches to the binder, all arguments included; an error goes to binder->error (cleat_bind_node).
+     * Pure: no device is touched. */
+    void (*bind)(const cleat_node *node, cleat_binder *binder);
 } cleat_variant;
 
 /* An operation: one static const struct in src/ops/NAME.c. Nothing enumerates ops; a node points at its own. */

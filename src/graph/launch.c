@@ -20,6 +20,13 @@ void cleat_binder_clear(cleat_binder *binder) {
     *binder = (cleat_binder){.facts = binder->facts};
 }
 
+cleat_status cleat_bind_node(const cleat_variant *variant, const cleat_node *node, cleat_binder *binder,
+                             cleat_error *error) {
+    variant->bind(node, binder);
+    if (binder->error.status && error) *error = binder->error;
+    return binder->error.status;
+}
+
 static cleat_launch *begin(cleat_binder *binder, cleat_launch_kind kind, const cleat_node *node) {
     if (binder->error.status != CLEAT_OK) return NULL;
     if (cleat_grow(&binder->launches, binder->count, &binder->capacity, sizeof *binder->launches, &binder->error) !=

@@ -50,15 +50,19 @@ typedef struct cleat_launch {
     cleat_sgemm sgemm;
 } cleat_launch;
 
-typedef struct cleat_binder {
+struct cleat_binder {
     const cleat_device_facts *facts;
     cleat_launch *launches;
     size_t count, capacity;
     cleat_error error; /* the first one; later calls pass through */
-} cleat_binder;
+};
 
 void cleat_binder_init(cleat_binder *binder, const cleat_device_facts *facts);
 void cleat_binder_clear(cleat_binder *binder);
+
+/* Appends the launches of `node` as `variant` computes it. Returns the binder's error. */
+cleat_status cleat_bind_node(const cleat_variant *variant, const cleat_node *node, cleat_binder *binder,
+                             cleat_error *error);
 
 /* Starts a launch of `kernel` from cl/`file`, built for storage type `storage` (f32, f16, bf16: the type T of
  * common.clh) in the device's shape (-DWG, -DVEC, -DSUB_GROUP from the facts). The functions below add to the launch begun

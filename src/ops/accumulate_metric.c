@@ -28,15 +28,12 @@ static cleat_cost cost(const cleat_node *node) {
     return (cleat_cost){.flops = 1, .bytes = 12};
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "accumulate_metric.cl", "accumulate_metric_scalar", CLEAT_F32);
     cleat_launch_tensor(binder, node->in[0]);
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, ((const record_attr *)node->attr)->index);
     cleat_launch_groups(binder, 1);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}};

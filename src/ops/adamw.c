@@ -24,18 +24,16 @@ static cleat_cost cost(const cleat_node *node) {
     return (cleat_cost){.flops = 15 * elements, .bytes = 8 * 4 * elements + half_weights};
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
+static void bind(const cleat_node *node, cleat_binder *binder) {
     int64_t elements = cleat_tensor_elements(node->in[0]);
-    if (elements % facts->vector_width)
-        return cleat_infer_fail(node, error, "%lld elements are not a multiple of the vector width %d",
-                                (long long)elements, facts->vector_width);
+    if (elements % binder->facts->vector_width)
+        cleat_infer_fail(node, &binder->error, "%lld elements are not a multiple of the vector width %d",
+                         (long long)elements, binder->facts->vector_width);
     const cleat_tensor *half_weights = node->in[HALF_WEIGHTS];
     cleat_launch_kernel(binder, node, "adamw.cl", "adamw_step", half_weights ? half_weights->dtype : CLEAT_F32);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_i64(binder, elements);
     cleat_launch_elementwise(binder, elements);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "one pass", .bind = bind}, {0}};

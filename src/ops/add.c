@@ -18,9 +18,7 @@ static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, 1);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     int64_t elements = cleat_tensor_elements(node->out[0]);
     cleat_launch_kernel(binder, node, "add.cl", "add_elements", node->out[0]->dtype);
     cleat_launch_tensor(binder, node->in[0]);
@@ -28,7 +26,6 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i64(binder, elements);
     cleat_launch_elementwise(binder, elements);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};

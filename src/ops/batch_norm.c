@@ -120,13 +120,10 @@ static void bind_apply(const cleat_node *node, const cleat_channels *cut, const 
     cleat_launch_channel_groups(binder, cut, cleat_channels_free_parts(cut, binder->facts));
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)error;
-    cleat_channels cut = cleat_channels_of(node->in[X], facts);
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    cleat_channels cut = cleat_channels_of(node->in[X], binder->facts);
     bind_statistics(node, &cut, binder);
     bind_apply(node, &cut, node->out[SAVED], binder);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "parts", .workspace = workspace, .bind = bind}, {0}};
@@ -200,13 +197,10 @@ static void bind_dx(const cleat_node *node, const cleat_channels *cut, cleat_bin
     cleat_launch_channel_groups(binder, cut, cleat_channels_free_parts(cut, binder->facts));
 }
 
-static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)error;
-    cleat_channels cut = cleat_channels_of(node->in[G_X], facts);
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
+    cleat_channels cut = cleat_channels_of(node->in[G_X], binder->facts);
     bind_sums(node, &cut, binder);
     if (node->out[DX]) bind_dx(node, &cut, binder);
-    return CLEAT_OK;
 }
 
 static const cleat_variant grad_variants[] = {{.name = "parts", .workspace = workspace_grad, .bind = bind_grad}, {0}};
@@ -280,12 +274,9 @@ static cleat_cost cost_inference(const cleat_node *node) {
     return cleat_elementwise_cost(node, 5);
 }
 
-static cleat_status bind_inference(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                   cleat_error *error) {
-    (void)error;
-    cleat_channels cut = cleat_channels_of(node->in[X], facts);
+static void bind_inference(const cleat_node *node, cleat_binder *binder) {
+    cleat_channels cut = cleat_channels_of(node->in[X], binder->facts);
     bind_apply(node, &cut, node->in[RUNNING], binder);
-    return CLEAT_OK;
 }
 
 static const cleat_variant inference_variants[] = {{.name = "elements", .bind = bind_inference}, {0}};
@@ -336,10 +327,8 @@ static cleat_cost cost_running(const cleat_node *node) {
     return cleat_elementwise_cost(node, 3);
 }
 
-static cleat_status bind_running(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                 cleat_error *error) {
-    (void)error;
-    cleat_channels cut = cleat_channels_of(node->in[0], facts);
+static void bind_running(const cleat_node *node, cleat_binder *binder) {
+    cleat_channels cut = cleat_channels_of(node->in[0], binder->facts);
     int64_t elements = cleat_tensor_elements(node->out[0]);
     cleat_launch_channel_kernel(binder, node, "batch_norm.cl", "batch_norm_follow", CLEAT_F32, &cut);
     cleat_launch_tensor(binder, node->in[0]);
@@ -347,7 +336,6 @@ static cleat_status bind_running(const cleat_node *node, const cleat_device_fact
     cleat_launch_f32(binder, ((const running_attr *)node->attr)->momentum);
     cleat_launch_i32(binder, (int32_t)elements);
     cleat_launch_items(binder, elements);
-    return CLEAT_OK;
 }
 
 static const cleat_variant running_variants[] = {{.name = "elements", .bind = bind_running}, {0}};

@@ -24,9 +24,7 @@ static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, 1);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[0], *accum = node->n_in > 1 ? node->in[1] : NULL, *y = node->out[0];
     int64_t elements = cleat_tensor_elements(y);
     bool narrow = x->dtype == CLEAT_F32;
@@ -36,7 +34,6 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     cleat_launch_tensor(binder, y);
     cleat_launch_i64(binder, elements);
     cleat_launch_elementwise(binder, elements);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};

@@ -79,23 +79,17 @@ static void launch(cleat_binder *binder, const cleat_node *node, columns from, c
     cleat_launch_runs(binder, rows, width);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     int64_t at = 0;
     for (int i = 0; i < node->n_in; at += cleat_width(node->in[i]), ++i)
         launch(binder, node, (columns){node->in[i], 0}, NULL, (columns){node->out[0], at}, cleat_width(node->in[i]));
-    return CLEAT_OK;
 }
 
 /* in = {dy, accum}, out = {a part's gradient} */
-static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const slice_attr *attr = (const slice_attr *)node->attr;
     launch(binder, node, (columns){node->in[0], attr->at}, cleat_accum(node, 1, 0), (columns){node->out[0], 0},
            cleat_width(node->out[0]));
-    return CLEAT_OK;
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
@@ -163,26 +157,20 @@ static cleat_status infer_chunk(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-static cleat_status bind_chunk(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                               cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_chunk(const cleat_node *node, cleat_binder *binder) {
     for (int i = 0; i < parts_of(node); ++i) {
         int64_t width = cleat_width(node->out[i]);
         launch(binder, node, (columns){node->in[0], i * width}, NULL, (columns){node->out[i], 0}, width);
     }
-    return CLEAT_OK;
 }
 
 /* in = {gradients of the parts (NULL: zeros), accum}, out = {dx} */
-static cleat_status bind_chunk_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                    cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_chunk_grad(const cleat_node *node, cleat_binder *binder) {
     const int parts = (int)parts_of(node);
     const int64_t width = cleat_width(node->out[0]) / parts;
     for (int i = 0; i < parts; ++i)
         launch(binder, node, (columns){node->in[i], 0}, cleat_accum(node, parts, 0), (columns){node->out[0], i * width},
                width);
-    return CLEAT_OK;
 }
 
 static const cleat_variant chunk_variants[] = {{.name = "runs", .bind = bind_chunk}, {0}};

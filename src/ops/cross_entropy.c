@@ -66,27 +66,21 @@ static void end(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_rows(binder, rows, cleat_width(node->in[X]));
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     begin(binder, node, "cross_entropy_rows");
     for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, node->out[1]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     end(binder, node);
     cleat_launch_row_loss_total(binder, node, cleat_rows(node->in[X]));
-    return CLEAT_OK;
 }
 
-static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     begin(binder, node, "cross_entropy_grad");
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
     cleat_launch_tensor(binder, node->out[0]);
     end(binder, node);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};

@@ -50,21 +50,15 @@ static void launch(cleat_binder *binder, const cleat_node *node, const cleat_ten
     cleat_launch_runs(binder, rows, width);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[0]; /* [B, H, W, patch patch C] */
     launch(binder, node, NULL, x->shape[0] * x->shape[1], x->shape[2], patch_of(node));
-    return CLEAT_OK;
 }
 
 /* in = {dy, accum}, out = {dx} */
-static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dx = node->out[0];
     launch(binder, node, cleat_accum(node, 1, 0), dx->shape[0] * dx->shape[1], patch_of(node), dx->shape[2]);
-    return CLEAT_OK;
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {

@@ -85,11 +85,8 @@ static void launch_apply(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_runs(binder, ceil_div(lines(x), deep) * ceil_div(width, strip), x->shape[3]);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     launch_apply(binder, node, node->in[X], node->in[WEIGHT], node->in[BIAS], NULL, node->out[0], false);
-    return CLEAT_OK;
 }
 
 /* --- gradients --------------------------------------------------------------------------------------------------- */
@@ -153,16 +150,13 @@ static void launch_total(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_groups(binder, ceil_div(n, columns));
 }
 
-static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)error;
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *weight = node->in[GRAD_WEIGHT];
     if (node->out[DX])
         launch_apply(binder, node, node->in[DY], weight, NULL, cleat_accum(node, GRAD_IN, DX), node->out[DX], true);
-    if (node->out[DWEIGHT] || node->out[DBIAS]) launch_parts(binder, node, facts);
-    if (node->out[DWEIGHT]) launch_total(binder, node, facts, DWEIGHT, 0);
-    if (node->out[DBIAS]) launch_total(binder, node, facts, DBIAS, cleat_tensor_elements(weight));
-    return CLEAT_OK;
+    if (node->out[DWEIGHT] || node->out[DBIAS]) launch_parts(binder, node, binder->facts);
+    if (node->out[DWEIGHT]) launch_total(binder, node, binder->facts, DWEIGHT, 0);
+    if (node->out[DBIAS]) launch_total(binder, node, binder->facts, DBIAS, cleat_tensor_elements(weight));
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {

@@ -31,11 +31,9 @@ static cleat_cost cost(const cleat_node *node) {
 }
 
 /* in = {x or dy, rng, accum where there is one}, out = {y or dx} */
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     const dropout_attr *attr = (const dropout_attr *)node->attr;
-    int64_t elements = cleat_tensor_elements(node->out[0]), chunk = 4 * (int64_t)facts->vector_width;
+    int64_t elements = cleat_tensor_elements(node->out[0]), chunk = 4 * (int64_t)binder->facts->vector_width;
     double threshold = floor((double)attr->rate * 0x1p32);
     cleat_launch_kernel(binder, node, "dropout.cl", "dropout_elements", node->out[0]->dtype);
     cleat_launch_tensor(binder, node->in[0]);
@@ -48,7 +46,6 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     cleat_launch_i64(binder, counters_per_sample(node->out[0]));
     cleat_launch_i64(binder, elements);
     cleat_launch_items(binder, (elements + chunk - 1) / chunk);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};

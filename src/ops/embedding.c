@@ -35,11 +35,9 @@ static cleat_cost cost(const cleat_node *node) {
                                  2.0 * (double)cleat_tensor_bytes(node->out[0])};
 }
 
-static cleat_status bind_forward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                 cleat_error *error) {
-    (void)error;
+static void bind_forward(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *tokens = node->in[0], *table = node->in[1], *y = node->out[0];
-    int64_t n = cleat_tensor_elements(tokens), width = cleat_width(table), vector_width = facts->vector_width;
+    int64_t n = cleat_tensor_elements(tokens), width = cleat_width(table), vector_width = binder->facts->vector_width;
     cleat_launch_kernel(binder, node, "embedding.cl", "embedding_forward", y->dtype);
     cleat_launch_tensor(binder, tokens);
     cleat_launch_tensor(binder, table);
@@ -48,7 +46,6 @@ static cleat_status bind_forward(const cleat_node *node, const cleat_device_fact
     cleat_launch_i32(binder, (int32_t)width);
     cleat_launch_i32(binder, (int32_t)table->shape[0]);
     cleat_launch_items(binder, n * ((width + vector_width - 1) / vector_width));
-    return CLEAT_OK;
 }
 
 static const cleat_variant forward_variants[] = {{.name = "rows", .bind = bind_forward}, {0}};
@@ -100,11 +97,9 @@ static int64_t workspace_few(const cleat_node *node, const cleat_device_facts *f
     return parts_of(s, facts) * s.vocabulary * s.width * (int64_t)sizeof(float);
 }
 
-static cleat_status bind_few(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                             cleat_error *error) {
-    (void)error;
-    sizes s = sizes_of(node, facts);
-    int64_t parts = parts_of(s, facts), length = (s.n + parts - 1) / parts;
+static void bind_few(const cleat_node *node, cleat_binder *binder) {
+    sizes s = sizes_of(node, binder->facts);
+    int64_t parts = parts_of(s, binder->facts), length = (s.n + parts - 1) / parts;
     cleat_launch_kernel(binder, node, "embedding.cl", "embedding_few_partial", node->in[0]->dtype);
     cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
     cleat_launch_tensor(binder, node->in[1]);
@@ -122,7 +117,6 @@ static cleat_status bind_few(const cleat_node *node, const cleat_device_facts *f
     cleat_launch_i32(binder, (int32_t)parts);
     cleat_launch_i32(binder, (int32_t)s.width);
     cleat_launch_items(binder, s.vocabulary * s.vectors);
-    return CLEAT_OK;
 }
 
 static const char *refuse_chain(const cleat_node *node, const cleat_device_facts *facts) {
@@ -135,10 +129,8 @@ static int64_t workspace_chain(const cleat_node *node, const cleat_device_facts 
     return (s.vocabulary + s.n) * (int64_t)sizeof(int32_t);
 }
 
-static cleat_status bind_chain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                               cleat_error *error) {
-    (void)error;
-    sizes s = sizes_of(node, facts);
+static void bind_chain(const cleat_node *node, cleat_binder *binder) {
+    sizes s = sizes_of(node, binder->facts);
     int64_t next = s.vocabulary * (int64_t)sizeof(int32_t);
     cleat_launch_kernel(binder, node, "embedding.cl", "embedding_chain", node->in[0]->dtype);
     cleat_launch_tensor(binder, node->in[1]);
@@ -155,13 +147,10 @@ static cleat_status bind_chain(const cleat_node *node, const cleat_device_facts 
     cleat_launch_i32(binder, (int32_t)s.width);
     cleat_launch_i32(binder, (int32_t)s.vocabulary);
     cleat_launch_items(binder, s.vocabulary * ((s.vectors + 3) / 4));
-    return CLEAT_OK;
 }
 
-static cleat_status bind_gather(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                cleat_error *error) {
-    (void)error;
-    sizes s = sizes_of(node, facts);
+static void bind_gather(const cleat_node *node, cleat_binder *binder) {
+    sizes s = sizes_of(node, binder->facts);
     cleat_launch_kernel(binder, node, "embedding.cl", "embedding_gather", node->in[0]->dtype);
     cleat_launch_tensor(binder, node->in[1]);
     cleat_launch_tensor(binder, node->in[0]);
@@ -170,7 +159,6 @@ static cleat_status bind_gather(const cleat_node *node, const cleat_device_facts
     cleat_launch_i32(binder, (int32_t)s.width);
     cleat_launch_i32(binder, (int32_t)s.vocabulary);
     cleat_launch_groups(binder, s.n);
-    return CLEAT_OK;
 }
 
 static const cleat_variant grad_variants[] = {

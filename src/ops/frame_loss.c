@@ -74,9 +74,7 @@ static void launch_pack(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_items(binder, items);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     int64_t batch = node->in[X]->shape[0], length = node->in[X]->shape[1];
     launch_pack(binder, node);
     cleat_launch_kernel(binder, node, "frame_loss.cl", "frame_loss_rows", CLEAT_F32);
@@ -88,12 +86,9 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     cleat_launch_i32(binder, (int32_t)(batch * length));
     cleat_launch_groups(binder, batch * length);
     cleat_trace_launch_total(binder, node, node->in[X], node->in[SAMPLE_WEIGHT], term_of(node), planes_bytes(node));
-    return CLEAT_OK;
 }
 
-static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     launch_pack(binder, node);
     cleat_launch_kernel(binder, node, "frame_loss.cl", "frame_loss_grad", CLEAT_F32);
     cleat_launch_workspace(binder, 0, 4);
@@ -106,7 +101,6 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     cleat_launch_i32(binder, (int32_t)node->in[X]->shape[1]);
     cleat_launch_i32(binder, (int32_t)cleat_trace_stride(node->in[X]));
     cleat_launch_groups(binder, node->in[X]->shape[0] * node->in[X]->shape[1]);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};

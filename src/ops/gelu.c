@@ -27,19 +27,13 @@ void cleat_launch_gelu_grad(cleat_binder *binder, const cleat_node *node, const 
     cleat_launch_elements(binder, node, "gelu.cl", "gelu_backward", (const cleat_tensor *[]){dy, x, accum, dx}, 4);
 }
 
-static cleat_status bind_forward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                 cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_forward(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_gelu(binder, node, node->in[0], node->out[0]);
-    return CLEAT_OK;
 }
 
 /* in = {dy, x, accum}, out = {dx} */
-static cleat_status bind_backward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                  cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_backward(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_gelu_grad(binder, node, node->in[0], node->in[1], cleat_accum(node, 2, 0), node->out[0]);
-    return CLEAT_OK;
 }
 
 static const cleat_variant forward_variants[] = {{.name = "elements", .bind = bind_forward}, {0}};

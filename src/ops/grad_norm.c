@@ -26,10 +26,8 @@ static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts
     return groups_for(node, facts) * (int64_t)sizeof(float);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)error;
-    int64_t groups = groups_for(node, facts);
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    int64_t groups = groups_for(node, binder->facts);
     cleat_launch_kernel(binder, node, "grad_norm.cl", "grad_norm_partial", CLEAT_F32);
     cleat_launch_tensor(binder, node->in[0]);
     cleat_launch_workspace(binder, 0, sizeof(float));
@@ -40,7 +38,6 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)groups);
     cleat_launch_groups(binder, 1);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "two launches", .workspace = workspace, .bind = bind}, {0}};

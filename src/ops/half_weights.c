@@ -15,12 +15,9 @@ static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, 1);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *no_accum = NULL, *tensors[] = {node->in[0], no_accum, node->out[0]};
     cleat_launch_elements(binder, node, "cast.cl", "cast_narrow", tensors, 3);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};

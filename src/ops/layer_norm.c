@@ -45,9 +45,7 @@ static int64_t groups_for(int64_t rows, int64_t width, const cleat_device_facts 
     return min(ceil_div(rows, at_once), units * (facts->work_group == 1 ? 8 : GROUPS_PER_UNIT));
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[0];
     int64_t rows = cleat_rows(x), width = cleat_width(x);
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_forward", x->dtype, width);
@@ -56,7 +54,6 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     cleat_launch_i32(binder, (int32_t)rows);
     cleat_launch_f32(binder, ((const layer_norm_attr *)node->attr)->eps);
     cleat_launch_rows(binder, rows, width);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "rows", .refuse = refuse, .bind = bind}, {0}};
@@ -81,7 +78,8 @@ static cleat_cost grad_cost(const cleat_node *node) {
 }
 
 /* Output i (1: dgamma, 2: dbeta) from the partial sums. */
-static void bind_parameter(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder, int i) {
+static void bind_parameter(const cleat_node *node, cleat_binder *binder, int i) {
+    const cleat_device_facts *facts = binder->facts;
     int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->vector_width : COLUMNS;
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameter", node->in[0]->dtype, width);
     cleat_launch_workspace(binder, (i - 1) * width * (int64_t)sizeof(float), sizeof(float));
@@ -91,9 +89,7 @@ static void bind_parameter(const cleat_node *node, const cleat_device_facts *fac
     cleat_launch_groups(binder, (width + columns - 1) / columns);
 }
 
-static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)error;
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[0];
     int64_t rows = cleat_rows(dy), width = cleat_width(dy);
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", dy->dtype, width);
@@ -102,10 +98,9 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, (int32_t)rows);
-    cleat_launch_groups(binder, groups_for(rows, width, facts));
+    cleat_launch_groups(binder, groups_for(rows, width, binder->facts));
     for (int i = 1; i < 3; ++i)
-        if (node->out[i]) bind_parameter(node, facts, binder, i);
-    return CLEAT_OK;
+        if (node->out[i]) bind_parameter(node, binder, i);
 }
 
 static const char *refuse_grad(const cleat_node *node, const cleat_device_facts *facts) {

@@ -29,15 +29,12 @@ static cleat_cost cost(const cleat_node *node) {
     return (cleat_cost){.bytes = 3.0 * (double)cleat_tensor_bytes(node->in[0])};
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "log_step.cl", "log_step_row", CLEAT_F32);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_i32(binder, (int32_t)node->in[0]->shape[0]);
     cleat_launch_i32(binder, (int32_t)node->in[4]->shape[0]);
     cleat_launch_groups(binder, 1);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}};

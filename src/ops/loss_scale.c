@@ -33,13 +33,10 @@ static cleat_status infer_unscale(cleat_node *node, cleat_error *error) {
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, &eight, error) : status;
 }
 
-static cleat_status bind_unscale(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                 cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_unscale(const cleat_node *node, cleat_binder *binder) {
     launch(binder, node, "loss_scale_unscale");
     for (int i = 0; i < node->n_out; ++i) cleat_launch_tensor(binder, node->out[i]);
     cleat_launch_groups(binder, 1);
-    return CLEAT_OK;
 }
 
 static const cleat_variant unscale_variants[] = {{.name = "one item", .bind = bind_unscale}, {0}};
@@ -75,13 +72,10 @@ static cleat_status infer_update(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-static cleat_status bind_update(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_update(const cleat_node *node, cleat_binder *binder) {
     launch(binder, node, "loss_scale_update");
     cleat_launch_i32(binder, ((const update_attr *)node->attr)->interval);
     cleat_launch_groups(binder, 1);
-    return CLEAT_OK;
 }
 
 static const cleat_variant update_variants[] = {{.name = "one item", .bind = bind_update}, {0}};

@@ -96,17 +96,12 @@ static void launch_total(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_groups(binder, 1);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)error;
-    launch_parts(binder, node, facts);
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    launch_parts(binder, node, binder->facts);
     launch_total(binder, node);
-    return CLEAT_OK;
 }
 
-static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_mask_loss_spec *spec = spec_of(node);
     cleat_launch_kernel(binder, node, "mask_loss.cl", "mask_loss_grad", node->in[X]->dtype);
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
@@ -118,7 +113,6 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     cleat_launch_f32(binder, spec->focal_gamma);
     cleat_launch_f32(binder, spec->dice_weight);
     cleat_launch_runs(binder, batch_of(node), pixels_of(node));
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "parts", .workspace = workspace, .bind = bind}, {0}};

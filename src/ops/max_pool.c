@@ -71,12 +71,9 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *ker
     cleat_launch_channel_groups(binder, &cut, cleat_channels_free_parts(&cut, binder->facts));
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[0], *y = node->out[0];
     launch(binder, node, "max_pool_forward", (const cleat_tensor *[]){x, y, node->out[1]}, 3, y, x, y);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "windows", .bind = bind}, {0}};
@@ -94,13 +91,10 @@ static cleat_cost cost_grad(const cleat_node *node) {
     return cleat_elementwise_cost(node, 8);
 }
 
-static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
     const cleat_tensor *tensors[] = {dy, node->in[WINNER], cleat_accum(node, GRAD_IN, 0), dx};
     launch(binder, node, "max_pool_backward", tensors, 4, dx, dx, dy);
-    return CLEAT_OK;
 }
 
 static const cleat_variant grad_variants[] = {{.name = "pixels", .bind = bind_grad}, {0}};

@@ -58,18 +58,12 @@ static void launch(const cleat_node *node, cleat_binder *binder, const char *ker
     cleat_launch_rows(binder, rows, x->shape[2]);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     launch(node, binder, "pool_forward", node->in[X], node->in[X]->shape[0]);
-    return CLEAT_OK;
 }
 
-static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     launch(node, binder, "pool_backward", node->out[0], cleat_rows(node->out[0]));
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};

@@ -32,9 +32,7 @@ static const char *refuse(const cleat_node *node, const cleat_device_facts *fact
     return facts->vector_width % 2 ? "sine and cosine alternate: the vector width must be even" : NULL;
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[0], *y = node->out[0];
     int64_t width = cleat_width(x), length = x->shape[x->rank - 2], batch = cleat_rows(x) / length;
     int64_t half_width = node->in[1] ? width / 2 : width;
@@ -50,9 +48,9 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     cleat_launch_i32(binder, (int32_t)half_width);
     cleat_launch_f32(binder, ratio_hi);
     cleat_launch_f32(binder, (float)(ratio - (double)ratio_hi));
-    int64_t columns = facts->work_group == 1 ? 1 : (width + facts->vector_width - 1) / facts->vector_width;
+    int64_t columns =
+        binder->facts->work_group == 1 ? 1 : (width + binder->facts->vector_width - 1) / binder->facts->vector_width;
     cleat_launch_items(binder, length * columns);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "waves", .refuse = refuse, .bind = bind}, {0}};

@@ -48,11 +48,8 @@ static void launch_forward(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_runs(binder, cleat_rows(y), cleat_width(y));
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     launch_forward(binder, node);
-    return CLEAT_OK;
 }
 
 /* --- gradient: in = {dy [B, P, Q, C], accum}, out = {dx [B, H, W, C]}, by way of f32 [B, H, Q, C] --------------- */
@@ -81,9 +78,7 @@ static void end_gather(cleat_binder *binder, int64_t outer, int64_t in, int64_t 
     cleat_launch_runs(binder, outer * in, width);
 }
 
-static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[0], *dx = node->out[0];
     const int64_t batch = dx->shape[0], height = dx->shape[1], channels = dx->shape[3];
     cleat_launch_kernel(binder, node, "resize.cl", "resize_backward_rows", dx->dtype);
@@ -96,7 +91,6 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     cleat_launch_tensor(binder, cleat_accum(node, 1, 0));
     cleat_launch_tensor(binder, dx);
     end_gather(binder, batch * height, dx->shape[2], dy->shape[2], channels);
-    return CLEAT_OK;
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {

@@ -30,9 +30,7 @@ static void one_item_a_chain(cleat_binder *binder, int64_t batch) {
     cleat_launch_range(binder, 1, &global, &local);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *steps = node->in[0];
     cleat_launch_kernel(binder, node, "rigid_chain.cl", "rigid_chain_forward", steps->dtype);
     cleat_launch_tensor(binder, steps);
@@ -41,7 +39,6 @@ static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts
     cleat_launch_tensor(binder, node->out[1]);
     cleat_launch_i32(binder, (int32_t)steps->shape[1]);
     one_item_a_chain(binder, steps->shape[0]);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {{.name = "scan", .bind = bind}, {0}};
@@ -50,9 +47,7 @@ static const cleat_variant variants[] = {{.name = "scan", .bind = bind}, {0}};
  * gradients may be absent. */
 enum { GRAD_IN = 6 };
 
-static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *steps = node->in[0];
     cleat_launch_kernel(binder, node, "rigid_chain.cl", "rigid_chain_backward", steps->dtype);
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
@@ -60,7 +55,6 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)steps->shape[1]);
     one_item_a_chain(binder, steps->shape[0]);
-    return CLEAT_OK;
 }
 
 static const cleat_variant grad_variants[] = {{.name = "scan", .bind = bind_grad}, {0}};

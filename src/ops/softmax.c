@@ -36,18 +36,12 @@ static void bind_rows(const cleat_node *node, cleat_binder *binder, const char *
     cleat_launch_rows(binder, cleat_rows(out), cleat_width(out));
 }
 
-static cleat_status bind_forward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                 cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_forward(const cleat_node *node, cleat_binder *binder) {
     bind_rows(node, binder, "softmax_forward");
-    return CLEAT_OK;
 }
 
-static cleat_status bind_backward(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                  cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_backward(const cleat_node *node, cleat_binder *binder) {
     bind_rows(node, binder, "softmax_backward");
-    return CLEAT_OK;
 }
 
 static const cleat_variant forward_variants[] = {{.name = "rows", .bind = bind_forward}, {0}};

@@ -125,16 +125,13 @@ static void launch_chain_rows(cleat_binder *binder, const cleat_node *node) {
     launch_chain_end(binder, node);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     if (is_pair_kind(node))
         launch_pair_rows(binder, node);
     else
         launch_chain_rows(binder, node);
     cleat_trace_launch_total(binder, node, node->in[X], node->in[SAMPLE_WEIGHT], attributes_of(node).term,
                              planes_bytes(node));
-    return CLEAT_OK;
 }
 
 static void launch_grad_ends(cleat_binder *binder, const cleat_node *node) {
@@ -145,16 +142,14 @@ static void launch_grad_ends(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_tensor(binder, node->out[0]);
 }
 
-static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[X];
     if (!is_pair_kind(node)) {
         start(binder, node, "structure_chain_grad");
         for (int i = X; i <= PARTNER; ++i) cleat_launch_tensor(binder, node->in[i]);
         launch_grad_ends(binder, node);
         launch_chain_end(binder, node);
-        return CLEAT_OK;
+        return;
     }
     attributes a = attributes_of(node);
     launch_pack(binder, node);
@@ -167,7 +162,6 @@ static cleat_status bind_grad(const cleat_node *node, const cleat_device_facts *
     cleat_launch_i32(binder, a.kind);
     cleat_launch_f32(binder, a.p0);
     cleat_launch_groups(binder, x->shape[0] * x->shape[1]);
-    return CLEAT_OK;
 }
 
 /* --- the op --------------------------------------------------------------------------------------------------- */

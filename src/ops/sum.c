@@ -17,14 +17,11 @@ static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, node->n_in);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                         cleat_error *error) {
-    (void)facts, (void)error;
+static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "sum.cl", "sum_scalars", CLEAT_F32);
     for (int i = 0; i < MAX_TERMS; ++i) cleat_launch_tensor(binder, i < node->n_in ? node->in[i] : NULL);
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_groups(binder, 1);
-    return CLEAT_OK;
 }
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {

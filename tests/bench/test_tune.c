@@ -170,12 +170,9 @@ static void what_is_out_is_not_run(void **state) {
 }
 
 /* A kernel that is not there. */
-static cleat_status bind_broken(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_broken(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "add.cl", "no_such_kernel", CLEAT_F32);
     cleat_launch_items(binder, 1);
-    return CLEAT_OK;
 }
 static const cleat_variant broken = {.name = "broken", .bind = bind_broken};
 
@@ -694,10 +691,8 @@ static int64_t workspace_large(const cleat_node *node, const cleat_device_facts 
     (void)node, (void)facts;
     return 64 << 20;
 }
-static cleat_status bind_nothing(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                 cleat_error *error) {
-    (void)node, (void)facts, (void)binder, (void)error;
-    return CLEAT_OK;
+static void bind_nothing(const cleat_node *node, cleat_binder *binder) {
+    (void)node, (void)binder;
 }
 static const cleat_variant idle_variants[] = {{.name = "small", .bind = bind_nothing},
                                               {.name = "large", .workspace = workspace_large, .bind = bind_nothing},

@@ -17,14 +17,12 @@ static cleat_status infer_affine(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, CLEAT_F32, x->rank, x->shape, error);
 }
 
-static cleat_status bind_affine(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                cleat_error *error) {
+static void bind_affine(const cleat_node *node, cleat_binder *binder) {
     static const char *const files[] = {[TINY_MISSING_FILE] = "no_such_file.cl", [TINY_BROKEN_SOURCE] = "broken.cl"};
     const affine *attr = (const void *)node->attr;
     const char *file =
         attr->fault == TINY_MISSING_FILE || attr->fault == TINY_BROKEN_SOURCE ? files[attr->fault] : "tiny.cl";
     int64_t n = cleat_tensor_elements(node->out[0]);
-    (void)error;
     cleat_launch_kernel(binder, node, file, attr->fault == TINY_MISSING_KERNEL ? "tiny_nothing" : "tiny_affine",
                         CLEAT_F32);
     cleat_launch_tensor(binder, node->in[0]);
@@ -35,12 +33,11 @@ static cleat_status bind_affine(const cleat_node *node, const cleat_device_facts
     cleat_launch_i64(binder, n);
     if (attr->fault != TINY_FEW_ARGUMENTS)
         cleat_launch_i64(binder, node->in[1] ? cleat_tensor_elements(node->in[1]) : 1);
-    size_t huge = (size_t)facts->max_work_group * 2;
+    size_t huge = (size_t)binder->facts->max_work_group * 2;
     if (attr->fault == TINY_HUGE_GROUP)
         cleat_launch_range(binder, 1, &huge, &huge);
     else
         cleat_launch_items(binder, n);
-    return CLEAT_OK;
 }
 
 static const cleat_variant affine_variants[] = {{.name = "plain", .bind = bind_affine}, {0}};
@@ -65,10 +62,8 @@ static int64_t accumulate_workspace(const cleat_node *node, const cleat_device_f
     return 64 + cleat_tensor_bytes(node->in[0]);
 }
 
-static cleat_status bind_accumulate(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                    cleat_error *error) {
+static void bind_accumulate(const cleat_node *node, cleat_binder *binder) {
     int64_t n = cleat_tensor_elements(node->in[0]);
-    (void)facts, (void)error;
     cleat_launch_kernel(binder, node, "tiny.cl", "tiny_copy", CLEAT_F32);
     cleat_launch_tensor(binder, node->in[0]);
     cleat_launch_workspace(binder, 64, 4);
@@ -79,7 +74,6 @@ static cleat_status bind_accumulate(const cleat_node *node, const cleat_device_f
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i64(binder, n);
     cleat_launch_items(binder, n);
-    return CLEAT_OK;
 }
 
 static const cleat_variant accumulate_variants[] = {
@@ -115,12 +109,9 @@ static int64_t product_workspace(const cleat_node *node, const cleat_device_fact
     return sgemm_of(node).workspace;
 }
 
-static cleat_status bind_product(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                 cleat_error *error) {
+static void bind_product(const cleat_node *node, cleat_binder *binder) {
     cleat_sgemm sgemm = sgemm_of(node);
-    (void)facts, (void)error;
     cleat_launch_sgemm(binder, node, &sgemm);
-    return CLEAT_OK;
 }
 
 static const cleat_variant product_variants[] = {

@@ -211,15 +211,12 @@ static cleat_status infer_copy(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, CLEAT_F32, node->in[0]->rank, node->in[0]->shape, error);
 }
 
-static cleat_status bind_copy(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)facts;
-    if (node->in[0]->shape[0] == 7) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "seven is not served");
+static void bind_copy(const cleat_node *node, cleat_binder *binder) {
+    if (node->in[0]->shape[0] == 7) cleat_fail(&binder->error, CLEAT_ERR_ARGUMENT, "seven is not served");
     for (int i = 0; i < 3; ++i) {
         cleat_launch_kernel(binder, node, "copy.cl", "copy", CLEAT_F32);
         cleat_launch_groups(binder, i == 1 ? 80 : 1);
     }
-    return CLEAT_OK;
 }
 
 static const cleat_variant copy_variants[] = {{.name = "three launches", .bind = bind_copy}, {0}};

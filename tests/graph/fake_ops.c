@@ -30,10 +30,8 @@ static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts
     return attr_of(node)->workspace;
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, struct cleat_binder *binder,
-                         cleat_error *error) {
-    (void)node, (void)facts, (void)binder, (void)error;
-    return CLEAT_OK;
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    (void)node, (void)binder;
 }
 
 static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {

@@ -38,10 +38,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, CLEAT_F32, 1, (int64_t[]){E}, error);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, struct cleat_binder *binder,
-                         cleat_error *error) {
-    (void)node, (void)facts, (void)binder, (void)error;
-    return CLEAT_OK;
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    (void)node, (void)binder;
 }
 
 static const cleat_variant variants[] = {{.name = "none", .bind = bind}, {0}};

@@ -64,10 +64,8 @@ static int64_t scratch(const cleat_node *node, const cleat_device_facts *facts) 
     return BLOCK;
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, struct cleat_binder *binder,
-                         cleat_error *error) {
-    (void)node, (void)facts, (void)binder, (void)error;
-    return CLEAT_OK;
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    (void)node, (void)binder;
 }
 
 static const cleat_variant plain[] = {{"plain", NULL, NULL, bind}, {NULL, NULL, NULL, NULL}};

@@ -48,10 +48,8 @@ static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts
     return 3 * cleat_tensor_bytes(node->out[0]);
 }
 
-static cleat_status bind(const cleat_node *node, const cleat_device_facts *facts, struct cleat_binder *binder,
-                         cleat_error *error) {
-    (void)node, (void)facts, (void)binder, (void)error;
-    return CLEAT_OK;
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    (void)node, (void)binder;
 }
 
 static const cleat_variant variants[] = {{.name = "first", .refuse = refuse_0, .bind = bind},

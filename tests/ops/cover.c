@@ -37,7 +37,7 @@ static bool any_launch(const op_case *c, bool (*visit)(const char *line)) {
         const cleat_variant *variant = op_variant(c->test->op, c->variant, node, &facts);
         cleat_binder binder;
         cleat_binder_init(&binder, &facts);
-        if (variant) found = variant->bind(node, &facts, &binder, NULL) != CLEAT_OK || binder.error.status != CLEAT_OK;
+        if (variant) found = cleat_bind_node(variant, node, &binder, NULL) != CLEAT_OK;
         for (size_t k = 0; k < binder.count && !found; ++k) {
             char line[LINE];
             const cleat_launch *launch = &binder.launches[k];

@@ -173,8 +173,7 @@ static void list_node(listing *list, const cleat_node *node) {
         cleat_error error = {0};
         if (v->refuse && v->refuse(node, facts)) continue;
         cleat_binder_init(&binder, facts);
-        must(v->bind(node, facts, &binder, &error), node->name, &error);
-        must(binder.error.status, node->name, &binder.error);
+        must(cleat_bind_node(v, node, &binder, &error), node->name, &error);
         for (size_t i = 0; i < binder.count; ++i)
             if (binder.launches[i].kind == CLEAT_LAUNCH_KERNEL) list_launch(list, &binder.launches[i]);
         cleat_binder_clear(&binder);

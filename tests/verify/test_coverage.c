@@ -55,7 +55,7 @@ static void add_node(kernels *set, const cleat_node *node, const cleat_device_fa
         cleat_error error = {0};
         if (v->refuse && v->refuse(node, facts)) continue;
         cleat_binder_init(&binder, facts);
-        ok(v->bind(node, facts, &binder, &error), node->name, &error);
+        ok(cleat_bind_node(v, node, &binder, &error), node->name, &error);
         for (size_t i = 0; i < binder.count; ++i) add(set, &binder.launches[i]);
         cleat_binder_clear(&binder);
     }

@@ -155,16 +155,13 @@ static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *
     return NULL;
 }
 
-static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                             cleat_error *error) {
-    (void)error;
+static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
-    cpu_split split = split_forward(&p, facts);
+    cpu_split split = split_forward(&p, binder->facts);
     cleat_attention_begin_forward(binder, node, &p, "attention/attention_cpu.cl", "attention_cpu_forward");
     cleat_attention_sizes(binder, &p);
     cleat_launch_i32(binder, (int32_t)split.groups);
     cleat_launch_groups(binder, p.batch * p.heads * split.blocks);
-    return CLEAT_OK;
 }
 
 /* --- on a card, and the plain way ----------------------------------------------------------------------------- */
@@ -187,26 +184,20 @@ static void launch_tiles(cleat_binder *binder, int64_t groups) {
     cleat_launch_range(binder, 1, &global, &local);
 }
 
-static cleat_status bind_gpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                             cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_gpu(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
     enum { ROWS = 32 }; /* of the kernel */
     cleat_attention_begin_forward(binder, node, &p, "attention/attention_gpu_forward.cl", "attention_gpu_forward");
     cleat_attention_sizes(binder, &p);
     launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, ROWS));
-    return CLEAT_OK;
 }
 
-static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                               cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
     cleat_attention_begin_forward(binder, node, &p, "attention/attention.cl", "attention_plain_forward");
     cleat_launch_i32(binder, (int32_t)p.batch);
     cleat_attention_sizes(binder, &p);
     cleat_launch_items(binder, p.batch * p.heads * p.queries);
-    return CLEAT_OK;
 }
 
 static const cleat_variant variants[] = {
@@ -241,11 +232,9 @@ static int64_t workspace_cpu(const cleat_node *node, const cleat_device_facts *f
     return p.batch * p.heads * parts.count * parts.floats * (int64_t)sizeof(float);
 }
 
-static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                  cleat_error *error) {
-    (void)error;
+static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
-    cpu_parts parts = parts_for(&p, facts);
+    cpu_parts parts = parts_for(&p, binder->facts);
     begin(binder, node, "attention/attention_cpu.cl", "attention_cpu_backward");
     add_operands(binder, &p);
     cleat_launch_tensor(binder, node->in[Y]);
@@ -257,10 +246,10 @@ static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_fac
     cleat_attention_sizes(binder, &p);
     cleat_launch_i32(binder, (int32_t)parts.count);
     cleat_launch_i32(binder, (int32_t)parts.queries);
-    cleat_launch_i32(binder, (int32_t)split_backward(&p, facts).groups);
+    cleat_launch_i32(binder, (int32_t)split_backward(&p, binder->facts).groups);
     cleat_launch_i32(binder, (int32_t)parts.rows);
     cleat_launch_groups(binder, p.batch * p.heads * parts.count);
-    if (!cleat_attention_needs_dkv(node)) return CLEAT_OK;
+    if (!cleat_attention_needs_dkv(node)) return;
 
     begin(binder, node, "attention/attention_cpu.cl", "attention_cpu_keys");
     cleat_launch_workspace(binder, 0, sizeof(float));
@@ -276,7 +265,6 @@ static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_fac
     cleat_launch_i32(binder, (int32_t)parts.queries);
     cleat_launch_i32(binder, (int32_t)parts.rows);
     cleat_launch_items(binder, p.batch * p.keys);
-    return CLEAT_OK;
 }
 
 int64_t cleat_attention_delta_bytes(const cleat_node *node, const cleat_device_facts *facts) {
@@ -364,11 +352,9 @@ void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, co
     cleat_launch_items(binder, p->batch * p->keys * p->width);
 }
 
-static cleat_status bind_grad_gpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                  cleat_error *error) {
-    (void)error;
+static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
-    cleat_attention_parts parts = gpu_parts_for(&p, facts);
+    cleat_attention_parts parts = gpu_parts_for(&p, binder->facts);
     cleat_attention_launch_delta(binder, node, &p);
     if (cleat_attention_needs_dq(node)) {
         cleat_attention_begin_dq(binder, node, &p, "attention/attention_gpu_backward.cl", "attention_gpu_dq");
@@ -386,12 +372,9 @@ static cleat_status bind_grad_gpu(const cleat_node *node, const cleat_device_fac
             cleat_attention_launch_sum(binder, node, &p, "attention/attention_gpu_backward.cl",
                                        "attention_gpu_sum_keys", &parts);
     }
-    return CLEAT_OK;
 }
 
-static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                    cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
     cleat_attention_launch_delta(binder, node, &p);
     if (cleat_attention_needs_dq(node)) {
@@ -406,7 +389,6 @@ static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_f
         cleat_attention_sizes(binder, &p);
         cleat_launch_items(binder, p.batch * p.heads * p.keys);
     }
-    return CLEAT_OK;
 }
 
 static const cleat_variant grad_variants[] = {

@@ -60,10 +60,8 @@ bool cleat_attention_needs_dkv(const cleat_node *node);
 
 /* On matrix units (attention_mma.c). A row of each op's list of variants. */
 const char *cleat_attention_mma_refuse(const cleat_node *node, const cleat_device_facts *facts);
-cleat_status cleat_attention_mma_bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                      cleat_error *error);
+void cleat_attention_mma_bind(const cleat_node *node, cleat_binder *binder);
 int64_t cleat_attention_mma_grad_workspace(const cleat_node *node, const cleat_device_facts *facts);
-cleat_status cleat_attention_mma_grad_bind(const cleat_node *node, const cleat_device_facts *facts,
-                                           cleat_binder *binder, cleat_error *error);
+void cleat_attention_mma_grad_bind(const cleat_node *node, cleat_binder *binder);
 
 #endif

@@ -71,16 +71,13 @@ static void launch_groups(cleat_binder *binder, tiles t, int64_t groups) {
     cleat_launch_range(binder, 1, &global, &local);
 }
 
-cleat_status cleat_attention_mma_bind(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                      cleat_error *error) {
-    (void)error;
+void cleat_attention_mma_bind(const cleat_node *node, cleat_binder *binder) {
     cleat_attention_problem p = cleat_attention_problem_of(node);
-    tiles t = tiles_of(FORWARD, &p, facts);
+    tiles t = tiles_of(FORWARD, &p, binder->facts);
     cleat_attention_begin_forward(binder, node, &p, "attention/attention_mma_forward.cl", "attention_mma_forward");
     cleat_attention_sizes(binder, &p);
     define_tiles(binder, t, FORWARD);
     launch_groups(binder, t, p.batch * p.heads * ceil_div(p.queries, t.rows));
-    return CLEAT_OK;
 }
 
 /* delta, and the shares of the parts: f32 [B, parts, 2, S, D] */
@@ -115,12 +112,9 @@ static void launch_keys(cleat_binder *binder, const cleat_node *node, const clea
     define_tiles(binder, t, DKV);
 }
 
-cleat_status cleat_attention_mma_grad_bind(const cleat_node *node, const cleat_device_facts *facts,
-                                           cleat_binder *binder, cleat_error *error) {
-    (void)facts, (void)error;
+void cleat_attention_mma_grad_bind(const cleat_node *node, cleat_binder *binder) {
     cleat_attention_problem p = cleat_attention_problem_of(node);
     cleat_attention_launch_delta(binder, node, &p);
     if (cleat_attention_needs_dq(node)) launch_dq(binder, node, &p);
     if (cleat_attention_needs_dkv(node)) launch_keys(binder, node, &p);
-    return CLEAT_OK;
 }

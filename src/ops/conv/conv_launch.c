@@ -169,15 +169,12 @@ static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *f
     return s.splits > 1 ? dw_bytes(&c, &s) + (c.sums ? s.splits * c.features * FLOAT_BYTES : 0) : 0;
 }
 
-static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                             cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_conv c = cleat_conv_of(node);
     if (c.kind == CLEAT_CONV_DW)
         bind_filters(binder, node, &c);
     else
         bind_pixels(binder, node, &c);
-    return CLEAT_OK;
 }
 
 /* --- plain ---------------------------------------------------------------------------------------------------- */
@@ -191,9 +188,7 @@ static void launch_plain(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_items(binder, cleat_tensor_elements(tensors[count - 1]));
 }
 
-static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                               cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_conv c = cleat_conv_of(node);
     switch (c.kind) {
     case CLEAT_CONV_FORWARD:
@@ -208,7 +203,6 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
             launch_plain(binder, node, &c, "conv_plain_sums", (const cleat_tensor *[]){c.y, c.sums_accum, c.sums}, 3);
         break;
     }
-    return CLEAT_OK;
 }
 
 const cleat_variant cleat_conv_variants[] = {

@@ -167,10 +167,8 @@ int64_t cleat_tiled_workspace(const cleat_tiled *tiled, cleat_tile_kind kind, co
     return tiled->workspace(node, tiling_of(tiled, kind, node, facts));
 }
 
-cleat_status cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
-                              cleat_binder *binder) {
+void cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node, cleat_binder *binder) {
     tiled->launch(binder, node, tiling_of(tiled, kind, node, binder->facts));
-    return CLEAT_OK;
 }
 
 void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind) {

@@ -71,15 +71,13 @@ const char *cleat_tiled_refuse(const cleat_tiled *tiled, cleat_tile_kind kind, c
                                const cleat_device_facts *facts);
 int64_t cleat_tiled_workspace(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
                               const cleat_device_facts *facts);
-cleat_status cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node,
-                              cleat_binder *binder);
+void cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const cleat_node *node, cleat_binder *binder);
 
 /* A variant's functions: declared for another file's list; made for a cleat_tiled with one kind of tile; and as a row of the list. */
 #define CLEAT_DECLARE_VARIANT(id)                                                                                      \
     const char *cleat_refuse_##id(const cleat_node *node, const cleat_device_facts *facts);                            \
     int64_t cleat_workspace_##id(const cleat_node *node, const cleat_device_facts *facts);                             \
-    cleat_status cleat_bind_##id(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,        \
-                                 cleat_error *error);
+    void cleat_bind_##id(const cleat_node *node, cleat_binder *binder);
 #define CLEAT_TILED_VARIANT(id, tiled, kind)                                                                           \
     CLEAT_DECLARE_VARIANT(id)                                                                                          \
     const char *cleat_refuse_##id(const cleat_node *node, const cleat_device_facts *facts) {                           \
@@ -88,10 +86,8 @@ cleat_status cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, co
     int64_t cleat_workspace_##id(const cleat_node *node, const cleat_device_facts *facts) {                            \
         return cleat_tiled_workspace(&(tiled), kind, node, facts);                                                     \
     }                                                                                                                  \
-    cleat_status cleat_bind_##id(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,        \
-                                 cleat_error *error) {                                                                 \
-        (void)facts, (void)error;                                                                                      \
-        return cleat_tiled_bind(&(tiled), kind, node, binder);                                                         \
+    void cleat_bind_##id(const cleat_node *node, cleat_binder *binder) {                                               \
+        cleat_tiled_bind(&(tiled), kind, node, binder);                                                                \
     }
 #define CLEAT_VARIANT_ROW(text, id)                                                                                    \
     { .name = text, .refuse = cleat_refuse_##id, .workspace = cleat_workspace_##id, .bind = cleat_bind_##id }

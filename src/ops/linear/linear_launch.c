@@ -115,20 +115,14 @@ static int64_t sums_workspace(const cleat_node *node, const cleat_device_facts *
     return p.sums ? split_sums(&p).count * p.m * FLOAT_BYTES : 0;
 }
 
-static cleat_status bind_sums(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                              cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_sums(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     launch_sums(binder, node, &p, 0);
-    return CLEAT_OK;
 }
 
-static cleat_status bind_sums_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                    cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_sums_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     launch_sums(binder, node, &p, -1);
-    return CLEAT_OK;
 }
 
 /* --- CLBlast -------------------------------------------------------------------------------------------------- */
@@ -217,9 +211,7 @@ static void launch_epilogue(cleat_binder *binder, const cleat_node *node, const 
 }
 
 /* C starts as bias + accum, which may lie in C's bytes already, and the product adds to it. */
-static cleat_status bind_clblast(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                 cleat_error *error) {
-    (void)error;
+static void bind_clblast(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     if (p.bias || (p.accum && p.accum != p.c)) {
         cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_prepare", p.c->dtype);
@@ -228,7 +220,7 @@ static cleat_status bind_clblast(const cleat_node *node, const cleat_device_fact
         cleat_launch_tensor(binder, sum_of(&p));
         cleat_launch_i64(binder, p.m);
         cleat_launch_i32(binder, (int32_t)p.n);
-        cleat_launch_items(binder, p.m * ceil_div(p.n, facts->vector_width));
+        cleat_launch_items(binder, p.m * ceil_div(p.n, binder->facts->vector_width));
     }
     for (int64_t i = 0; i < split_rows(&p).count; ++i) {
         cleat_sgemm sgemm = piece(&p, i);
@@ -236,7 +228,6 @@ static cleat_status bind_clblast(const cleat_node *node, const cleat_device_fact
     }
     launch_epilogue(binder, node, &p);
     if (p.sums) launch_sums(binder, node, &p, 0);
-    return CLEAT_OK;
 }
 
 /* --- groups: register tiles over local memory ----------------------------------------------------------------- */
@@ -351,11 +342,9 @@ static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *f
     return cleat_linear_split_bytes(&p, shape_cpu(&p, facts).k);
 }
 
-static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                             cleat_error *error) {
-    (void)error;
+static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
-    cpu_shape s = shape_cpu(&p, facts);
+    cpu_shape s = shape_cpu(&p, binder->facts);
     cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_cpu");
     cleat_launch_define(binder, "TRANS_A", p.trans_a);
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
@@ -364,14 +353,13 @@ static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *f
     cleat_launch_define(binder, "CHUNK", s.chunk);
     cleat_launch_define(binder, "BLOCK_ROWS", s.rows_max);
     cleat_launch_define(binder, "BLOCK_PANELS", s.panels_max);
-    if (facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
+    if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
     cleat_linear_operands(binder, &p, s.k);
     cleat_launch_i32(binder, (int32_t)s.rows);
     cleat_launch_i32(binder, (int32_t)s.panels);
     cleat_launch_i32(binder, (int32_t)s.k.depth);
     cleat_launch_groups(binder, s.items * s.k.count);
     cleat_linear_reduces(binder, node, &p, s.k);
-    return CLEAT_OK;
 }
 
 /* --- narrow: few columns -------------------------------------------------------------------------------------- */
@@ -384,9 +372,7 @@ static const char *refuse_narrow(const cleat_node *node, const cleat_device_fact
     return p.n <= NARROW_COLUMNS ? NULL : "only for 16 columns or fewer";
 }
 
-static cleat_status bind_narrow(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_narrow(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_narrow", p.c->dtype);
     cleat_launch_tensor(binder, p.a);
@@ -399,14 +385,11 @@ static cleat_status bind_narrow(const cleat_node *node, const cleat_device_facts
     cleat_launch_i32(binder, (int32_t)p.k);
     cleat_launch_i32(binder, NARROW_ROWS);
     cleat_launch_groups(binder, ceil_div(p.m, NARROW_ROWS));
-    return CLEAT_OK;
 }
 
 /* --- plain ---------------------------------------------------------------------------------------------------- */
 
-static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                               cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_plain");
     cleat_launch_tensor(binder, p.a);
@@ -424,7 +407,6 @@ static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts 
     cleat_launch_i64(binder, p.trans_b ? 1 : p.n);
     cleat_launch_items(binder, p.m * p.n);
     if (p.sums) launch_sums(binder, node, &p, -1);
-    return CLEAT_OK;
 }
 
 const cleat_variant cleat_linear_variants[] = {

@@ -103,10 +103,8 @@ static void end_cpu(cleat_binder *binder, const cleat_node *node, const cpu_shap
     cleat_launch_groups(binder, s->items);
 }
 
-static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                             cleat_error *error) {
-    (void)error;
-    cpu_shape s = shape_cpu(node, facts);
+static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
+    cpu_shape s = shape_cpu(node, binder->facts);
     launch_cpu_pack(binder, node, &s, true);
     begin_cpu(binder, node, "lstm_cpu_forward");
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_PRODUCTS]);
@@ -114,7 +112,6 @@ static cleat_status bind_cpu(const cleat_node *node, const cleat_device_facts *f
     add_outputs(binder, node);
     cleat_launch_workspace(binder, cpu_packed(&s, true), FLOAT_BYTES);
     end_cpu(binder, node, &s);
-    return CLEAT_OK;
 }
 
 static void add_parts(cleat_binder *binder, const cleat_node *node, const cpu_shape *s) {
@@ -124,10 +121,8 @@ static void add_parts(cleat_binder *binder, const cleat_node *node, const cpu_sh
         cleat_launch_tensor(binder, NULL);
 }
 
-static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                  cleat_error *error) {
-    (void)error;
-    cpu_shape s = shape_cpu(node, facts);
+static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
+    cpu_shape s = shape_cpu(node, binder->facts);
     launch_cpu_pack(binder, node, &s, false);
     begin_cpu(binder, node, "lstm_cpu_backward");
     for (int i = 0; i < CLEAT_LSTM_GRAD_WEIGHT; ++i) cleat_launch_tensor(binder, node->in[i]);
@@ -136,10 +131,9 @@ static cleat_status bind_grad_cpu(const cleat_node *node, const cleat_device_fac
     cleat_launch_workspace(binder, cpu_packed(&s, false), FLOAT_BYTES);
     add_parts(binder, node, &s);
     end_cpu(binder, node, &s);
-    if (!node->out[1]) return CLEAT_OK;
+    if (!node->out[1]) return;
     launch_total(binder, node, cpu_packed(&s, false) + cpu_scratch(&s), s.items, s.gate_rows / 4,
-                 s.columns * facts->vector_width);
-    return CLEAT_OK;
+                 s.columns * binder->facts->vector_width);
 }
 
 /* --- where the products' gradients go when nobody wants them: the weight's gradient is made of them ------------ */
@@ -218,11 +212,9 @@ static void launch_gpu_pack(cleat_binder *binder, const cleat_node *node, const 
     cleat_launch_items(binder, s->packed / FLOAT_BYTES);
 }
 
-static cleat_status bind_gpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                             cleat_error *error) {
-    (void)error;
+static void bind_gpu(const cleat_node *node, cleat_binder *binder) {
     cleat_lstm_size size = cleat_lstm_size_of(node);
-    gpu_shape s = shape_gpu(node, facts);
+    gpu_shape s = shape_gpu(node, binder->facts);
     launch_gpu_pack(binder, node, &s, true);
     begin_gpu(binder, node, &s, "lstm_gpu_forward");
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_PRODUCTS]);
@@ -230,7 +222,6 @@ static cleat_status bind_gpu(const cleat_node *node, const cleat_device_facts *f
     add_outputs(binder, node);
     add_sizes(binder, &size);
     cleat_launch_groups(binder, ceil_div(size.batch, s.samples));
-    return CLEAT_OK;
 }
 
 static void launch_gpu_weight(cleat_binder *binder, const cleat_node *node, const gpu_shape *s) {
@@ -246,11 +237,9 @@ static void launch_gpu_weight(cleat_binder *binder, const cleat_node *node, cons
     launch_total(binder, node, spare_bytes(node), s->splits, size.hidden, size.hidden);
 }
 
-static cleat_status bind_grad_gpu(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                  cleat_error *error) {
-    (void)error;
+static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
     cleat_lstm_size size = cleat_lstm_size_of(node);
-    gpu_shape s = shape_gpu(node, facts);
+    gpu_shape s = shape_gpu(node, binder->facts);
     launch_gpu_pack(binder, node, &s, false);
     begin_gpu(binder, node, &s, "lstm_gpu_backward");
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_DH]);
@@ -261,7 +250,6 @@ static cleat_status bind_grad_gpu(const cleat_node *node, const cleat_device_fac
     add_sizes(binder, &size);
     cleat_launch_groups(binder, ceil_div(size.batch, s.samples));
     if (node->out[1]) launch_gpu_weight(binder, node, &s);
-    return CLEAT_OK;
 }
 
 /* --- plain ---------------------------------------------------------------------------------------------------- */
@@ -286,21 +274,16 @@ static void end_plain(cleat_binder *binder, const cleat_lstm_size *s, int64_t it
     cleat_launch_items(binder, items);
 }
 
-static cleat_status bind_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                               cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_lstm_size s = cleat_lstm_size_of(node);
     begin(binder, node, "lstm/lstm.cl", "lstm_plain_forward");
     for (int i = 0; i < CLEAT_LSTM_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     add_outputs(binder, node);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
     end_plain(binder, &s, s.batch);
-    return CLEAT_OK;
 }
 
-static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_facts *facts, cleat_binder *binder,
-                                    cleat_error *error) {
-    (void)facts, (void)error;
+static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_lstm_size s = cleat_lstm_size_of(node);
     begin(binder, node, "lstm/lstm.cl", "lstm_plain_backward");
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_DH]);
@@ -310,7 +293,7 @@ static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_f
     add_dproducts(binder, node);
     cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
     end_plain(binder, &s, s.batch);
-    if (!node->out[1]) return CLEAT_OK;
+    if (!node->out[1]) return;
     begin(binder, node, "lstm/lstm.cl", "lstm_plain_weight");
     if (node->out[1]->dtype != node->in[0]->dtype) cleat_launch_define(binder, "C_F32", 1);
     add_dproducts(binder, node);
@@ -318,7 +301,6 @@ static cleat_status bind_grad_plain(const cleat_node *node, const cleat_device_f
     cleat_launch_tensor(binder, cleat_accum(node, CLEAT_LSTM_GRAD_IN, 1));
     cleat_launch_tensor(binder, node->out[1]);
     end_plain(binder, &s, 4 * s.hidden * s.hidden);
-    return CLEAT_OK;
 }
 
 const cleat_variant cleat_lstm_variants[] = {
