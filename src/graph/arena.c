@@ -1,6 +1,6 @@
 /* Offset assignment for blocks with lifetimes: greedy placement in several orders, then a seeded local search
- * on the best order. It decides where blocks lie; what a block is, and how long it lives, is decided
- * elsewhere (lifetime.c). */
+ * that starts from the best order. This file decides only where blocks are placed; lifetime.c decides what a
+ * block is and how long it lives. */
 #include "graph/arena.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 #include "core/memory.h"
 
-/* Slabs are laid end to end in one address range, slab s at s * slab_limit, so that a place is a single
- * number while searching. */
+/* Slabs are laid end to end in one address range, slab s at s * slab_limit, so that during the search a place
+ * is a single number. */
 typedef struct span {
     int64_t begin, end; /* addresses */
     int32_t first, last;
@@ -28,11 +28,12 @@ typedef struct search {
     int64_t *live;  /* [times] */
     int32_t times;
     int64_t slab_limit;
-    int64_t *given; /* [slabs] bytes that are there already, at no cost */
-    int64_t *used;  /* [slabs] bytes of the pass at hand */
+    int64_t *given; /* [slabs] bytes that exist already and cost nothing */
+    int64_t *used;  /* [slabs] bytes used in the current pass */
     size_t slabs;
 
-    int32_t *order, *best; /* [n] the blocks that need a place, in the order at hand and in the best one */
+    /* [n] the blocks that need a place, in the current order and in the best one. */
+    int32_t *order, *best;
     size_t n;
     span *spans;                   /* [n] blocks placed so far, by address */
     rank *ranks;                   /* [n] */
@@ -44,10 +45,11 @@ typedef struct search {
     uint64_t random;
 } search;
 
-/* What one call may spend on greedy orders and on mending, in comparisons of two blocks; what a trial costs
- * besides those. */
+/* Budget of one call for greedy orders and for hill climbing, in comparisons of two blocks, and the
+ * additional cost charged to each trial. */
 enum { ORDER_STEPS = 16000000, HILL_CLIMB_STEPS = 4000000, STEPS_PER_TRIAL = 100, STEPS_PER_BLOCK = 8 };
-/* Mending stops within this part of the bound: with several slabs the bound itself is seldom possible. */
+/* Hill climbing stops within 1/GOOD_ENOUGH of the bound: with several slabs the bound itself is seldom
+ * reachable. */
 enum { GOOD_ENOUGH = 200 };
 #define NO_LAYOUT INT64_MAX
 
@@ -106,17 +108,19 @@ cleat_status cleat_arena_bound(const cleat_block *blocks, size_t count, int64_t 
 
 /* --- one greedy pass --- */
 
-/* The first address from `at` on where `size` bytes do not cross from one slab into the next. */
+/* The first address >= `at` where `size` bytes do not cross a slab boundary. */
 static inline int64_t within_slab(const search *s, int64_t at, int64_t size) {
     int64_t next = (at / s->slab_limit + 1) * s->slab_limit;
     return at + size <= next ? at : next;
 }
 
-/* Finds an address for a block among those placed; *position is where it belongs in the list. */
+/* Finds an address for a block among those already placed; *position is its index in the sorted list of
+ * spans. */
 static int64_t find_gap(search *s, int32_t block, fit rule, size_t placed, size_t *position) {
     int64_t size = s->sizes[block];
     int32_t first = s->blocks[block].first, last = s->blocks[block].last;
-    int64_t low = 0, slab_end = s->slab_limit; /* `low`: end of what lies below and lives at the same time */
+    /* End of the blocks below that are live at the same time. */
+    int64_t low = 0, slab_end = s->slab_limit;
     int64_t tightest = NO_LAYOUT, found = -1;
     size_t found_at = 0, i = 0;
     for (; i < placed; ++i) {
@@ -148,7 +152,7 @@ static int64_t find_gap(search *s, int32_t block, fit rule, size_t placed, size_
     return found;
 }
 
-/* Places the blocks in this order; returns the bytes of all slabs, or NO_LAYOUT as soon as they reach
+/* Places the blocks in this order. Returns the bytes of all slabs, or NO_LAYOUT as soon as they reach
  * `limit`. */
 static int64_t place_all(search *s, const int32_t *order, fit rule, int64_t limit) {
     int64_t total = 0;
@@ -176,7 +180,7 @@ static int64_t place_all(search *s, const int32_t *order, fit rule, int64_t limi
     return total;
 }
 
-/* Places the blocks in the order at hand; what it gives becomes the best layout if it needs less than `limit`
+/* Places the blocks in the current order. The result becomes the best layout if it needs less than `limit`
  * bytes. */
 static void try_order(search *s, fit rule, int64_t limit) {
     int64_t total = place_all(s, s->order, rule, limit);
@@ -202,7 +206,7 @@ static int64_t span_length(const search *s, int32_t b) {
     return s->blocks[b].last - s->blocks[b].first + 1;
 }
 
-/* The fullest moment of the block's life. */
+/* Largest number of live bytes during the block's lifetime. */
 static int64_t crowding(const search *s, int32_t b) {
     int64_t most = 0;
     for (int32_t t = s->blocks[b].first; t <= s->blocks[b].last; ++t)
@@ -257,12 +261,12 @@ static bool lifetimes_overlap(const search *s, int32_t a, int32_t b) {
     return s->blocks[a].first <= s->blocks[b].last && s->blocks[b].first <= s->blocks[a].last;
 }
 
-/* Where block `b` of the best layout ends within its slab. */
+/* Offset of the end of block `b` within its slab, in the best layout. */
 static int64_t end_in_slab(const search *s, int32_t b) {
     return s->best_begins[b] % s->slab_limit + s->sizes[b];
 }
 
-/* One of the blocks that end where a slab ends that had to grow. */
+/* Draws one of the blocks that end at the top of a slab that had to grow. */
 static int32_t draw_top(search *s) {
     memset(s->used, 0, s->slabs * sizeof *s->used);
     for (size_t i = 0; i < s->n; ++i) {
@@ -279,8 +283,8 @@ static int32_t draw_top(search *s) {
     return top;
 }
 
-/* The position of one of the first `n` blocks of the best order that live at a time with `block`; n where
- * none does. */
+/* Position of a randomly drawn block among the first `n` of the best order whose lifetime overlaps that of
+ * `block`; n if there is none. */
 static size_t draw_neighbour(search *s, int32_t block, size_t n) {
     size_t found = n, seen = 0;
     for (size_t i = 0; i < n; ++i)
@@ -294,8 +298,8 @@ static size_t position_of(const search *s, int32_t block) {
     return i;
 }
 
-/* Makes a trial order: a block at the top of the best layout, or one that lives at a time with it, gets its
- * turn earlier. */
+/* Makes a trial order: moves a block at the top of the best layout, or one whose lifetime overlaps it, to an
+ * earlier position. */
 static void perturb(search *s) {
     memcpy(s->order, s->best, s->n * sizeof *s->best);
     int32_t block = draw_top(s);
@@ -313,8 +317,8 @@ static void perturb(search *s) {
     s->order[before] = block;
 }
 
-/* Hill climbing over the order of placement. A layout as good as the best replaces it, so that plateaus are
- * crossed. */
+/* Hill climbing over the placement order. A layout that is as good as the best replaces it, so that plateaus
+ * are crossed. */
 static void hill_climb(search *s) {
     int64_t stop = s->steps + HILL_CLIMB_STEPS, good = s->goal + s->goal / GOOD_ENOUGH;
     while (s->best_total > good && s->steps < stop) {
@@ -342,7 +346,7 @@ static bool search_alloc(search *s, size_t count) {
            (s->ranks = cleat_alloc(count, sizeof *s->ranks));
 }
 
-/* Sets the slabs' limit and number; addresses over all of them must stay within 64 bits. */
+/* Sets limit and number of slabs; addresses across all slabs must fit into 64 bits. */
 static cleat_status size_slabs(search *s, const cleat_arena *arena, size_t count, int64_t alignment, int64_t max_slab,
                                cleat_error *error) {
     int64_t limit = max_slab / alignment * alignment, sum = 0;
@@ -375,7 +379,7 @@ static void search_start(search *s, const cleat_arena *arena, size_t count, int6
     s->random = 1;
 }
 
-/* The slabs after the best layout: at least what was there. */
+/* The slabs after the best layout; none is smaller than before. */
 static void merge_slabs(const search *s, cleat_arena *merged) {
     for (size_t i = 0; i < s->slabs; ++i) merged->slabs[i] = s->given[i];
     for (size_t i = 0; i < s->n; ++i) {

@@ -1,17 +1,17 @@
 /* Offsets for blocks of memory with known lifetimes: the offline form of dynamic storage allocation (Wilson
- * et al. 1995; for neural networks Pisarchyk & Lee 2020). A pure function of sizes and times: knows neither
- * tensors nor devices. */
+ * et al. 1995; for neural networks Pisarchyk & Lee 2020). A pure function of sizes and times that depends on
+ * neither tensors nor devices. */
 #ifndef CLEAT_SRC_ARENA_H
 #define CLEAT_SRC_ARENA_H
 
 #include "graph/plan.h"
 
 typedef struct cleat_block {
-    int64_t bytes;       /* 0: needs no place */
-    int32_t first, last; /* live at the times first..last, both included; 0 <= first <= last */
+    int64_t bytes;       /* 0: the block needs no place */
+    int32_t first, last; /* live at the times first..last inclusive; 0 <= first <= last */
 } cleat_block;
 
-/* The slabs that one or several sets of blocks share, one set at a time. Zero-initialise; release with
+/* The slabs that one or several sets of blocks share, one set at a time. Zero-initialise it; release it with
  * cleat_arena_clear. */
 typedef struct cleat_arena {
     int64_t *slabs; /* [count] bytes, multiples of the alignment */
@@ -24,23 +24,25 @@ int64_t cleat_arena_bytes(const cleat_arena *arena);
 /* `bytes` rounded up to a multiple of `alignment` (> 0). */
 int64_t cleat_align_up(int64_t bytes, int64_t alignment);
 
-/* live [times]: bytes (aligned sizes) in use at each time; every block ends before `times`. */
+/* Fills live [times] with the bytes (aligned sizes) in use at each time. Every block must end before
+ * `times`. */
 void cleat_arena_live(const cleat_block *blocks, size_t count, int64_t alignment, int32_t times, int64_t *live);
 
-/* The least any layout of `blocks` [count] needs: the largest sum of aligned sizes that are live at once;
- * *time (may be NULL) is the first time at which that is reached. */
+/* The lower bound for any layout of `blocks` [count]: the largest sum of aligned sizes that are live at the
+ * same time. *time (may be NULL) is the first time at which it is reached. */
 cleat_status cleat_arena_bound(const cleat_block *blocks, size_t count, int64_t alignment, int64_t *bytes,
                                int32_t *time, cleat_error *error);
 
-/* Places `blocks` [count] in the slabs of `arena`, which grow, or get company, where they do not suffice: no
- * two blocks that are live at one time overlap, each lies within one slab of at most `max_slab` bytes at a
- * multiple of `alignment`. places[i].slab counts the arena's slabs from 0. Same arguments, same result.
+/* Places `blocks` [count] in the slabs of `arena`; existing slabs grow or new ones are added if they do not
+ * suffice. Two blocks that are live at the same time never overlap; each block lies within one slab of at
+ * most `max_slab` bytes, at a multiple of `alignment`. places[i].slab counts the slabs of the arena from 0.
+ * Deterministic.
  *
- * Tries several greedy orders, then mends the best one's peak until the bound is reached or a fixed number of
- * steps is spent. One order costs O(n^2) comparisons at worst (n blocks); the steps limit the whole to a few
- * milliseconds.
+ * Tries several greedy orders, then improves the best one by hill climbing until the bound is reached or a
+ * fixed number of steps is spent. One order costs O(n^2) comparisons at worst (n blocks); the step limit
+ * bounds the whole call to a few milliseconds.
  *
- * CLEAT_ERR_FIT: a block is larger than a slab may be. On failure arena and places are as they were. */
+ * CLEAT_ERR_FIT: a block is larger than a slab may be. On failure, `arena` and `places` are unchanged. */
 cleat_status cleat_arena_assign(cleat_arena *arena, const cleat_block *blocks, size_t count, int64_t alignment,
                                 int64_t max_slab, cleat_place *places, cleat_error *error);
 

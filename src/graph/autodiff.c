@@ -1,5 +1,5 @@
-/* Reverse-mode differentiation: walks the forward nodes backwards and lets each op emit its gradient nodes. Which
- * of them are computed again first: recompute.c. */
+/* Reverse-mode differentiation: walks the forward nodes in reverse order and lets each op emit its gradient
+ * nodes. recompute.c decides which forward nodes are recomputed before. */
 #include "graph/graph.h"
 
 #include "core/memory.h"
@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* Gradients that arrive at a node's outputs; false when none does, so that the node has nothing to pass on. */
+/* Collects the gradients that arrive at the node's outputs. Returns false if there are none, so that the node
+ * has no gradient to propagate. */
 static bool arriving(const cleat_graph *graph, const cleat_node *node, cleat_tensor **dout) {
     bool any = false;
     for (int i = 0; i < node->n_out; ++i) {

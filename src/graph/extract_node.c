@@ -1,22 +1,23 @@
-/* Copying one node into a graph of its own. */
+/* Copies one node into a separate graph. */
 #include "graph/extract_node.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What stands in the node's attributes while its outputs are made. */
+/* The attributes of the copy while its outputs are created. */
 typedef struct extract_attr {
     const cleat_node *original;
 } extract_attr;
 
-/* The input of `node` that is `tensor`, or -1. */
+/* Index of the input of `node` that is `tensor`, or -1. */
 static int input_of(const cleat_node *node, const cleat_tensor *tensor) {
     for (int i = 0; i < node->n_in; ++i)
         if (node->in[i] == tensor) return i;
     return -1;
 }
 
-/* Outputs as the original has them, instead of the op's own idea: a gradient's come from its targets. */
+/* Gives the copy the outputs of the original. The op's own infer cannot do it: outputs of a gradient node
+ * follow from its targets. */
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_node *original = ((const extract_attr *)(const void *)node->attr)->original;
     cleat_status status = CLEAT_OK;

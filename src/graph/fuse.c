@@ -1,13 +1,13 @@
-/* Fusion: a node does the work of the next in the store of its own result. Which nodes can is the ops' affair (cleat_op.fuse); here
- * is when they may. */
+/* Fusion pass: a node also does the work of its consumer before it stores its result. The ops decide which
+ * pairs can be fused (cleat_op.fuse); this file decides when the graph permits it. */
 #include "graph/graph.h"
 
 #include "core/memory.h"
 
-/* Who reads a tensor, or a reshape of it. */
+/* Consumers of a tensor and of its reshapes. */
 typedef struct consumers {
     int count;
-    int first; /* node index; valid where count > 0 */
+    int first; /* node index; valid if count > 0 */
 } consumers;
 
 static void count_consumers(const cleat_graph *graph, consumers *of) {
@@ -28,13 +28,15 @@ static bool is_own_activation(const cleat_node *node, const cleat_tensor *tensor
     return tensor && tensor->role == CLEAT_ROLE_ACTIVATION && !tensor->base && tensor->producer == node;
 }
 
-/* Both belong to the forward part, to what is computed again, or to the gradients: no peak or segment moves. */
+/* Whether both nodes belong to the forward part, to the recomputed part, or to the gradients, so that fusion
+ * moves neither a memory peak nor a segment boundary. */
 static bool same_part(const cleat_graph *graph, const cleat_node *a, const cleat_node *b) {
     bool forward_a = (size_t)a->index < graph->forward_nodes, forward_b = (size_t)b->index < graph->forward_nodes;
     return !graph->gradients || (forward_a == forward_b && a->recomputed == b->recomputed);
 }
 
-/* Whether all that `consumer` needs besides `result` is there when `node` runs, and stays as it is until `consumer` does. */
+/* Whether all inputs of `consumer` other than `result` are available when `node` runs and cannot change
+ * before `consumer` would run. */
 static bool can_move_up(const cleat_node *consumer, const cleat_node *node, const cleat_tensor *result) {
     int reads = 0;
     for (int i = 0; i < consumer->n_in; ++i) {
@@ -61,7 +63,7 @@ static cleat_node *consumer_of(const cleat_graph *graph, const cleat_node *node,
 
 /* --- how ------------------------------------------------------------------------------------------------------ */
 
-/* Nobody writes the tensor any more. */
+/* Records that no node writes the tensor any more. */
 static void clear_producer(cleat_graph *graph, cleat_tensor *tensor) {
     tensor->producer = NULL;
     for (size_t i = 0; i < graph->gradient_count; ++i)
@@ -80,7 +82,7 @@ static void fuse(cleat_graph *graph, cleat_node *node, const consumers *of) {
     cleat_free(consumer);
 }
 
-/* Closes the gaps in the list of nodes. */
+/* Removes the gaps that fused consumers left in the list of nodes. */
 static void close_gaps(cleat_graph *graph) {
     size_t kept = 0, forward = 0, mark = 0, count = graph->node_count;
     for (size_t n = 0; n <= count; ++n) {

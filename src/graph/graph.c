@@ -1,4 +1,6 @@
-/* The builder: inputs, parameters, and nodes in execution order. */
+/* The graph builder: inputs, parameters, states, and nodes in execution order, with autocast. A graph keeps
+ * its first error; later calls do nothing. The graph owns its nodes and tensors and frees them in
+ * cleat_graph_destroy. */
 #include "graph/graph.h"
 
 #include "core/memory.h"
@@ -200,7 +202,8 @@ void cleat_set_output_state(cleat_node *node, int i, cleat_tensor *tensor) {
     if (i >= node->n_out) node->n_out = i + 1;
 }
 
-/* A node that is in the graph's list already, so that the graph frees it whatever happens next. */
+/* Appends an empty node. It is in the graph's list from the start, so that the graph frees it even if a later
+ * step fails. */
 static cleat_node *add_node(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes) {
     if (graph->error.status != CLEAT_OK) return NULL;
     if (attr_bytes > CLEAT_ATTR_BYTES) {
@@ -233,7 +236,8 @@ static bool infer(cleat_graph *graph, cleat_node *node) {
     return graph->error.status == CLEAT_OK;
 }
 
-/* x in another storage type: of a parameter that is a weight its working copy, else a cast, which a graph makes once of a tensor of its own. */
+/* Returns x in another storage type: the half weight of a parameter that is a weight, else a cast. Each
+ * tensor of the graph is cast only once. */
 static cleat_tensor *as_type(cleat_graph *graph, cleat_tensor *x, cleat_dtype dtype, bool weight) {
     if (!x || !cleat_is_storage(x->dtype) || x->dtype == dtype) return x;
     if (x->role == CLEAT_ROLE_PARAMETER && weight) {
@@ -313,12 +317,13 @@ cleat_node *cleat_emit_recomputed(cleat_graph *graph, const cleat_node *node) {
 
 /* --- gradients: what autodiff and the ops' backward functions use --------------------------------------------- */
 
-/* A parameter, or its working copy: they share the gradient. */
+/* Whether the tensor is a parameter or its half weight, which share one gradient. */
 static bool is_trained(const cleat_tensor *tensor) {
     return tensor->role == CLEAT_ROLE_PARAMETER || tensor->role == CLEAT_ROLE_COPY;
 }
 
-/* A copy has its original's. */
+/* Where the gradient of an activation or input is kept, or NULL. A recomputed copy shares the slot of its
+ * original. */
 static cleat_tensor **gradient_slot(const cleat_graph *graph, const cleat_tensor *tensor) {
     if (tensor->recompute_of) tensor = tensor->recompute_of;
     if (cleat_is_persistent(tensor) || (size_t)tensor->index >= graph->gradient_count) return NULL;

@@ -1,4 +1,4 @@
-/* Launch descriptions: what variants' bind functions write. */
+/* The binder: bind functions of variants describe their launches with these calls. */
 #include "graph/launch.h"
 
 #include "core/clblast_parameters.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Enough work-groups a compute unit to balance uneven finishing times. */
+/* Work-groups per compute unit: enough to balance uneven finishing times. */
 enum { GROUPS_PER_UNIT = 8 };
 
 void cleat_binder_init(cleat_binder *binder, const cleat_device_facts *facts) {
@@ -147,10 +147,10 @@ void cleat_launch_sgemm(cleat_binder *binder, const cleat_node *node, const clea
     if (launch) launch->sgemm = *sgemm;
 }
 
-/* CLBlast's large products run over copies of A, B and C that are padded to whole tiles: MWG x NWG elements of C, KWG *
- * KREG deep. Its tuner tries tiles of up to 128 x 128 x 32, its database holds no larger ones, and cleat gives it none.
- * Which of the three it copies depends on the kernel it has chosen and on what is stored transposed; its small products
- * copy none. */
+/* CLBlast runs its large products over copies of A, B and C that are padded to whole tiles: MWG x NWG
+ * elements of C and KWG * KREG in depth. Its tuner tries tiles of up to 128 x 128 x 32; its database has no
+ * larger ones, and cleat never configures larger ones. Which of the three matrices it copies depends on the
+ * chosen kernel and on which matrices are stored transposed; its kernels for small products copy none. */
 int64_t cleat_sgemm_workspace(int64_t m, int64_t n, int64_t k) {
     enum { TILE = CLEAT_CLBLAST_TILE, DEPTH = CLEAT_CLBLAST_DEPTH, FLOAT_BYTES = 4 };
     m = (m + TILE - 1) / TILE * TILE;

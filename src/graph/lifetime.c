@@ -1,11 +1,12 @@
-/* Liveness of activations and workspaces, and which outputs are computed in the bytes of an input. */
+/* Lifetimes of activations and workspaces, and the choice of outputs that are computed in the bytes of an
+ * input. */
 #include "graph/lifetime.h"
 
 #include "core/memory.h"
 
 typedef struct uses {
-    int32_t *born;      /* [tensors] node that writes the tensor; -1 before */
-    int32_t *last_used; /* [tensors] last node that reads it, or a reshape of it */
+    int32_t *born;      /* [tensors] index of the node that writes the tensor; -1 before it is found */
+    int32_t *last_used; /* [tensors] index of the last node that reads it or a reshape of it */
     bool *kept;         /* [tensors] */
 } uses;
 
@@ -81,8 +82,8 @@ static cleat_status find_uses(const cleat_graph *graph, uses *u, cleat_error *er
 
 /* --- in place --- */
 
-/* Whether the node's inputs leave the bytes of `root` to out[0]: every input that lies there is one the op
- * may overwrite. */
+/* Whether out[0] may take over all bytes of `root`: every input that uses these bytes is one that the op may
+ * overwrite, and no other output uses them. */
 static bool shares_all_of(const cleat_node *node, const cleat_tensor *root, int64_t bytes) {
     for (int i = 0; i < node->n_in; ++i) {
         if (!node->in[i] || cleat_root(node->in[i]) != root) continue;
@@ -100,7 +101,8 @@ static bool can_reuse_input(const uses *u, const cleat_node *node, int32_t time,
            u->last_used[root->index] == time && cleat_tensor_bytes(root) == bytes && shares_all_of(node, root, bytes);
 }
 
-/* storage [tensors] starts as each tensor's own block. */
+/* Redirects storage [tensors], in which every tensor has its own block at first, wherever an output takes
+ * over the bytes of an input. */
 static void share_bytes(const cleat_graph *graph, const uses *u, int32_t *storage) {
     for (size_t t = 0; t < graph->node_count; ++t) {
         const cleat_node *node = graph->nodes[t];

@@ -1,10 +1,10 @@
-/* Bytes alive at each node of a planned graph, their peaks, and what they hold there. */
+/* Live bytes at each node of a planned graph, their peaks, and what they consist of. */
 #include "graph/memory_profile.h"
 
 #include "core/memory.h"
 #include "graph/lifetime.h"
 
-/* Without a backward part all nodes are forward nodes. */
+/* A graph without a backward part has only forward nodes. */
 static size_t forward_nodes(const cleat_graph *graph) {
     return graph->gradients ? graph->forward_nodes : graph->node_count;
 }
@@ -41,7 +41,8 @@ static cleat_peak_part part_of(const cleat_graph *graph, const cleat_node *write
     return (size_t)writer->index < forward_nodes(graph) ? CLEAT_PEAK_STORED : CLEAT_PEAK_GRADIENTS;
 }
 
-/* writers [tensor_count]: who wrote last, up to node `time`, into each tensor's own block. */
+/* Fills writers [tensor_count] with the last node, up to node `time`, that wrote into each tensor's own
+ * block. */
 static void find_writers(const cleat_graph *graph, const cleat_lifetimes *lifetimes, size_t time,
                          const cleat_node **writers) {
     for (size_t i = 0; i < graph->tensor_count; ++i) {

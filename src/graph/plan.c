@@ -1,6 +1,6 @@
-/* The memory plan: variants chosen, persistent buffers and inputs laid side by side, activations and
- * workspaces in an arena that the graphs share. Lifetimes come from lifetime.c, offsets within the arena from
- * arena.c. */
+/* The memory plan: chooses variants, lays out persistent buffers and inputs side by side, and places
+ * activations and workspaces in an arena that all graphs share. lifetime.c computes lifetimes, arena.c the
+ * offsets within the arena. */
 #include "graph/plan.h"
 
 #include "core/memory.h"
@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is known of one graph before its arena blocks are placed. */
+/* What is computed for one graph before its arena blocks are placed. */
 typedef struct draft {
     int64_t *workspace_bytes; /* [graph->node_count] */
     cleat_lifetimes lifetimes;
-    int64_t bound; /* the arena it needs at least, ... */
-    int32_t peak;  /* ... because of this node */
+    int64_t bound; /* lower bound of its arena, in bytes */
+    int32_t peak;  /* index of the node at which the bound is reached */
     bool placed;
 } draft;
 
@@ -45,7 +45,8 @@ static cleat_status check_arguments(cleat_graph *const *graphs, size_t count, co
     return CLEAT_OK;
 }
 
-/* `what`: a sentence's subject, the graph included where there is one. `in_graph`: it depends on the batch size. */
+/* `what` is the subject of the sentence and includes the graph if there is one. in_graph: the size depends on
+ * the batch size. */
 static cleat_status fail_fit(const cleat_plan *plan, const char *what, bool in_graph, int64_t bytes,
                              cleat_error *error) {
     return cleat_fail(
@@ -139,7 +140,7 @@ static cleat_status place_flat(planner *p, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* States lie side by side; another slab begins where one is full. */
+/* Lays out states side by side; a new slab begins when one is full. */
 static cleat_status place_states(planner *p, cleat_error *error) {
     cleat_plan *plan = p->plan;
     plan->state_count = plan->store->state_count;
@@ -267,7 +268,8 @@ static cleat_status make_draft(planner *p, size_t g, cleat_choose_fn choose, voi
     return CLEAT_OK;
 }
 
-/* Slabs of the arena are counted from 0 here; add_arena_slabs moves them behind the others. */
+/* Places the activations and workspaces of one graph. cleat_arena_assign counts the slabs of the arena from
+ * 0; they come after the slabs that the plan has already. */
 static cleat_status place_graph(planner *p, size_t g, cleat_error *error) {
     cleat_layout *layout = &p->plan->layouts[g];
     const cleat_lifetimes *lifetimes = &p->drafts[g].lifetimes;
@@ -289,7 +291,8 @@ static cleat_status place_graph(planner *p, size_t g, cleat_error *error) {
     return status;
 }
 
-/* The neediest graph first: the others then find slabs that suffice, most of them at first try. */
+/* Places the graph with the largest bound first: the others then find slabs that suffice, mostly at the first
+ * attempt. */
 static cleat_status place_arena(planner *p, cleat_error *error) {
     cleat_plan *plan = p->plan;
     for (size_t done = 0; done < plan->layout_count; ++done) {
@@ -309,7 +312,7 @@ static cleat_status place_arena(planner *p, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* A reshape of an input or of a persistent tensor has that tensor's place. */
+/* A reshape of an input or of a persistent tensor has the place of that tensor. */
 static void place_reshapes(cleat_plan *plan, cleat_layout *layout) {
     for (size_t i = 0; i < layout->graph->tensor_count; ++i) {
         const cleat_tensor *root = cleat_root(layout->graph->tensors[i]);

@@ -1,4 +1,4 @@
-/* The inside of a plan: where every tensor of every graph lies. */
+/* Internal definition of a plan: the place of every tensor of every graph. */
 #ifndef CLEAT_SRC_PLAN_H
 #define CLEAT_SRC_PLAN_H
 
@@ -17,11 +17,14 @@ typedef struct cleat_slab {
 /* The layout of one graph. */
 typedef struct cleat_layout {
     cleat_graph *graph;
-    cleat_place *tensors;           /* [graph->tensor_count], by tensor->index; a reshape has its base's place */
-    cleat_place *workspaces;        /* [graph->node_count], by node->index */
+    /* [graph->tensor_count], indexed by tensor->index; a reshape has the place of its base. */
+    cleat_place *tensors;
+    cleat_place *workspaces;        /* [graph->node_count], indexed by node->index */
     const cleat_variant **variants; /* [graph->node_count]; NULL for nodes without launches */
-    int64_t input_bytes;            /* inputs lie side by side in one slab, in order of creation, each aligned ... */
-    cleat_place inputs;             /* ... from here on, so that one transfer fills them all */
+    /* Inputs lie side by side in one slab, in order of creation, each aligned, so that one transfer fills
+     * them all: `input_bytes` bytes from `inputs` on. */
+    int64_t input_bytes;
+    cleat_place inputs;
 } cleat_layout;
 
 struct cleat_plan {
@@ -29,13 +32,13 @@ struct cleat_plan {
     cleat_store *store;
     cleat_slab *slabs;
     size_t slab_count;
-    /* The store's flat buffers: each a slab of its own, present only where a graph uses it. A parameter lies at its flat_offset (elements)
-     * in its one. */
+    /* The store's flat buffers: each is a slab by itself and exists only if a graph uses it. A parameter lies
+     * at its flat_offset (in elements) in its flat buffer. */
     cleat_place flat[CLEAT_FLATS];
-    cleat_place *states; /* [state_count], the store's at planning time */
+    cleat_place *states; /* [state_count] the states that the store had when the plan was made */
     size_t state_count;
-    int32_t
-        staging[2]; /* slabs as large as the inputs' slab, where uploads land while a graph runs; -1 without inputs */
+    /* Slabs of the size of the input slab, to which uploads go while a graph runs; -1 without inputs. */
+    int32_t staging[2];
     cleat_layout *layouts; /* [layout_count] */
     size_t layout_count;
     int64_t category_bytes[CLEAT_CATEGORIES];
@@ -43,13 +46,14 @@ struct cleat_plan {
     const cleat_node *peak_node;
 };
 
-/* Chooses the variant of a node; NULL where none serves. The default takes the first that does not refuse; the tests and the tuner have their own. */
+/* Chooses the variant of a node; NULL if none can compute it. The default, cleat_choose_first, takes the
+ * first variant that does not refuse; the tests and the tuner use other functions. */
 typedef const cleat_variant *(*cleat_choose_fn)(void *user, const cleat_node *node, const cleat_device_facts *facts);
 cleat_status cleat_plan_create_with(cleat_graph *const *graphs, size_t count, const cleat_device_facts *facts,
                                     cleat_choose_fn choose, void *user, cleat_plan **plan, cleat_error *error);
 const cleat_variant *cleat_choose_first(void *user, const cleat_node *node, const cleat_device_facts *facts);
 
-/* The place of any tensor as seen from graph `layout`. */
+/* The place of a tensor as seen from the graph of `layout`. */
 cleat_place cleat_plan_place(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor);
 
 #endif

@@ -1,12 +1,12 @@
-/* Checks a plan by running its graphs in thought, and prints one. Deliberately independent of how plans are
- * made. */
+/* Checks a plan by simulating its graphs, and prints plans. Deliberately independent of the code that makes
+ * plans. */
 #include "graph/plan_check.h"
 
 #include <inttypes.h>
 
 #include "core/memory.h"
 
-/* Bytes of the arena that hold the value of `tensor`. */
+/* Bytes of the arena that currently hold the value of `tensor`. */
 typedef struct claim {
     const cleat_tensor *tensor; /* NULL: scratch */
     int32_t slab;
@@ -56,8 +56,8 @@ static void drop_overlapped(memory *m, const claim *taken) {
             ++i;
 }
 
-/* A result of the node at hand takes its bytes; `fresh` [*fresh_count] are its other results, which must not
- * lose any. */
+/* Records that a result of the current node takes its bytes. `fresh` [*fresh_count] are the node's earlier
+ * results, which must keep all of theirs. */
 static cleat_status claim_bytes(memory *m, size_t *fresh_count, claim *fresh, const claim *expected,
                                 const cleat_node *node, cleat_error *error) {
     for (size_t i = 0; i < *fresh_count; ++i)
@@ -99,7 +99,7 @@ static cleat_status check_reads(const memory *m, const cleat_node *node, cleat_e
     return CLEAT_OK;
 }
 
-/* Result `which` (-1: the workspace) may lie over an input only where the op allows that, and then exactly. */
+/* Result `which` (-1: the workspace) may overlap an input only if the op allows it, and then only exactly. */
 static cleat_status check_against_inputs(const memory *m, const cleat_node *node, const claim *result, int which,
                                          cleat_error *error) {
     for (int i = 0; i < node->n_in; ++i) {

@@ -1,4 +1,4 @@
-/* Proof that a plan is sound, by a way of its own: for tests, and for whoever doubts a plan. */
+/* An independent proof that a plan is sound, for tests and for debugging. */
 #ifndef CLEAT_SRC_PLAN_CHECK_H
 #define CLEAT_SRC_PLAN_CHECK_H
 
@@ -6,14 +6,14 @@
 
 #include "graph/plan.h"
 
-/* Runs every graph in thought: a node that writes takes its bytes, whoever had them loses them, and a node
- * that reads must find what was written for it, to the last byte; what the host reads must be there at the
- * end. Checks also that everything lies within its slab at the facts' alignment, that no slab exceeds the
+/* Simulates every graph: a node that writes claims its bytes and invalidates whatever they held; a node that
+ * reads must find every byte that was written for it; a tensor that the host reads must be intact at the end.
+ * Also checks that everything lies within its slab at the alignment of the facts, that no slab exceeds the
  * largest allocation, and that the sums agree. Uses nothing of lifetime.c and arena.c. CLEAT_ERR_ARGUMENT:
- * the plan is wrong; the text says where. */
+ * the plan is wrong; the message says where. */
 cleat_status cleat_plan_check(const cleat_plan *plan, cleat_error *error);
 
-/* Writes the plan as CSV: graph, kind, name, bytes, slab, offset, node that writes it; slabs before, as
+/* Writes the plan as CSV: graph, kind, name, bytes, slab, offset, node that writes it. Slabs come first, as
  * comments. */
 void cleat_plan_dump(const cleat_plan *plan, FILE *file);
 

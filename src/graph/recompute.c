@@ -1,4 +1,5 @@
-/* Segments, their groups, and the copies of forward nodes that the backward part reads. */
+/* Gradient checkpointing: segments, their groups, and the recomputed copies of forward nodes that the
+ * backward part reads. */
 #include "graph/recompute.h"
 
 #include "core/memory.h"
@@ -26,7 +27,7 @@ size_t cleat_graph_segments(const cleat_graph *graph) {
 
 /* --- copies --- */
 
-/* First node of the group to be computed again that ends before node `end`; `end` where none does. */
+/* First node of the recomputed group that ends before node `end`; `end` if there is none. */
 static size_t group_begin(const cleat_graph *graph, size_t end) {
     size_t group = (size_t)graph->recompute, segments = cleat_graph_segments(graph);
     for (size_t last = group; group > 0 && last < segments; last += group)
@@ -34,7 +35,7 @@ static size_t group_begin(const cleat_graph *graph, size_t end) {
     return end;
 }
 
-/* Whether the node computes the same once more, and changes nothing but activations. */
+/* Whether running the node again computes the same values and changes nothing but activations. */
 static bool is_repeatable(const cleat_node *node) {
     for (int i = 0; i < node->n_in; ++i) {
         if (!node->in[i]) continue;
@@ -72,7 +73,8 @@ static bool has_consumers(const cleat_node *node, const bool *used) {
     return false;
 }
 
-/* used [tensor_count]: the copies that a node, or the host as a gradient, reads. Readers come after what they read. */
+/* Fills used [tensor_count]: copies that a node reads, or that the host reads as a gradient. Nodes are
+ * visited in reverse, because consumers come after what they read. */
 static void find_used(const cleat_graph *graph, bool *used) {
     for (size_t i = 0; i < graph->gradient_count; ++i) mark_use(used, graph->gradients[i]);
     for (size_t n = graph->node_count; n-- > graph->forward_nodes;) {

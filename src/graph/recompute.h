@@ -1,37 +1,39 @@
 /* Gradient checkpointing (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"): activations of
- * the forward part are not stored for the backward part but computed again when it reaches them.
+ * the forward part are not stored for the backward part, but recomputed when the backward part reaches them.
  *
- * A model marks segments (a block each) while it builds; how many of them make a group is a property of the
- * graph. Of a group only what other groups read is stored. cleat_backward emits a group's forward nodes once
- * more, right before the gradients that read them, and removes those nobody reads: the planner then sees that
- * the originals die early. The result has the same bits: copies keep op, attributes and inputs, gradients
- * arrive in the same order. */
+ * A model marks segments (one per block) while it builds; how many of them form a group is a property of the
+ * graph. Only those results of a group that other groups read are stored. cleat_backward emits a group's
+ * forward nodes again, right before the gradients that read them, and removes those that nothing reads. The
+ * planner then sees that the originals die early. The results are bit-identical: copies keep op, attributes
+ * and inputs, and gradients arrive in the same order. */
 #ifndef CLEAT_SRC_RECOMPUTE_H
 #define CLEAT_SRC_RECOMPUTE_H
 
 #include "graph/graph.h"
 
-/* Groups of `segments` consecutive segments are computed again; the last group may be smaller and is not (its
- * activations are needed at once). 0, the default: everything is stored. To be called before cleat_backward. */
+/* Recomputes groups of `segments` consecutive segments. The last group, which may be smaller, is not
+ * recomputed because its activations are needed at once. 0, the default: everything is stored. Call it before
+ * cleat_backward. */
 void cleat_graph_set_recompute(cleat_graph *graph, int segments);
 
-/* Ends a segment and begins the next at this place in the graph. Nodes before the first mark and after the
- * last belong to none. A mark where there is one already, or behind the forward part, changes nothing. */
+/* Ends a segment and begins the next at this position of the graph. Nodes before the first mark and after the
+ * last belong to no segment. A second mark at the same position, or one after the forward part, has no
+ * effect. */
 void cleat_segment(cleat_graph *graph);
 
-/* The number of segments: marks but one; 0 without marks. */
+/* The number of segments: the number of marks less one; 0 without marks. */
 size_t cleat_graph_segments(const cleat_graph *graph);
 
 /* --- for autodiff.c ------------------------------------------------------------------------------------------- */
 
-/* Emits the copies of the group that ends before node `end`; does nothing where none does. Nodes that touch a
- * state, or whose results are at hand in any case, are not copied: nothing happens twice. */
+/* Emits the copies of the group that ends before node `end`, if there is one. Nodes that read or write a
+ * state, or whose results are available anyway, are not copied, so that no side effect happens twice. */
 void cleat_recompute_group(cleat_graph *graph, size_t end);
 
-/* `node` with the tensors that hold the values by now. */
+/* Returns `node` with its tensors replaced by their current copies (cleat_current). */
 cleat_node cleat_current_node(const cleat_node *node);
 
-/* Removes the copies, nodes and tensors, that nobody reads, and numbers the rest anew. */
+/* Removes the copies, both nodes and tensors, that nothing reads, and renumbers the rest. */
 void cleat_recompute_prune(cleat_graph *graph);
 
 #endif

@@ -1,5 +1,6 @@
-/* The store: parameters with their gradients and moments as flat buffers, and small persistent states, some of which are
- * buffers that checkpoints hold. */
+/* The store: parameters with their gradients and moments as flat buffers, and small persistent states. Some
+ * states are buffers, which checkpoints contain. The store owns its tensor descriptions; the bytes belong to
+ * the executor. */
 #include "graph/store.h"
 
 #include "core/memory.h"
@@ -8,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Every parameter starts at a multiple of this many elements, so that vector loads and planned offsets are
- * aligned. */
+/* Every parameter starts at a multiple of this number of elements, so that vector loads and planned offsets
+ * are aligned. */
 enum { FLAT_ALIGNMENT = 64 };
 
 static const cleat_role flat_roles[CLEAT_FLATS] = {CLEAT_ROLE_PARAMETER, CLEAT_ROLE_GRADIENT, CLEAT_ROLE_MOMENT1,
@@ -140,8 +141,8 @@ cleat_status cleat_store_half_weight(cleat_store *store, const cleat_tensor *par
     return CLEAT_OK;
 }
 
-/* The state called wanted->name, declared with what `wanted` says where it is not there yet; *state is NULL where another
- * state has the name. */
+/* Returns the state with the name wanted->name and declares it like `wanted` if it does not exist yet. *state
+ * is NULL if a different state has this name. */
 static cleat_status find_or_add_state(cleat_store *store, const cleat_tensor *wanted, cleat_tensor **state,
                                       cleat_error *error) {
     for (size_t i = 0; i < store->state_count; ++i) {
@@ -217,7 +218,7 @@ void cleat_buffer_initialise(const cleat_tensor *buffer, float *values) {
     for (int64_t i = 0; i < elements; ++i) values[i] = buffer->initial[i >= elements / 2];
 }
 
-/* FNV-1a: a stable stream number for a name. */
+/* FNV-1a: maps a name to a stable stream number. */
 static uint32_t name_stream(const char *name) {
     uint32_t hash = 2166136261u;
     for (; *name; ++name) hash = (hash ^ (unsigned char)*name) * 16777619u;

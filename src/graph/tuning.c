@@ -1,4 +1,4 @@
-/* The table of measured choices: keys, the chooser that follows it, its text. */
+/* The tuning table: keys, the choose function that follows it, its text format. */
 #include "graph/tuning.h"
 
 #include "core/files.h"
@@ -11,10 +11,10 @@
 
 /* --- keys ----------------------------------------------------------------------------------------------------- */
 
-/* A plan asks for the key of every node that has a choice, and a search for micro-batches makes many plans: this is
- * faster than printf. */
+/* Appends text to a key. A plan computes the key of every node that has more than one variant, and the search
+ * for micro-batches makes many plans; this is faster than printf. */
 typedef struct pen {
-    char *at, *end; /* `end`: the last byte, for the zero */
+    char *at, *end; /* `end`: the last byte, for the terminating zero */
 } pen;
 
 static void put(pen *p, const char *text) {
@@ -68,7 +68,7 @@ void cleat_tuning_destroy(cleat_tuning_table *tuning) {
     cleat_free(tuning);
 }
 
-/* The place of `key`, or where it would be. */
+/* The index of `key`, or where it would be inserted. */
 static size_t find(const cleat_tuning_table *tuning, const char *key, bool *there) {
     size_t low = 0, high = tuning->count;
     *there = false;
@@ -117,8 +117,8 @@ const char *cleat_tuning_get(const cleat_tuning_table *tuning, const char *key) 
 
 cleat_status cleat_tuning_add_shipped(cleat_tuning_table *tuning, const char *file, const cleat_tuning_table *shipped,
                                       cleat_error *error) {
-    bool tuned_here =
-        tuning->count > 0; /* then CLBlast was measured with the parameters that are there, or with none */
+    /* If the table has entries, CLBlast was measured with the table's parameters, or with its defaults. */
+    bool tuned_here = tuning->count > 0;
     for (size_t i = 0; i < shipped->count; ++i) {
         bool there;
         if (get(tuning, shipped->items[i].key)) continue;
@@ -162,7 +162,7 @@ bool cleat_op_is_tunable(const cleat_op *op) {
     return op->variants && op->variants[0].name && op->variants[1].name;
 }
 
-/* What is listed for the node, or NULL. */
+/* The table's entry for the node, or NULL. */
 static const cleat_tuning_entry *listed_for(const cleat_tuning_table *tuning, const cleat_node *node) {
     char key[CLEAT_TUNING_KEY];
     if (!tuning || tuning->count == 0 || !cleat_op_is_tunable(node->op)) return NULL;
@@ -170,7 +170,7 @@ static const cleat_tuning_entry *listed_for(const cleat_tuning_table *tuning, co
     return get(tuning, key);
 }
 
-/* The op's variant of that name, where it serves the node. */
+/* The op's variant of that name, if it can compute the node; else NULL with the reason. */
 static const cleat_variant *find_serving(const cleat_node *node, const cleat_device_facts *facts, const char *name,
                                          const char **reason) {
     *reason = "no longer exists";
@@ -290,21 +290,21 @@ void cleat_tuning_log(const cleat_tuning_table *tuning, const cleat_plan *plan) 
 
 /* --- from text ------------------------------------------------------------------------------------------------ */
 
-/* A file that is being read. */
+/* State of the parser. */
 typedef struct reader {
     const char *place;
-    int number; /* of the line */
+    int number; /* line number */
     bool in_entries, in_header, in_clblast;
     cleat_tuning_table *tuning;
-    bool given[CLEAT_CLBLAST_COUNT]; /* which of CLBlast's parameters */
-    int clblast_line;                /* of [clblast] */
+    bool given[CLEAT_CLBLAST_COUNT]; /* which parameters of [clblast] have been read */
+    int clblast_line;                /* line of [clblast] */
 } reader;
 
 static cleat_status fail_line(const reader *r, const char *line, const char *what, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%d: %s: '%.120s'", r->place, r->number, what, line);
 }
 
-/* Cuts blanks off both ends. */
+/* Removes blanks at both ends. */
 static char *trim(char *text) {
     char *end = text + strlen(text);
     while (end > text && strchr(" \t\r", end[-1])) *--end = 0;
@@ -355,7 +355,7 @@ static cleat_status read_parameter(reader *r, const char *line, const char *name
     return CLEAT_OK;
 }
 
-/* Its parameters go together: all of them, or none. */
+/* The parameters of [clblast] must be complete, or the section absent. */
 static cleat_status check_clblast(const reader *r, cleat_error *error) {
     if (r->clblast_line == 0) return CLEAT_OK;
     for (int i = 0; i < CLEAT_CLBLAST_COUNT; ++i)
