@@ -1,6 +1,6 @@
-/* Built programs on disk, so that the next start does not compile. An entry is used only when it is whole and
- * was made from the same source and options by the same driver for the same device; any fault means: build
- * from source.
+/* Cache of built programs on disk, so that the next start does not compile. An entry is used only if it is
+ * complete and was made from the same source and options by the same driver for the same device. After any
+ * fault the program is built from source.
  *
  * Entry: magic, format, key (32 hex digits), length and hash (32 hex digits) of the binary, the binary. */
 #include "core/files.h"
@@ -33,7 +33,7 @@ static bool is_on(const cleat_device *device) {
     return !(device->quirks & CLEAT_QUIRK_NO_BINARY_CACHE);
 }
 
-/* Everything the binary depends on, in one text, hashed. */
+/* Hashes everything that the binary depends on. */
 static bool make_key(const cleat_device *device, const char *source, const char *options, char key[HASH]) {
     char platform[256] = "", version[256] = "";
     clGetPlatformInfo(device->platform, CL_PLATFORM_VERSION, sizeof platform - 1, platform, NULL);
@@ -61,7 +61,7 @@ cleat_status cleat_binary_path(const cleat_device *device, const char *source, c
 
 /* --- loading --- */
 
-/* The binary inside an entry; NULL where the entry is not whole or not the one that was asked for. */
+/* Returns the binary inside an entry; NULL if the entry is damaged or was made for another key. */
 static const unsigned char *check_entry(const char *data, size_t size, const char *key, size_t *length) {
     header head;
     char hash[HASH];
@@ -102,7 +102,8 @@ cl_program cleat_binary_load(cleat_device *device, const char *source, const cha
 
 /* --- saving --- */
 
-/* An entry with room for the binary, its length in *length; NULL where the driver hands out none. */
+/* Returns a new entry that contains the binary, its length in *length; NULL if the driver provides none. The
+ * caller frees it. */
 static char *new_entry(cl_program program, size_t *length) {
     if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *length, length, NULL) != CL_SUCCESS) return NULL;
     if (*length == 0) return NULL;

@@ -1,4 +1,4 @@
-/* Device buffers: counted, and really there when the call returns. */
+/* Device buffers: counted, and physically allocated when the call returns. */
 #include "device/probe.h"
 
 #include <inttypes.h>
@@ -16,7 +16,8 @@ int64_t cleat_device_memory_limit(void) {
     return bytes;
 }
 
-/* The most that may be allocated in all where the driver would not say no by itself; 0: no limit of ours. */
+/* The limit for the sum of all buffers if CLEAT_DEVICE_MEMORY_LIMIT is set or the driver would not refuse by
+ * itself; 0: cleat sets no limit. */
 static int64_t allocation_limit(const cleat_device *device) {
     int64_t limit = cleat_device_memory_limit();
     if (!(device->quirks & CLEAT_QUIRK_HOST_MEMORY) || device->facts.memory_free == 0) return limit;
@@ -44,9 +45,9 @@ static cl_int fill_with_zeros(cleat_device *device, cl_mem buffer, int64_t bytes
     return code == CL_SUCCESS ? clFinish(device->compute) : code;
 }
 
-/* Drivers allocate at first use: writing brings their failure here, where it can be handled. A card needs
- * every byte written; in host memory the first one makes the driver allocate, and the others would only cost
- * time. */
+/* Many drivers allocate at first use. Writing here makes such an allocation fail here, where it can be
+ * handled. On a GPU every byte must be written; in host memory the first byte makes the driver allocate, and
+ * writing the others would only cost time. */
 static cl_int touch(cleat_device *device, cl_mem buffer, int64_t bytes) {
     return fill_with_zeros(device, buffer, device->quirks & CLEAT_QUIRK_HOST_MEMORY ? 1 : bytes);
 }

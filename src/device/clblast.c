@@ -1,11 +1,12 @@
-/* CLBlast's single-precision GEMM (Nugteren, "CLBlast: a tuned OpenCL BLAS library", IWOCL 2018). */
+/* CLBlast's single-precision GEMM (Nugteren, "CLBlast: a tuned OpenCL BLAS library", IWOCL 2018): calls and
+ * parameters. */
 #include "device/device.h"
 
 #include <clblast_c.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The names of CLBlast's own codes; the others are OpenCL's. */
+/* Names of the codes that CLBlast defines; all others are OpenCL's. */
 static const char *clblast_name(CLBlastStatusCode code) {
     switch (code) {
     case CLBlastNotImplemented:
@@ -91,7 +92,8 @@ cleat_status cleat_clblast_sgemm(cleat_device *device, const cleat_clblast_gemm 
 
 /* --- parameters ----------------------------------------------------------------------------------------------- */
 
-/* Those of one kernel, which begin at `first`; returns where the next one's begin, or -1. */
+/* Sets the parameters of the kernel whose parameters begin at index `first`. Returns the first index of the
+ * next kernel, or -1. */
 static int override_kernel(const cleat_device *device, const cleat_clblast_parameters *parameters, int first,
                            cleat_error *error) {
     const char *kernel = cleat_clblast_kernels[first], *names[CLEAT_CLBLAST_COUNT];

@@ -1,4 +1,4 @@
-/* The handle of an open device: its context and its two queues. */
+/* The handle of an open device: its context and its two queues, both released by cleat_device_close. */
 #include "core/memory.h"
 #include "device/matrix.h"
 #include "device/probe.h"

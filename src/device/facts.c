@@ -1,4 +1,4 @@
-/* The facts OpenCL itself tells about a device. */
+/* The device facts that OpenCL itself reports. */
 #include "device/probe.h"
 
 #include "core/kernel_shape.h"
@@ -9,7 +9,8 @@
 
 enum { MIN_ALIGNMENT = 256 };
 
-/* Room for any text a device tells, extension lists included: without memory that could fail, no fact is silently missing. */
+/* Size for any text that a device reports, extension lists included. A fixed buffer cannot fail for lack of
+ * memory, so no fact is silently missing. */
 enum { LONGEST_TEXT = 32768 };
 
 static void read_text(cl_device_id id, cl_device_info what, char *text, size_t size) {
@@ -47,11 +48,13 @@ bool cleat_has_extension(cl_device_id id, const char *word) {
     return found;
 }
 
-/* cl_intel_required_subgroup_size; CL/cl_ext.h of 1.2 does not know it. */
+/* CL_DEVICE_SUB_GROUP_SIZES_INTEL of cl_intel_required_subgroup_size; CL/cl_ext.h of OpenCL 1.2 does not
+ * define it. */
 enum { DEVICE_SUB_GROUP_SIZES_INTEL = 0x4108 };
 
-/* The fewest work-items that a kernel may ask to run together, 0 where it may not. Oclgrind and plain SPIR compilers name Intel's
- * extensions without having them, and on a CPU a group is one work-item. */
+/* The smallest sub-group size that a kernel may require; 0 if it cannot choose. Only Intel GPUs are asked:
+ * Oclgrind and plain SPIR compilers list Intel's extensions without implementing them, and on a CPU a
+ * work-group is one work-item. */
 static int32_t read_sub_group(cl_device_id id, const cleat_device_facts *facts) {
     size_t sizes[16] = {0}, bytes = 0, least = 0;
     if (facts->vendor != CLEAT_VENDOR_INTEL || facts->kind != CLEAT_DEVICE_GPU) return 0;
@@ -74,7 +77,8 @@ static cleat_vendor vendor_of(const cleat_device_facts *facts) {
         {"Advanced Micro Devices", CLEAT_VENDOR_AMD},
         {"Intel", CLEAT_VENDOR_INTEL},
     };
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i) /* the platform first: PoCL's CPU is also Intel's */
+    /* The platform first: PoCL reports Intel as the vendor of an Intel CPU. */
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i)
         if (strstr(facts->platform, words[i].word)) return words[i].vendor;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i)
         if (strstr(facts->vendor_name, words[i].word)) return words[i].vendor;
@@ -149,7 +153,7 @@ cleat_status cleat_read_facts(cl_platform_id platform, cl_device_id id, cleat_de
     read.vendor = vendor_of(&read);
     read.memory_total = (int64_t)read_ulong(id, CL_DEVICE_GLOBAL_MEM_SIZE);
     read.max_allocation = (int64_t)read_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    read.alignment = (int64_t)read_uint(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8; /* OpenCL gives bits */
+    read.alignment = (int64_t)read_uint(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8; /* OpenCL reports bits */
     if (read.alignment < MIN_ALIGNMENT) read.alignment = MIN_ALIGNMENT;
     read.local_memory = (int64_t)read_ulong(id, CL_DEVICE_LOCAL_MEM_SIZE);
     read.max_work_group = (int32_t)read_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));

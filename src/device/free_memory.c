@@ -1,4 +1,4 @@
-/* How much memory is free: OpenCL has no such question, so each vendor's own route is tried, and the answer
+/* Free memory of a device. OpenCL has no query for it; each vendor's own interface is tried, and the result
  * names its source. */
 #include "core/files.h"
 #include "core/memory.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CL_DEVICE_GLOBAL_FREE_MEMORY_AMD: size_t[2] in KiB, all free memory and the largest free block. */
+/* CL_DEVICE_GLOBAL_FREE_MEMORY_AMD: size_t[2] in KiB, total free memory and largest free block. */
 enum { AMD_FREE_MEMORY = 0x4039, KIB = 1024, PATH = 512, LINE = 512 };
 
 static int64_t amd_query(cl_device_id id) {
@@ -33,7 +33,8 @@ typedef struct nvml_library {
     int (*memory)(void *device, nvml_memory *memory);
 } nvml_library;
 
-/* A function of a shared object; C has no cast from its address to a function's, so the bytes are copied. */
+/* Finds a function of a shared object. ISO C has no cast from an object pointer to a function pointer, so the
+ * bytes are copied. */
 static bool find_function(void *library, const char *name, void *function) {
     void *address = dlsym(library, name);
     memcpy(function, &address, sizeof address);
@@ -68,7 +69,7 @@ static int64_t nvml_free(const cleat_device_facts *facts) {
 
 /* --- files of the kernel --- */
 
-/* The first number of a file; false where there is none ("max" is none). */
+/* Reads the first number of a file; false if there is none ("max" is not a number). */
 static bool read_number_file(const char *path, int64_t *number) {
     FILE *file = fopen(path, "r");
     if (!file) return false;
@@ -77,7 +78,7 @@ static bool read_number_file(const char *path, int64_t *number) {
     return read;
 }
 
-/* The number after `word` at the start of a line ("MemAvailable:   123 kB"). */
+/* Reads the number after `word` at the start of a line ("MemAvailable:   123 kB"). */
 static bool read_field(const char *path, const char *word, int64_t *number) {
     char line[LINE];
     bool found = false;
@@ -114,8 +115,8 @@ static const group_files group_v2 = {"cgroup v2", "/sys/fs/cgroup", "memory.max"
 static const group_files group_v1 = {"cgroup v1", "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
                                      "memory.usage_in_bytes", "total_inactive_file "};
 
-/* Free bytes under the limit of one group; INT64_MAX where it has none. Cached file pages are given back on
- * demand, so they count as free. */
+/* Free bytes under the limit of one control group; INT64_MAX if it has no limit. Cached file pages are
+ * reclaimed on demand, so they count as free. */
 static int64_t group_free(const char *root, const group_files *files, const char *group) {
     char path[3 * PATH];
     int64_t limit = 0, usage = 0, cache = 0;
@@ -128,8 +129,8 @@ static int64_t group_free(const char *root, const group_files *files, const char
     return limit > usage - cache ? limit - (usage - cache) : 1;
 }
 
-/* The tightest limit of a group and those above it. Inside a container the path may be that of the host: the
- * mount's root is asked in any case. */
+/* The tightest limit of a group and its ancestors. Inside a container the path may be that of the host, so
+ * the root of the mount is always checked as well. */
 static int64_t groups_free(const char *root, const group_files *files, char *group) {
     int64_t least = group_free(root, files, "");
     while (group[0] == '/' && group[1]) {
@@ -140,8 +141,8 @@ static int64_t groups_free(const char *root, const group_files *files, char *gro
     return least;
 }
 
-/* Splits a line of /proc/self/cgroup, "4:memory:/a/b" or "0::/a/b": the files of its hierarchy, NULL where it
- * has nothing to say. */
+/* Splits a line of /proc/self/cgroup, "4:memory:/a/b" or "0::/a/b". Returns the file names of its hierarchy;
+ * NULL if it does not control memory. */
 static const group_files *parse_group(char *line, char **group) {
     line[strcspn(line, "\n")] = 0;
     char *controllers = strchr(line, ':');

@@ -1,5 +1,5 @@
-/* The full text of a kernel file: from $CLEAT_KERNEL_DIR or from inside the library, with its includes put in
- * place (clBuildProgram finds no files next to the source). */
+/* The full text of a kernel file, from $CLEAT_KERNEL_DIR or embedded in the library, with its includes
+ * inserted, because clBuildProgram does not find files next to the source. */
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/text.h"
@@ -14,7 +14,7 @@ enum { MAX_FILES = 32, MAX_NAME = 128, PATH = 1024 };
 
 typedef struct assembly {
     cleat_text text;
-    char seen[MAX_FILES][MAX_NAME]; /* each file is included once */
+    char seen[MAX_FILES][MAX_NAME]; /* each file is included only once */
     int seen_count;
 } assembly;
 
@@ -28,7 +28,7 @@ static const char *find_embedded(const char *file) {
     return NULL;
 }
 
-/* One file as it is. A file that the folder of $CLEAT_KERNEL_DIR lacks is taken from the library. */
+/* Reads one file unchanged. A file that is missing in $CLEAT_KERNEL_DIR is taken from the library. */
 static cleat_status read_one(const char *file, char **text, cleat_error *error) {
     const char *folder = getenv("CLEAT_KERNEL_DIR"), *embedded = find_embedded(file);
     char path[PATH];
@@ -47,7 +47,7 @@ static cleat_status read_one(const char *file, char **text, cleat_error *error) 
     return *text ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for kernel file '%s'", file);
 }
 
-/* The file a line  #include "name"  asks for; false for any other line. */
+/* Extracts the name from a line  #include "name"; false for any other line. */
 static bool parse_include(const char *line, size_t length, char name[MAX_NAME]) {
     char text[2 * MAX_NAME];
     if (length >= sizeof text) return false;

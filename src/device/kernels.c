@@ -1,4 +1,4 @@
-/* Building one program: from its saved binary, else from source. */
+/* Builds one program: from its saved binary if there is one, else from source. */
 #include "core/memory.h"
 #include "device/probe.h"
 #include "device/programs.h"
@@ -8,10 +8,11 @@
 
 enum { OPTIONS = 512 };
 
-/* No fast-math: the tests for values that are not finite must work. */
+/* No fast-math options: the checks for non-finite values must work. */
 #define COMMON_OPTIONS "-cl-std=CL1.2"
 
-/* What the compiler said, without the warnings before the first error where not all of it fits an error text. */
+/* The compiler's messages. If they are too long for an error text, warnings before the first error are
+ * dropped. The caller frees the result; NULL if there is none. */
 static char *read_build_log(cl_device_id id, cl_program program) {
     size_t size = 0;
     if (clGetProgramBuildInfo(program, id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size) != CL_SUCCESS) return NULL;

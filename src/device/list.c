@@ -1,4 +1,4 @@
-/* Finding devices on all platforms, and choosing one. */
+/* Finds the devices of all platforms and selects one. */
 #include "core/memory.h"
 #include "device/probe.h"
 
@@ -96,7 +96,7 @@ void cleat_device_list_free(cleat_device_facts *facts) {
 
 /* --- choosing --- */
 
-/* The devices as lines "  0  GPU  Tesla T4 (NVIDIA CUDA)" for an error text. */
+/* Writes the devices as lines "  0  GPU  Tesla T4 (NVIDIA CUDA)" for an error message. */
 static void describe_devices(const cleat_device_facts *const *facts, size_t count, char *text, size_t size) {
     size_t used = 0;
     text[0] = 0;
@@ -114,14 +114,15 @@ static cleat_status fail_selection(cleat_error *error, cleat_status status, cons
                       what, list);
 }
 
-/* A GPU with memory of its own is faster than one that reports most of the host's. */
+/* A GPU with dedicated memory is faster than one that reports most of the host's memory as its own. */
 static bool is_larger(const cleat_device_facts *a, const cleat_device_facts *b) {
     if (a->unified_memory != b->unified_memory) return !a->unified_memory;
     if (a->memory_total != b->memory_total) return a->memory_total > b->memory_total;
     return a->compute_units > b->compute_units;
 }
 
-/* Among devices of `kind`, the one with memory of its own, then the most memory, then the most compute units; count where there is none. */
+/* Among devices of `kind`, prefers dedicated memory, then the largest memory, then the largest number of
+ * compute units. Returns `count` if there is none. */
 static size_t largest_of_kind(const cleat_device_facts *const *facts, size_t count, cleat_device_kind kind) {
     size_t best = count;
     for (size_t i = 0; i < count; ++i) {

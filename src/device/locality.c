@@ -1,11 +1,11 @@
-/* Where a card sits: its PCI place, and the CPUs near it that this process may use. */
+/* Locality of a device: its PCI address, and the CPUs near it that this process may use. */
 #include "device/probe.h"
 
 #include <hwloc.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Vendor queries; a driver that does not know one answers CL_INVALID_VALUE. */
+/* Vendor queries; a driver that does not support one returns CL_INVALID_VALUE. */
 enum {
     PCI_BUS_INFO_KHR = 0x410F, /* cl_uint domain, bus, device, function */
     TOPOLOGY_AMD = 0x4037,     /* cl_uint type (1: PCIe), then 17 unused bytes, bus, device, function */
@@ -57,8 +57,8 @@ static bool load_topology(hwloc_topology_t *topology) {
     return false;
 }
 
-/* The CPUs that share the card's bus, as far as this process is allowed on them; nothing where that is all or
- * none of them. */
+/* Writes the CPUs that share the card's bus and on which this process may run; writes nothing if that is all
+ * of them or none. */
 static void name_near_cpus(hwloc_topology_t topology, cleat_device_facts *facts) {
     hwloc_obj_t card = hwloc_get_pcidev_by_busid(topology, (unsigned)facts->pci_domain, (unsigned)facts->pci_bus,
                                                  (unsigned)facts->pci_device, (unsigned)facts->pci_function);

@@ -1,4 +1,5 @@
-/* The matrix unit of a device: candidates by what it is, the proof, and the answer kept on disk. */
+/* Detects the matrix unit of a device: candidates from its facts, a test of each on the device, and the
+ * result stored on disk. */
 #include "device/matrix.h"
 #include "core/clock.h"
 #include "core/files.h"
@@ -14,10 +15,11 @@
 
 enum { FORMAT = 2, HASH = 33, PATH = 1024, LINE = 64 };
 
-/* Seconds for which a start waits for another one that is trying the units: compilers need a second or two a unit. */
+/* Seconds for which a process waits for another one that is testing the units: compilers need one or two
+ * seconds per unit. */
 enum { PATIENCE = 60 };
 
-/* cl_nv_device_attribute_query; CL/cl_ext.h calls them CL_DEVICE_COMPUTE_CAPABILITY_..._NV. */
+/* From cl_nv_device_attribute_query; CL/cl_ext.h calls them CL_DEVICE_COMPUTE_CAPABILITY_..._NV. */
 enum { COMPUTE_CAPABILITY_MAJOR = 0x4000, COMPUTE_CAPABILITY_MINOR = 0x4001 };
 
 /* --- candidates --- */
@@ -30,8 +32,9 @@ static int nvidia_candidates(int32_t capability, cleat_matrix_unit *units) {
     return count;
 }
 
-/* AMD's own driver names a card by its instruction set, "gfx90a:sramecc+:xnack-". The units of gfx12 have another layout; it has v_dot2, as
- * have gfx906 and RDNA from 1011 on, but for gfx1013. */
+/* AMD's driver reports the instruction set as the device name: "gfx90a:sramecc+:xnack-". The matrix units of
+ * gfx12 have another layout, so it uses v_dot2 here. gfx906 has v_dot2 too, and so does RDNA from gfx1011 on,
+ * except gfx1013. */
 static int amd_candidates(const char *name, cleat_matrix_unit *units) {
     static const struct {
         const char *begins;
@@ -73,7 +76,7 @@ static int32_t read_capability(const cleat_device *device) {
 
 /* --- the answer on disk --- */
 
-/* Everything the answer depends on. */
+/* Hashes everything that the result depends on. */
 static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_error *error) {
     char *source = NULL, *text = NULL;
     cleat_text joined = {0};
@@ -97,13 +100,14 @@ cleat_status cleat_matrix_path(const cleat_device *device, char *path, size_t si
     return cleat_path_join(folder, name, path, size, error);
 }
 
-/* "trying 1" stands there while a probe is under way, and stays where it came to no answer: it took its process down with it, or somebody
- * ended the process, or the device failed. Whoever tries holds the file's lock, so the next holder knows that there was such an end; after
- * ATTEMPTS of them nobody tries again. */
+/* The file contains "trying 1" while a test runs. It keeps this text if the test gives no result: because it
+ * crashed the process, because the process was ended, or because the device failed. The testing process holds
+ * the file's lock, so that the next holder recognises such an unfinished test. After ATTEMPTS of them no
+ * process tries again. */
 static const char trying[] = "trying";
 enum { ATTEMPTS = 2 };
 
-/* "nv80 bf16\n", "nv75\n", "none\n" */
+/* The possible lines are "nv80 bf16\n", "nv75\n", "none\n", for example. */
 static void print_answer(const cleat_device_facts *facts, char text[LINE]) {
     snprintf(text, LINE, "%s%s\n", cleat_matrix_unit_text(facts->matrix_unit), facts->matrix_bf16 ? " bf16" : "");
 }
@@ -121,7 +125,7 @@ static bool parse_answer(const char *text, cleat_device_facts *facts) {
     return false;
 }
 
-/* True where the answer is there; else *attempts is how many attempts at it have begun. */
+/* True if the stored result was read; else *attempts is the number of tests that were begun so far. */
 static bool load_answer(const char *path, cleat_device_facts *facts, int *attempts) {
     char *data = NULL;
     size_t size = 0;
@@ -144,7 +148,7 @@ static void save_answer(const char *path, const char *text) {
 
 /* --- trying --- */
 
-/* False where the trial itself could not be made: another start may well be able to. */
+/* Returns false if the test itself could not be run: a later start may succeed. */
 static bool probe_unit(cleat_device *device, cleat_matrix_unit unit, bool bf16, bool *right) {
     cleat_error error = {0};
     cleat_status status = cleat_matrix_check(device, unit, bf16, &error);
@@ -155,7 +159,7 @@ static bool probe_unit(cleat_device *device, cleat_matrix_unit unit, bool bf16, 
     return *right || status == CLEAT_ERR_BUILD || status == CLEAT_ERR_NOT_SUPPORTED;
 }
 
-/* False as in probe_unit. */
+/* Returns false as probe_unit does. */
 static bool probe_candidates(cleat_device *device, const cleat_matrix_unit *units, int count) {
     for (int i = 0; i < count; ++i) {
         bool f16 = false, bf16 = false;
@@ -169,7 +173,7 @@ static bool probe_candidates(cleat_device *device, const cleat_matrix_unit *unit
     return true;
 }
 
-/* Tries, and keeps the answer. */
+/* Tests the units and stores the result. */
 static void find_answer(cleat_device *device, const cleat_matrix_unit *units, int count, int attempt,
                         const char *path) {
     char text[LINE];
@@ -183,7 +187,8 @@ static void find_answer(cleat_device *device, const cleat_matrix_unit *units, in
               (int)strcspn(text, "\n"), text, cleat_seconds() - start);
 }
 
-/* CLEAT_OK: nobody else is trying; CLEAT_ERR_TIME_UP: another start is; others: there are no locks here. */
+/* CLEAT_OK: no other process is testing; CLEAT_ERR_TIME_UP: another one is; others: locks do not work
+ * here. */
 static cleat_status lock_answer(const cleat_device *device, const char *path, double patience, int *lock) {
     cleat_error error = {0};
     cleat_status status = cleat_lock(path, 0, lock, &error);
@@ -208,7 +213,8 @@ void cleat_matrix_detect(cleat_device *device, const cleat_matrix_unit *units, i
                   device->facts.name);
         return;
     }
-    bool known = load_answer(path, &device->facts, &attempts); /* whoever had the lock has found it */
+    /* The previous holder of the lock may have found it. */
+    bool known = load_answer(path, &device->facts, &attempts);
     if (!known && attempts < ATTEMPTS) find_answer(device, units, count, attempts + 1, path);
     if (!known && attempts == ATTEMPTS)
         cleat_log(
@@ -223,7 +229,7 @@ void cleat_matrix_find(cleat_device *device) {
     cleat_matrix_signs signs = {read_capability(device),
                                 cleat_has_extension(device->id, "cl_intel_subgroup_matrix_multiply_accumulate")};
     const char *setting = getenv("CLEAT_MATRIX_UNIT");
-    if (setting && setting[0]) return; /* the facts have it */
+    if (setting && setting[0]) return; /* override_matrix_unit has set the facts */
     int count = cleat_matrix_candidates(&device->facts, &signs, units);
     if (count > 0) cleat_matrix_detect(device, units, count, PATIENCE);
 }

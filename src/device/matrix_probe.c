@@ -1,4 +1,4 @@
-/* One product on a matrix unit, compared with the host's. */
+/* Test of a matrix unit: one product, compared with the same product on the host. */
 #include "core/kernel_shape.h"
 #include "core/memory.h"
 #include "device/matrix.h"
@@ -15,7 +15,7 @@ typedef struct sample {
     float expected[TILE]; /* start + A B */
 } sample;
 
-/* The bits of a value that f16 and bf16 hold exactly, as a normal number or 0. */
+/* The bits of a value that is exact in f16 and bf16 and is a normal number or 0. */
 static uint16_t bits_of(float value, bool bf16) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -24,8 +24,9 @@ static uint16_t bits_of(float value, bool bf16) {
     return (uint16_t)((bits >> 16 & 0x8000) | exponent << 10 | (bits >> 13 & 0x3ff));
 }
 
-/* Multiples of 1/8 up to 15/8, no two rows or columns alike, and sums that begin at several thousand and have steps of 1/64: exact in f32 in
- * whatever order, and far off wherever something is summed in half precision. */
+/* The matrices contain multiples of 1/8 up to 15/8, without equal rows or columns. The sums start at several
+ * thousand and change in steps of 1/64: they are exact in f32 in any order, and far off wherever something is
+ * summed in half precision. */
 static void make_sample(sample *s, bool bf16) {
     for (int i = 0; i < TILE; ++i) {
         s->a[i] = (float)((i * 37 + i / SIDE * 11 + i * i % 29) % 31 - 15) / 8;
@@ -55,7 +56,7 @@ static cleat_status compare(const sample *s, const float *out, int subgroups, cl
     return CLEAT_OK;
 }
 
-/* Buffers of their own, which the device's account of memory does not know: it begins after the probe. */
+/* Uses temporary buffers outside the device's memory accounting, which begins after the test. */
 static cleat_status run_kernel(cleat_device *device, cl_kernel kernel, sample *s, float *out, size_t bytes,
                                cleat_error *error) {
     void *const data[] = {s->a_bits, s->b_bits, s->start, out};
@@ -101,7 +102,8 @@ static cleat_status run_and_compare(cleat_device *device, cl_program program, in
     return status;
 }
 
-/* The same device with a context and a queue of its own: a kernel that faults makes the context useless in which it ran. */
+/* Opens the same device with a separate context and queue, because a kernel that faults makes its context
+ * unusable. */
 static cleat_status open_probe_device(const cleat_device *device, cleat_device *probe, cleat_error *error) {
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)device->platform, 0};
     cl_int code = CL_SUCCESS;

@@ -1,4 +1,4 @@
-/* OpenCL error codes by name, and the cleat errors made from them. */
+/* Names of OpenCL error codes, and cleat errors made from them. */
 #include "device/device.h"
 
 #include <stdarg.h>
@@ -42,8 +42,8 @@ const char *cleat_cl_name(cl_int code) {
     }
 }
 
-/* Drivers report a full card in four ways: at creation, at first use, as lost host memory, or as a buffer
- * beyond what they allow. */
+/* Drivers report exhausted memory in four ways: at creation, at first use, as lack of host memory, or as a
+ * buffer that is larger than they allow. */
 static bool is_memory_error(cl_int code) {
     return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY ||
            code == CL_INVALID_BUFFER_SIZE;

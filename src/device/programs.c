@@ -1,4 +1,4 @@
-/* Programs built behind the caller's back: whoever needs one waits for that one only. */
+/* Background build of programs: a caller that needs one program waits for that one only. */
 #include "device/programs.h"
 #include "core/clock.h"
 #include "core/cpus.h"
@@ -24,14 +24,14 @@ struct cleat_programs {
     build *builds;                 /* [count] */
     size_t count;
     double waited;
-    pthread_mutex_t lock; /* of the states and of `stop` */
+    pthread_mutex_t lock; /* protects the states, `waited` and `stop` */
     pthread_cond_t done;
     bool stop;
     pthread_t threads[MAX_THREADS];
     size_t thread_count;
 };
 
-/* Builds what the caller, who holds the lock, has just claimed. */
+/* Builds a program that nobody has begun. The caller holds the lock, which is released during the build. */
 static void build_claimed(cleat_programs *programs, size_t index) {
     build *b = &programs->builds[index];
     b->state = UNDER_WAY;
@@ -51,7 +51,7 @@ static void *build_all(void *user) {
     return NULL;
 }
 
-/* None is fine too: then each program is built by whoever needs it first. */
+/* It is not an error if no thread starts: each program is then built when it is first needed. */
 static void start_threads(cleat_programs *programs) {
     size_t thread_limit = (size_t)cleat_cpus();
     if (thread_limit > MAX_THREADS) thread_limit = MAX_THREADS;
