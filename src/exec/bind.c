@@ -1,4 +1,4 @@
-/* From launches, which are plain data, to OpenCL kernels with all arguments set. */
+/* Binding: turns launches, which are plain data, into OpenCL kernels with all arguments set. */
 #include "core/memory.h"
 #include "exec/exec.h"
 
@@ -64,7 +64,7 @@ cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error) {
     return cleat_programs_start(exec->device, exec->keys, exec->program_count, &exec->programs, error);
 }
 
-/* Where the program is not built yet, the device works on what is enqueued meanwhile. */
+/* Flushes the queue before it waits for a program, so that the device works on what is already enqueued. */
 static cleat_status get_program(cleat_exec *exec, size_t index, cl_program *program, cleat_error *error) {
     if (!cleat_programs_is_ready(exec->programs, index)) clFlush(exec->device->compute);
     return cleat_programs_get(exec->programs, index, program, error);
@@ -87,7 +87,7 @@ cleat_build_stats cleat_exec_build_stats(const cleat_exec *exec) {
 
 /* --- arguments --- */
 
-/* The two kernel arguments of a TENSOR(): buffer and element offset. */
+/* Sets the two kernel arguments of a TENSOR(): buffer and element offset. */
 static cl_int set_pair(cl_kernel kernel, cl_uint *index, const cl_mem *slab, int64_t elements) {
     cl_ulong offset = (cl_ulong)elements;
     cl_int code = clSetKernelArg(kernel, (*index)++, sizeof *slab, slab);
@@ -95,7 +95,8 @@ static cl_int set_pair(cl_kernel kernel, cl_uint *index, const cl_mem *slab, int
     return clSetKernelArg(kernel, (*index)++, sizeof offset, &offset);
 }
 
-/* A place that must exist: a kernel that gets no buffer for a tensor it was promised would write anywhere. */
+/* The slab of a place, or NULL, which callers report as an error: a kernel without the buffer of a required
+ * tensor would write to arbitrary memory. */
 static const cl_mem *slab_of(const cleat_exec *exec, cleat_place place) {
     return place.slab >= 0 && exec->slabs[place.slab] ? &exec->slabs[place.slab] : NULL;
 }
@@ -143,7 +144,8 @@ static cleat_status set_arguments(const cleat_exec *exec, const cleat_bound *bou
     return CLEAT_OK;
 }
 
-/* A kernel that was given fewer arguments than it has would fail at its first enqueue, without saying why. */
+/* Without this check, a kernel with unset arguments would fail at its first enqueue with an uninformative
+ * error. */
 static cleat_status check_argument_count(cl_kernel kernel, const cleat_launch *launch, cleat_error *error) {
     cl_uint has = 0, given = 0;
     for (int i = 0; i < launch->n_args; ++i) given += launch->args[i].kind == CLEAT_ARG_SCALAR ? 1 : 2;
@@ -167,9 +169,10 @@ static cleat_status create_kernel(cleat_exec *exec, cleat_bound *bound, size_t i
 
 /* --- CLBlast --- */
 
-/* CLBlast is given sub-buffers: it takes offsets of 32 bits, copies every matrix that does not begin at offset 0, and takes no
- * offset at all for its workspace. A sub-buffer begins at a multiple of the device's alignment; *offset is how many bytes later
- * the place begins (a parameter's place in its flat buffer may be anywhere). */
+/* Creates a sub-buffer for CLBlast, which takes offsets of 32 bits, copies every matrix that does not begin
+ * at offset 0, and takes no offset at all for its workspace. A sub-buffer begins at a multiple of the
+ * device's alignment; *offset is the number of bytes from there to the place (a parameter may begin anywhere
+ * in its flat buffer). */
 static cleat_status create_region(const cleat_exec *exec, cleat_place place, int64_t bytes, cl_mem *region,
                                   int64_t *offset, cleat_error *error) {
     const cl_mem *slab = slab_of(exec, place);
@@ -185,7 +188,7 @@ static cleat_status create_region(const cleat_exec *exec, cleat_place place, int
     return CLEAT_OK;
 }
 
-/* The `elements` of `tensor` from element `at` on; *offset in elements. */
+/* Creates a sub-buffer for `elements` elements of `tensor` from element `at` on; *offset is in elements. */
 static cleat_status create_operand(const cleat_exec *exec, const cleat_bound *bound, const cleat_tensor *tensor,
                                    int64_t at, int64_t elements, cl_mem *region, int64_t *offset, cleat_error *error) {
     cleat_place place = cleat_plan_place(exec->plan, bound->layout, tensor);
@@ -197,7 +200,8 @@ static cleat_status create_operand(const cleat_exec *exec, const cleat_bound *bo
     return CLEAT_OK;
 }
 
-/* The plan's bound holds for the parameters CLBlast comes with; somebody may have given it others. */
+/* The plan's bound holds for CLBlast's default parameters and for those that cleat accepts; other code in the
+ * process may have set larger ones. */
 static cleat_status check_workspace(const cleat_exec *exec, const cleat_clblast_gemm *gemm, int64_t planned,
                                     cleat_error *error) {
     int64_t needed = 0;
@@ -267,7 +271,7 @@ static void unbind_graph(cleat_bound *bound) {
 }
 
 void cleat_exec_unbind(cleat_exec *exec) {
-    cleat_programs_destroy(exec->programs); /* first: builds under way read the launches' texts */
+    cleat_programs_destroy(exec->programs); /* first: running builds read the texts of the launches */
     for (size_t i = 0; exec->graphs && i < exec->plan->layout_count; ++i) unbind_graph(&exec->graphs[i]);
     cleat_free(exec->graphs);
     cleat_free(exec->keys);

@@ -1,4 +1,5 @@
-/* Creating and destroying an exec; whole tensors to and from the host. */
+/* Creates and destroys an exec; copies whole tensors to and from the host. The exec owns the slabs, programs
+ * and kernels; device and plan are borrowed and must outlive it. */
 #include "exec/exec.h"
 
 #include "core/memory.h"
@@ -18,7 +19,7 @@ static cleat_status create_slabs(cleat_exec *exec, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Buffers that do not start at zero, each in two halves. */
+/* Fills buffers that do not start at zero; each consists of two halves with one initial value each. */
 static cleat_status fill_buffers(cleat_exec *exec, cleat_error *error) {
     const cleat_plan *plan = exec->plan;
     for (size_t i = 0; i < plan->state_count; ++i) {
@@ -88,7 +89,7 @@ cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_
     return CLEAT_OK;
 }
 
-/* A copy also fails where a kernel before it in the queue did: then that one is named. */
+/* A copy also fails if an earlier kernel in the queue failed; the error then names that kernel. */
 static cleat_status fail_copy(cleat_exec *exec, cl_int code, const char *what, const cleat_tensor *tensor,
                               cleat_error *error) {
     clFinish(exec->device->compute);
@@ -115,6 +116,6 @@ cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor 
     if (status) return status;
     cl_int code = clEnqueueReadBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset,
                                       (size_t)cleat_tensor_bytes(tensor), values, 0, NULL, NULL);
-    /* A copy need not fail where a kernel before it did. */
+    /* a copy may succeed although an earlier kernel failed */
     return code == CL_SUCCESS ? cleat_exec_pop_failure(exec, error) : fail_copy(exec, code, "reading", tensor, error);
 }

@@ -1,4 +1,4 @@
-/* Looking at every tensor of a run, in the order in which they are written. */
+/* The finite check: scans every tensor of a run, in the order in which tensors are written. */
 #include "exec/finite_check.h"
 
 #include "core/memory.h"
@@ -7,39 +7,40 @@
 #include <string.h>
 
 enum {
-    TYPES = CLEAT_BF16 + 1, /* of floats: they come first */
-    GROUPS = 64,            /* that look at a tensor; each writes a record of WORDS */
+    TYPES = CLEAT_BF16 + 1, /* number of float types, which come first in cleat_dtype */
+    /* Work-groups that scan a tensor; each writes a record of WORDS words. */
+    GROUPS = 64,
     WORDS = 5,
-    SLOTS = 16, /* tensors whose records lie on the device at a time */
+    SLOTS = 16, /* tensors whose records fit on the device at the same time */
     RECORD_BYTES = GROUPS * WORDS * (int)sizeof(uint32_t),
     BUFFER_BYTES = SLOTS * RECORD_BYTES
 };
 
 typedef struct scan_record {
     const cleat_tensor *tensor;
-    const cleat_node *node; /* that wrote it; NULL: it was there before */
+    const cleat_node *node; /* the node that wrote it; NULL: it was written before the run */
     cleat_scan scan;
 } scan_record;
 
 struct cleat_finite_check {
     cleat_exec *exec;
-    cleat_binder binder;           /* launches of the kernel, for each type that occurs */
-    cleat_program_key keys[TYPES]; /* of them */
+    cleat_binder binder;           /* launches of the scan kernel, one for each type that occurs */
+    cleat_program_key keys[TYPES]; /* keys of these launches */
     int program[TYPES];            /* index of the key; -1: no tensor has this type */
     cleat_programs *programs;
     cl_kernel kernels[TYPES];
     cl_mem records;     /* uint [SLOTS, GROUPS, WORDS] */
-    scan_record *scans; /* of this run, in order */
+    scan_record *scans; /* scans of the current run, in order */
     size_t count, capacity;
-    size_t pending;  /* the last of them, whose records are still on the device */
-    size_t examined; /* the first of them, which are known to be good or harmless */
-    char *saved;     /* states, side by side; NULL: none are kept */
+    size_t pending;  /* number of scans at the end whose records are still on the device */
+    size_t examined; /* number of scans at the start that are known to be finite or harmless */
+    char *saved;     /* snapshot of the states, side by side; NULL: none */
 };
 
 /* --- creating ------------------------------------------------------------------------------------------------- */
 
 static void find_types(const cleat_plan *plan, bool occurs[TYPES]) {
-    occurs[CLEAT_F32] = true; /* parameters */
+    occurs[CLEAT_F32] = true; /* the type of the parameters */
     for (size_t g = 0; g < plan->layout_count; ++g) {
         const cleat_graph *graph = plan->layouts[g].graph;
         for (size_t i = 0; i < graph->tensor_count; ++i)
@@ -86,7 +87,7 @@ void cleat_finite_check_destroy(cleat_finite_check *check) {
     clFinish(check->exec->device->compute);
     for (int type = 0; type < TYPES; ++type)
         if (check->kernels[type]) clReleaseKernel(check->kernels[type]);
-    cleat_programs_destroy(check->programs); /* first: builds under way read the launches' texts */
+    cleat_programs_destroy(check->programs); /* first: running builds read the texts of the launches */
     cleat_binder_clear(&check->binder);
     cleat_buffer_release(check->exec->device, check->records, BUFFER_BYTES);
     cleat_free(check->scans);
@@ -122,7 +123,7 @@ static cl_int enqueue(cleat_finite_check *check, cl_kernel kernel, cl_mem slab, 
     return clEnqueueNDRangeKernel(check->exec->device->compute, kernel, 1, NULL, &global, &local, 0, NULL, NULL);
 }
 
-/* Enqueues a look at a tensor with a place of its own; there is a free slot. */
+/* Enqueues the scan of a tensor that is not a reshape. The caller has reserved a slot. */
 static cleat_status scan(cleat_finite_check *check, size_t graph, const cleat_tensor *tensor, const cleat_node *node,
                          cleat_error *error) {
     cl_kernel kernel = NULL;
@@ -160,7 +161,7 @@ static void merge_records(const uint32_t records[GROUPS][WORDS], cleat_scan *sum
     }
 }
 
-/* Waits for the looks that are enqueued. */
+/* Waits for the enqueued scans and merges their records. */
 static cleat_status read_records(cleat_finite_check *check, cleat_error *error) {
     static const size_t bytes = RECORD_BYTES;
     uint32_t records[SLOTS][GROUPS][WORDS];
@@ -184,7 +185,7 @@ static cleat_status reserve_slots(cleat_finite_check *check, size_t slots, cleat
 
 /* --- what was found ------------------------------------------------------------------------------------------- */
 
-/* The last look at a tensor among the first `before`. */
+/* The last scan of a tensor among the first `before` scans. */
 static const scan_record *find_last_scan(const cleat_finite_check *check, const cleat_tensor *tensor, size_t before) {
     for (size_t i = before; i-- > 0;)
         if (check->scans[i].tensor == cleat_root(tensor)) return &check->scans[i];
@@ -194,7 +195,7 @@ static const scan_record *find_last_scan(const cleat_finite_check *check, const 
 static void describe(const cleat_finite_check *check, size_t at, cleat_anomaly *anomaly) {
     const scan_record *found = &check->scans[at];
     *anomaly = (cleat_anomaly){.tensor = found->tensor, .node = found->node, .scan = found->scan};
-    while (at > 0 && check->scans[at - 1].node == found->node) --at; /* its first output */
+    while (at > 0 && check->scans[at - 1].node == found->node) --at; /* the scan of the node's first output */
     for (int i = 0; found->node && i < found->node->n_in; ++i) {
         const scan_record *read = found->node->in[i] ? find_last_scan(check, found->node->in[i], at) : NULL;
         if (!read) continue;
@@ -205,7 +206,7 @@ static void describe(const cleat_finite_check *check, size_t at, cleat_anomaly *
     }
 }
 
-/* Looks through the records that are there for the first tensor that went bad. */
+/* Searches the records read so far for the first tensor that is not finite. */
 static void find_first_anomaly(cleat_finite_check *check, cleat_anomaly *anomaly) {
     for (; check->examined < check->count && !anomaly->tensor; ++check->examined) {
         const scan_record *l = &check->scans[check->examined];
@@ -216,7 +217,7 @@ static void find_first_anomaly(cleat_finite_check *check, cleat_anomaly *anomaly
 
 /* --- running -------------------------------------------------------------------------------------------------- */
 
-/* What the nodes read and none of them writes. */
+/* Scans the tensors that the nodes read and none of them writes. */
 static cleat_status scan_sources(cleat_finite_check *check, size_t graph, size_t first, size_t last,
                                  cleat_error *error) {
     const cleat_graph *nodes = check->exec->plan->layouts[graph].graph;
@@ -236,7 +237,7 @@ static cleat_status run_node(cleat_finite_check *check, size_t graph, size_t n, 
     const cleat_layout *layout = &check->exec->plan->layouts[graph];
     const cleat_node *node = layout->graph->nodes[n];
     cleat_status status = cleat_exec_run_nodes(check->exec, graph, n, n + 1, error);
-    if (!layout->variants[n]) return status; /* a reshape: its bytes have been looked at */
+    if (!layout->variants[n]) return status; /* a reshape: its bytes have been scanned already */
     for (int i = 0; i < node->n_out && !status; ++i)
         if (node->out[i]) status = scan(check, graph, cleat_root(node->out[i]), node, error);
     return status;
@@ -246,7 +247,8 @@ cleat_status cleat_finite_check_run(cleat_finite_check *check, size_t graph, siz
                                     cleat_anomaly *anomaly, cleat_error *error) {
     cleat_anomaly found = {0};
     check->count = check->pending = check->examined = 0;
-    cleat_status status = cleat_exec_run_nodes(check->exec, graph, first, first, error); /* inputs arrive */
+    /* Copies a waiting upload into the inputs. */
+    cleat_status status = cleat_exec_run_nodes(check->exec, graph, first, first, error);
     if (!status) status = scan_sources(check, graph, first, last, error);
     if (!status) find_first_anomaly(check, &found);
     size_t next = first;

@@ -1,4 +1,4 @@
-/* Enqueueing a graph, and saying which kernel failed. */
+/* Enqueues a graph, and reports which kernel failed. */
 #include "exec/exec.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static cleat_status fail_kernel(const cleat_launch *launch, cl_int code, cleat_e
     return cleat_cl_fail(error, code, "kernel '%s' of %s", kernel, launch->node->name);
 }
 
-/* Forgets the last run of a launch, but not that it failed. */
+/* Releases the event of a launch's last run; records a failure before. */
 static void collect_event(cleat_exec *exec, cleat_bound *bound, size_t i) {
     cl_int state = CL_COMPLETE;
     if (!bound->events[i]) return;

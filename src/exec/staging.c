@@ -1,8 +1,9 @@
-/* Inputs on their way: pinned host memory -> a slot on the device (transfer queue) -> the graph's inputs
- * (compute queue, at its run).
+/* Transfer of inputs: pinned host memory -> a slot on the device (transfer queue) -> the graph's inputs
+ * (compute queue, at the start of its run).
  *
- * Two slots let one batch travel while the one before waits for its run; no running graph's inputs are ever
- * written, because the copy into them stands in the compute queue between that run and the next. */
+ * With two slots, one batch is transferred while the previous one waits for its run. The inputs of a running
+ * graph are never overwritten, because the copy into them is enqueued in the compute queue between that run
+ * and the next. */
 #include "exec/exec.h"
 
 #include "core/memory.h"
@@ -12,11 +13,11 @@
 
 struct cleat_staging {
     cleat_device *device;
-    cl_mem pinned; /* NULL where the driver gave no pinned memory: then `data` is ordinary */
+    cl_mem pinned; /* NULL if the driver has no pinned memory; `data` is then ordinary memory */
     void *data;
     int64_t bytes;
-    pthread_mutex_t lock; /* of `sent`: loader threads wait while the trainer uploads */
-    cl_event sent;        /* the last transfer from it */
+    pthread_mutex_t lock; /* protects `sent`: loader threads wait while the trainer uploads */
+    cl_event sent;        /* the last transfer from this buffer */
 };
 
 /* --- slots --- */
@@ -39,7 +40,7 @@ void cleat_exec_release_slots(cleat_exec *exec) {
     }
 }
 
-/* The slots take turns, so that a transfer seldom waits for the copy out of the one it goes to. */
+/* Slots are used in turn, so that a transfer seldom waits for the copy out of its slot. */
 static cleat_slot *free_slot(cleat_exec *exec) {
     for (int i = 0; i < exec->slot_count; ++i) {
         int index = (exec->next_slot + i) % exec->slot_count;
@@ -66,7 +67,8 @@ cleat_status cleat_exec_consume_upload(cleat_exec *exec, cleat_bound *bound, cle
 
 /* --- staging buffers --- */
 
-/* Pinned memory is a limited good: without it transfers are slower, and nothing else changes. */
+/* Maps pinned host memory; NULL if the driver has none left. Transfers from ordinary memory are slower;
+ * nothing else changes. */
 static void *map_pinned(cleat_staging *staging) {
     cl_int code = CL_SUCCESS;
     cl_mem buffer = clCreateBuffer(staging->device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
@@ -145,7 +147,7 @@ int64_t cleat_exec_input_bytes(const cleat_exec *exec, size_t graph) {
     return graph < exec->plan->layout_count ? exec->plan->layouts[graph].input_bytes : 0;
 }
 
-/* -1: not an input of that graph. */
+/* Returns -1 if the tensor is not an input of that graph. */
 int64_t cleat_exec_input_offset(const cleat_exec *exec, size_t graph, const cleat_tensor *input) {
     if (graph >= exec->plan->layout_count || input->role != CLEAT_ROLE_INPUT) return -1;
     const cleat_layout *layout = &exec->plan->layouts[graph];
