@@ -1,4 +1,4 @@
-/* The names of CLBlast's parameters, and the rules of its kernels' sources. */
+/* The names of CLBlast's parameters, and the constraints that its kernel sources impose on them. */
 #include "core/clblast_parameters.h"
 
 const char *const cleat_clblast_names[CLEAT_CLBLAST_COUNT] = {
@@ -21,7 +21,7 @@ static bool divides(int64_t part, int64_t whole) {
     return part > 0 && whole % part == 0;
 }
 
-/* Switches are 0 or 1, and everything else counts something. */
+/* Switches must be 0 or 1; all other parameters are counts. */
 static const char *refuse_ranges(const cleat_clblast_parameters *p) {
     static const cleat_clblast_parameter flags[FLAGS] = {CLEAT_CLBLAST_SA,   CLEAT_CLBLAST_SB,   CLEAT_CLBLAST_STRM,
                                                          CLEAT_CLBLAST_STRN, CLEAT_CLBLAST_PADA, CLEAT_CLBLAST_PADB};

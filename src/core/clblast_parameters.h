@@ -1,12 +1,13 @@
-/* CLBlast's own parameters of a single-precision product, as plain data: what they are called, and which values are sound.
- * Rooms that plan, keep files or speak OpenCL share them. */
+/* CLBlast's parameters of a single-precision product, as plain data: their names and their constraints.
+ * Shared by the rooms that plan, store files or call OpenCL. */
 #ifndef CLEAT_SRC_CLBLAST_PARAMETERS_H
 #define CLEAT_SRC_CLBLAST_PARAMETERS_H
 
 #include "cleat/device.h"
 
-/* A product is copied to whole tiles and runs in the kernel Xgemm, or runs in XgemmDirect as it is stored: that where
- * m n k is below the cube of XGEMM_MIN_INDIRECT_SIZE. What each parameter does: CLBlast's doc/tuning.md. */
+/* CLBlast computes a product in one of two ways: in kernel Xgemm on copies that are padded to whole tiles, or
+ * in kernel XgemmDirect on the matrices as they are stored, if m n k is below the cube of
+ * XGEMM_MIN_INDIRECT_SIZE. CLBlast's doc/tuning.md describes each parameter. */
 #define CLEAT_CLBLAST_LIST(X)                                                                                          \
     X("Xgemm", GEMMK)                                                                                                  \
     X("Xgemm", KREG)                                                                                                   \
@@ -44,22 +45,23 @@ typedef enum cleat_clblast_parameter {
 } cleat_clblast_parameter;
 
 typedef struct cleat_clblast_parameters {
-    int32_t values[CLEAT_CLBLAST_COUNT]; /* by cleat_clblast_parameter */
+    int32_t values[CLEAT_CLBLAST_COUNT]; /* indexed by cleat_clblast_parameter */
 } cleat_clblast_parameters;
 
 enum {
-    /* A product's copies have whole tiles of at most this: what a plan counts on (cleat_sgemm_workspace). */
+    /* Largest tile to which the matrices of a product are padded; plans rely on it
+     * (cleat_sgemm_workspace). */
     CLEAT_CLBLAST_TILE = 128, /* MWG, NWG */
     CLEAT_CLBLAST_DEPTH = 32, /* KWG x KREG */
     CLEAT_CLBLAST_SIZE_MAX = 1 << 20,
 };
 
 extern const char *const cleat_clblast_names[CLEAT_CLBLAST_COUNT];
-/* The kernel a parameter belongs to; those of a kernel follow each other. */
+/* The kernel that each parameter belongs to. Parameters of the same kernel are adjacent. */
 extern const char *const cleat_clblast_kernels[CLEAT_CLBLAST_COUNT];
 
-/* Why CLBlast cannot run with these parameters, or a plan could not hold its copies; NULL where nothing speaks against
- * them. `facts` NULL: on any device. */
+/* Why CLBlast cannot run with these parameters, or why a plan's workspace could be too small for them; NULL
+ * if they are valid. `facts` NULL: checks only what holds on any device. */
 const char *cleat_clblast_refuse(const cleat_clblast_parameters *parameters, const cleat_device_facts *facts);
 
 #endif

@@ -1,4 +1,4 @@
-/* The steady clock. */
+/* The monotonic clock. */
 #include "core/clock.h"
 
 #include <time.h>

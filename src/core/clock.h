@@ -1,8 +1,8 @@
-/* The clock that durations are measured with. */
+/* The clock for measuring durations. */
 #ifndef CLEAT_SRC_CLOCK_H
 #define CLEAT_SRC_CLOCK_H
 
-/* Seconds of a steady clock, from an origin of its own. */
+/* Seconds of a monotonic clock with an arbitrary origin. */
 double cleat_seconds(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Counting the CPUs that may be used. */
+/* Number of CPUs that this program may use. */
 #include "core/cpus.h"
 
 #include "core/memory.h"
@@ -8,9 +8,11 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-enum { FEWEST = 1024, MOST = 1 << 20 }; /* CPUs that a mask has room for */
+/* Smallest and largest number of CPUs for which an affinity mask is allocated. */
+enum { FEWEST = 1024, MOST = 1 << 20 };
 
-/* CPUs of the affinity mask; 0: not known. *too_small: the kernel's masks are larger. */
+/* Number of CPUs in the affinity mask; 0: unknown. *too_small: the kernel's mask is larger than `room`
+ * CPUs. */
 static int count_allowed(int room, bool *too_small) {
     const size_t size = CPU_ALLOC_SIZE((size_t)room);
     cpu_set_t *set = cleat_alloc(1, size);

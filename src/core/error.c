@@ -1,4 +1,4 @@
-/* Status texts and error sentences. */
+/* Status texts, and error messages with context. */
 #include "cleat/core.h"
 
 #include <stdarg.h>

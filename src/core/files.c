@@ -1,4 +1,4 @@
-/* Files: whole reads, atomic writes, folders and what is in them, the cache folder, hashes. */
+/* Files: whole reads, atomic writes, folders and their listings, the cache folder, hashes. */
 #include "core/files.h"
 
 #include "core/memory.h"
@@ -50,7 +50,7 @@ cleat_status cleat_file_read(const char *path, char **data, size_t *size, cleat_
             status = io_fail(error, path, "read");
             goto done;
         }
-        if (got == 0) break; /* the file shrank meanwhile: what is there is what it holds */
+        if (got == 0) break; /* the file shrank meanwhile: the bytes read are its content */
         used += (size_t)got;
     }
     bytes[used] = 0;
@@ -94,7 +94,7 @@ cleat_status cleat_folder_sync(const char *path, cleat_error *error) {
 
 cleat_status cleat_file_write(const char *path, const void *data, size_t size, cleat_error *error) {
     char temporary[PATH_BYTES], folder[PATH_BYTES];
-    unsigned long long number = 0; /* by chance: process ids repeat where containers share a folder */
+    unsigned long long number = 0; /* random, because process ids repeat where containers share a folder */
     if (getrandom(&number, sizeof number, 0) != sizeof number) return io_fail(error, path, "get a random name for");
     if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp-%016llx", path, number) >= sizeof temporary)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
@@ -157,7 +157,7 @@ cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *
     DIR *stream = opendir(folder);
     if (!stream) return io_fail(error, folder, "list the folder");
     while (status == CLEAT_OK) {
-        errno = 0; /* readdir's NULL is the end, or an error */
+        errno = 0; /* readdir returns NULL both at the end and on an error */
         const struct dirent *entry = readdir(stream);
         if (!entry && errno) status = io_fail(error, folder, "list the folder");
         if (!entry) break;
@@ -185,8 +185,9 @@ const char *cleat_name_ending(const char *name) {
     return dot && dot != name ? dot : "";
 }
 
-/* What is run from a folder (kernels) is safe where nobody else can write. Makes it, for its owner alone, or leaves it as it is.
- * CLEAT_ERR_ARGUMENT: others may write there. */
+/* Creates a folder for its owner alone, or leaves an existing one unchanged. Files that are executed
+ * (kernels) are safe only in a folder to which nobody else can write. CLEAT_ERR_ARGUMENT: others may write
+ * there. */
 static cleat_status make_private(const char *path, cleat_error *error) {
     char parent[PATH_BYTES];
     struct stat about;

@@ -1,4 +1,4 @@
-/* Rounding to half types. No branches: compilers make vectors of these loops. */
+/* Rounding to half types. The code has no branches, so that compilers vectorize its loops. */
 #include "core/half.h"
 
 #include <string.h>
@@ -15,7 +15,8 @@ static float float_of(uint32_t bits) {
     return value;
 }
 
-/* Adds half of the last place that stays, less one where that place is even, and cuts `places` off. */
+/* Rounds to nearest, ties to even, and drops the last `places` bits: adds half a unit of the last remaining
+ * place, less one bit if that place is even. */
 static uint32_t round_off(uint32_t bits, int places) {
     return (bits + (1u << (places - 1)) - 1 + (bits >> places & 1)) >> places;
 }
@@ -25,7 +26,7 @@ void cleat_to_f16(const float *values, size_t count, uint16_t *bits) {
     for (size_t i = 0; i < count; ++i) {
         uint32_t x = bits_of(values[i]), size = x & 0x7fffffff;
         uint32_t normal = round_off(size - 0x38000000 /* exponents 127 and 15 */, 13);
-        /* 0.5 has its last place where a subnormal of f16 has it: the addition rounds. */
+        /* The last place of 0.5f equals that of f16's subnormals, so the addition rounds. */
         uint32_t subnormal = bits_of(float_of(size) + 0.5f) - 0x3f000000;
         uint32_t half = size < least_normal ? subnormal : normal;
         half = size >= overflow ? 0x7c00 : half;

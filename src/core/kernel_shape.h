@@ -1,17 +1,19 @@
-/* The shape kernels are built in, chosen from plain facts, and what these say of a matrix unit: for devices that are open and for cards that are not there. */
+/* The work-group size and vector width of kernels, and the properties of matrix units, derived from plain
+ * facts. This works for open devices as well as for descriptions of cards that are not present. */
 #ifndef CLEAT_SRC_KERNEL_SHAPE_H
 #define CLEAT_SRC_KERNEL_SHAPE_H
 
 #include "cleat/device.h"
 
-/* Sets work_group and lanes: one work-item with wide vectors for a CPU, groups within max_work_group for anything else. */
+/* Sets work_group and vector_width: one work-item with wide vectors for a CPU, work-groups within
+ * max_work_group for any other device. */
 static inline void cleat_kernel_shape(cleat_device_facts *facts, bool cpu) {
     facts->work_group = cpu ? 1 : 256;
     facts->vector_width = cpu ? 16 : 4;
     while (facts->work_group > facts->max_work_group && facts->work_group > 1) facts->work_group /= 2;
 }
 
-/* SUBGROUP_SIZE of cl/lib/mma.clh: the work-items of a subgroup. */
+/* SUBGROUP_SIZE of cl/lib/mma.clh: the number of work-items in a subgroup. */
 static inline int cleat_matrix_subgroup_size(cleat_matrix_unit unit) {
     return unit == CLEAT_MATRIX_AMD_MFMA  ? 64
            : unit == CLEAT_MATRIX_INTEL8  ? 8
@@ -19,20 +21,21 @@ static inline int cleat_matrix_subgroup_size(cleat_matrix_unit unit) {
                                           : 32;
 }
 
-/* False where units of this kind multiply f16 only. */
+/* False if units of this kind multiply f16 only. */
 static inline bool cleat_matrix_may_have_bf16(cleat_matrix_unit unit) {
     return unit != CLEAT_MATRIX_NONE && unit != CLEAT_MATRIX_NV70 && unit != CLEAT_MATRIX_NV75 &&
            unit != CLEAT_MATRIX_AMD_DOT;
 }
 
-/* True where kernels only pretend to have a unit. */
+/* True if kernels only emulate the unit, for tests. */
 static inline bool cleat_matrix_is_emulated(cleat_matrix_unit unit) {
     return unit == CLEAT_MATRIX_EMULATED || unit == CLEAT_MATRIX_EMULATED_DOT;
 }
 
-/* What programs for a matrix unit are built with besides -DMATRIX_UNIT; "" for most. Intel's units want their operands in registers, and
- * its compiler keeps them there only where a thread has 256 of them (half as many threads then run at once). The probe of the unit is
- * built with it too: a driver that does not know the option has no unit. */
+/* Build options for programs that use a matrix unit, in addition to -DMATRIX_UNIT; "" for most units. Intel's
+ * units need their operands in registers, and Intel's compiler keeps them there only if a thread has 256
+ * registers (half as many threads then run at the same time). The test of the unit is built with the option
+ * too: a driver that does not support it is treated as having no unit. */
 static inline const char *cleat_matrix_options(cleat_matrix_unit unit) {
     bool intel = unit == CLEAT_MATRIX_INTEL8 || unit == CLEAT_MATRIX_INTEL16;
     return intel ? "-cl-intel-256-GRF-per-thread" : "";

@@ -1,4 +1,5 @@
-/* Locks between processes: flock, which the system takes back with the last descriptor of the opened file. */
+/* Locks between processes, by flock: the system releases a lock with the last descriptor of the opened
+ * file. */
 #include "core/lock.h"
 
 #include "core/clock.h"

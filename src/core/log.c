@@ -1,4 +1,4 @@
-/* The log callback: the library's only global. */
+/* The log callback: the only global of the library besides the test switch of memory.c. */
 #include "cleat/core.h"
 
 #include <stdarg.h>

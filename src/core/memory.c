@@ -1,4 +1,4 @@
-/* Host memory with a switch that makes the n-th allocation fail. */
+/* Host memory, with a switch that makes the n-th allocation fail. */
 #include "core/memory.h"
 
 #include <stdatomic.h>

@@ -1,20 +1,23 @@
-/* Host memory. All allocations of the library go through here, so that a test can fail the n-th one. */
+/* Host memory. All allocations of the library use these functions, so that a test can make the n-th one
+ * fail. */
 #ifndef CLEAT_SRC_MEMORY_H
 #define CLEAT_SRC_MEMORY_H
 
 #include "cleat/core.h"
 
-/* Zeroed memory for count * size bytes, or NULL (also on overflow). cleat_free takes NULL. */
+/* Zeroed memory for count * size bytes, or NULL (also on overflow). Free it with cleat_free, which accepts
+ * NULL. */
 void *cleat_alloc(size_t count, size_t size);
 void cleat_free(void *memory);
 char *cleat_strdup(const char *text);
 
-/* Makes room for one more element in a growable array: *array [capacity] of elements of `size` bytes. */
+/* Reserves space for one more element in a growable array: *array [capacity], elements of `size` bytes. New
+ * elements are zero. */
 cleat_status cleat_grow(void *array, size_t count, size_t *capacity, size_t size, cleat_error *error);
-/* Appends a copy of `name` to a growable list of texts [count]; the list owns it. */
+/* Appends a copy of `name` to a growable list of strings [count]; the list owns the copy. */
 cleat_status cleat_grow_names(char ***names, size_t *count, size_t *capacity, const char *name, cleat_error *error);
 
-/* Makes the n-th allocation from here on fail, once (n = 1: the next); 0 turns it off. For tests. */
+/* Makes the n-th allocation from now on fail, once (n = 1: the next); 0 turns this off. For tests. */
 void cleat_fail_allocation(long n);
 
 #endif

@@ -1,4 +1,4 @@
-/* A table from texts to numbers: open addressing, linear probing. */
+/* A hash table from strings to numbers, with open addressing and linear probing. */
 #include "core/name_table.h"
 
 #include "core/memory.h"
@@ -12,7 +12,7 @@ static size_t hash(const char *name) {
     return (size_t)(h ^ (h >> 32));
 }
 
-/* The slot that holds `name`, or the free one where it belongs. */
+/* The slot of `name`, or the free slot where it belongs. */
 static struct cleat_name_table_slot *slot_of(const cleat_name_table *names, const char *name) {
     size_t mask = names->capacity - 1, at = hash(name) & mask;
     while (names->slots[at].name && strcmp(names->slots[at].name, name) != 0) at = (at + 1) & mask;

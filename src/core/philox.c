@@ -1,4 +1,5 @@
-/* Philox4x32-10 and what is drawn from it. The device's twin is in cl/lib/common.clh. */
+/* Philox4x32-10 and the distributions drawn from it. The device code in cl/lib/common.clh computes the same
+ * numbers. */
 #include "core/philox.h"
 
 #include <math.h>
@@ -33,7 +34,7 @@ uint32_t cleat_random_u32(cleat_random *random) {
     return random->block[random->used++];
 }
 
-/* Lemire's multiplication with rejection: no modulo bias. */
+/* Lemire's multiplication with rejection, which has no modulo bias. */
 uint32_t cleat_random_below(cleat_random *random, uint32_t n) {
     uint64_t product = (uint64_t)cleat_random_u32(random) * n;
     if ((uint32_t)product < n) {
@@ -48,7 +49,7 @@ double cleat_random_uniform(cleat_random *random) {
     return (double)(high * 67108864u + low) / 9007199254740992.0;
 }
 
-/* Box-Muller; the second value is dropped so that a draw is a fixed number of blocks. */
+/* Box-Muller. The second value is discarded, so that each draw uses a fixed number of blocks. */
 double cleat_random_normal(cleat_random *random) {
     double u = 1.0 - cleat_random_uniform(random), v = cleat_random_uniform(random);
     return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);

@@ -1,7 +1,7 @@
-/* Reading safetensors files. The header is hostile until proven otherwise: its length is capped; every tensor
- * must have a known dtype, a shape whose bytes do not overflow, and a range of exactly that many bytes; the
- * ranges together tile the data without gap or overlap. The file is read whole, not mapped: a mapped file
- * that shrinks kills the process. */
+/* Reading safetensors files. The header is not trusted: its length is limited; every tensor must have a
+ * supported dtype, a shape whose size in bytes does not overflow, and a range of exactly that size; together
+ * the ranges must tile the data without gap or overlap. The file is read, not memory-mapped, because a mapped
+ * file that shrinks kills the process. */
 #include "core/safetensors.h"
 
 #include "core/files.h"
@@ -21,15 +21,15 @@ enum { LENGTH_BYTES = 8, LONGEST_HEADER = 16 << 20 };
 
 struct cleat_safetensors {
     char *path;
-    char *owned;              /* the file's bytes, where it was read from a path */
+    char *owned;              /* the file's bytes if it was read from a path or adopted */
     const char *data;         /* the data section */
     size_t data_size;         /* bytes */
     cJSON *header;            /* owns the names */
-    const cJSON *metadata;    /* within header; NULL where there is none */
-    cleat_st_tensor *tensors; /* [count], by offset */
-    size_t *offsets;          /* [count], in the data section */
-    void **copies;            /* [count], aligned copies of tensors that lie askew */
-    size_t *by_name;          /* [count], indices into tensors, sorted by name */
+    const cJSON *metadata;    /* within header; NULL if there is none */
+    cleat_st_tensor *tensors; /* [count] in order of their offsets */
+    size_t *offsets;          /* [count] offsets in the data section, in bytes */
+    void **copies;            /* [count] aligned copies of misaligned tensors */
+    size_t *by_name;          /* [count] indices into tensors, sorted by name */
     size_t count;
 };
 
@@ -73,7 +73,7 @@ static cleat_status no_memory(const cleat_safetensors *file, cleat_error *error)
     return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory reading it", file->path);
 }
 
-/* A whole number that a double holds exactly. */
+/* Reads a non-negative integer that a double represents exactly. */
 static bool whole_number(const cJSON *item, int64_t *value) {
     if (!cJSON_IsNumber(item)) return false;
     double number = item->valuedouble;
@@ -92,7 +92,8 @@ static bool parse_dtype(const cJSON *item, cleat_st_dtype *dtype) {
     return false;
 }
 
-/* Shape and bytes of a tensor; the product is checked so that nothing overflows, zeros included. */
+/* Reads the shape of a tensor. Checks that its size in bytes does not overflow; a zero extent does not hide
+ * an overflow. */
 static const char *parse_shape(const cJSON *item, cleat_st_tensor *tensor) {
     int64_t product = (int64_t)dtypes[tensor->dtype].size;
     const cJSON *extent;
@@ -158,7 +159,7 @@ static int compare_names(const void *a, const void *b, void *context) {
     return strcmp(file->tensors[*(const size_t *)a].name, file->tensors[*(const size_t *)b].name);
 }
 
-/* Brings tensors and offsets into the order of the data. */
+/* Sorts tensors and offsets into the order of the data. */
 static cleat_status sort_by_offset(cleat_safetensors *file, cleat_error *error) {
     cleat_st_tensor *tensors = cleat_alloc(file->count, sizeof *tensors);
     size_t *offsets = cleat_alloc(file->count, sizeof *offsets);
@@ -201,7 +202,7 @@ static cleat_status sort_by_name(cleat_safetensors *file, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Points each tensor at its data, or at an aligned copy. */
+/* Points each tensor to its data, or to an aligned copy. */
 static cleat_status place_data(cleat_safetensors *file, cleat_error *error) {
     for (size_t i = 0; i < file->count; ++i) {
         cleat_st_tensor *tensor = &file->tensors[i];

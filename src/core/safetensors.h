@@ -1,11 +1,12 @@
 /* safetensors files: named arrays with a JSON header (https://github.com/huggingface/safetensors, format
  * description).
  *
- *     u64 little-endian header length | JSON {name: {dtype, shape, data_offsets}, "__metadata__": {text:
- * text}} | data
+ *     u64 little-endian header length
+ *     JSON {name: {dtype, shape, data_offsets}, "__metadata__": {text: text}}
+ *     data
  *
- * Reading trusts nothing: every range, shape and name of the header is checked before a pointer is handed
- * out. */
+ * Reading trusts nothing: every range, shape and name of the header is checked before a pointer is
+ * returned. */
 #ifndef CLEAT_SRC_SAFETENSORS_H
 #define CLEAT_SRC_SAFETENSORS_H
 
@@ -28,13 +29,14 @@ enum { CLEAT_ST_RANK = 8 };
 size_t cleat_st_dtype_size(cleat_st_dtype dtype);      /* bytes */
 const char *cleat_st_dtype_name(cleat_st_dtype dtype); /* "F32", ... */
 
-/* One array, C order. Little-endian, as the machines are that this builds for. */
+/* One array in C order, little-endian like the machines for which this builds. */
 typedef struct cleat_st_tensor {
     const char *name;
     cleat_st_dtype dtype;
     int rank; /* 0: a single value */
     int64_t shape[CLEAT_ST_RANK];
-    const void *data; /* in a read file: aligned to the size of its dtype; NULL where it has no elements */
+    /* When read from a file: aligned to the size of its dtype; NULL if it has no elements. */
+    const void *data;
 } cleat_st_tensor;
 
 int64_t cleat_st_elements(const cleat_st_tensor *tensor);
@@ -47,30 +49,33 @@ typedef struct cleat_st_metadata {
 
 typedef struct cleat_safetensors cleat_safetensors;
 
-/* Reads a whole file. All pointers handed out live until cleat_safetensors_close. */
+/* Reads a whole file. All returned pointers remain valid until cleat_safetensors_close. */
 cleat_status cleat_safetensors_open(const char *path, cleat_safetensors **file, cleat_error *error);
-/* The same over `size` bytes at `data`, which must outlive it; `name` stands for the file in messages. */
+/* As cleat_safetensors_open, for `size` bytes at `data`, which must outlive *file. `name` replaces the path
+ * in messages. */
 cleat_status cleat_safetensors_parse(const char *name, const void *data, size_t size, cleat_safetensors **file,
                                      cleat_error *error);
-/* The same, and on success takes over `bytes`, which came from cleat_alloc. */
+/* As cleat_safetensors_parse; on success *file takes ownership of `bytes`, which must come from
+ * cleat_alloc. */
 cleat_status cleat_safetensors_adopt(const char *name, char *bytes, size_t size, cleat_safetensors **file,
                                      cleat_error *error);
 void cleat_safetensors_close(cleat_safetensors *file);
 
 size_t cleat_safetensors_count(const cleat_safetensors *file);
-/* The i-th tensor, by its place in the file. */
+/* The i-th tensor in file order; NULL after the last. */
 const cleat_st_tensor *cleat_safetensors_at(const cleat_safetensors *file, size_t i);
 const cleat_st_tensor *cleat_safetensors_find(const cleat_safetensors *file, const char *name); /* or NULL */
-/* The tensor `name` if it has this dtype and shape; else an error that names file, tensor, and both shapes. */
+/* Finds the tensor `name` and checks its dtype and shape; otherwise the error gives file, tensor, and both
+ * shapes. */
 cleat_status cleat_safetensors_expect(const cleat_safetensors *file, const char *name, cleat_st_dtype dtype, int rank,
                                       const int64_t *shape, const cleat_st_tensor **tensor, cleat_error *error);
 const char *cleat_safetensors_metadata(const cleat_safetensors *file, const char *key); /* or NULL */
 
-/* The bytes of a file with these tensors, in this order; data start at a multiple of 64 bytes. The caller
- * frees *data (cleat_free). Names must be unique and not "__metadata__". */
+/* Encodes a file with these tensors in this order; the data start at a multiple of 64 bytes. The caller frees
+ * *data (cleat_free). Names must be unique and not "__metadata__". */
 cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t count, const cleat_st_metadata *metadata,
                                       size_t metadata_count, char **data, size_t *size, cleat_error *error);
-/* Encodes and writes: a temporary name, synced, renamed. */
+/* Encodes and writes the file atomically (cleat_file_write). */
 cleat_status cleat_safetensors_write(const char *path, const cleat_st_tensor *tensors, size_t count,
                                      const cleat_st_metadata *metadata, size_t metadata_count, cleat_error *error);
 

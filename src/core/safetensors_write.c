@@ -49,7 +49,7 @@ static void add_tensor(cleat_text *header, const cleat_st_tensor *tensor, size_t
     cleat_text_add(header, "],\"data_offsets\":[%zu,%zu]}", begin, begin + cleat_st_bytes(tensor));
 }
 
-/* The header with its length before it, padded with spaces so that data start aligned. */
+/* Writes the header and its length in front of it, padded with spaces so that the data start aligned. */
 static void make_header(cleat_text *file, const cleat_st_tensor *tensors, size_t count,
                         const cleat_st_metadata *metadata, size_t metadata_count) {
     size_t begin = 0;

@@ -1,4 +1,4 @@
-/* Growing text, and numbers in the C locale. */
+/* Growable strings, and numbers in the C locale. */
 #include "core/text.h"
 
 #include "core/memory.h"
@@ -60,7 +60,7 @@ void cleat_text_free(cleat_text *text) {
 }
 
 cleat_status cleat_text_detach(cleat_text *text, char **out, cleat_error *error) {
-    cleat_text_add_bytes(text, "", 0); /* an empty text is a text, too */
+    cleat_text_add_bytes(text, "", 0); /* an empty string is valid, too */
     if (text->failed) {
         cleat_text_free(text);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory building a string");
@@ -72,7 +72,7 @@ cleat_status cleat_text_detach(cleat_text *text, char **out, cleat_error *error)
 
 bool cleat_number_parse(const char *text, double *value) {
     if (!isdigit((unsigned char)*text) && !strchr("+-.", *text)) return false;
-    if (strpbrk(text, "xXpPnN")) return false; /* hexadecimal, inf, nan */
+    if (strpbrk(text, "xXpPnN")) return false; /* reject hexadecimal, inf, nan */
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     char *end;
     double parsed = plain ? strtod_l(text, &end, plain) : strtod(text, &end);
