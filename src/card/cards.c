@@ -1,4 +1,4 @@
-/* The cards the library knows, cards from files, and which card a device is. */
+/* Known cards: those that are embedded in the library, cards from files, and the card that a device is. */
 #include "card/file.h"
 
 #include "core/files.h"
@@ -13,7 +13,8 @@
 enum { MAX_NAMES = 128 };
 
 static const char ending[] = ".ini";
-static const double memory_tolerance = 0.15; /* apart more than this, cards of one name are two cards */
+/* Cards of the same name whose memory differs by more are different cards. */
+static const double memory_tolerance = 0.15;
 
 size_t cleat_card_count(void) {
     size_t count = 0;
@@ -33,7 +34,7 @@ static cleat_status read_embedded(const cleat_embedded *file, cleat_card *card, 
     return cleat_card_read(file->name, place, file->text, strlen(file->text), card, error);
 }
 
-/* A card is called what its file is called, without folders and the ending. */
+/* The name of a card is that of its file without folders and extension. */
 static cleat_status read_file(const char *path, cleat_card *card, cleat_error *error) {
     const char *slash = strrchr(path, '/');
     const char *base = slash ? slash + 1 : path;
@@ -86,7 +87,7 @@ static bool word_ends(char a, char b) {
     return !isalnum((unsigned char)a) || !isalnum((unsigned char)b);
 }
 
-/* Whether `part` [size] stands in `name` as whole words: "T4" is not in "T400". */
+/* Whether `part` [size] occurs in `name` as whole words: "T400" does not contain "T4". */
 static bool contains(const char *name, const char *part, size_t size) {
     for (const char *at = name; strlen(at) >= size; ++at) {
         if (strncasecmp(at, part, size) != 0) continue;
@@ -107,7 +108,7 @@ bool cleat_name_matches(const char *match, const char *device) {
     }
 }
 
-/* How far apart two sizes are, as a part of the larger. */
+/* Difference of two sizes relative to the larger one. */
 static double distance(int64_t a, int64_t b) {
     double larger = (double)(a > b ? a : b);
     return larger > 0 ? fabs((double)a - (double)b) / larger : 0;
@@ -121,7 +122,7 @@ bool cleat_card_match(const cleat_device_facts *facts, cleat_card *card) {
         if (read_embedded(file, &known, NULL) != CLEAT_OK) continue;
         if (known.facts.vendor != facts->vendor || known.facts.kind != facts->kind) continue;
         if (!cleat_name_matches(known.match, facts->name)) continue;
-        /* Memory that is shared with the host has the host's size, which says nothing of the card. */
+        /* The size of memory that is shared with the host is the host's and does not identify the card. */
         double apart = known.facts.unified_memory ? 0 : distance(known.facts.memory_total, facts->memory_total);
         if (found ? apart >= nearest : apart > memory_tolerance) continue;
         nearest = apart;

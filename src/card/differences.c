@@ -1,4 +1,4 @@
-/* Where a driver's facts and a card file differ. */
+/* Differences between the facts of a driver and a card file. */
 #include "core/text.h"
 
 #include "cleat/card.h"

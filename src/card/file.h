@@ -1,4 +1,4 @@
-/* Card files: their schema, and what a file says. */
+/* Card files: their schema and their content. */
 #ifndef CLEAT_SRC_CARD_FILE_H
 #define CLEAT_SRC_CARD_FILE_H
 
@@ -9,7 +9,7 @@
 enum { CLEAT_CARD_SOURCE = 512 };
 typedef char cleat_card_source[CLEAT_CARD_SOURCE];
 
-/* A card file as it stands: section.key is the field of that name. */
+/* The content of a card file: section.key is the field of that name. */
 typedef struct cleat_card_file {
     struct {
         char title[128];
@@ -28,7 +28,8 @@ typedef struct cleat_card_file {
     struct {
         int64_t workers;
     } loader;
-    struct { /* where each figure is from */
+    /* The source of each number. */
+    struct {
         cleat_card_source memory, reserved, max_allocation, alignment, local_memory, max_work_group, compute_units;
         cleat_card_source extensions, matrix_unit;
         cleat_card_source f32_tflops, f16_tflops, matrix_tflops, bandwidth_gb;
@@ -38,20 +39,22 @@ typedef struct cleat_card_file {
 } cleat_card_file;
 
 extern const cleat_schema cleat_card_schema;
-extern const cleat_embedded cleat_embedded_cards[]; /* by name, in order; ends with a NULL name */
+/* Sorted by name; ends with a NULL name. */
+extern const cleat_embedded cleat_embedded_cards[];
 
-/* What [card] vendor and kind stand for, in the order of their choices. */
+/* The meaning of [card] vendor and kind, in the order of their choices. */
 typedef struct cleat_card_vendor {
     cleat_vendor vendor;
-    const char *vendor_name, *platform; /* as the driver says them */
+    const char *vendor_name, *platform; /* as the driver reports them */
 } cleat_card_vendor;
 extern const cleat_card_vendor cleat_card_vendors[];
 extern const cleat_device_kind cleat_card_kinds[];
 
-/* Whether one of the parts of `match` ("Tesla T4|NVIDIA T4") stands in a device's name as whole words; "" matches all. */
+/* Whether a device's name contains one of the parts of `match` ("Tesla T4|NVIDIA T4") as whole words; ""
+ * matches all. */
 bool cleat_name_matches(const char *match, const char *device);
 
-/* Reads a card from the INI text of the file `place`. CLEAT_ERR_PROFILE names the line. */
+/* Reads a card from the INI text of the file `place`. CLEAT_ERR_PROFILE: the message gives the line. */
 cleat_status cleat_card_read(const char *name, const char *place, const char *text, size_t size, cleat_card *card,
                              cleat_error *error);
 

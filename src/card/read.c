@@ -1,4 +1,4 @@
-/* From the text of a card file to a card: what its driver would tell, peaks, sustained rates. */
+/* Turns the text of a card file into a card: the facts its driver would report, peaks, sustained rates. */
 #include "card/file.h"
 
 #include "core/kernel_shape.h"
@@ -22,7 +22,7 @@ static cleat_status check_memory(const cleat_card_file *file, const cleat_record
     return CLEAT_OK;
 }
 
-/* "A100||H100" would have an empty part, which every name contains. */
+/* Rejects "A100||H100": its empty part would occur in every name. */
 static cleat_status check_match(const cleat_card_file *file, const cleat_record *record, cleat_error *error) {
     const char *part = file->card.match;
     while (*file->card.match) {
@@ -38,7 +38,8 @@ static cleat_status check_match(const cleat_card_file *file, const cleat_record 
 
 /* --- the card --------------------------------------------------------------------------------------------------- */
 
-/* Intel's Gen9 to Xe-HPG, as in all cards and laptops: registers of 32 bytes hold a float of 8 work-items. (Data centre cards: 16.) */
+/* Intel's architectures from Gen9 to Xe-HPG, that is, all consumer cards and laptops: a register of 32 bytes
+ * holds one float for each of 8 work-items. (Data centre cards: 16.) */
 static int32_t sub_group_of(cleat_vendor vendor) {
     enum { INTEL_SUB_GROUP = 8 };
     return vendor == CLEAT_VENDOR_INTEL ? INTEL_SUB_GROUP : 0;

@@ -1,4 +1,4 @@
-/* The schema of card files. Every figure must be given, and a key of the same name in [source]. */
+/* The schema of card files. Every number must be given, and so must a key of the same name in [source]. */
 #include "card/file.h"
 
 #define RECORD cleat_card_file
@@ -32,7 +32,7 @@ static const cleat_section sections[] = {
 #define GiB (1024 * MiB)
 #define TiB (1024 * GiB)
 
-/* Peaks of a second. */
+/* Peak rates, per second. */
 #define PEAK(LOW, HIGH) FLOAT(LOW, HIGH, REQUIRED)
 #define EFFICIENCY FLOAT(0.01, 1, REQUIRED)
 #define SOURCE(NAME)                                                                                                   \
