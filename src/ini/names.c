@@ -1,4 +1,4 @@
-/* Names that are not known, and the known ones that were probably meant. */
+/* Error messages for unknown names, with the known names that were probably meant. */
 #include "ini/schema.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static int smaller(int a, int b) {
     return a < b ? a : b;
 }
 
-/* Edits that turn `a` into `b`, where swapping neighbours is one edit ("optimal string alignment"). */
+/* Edit distance from `a` to `b`, where swapping two neighbours is one edit ("optimal string alignment"). */
 static int edit_distance(const char *a, const char *b) {
     int rows[3][LONGEST + 1];
     int n = (int)strlen(a), m = (int)strlen(b);
@@ -68,7 +68,7 @@ cleat_status cleat_schema_require_section(const cleat_schema *schema, const char
     return CLEAT_ERR_PROFILE;
 }
 
-/* The key of that name in another section. */
+/* The key of that name in another section, or NULL. */
 static const cleat_key *elsewhere(const cleat_schema *schema, const char *name) {
     for (const cleat_key *key = schema->keys; key->name; ++key)
         if (strcmp(key->name, name) == 0) return key;

@@ -1,9 +1,8 @@
-/* Reading a record's text through inih.
- *
- * inih has its own rules; this reader hands it lines such that ours hold:
- * - it cuts lines at 200 bytes: longer ones are an error here, and a last backslash continues a line;
- * - it takes any indented line for a continuation: indentation is removed, but for lines that do continue one;
- * - it goes on after an error: the first one is kept and reading ends. */
+/* Reads the text of a record through inih. inih has its own rules; this reader passes it modified lines, so
+ * that the rules of cleat hold:
+ * - inih cuts lines at 200 bytes; a longer line is an error here, and a backslash at its end continues it;
+ * - inih takes any indented line for a continuation; here only lines that do continue one stay indented;
+ * - inih goes on after an error; here the first error is kept and reading ends. */
 #include "ini/record.h"
 
 #include "core/memory.h"
@@ -20,7 +19,7 @@ enum {
     VALUE_BYTES = CLEAT_INI_TEXT + LONGEST_LINE,
 };
 
-/* A "name = value" whose continuation lines may still come. */
+/* A "name = value" that may still be continued in the next line. */
 typedef struct assignment {
     bool open;
     int line;
@@ -29,15 +28,17 @@ typedef struct assignment {
 
 typedef struct reader {
     const cleat_record *record;
-    const char *name; /* of the file */
+    const char *name; /* name of the file */
     const char *text, *end;
     int line;
-    char place[PLACE_BYTES]; /* "rna.ini:12: heads = 8" of the current line */
-    bool continues;          /* the current line ends in a backslash */
-    bool continued;          /* the current line continues the one before */
+    char place[PLACE_BYTES]; /* "rna.ini:12: heads = 8" for the current line */
+    bool continues;          /* the current line ends with a backslash */
+    bool continued;          /* the current line continues the previous one */
     assignment pending;
-    int *given;                    /* [keys] the line that gave each key in this text, 0 where none did */
-    int begun[CLEAT_INI_SECTIONS]; /* the line each section begins in, 0 where it does not */
+    /* [keys] The line of this text that set each key, 0 if none did. */
+    int *given;
+    /* The line in which each section begins, 0 if it does not occur. */
+    int begun[CLEAT_INI_SECTIONS];
     cleat_status status;
     int failed_line;
     cleat_error *error;
@@ -56,12 +57,13 @@ static void trim_end(char *text) {
     while (size && isspace((unsigned char)text[size - 1])) text[--size] = 0;
 }
 
-/* "[name] ...": is it a section of ours? inih itself reports sections only with their first key. */
+/* Checks that a line "[name] ..." names a section of the schema. inih reports a section only with its first
+ * key. */
 static cleat_status begin_section(reader *in, const char *line) {
     char section[LONGEST_LINE + 1];
     const cleat_schema *schema = in->record->schema;
     const char *close = strchr(line, ']');
-    if (!close) return CLEAT_OK; /* inih says so */
+    if (!close) return CLEAT_OK; /* inih reports the error */
     snprintf(section, sizeof section, "%.*s", (int)(close - line - 1), line + 1);
     cleat_status status = cleat_schema_require_section(schema, section, in->place, in->error);
     for (size_t i = 0; status == CLEAT_OK && schema->sections[i].name; ++i)
@@ -69,7 +71,7 @@ static cleat_status begin_section(reader *in, const char *line) {
     return status;
 }
 
-/* Copies the next line, without its end and outer blanks, to `line` [LONGEST_LINE + 1]; sets in->place. */
+/* Copies the next line without its end and outer blanks to `line` [LONGEST_LINE + 1], and sets in->place. */
 static cleat_status read_line(reader *in, char *line) {
     const char *start = in->text;
     const char *stop = memchr(start, '\n', (size_t)(in->end - start));
@@ -94,7 +96,7 @@ static cleat_status read_line(reader *in, char *line) {
     return CLEAT_OK;
 }
 
-/* ini_reader: like fgets. */
+/* The ini_reader callback; behaves like fgets. */
 static char *next_line(char *buffer, int size, void *stream) {
     reader *in = stream;
     char line[LONGEST_LINE + 1];
@@ -103,7 +105,8 @@ static char *next_line(char *buffer, int size, void *stream) {
     if (status != CLEAT_OK) return fail_here(in, status);
 
     in->continued = in->continues;
-    bool plain = in->continued || !strchr("[;#", *line); /* the terminating zero counts, too: an empty line */
+    /* An empty line is not plain either, because strchr also finds the terminating zero. */
+    bool plain = in->continued || !strchr("[;#", *line);
     size_t length = strlen(line);
     in->continues = plain && length && line[length - 1] == '\\';
     if (in->continues) {
@@ -120,7 +123,7 @@ static char *next_line(char *buffer, int size, void *stream) {
     return buffer;
 }
 
-/* Applies the pending assignment. */
+/* Applies the pending assignment to the record. */
 static void flush(reader *in) {
     assignment *pending = &in->pending;
     const cleat_key *key;
@@ -141,7 +144,7 @@ static void flush(reader *in) {
     in->failed_line = pending->line;
 }
 
-/* ini_handler: one "name = value", or what continues its value. */
+/* The ini_handler callback: receives one "name = value", or a continuation of its value. */
 static int handle_pair(void *user, const char *section, const char *name, const char *value) {
     reader *in = user;
     assignment *pending = &in->pending;
@@ -165,7 +168,7 @@ static int handle_pair(void *user, const char *section, const char *name, const 
     return 1;
 }
 
-/* The text of line `number` of the file, for the lines inih itself rejects. */
+/* Sets in->place to line `number` of the file, for lines that inih itself rejects. */
 static void place_of_line(reader *in, const char *text, int number) {
     char line[LONGEST_LINE + 1];
     in->text = text;
@@ -174,7 +177,7 @@ static void place_of_line(reader *in, const char *text, int number) {
         if (read_line(in, line) != CLEAT_OK) return;
 }
 
-/* Fails where a key that must be given was not, here or before. */
+/* Fails if a required key was given neither in this text nor before. */
 static cleat_status require_given(reader *in) {
     const cleat_schema *schema = in->record->schema;
     for (size_t i = 0; schema->keys[i].name; ++i) {

@@ -1,4 +1,5 @@
-/* Records: defaults, values and where each was given, the dump, and complaints that name places. */
+/* Records: defaults, values and the place where each was given, the dump, and error messages that cite
+ * places. */
 #include "ini/record.h"
 
 #include "core/memory.h"
@@ -50,8 +51,8 @@ static bool joins_safely(char c) {
            (c >= 'A' && c <= 'Z');
 }
 
-/* A long value over several lines, each but the last ending in a backslash. A piece must not begin like a
- * comment, nor begin or end in a blank. */
+/* Writes a long value over several lines, all but the last ending with a backslash. A piece must not begin
+ * like a comment, nor begin or end with a blank. */
 static void add_long_value(const char *value, cleat_text *text) {
     enum { PIECE = 120 };
     while (strlen(value) > PIECE) {

@@ -1,5 +1,5 @@
-/* Words that the rows of a schema are written in. A schema's table defines RECORD, the type of its struct, before it
- * includes this. */
+/* Macros for the rows of a schema. The file with the table defines RECORD, the type of its struct, before it
+ * includes this header. */
 #ifndef CLEAT_SRC_INI_ROWS_H
 #define CLEAT_SRC_INI_ROWS_H
 
@@ -17,6 +17,6 @@
 #define DURATION(LOW, HIGH, INITIAL) .type = CLEAT_KEY_DURATION, .min = LOW, .max = HIGH, .initial = INITIAL
 #define BYTES(LOW, HIGH, INITIAL) .type = CLEAT_KEY_BYTES, .min = LOW, .max = HIGH, .initial = INITIAL
 #define LIST(LOW, HIGH, INITIAL) .type = CLEAT_KEY_LIST, .min = LOW, .max = HIGH, .initial = INITIAL
-#define REQUIRED NULL /* as INITIAL: a file must give the key */
+#define REQUIRED NULL /* for INITIAL: a file must give the key */
 
 #endif

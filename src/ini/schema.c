@@ -1,4 +1,4 @@
-/* What a schema's table says: its size, its keys by name, the help text. */
+/* Queries on a schema: its size, keys by name, the help text. */
 #include "ini/schema.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ bool cleat_key_applies(const cleat_key *key, int kind) {
     return key->kinds == 0 || (key->kinds >> kind & 1u);
 }
 
-/* " Only where model.type is a, b." */
+/* Appends " Only where model.type is a, b." */
 static void add_kinds(const cleat_schema *schema, const cleat_key *key, cleat_text *text) {
     const char *before = " is ";
     if (key->kinds == 0) return;

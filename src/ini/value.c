@@ -1,4 +1,4 @@
-/* One value of a record: from text, to text, and what its key allows. */
+/* One value of a record: parsing, printing, and what its key allows. */
 #include "ini/schema.h"
 
 #include <ctype.h>
@@ -10,9 +10,9 @@
 
 typedef enum verdict { GOOD, NOT_ONE, OUT_OF_RANGE, NOT_ASCENDING, TOO_MANY, UNPRINTABLE } verdict;
 
-/* A parsed value before it goes into its field. */
+/* A parsed value before it is stored in its field. */
 typedef struct parsed {
-    int64_t integer; /* also choices, booleans, durations and bytes */
+    int64_t integer; /* also of choices, booleans, durations and bytes */
     double number;
     int64_t list[1 + CLEAT_INI_LIST]; /* count, values */
 } parsed;
@@ -48,8 +48,8 @@ static verdict parse_choice(const char *const *choices, const char *text, int64_
     return NOT_ONE;
 }
 
-/* A string must survive a trip through an INI file, where " ;" starts a comment and a last backslash
- * continues the line. */
+/* A string must survive being written to an INI file and read back: there " ;" begins a comment, and a
+ * backslash at the end continues the line. */
 static verdict parse_string(const cleat_key *key, const char *text) {
     size_t length = strlen(text);
     for (size_t i = 0; i < length; ++i)
@@ -74,7 +74,7 @@ static int64_t unit_seconds(char unit) {
     return 0;
 }
 
-/* "30h", "1h30m", "0.5h": numbers with units, which add up to whole seconds. */
+/* Parses "30h", "1h30m", "0.5h": numbers with units that add up to whole seconds. */
 static verdict parse_duration(const cleat_key *key, const char *text, int64_t *value) {
     double seconds = 0;
     if (!*text) return NOT_ONE;
@@ -105,7 +105,7 @@ static const binary_unit binary_units[] = {
     {"TiB", (int64_t)1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}, {"", 1}, {NULL, 0},
 };
 
-/* "15.6 GiB", "48 KiB", "1024": rounded to whole bytes. */
+/* Parses "15.6 GiB", "48 KiB", "1024", rounded to whole bytes. */
 static verdict parse_bytes(const cleat_key *key, const char *text, int64_t *value) {
     char number[32];
     double amount;
@@ -124,7 +124,7 @@ static verdict parse_bytes(const cleat_key *key, const char *text, int64_t *valu
     return GOOD;
 }
 
-/* `list`: the count, then the values. */
+/* Parses numbers to `list`: the count, then the values. */
 static verdict parse_list(const cleat_key *key, const char *text, int64_t *list) {
     int64_t count = 0;
     while (*text) {
@@ -273,7 +273,7 @@ static void print_duration(int64_t seconds, cleat_text *text) {
     }
 }
 
-/* In the largest unit that says it exactly. */
+/* Prints in the largest unit in which the value is a whole number. */
 static void print_bytes(int64_t bytes, cleat_text *text) {
     const binary_unit *chosen = binary_units;
     while (chosen->size > 1 && (bytes == 0 || bytes % chosen->size != 0)) ++chosen;
