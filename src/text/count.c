@@ -1,4 +1,5 @@
-/* Words counted on threads, each in a table of its own; sums do not depend on who counted what. */
+/* Word counts by several threads, each with a separate table. The sums do not depend on which thread counted
+ * which text. */
 #include "text/count.h"
 
 #include "core/memory.h"
@@ -17,7 +18,7 @@ static size_t hash(const char *bytes, size_t size) {
     return (size_t)(h ^ (h >> 32));
 }
 
-/* The slot of a word, or the free one where it belongs. */
+/* The slot of a word, or the free slot where it belongs. */
 static uint32_t *slot_of(const cleat_word_counts *counts, const char *bytes, size_t size) {
     size_t mask = counts->n_slots - 1, at = hash(bytes, size) & mask;
     for (;; at = (at + 1) & mask) {
@@ -87,7 +88,7 @@ typedef struct corpus {
     const cleat_text_view *texts; /* [n] */
     size_t n;
     const cleat_word_rules *rules;
-    atomic_size_t next; /* the first text nobody has claimed */
+    atomic_size_t next; /* index of the first text that no thread has claimed */
 } corpus;
 
 typedef struct counter {
@@ -132,7 +133,7 @@ static cleat_status start_and_join(counter *counters, int workers, cleat_error *
                       workers, code);
 }
 
-/* Adds what `from` counted to `counts`. */
+/* Adds the counts of one thread to `counts`. */
 static cleat_status merge(cleat_word_counts *counts, const counter *from, cleat_error *error) {
     if (from->status != CLEAT_OK) return cleat_fail(error, from->status, "%s", from->error.text);
     cleat_status status = CLEAT_OK;

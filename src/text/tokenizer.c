@@ -1,4 +1,5 @@
-/* WordPiece: a vocabulary and a text make tokens; vocab.txt read and written. */
+/* WordPiece tokenizer: encodes a text by a vocabulary; reads and writes vocab.txt. Encoding does not modify
+ * the tokenizer. */
 #include "text/tokenizer.h"
 
 #include "core/files.h"
@@ -88,7 +89,7 @@ cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokeni
     return status;
 }
 
-/* The pieces, a line each, as in vocab.txt. */
+/* Writes the pieces as in vocab.txt, one per line. */
 static cleat_status print_pieces(const cleat_tokenizer *tokenizer, cleat_text *text) {
     for (size_t id = 0; id < tokenizer->vocabulary.count; ++id) {
         const char *piece = cleat_vocabulary_piece(&tokenizer->vocabulary, (int32_t)id);
@@ -123,7 +124,7 @@ static void emit(encoder *e, int32_t id, uint32_t begin, uint32_t end) {
     ++e->count;
 }
 
-/* The pieces of a word; false, and no token, where it has none. */
+/* Emits the pieces of a word. Returns false and emits no token if the word cannot be composed of pieces. */
 static bool emit_pieces(encoder *e, const cleat_word *word) {
     size_t before = e->count;
     for (size_t from = 0, length = 0; from < word->size; from += length) {

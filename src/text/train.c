@@ -1,8 +1,9 @@
-/* A WordPiece vocabulary by merging the most frequent pair of neighbours.
+/* Trains a WordPiece vocabulary by merging the most frequent pair of adjacent pieces repeatedly.
  *
- * Every word is a row of pieces. A pair knows how often it is met and in which words (some of them perhaps no longer). The
- * heap holds a pair with a count that was true once: it is never below today's, so the pair on top is the most frequent
- * one if its count still holds, and goes back with today's count if not. */
+ * Every word is a row of pieces. A pair stores its frequency and the rows that contain it (some of which may
+ * no longer do so). The heap stores pairs with a frequency that was correct when they were pushed and never
+ * is below the current one. Hence the pair on top is the most frequent one if its stored frequency is still
+ * correct; otherwise it is pushed again with the current one. */
 #include "core/memory.h"
 #include "text/count.h"
 #include "text/tokenizer.h"
@@ -22,7 +23,7 @@ typedef struct row {
 typedef struct pair {
     int32_t left, right;
     uint64_t count;
-    uint32_t *rows; /* [n_rows] where it is met, or was */
+    uint32_t *rows; /* [n_rows] the rows that contain the pair, or did */
     size_t n_rows, capacity;
 } pair;
 
@@ -36,12 +37,13 @@ typedef struct trainer {
     uint64_t min_count;
     cleat_vocabulary vocabulary;
     cleat_word_counts words;
-    int32_t *pieces; /* of all rows */
+    int32_t *pieces; /* pieces of all rows */
     row *rows;       /* [n_rows] */
     size_t n_rows;
     pair *pairs; /* [n_pairs] */
     size_t n_pairs, pairs_capacity;
-    uint32_t *slots; /* [n_slots] index of a pair + 1, 0: free; a power of two, at most half full */
+    /* [n_slots] index of a pair + 1, 0: free. n_slots is a power of two; at most half of them are used. */
+    uint32_t *slots;
     size_t n_slots;
     heaped *heap; /* [n_heap] */
     size_t n_heap, heap_capacity;
@@ -117,7 +119,7 @@ static cleat_status find_or_add_pair(trainer *t, int32_t left, int32_t right, ui
     return CLEAT_OK;
 }
 
-/* Row `r` has this pair of neighbours once more. */
+/* Records one more occurrence of this pair in row `r`. */
 static cleat_status add_pair(trainer *t, int32_t left, int32_t right, uint32_t r, uint32_t *index, cleat_error *error) {
     cleat_status status = find_or_add_pair(t, left, right, index, error);
     if (status != CLEAT_OK) return status;
@@ -152,8 +154,8 @@ static void join(row *r, int32_t left, int32_t right, int32_t joined) {
     r->size = kept;
 }
 
-/* Counts the pairs of a row that was joined. Those without the new piece are known and in the heap; those with it go
- * there now. */
+/* Counts the pairs of a row after a merge. Pairs without the new piece are known and are in the heap; pairs
+ * with it are pushed now. */
 static cleat_status add_row_pairs(trainer *t, uint32_t r, int32_t joined, cleat_error *error) {
     const row *here = &t->rows[r];
     cleat_status status = CLEAT_OK;
@@ -170,7 +172,7 @@ static cleat_status add_row_pairs(trainer *t, uint32_t r, int32_t joined, cleat_
     return status;
 }
 
-/* "left" and "##right" are "leftright". */
+/* Adds the piece "leftright" for the pair "left", "##right". */
 static cleat_status add_joined(trainer *t, int32_t left, int32_t right, int32_t *joined, cleat_error *error) {
     char name[2 + CLEAT_WORD_BYTES + 1];
     const char *first = cleat_vocabulary_piece(&t->vocabulary, left);
@@ -185,7 +187,7 @@ static cleat_status merge_pair(trainer *t, uint32_t index, cleat_error *error) {
     pair merged = t->pairs[index];
     int32_t joined = -1;
     cleat_status status = add_joined(t, merged.left, merged.right, &joined, error);
-    /* The list is this function's now: the array of pairs moves as it grows. */
+    /* The list now belongs to this function, because the array of pairs moves when it grows. */
     t->pairs[index].rows = NULL;
     t->pairs[index].n_rows = t->pairs[index].capacity = 0;
     for (size_t i = 0; i < merged.n_rows && status == CLEAT_OK; ++i) {
@@ -214,7 +216,7 @@ static cleat_status merge_all(trainer *t, cleat_error *error) {
 
 typedef struct counted_character {
     int32_t character;
-    uint64_t all, inside; /* how often, and how often not as the first of a word */
+    uint64_t all, inside; /* frequency, and frequency other than as the first character of a word */
 } counted_character;
 
 static int by_all(const void *left, const void *right) {
@@ -229,7 +231,7 @@ static int by_inside(const void *left, const void *right) {
     return (a->character > b->character) - (a->character < b->character);
 }
 
-/* Leaves in `counts` the characters that are met, and returns how many they are. */
+/* Leaves the characters that occur at the beginning of `counts` and returns their number. */
 static size_t count_characters(const trainer *t, counted_character counts[CHARACTERS]) {
     size_t met = 0;
     for (size_t w = 0; w < t->words.count; ++w) {
@@ -284,7 +286,7 @@ static cleat_status add_specials(trainer *t, cleat_error *error) {
     return status;
 }
 
-/* The pieces of a word, a character each; 0 where one of them was left out. */
+/* Writes the pieces of a word, one per character. Returns 0 if the vocabulary lacks one of them. */
 static uint32_t spell(const trainer *t, const cleat_counted *word, int32_t *pieces) {
     const char *bytes = t->words.text + word->start;
     uint32_t size = 0;

@@ -1,4 +1,4 @@
-/* UTF-8, and the classes of characters, from utf8proc's tables. */
+/* UTF-8, and character classes from the tables of utf8proc. */
 #include "text/unicode.h"
 
 #include "cleat/text.h"
@@ -11,7 +11,8 @@ static bool is_continuation(unsigned char byte) {
     return (byte & 0xC0) == 0x80;
 }
 
-/* Bytes that a first byte announces; 0: it is none. C0, C1 could only begin overlong forms, F5 and above nothing. */
+/* Number of bytes that a first byte announces; 0: it cannot be a first byte. C0 and C1 could only begin
+ * overlong forms; nothing begins with F5 or above. */
 static size_t announced(unsigned char first) {
     if (first < 0x80) return 1;
     if (first < 0xC2) return 0;
@@ -72,14 +73,14 @@ cleat_char_class cleat_ascii_class(unsigned char character) {
     return (cleat_char_class)classes[character];
 }
 
-/* The blocks that BERT's authors chose; later extensions of CJK are not among them. */
+/* The blocks that the authors of BERT chose; later CJK extensions are not among them. */
 static bool is_ideograph(int32_t c) {
     if (c < 0x3400) return false;
     return c <= 0x4DBF || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAFF) ||
            (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2CEAF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-/* The Jamo that a Hangul syllable composes with: vowels and final consonants. */
+/* The Jamo that compose with a Hangul syllable: vowels and final consonants. */
 static bool is_joining_jamo(int32_t c) {
     return (c >= 0x1161 && c <= 0x1175) || (c >= 0x11A8 && c <= 0x11C2);
 }
@@ -129,8 +130,8 @@ bool cleat_char_is_accent(int32_t character) {
     return utf8proc_category(character) == UTF8PROC_CATEGORY_MN;
 }
 
-/* The full mapping of one character: only U+0130 has one of more than a character (i and U+0307), and the accent it adds
- * is stripped wherever text is lower-cased. */
+/* Lower-cases one character. The full mapping of U+0130 alone has two characters (i and U+0307), and the
+ * accent U+0307 is stripped wherever text is lower-cased. */
 int32_t cleat_char_lower(int32_t character) {
     return utf8proc_tolower(character);
 }

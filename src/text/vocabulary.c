@@ -1,4 +1,5 @@
-/* Pieces in a hash table. The hash runs along a word byte by byte, so one pass has the hashes of all its beginnings. */
+/* A vocabulary as a hash table of pieces. The hash is computed byte by byte, so that one pass over a word
+ * gives the hashes of all its prefixes. */
 #include "text/vocabulary.h"
 
 #include "core/memory.h"
@@ -7,7 +8,7 @@
 #include <string.h>
 
 struct cleat_vocabulary_slot {
-    uint32_t tag; /* upper half of the hash: most wrong pieces are refused without looking at them */
+    uint32_t tag; /* upper half of the hash: rejects most wrong pieces without comparing them */
     int32_t id;   /* -1: free */
 };
 
@@ -34,7 +35,7 @@ const char *cleat_vocabulary_piece(const cleat_vocabulary *vocabulary, int32_t i
     return vocabulary->text + vocabulary->starts[id];
 }
 
-/* Whether piece `id` is "##" (inside a word) and bytes [size]. */
+/* Whether piece `id` equals bytes [size], preceded by "##" if `inside` (a word). */
 static bool is_piece(const cleat_vocabulary *v, int32_t id, const char *bytes, size_t size, bool inside) {
     const char *piece = cleat_vocabulary_piece(v, id);
     if (inside) {

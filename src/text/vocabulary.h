@@ -1,27 +1,29 @@
-/* The pieces of a vocabulary: ids in order, and the longest one a word goes on with. */
+/* The pieces of a vocabulary: ids in order of insertion, and the longest piece that is a prefix of a word. */
 #ifndef CLEAT_SRC_VOCABULARY_H
 #define CLEAT_SRC_VOCABULARY_H
 
 #include "cleat/core.h"
 
 typedef struct cleat_vocabulary {
-    char *text; /* all pieces, zero-terminated, one behind the other */
+    char *text; /* all pieces, each zero-terminated, one after the other */
     size_t text_size, text_capacity;
-    size_t *starts; /* [count] of each piece in `text` */
+    size_t *starts; /* [count] offset of each piece in `text` */
     size_t count, capacity;
-    struct cleat_vocabulary_slot *slots; /* [n_slots], a power of two, at most half full */
+    struct cleat_vocabulary_slot *slots; /* [n_slots] a power of two; at most half are used */
     size_t n_slots;
-    size_t longest; /* bytes of the longest piece */
+    size_t longest; /* length of the longest piece in bytes */
 } cleat_vocabulary;
 
 void cleat_vocabulary_free(cleat_vocabulary *vocabulary);
-/* Adds a piece (no zero byte in it) with the next id, which is *id; one that is there already keeps its own. */
+/* Adds a piece, which must not contain a zero byte, with the next id. A piece that exists already keeps its
+ * id. *id is the id in both cases. */
 cleat_status cleat_vocabulary_add(cleat_vocabulary *vocabulary, const char *piece, size_t size, int32_t *id,
                                   cleat_error *error);
-/* The id, or -1. */
+/* The id of a piece, or -1. */
 int32_t cleat_vocabulary_find(const cleat_vocabulary *vocabulary, const char *piece, size_t size);
 const char *cleat_vocabulary_piece(const cleat_vocabulary *vocabulary, int32_t id);
-/* The longest piece that is a beginning of word [size]; `inside` a word with "##" before it. Its id and *length, or -1. */
+/* Finds the longest piece that is a prefix of word [size], or of "##" and word if `inside`. Returns its id
+ * and sets *length (without "##"), or returns -1. */
 int32_t cleat_vocabulary_longest(const cleat_vocabulary *vocabulary, const char *word, size_t size, bool inside,
                                  size_t *length);
 

@@ -1,8 +1,9 @@
 /* BERT's basic tokenizer in one pass.
  *
- * Plain ASCII goes straight into the word. Everything else goes by clusters: a character and the marks that may compose
- * with it or be reordered behind it, characters that are removed left out. Nothing of normalisation reaches across a
- * cluster's border, so a cluster is normalised by itself and its characters keep their places in the text. */
+ * Plain ASCII is appended to the word directly. Everything else is processed in clusters: a character and the
+ * marks that may compose with it or be reordered after it, without removed characters. Normalisation never
+ * crosses the boundary of a cluster, so each cluster is normalised separately and its characters keep their
+ * positions in the text. */
 #include "text/words.h"
 
 #include "core/memory.h"
@@ -15,8 +16,8 @@ enum { CLUSTER = 64 };
 
 typedef struct placed {
     int32_t character;
-    uint32_t begin, end; /* bytes of the text */
-    uint32_t order;      /* in the cluster, as decomposed */
+    uint32_t begin, end; /* byte range in the text */
+    uint32_t order;      /* position in the decomposed cluster */
 } placed;
 
 typedef struct splitter {
@@ -26,14 +27,15 @@ typedef struct splitter {
     void (*emit)(void *user, const cleat_word *word);
     void *user;
 
-    /* the word so far */
+    /* the current word */
     uint32_t characters, bytes;
     uint32_t text_begin, text_end;
     char word[CLEAT_WORD_BYTES];
     uint32_t begin[CLEAT_WORD_BYTES], end[CLEAT_WORD_BYTES];
 
-    /* the cluster so far, decomposed */
-    placed *cluster; /* [capacity] `few` until it has more */
+    /* the current cluster, decomposed */
+    /* [capacity] `few` as long as it suffices. */
+    placed *cluster;
     size_t count, capacity;
     placed few[CLUSTER];
 } splitter;
@@ -111,7 +113,7 @@ static int by_combining_class(const void *left, const void *right) {
     return difference ? difference : (a->order > b->order) - (a->order < b->order);
 }
 
-/* Canonical order: each run of characters that are no starters, by combining class, else as they came. */
+/* Canonical order: sorts each run of non-starters by combining class; the sort is stable. */
 static void sort_marks(splitter *s) {
     for (size_t first = 0, last; first < s->count; first = last + 1) {
         last = first;
@@ -120,7 +122,7 @@ static void sort_marks(splitter *s) {
     }
 }
 
-/* An accent leaves its bytes to the character before it. */
+/* Removes accents; the preceding character takes over their bytes. */
 static void strip_accents(splitter *s) {
     size_t kept = 0;
     for (size_t i = 0; i < s->count; ++i) {
@@ -133,7 +135,8 @@ static void strip_accents(splitter *s) {
     s->count = kept;
 }
 
-/* Composes. Which character came of which is not known afterwards: where anything changed, all share the whole range. */
+/* Composes the cluster. The correspondence of characters is then unknown: if anything changed, all characters
+ * get the whole byte range. */
 static cleat_status compose(splitter *s, cleat_error *error) {
     int32_t few[CLUSTER], *characters = few;
     uint32_t begin = UINT32_MAX, end = 0;
@@ -165,7 +168,7 @@ static void append_cluster(splitter *s) {
     }
 }
 
-/* The character at s->at, or a removed byte that is not UTF-8. Moves on. */
+/* Reads the character at s->at, or one byte that is not UTF-8 and counts as removed, and advances. */
 static cleat_char_class read_character(splitter *s, int32_t *character, uint32_t *begin) {
     *begin = (uint32_t)s->at;
     size_t length = cleat_utf8_decode(s->text + s->at, s->size - s->at, character);
@@ -173,7 +176,7 @@ static cleat_char_class read_character(splitter *s, int32_t *character, uint32_t
     return length ? cleat_char_classify(*character) : CLEAT_CHAR_REMOVED;
 }
 
-/* Takes `character`, which was just read, with the marks behind it. */
+/* Processes `character`, which was just read, together with the marks that follow it. */
 static cleat_status split_cluster(splitter *s, int32_t character, uint32_t begin, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     cleat_char_class class = CLEAT_CHAR_MARK;
@@ -188,7 +191,7 @@ static cleat_status split_cluster(splitter *s, int32_t character, uint32_t begin
         class = read_character(s, &character, &begin);
         end = (uint32_t)s->at;
         if (class != CLEAT_CHAR_MARK && class != CLEAT_CHAR_REMOVED) {
-            s->at = begin; /* the next cluster's */
+            s->at = begin; /* it begins the next cluster */
             break;
         }
     }
@@ -201,7 +204,7 @@ static cleat_status split_cluster(splitter *s, int32_t character, uint32_t begin
 
 /* --- the pass ------------------------------------------------------------------------------------------------- */
 
-/* A special token at s->at is a word. */
+/* If a special token begins at s->at, emits it as a word. */
 static bool match_special(splitter *s) {
     for (int i = 0; i < CLEAT_SPECIALS; ++i) {
         const char *name = cleat_special_name((cleat_special)i);
@@ -217,7 +220,7 @@ static bool match_special(splitter *s) {
     return false;
 }
 
-/* Takes a run of ASCII, up to the first character that what follows may change. */
+/* Processes a run of ASCII, up to the first character that the following character may change. */
 static void split_ascii(splitter *s) {
     unsigned char c = (unsigned char)s->text[s->at];
     while (s->at < s->size && c < 0x80) {
@@ -252,7 +255,8 @@ static cleat_status split_other(splitter *s, cleat_error *error) {
         return CLEAT_OK;
     case CLEAT_CHAR_IDEOGRAPH: {
         int32_t parts[CLEAT_MAX_DECOMPOSITION];
-        cleat_char_decompose(character, parts); /* a compatibility ideograph has one other character for it */
+        /* A compatibility ideograph decomposes into one other character. */
+        cleat_char_decompose(character, parts);
         append_punctuation(s, parts[0], begin, (uint32_t)s->at);
         return CLEAT_OK;
     }
@@ -266,7 +270,7 @@ cleat_status cleat_words_split(const char *text, size_t size, const cleat_word_r
     if (size >= UINT32_MAX)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a text of %zu bytes; a text must have less than 4 GiB: split it",
                           size);
-    splitter s; /* its buffers need no zeros: `characters` and `count` say what is set */
+    splitter s; /* not zeroed: `characters` and `count` determine which elements of its buffers are set */
     s.text = text;
     s.size = size;
     s.at = 0;

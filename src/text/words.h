@@ -1,4 +1,5 @@
-/* BERT's basic tokenizer: a text as normalised words, each character with the bytes of the text it comes from. */
+/* BERT's basic tokenizer: splits a text into normalised words; each character refers to the bytes of the text
+ * from which it comes. */
 #ifndef CLEAT_SRC_WORDS_H
 #define CLEAT_SRC_WORDS_H
 
@@ -19,21 +20,26 @@ typedef enum cleat_special {
 const char *cleat_special_name(cleat_special special);
 
 typedef struct cleat_word {
-    int special;         /* a cleat_special that was written in the text: bytes are not set; or -1 */
-    uint32_t characters; /* more than CLEAT_WORD_CHARACTERS: bytes are only the first so many of them */
+    /* A cleat_special that occurs literally in the text, `bytes` is then not set; or -1. */
+    int special;
+    /* Number of characters; if it exceeds CLEAT_WORD_CHARACTERS, `bytes` contains only the first
+     * CLEAT_WORD_CHARACTERS. */
+    uint32_t characters;
     uint32_t size;
-    const char *bytes;             /* [size] */
-    const uint32_t *begin, *end;   /* [size] bytes of the text that the character of each byte stands for */
-    uint32_t text_begin, text_end; /* of the whole word */
+    const char *bytes; /* [size] */
+    /* [size] Byte range in the text of the character that each byte belongs to. */
+    const uint32_t *begin, *end;
+    uint32_t text_begin, text_end; /* byte range of the whole word */
 } cleat_word;
 
 typedef struct cleat_word_rules {
-    bool lowercase;               /* and strip accents */
-    bool special[CLEAT_SPECIALS]; /* those that stay whole */
+    bool lowercase;               /* lower-case, and strip accents */
+    bool special[CLEAT_SPECIALS]; /* special tokens that are not split */
 } cleat_word_rules;
 
-/* Calls `emit` for every word in turn; what it is given is valid during the call. CLEAT_ERR_ARGUMENT for a text of 4 GiB or
- * more, CLEAT_ERR_MEMORY (after some words) where a long run of accents does not fit. */
+/* Calls `emit` for every word in order; its argument is valid only during the call. CLEAT_ERR_ARGUMENT: the
+ * text has 4 GiB or more; CLEAT_ERR_MEMORY (possibly after some words): no memory for a long run of
+ * accents. */
 cleat_status cleat_words_split(const char *text, size_t size, const cleat_word_rules *rules,
                                void (*emit)(void *user, const cleat_word *word), void *user, cleat_error *error);
 
