@@ -1,4 +1,4 @@
-/* Text that grows, and numbers as text whatever the locale of the process. */
+/* Growable strings, and number conversion that does not depend on the locale of the process. */
 #ifndef CLEAT_SRC_TEXT_H
 #define CLEAT_SRC_TEXT_H
 
@@ -7,22 +7,23 @@
 typedef struct cleat_text {
     char *data; /* zero-terminated; NULL while empty */
     size_t size, capacity;
-    bool failed; /* out of memory: later calls do nothing, the caller asks once at the end */
+    bool failed; /* out of memory: later calls do nothing; the caller checks once at the end */
 } cleat_text;
 
 void cleat_text_add(cleat_text *text, const char *format, ...) CLEAT_PRINTF(2, 3);
 void cleat_text_add_bytes(cleat_text *text, const char *bytes, size_t size);
-/* Adds a field of a CSV file, in quotes where RFC 4180 asks for them. */
+/* Appends a field of a CSV file, in quotes where RFC 4180 requires them. */
 void cleat_text_add_field(cleat_text *text, const char *field);
 void cleat_text_free(cleat_text *text);
-/* Hands the text to *out (cleat_free), or reports that memory ran out and frees it. */
+/* Moves the string to *out, which the caller frees with cleat_free. If memory ran out, frees it and reports
+ * that. */
 cleat_status cleat_text_detach(cleat_text *text, char **out, cleat_error *error);
 
-/* The whole of `text` as a finite number. */
+/* Parses the whole of `text` as a finite number. */
 bool cleat_number_parse(const char *text, double *value);
-/* With as few digits as bring the same bits back. */
+/* Prints the number with the fewest digits, at least 6, that parse back to the same bits. */
 void cleat_number_print(double value, char text[32]);
-/* With `digits` significant digits. */
+/* Prints the number with `digits` significant digits. */
 void cleat_number_print_digits(double value, int digits, char text[32]);
 
 #endif
