@@ -1,11 +1,14 @@
-/* One product of 16 x 16 x 16 through every load, to see that a matrix unit computes right before anything relies on it. One group; each of its subgroups does
- * all of it. */
+/* Probe of a matrix unit: one product of 16 x 16 x 16 through each load function.
+ *
+ * The host compares the results before anything relies on the unit. One group; each of its subgroups computes
+ * all four forms. */
 #include "lib/common.clh"
 #include "lib/mma.clh"
 
-enum { LD = 24 }; /* not 16: rows must be found by it */
+enum { LD = 24 }; /* not 16, to detect a load that ignores ld */
 
-/* One way to load, k of the depth at a time; written out for each, because a choice between loads would take the operands out of the registers. */
+/* One combination of loads, MATRIX_DEPTH of the depth at a time. It is a macro expanded for each combination,
+ * because a run-time choice between loads would take the operands out of the registers. */
 #define TRY(form, load_x, load_y)                                                                                      \
     do {                                                                                                               \
         matrix_a x;                                                                                                    \
@@ -21,8 +24,9 @@ enum { LD = 24 }; /* not 16: rows must be found by it */
             out[((MMA_SUBGROUP * 4 + form) * 16 + C_ROW(i)) * 16 + C_COLUMN(i)] = z.x[i];                              \
     } while (0)
 
-/* C = C0 + A B in four ways: A and B loaded as they are, A from its transpose, B from its transpose, and both.
- * a [16 (m), 16 (k)], b [16 (k), 16 (n)] bits of f16 or bf16; start C0 [16, 16]; out [subgroups, 4, 16, 16]. */
+/* C = C0 + A B in four ways: A and B loaded as they are, A from its transpose, B from its transpose, and
+ * both. a [16 (m), 16 (k)], b [16 (k), 16 (n)]: bits of f16 or bf16; start: C0 [16, 16]; out [subgroups, 4,
+ * 16, 16]. */
 MATRIX_KERNEL __kernel void mma_probe(__global const ushort *a, __global const ushort *b, __global const float *start,
                                       __global float *out) {
     __local ushort __attribute__((aligned(16))) tiles[4][16 * LD]; /* A, its transpose, B, its transpose */
