@@ -1,8 +1,10 @@
-/* Attention, the plain way: one work-item a row, any head size, any work-group. Also the sums dy * y that backward
- * needs on a card. Layout and lengths: attention.clh. */
+/* Plain attention: one work-item per row, any head size, any work-group size.
+ *
+ * Also the sums of dy * y that the backward pass of the GPU kernels needs. Layout and lengths:
+ * attention.clh. */
 #include "attention/attention.clh"
 
-/* delta[b, h, i] = sum over d of dy * y; 0 at q_lengths[b] and later. [B, heads, lq] */
+/* delta[b, h, i] = sum over d of dy * y [B, heads, lq]; 0 for i >= q_lengths[b]. */
 __kernel void attention_delta(TENSOR(const T, y), TENSOR(const T, dy), TENSOR(const int, q_lengths),
                               TENSOR(float, delta), const int batch, const int heads, const int lq) {
     for (int at = get_global_id(0); at < batch * lq * heads; at += get_global_size(0)) {

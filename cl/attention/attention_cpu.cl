@@ -1,28 +1,32 @@
-/* Attention for the CPU shape: one work-item, wide vectors, no barriers. Queries go in groups of two vectors, one query
- * a lane, so that the softmax never crosses lanes; keys and values are broadcast element by element from rows packed to
- * f32. Every product is then one register tile, `multiply`. Log-sum-exps are kept, probabilities never (Dao et al.
+/* Attention on a CPU: one work-item with wide vectors and no barriers.
+ *
+ * Queries are processed in groups of two vectors, one query per vector element, so that the softmax needs no
+ * reduction across elements. Keys and values are packed to f32 rows and broadcast element by element, so that
+ * every product is one register tile, `multiply`. Log-sum-exps are stored, probabilities never (Dao et al.
  * 2022, FlashAttention).
  *
- * A work-item holds several groups, so that a block of packed keys serves them all. Backward walks the queries of a
- * head (or of a part of them) once: dQ is finished as it goes, dK and dV grow in scratch memory and are summed over
- * the parts, in order, by a last kernel. Layout and lengths: attention.clh. */
+ * A work-item holds several groups, so that a block of packed keys serves all of them. The backward pass
+ * visits the queries of a head (or of a part of them) once: dQ is completed in that pass; dK and dV
+ * accumulate in scratch memory, and a last kernel sums them over the parts, in order. Layout and lengths:
+ * attention.clh. */
 #include "attention/attention.clh"
 #include "lib/exp2.clh"
 
-/* Rows of a register tile: TILE * 2 accumulators of VEC lanes. */
+/* Rows of a register tile, which has TILE * 2 accumulators of VEC elements. */
 #if VEC >= 16
 #define TILE 8
 #else
 #define TILE 4
 #endif
-#define QUERIES (2 * VEC) /* a group; two vectors */
-/* Keys a block, whole tiles: queries, keys, values and probabilities of one group stay in the first-level cache. */
+#define QUERIES (2 * VEC) /* queries per group: two vectors */
+/* Keys per block, a multiple of TILE. The queries, keys, values and probabilities of one group fit in the
+ * first-level cache. */
 #if DH <= 32
 #define KEYS 64
 #else
 #define KEYS 32
 #endif
-/* Floats of a packed row: whole vectors, an even number of them beyond one. */
+/* Floats per packed row: one vector, or an even number of vectors. */
 #if DH <= VEC
 #define PITCH VEC
 #else
@@ -30,14 +34,15 @@
 #endif
 #define ROW_VECTORS (PITCH / VEC)
 #define ROW_WIDTH (ROW_VECTORS == 1 ? 1 : 2)
-/* The most groups of a work-item, by what they hold in private memory; the host says how many it uses. Rows of keys and
- * values lie far apart, so that packing them misses the caches: the more groups share it, the better. */
+/* Maximum number of groups per work-item, limited by the private memory they take; the host passes how many
+ * are used. Rows of keys and values are far apart, so that packing them misses the caches; the more groups
+ * share a packed block, the lower its cost per group. */
 #define FORWARD_GROUPS (PITCH <= 64 ? 16 : 8)
 #define BACKWARD_GROUPS (PITCH <= 32 ? 16 : PITCH <= 64 ? 8 : 4)
-/* Columns of a row that tiles compute: DH, and what the last tile needs. */
+/* Columns of a row that tiles compute: DH, rounded up to whole tiles. */
 #define DEPTH ((DH + TILE - 1) / TILE * TILE)
-/* Keys that sums over keys run through: multiply goes in steps of four, and of less than a tile the rest is waste. Weights
- * of keys that are not there are 0. */
+/* Number of keys that sums over keys cover: multiply is unrolled by four, and rounding up further, to whole
+ * tiles, would waste work. The weights of the additional keys are 0. */
 #define IN_FOURS(keys) (((keys) + 3) / 4 * 4)
 
 /* --- register tiles ------------------------------------------------------------------------------------- */
@@ -46,7 +51,8 @@ typedef struct tile {
     floatv at[TILE][2];
 } tile;
 
-/* c[i][w] += sum over k < depth of scalars[i * row + k * step] * columns[k * pitch + w], w < width (1 or 2). */
+/* c[i][w] += sum over k < depth of scalars[i * row + k * step] * columns[k * pitch + w] for w < width (1 or
+ * 2). */
 static inline tile multiply(tile c, int width, const floatv *columns, int pitch, const float *scalars, int row,
                             int step, int depth) {
 #pragma unroll 4
@@ -79,7 +85,7 @@ static inline void store_tile(floatv *x, tile c) {
     for (int i = 0; i < TILE; ++i) x[i * 2] = c.at[i][0], x[i * 2 + 1] = c.at[i][1];
 }
 
-/* 2^c, no more than 2^most (ANY: as it comes, undefined from 128 on), but 0 in rows n and later. */
+/* 2^c limited to 2^most (ANY: not limited, undefined from 128 on); 0 in rows n and later. */
 #define ANY INFINITY
 static inline tile exp2_tile(tile c, int n, float most) {
 #pragma unroll
@@ -96,7 +102,8 @@ static inline tile exp2_tile(tile c, int n, float most) {
 
 /* --- rows ----------------------------------------------------------------------------------------------- */
 
-/* PoCL 3.1 takes a vload16 or vstore16 of floats to pieces; a structure of any alignment stays whole. */
+/* PoCL 3.1 splits a vload16 or vstore16 of floats into scalar accesses; a packed structure is accessed whole
+ * at any alignment. */
 typedef struct __attribute__((packed)) packed_vector {
     floatv v;
 } packed_vector;
@@ -110,7 +117,7 @@ typedef struct __attribute__((packed)) packed_vector {
 #define PUT_T(x, p) PUT(x, p)
 #endif
 
-/* packed[r, :] = softmax_scale * rows[r * row : + DH] for r < n, 0 beyond DH. */
+/* packed[r, :] = softmax_scale * rows[r * row : + DH] for r < n; 0 past DH. */
 static inline void pack(floatv *packed, __global const T *rows, int row, int n, float softmax_scale) {
     for (int r = 0; r < n; ++r) {
         __global const T *from = rows + (ulong)r * row;
@@ -127,7 +134,7 @@ static inline void pack(floatv *packed, __global const T *rows, int row, int n, 
     }
 }
 
-/* rows[r * row : + DH] = accum (where there is one) + packed[r, :] for r < n. */
+/* rows[r * row : + DH] = accum (if not NULL) + packed[r, :] for r < n. */
 static inline void unpack(__global T *rows, __global const T *accum, int row, const floatv *packed, int n) {
     for (int r = 0; r < n; ++r) {
         const ulong at = (ulong)r * row;
@@ -148,14 +155,15 @@ static inline void unpack(__global T *rows, __global const T *accum, int row, co
     }
 }
 
-/* rows[r * row : + DH] = accum or 0 for r < n. */
+/* rows[r * row : + DH] = accum, or 0 if accum is NULL, for r < n. */
 static inline void unpack_nothing(__global T *rows, __global const T *accum, int row, int n) {
     floatv zeros[ROW_VECTORS];
     for (int w = 0; w < ROW_VECTORS; ++w) zeros[w] = 0.0f;
     for (int r = 0; r < n; ++r) unpack(rows + (ulong)r * row, accum ? accum + (ulong)r * row : 0, 0, zeros, 1);
 }
 
-/* A tile reads whole rows of keys past the last: the last again, because their weight of 0 must meet numbers. */
+/* Pads to whole tiles, which are read to their end, by repeating the last row: the padding is multiplied by
+ * weights of 0 and must therefore hold finite numbers. */
 static inline void repeat_last(floatv *packed, int n) {
     for (int r = n; r % TILE != 0; ++r)
         for (int w = 0; w < ROW_VECTORS; ++w) packed[r * ROW_VECTORS + w] = packed[(n - 1) * ROW_VECTORS + w];
@@ -165,7 +173,8 @@ static inline void clear(floatv *x, int n) {
     for (int i = 0; i < n; ++i) x[i] = 0.0f;
 }
 
-/* Interleaving row i with row i + VEC / 2, log2(VEC) times over, transposes a square. */
+/* to = softmax_scale * the transpose of a VEC x VEC square. Interleaving row i with row i + VEC / 2,
+ * log2(VEC) times, transposes it. */
 static inline void transpose_square(floatv *to, int to_step, const floatv *from, int from_step, float softmax_scale) {
     floatv row[VEC], zipped[VEC];
 #pragma unroll
@@ -186,7 +195,8 @@ static inline void transpose_square(floatv *to, int to_step, const floatv *from,
     for (int i = 0; i < VEC; ++i) to[i * to_step] = row[i] * softmax_scale;
 }
 
-/* columns [PITCH, QUERIES] = softmax_scale * the transpose of packed [QUERIES, PITCH]; and back. */
+/* columns [PITCH, QUERIES] = softmax_scale * the transpose of packed [QUERIES, PITCH]; rows_of is the
+ * inverse. */
 static inline void columns_of(floatv *columns, const floatv *packed, float softmax_scale) {
     for (int side = 0; side < 2; ++side)
         for (int w = 0; w < ROW_VECTORS; ++w)
@@ -206,14 +216,15 @@ static inline floatv larger(floatv a, floatv b) {
 
 /* --- forward -------------------------------------------------------------------------------------------- */
 
-/* Up to QUERIES queries, which carry softmax_scale * log2(e) so that scores are in base 2, and their outputs so far. */
+/* Up to QUERIES queries and their outputs so far. Queries are multiplied by softmax_scale * log2(e), so that
+ * scores are in base 2. */
 typedef struct queries {
     floatv query[PITCH * 2], out[PITCH * 2]; /* [PITCH, QUERIES] */
-    floatv top[2], sum[2];                   /* what weights are relative to: 2^(score - top); their sum */
+    floatv top[2], sum[2];                   /* weights are 2^(score - top); sum of the weights */
 } queries;
 
-/* How far (in base 2) a score may exceed the top before it becomes the new one. Weights, their sum over 2^20 keys and the
- * outputs stay far from overflow, and no weight that matters is lost at the lower end. */
+/* How far (in base 2) a score may exceed `top` before it replaces it. Weights, their sum over 2^20 keys and
+ * the outputs stay far from overflow, and no significant weight is lost to underflow. */
 #define HEADROOM 32.0f
 
 static inline void begin_queries(queries *g, __global const T *q, int q_row, int n, float softmax_scale) {
@@ -226,7 +237,7 @@ static inline void begin_queries(queries *g, __global const T *q, int q_row, int
     g->sum[0] = g->sum[1] = 0.0f;
 }
 
-/* Makes top the largest of itself and the scores of m keys, in whole tiles. */
+/* Raises `top` to the maximum of itself and the scores of m keys, rounded up to whole tiles. */
 static inline void raise_top(queries *g, const floatv *packed_k, int m) {
     floatv top0 = g->top[0], top1 = g->top[1];
     for (int j = 0; j < m; j += TILE) {
@@ -244,8 +255,8 @@ static inline void raise_top(queries *g, const floatv *packed_k, int m) {
     g->top[0] = top0, g->top[1] = top1;
 }
 
-/* weight [KEYS, QUERIES] = 2^(score - top), no more than 2^most, for m keys, 0 for the rest of the last tile; sum gets theirs and what
- * g has. Returns the largest score - top. */
+/* weight [KEYS, QUERIES] = 2^(score - top), limited to 2^most, for m keys; 0 for the rest of the last tile.
+ * sum = g->sum + the sum of these weights. Returns the largest score - top, at least 0. */
 static inline float weigh(const queries *g, const floatv *packed_k, int m, float most, floatv *weight, floatv *sum) {
     floatv high0 = 0.0f, high1 = 0.0f, sum0 = g->sum[0], sum1 = g->sum[1];
     for (int j = 0; j < m; j += TILE) {
@@ -274,7 +285,8 @@ static inline void attend(queries *g, const floatv *packed_k, const floatv *pack
     if (first) raise_top(g, packed_k, 1);
     if (weigh(g, packed_k, m, ANY, weight, sum) > HEADROOM) {
         raise_top(g, packed_k, m);
-        weigh(g, packed_k, m, HEADROOM, weight, sum); /* scores of 1e9 still differ from the top by their rounding */
+        /* scores of 1e9 still differ from `top` by rounding errors */
+        weigh(g, packed_k, m, HEADROOM, weight, sum);
     }
     g->sum[0] = sum[0], g->sum[1] = sum[1];
     for (int d = 0; d < DEPTH; d += TILE) {
@@ -294,7 +306,7 @@ static inline void finish_queries(queries *g, __global T *y, int y_row, __global
     for (int r = 0; r < n; ++r) lse[r] = ((const float *)logs)[r];
 }
 
-/* A work-item is `groups` groups of queries: (b * heads + h) * blocks + block. */
+/* A work-item processes `groups` groups of queries; its index is (b * heads + h) * blocks + block. */
 __kernel void attention_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                                     const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
                                     TENSOR(T, y), TENSOR(float, lse), const int heads, const int lq, const int lk,
@@ -324,8 +336,8 @@ __kernel void attention_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENS
 
 /* --- backward ------------------------------------------------------------------------------------------- */
 
-/* Up to QUERIES queries: all that backward knows of them, by rows [QUERIES, PITCH] and transposed [PITCH, QUERIES].
- * query and logs are in base 2, as in forward; q carries only the softmax_scale. */
+/* Up to QUERIES queries with all inputs of the backward pass, by rows [QUERIES, PITCH] and transposed [PITCH,
+ * QUERIES]. As in the forward pass, query and logs are in base 2; q is multiplied by softmax_scale only. */
 typedef struct known {
     floatv q[QUERIES * ROW_VECTORS], dy[QUERIES * ROW_VECTORS];
     floatv query[PITCH * 2], dout[PITCH * 2], dquery[PITCH * 2];
@@ -349,11 +361,12 @@ static inline void know(known *g, __global const T *q, int q_row, __global const
         delta[r] = sumv(dot);
         logs[r] = lse[r] * LOG2E;
     }
-    /* Lanes without a query get a weight of 2^-126, which meets a dout of 0. */
+    /* Elements without a query get a weight of 2^-126, which is multiplied by a dout of 0. */
     for (int r = n; r < QUERIES; ++r) delta[r] = 0.0f, logs[r] = 1e30f;
 }
 
-/* grown[i, :] (+)= sum over r of weight[i, r] * rows[r, :] for TILE keys i: [KEYS, QUERIES] by [QUERIES, PITCH]. */
+/* grown[i, :] (+)= sum over r of weight[i, r] * rows[r, :] for TILE keys i: [KEYS, QUERIES] by [QUERIES,
+ * PITCH]. */
 static inline void grow(__global float *grown, const floatv *weight, const floatv *rows, bool first) {
     for (int w = 0; w < ROW_VECTORS; w += ROW_WIDTH) {
         __global float *at = grown + w * VEC;
@@ -373,15 +386,15 @@ static inline void grow(__global float *grown, const floatv *weight, const float
     }
 }
 
-/* Adds what m <= KEYS keys give to dquery, and what the queries give to dk and dv [KEYS, PITCH], in whole tiles; the
- * first time dk and dv hold nothing yet. */
+/* Adds the contribution of m <= KEYS keys to dquery, and that of the queries to dk and dv [KEYS, PITCH], in
+ * whole tiles. first: dk and dv are not initialized yet and are overwritten. */
 static inline void differentiate(known *g, const floatv *packed_k, const floatv *packed_v, __global float *dk,
                                  __global float *dv, int m, bool first) {
     floatv weight[KEYS * 2], dscore[KEYS * 2]; /* [KEYS, QUERIES] */
     for (int j = 0; j < m; j += TILE) {
         tile p = multiply(fill_tile(-g->logs[0], -g->logs[1]), 2, g->query, 2,
                           (const float *)(packed_k + j * ROW_VECTORS), PITCH, 1, DH);
-        store_tile(weight + j * 2, exp2_tile(p, m - j, 1.0f)); /* a weight is at most 1, but for rounding */
+        store_tile(weight + j * 2, exp2_tile(p, m - j, 1.0f)); /* weights exceed 1 only by rounding */
     }
     for (int j = 0; j < m; j += TILE) {
         tile ds = multiply(fill_tile(-g->delta[0], -g->delta[1]), 2, g->dout, 2,
@@ -404,13 +417,14 @@ static inline void differentiate(known *g, const floatv *packed_k, const floatv 
     }
 }
 
-/* The first floats of dK and dV of one part: [rows, PITCH] each, one behind the other. */
+/* Start of dK and of dV of one part: consecutive blocks of [rows, PITCH] floats. */
 #define SCRATCH_K(part) (AT(scratch) + (ulong)(part)*2 * rows * PITCH)
 #define SCRATCH_V(part) (SCRATCH_K(part) + (ulong)rows * PITCH)
 
-/* A work-item is a part of a head's queries: (b * heads + h) * parts + part. A part has part_queries of them, a multiple
- * of groups * QUERIES. Writes dQ (where it is wanted), and the part's share of dK and dV to scratch, which is
- * f32 [B, heads, parts, 2, rows, PITCH], rows being lk in whole tiles. A part without queries leaves its scratch alone. */
+/* A work-item processes a part of a head's queries; its index is (b * heads + h) * parts + part. A part has
+ * part_queries queries, a multiple of groups * QUERIES. Writes dQ (if requested), and the part's sums of dK
+ * and dV to scratch, f32 [B, heads, parts, 2, rows, PITCH], where rows is lk rounded up to whole tiles. A
+ * part without queries does not write to its scratch. */
 __kernel void attention_cpu_backward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                                      const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
                                      TENSOR(const T, y), TENSOR(const float, lse), TENSOR(const T, dy),

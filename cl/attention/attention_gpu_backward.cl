@@ -1,10 +1,13 @@
-/* Attention on a card, backward: weights are computed again from the log-sum-exps. dQ holds queries and streams
- * keys; dK and dV hold keys and stream queries. Where there are too few keys to fill the card, several groups share a
- * tile of keys, a part of the queries each, and a last kernel adds up the parts, in order. Layout and lengths:
- * attention.clh; tiles: attention_gpu.clh; delta [B, heads, lq] comes from attention_delta. */
+/* Backward pass of attention on a GPU. Weights are recomputed from the log-sum-exps.
+ *
+ * The dQ kernel holds queries and streams keys; the dK and dV kernel holds keys and streams queries. If there
+ * are too few keys to fill the GPU, several groups share a tile of keys and process a part of the queries
+ * each, and a last kernel sums the parts, in order. Layout and lengths: attention.clh; tiles:
+ * attention_gpu.clh; delta [B, heads, lq] comes from attention_delta. */
 
-/* Intel's compiler guesses how many registers a kernel will want, and keeps arrays in memory where it guesses too many. As found with
- * ocloc 22.43 for head sizes 4 to 128, half as many columns spare that; for these two it guesses well. */
+/* Intel's compiler estimates how many registers a kernel needs, and keeps arrays in memory if the estimate is
+ * too high. As found with ocloc 22.43 for head sizes 4 to 128, half as many columns avoid that; for the two
+ * exceptions the estimate is good. */
 #if defined(SUB_GROUP) && DH != 32 && !(DH == 64 && SUB_GROUP == 8)
 #define FEW_COLS 1
 #else
@@ -24,7 +27,7 @@
 #endif
 #include "attention/attention_gpu.clh"
 
-/* A work-group is a tile of queries: (b * heads + h) * tiles + tile. */
+/* A work-group processes a tile of queries; its index is (b * heads + h) * tiles + tile. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                  TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
@@ -50,7 +53,7 @@ attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
 
     for (int j0 = 0; j0 < length; j0 += COLS) {
         const int m = min(COLS, length - j0);
-        barrier(CLK_LOCAL_MEM_FENCE); /* the last tile is used up */
+        barrier(CLK_LOCAL_MEM_FENCE); /* the previous tile may be overwritten */
         load_rows(keys, COLS, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
         load_rows(values, COLS, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -68,12 +71,13 @@ attention_gpu_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
     store_sums(out, Q_AT(dq, b, i0, h), HAS(accum) ? Q_AT(accum, b, i0, h) : 0, q_row, in_tile, softmax_scale);
 }
 
-/* The first floats of dK and dV of one work-group of attention_gpu_keys: [ROWS, DH] each, one behind the other. */
+/* Start of dK and of dV of one work-group of attention_gpu_keys: consecutive blocks of [ROWS, DH] floats. */
 #define SHARE_K(group) (AT(shares) + (ulong)(group)*2 * ROWS * DH)
 #define SHARE_V(group) (SHARE_K(group) + ROWS * DH)
 
-/* A work-group is a tile of keys and a part of the queries: ((b * heads + h) * tiles + tile) * parts + part. A part has
- * part_queries of them. Writes dK and dV where there is one part; else the part's shares of them, without accums. */
+/* A work-group processes a tile of keys and a part of the queries; its index is ((b * heads + h) * tiles +
+ * tile) * parts + part. A part has part_queries queries. Writes dK and dV if there is one part, else the
+ * part's shares of them, without accums. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                    TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
@@ -93,7 +97,7 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
 
     for (int i0 = start; i0 < length; i0 += COLS) {
         const int m = min(COLS, length - i0);
-        barrier(CLK_LOCAL_MEM_FENCE); /* the last tile is used up */
+        barrier(CLK_LOCAL_MEM_FENCE); /* the previous tile may be overwritten */
         load_rows(queries, COLS, Q_AT(q, b, i0, h), q_row, m, 1.0f);
         load_rows(douts, COLS, Y_AT(dy, b, i0, h), heads * DH, m, 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -123,8 +127,8 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
     store_sums(sum_v, KV_AT(dv, b, j0, h), HAS(accum_v) ? KV_AT(accum_v, b, j0, h) : 0, kv_row, in_tile, 1.0f);
 }
 
-/* dK and dV = accum + the sum of the parts' shares, in order. A work-item takes one element of both; there are few, or
- * there would be no parts. */
+/* dK and dV = accum + the sum of the parts' shares, in order. A work-item computes one element of both; there
+ * are few elements, because otherwise the queries would not be split into parts. */
 __kernel void attention_gpu_sum_keys(TENSOR(const float, shares), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
                                      TENSOR(T, dk), TENSOR(T, dv), const int kv_row, const int batch, const int heads,
                                      const int lk, const int parts) {

@@ -1,9 +1,13 @@
-/* Attention on a card, forward: a work-group holds ROWS queries, keys and values stream through local memory COLS at
- * a time (Dao et al. 2022, FlashAttention). Layout and lengths: attention.clh; tiles: attention_gpu.clh. */
+/* Forward pass of attention on a GPU (Dao et al. 2022, FlashAttention).
+ *
+ * A work-group holds ROWS queries; keys and values stream through local memory, COLS at a time. Layout and
+ * lengths: attention.clh; tiles: attention_gpu.clh. */
 
-/* Local memory: at most 29 KiB. Twice as many rows need fewer loads but more registers than Intel's GPUs have. */
+/* Local memory: at most 29 KiB. Twice as many rows would need fewer loads but more registers than Intel's
+ * GPUs have. */
 #define ROWS 32
-#if DH <= 64 && defined(SUB_GROUP) && DH % 4 != 0 /* 32, and Intel's compiler keeps sums in memory (ocloc 22.43, pvc) */
+/* With 32 columns Intel's compiler keeps the sums in memory (ocloc 22.43, pvc). */
+#if DH <= 64 && defined(SUB_GROUP) && DH % 4 != 0
 #define COLS 16
 #elif DH <= 64
 #define COLS 32
@@ -12,27 +16,28 @@
 #endif
 #include "attention/attention_gpu.clh"
 
-/* A work-group is a tile of queries: (b * heads + h) * tiles + tile. */
+/* A work-group processes a tile of queries; its index is (b * heads + h) * tiles + tile. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                       TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(T, y), TENSOR(float, lse),
                       const int heads, const int lq, const int lk, const float softmax_scale) {
     __local float4 queries[ROWS * STRIDE], streamed[COLS * STRIDE], weight[ROWS * WEIGHT_STRIDE];
-    __local float4 shared[ROWS * TX / 4]; /* a float from every work-item of a row */
+    __local float4 shared[ROWS * TX / 4]; /* one float per work-item of a row */
     const int tiles = (lq + ROWS - 1) / ROWS, item = get_group_id(0), tx = own_column(0);
     const int i0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
     const int in_tile = min(ROWS, lq - i0), length = LENGTH(k_lengths, b, lk);
     const int n = length > 0 ? clamp(LENGTH(q_lengths, b, lq) - i0, 0, in_tile) : 0, keys = n > 0 ? length : 0;
 
     sums out = zero_sums();
-    float top[OWN_ROWS], sum[OWN_ROWS]; /* of the scores in base 2; sum over the own columns */
+    /* maximum of the scores in base 2; sum over this work-item's columns */
+    float top[OWN_ROWS], sum[OWN_ROWS];
 #pragma unroll
     for (int i = 0; i < OWN_ROWS; ++i) top[i] = -1e30f, sum[i] = 0.0f;
     load_rows(queries, ROWS, Q_AT(q, b, i0, h), q_row, n, softmax_scale * LOG2E);
 
     for (int j0 = 0; j0 < keys; j0 += COLS) {
         const int m = min(COLS, keys - j0);
-        barrier(CLK_LOCAL_MEM_FENCE); /* the last tile is used up */
+        barrier(CLK_LOCAL_MEM_FENCE); /* the previous tile may be overwritten */
         load_rows(streamed, COLS, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
         scores s = multiply(queries, streamed);
@@ -46,7 +51,7 @@ attention_gpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
             }
             ((__local float *)shared)[own_row(i) * TX + tx] = own;
         }
-        barrier(CLK_LOCAL_MEM_FENCE); /* the keys are used up */
+        barrier(CLK_LOCAL_MEM_FENCE); /* the keys may be overwritten */
         load_rows(streamed, COLS, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
 #pragma unroll
         for (int i = 0; i < OWN_ROWS; ++i) {

@@ -1,12 +1,15 @@
-/* Attention on matrix units, backward: weights are computed again from the log-sum-exps, and they and their gradients are rounded to T for
- * the products that follow. dQ holds queries and streams keys; dK and dV hold keys and stream queries. Where there are too few keys to
- * fill the card, several groups share a tile of keys, a part of the queries each, and a last kernel adds up the parts, in order. Layout
- * and lengths: attention.clh; tiles: attention_mma.clh; delta [B, heads, lq] comes from attention_delta.
+/* Backward pass of attention on matrix units. Weights are recomputed from the log-sum-exps.
  *
- * SUM_KINDS is 1 for dQ; 2 for dK and dV, which are of different subgroups. */
+ * The weights and their gradients are rounded to T for the products that follow. The dQ kernel holds queries
+ * and streams keys; the dK and dV kernel holds keys and streams queries. If there are too few keys to fill
+ * the GPU, several groups share a tile of keys and process a part of the queries each, and a last kernel sums
+ * the parts, in order. Layout and lengths: attention.clh; tiles: attention_mma.clh; delta [B, heads, lq]
+ * comes from attention_delta.
+ *
+ * SUM_KINDS is 1 for dQ, and 2 for dK and dV, which are computed by different subgroups. */
 #include "attention/attention_mma.clh"
 
-/* logs, deltas [count] of the queries i0, i0 + 1, ..; logs in base 2; 0 from n on. */
+/* logs and deltas [count] of the queries i0, i0 + 1, ...; logs in base 2; 0 from n on. */
 static inline void load_statistics(__local float *logs, __local float *deltas, int count, __global const float *lse,
                                    __global const float *delta, int n) {
     for (int r = get_local_id(0); r < count; r += THREADS) {
@@ -17,7 +20,7 @@ static inline void load_statistics(__local float *logs, __local float *deltas, i
 
 #if SUM_KINDS == 1
 
-/* dscore of the subgroup's rows (queries), fragment `fragment` of m keys. */
+/* dscore of the subgroup's rows (queries) and fragment `fragment` of m keys. */
 static inline void dscore_fragment(__local ushort *dscore, __local const ushort *queries, __local const ushort *keys,
                                    __local const ushort *douts, __local const ushort *values, __local const float *logs,
                                    __local const float *deltas, int m, int fragment, float softmax_scale,
@@ -43,7 +46,7 @@ static inline void dscore_fragment(__local ushort *dscore, __local const ushort 
 #undef DSCORE
 }
 
-/* A work-group is a tile of queries: (b * heads + h) * tiles + tile. */
+/* A work-group processes a tile of queries; its index is (b * heads + h) * tiles + tile. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_mma_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                  TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
@@ -69,7 +72,7 @@ attention_mma_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
 
     for (int j0 = 0; j0 < length; j0 += COLS) {
         const int m = min(COLS, length - j0);
-        barrier(CLK_LOCAL_MEM_FENCE); /* the last tile is used up */
+        barrier(CLK_LOCAL_MEM_FENCE); /* the previous tile may be overwritten */
         copy_rows(keys, COLS, KV_AT(k, b, j0, h), kv_row, m);
         copy_rows(values, COLS, KV_AT(v, b, j0, h), kv_row, m);
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -87,7 +90,7 @@ attention_mma_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), con
 
 #else
 
-/* Weights and dscores, transposed, of the subgroup's rows (n keys), fragment `fragment` of m queries. */
+/* Weights and dscores, transposed, of the subgroup's rows (n keys) and fragment `fragment` of m queries. */
 static inline void weight_fragment(__local ushort *weight, __local ushort *dscore, __local const ushort *keys,
                                    __local const ushort *queries, __local const ushort *values,
                                    __local const ushort *douts, __local const float *logs, __local const float *deltas,
@@ -114,7 +117,7 @@ static inline void weight_fragment(__local ushort *weight, __local ushort *dscor
 #undef DSCORE
 }
 
-/* The floats of dK (kind 0) or dV of a part of the queries: rows of heads * DH, lk of them for each sample. */
+/* Partial sums of dK (kind 0) or dV over a part of the queries: lk rows of heads * DH floats per sample. */
 #define SHARE_AT(b, part, kind, j, h)                                                                                  \
     (AT(shares) + (((((ulong)(b)*parts + (part)) * 2 + (kind)) * lk + (j)) * heads + (h)) * DH)
 
@@ -135,8 +138,9 @@ static inline void store_share(const sums *o, __global float *share, int row, in
 #undef STORE_FRAGMENT
 }
 
-/* A work-group is a tile of keys and a part of the queries: ((b * heads + h) * tiles + tile) * parts + part. A part has
- * part_queries of them. Writes dK and dV where there is one part; else the part's shares of them, without accums. */
+/* A work-group processes a tile of keys and a part of the queries; its index is ((b * heads + h) * tiles +
+ * tile) * parts + part. A part has part_queries queries. Writes dK and dV if there is one part, else the
+ * part's shares of them, without accums. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_mma_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                    TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),
@@ -157,14 +161,14 @@ attention_mma_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
     const int start = part * part_queries, length = n > 0 ? min(LENGTH(q_lengths, b, lq), start + part_queries) : 0;
     const int kind = SUBGROUP_COLUMN / SUM_SUBGROUPS, first = SUBGROUP_COLUMN % SUM_SUBGROUPS;
 
-    sums sum; /* dK of the subgroups of kind 0, dV of the others */
+    sums sum; /* dK in the subgroups of kind 0, dV in the others */
     zero_sums(&sum);
     copy_rows(keys, ROWS, KV_AT(k, b, j0, h), kv_row, n);
     copy_rows(values, ROWS, KV_AT(v, b, j0, h), kv_row, n);
 
     for (int i0 = start; i0 < length; i0 += COLS) {
         const int m = min(COLS, length - i0);
-        barrier(CLK_LOCAL_MEM_FENCE); /* the last tile is used up */
+        barrier(CLK_LOCAL_MEM_FENCE); /* the previous tile may be overwritten */
         load_statistics(logs, deltas, COLS, LSE_AT(lse, b, i0, h), LSE_AT(delta, b, i0, h), m);
         copy_rows(queries, COLS, Q_AT(q, b, i0, h), q_row, m);
         copy_rows(douts, COLS, Y_AT(dy, b, i0, h), heads * DH, m);
@@ -179,7 +183,7 @@ attention_mma_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
                      first, scratch);
     }
 
-    /* One call of store_sums for both, so that it is inlined. */
+    /* A single call of store_sums for both, so that it is inlined. */
     const float by = kind == 0 ? softmax_scale : 1.0f;
     __global const T *before = 0;
     if (HAS(accum_k)) before = kind == 0 ? KV_AT(accum_k, b, j0, h) : KV_AT(accum_v, b, j0, h);
@@ -189,8 +193,8 @@ attention_mma_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
         store_sums(&sum, kind == 0 ? KV_AT(dk, b, j0, h) : KV_AT(dv, b, j0, h), before, kv_row, in_tile, first, by);
 }
 
-/* dK and dV = accum + the sum of the parts' shares, in order. A work-item takes one element of both; there are few, or
- * there would be no parts. */
+/* dK and dV = accum + the sum of the parts' shares, in order. A work-item computes one element of both; there
+ * are few elements, because otherwise the queries would not be split into parts. */
 __kernel void attention_mma_sum_keys(TENSOR(const float, shares), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
                                      TENSOR(T, dk), TENSOR(T, dv), const int kv_row, const int batch, const int heads,
                                      const int lk, const int parts) {

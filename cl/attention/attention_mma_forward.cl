@@ -1,15 +1,18 @@
-/* Attention on matrix units, forward: a work-group holds ROWS queries, keys and values stream through local memory COLS at a time (Dao et
- * al. 2022, FlashAttention). Scores and sums are f32, weights are rounded to T for their product with the values. Layout and lengths:
+/* Forward pass of attention on matrix units (Dao et al. 2022, FlashAttention).
+ *
+ * A work-group holds ROWS queries; keys and values stream through local memory, COLS at a time. Scores and
+ * sums are f32; weights are rounded to T for their product with the values. Layout and lengths:
  * attention.clh; tiles: attention_mma.clh. */
 #define SUM_KINDS 1
 #include "attention/attention_mma.clh"
 
-/* The softmax goes by rows: each has PER_ROW work-items side by side. */
+/* The softmax is computed by rows, with PER_ROW adjacent work-items per row. */
 #define PER_ROW (THREADS / ROWS)
 #define SCORE_STRIDE (COLS + 4)
 #define VEC4S (COLS / 4)
 
-/* Scores of the subgroup's rows, fragment `fragment`; a subgroup without one repeats the last one and does not store it. */
+/* Scores of the subgroup's rows and fragment `fragment`. A subgroup without a fragment repeats the last one
+ * and does not store it. */
 static inline void score_fragment(__local float *scores, __local const ushort *queries, __local const ushort *keys,
                                   int fragment, MATRIX_SCRATCH_ARG scratch) {
     const matrix_c s =
@@ -26,7 +29,7 @@ static inline void scale_fragment(matrix_c *c, __local const float *by) {
 #undef SCALE
 }
 
-/* Each row times its `by`. */
+/* Multiplies row r of the sums by by[r]. */
 static inline void scale_sums(sums *o, __local const float *by) {
 #define SCALE(f) scale_fragment(&o->at[f], by);
     STEPS(OWN_FRAGMENTS, SCALE)
@@ -41,7 +44,7 @@ static inline float4 load_scores(__local const float *scores, int vec4, int m, f
                     left > 3 ? s.w : -INFINITY);
 }
 
-/* A work-group is a tile of queries: (b * heads + h) * tiles + tile. */
+/* A work-group processes a tile of queries; its index is (b * heads + h) * tiles + tile. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_mma_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                       TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(T, y), TENSOR(float, lse),
@@ -51,7 +54,7 @@ attention_mma_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
     LOCAL_ROWS(streamed, COLS, STRIDE);
     LOCAL_ROWS(weight, ROWS, WEIGHT_STRIDE);
     __local float scores[ROWS * SCORE_STRIDE] __attribute__((aligned(16)));
-    __local float shared[ROWS * PER_ROW]; /* a float from every work-item of a row */
+    __local float shared[ROWS * PER_ROW]; /* one float per work-item of a row */
     __local float of_row[ROWS];
     const int tiles = (lq + ROWS - 1) / ROWS, item = get_group_id(0);
     const int i0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
@@ -61,18 +64,19 @@ attention_mma_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
 
     sums out;
     zero_sums(&out);
-    float top = -1e30f, sum = 0.0f; /* of the own row's scores in base 2; sum over the own columns */
+    /* maximum of the row's scores in base 2; sum over this work-item's columns */
+    float top = -1e30f, sum = 0.0f;
     copy_rows(queries, ROWS, Q_AT(q, b, i0, h), q_row, n);
 
     for (int j0 = 0; j0 < keys; j0 += COLS) {
         const int m = min(COLS, keys - j0);
-        barrier(CLK_LOCAL_MEM_FENCE); /* the last values are used up */
+        barrier(CLK_LOCAL_MEM_FENCE); /* the previous values may be overwritten */
         copy_rows(streamed, COLS, KV_AT(k, b, j0, h), kv_row, m);
         barrier(CLK_LOCAL_MEM_FENCE);
 #define SCORE(f) score_fragment(scores, queries, streamed, SUBGROUP_COLUMN + (f)*COLUMN_SUBGROUPS, scratch);
         STEPS(OWN_SCORES, SCORE)
 #undef SCORE
-        barrier(CLK_LOCAL_MEM_FENCE); /* the keys are used up */
+        barrier(CLK_LOCAL_MEM_FENCE); /* the keys may be overwritten */
         copy_rows(streamed, COLS, KV_AT(v, b, j0, h), kv_row, m);
         __local float *row = scores + own * SCORE_STRIDE;
         float highest = -INFINITY;
