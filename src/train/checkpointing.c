@@ -153,8 +153,8 @@ cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *
                                             .settings = settings.items,
                                             .settings_count = settings.count,
                                             .dataset = trainer->dataset};
-        status =
-            cleat_checkpoint_save(trainer->folder, &content, best, trainer->profile->run.keep_checkpoints, NULL, error);
+        status = cleat_checkpoint_write(trainer->folder, &content, best, trainer->profile->run.keep_checkpoints, NULL,
+                                        error);
         trainer->last_checkpoint = cleat_seconds();
         cleat_event_stats_add(&trainer->budget.checkpoint, trainer->last_checkpoint - started);
         cleat_deadline_synced(trainer);

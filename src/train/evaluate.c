@@ -1,8 +1,8 @@
 /* Evaluation: a pass without gradients, its loss terms and metrics. */
 #include "train/evaluate.h"
 
+#include "checkpoint/checkpoint.h"
 #include "core/memory.h"
-#include "train/checkpoint.h"
 #include "train/load_model.h"
 
 #include <math.h>

@@ -2,9 +2,9 @@
 #ifndef CLEAT_SRC_LOAD_MODEL_H
 #define CLEAT_SRC_LOAD_MODEL_H
 
+#include "checkpoint/checkpoint.h"
 #include "cleat/train.h"
 #include "session/session.h"
-#include "train/checkpoint.h"
 
 typedef struct cleat_loaded_model {
     cleat_device *device;

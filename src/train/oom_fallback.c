@@ -1,6 +1,6 @@
 /* The ladder down when a card has less memory than was planned with: each rung is said aloud. What a step computes
  * does not depend on the rung, only how its window is cut; but batch normalisation sees micro-batches. */
-#include "train/checkpoint_files.h"
+#include "checkpoint/format.h"
 #include "train/trainer.h"
 
 #include <stdio.h>

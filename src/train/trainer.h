@@ -2,13 +2,13 @@
 #ifndef CLEAT_SRC_TRAINER_H
 #define CLEAT_SRC_TRAINER_H
 
+#include "checkpoint/checkpoint.h"
 #include "cleat/train.h"
 #include "core/clock.h"
 #include "session/feed.h"
 #include "train/anomaly.h"
 #include "train/average.h"
 #include "train/budget.h"
-#include "train/checkpoint.h"
 #include "train/load_model.h"
 #include "train/metrics_log.h"
 #include "train/progress.h"

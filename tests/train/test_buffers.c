@@ -258,7 +258,7 @@ static void save_without(run *r, const char *name, bool reshape) {
         optim[n_optim++] = *cleat_safetensors_at(saved->optim, i);
     const cleat_checkpoint_content content = {
         .state = &saved->state, .model = model, .model_count = n_model, .optim = optim, .optim_count = n_optim};
-    check(cleat_checkpoint_save(r->trainer.folder, &content, false, 3, NULL, &error), &error);
+    check(cleat_checkpoint_write(r->trainer.folder, &content, false, 3, NULL, &error), &error);
     cleat_checkpoint_close(saved);
 }
 

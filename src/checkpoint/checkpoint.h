@@ -9,35 +9,12 @@
  * Written under a temporary name, synced, renamed; then `last` and `best` are replaced. A process killed at
  * any moment leaves a run folder from which the newest complete checkpoint opens. Knows host arrays only, no
  * devices. */
-#ifndef CLEAT_SRC_CHECKPOINT_H
-#define CLEAT_SRC_CHECKPOINT_H
+#ifndef CLEAT_SRC_CHECKPOINT_CHECKPOINT_H
+#define CLEAT_SRC_CHECKPOINT_CHECKPOINT_H
 
+#include "checkpoint/state.h"
 #include "cleat/data.h"
 #include "core/safetensors.h"
-
-enum { CLEAT_CHECKPOINT_PATH = 1280 };
-
-/* Where training stands. */
-typedef struct cleat_train_state {
-    int64_t epoch;      /* epochs completed */
-    int64_t step;       /* optimizer steps done */
-    int64_t position;   /* windows of the current epoch that are done, in its order */
-    int64_t max_length; /* longer sequences are cut to it for want of memory; 0: to what the profile says */
-    uint64_t seed;
-    bool has_best;
-    double best_metric;
-    int64_t best_step;
-    int64_t stale_evaluations; /* evaluations since the best one: the early-stopping counter */
-    int64_t averaged_epochs;   /* epochs in the running average of the parameters, which then is the model */
-    double time_used;          /* seconds of all processes of this run so far */
-    double next_seconds;       /* stopped by the time budget: what the next step may need; else 0 */
-    int64_t epochs;            /* of the schedule, which a time budget may have shortened; 0: not decided yet */
-    int64_t metrics_records;   /* records of the metrics log that belong to it */
-    double loss_scale;         /* f16: of the next step; 0: it was not trained in f16 */
-    int64_t clean_steps;       /* f16: steps since it changed */
-    int64_t skipped_steps;     /* f16: steps whose gradient overflowed: they moved no parameter */
-    char profile_hash[33];     /* cleat_profile_hash, or empty */
-} cleat_train_state;
 
 /* What one checkpoint holds. Tensor data are host memory. */
 typedef struct cleat_checkpoint_content {
@@ -56,8 +33,8 @@ typedef struct cleat_checkpoint_content {
  * this one, which a resumed run has left behind; and what interrupted writes left over. On failure the run
  * folder still opens as before. `folder` [CLEAT_CHECKPOINT_PATH] (may be NULL) receives the checkpoint's
  * path. */
-cleat_status cleat_checkpoint_save(const char *run, const cleat_checkpoint_content *content, bool best, int64_t keep,
-                                   char *folder, cleat_error *error);
+cleat_status cleat_checkpoint_write(const char *run, const cleat_checkpoint_content *content, bool best, int64_t keep,
+                                    char *folder, cleat_error *error);
 
 typedef struct cleat_checkpoint {
     char folder[CLEAT_CHECKPOINT_PATH];

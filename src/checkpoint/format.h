@@ -1,15 +1,14 @@
-/* What the two halves of checkpoints (checkpoint.c reads, checkpoint_save.c writes) share: names, the list of
- * a run's checkpoints, and state.json. */
-#ifndef CLEAT_SRC_CHECKPOINT_FILES_H
-#define CLEAT_SRC_CHECKPOINT_FILES_H
+/* Names: of checkpoint folders, of the files in them, of what a run folder points at. */
+#ifndef CLEAT_SRC_CHECKPOINT_FORMAT_H
+#define CLEAT_SRC_CHECKPOINT_FORMAT_H
 
-#include "train/checkpoint.h"
+#include "cleat/core.h"
 
 #define CLEAT_MODEL_FILE "model.safetensors"
 #define CLEAT_OPTIM_FILE "optim.safetensors"
 #define CLEAT_STATE_FILE "state.json"
 
-enum { CLEAT_CHECKPOINT_NAME = 64 };
+enum { CLEAT_CHECKPOINT_NAME = 64, CLEAT_CHECKPOINT_PATH = 1280 };
 
 /* A checkpoint folder's name: "ckpt-E005-S000123", or with ".1", ".2", ... where a resumed run came to the
  * same step again. */
@@ -47,12 +46,5 @@ typedef struct cleat_checkpoint_files {
 
 /* NULL where it is not among them. */
 const cleat_checkpoint_file *cleat_checkpoint_find(const cleat_checkpoint_files *files, const char *name);
-
-/* state.json as text (cleat_free), which carries a hash of itself; and back, in which the model's and the optimizer's file must be among
- * the files. */
-cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_checkpoint_files *files, char **text,
-                                cleat_error *error);
-cleat_status cleat_state_decode(const char *path, const char *text, size_t size, cleat_train_state *state,
-                                cleat_checkpoint_files *files, cleat_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* state.json: where training stands, as text that brings every bit back and notices any that changed.
  *
  *     {"state":{...},"hash":"32 hexadecimal digits of the text of {...}"} */
-#include "train/checkpoint_files.h"
+#include "checkpoint/state.h"
 
 #include "core/files.h"
 #include "core/json.h"

@@ -3,10 +3,10 @@
  *
  * The file-system calls of the library go through the functions below, which count them and at the n-th one
  * fail or kill the process. */
+#include "checkpoint/checkpoint.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "data/dataset.h"
-#include "train/checkpoint_files.h"
 
 #include <errno.h>
 #include <math.h>
@@ -133,7 +133,7 @@ static cleat_status save(int64_t step, bool best, int64_t keep, cleat_error *err
     cleat_train_state state = {.epoch = step / 10, .step = step, .seed = 7};
     fill(&arrays, step);
     const cleat_checkpoint_content content = {&state, arrays.model, 2, arrays.optim, 1, settings, 2, &dataset};
-    return cleat_checkpoint_save(run, &content, best, keep, NULL, error);
+    return cleat_checkpoint_write(run, &content, best, keep, NULL, error);
 }
 
 static void must_save(int64_t step, bool best, int64_t keep) {
@@ -227,7 +227,7 @@ static void every_bit_of_the_state_comes_back(void **test) {
     snprintf(state.profile_hash, sizeof state.profile_hash, "0123456789abcdef0123456789abcdef");
     fill(&arrays, 123);
     const cleat_checkpoint_content content = {&state, arrays.model, 2, arrays.optim, 1, settings, 2, NULL};
-    if (cleat_checkpoint_save(run, &content, true, 3, folder, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_checkpoint_write(run, &content, true, 3, folder, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_non_null(strstr(folder, "/runs/a/ckpt-E005-S000123"));
     if (cleat_checkpoint_open(folder, &checkpoint, &error) != CLEAT_OK) fail_msg("%s", error.text);
     expect_whole(checkpoint);

@@ -4,7 +4,7 @@
  * checkpoint; then `best`, then `last` point at it; only then are older ones removed, each renamed to a
  * temporary name first. `best` goes before `last`: a run killed between them resumes from the older one and
  * comes here again. */
-#include "train/checkpoint_files.h"
+#include "checkpoint/checkpoint.h"
 
 #include "core/files.h"
 #include "core/memory.h"
@@ -205,8 +205,8 @@ static cleat_status publish(const char *run, const char *temporary, const char *
     return cleat_folder_sync(run, error);
 }
 
-cleat_status cleat_checkpoint_save(const char *run, const cleat_checkpoint_content *content, bool best, int64_t keep,
-                                   char *folder, cleat_error *error) {
+cleat_status cleat_checkpoint_write(const char *run, const cleat_checkpoint_content *content, bool best, int64_t keep,
+                                    char *folder, cleat_error *error) {
     char temporary[CLEAT_CHECKPOINT_PATH], path[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_name name;
     cleat_status status = cleat_folder_make(run, error);
