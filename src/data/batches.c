@@ -17,6 +17,22 @@ size_t cleat_bucket_of(const cleat_bucket *buckets, size_t n_buckets, int64_t le
     return bucket;
 }
 
+cleat_status cleat_batches_check_lengths(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
+                                         int64_t longest, cleat_error *error) {
+    for (size_t i = 0; i < n_samples; ++i) {
+        if (samples[i] >= cleat_dataset_count(dataset))
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %u is out of range in a dataset of %zu samples",
+                              samples[i], cleat_dataset_count(dataset));
+        int64_t length = cleat_dataset_length(dataset, samples[i]);
+        if (length > longest)
+            return cleat_fail(
+                error, CLEAT_ERR_ARGUMENT,
+                "sample %s has length %lld, but the last bucket ends at %lld; add a longer bucket or reduce max_length",
+                cleat_dataset_id(dataset, samples[i]), (long long)length, (long long)longest);
+    }
+    return CLEAT_OK;
+}
+
 static cleat_status check_arguments(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
                                     const cleat_bucket *buckets, size_t n_buckets, cleat_error *error) {
     if (!n_buckets) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "at least one length bucket is required");
@@ -33,18 +49,7 @@ static cleat_status check_arguments(const cleat_dataset *dataset, const uint32_t
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "bucket lengths must be in ascending order: %lld after %lld",
                               (long long)buckets[i].length, (long long)buckets[i - 1].length);
     }
-    for (size_t i = 0; i < n_samples; ++i) {
-        if (samples[i] >= cleat_dataset_count(dataset))
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "sample %u is out of range in a dataset of %zu samples",
-                              samples[i], cleat_dataset_count(dataset));
-        int64_t length = cleat_dataset_length(dataset, samples[i]);
-        if (length > buckets[n_buckets - 1].length)
-            return cleat_fail(
-                error, CLEAT_ERR_ARGUMENT,
-                "sample %s has length %lld, but the last bucket ends at %lld; add a longer bucket or reduce max_length",
-                cleat_dataset_id(dataset, samples[i]), (long long)length, (long long)buckets[n_buckets - 1].length);
-    }
-    return CLEAT_OK;
+    return cleat_batches_check_lengths(dataset, samples, n_samples, buckets[n_buckets - 1].length, error);
 }
 
 /* A window before it is cut into micro-batches. */

@@ -56,6 +56,12 @@ int64_t cleat_lengths_steps(const cleat_lengths *lengths, int64_t effective) {
     return steps;
 }
 
+int64_t cleat_bucket_micro_batches(const cleat_bucket *bucket, int64_t samples) {
+    int64_t full = samples / bucket->global_batch_size, rest = samples % bucket->global_batch_size;
+    return full * ceil_div(bucket->global_batch_size, bucket->micro_batch_size) +
+           ceil_div(rest, bucket->micro_batch_size);
+}
+
 void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t effective, int64_t most, cleat_bucket *buckets) {
     cleat_lengths_global_batches(lengths, effective, buckets);
     for (size_t i = 0; i < lengths->count && most > 0; ++i)

@@ -28,6 +28,10 @@ int64_t cleat_lengths_steps(const cleat_lengths *lengths, int64_t effective);
  * them, of 7 slots. */
 int64_t cleat_bucket_split(int64_t global_batch_size, int64_t most);
 
+/* Micro-batches of a pass over `samples` samples that fall into the bucket: of its full windows, and of the last one,
+ * which may be smaller. */
+int64_t cleat_bucket_micro_batches(const cleat_bucket *bucket, int64_t samples);
+
 /* The same windows in micro-batches of at most `most` samples; 0: whole. */
 void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t effective, int64_t most, cleat_bucket *buckets);
 

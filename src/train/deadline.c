@@ -30,13 +30,14 @@ static size_t kind_of(const cleat_batches *batches, const cleat_global_batch *gl
     return cleat_batches_get(batches, global_batch->first)->bucket;
 }
 
-void cleat_deadline_count(cleat_trainer *trainer, const cleat_batches *batches) {
+/* All epochs have the same windows, in another order: of each bucket as many as its samples fill. */
+static void count_work(cleat_trainer *trainer) {
+    const cleat_workload *work = trainer->session->work;
     cleat_budget *budget = &trainer->budget;
-    cleat_global_batch global_batch;
-    *budget = (cleat_budget){.n_kinds = trainer->session->work->n_buckets};
-    for (size_t i = 0; cleat_batches_global_batch(batches, i, &global_batch); ++i) {
-        size_t kind = kind_of(batches, &global_batch);
-        budget->epoch_work[kind] += work_of(trainer, &global_batch, kind);
+    *budget = (cleat_budget){.n_kinds = work->n_buckets};
+    for (size_t b = 0; b < work->n_buckets; ++b) {
+        int64_t micro_batches = cleat_bucket_micro_batches(&work->buckets[b], trainer->lengths.samples[b]);
+        budget->epoch_work[b] = work_of(trainer, &(cleat_global_batch){.micro_batches = (size_t)micro_batches}, b);
     }
 }
 
@@ -47,6 +48,7 @@ void cleat_deadline_open(cleat_trainer *trainer) {
     if (!trainer->resumed_once) trainer->resumed_time = trainer->state.time_used;
     trainer->resumed_once = true;
     trainer->planned = false;
+    count_work(trainer);
     budget->seconds = (double)trainer->profile->run.time_budget;
     budget->reserve = reserve;
     budget->evaluation_share = (double)trainer->val_count / (double)trainer->train_count;

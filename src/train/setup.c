@@ -2,8 +2,10 @@
 #include "cleat/verify.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "data/batches.h"
 #include "train/trainer.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,42 +83,38 @@ static void warn_other_micro_batches(const cleat_workload *work, const cleat_pro
                       (long long)batches->values[b]);
 }
 
-/* Before anything takes long: a warm-up longer than the run is refused. Samples too long for every bucket are refused by count_steps. */
-static cleat_status check_schedule(const cleat_trainer *trainer, const cleat_lengths *lengths, cleat_error *error) {
-    cleat_schedule schedule;
-    int64_t steps = cleat_lengths_steps(lengths, cleat_profile_effective_batch(trainer->profile));
-    return steps > 0 ? cleat_schedule_create(trainer->profile, steps, &schedule, error) : CLEAT_OK;
+/* Samples of each bucket, and from them the optimizer steps of an epoch. A sample that is too long for every bucket, and
+ * a warm-up that is longer than the run, are refused here, before anything is planned. */
+static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
+    const cleat_profile *profile = trainer->profile;
+    cleat_lengths *lengths = &trainer->lengths;
+    cleat_status status = cleat_lengths_choose(profile, cleat_model_fixed_length(trainer->model), trainer->dataset,
+                                               trainer->train, trainer->train_count, lengths, error);
+    if (!status)
+        status = cleat_batches_check_lengths(trainer->dataset, trainer->train, trainer->train_count,
+                                             lengths->lengths[lengths->count - 1], error);
+    if (status) return status;
+    trainer->steps_per_epoch = cleat_lengths_steps(lengths, cleat_profile_effective_batch(profile));
+    return cleat_schedule_create(profile, trainer->steps_per_epoch, &trainer->schedule, error);
 }
 
-static cleat_status open_session(cleat_trainer *trainer, cleat_error *error) {
-    const cleat_profile *profile = trainer->profile;
+/* The micro-batches that fit the device, and a session of them. */
+static cleat_status fit(cleat_trainer *trainer, cleat_error *error) {
     cleat_profile *earlier = NULL;
-    cleat_lengths lengths;
-    cleat_status status = cleat_lengths_choose(profile, cleat_model_fixed_length(trainer->model), trainer->dataset,
-                                               trainer->train, trainer->train_count, &lengths, error);
-    if (status == CLEAT_OK) status = check_schedule(trainer, &lengths, error);
-    cleat_startup_lap(trainer, &trainer->report->start.plan);
-    if (status == CLEAT_OK) status = cleat_device_open(profile->run.device, &trainer->device, error);
-    if (status == CLEAT_OK) status = cleat_self_check(trainer->device, profile, error);
-    if (status != CLEAT_OK) return status;
-    cleat_startup_lap(trainer, &trainer->report->start.device);
-    if (trainer->opened) trainer->opened(trainer->opened_user, trainer->device);
-    cleat_fit_request request = cleat_fit_request_for(profile, trainer->model, CLEAT_FOR_TRAINING, &lengths,
-                                                      cleat_device_get_facts(trainer->device), NULL);
+    cleat_fit_request request = cleat_fit_request_for(trainer->profile, trainer->model, CLEAT_FOR_TRAINING,
+                                                      &trainer->lengths, cleat_device_get_facts(trainer->device), NULL);
     request_earlier_micro_batches(trainer, &earlier, &request);
     if (trainer->limit > 0 && trainer->limit < request.limit) {
         request.limit = trainer->limit;
         request.exactly = false;
     }
-    status = cleat_session_fit(trainer->device, &request, &trainer->session, error);
-    if (status == CLEAT_OK) warn_other_micro_batches(trainer->session->work, earlier);
+    cleat_status status = cleat_session_fit(trainer->device, &request, &trainer->session, error);
+    if (!status) warn_other_micro_batches(trainer->session->work, earlier);
     cleat_profile_destroy(earlier);
-    if (status == CLEAT_OK) {
-        trainer->report->storage = trainer->session->work->storage;
-        cleat_session_log_plan(trainer->session);
-    }
-    cleat_startup_lap(trainer, &trainer->report->start.plan);
-    return status;
+    if (status) return status;
+    trainer->report->storage = trainer->session->work->storage;
+    cleat_session_log_plan(trainer->session);
+    return CLEAT_OK;
 }
 
 /* What every `auto` became: resolved.ini, which is to load again. */
@@ -140,6 +138,7 @@ static void resolve(cleat_trainer *trainer) {
     int64_t longest = work->buckets[work->n_buckets - 1].length; /* no sample is longer */
     if (resolved->data.max_length > longest) resolved->data.max_length = longest;
     if (resolved->data.min_length > longest) resolved->data.min_length = longest;
+    resolved->loader.num_workers = cleat_feed_workers(trainer->feed);
 }
 
 static cleat_status open_update_stagings(cleat_trainer *trainer, cleat_error *error) {
@@ -152,28 +151,32 @@ static cleat_status open_update_stagings(cleat_trainer *trainer, cleat_error *er
     return CLEAT_OK;
 }
 
-/* Every epoch has the same number of windows: how many samples fall into each bucket does not depend on their order. */
-static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
-    cleat_rng_key any = {0};
-    cleat_batches *batches = NULL;
-    cleat_status status =
-        cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->work->buckets,
-                             trainer->session->work->n_buckets, &any, &batches, error);
-    if (status != CLEAT_OK) return status;
-    trainer->steps_per_epoch = (int64_t)cleat_batches_global_batch_count(batches);
-    cleat_deadline_count(trainer, batches);
-    cleat_batches_destroy(batches);
-    return cleat_schedule_create(trainer->profile, trainer->steps_per_epoch, &trainer->schedule, error);
+/* Loader threads, memory for the inputs of updates, the average: what surrounds the session. */
+static cleat_status bind(cleat_trainer *trainer, cleat_error *error) {
+    cleat_status status = cleat_feed_open(trainer->session, trainer->dataset, &trainer->feed, error);
+    if (!status) status = open_update_stagings(trainer, error);
+    if (!status)
+        status = cleat_average_open(&trainer->average, trainer->session, trainer->profile->train.average_decay, error);
+    if (status) return status;
+    resolve(trainer);
+    return CLEAT_OK;
 }
 
-static cleat_status start_or_resume(cleat_trainer *trainer, cleat_error *error) {
-    if (trainer->resume && cleat_checkpoint_exists(trainer->folder)) return cleat_trainer_resume(trainer, error);
+/* The starting parameters, or those of the checkpoint. */
+static cleat_status restore(cleat_trainer *trainer, cleat_error *error) {
+    if (trainer->checkpoint) return cleat_trainer_resume(trainer, error);
     if (trainer->resume)
         cleat_log(CLEAT_LOG_WARNING, "%s contains no checkpoint yet: starting from the beginning", trainer->folder);
     trainer->state = (cleat_train_state){.seed = (uint64_t)trainer->profile->run.seed};
     trainer->ring_read = 0; /* of a run that starts over: the ladder */
     cleat_profile_hash(&trainer->resolved, trainer->state.profile_hash);
     return cleat_session_initialise(trainer->session, trainer->state.seed, error);
+}
+
+static cleat_status open_deadline(cleat_trainer *trainer, cleat_error *error) {
+    (void)error;
+    cleat_deadline_open(trainer);
+    return CLEAT_OK;
 }
 
 /* A run that has ended, in full or early, and is opened again keeps the resolved.ini of its training. */
@@ -186,36 +189,61 @@ static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
     if (status != CLEAT_OK) return status;
     snprintf(path, sizeof path, "%s/metrics.jsonl", trainer->folder);
     int64_t keep = trainer->state.step > 0 ? trainer->state.metrics_records : -1;
-    return cleat_metrics_log_open(path, keep, &trainer->log, error);
-}
-
-cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
-    cleat_status status = cleat_profile_check_training(trainer->profile, error);
-    if (status == CLEAT_OK) status = cleat_trainer_open_folder(trainer, error);
-    if (status == CLEAT_OK) status = open_checkpoint(trainer, error);
-    if (status == CLEAT_OK) status = cleat_model_create(trainer->profile, &trainer->model, error);
-    cleat_startup_lap(trainer, &trainer->report->start.setup);
-    if (status == CLEAT_OK) status = open_data(trainer, error);
-    cleat_startup_lap(trainer, &trainer->report->start.data);
-    if (status == CLEAT_OK) status = open_session(trainer, error);
-    if (status == CLEAT_OK) resolve(trainer);
-    if (status == CLEAT_OK) status = cleat_feed_open(trainer->session, trainer->dataset, &trainer->feed, error);
-    if (status == CLEAT_OK) status = open_update_stagings(trainer, error);
-    if (status == CLEAT_OK) status = count_steps(trainer, error);
-    if (status == CLEAT_OK) trainer->resolved.loader.num_workers = cleat_feed_workers(trainer->feed);
-    if (status == CLEAT_OK)
-        status = cleat_average_open(&trainer->average, trainer->session, trainer->profile->train.average_decay, error);
-    if (status == CLEAT_OK) status = start_or_resume(trainer, error);
-    if (status != CLEAT_OK) return status;
-    cleat_deadline_open(trainer);
-    status = open_log(trainer, error);
-    if (status != CLEAT_OK) return status;
-    cleat_startup_lap(trainer, &trainer->report->start.setup);
+    status = cleat_metrics_log_open(path, keep, &trainer->log, error);
+    if (status) return status;
     trainer->last_checkpoint = cleat_seconds();
     cleat_progress_start(&trainer->progress, trainer->options->print, trainer->options->user,
                          trainer->options->terminal, trainer->options->width, trainer->state.step,
                          trainer->schedule.total_steps, cleat_seconds());
     return CLEAT_OK;
+}
+
+static cleat_status check_profile(cleat_trainer *trainer, cleat_error *error) {
+    return cleat_profile_check_training(trainer->profile, error);
+}
+
+static cleat_status open_device(cleat_trainer *trainer, cleat_error *error) {
+    return cleat_device_open(trainer->profile->run.device, &trainer->device, error);
+}
+
+static cleat_status check_device(cleat_trainer *trainer, cleat_error *error) {
+    cleat_status status = cleat_self_check(trainer->device, trainer->profile, error);
+    if (!status && trainer->opened) trainer->opened(trainer->opened_user, trainer->device);
+    return status;
+}
+
+static cleat_status create_model(cleat_trainer *trainer, cleat_error *error) {
+    return cleat_model_create(trainer->profile, &trainer->model, error);
+}
+
+/* How a run opens. What is chosen and checked in seconds comes before what is read for hours, and nothing is written
+ * before the device has proved itself. `part` is the part of the start that the stage's time counts as. */
+static const struct stage {
+    cleat_status (*open)(cleat_trainer *trainer, cleat_error *error);
+    size_t part; /* offset of a double of cleat_startup_stats */
+} stages[] = {
+    {check_profile, offsetof(cleat_startup_stats, setup)},             /* the settings fit each other */
+    {open_device, offsetof(cleat_startup_stats, device)},              /* the card to train on */
+    {check_device, offsetof(cleat_startup_stats, device)},             /* it computes rightly */
+    {cleat_trainer_open_folder, offsetof(cleat_startup_stats, setup)}, /* made and locked */
+    {open_checkpoint, offsetof(cleat_startup_stats, setup)},           /* what is resumed, if anything */
+    {create_model, offsetof(cleat_startup_stats, setup)},              /* the family and its settings */
+    {open_data, offsetof(cleat_startup_stats, data)},                  /* samples of the splits */
+    {count_steps, offsetof(cleat_startup_stats, plan)},                /* buckets, steps, schedule */
+    {fit, offsetof(cleat_startup_stats, plan)},                        /* micro-batches, memory, kernels */
+    {bind, offsetof(cleat_startup_stats, setup)},                      /* loader, staging, average */
+    {restore, offsetof(cleat_startup_stats, setup)},                   /* parameters and where training stands */
+    {open_deadline, offsetof(cleat_startup_stats, setup)},             /* time budget and number of epochs */
+    {open_log, offsetof(cleat_startup_stats, setup)},                  /* resolved.ini, metrics, progress */
+};
+
+cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < sizeof stages / sizeof *stages && !status; ++i) {
+        status = stages[i].open(trainer, error);
+        cleat_startup_lap(trainer, (double *)((char *)&trainer->report->start + stages[i].part));
+    }
+    return status;
 }
 
 void cleat_trainer_close(cleat_trainer *trainer) {

@@ -40,6 +40,7 @@ struct cleat_trainer {
     cleat_dataset *dataset;
     uint32_t *train, *val;
     size_t train_count, val_count;
+    cleat_lengths lengths; /* buckets, and the training samples of each */
     cleat_session *session;
     cleat_feed *feed;
     cleat_staging *updates[CLEAT_UPDATE_STAGINGS]; /* inputs of the update graph, in turn */
@@ -111,9 +112,7 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error);
 
 /* The time budget (deadline.c). Seconds that all processes of this run used. */
 double cleat_trainer_time_used(const cleat_trainer *trainer);
-/* The work of an epoch's windows. */
-void cleat_deadline_count(cleat_trainer *trainer, const cleat_batches *batches);
-/* The budget and the number of epochs: after the starting or resumed state. */
+/* The budget, the work of an epoch and the number of epochs: after the starting or resumed state. */
 void cleat_deadline_open(cleat_trainer *trainer);
 /* CLEAT_ERR_TIME_UP where earlier processes left no time for a step. */
 cleat_status cleat_deadline_check_resumed(const cleat_trainer *trainer, cleat_error *error);

@@ -46,8 +46,20 @@ static void global_batches_are_spread_and_cut(void **state) {
     }
 }
 
+/* 50 samples in windows of 25, of 4 micro-batches of at most 7; a last window of 3 samples is one micro-batch. */
+static void micro_batches_of_a_pass_are_counted(void **state) {
+    (void)state;
+    const cleat_bucket bucket = {.length = 8, .global_batch_size = 25, .micro_batch_size = 7};
+    assert_int_equal(cleat_bucket_micro_batches(&bucket, 0), 0);
+    assert_int_equal(cleat_bucket_micro_batches(&bucket, 3), 1);
+    assert_int_equal(cleat_bucket_micro_batches(&bucket, 8), 2);
+    assert_int_equal(cleat_bucket_micro_batches(&bucket, 50), 8);
+    assert_int_equal(cleat_bucket_micro_batches(&bucket, 53), 9);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(splits_are_even),
-                                       cmocka_unit_test(global_batches_are_spread_and_cut)};
+                                       cmocka_unit_test(global_batches_are_spread_and_cut),
+                                       cmocka_unit_test(micro_batches_of_a_pass_are_counted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

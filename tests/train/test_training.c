@@ -271,6 +271,19 @@ static void folder_name_that_is_too_long_is_refused(void **state) {
     close_trainer(o);
 }
 
+/* Of all that is wrong with a run, what is known at once is said first, and nothing is left behind. */
+static void device_is_chosen_before_the_folder_and_the_data(void **state) {
+    char path[TINY_PATH];
+    opened *o = cleat_alloc(1, sizeof *o);
+    o->profile = tiny_profile(*state, SET("run.device=no such device", "data.path=/nowhere"));
+    o->options.out = tiny_path(*state, "no_device", path);
+    cleat_status status = cleat_train(o->profile, &o->options, &o->report, &o->error);
+    assert_int_equal(status, CLEAT_ERR_NO_DEVICE);
+    assert_contains(o->error.text, SET("no such device"));
+    assert_int_not_equal(access(path, F_OK), 0);
+    close_trainer(o);
+}
+
 /* --- the log --- */
 
 /* Figures of more steps than the device's ring holds, all in the log. */
@@ -663,6 +676,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(run_is_not_overwritten),
         cmocka_unit_test(two_runs_do_not_share_a_folder),
         cmocka_unit_test(run_without_a_name_gets_a_folder_of_its_own),
+        cmocka_unit_test(device_is_chosen_before_the_folder_and_the_data),
         cmocka_unit_test(folder_name_that_is_too_long_is_refused),
         cmocka_unit_test(log_is_complete_however_seldom_it_is_written),
         cmocka_unit_test(micro_batches_add_up),
