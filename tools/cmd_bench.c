@@ -91,6 +91,18 @@ static const char *bound_of(const cleat_bench_result *r) {
     return r->memory_bound ? "memory" : "compute";
 }
 
+static void print_json_raised(const cleat_bench_result *r) {
+    static const char *const names[CLEAT_BENCH_RATES] = {"peak_gflops", "peak_matrix_gflops", "peak_gbytes_per_s"};
+    const char *comma = "";
+    printf(", \"raised\": [");
+    for (int i = 0; i < CLEAT_BENCH_RATES; ++i) {
+        if (!r->raised[i]) continue;
+        printf("%s\"%s\"", comma, names[i]);
+        comma = ", ";
+    }
+    printf("]");
+}
+
 /* The members, without the braces. */
 static void print_json_result(const cleat_bench_result *r) {
     printf("\"workload\": ");
@@ -105,6 +117,7 @@ static void print_json_result(const cleat_bench_result *r) {
            r->gflops, r->gbytes_per_second, r->share_of_peak, bound_of(r), r->peak.flops / 1e9, r->peak.bytes / 1e9,
            (double)r->device_bytes / 1048576.0, r->peak_rss_mb);
     cli_print_json_number(r->peak.matrix_flops > 0 ? r->peak.matrix_flops / 1e9 : NAN);
+    print_json_raised(r);
     if (r->kind != CLEAT_BENCH_MODEL) return;
     printf(", \"precision\": \"%s\", \"samples\": %lld, \"samples_per_s\": %.6g, \"params\": %lld, \"loss\": ",
            cleat_dtype_name(r->storage), (long long)r->samples, r->samples_per_second, (long long)r->parameters);
@@ -136,6 +149,18 @@ static void print_row(const char *name, const cleat_bench_result *r, double spee
     fflush(stdout);
 }
 
+/* Which of the device's rates the workload proved too low. */
+static void print_raised(const cleat_bench_result *r) {
+    static const char *const kept = "raised to it, and kept";
+    const char *where = "  faster than the peak that was measured";
+    if (r->raised[CLEAT_BENCH_FLOPS]) printf("%s: %.4g GFLOP/s, %s\n", where, r->peak.flops / 1e9, kept);
+    if (r->raised[CLEAT_BENCH_MATRIX_FLOPS])
+        printf("%s: %.4g GFLOP/s on the matrix unit, %s\n", where, r->peak.matrix_flops / 1e9, kept);
+    if (r->raised[CLEAT_BENCH_BYTES])
+        printf("%s: %.4g GB/s, raised to it for this workload, whose data stay in a cache\n", where,
+               r->peak.bytes / 1e9);
+}
+
 /* Which length was run, where it is not the data's. */
 static void print_length(const subject *what, const cleat_bench_result *r) {
     if (what->profile && !r->data_known)
@@ -143,26 +168,28 @@ static void print_length(const subject *what, const cleat_bench_result *r) {
                (long long)r->length);
 }
 
-static cleat_bench_request request_of(const bench_command *bench, const subject *what) {
+static cleat_bench_request request_of(const bench_command *bench, const subject *what, bool remeasure_peak) {
     return (cleat_bench_request){.device = bench->device,
                                  .workload = what->name,
                                  .profile = what->profile,
                                  .seconds = bench->seconds,
                                  .repeats = (int64_t)bench->steps,
                                  .precision = bench->precision,
+                                 .remeasure_peak = remeasure_peak,
                                  .own_process = true};
 }
 
 static cleat_status run_plain(const bench_command *bench, const subjects *all, cleat_error *error) {
     for (size_t i = 0; i < all->count; ++i) {
         cleat_bench_result result;
-        cleat_bench_request request = request_of(bench, &all->items[i]);
+        cleat_bench_request request = request_of(bench, &all->items[i], i == 0);
         cleat_status status = cleat_bench(&request, &result, error);
         if (status != CLEAT_OK) return status;
         if (!bench->json) {
             if (i == 0) print_peak(&result);
             if (i == 0) print_head("workload", false);
             print_row(result.workload, &result, 0);
+            print_raised(&result);
             print_length(&all->items[i], &result);
             continue;
         }
@@ -192,14 +219,15 @@ static void print_device(const bench_command *bench, const char *selector, const
 }
 
 /* A device a row, and how many times as fast as the first it is. */
-static cleat_status run_devices(const bench_command *bench, const subject *what, cleat_error *error) {
+static cleat_status run_devices(const bench_command *bench, const subject *what, bool remeasure_peak,
+                                cleat_error *error) {
     char text[DEVICE_TEXT], *rest = text;
     cleat_bench_result first;
     snprintf(text, sizeof text, "%s", bench->devices);
     for (bool begun = false; rest; begun = true) {
         const char *selector = strsep(&rest, ",");
         cleat_bench_result result;
-        cleat_bench_request request = request_of(bench, what);
+        cleat_bench_request request = request_of(bench, what, remeasure_peak);
         request.device = selector;
         cleat_status status = cleat_bench(&request, &result, error);
         if (status != CLEAT_OK) return status;
@@ -209,6 +237,7 @@ static cleat_status run_devices(const bench_command *bench, const subject *what,
             print_head("device", true);
         }
         print_device(bench, selector, &result, first.ms_median / result.ms_median);
+        if (!bench->json) print_raised(&result);
         if (!rest && !bench->json) print_length(what, &result);
     }
     return CLEAT_OK;
@@ -257,7 +286,7 @@ static void print_comparison(const cleat_bench_comparison *c) {
 static cleat_status run_comparisons(const bench_command *bench, const subjects *all, cleat_error *error) {
     for (size_t i = 0; i < all->count; ++i) {
         cleat_bench_comparison comparison;
-        cleat_bench_request request = request_of(bench, &all->items[i]);
+        cleat_bench_request request = request_of(bench, &all->items[i], false);
         cleat_status status = cleat_bench_compare(&request, bench->compare, (int64_t)bench->rounds, &comparison, error);
         if (status != CLEAT_OK) return status;
         if (!bench->json && i == 0) {
@@ -293,7 +322,7 @@ static cleat_status run_all(const bench_command *bench, const subjects *all, cle
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < all->count && status == CLEAT_OK; ++i) {
         if (i > 0 && !bench->json) printf("\n");
-        status = run_devices(bench, &all->items[i], error);
+        status = run_devices(bench, &all->items[i], i == 0, error);
     }
     return status;
 }

@@ -26,6 +26,14 @@ typedef struct cleat_bench_info {
 /* The i-th workload that cleat_bench knows; false behind the last. */
 CLEAT_API bool cleat_bench_workload(size_t i, cleat_bench_info *info);
 
+/* The rates of cleat_rates that bound a workload. */
+typedef enum cleat_bench_rate {
+    CLEAT_BENCH_FLOPS,
+    CLEAT_BENCH_MATRIX_FLOPS,
+    CLEAT_BENCH_BYTES,
+    CLEAT_BENCH_RATES
+} cleat_bench_rate;
+
 typedef struct cleat_bench_request {
     const char *device;           /* as cleat_device_open takes it */
     const char *workload;         /* a name or a peer's name of cleat_bench_workload; with a profile, what to call it */
@@ -33,6 +41,7 @@ typedef struct cleat_bench_request {
     double seconds;               /* of timed runs, at least 5 of them, after two that are not timed ... */
     int64_t repeats;              /* ... or exactly so many (bursts of short ones); 0: as long as `seconds` */
     cleat_precision precision;    /* of a training step; auto: f32, or what the profile says */
+    bool remeasure_peak;          /* cleat_rates_remeasure instead of the kept rates: a second more */
     bool
         own_process; /* in a process of its own, so that its memory is its own; the calling process must then not have used
                    OpenCL and must have one thread only (fork) */
@@ -48,11 +57,14 @@ typedef struct cleat_bench_result {
     double gflops, gbytes_per_second; /* what the operations cost (arithmetic; inputs and outputs once each), over the
                                          median */
     /* The time in which every operation would be done at the device's measured rate of arithmetic (of its matrix unit,
-     * where the kernel uses that) or of memory, whichever takes longer (the roofline model), over the median. Above 1
-     * where data stay in caches, or a shape suits the kernels better than the one that is measured. */
+     * where the kernel uses that) or of memory, whichever takes longer (the roofline model), over the median: 0 to 1. */
     double share_of_peak;
     bool memory_bound; /* most of that time is memory's */
-    cleat_rates peak;  /* cleat_rates_measure */
+    /* The measured rates. Where the workload itself is faster than these allow, the rate that bounds it is raised to
+     * what it reached. A raised rate of arithmetic is kept (cleat_rates_measure); a raised rate of memory is that of a
+     * cache in which the data of this workload stay, and holds for this result only. */
+    cleat_rates peak;
+    bool raised[CLEAT_BENCH_RATES];
     int64_t device_bytes;
     double peak_rss_mb; /* of the process, so far */
     /* Training steps only; else 0: */

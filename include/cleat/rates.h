@@ -14,6 +14,10 @@ extern "C" {
  * CLEAT_ERR_FIT or CLEAT_ERR_DEVICE_MEMORY, less than that; those of the device. */
 CLEAT_API cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat_error *error);
 
+/* The same, measured now whatever is kept. Of each rate, the better of the measured and the kept one is returned and
+ * kept from then on: a busy machine can only make a rate look worse. */
+CLEAT_API cleat_status cleat_rates_remeasure(cleat_device *device, cleat_rates *rates, cleat_error *error);
+
 #ifdef __cplusplus
 }
 #endif

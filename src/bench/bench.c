@@ -3,8 +3,8 @@
 
 #include "bench/child.h"
 #include "bench/steps.h"
-#include "fit/estimate.h"
 #include "ini/schema.h"
+#include "session/rates.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -94,40 +94,6 @@ static cleat_status run_job(void *user, int64_t count, cleat_error *error) {
 
 /* --- figures -------------------------------------------------------------------------------------------------- */
 
-/* What one run costs, and the least seconds its arithmetic and its traffic take where each bounds a node. */
-typedef struct bound {
-    double flops, bytes, compute_seconds, memory_seconds;
-} bound;
-
-static cleat_status add_part(const cleat_bench_job *job, const cleat_bench_part *part, const cleat_rates *peak,
-                             bound *sum, cleat_error *error) {
-    cleat_node_estimate node;
-    cleat_status status = CLEAT_OK;
-    double times = (double)part->times;
-    for (size_t i = part->first; i < part->last && status == CLEAT_OK; ++i) {
-        status = cleat_estimate_node(job->plan, part->graph, i, peak, &node, error);
-        if (status != CLEAT_OK || node.launches == 0) continue;
-        double compute = node.cost.flops / node.flops_rate, memory = node.cost.bytes / peak->bytes;
-        sum->flops += times * node.cost.flops;
-        sum->bytes += times * node.cost.bytes;
-        *(memory > compute ? &sum->memory_seconds : &sum->compute_seconds) += times * fmax(compute, memory);
-    }
-    return status;
-}
-
-static cleat_status rate(const cleat_bench_job *job, cleat_bench_result *result, cleat_error *error) {
-    bound sum = {0};
-    double seconds = result->ms_median / 1e3;
-    cleat_status status = CLEAT_OK;
-    for (int i = 0; i < job->n_parts && status == CLEAT_OK; ++i)
-        status = add_part(job, &job->parts[i], &result->peak, &sum, error);
-    result->gflops = sum.flops / seconds / 1e9;
-    result->gbytes_per_second = sum.bytes / seconds / 1e9;
-    result->share_of_peak = (sum.compute_seconds + sum.memory_seconds) / seconds;
-    result->memory_bound = sum.memory_seconds > sum.compute_seconds;
-    return status;
-}
-
 static double peak_rss_mb(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
@@ -154,21 +120,31 @@ static void describe(const cleat_bench_job *job, const cleat_step_times *times, 
 /* --- the call ------------------------------------------------------------------------------------------------- */
 
 /* With a device of its own, so that what measuring allocates is not in the workload's bytes. */
-static cleat_status measure_peak(const char *selector, cleat_rates *peak, cleat_error *error) {
+static cleat_status measure_peak(const cleat_bench_request *request, cleat_rates *peak, cleat_error *error) {
     cleat_device *device = NULL;
-    cleat_status status = cleat_device_open(selector, &device, error);
-    if (status == CLEAT_OK) status = cleat_rates_measure(device, peak, error);
+    cleat_status status = cleat_device_open(request->device, &device, error);
+    if (!status)
+        status = request->remeasure_peak ? cleat_rates_remeasure(device, peak, error)
+                                         : cleat_rates_measure(device, peak, error);
     cleat_device_close(device);
     return status;
+}
+
+/* Arithmetic only: the memory's rate was raised by data that stay in a cache, and plans count on the memory's own. */
+static void keep_raised(const cleat_device *device, const cleat_rates *measured, const cleat_bench_result *result) {
+    cleat_rates kept = result->peak;
+    kept.bytes = measured->bytes;
+    if (result->raised[CLEAT_BENCH_FLOPS] || result->raised[CLEAT_BENCH_MATRIX_FLOPS]) cleat_rates_raise(device, &kept);
 }
 
 static cleat_status bench_here(const cleat_bench_request *request, cleat_bench_result *result, cleat_error *error) {
     cleat_bench_entry entry;
     cleat_bench_job job = {0};
     cleat_step_times times;
+    cleat_rates measured;
     cleat_bench_result made = {0};
     cleat_status status = cleat_bench_find(request, &entry, error);
-    if (status == CLEAT_OK) status = measure_peak(request->device, &made.peak, error);
+    if (status == CLEAT_OK) status = measure_peak(request, &measured, error);
     if (status == CLEAT_OK) status = open_job(request, &entry, &job, error);
     if (status != CLEAT_OK) return status;
     const cleat_repeated what = {.run = run_job, .user = &job, .burst_seconds = job.step ? 0 : BURST_SECONDS};
@@ -179,9 +155,11 @@ static cleat_status bench_here(const cleat_bench_request *request, cleat_bench_r
         made.kind = entry.info.kind;
         made.storage = job.storage;
         snprintf(made.workload, sizeof made.workload, "%s", request->profile ? request->workload : entry.info.name);
+        made.peak = measured;
         describe(&job, &times, &made);
-        status = rate(&job, &made, error);
+        status = cleat_bench_roofline(&job, &made, error);
     }
+    if (!status) keep_raised(job.device, &measured, &made);
     close_job(&job);
     if (status == CLEAT_OK) *result = made;
     return status;

@@ -49,6 +49,12 @@ cleat_bench_entry cleat_bench_profile(const cleat_bench_request *request);
 /* What the request asks for: its profile, or the workload of that name. */
 cleat_status cleat_bench_find(const cleat_bench_request *request, cleat_bench_entry *entry, cleat_error *error);
 
+/* --- how near the peak (roofline.c) --- */
+
+/* Sets gflops, gbytes_per_second, share_of_peak and memory_bound of a result whose ms_median and peak are set; raises
+ * the rates of result->peak that the workload proves too low. */
+cleat_status cleat_bench_roofline(const cleat_bench_job *job, cleat_bench_result *result, cleat_error *error);
+
 /* --- one graph on the job's device (bench_graph.c) --- */
 
 typedef struct cleat_bench_graph {

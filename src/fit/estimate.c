@@ -60,10 +60,9 @@ static cleat_status check_rates(const cleat_rates *rates, cleat_error *error) {
         rates->flops, rates->bytes, rates->launch_seconds);
 }
 
-/* Variants on matrix units are called "mma...". */
-static double flops_of(const cleat_rates *rates, const cleat_variant *variant) {
-    const bool unit = variant && strncmp(variant->name, "mma", strlen("mma")) == 0;
-    return unit && rates->matrix_flops > 0 ? rates->matrix_flops : rates->flops;
+/* Variants on matrix units are called "mma...". A rate that is not known is that of all others. */
+static bool runs_on_matrix_unit(const cleat_rates *rates, const cleat_variant *variant) {
+    return rates->matrix_flops > 0 && variant && strncmp(variant->name, "mma", strlen("mma")) == 0;
 }
 
 /* `binder` lends its memory. */
@@ -80,7 +79,8 @@ static cleat_status estimate_node(const cleat_layout *layout, size_t index, cons
     }
     if (e.launches > 0) {
         e.cost = cost_of(node);
-        e.flops_rate = flops_of(rates, variant);
+        e.on_matrix_unit = runs_on_matrix_unit(rates, variant);
+        e.flops_rate = e.on_matrix_unit ? rates->matrix_flops : rates->flops;
         double compute = e.cost.flops / (e.flops_rate * e.busy), memory = e.cost.bytes / (rates->bytes * e.reached);
         e.seconds = (binder->facts->work_group == 1 ? compute + memory : fmax(compute, memory)) +
                     (double)e.launches * rates->launch_seconds;

@@ -23,7 +23,8 @@ typedef struct cleat_node_estimate {
     cleat_cost cost;
     size_t launches;      /* 0: a reshape, which takes no time */
     double busy, reached; /* 0 to 1 */
-    double flops_rate;    /* of the unit it runs on: rates.matrix_flops or rates.flops */
+    bool on_matrix_unit;
+    double flops_rate; /* of the unit it runs on: rates.matrix_flops or rates.flops */
     double seconds;
 } cleat_node_estimate;
 

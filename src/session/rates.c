@@ -357,30 +357,82 @@ static void save(const char *path, const cleat_rates *rates) {
         cleat_log(CLEAT_LOG_DEBUG, "rates: not saved: %s", error.text);
 }
 
-static cleat_status measure_and_save(cleat_device *device, const char *path, cleat_rates *rates, cleat_error *error) {
+/* Per rate the better of two: whatever else a machine does only makes a rate look worse. */
+static void keep_better(cleat_rates *rates, const cleat_rates *other) {
+    rates->flops = fmax(rates->flops, other->flops);
+    rates->matrix_flops = fmax(rates->matrix_flops, other->matrix_flops);
+    rates->bytes = fmax(rates->bytes, other->bytes);
+    rates->launch_seconds = fmin(rates->launch_seconds, other->launch_seconds);
+}
+
+/* The file of the device's rates, locked (lock >= 0) where that is possible. */
+typedef struct kept_file {
+    char path[PATH]; /* "": there is no folder to keep it in */
+    int lock;
+} kept_file;
+
+/* Two processes that measured at a time would halve each other's rates: the second waits for the first, but for no
+ * longer than that should take. */
+static void lock_file(kept_file *file) {
+    enum { PATIENCE_SECONDS = 30 };
+    if (file->path[0] && cleat_lock(file->path, PATIENCE_SECONDS, &file->lock, NULL)) file->lock = -1;
+}
+
+static void unlock_file(kept_file *file) {
+    if (file->lock >= 0) cleat_unlock(file->lock);
+    file->lock = -1;
+}
+
+static kept_file find_file(const cleat_device *device) {
+    kept_file file = {.lock = -1};
+    if (cleat_rates_path(device, file.path, sizeof file.path, NULL)) file.path[0] = 0;
+    return file;
+}
+
+/* Into the file go the better of its rates and of *rates, which become these. */
+static void merge_and_save(const kept_file *file, cleat_rates *rates) {
+    cleat_rates kept;
+    if (!file->path[0]) return;
+    if (load(file->path, &kept)) keep_better(rates, &kept);
+    save(file->path, rates);
+}
+
+static cleat_status measure_and_save(cleat_device *device, const kept_file *file, cleat_rates *rates,
+                                     cleat_error *error) {
     cleat_rates made;
     double start = cleat_seconds();
     cleat_status status = measure_all(device, &made, error);
-    if (status != CLEAT_OK) return status;
+    if (status) return status;
     cleat_log(CLEAT_LOG_DEBUG,
               "rates: %.4g operations and %.4g bytes per second, %.3g s per launch; measured in %.2f s", made.flops,
               made.bytes, made.launch_seconds, cleat_seconds() - start);
-    if (path[0]) save(path, &made);
+    merge_and_save(file, &made);
     *rates = made;
     return CLEAT_OK;
 }
 
-/* Without a folder for them the rates are measured at each call. Two processes that measured at a time would halve each other's rates, which
- * are kept: the second waits for the first, but for no longer than that should take. */
 cleat_status cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat_error *error) {
-    enum { PATIENCE = 30 };
-    char path[PATH] = "";
-    int lock = -1;
-    if (cleat_rates_path(device, path, sizeof path, NULL) != CLEAT_OK) path[0] = 0;
-    if (path[0] && load(path, rates)) return CLEAT_OK;
-    const bool locked = path[0] && cleat_lock(path, PATIENCE, &lock, NULL) == CLEAT_OK;
+    kept_file file = find_file(device);
     cleat_status status = CLEAT_OK;
-    if (!locked || !load(path, rates)) status = measure_and_save(device, path, rates, error);
-    if (locked) cleat_unlock(lock);
+    if (file.path[0] && load(file.path, rates)) return CLEAT_OK;
+    lock_file(&file);
+    if (!file.path[0] || !load(file.path, rates)) status = measure_and_save(device, &file, rates, error);
+    unlock_file(&file);
     return status;
+}
+
+cleat_status cleat_rates_remeasure(cleat_device *device, cleat_rates *rates, cleat_error *error) {
+    kept_file file = find_file(device);
+    lock_file(&file);
+    cleat_status status = measure_and_save(device, &file, rates, error);
+    unlock_file(&file);
+    return status;
+}
+
+void cleat_rates_raise(const cleat_device *device, const cleat_rates *rates) {
+    cleat_rates better = *rates;
+    kept_file file = find_file(device);
+    lock_file(&file);
+    merge_and_save(&file, &better);
+    unlock_file(&file);
 }

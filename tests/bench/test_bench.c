@@ -19,6 +19,7 @@
 #include "bench/steps.h"
 #include "cleat/bench.h"
 #include "core/memory.h"
+#include "session/rates.h"
 #include "train/tiny.h"
 
 static bool same(double a, double b) {
@@ -181,8 +182,8 @@ static bool positive(double value) {
 static void assert_measured(const cleat_bench_result *r) {
     bool ok = positive(r->ms_min) && r->ms_median >= r->ms_min && r->ms_max >= r->ms_median && isfinite(r->ms_max) &&
               r->gflops >= 0 && isfinite(r->gflops) && positive(r->gbytes_per_second) && positive(r->share_of_peak) &&
-              positive(r->peak.flops) && positive(r->peak.bytes) && r->device_bytes > 0 && positive(r->peak_rss_mb) &&
-              r->steps >= 1 && r->device[0];
+              r->share_of_peak <= 1 && positive(r->peak.flops) && positive(r->peak.bytes) && r->device_bytes > 0 &&
+              positive(r->peak_rss_mb) && r->steps >= 1 && r->device[0];
     if (!ok)
         fail_msg("%s: %g (%g - %g) ms, %g GFLOP/s, %g GB/s, %g of %g and %g, %lld bytes", r->workload, r->ms_median,
                  r->ms_min, r->ms_max, r->gflops, r->gbytes_per_second, r->share_of_peak, r->peak.flops, r->peak.bytes,
@@ -349,6 +350,60 @@ static void errors_come_back_from_the_child(void **state) {
 
 /* --- in this process: last ------------------------------------------------------------------------------------ */
 
+static cleat_rates kept_rates(const cleat_rates *planted) {
+    cleat_device *opened = NULL;
+    cleat_rates rates = {0};
+    cleat_error error = {0};
+    if (cleat_device_open(device(), &opened, &error)) fail_msg("%s", error.text);
+    if (planted) cleat_rates_raise(opened, planted);
+    if (cleat_rates_measure(opened, &rates, &error)) fail_msg("%s", error.text);
+    cleat_device_close(opened);
+    return rates;
+}
+
+/* The result of a workload where `planted` is kept, in a cache folder `name`, and what is kept afterwards. */
+static cleat_bench_result bench_with(void *state, const char *name, const cleat_rates *planted, const char *workload,
+                                     bool remeasure_peak, cleat_rates *kept) {
+    char path[TINY_PATH], *before = getenv("CLEAT_CACHE_DIR");
+    before = before ? strdup(before) : NULL;
+    setenv("CLEAT_CACHE_DIR", tiny_path(state, name, path), 1);
+    kept_rates(planted);
+    cleat_bench_request request = request_of(workload);
+    request.own_process = false;
+    request.remeasure_peak = remeasure_peak;
+    cleat_bench_result result = bench(&request);
+    *kept = kept_rates(NULL);
+    before ? setenv("CLEAT_CACHE_DIR", before, 1) : unsetenv("CLEAT_CACHE_DIR");
+    free(before);
+    return result;
+}
+
+/* With rates as a busy machine keeps them: arithmetic is raised for all runs to come, memory for the result alone, and
+ * measuring the peak anew mends both. */
+static void a_share_of_a_low_peak_is_at_most_one(void **state) {
+    const cleat_rates slow_memory = {.flops = 1e15, .bytes = 1e6, .launch_seconds = 1e-3, .source = "measured"};
+    const cleat_rates slow_arithmetic = {.flops = 1e6, .bytes = 1e15, .launch_seconds = 1e-3, .source = "measured"};
+    const cleat_rates both_slow = {.flops = 1e6, .bytes = 1e6, .launch_seconds = 1e-3, .source = "measured"};
+    cleat_rates kept;
+    cleat_bench_result copy = bench_with(*state, "memory", &slow_memory, "copy", false, &kept);
+    assert_true(copy.memory_bound && copy.raised[CLEAT_BENCH_BYTES] && !copy.raised[CLEAT_BENCH_FLOPS]);
+    assert_true(copy.share_of_peak > 1 - 1e-9 && copy.peak.bytes > 1e7);
+    assert_true(kept.bytes == slow_memory.bytes && kept.flops == slow_memory.flops);
+
+    cleat_bench_result product = bench_with(*state, "arithmetic", &slow_arithmetic, "sgemm_256", false, &kept);
+    assert_true(!product.memory_bound && product.raised[CLEAT_BENCH_FLOPS] && !product.raised[CLEAT_BENCH_BYTES]);
+    assert_true(product.share_of_peak > 1 - 1e-9 && product.peak.flops > 1e8);
+    assert_true(kept.flops == product.peak.flops && kept.bytes == slow_arithmetic.bytes);
+
+    cleat_bench_result model = bench_with(*state, "both", &both_slow, "W4", false, &kept);
+    assert_true(model.raised[CLEAT_BENCH_FLOPS] && model.share_of_peak > 1 - 1e-9);
+    assert_true(kept.flops > both_slow.flops && kept.bytes == both_slow.bytes);
+
+    model = bench_with(*state, "anew", &both_slow, "W4", true, &kept);
+    assert_true(kept.bytes > 1e7 && kept.flops > 1e8 && kept.launch_seconds < both_slow.launch_seconds);
+    assert_true(model.peak.flops == kept.flops && model.peak.bytes >= kept.bytes);
+}
+
 static void faults_leave_nothing_behind(void **state) {
     (void)state;
     const char *const workloads[] = {"sgemm_256_dw", "W4"};
@@ -388,6 +443,7 @@ int main(void) {
         cmocka_unit_test(failing_commands_are_errors),
         cmocka_unit_test(profiles_are_run),
         cmocka_unit_test(errors_come_back_from_the_child),
+        cmocka_unit_test(a_share_of_a_low_peak_is_at_most_one),
         cmocka_unit_test(faults_leave_nothing_behind),
     };
     int failed = cmocka_run_group_tests(pure, NULL, NULL);

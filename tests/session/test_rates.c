@@ -108,6 +108,71 @@ static void a_damaged_file_is_measured_again(void **state) {
     cleat_free(good);
 }
 
+/* Rates that a busy machine, or one that is faster than any, would have kept. */
+static const cleat_rates busy = {.flops = 1e3, .bytes = 1e3, .launch_seconds = 1, .source = "measured"};
+static const cleat_rates fastest = {.flops = 1e18, .bytes = 1e18, .launch_seconds = 1e-12, .source = "measured"};
+
+static void plant(const cleat_rates *rates) {
+    cleat_device *device = device_open();
+    cleat_rates_raise(device, rates);
+    cleat_device_close(device);
+}
+
+static cleat_rates rates_remeasured(void) {
+    cleat_device *device = device_open();
+    cleat_rates rates = {0};
+    cleat_error error = {0};
+    if (cleat_rates_remeasure(device, &rates, &error)) fail_msg("%s", error.text);
+    assert_true(cleat_device_peak(device) > 0); /* it was measured, whatever is kept */
+    assert_int_equal(cleat_device_allocated(device), 0);
+    cleat_device_close(device);
+    return rates;
+}
+
+static void assert_same(const cleat_rates *a, const cleat_rates *b) {
+    if (a->flops != b->flops || a->bytes != b->bytes || a->launch_seconds != b->launch_seconds ||
+        a->matrix_flops != b->matrix_flops)
+        fail_msg("%g, %g, %g, %g and %g, %g, %g, %g", a->flops, a->bytes, a->launch_seconds, a->matrix_flops, b->flops,
+                 b->bytes, b->launch_seconds, b->matrix_flops);
+}
+
+static void measuring_again_only_improves(void **state) {
+    (void)state;
+    int64_t peak = 0;
+    plant(&busy);
+    cleat_rates kept = rates_of(&peak);
+    assert_int_equal(peak, 0);
+    assert_same(&kept, &busy);
+    cleat_rates measured = rates_remeasured();
+    assert_plausible(&measured);
+    kept = rates_of(&peak);
+    assert_int_equal(peak, 0);
+    assert_same(&kept, &measured);
+    plant(&busy); /* nothing of it is better */
+    kept = rates_of(&peak);
+    assert_same(&kept, &measured);
+    plant(&fastest);
+    measured = rates_remeasured();
+    kept = rates_of(&peak);
+    assert_true(measured.flops == fastest.flops && measured.bytes == fastest.bytes &&
+                measured.launch_seconds == fastest.launch_seconds);
+    assert_same(&kept, &measured);
+}
+
+static void rates_are_raised_one_by_one(void **state) {
+    (void)state;
+    int64_t peak = 0;
+    const cleat_rates others[] = {busy,
+                                  {.flops = 2e3, .bytes = 1, .launch_seconds = 2},
+                                  {.flops = 1, .matrix_flops = 5e3, .bytes = 3e3, .launch_seconds = 2},
+                                  {.flops = 1, .bytes = 1, .launch_seconds = 0.5}};
+    const cleat_rates best = {.flops = 2e3, .matrix_flops = 5e3, .bytes = 3e3, .launch_seconds = 0.5};
+    for (size_t i = 0; i < sizeof others / sizeof *others; ++i) plant(&others[i]);
+    cleat_rates kept = rates_of(&peak);
+    assert_int_equal(peak, 0);
+    assert_same(&kept, &best);
+}
+
 static void little_memory_is_enough(void **state) {
     (void)state;
     const int64_t limits[] = {64 * MIB, 16 * MIB, 6 * MIB};
@@ -170,6 +235,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(measured_once_and_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(a_damaged_file_is_measured_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(measuring_again_only_improves, setup, teardown),
+        cmocka_unit_test_setup_teardown(rates_are_raised_one_by_one, setup, teardown),
         cmocka_unit_test_setup_teardown(little_memory_is_enough, setup, teardown),
         cmocka_unit_test_setup_teardown(the_file_does_not_depend_on_the_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(failures_leave_nothing_behind, setup, teardown),

@@ -1,0 +1,73 @@
+/* How near a workload comes to the device's rates: the roofline model over its operations (fit/estimate.h), and rates
+ * raised where a workload shows that the device is faster. */
+#include "bench/bench.h"
+
+#include "fit/estimate.h"
+
+#include <math.h>
+
+/* What one run costs, and the least seconds it takes: each operation counts where its bound lies. */
+typedef struct roofline {
+    double flops, bytes, seconds[CLEAT_BENCH_RATES], total_seconds;
+} roofline;
+
+static cleat_status add_part(const cleat_bench_job *job, const cleat_bench_part *part, const cleat_rates *peak,
+                             roofline *sum, cleat_error *error) {
+    cleat_node_estimate node;
+    cleat_status status = CLEAT_OK;
+    const double times = (double)part->times;
+    for (size_t i = part->first; i < part->last && !status; ++i) {
+        status = cleat_estimate_node(job->plan, part->graph, i, peak, &node, error);
+        if (status || node.launches == 0) continue;
+        const double compute = node.cost.flops / node.flops_rate, memory = node.cost.bytes / peak->bytes;
+        const cleat_bench_rate arithmetic = node.on_matrix_unit ? CLEAT_BENCH_MATRIX_FLOPS : CLEAT_BENCH_FLOPS;
+        sum->flops += times * node.cost.flops;
+        sum->bytes += times * node.cost.bytes;
+        sum->seconds[memory > compute ? CLEAT_BENCH_BYTES : arithmetic] += times * fmax(compute, memory);
+        sum->total_seconds += times * fmax(compute, memory);
+    }
+    return status;
+}
+
+static cleat_status add_parts(const cleat_bench_job *job, const cleat_rates *peak, roofline *sum, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    *sum = (roofline){0};
+    for (int i = 0; i < job->n_parts && !status; ++i) status = add_part(job, &job->parts[i], peak, sum, error);
+    return status;
+}
+
+static cleat_bench_rate largest_bound(const roofline *sum) {
+    cleat_bench_rate largest = CLEAT_BENCH_FLOPS;
+    for (cleat_bench_rate rate = CLEAT_BENCH_FLOPS; rate < CLEAT_BENCH_RATES; ++rate)
+        if (sum->seconds[rate] > sum->seconds[largest]) largest = rate;
+    return largest;
+}
+
+/* Raises the rate that bounds most of a run of `seconds` by what is missing, until the run is no faster than its rates
+ * allow. A bound that others share needs some rounds: each takes at least a third of what is missing. */
+static cleat_status raise_rates(const cleat_bench_job *job, double seconds, roofline *sum, cleat_bench_result *result,
+                                cleat_error *error) {
+    enum { ROUNDS = 100 };
+    const double rounding = 1e-12;
+    double *const rates[CLEAT_BENCH_RATES] = {&result->peak.flops, &result->peak.matrix_flops, &result->peak.bytes};
+    cleat_status status = add_parts(job, &result->peak, sum, error);
+    for (int i = 0; i < ROUNDS && !status && sum->total_seconds > seconds * (1 + rounding); ++i) {
+        const cleat_bench_rate rate = largest_bound(sum);
+        result->raised[rate] = true;
+        *rates[rate] *= sum->total_seconds / seconds;
+        status = add_parts(job, &result->peak, sum, error);
+    }
+    return status;
+}
+
+cleat_status cleat_bench_roofline(const cleat_bench_job *job, cleat_bench_result *result, cleat_error *error) {
+    roofline sum;
+    const double seconds = result->ms_median / 1e3;
+    cleat_status status = raise_rates(job, seconds, &sum, result, error);
+    if (status) return status;
+    result->gflops = sum.flops / seconds / 1e9;
+    result->gbytes_per_second = sum.bytes / seconds / 1e9;
+    result->share_of_peak = fmin(1, sum.total_seconds / seconds);
+    result->memory_bound = sum.seconds[CLEAT_BENCH_BYTES] > sum.total_seconds / 2;
+    return CLEAT_OK;
+}
