@@ -306,8 +306,9 @@ static cleat_status open_images(const char *path, images *im, cleat_error *error
     im->augments = cleat_augment_enabled(&options->augment);
     cleat_status status = fitted ? cleat_image_preprocessor_read(options->fitted, &im->fitted, error) : CLEAT_OK;
     if (status == CLEAT_OK && fitted && !im->fitted.n_classes)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                            "%s/pictures.json: the file has no classes: the model was trained on masks", options->fitted);
+        status =
+            cleat_fail(error, CLEAT_ERR_FORMAT,
+                       "%s/pictures.json: the file has no classes: the model was trained on masks", options->fitted);
     if (status == CLEAT_OK && fitted && options->channels && options->channels != im->fitted.channels)
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
                             "%s: the model was trained with %lld channels, but %lld are requested; use the "
