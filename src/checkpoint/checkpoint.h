@@ -59,10 +59,5 @@ bool cleat_checkpoint_exists(const char *run);
 /* The settings the model was made with must be these; the error lists each that differs. */
 cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint, const cleat_st_metadata *settings,
                                               size_t count, cleat_error *error);
-/* Copies F32 tensors out of `file` (checkpoint->model or ->optim): for each of `tensors` [count] its `data`
- * is written (it points to writable memory of the right size). Nothing is written unless all are there with
- * the right shape and no others are. */
-cleat_status cleat_checkpoint_copy(const cleat_safetensors *file, const cleat_st_tensor *tensors, size_t count,
-                                   cleat_error *error);
 
 #endif

@@ -180,38 +180,3 @@ cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint
     cleat_text_free(&wrong);
     return status;
 }
-
-static bool is_among(const char *name, const cleat_st_tensor *tensors, size_t count) {
-    for (size_t i = 0; i < count; ++i)
-        if (strcmp(tensors[i].name, name) == 0) return true;
-    return false;
-}
-
-static cleat_status refuse_extra(const cleat_safetensors *file, const cleat_st_tensor *tensors, size_t count,
-                                 cleat_error *error) {
-    for (size_t i = 0; i < cleat_safetensors_count(file); ++i) {
-        const char *name = cleat_safetensors_at(file, i)->name;
-        if (!is_among(name, tensors, count))
-            return cleat_fail(
-                error, CLEAT_ERR_FORMAT,
-                "the checkpoint contains a tensor '%.100s' that the model does not have; is it from a different model?",
-                name);
-    }
-    return CLEAT_OK;
-}
-
-cleat_status cleat_checkpoint_copy(const cleat_safetensors *file, const cleat_st_tensor *tensors, size_t count,
-                                   cleat_error *error) {
-    const cleat_st_tensor *found;
-    for (size_t i = 0; i < count; ++i) {
-        cleat_status status = cleat_safetensors_expect(file, tensors[i].name, CLEAT_ST_F32, tensors[i].rank,
-                                                       tensors[i].shape, &found, error);
-        if (status != CLEAT_OK) return status;
-    }
-    if (cleat_safetensors_count(file) != count) return refuse_extra(file, tensors, count, error);
-    for (size_t i = 0; i < count; ++i) {
-        found = cleat_safetensors_find(file, tensors[i].name);
-        if (cleat_st_bytes(found)) memcpy((void *)tensors[i].data, found->data, cleat_st_bytes(found));
-    }
-    return CLEAT_OK;
-}

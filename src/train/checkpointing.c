@@ -197,8 +197,8 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
     snapshot copy = {0};
     cleat_status status = check_same_run(trainer, checkpoint, error);
     if (status == CLEAT_OK) status = snapshot_create(trainer, &copy, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->model, copy.tensors[0], copy.counts[0], error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->optim, copy.optim, copy.optim_count, error);
+    if (status == CLEAT_OK) status = cleat_safetensors_copy(checkpoint->model, copy.tensors[0], copy.counts[0], error);
+    if (status == CLEAT_OK) status = cleat_safetensors_copy(checkpoint->optim, copy.optim, copy.optim_count, error);
     if (status == CLEAT_OK) status = write_device(trainer, &copy, error);
     if (status == CLEAT_OK) {
         warn_other_order(trainer);

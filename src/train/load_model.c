@@ -66,7 +66,7 @@ static cleat_status load_values(cleat_session *session, const cleat_checkpoint *
     float *values = cleat_alloc((size_t)cleat_session_values(session), sizeof *values);
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
     cleat_status status = cleat_session_tensors(session, values, true, &tensors, &count, error);
-    if (status == CLEAT_OK) status = cleat_checkpoint_copy(checkpoint->model, tensors, count, error);
+    if (status == CLEAT_OK) status = cleat_safetensors_copy(checkpoint->model, tensors, count, error);
     if (status == CLEAT_OK) warn_not_finite(checkpoint, tensors, count);
     if (status == CLEAT_OK) status = cleat_session_write_values(session, values, error);
     cleat_free(tensors);

@@ -147,8 +147,8 @@ static void expect_whole(const cleat_checkpoint *checkpoint) {
     cleat_error error = {0};
     fill(&want, checkpoint->state.step);
     fill(&got, 0);
-    if (cleat_checkpoint_copy(checkpoint->model, got.model, 2, &error) != CLEAT_OK) fail_msg("%s", error.text);
-    if (cleat_checkpoint_copy(checkpoint->optim, got.optim, 1, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_safetensors_copy(checkpoint->model, got.model, 2, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_safetensors_copy(checkpoint->optim, got.optim, 1, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_memory_equal(got.weight, want.weight, sizeof want.weight);
     assert_memory_equal(got.bias, want.bias, sizeof want.bias);
     assert_memory_equal(got.moment, want.moment, sizeof want.moment);
@@ -437,14 +437,14 @@ static void another_model_is_refused(void **test) {
     assert_null(strstr(error.text, "model.heads"));
 
     fill(&got, 77);
-    assert_int_equal(cleat_checkpoint_copy(checkpoint->model, got.model, 1, &error), CLEAT_ERR_FORMAT);
+    assert_int_equal(cleat_safetensors_copy(checkpoint->model, got.model, 1, &error), CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "'bias' that the model does not have"));
     got.model[1].name = "gain";
-    assert_int_equal(cleat_checkpoint_copy(checkpoint->model, got.model, 2, &error), CLEAT_ERR_FORMAT);
+    assert_int_equal(cleat_safetensors_copy(checkpoint->model, got.model, 2, &error), CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "'gain'"));
     got.model[1].name = "bias";
     got.model[1].shape[0] = 4;
-    assert_int_equal(cleat_checkpoint_copy(checkpoint->model, got.model, 2, &error), CLEAT_ERR_SHAPE);
+    assert_int_equal(cleat_safetensors_copy(checkpoint->model, got.model, 2, &error), CLEAT_ERR_SHAPE);
     assert_non_null(strstr(error.text, "F32 [3]; it should be F32 [4]"));
     assert_true(got.weight[0] == 77); /* nothing was written */
     cleat_checkpoint_close(checkpoint);
