@@ -16,6 +16,10 @@ typedef struct cleat_exec cleat_exec;
  * needs it, or cleat_exec_build. `plan` and `device` must outlive it. On failure nothing stays allocated. */
 CLEAT_API cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cleat_exec **exec,
                                          cleat_error *error);
+/* cleat_plan_create for the device, and cleat_exec_create of that plan, which the exec then owns. The device, the graphs and
+ * their store must outlive it. */
+CLEAT_API cleat_status cleat_exec_open(cleat_device *device, cleat_graph *const *graphs, size_t count,
+                                       cleat_exec **exec, cleat_error *error);
 CLEAT_API void cleat_exec_destroy(cleat_exec *exec);
 
 /* Waits until the kernels of all graphs are compiled: before something is measured. CLEAT_ERR_BUILD, with the compiler's
@@ -42,11 +46,22 @@ CLEAT_API cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size
 CLEAT_API cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error);
 
 /* Copies a whole tensor from or to the host in its own dtype; `graph` says in which graph's layout it lies
- * (any graph for a persistent tensor). Ordered after all enqueued work; waits. */
+ * (any graph for a persistent tensor). Ordered after all enqueued work; waits. The inputs of different graphs
+ * share memory: write all inputs of a graph before each of its runs, unless no other graph ran in between. What is
+ * read of an activation needs cleat_retain. Of a parameter that is written its half copy follows (cleat_autocast). */
 CLEAT_API cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
                                         cleat_error *error);
 CLEAT_API cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,
                                        cleat_error *error);
+
+/* Writes the starting values of all parameters (cleat_param: of `seed` and the parameter's name only) and buffers. */
+CLEAT_API cleat_status cleat_exec_initialise(cleat_exec *exec, uint64_t seed, cleat_error *error);
+/* Writes all parameters and buffers of the plan's store, f32 by name, to a .safetensors file: another file of that name is
+ * replaced, at once and only on success. Waits for enqueued work. */
+CLEAT_API cleat_status cleat_exec_save(cleat_exec *exec, const char *path, cleat_error *error);
+/* Reads them back, also from the model.safetensors of a checkpoint. The file holds exactly the store's tensors, with their
+ * shapes: CLEAT_ERR_FORMAT or CLEAT_ERR_SHAPE names the one that differs, and nothing was changed. */
+CLEAT_API cleat_status cleat_exec_load(cleat_exec *exec, const char *path, cleat_error *error);
 
 /* A batch of inputs in pinned host memory, laid out as the graph's inputs lie on the device, so that one
  * transfer moves it. Several may be alive: a loader fills one while another travels. */

@@ -76,6 +76,10 @@ CLEAT_API cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int ra
 /* A small persistent tensor (not trained, zero at start) of the store, shared by all graphs that name it. */
 CLEAT_API cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
                                     const int64_t *shape);
+/* A persistent f32 tensor of the store that is `value` everywhere and that no graph changes, shared by all graphs that name
+ * it (a loss's sample weights that are all alike). Not kept in files. */
+CLEAT_API cleat_tensor *cleat_constant(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
+                                       float value);
 /* A persistent f32 tensor that training changes but no gradient does (running statistics), starting at `initial`
  * everywhere; shared by all graphs that name it, and kept in checkpoints beside the parameters: its name is no
  * parameter's and no state's. */
@@ -89,7 +93,8 @@ CLEAT_API void cleat_retain(cleat_graph *graph, cleat_tensor *tensor);
 /* Appends the nodes that compute the gradient of `loss` ([1], f32) for every parameter and every input that
  * asked for one. Parameter gradients ACCUMULATE into the store's gradient buffer (the optimizer zeroes it);
  * gradients of activations are tensors of their own. `seed` ([1], f32) is the gradient that arrives at the
- * loss: 1, or a loss scale. */
+ * loss; NULL: 1, or where weights of the store are f16 (cleat_autocast) the loss scale, which an optimizer
+ * (cleat/optimizer.h) or cleat_loss_scale_update adjusts. */
 CLEAT_API void cleat_backward(cleat_graph *graph, cleat_tensor *loss, cleat_tensor *seed);
 /* Asks cleat_backward for the gradient of an input; call before the input is used. */
 CLEAT_API void cleat_require_grad(cleat_graph *graph, cleat_tensor *input);

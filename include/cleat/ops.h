@@ -131,6 +131,19 @@ CLEAT_API cleat_tensor *cleat_grad_norm(cleat_graph *graph);
  * that were built before have autocast parameters, their working copies are written too. No gradient. */
 CLEAT_API void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale);
 
+/* The settings of AdamW. */
+typedef struct cleat_adamw_spec {
+    float beta1, beta2; /* decay of the moments, in [0, 1) */
+    float eps;          /* added to the root of the second moment; > 0 */
+    float weight_decay; /* decoupled, times the learning rate; >= 0 */
+    float max_norm;     /* the gradient is clipped to this 2-norm; 0: not clipped */
+} cleat_adamw_spec;
+
+/* PyTorch's defaults: 0.9, 0.999, 1e-8, 0.01; no clipping. */
+CLEAT_API cleat_adamw_spec cleat_adamw_defaults(void);
+/* Fills `hyper` [8] of cleat_adamw for the step that comes after `steps` others. */
+CLEAT_API void cleat_adamw_hyper(const cleat_adamw_spec *spec, double learning_rate, int64_t steps, float *hyper);
+
 /* Writes the working copies of all parameters (cleat_autocast): needed once the host has written parameters. At least
  * one graph that was built before has made them. */
 CLEAT_API void cleat_refresh_half_weights(cleat_graph *graph);

@@ -2,6 +2,7 @@
  * and kernels; device and plan are borrowed and must outlive it. */
 #include "exec/exec.h"
 
+#include "core/half.h"
 #include "core/memory.h"
 
 static cleat_status create_slabs(cleat_exec *exec, cleat_error *error) {
@@ -60,6 +61,18 @@ cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cle
     return CLEAT_OK;
 }
 
+cleat_status cleat_exec_open(cleat_device *device, cleat_graph *const *graphs, size_t count, cleat_exec **exec,
+                             cleat_error *error) {
+    cleat_plan *plan = NULL;
+    cleat_status status = cleat_plan_create(graphs, count, cleat_device_get_facts(device), &plan, error);
+    if (!status) status = cleat_exec_create(device, plan, exec, error);
+    if (status)
+        cleat_plan_destroy(plan);
+    else
+        (*exec)->owned_plan = plan;
+    return status;
+}
+
 void cleat_exec_destroy(cleat_exec *exec) {
     if (!exec) return;
     clFinish(exec->device->transfer);
@@ -67,6 +80,7 @@ void cleat_exec_destroy(cleat_exec *exec) {
     cleat_exec_unbind(exec);
     cleat_exec_release_slots(exec);
     release_slabs(exec);
+    cleat_plan_destroy(exec->owned_plan);
     cleat_free(exec);
 }
 
@@ -74,6 +88,17 @@ cleat_status cleat_exec_check_graph(const cleat_exec *exec, size_t graph, cleat_
     if (graph < exec->plan->layout_count) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu is out of range: the plan has %zu", graph,
                       exec->plan->layout_count);
+}
+
+cleat_status cleat_exec_find_graph(const cleat_exec *exec, const cleat_graph *graph, size_t *index,
+                                   cleat_error *error) {
+    for (size_t i = 0; i < exec->plan->layout_count; ++i)
+        if (exec->plan->layouts[i].graph == graph) {
+            *index = i;
+            return CLEAT_OK;
+        }
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph '%s' is none of the plan's: give it to cleat_plan_create",
+                      graph->name);
 }
 
 cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_tensor *tensor, cl_mem *slab,
@@ -97,14 +122,49 @@ static cleat_status fail_copy(cleat_exec *exec, cl_int code, const char *what, c
     return status ? status : cleat_cl_fail(error, code, "%s tensor '%s'", what, tensor->name);
 }
 
-cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
-                              cleat_error *error) {
+static cleat_status write_bytes(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
+                                cleat_error *error) {
     cl_mem slab = NULL;
     int64_t offset = 0;
     cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
     if (status) return status;
     cl_int code = clEnqueueWriteBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset,
                                        (size_t)cleat_tensor_bytes(tensor), values, 0, NULL, NULL);
+    return code == CL_SUCCESS ? CLEAT_OK : fail_copy(exec, code, "writing", tensor, error);
+}
+
+/* The copy of a parameter in the storage type it is computed with, where graphs read one. */
+static cleat_status write_half_weight(cleat_exec *exec, const cleat_tensor *param, const float *values,
+                                      cleat_error *error) {
+    const cleat_tensor *half = exec->plan->store->half_weights[param->index];
+    size_t elements = (size_t)cleat_tensor_elements(param);
+    if (!half || exec->plan->flat[CLEAT_FLAT_HALF_WEIGHTS].slab < 0) return CLEAT_OK;
+    uint16_t *bits = cleat_alloc(elements, sizeof *bits);
+    if (!bits) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the half copy of '%s'", param->name);
+    if (half->dtype == CLEAT_F16)
+        cleat_to_f16(values, elements, bits);
+    else
+        cleat_to_bf16(values, elements, bits);
+    cleat_status status = write_bytes(exec, 0, half, bits, error);
+    cleat_free(bits);
+    return status;
+}
+
+cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
+                              cleat_error *error) {
+    cleat_status status = write_bytes(exec, graph, tensor, values, error);
+    const bool is_param = tensor->role == CLEAT_ROLE_PARAMETER && tensor->index >= 0;
+    return !status && is_param ? write_half_weight(exec, tensor, values, error) : status;
+}
+
+cleat_status cleat_exec_enqueue_write(cleat_exec *exec, const cleat_tensor *tensor, const void *values,
+                                      cleat_error *error) {
+    cl_mem slab = NULL;
+    int64_t offset = 0;
+    const size_t bytes = (size_t)cleat_tensor_bytes(tensor);
+    cleat_status status = cleat_exec_place(exec, 0, tensor, &slab, &offset, error);
+    if (status) return status;
+    cl_int code = clEnqueueFillBuffer(exec->device->compute, slab, values, bytes, (size_t)offset, bytes, 0, NULL, NULL);
     return code == CL_SUCCESS ? CLEAT_OK : fail_copy(exec, code, "writing", tensor, error);
 }
 

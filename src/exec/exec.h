@@ -3,6 +3,7 @@
 #define CLEAT_SRC_EXEC_H
 
 #include "cleat/exec.h"
+#include "core/safetensors.h"
 #include "device/device.h"
 #include "graph/launch.h"
 #include "graph/plan.h"
@@ -32,7 +33,8 @@ typedef struct cleat_bound {
 struct cleat_exec {
     cleat_device *device;
     const cleat_plan *plan;
-    cl_mem *slabs; /* [plan->slab_count] NULL for slabs without bytes */
+    cleat_plan *owned_plan; /* the same plan if cleat_exec_open created it; else NULL */
+    cl_mem *slabs;          /* [plan->slab_count] NULL for slabs without bytes */
     cleat_program_key *keys;
     cleat_programs *programs; /* programs of keys [program_count] */
     size_t program_count, program_capacity;
@@ -46,6 +48,31 @@ struct cleat_exec {
 cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_tensor *tensor, cl_mem *slab,
                               int64_t *offset, cleat_error *error);
 cleat_status cleat_exec_check_graph(const cleat_exec *exec, size_t graph, cleat_error *error);
+
+/* The place of `graph` among the plan's graphs; CLEAT_ERR_ARGUMENT where it is none of them. */
+cleat_status cleat_exec_find_graph(const cleat_exec *exec, const cleat_graph *graph, size_t *index, cleat_error *error);
+/* Enqueues the change of a persistent tensor whose size in bytes is a power of two, at most 128. Waits for nothing: `values` are
+ * copied before the call returns. */
+cleat_status cleat_exec_enqueue_write(cleat_exec *exec, const cleat_tensor *tensor, const void *values,
+                                      cleat_error *error);
+
+/* parameters.c: tensors f32 of the store as host arrays of a file. */
+typedef struct cleat_host_tensors {
+    float *values; /* those of all tensors, one after the other */
+    char (*names)[CLEAT_NAME + 16];
+    cleat_st_tensor *items; /* [count], of `names` and `values` */
+    cleat_tensor **sources; /* [count], borrowed */
+    size_t count, capacity;
+} cleat_host_tensors;
+
+/* `count` tensors with `elements` elements in all are to be added. On failure nothing is allocated. */
+cleat_status cleat_host_tensors_create(size_t count, int64_t elements, cleat_host_tensors *made, cleat_error *error);
+void cleat_host_tensors_clear(cleat_host_tensors *tensors);
+/* Adds `tensor` under the name NAME + suffix. */
+void cleat_host_tensors_add(cleat_host_tensors *tensors, cleat_tensor *tensor, const char *suffix);
+/* Reads all from the device into `values`, and writes them from there. */
+cleat_status cleat_host_tensors_read(cleat_host_tensors *tensors, cleat_exec *exec, cleat_error *error);
+cleat_status cleat_host_tensors_write(const cleat_host_tensors *tensors, cleat_exec *exec, cleat_error *error);
 
 /* run.c: returns and clears the first kernel failure since the last call, with the kernel's name; CLEAT_OK if
  * there was none. Call it after all enqueued work has ended. */

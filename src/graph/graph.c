@@ -122,11 +122,25 @@ cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int rank, const 
     return param;
 }
 
-cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank, const int64_t *shape) {
+static cleat_tensor *add_state(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
+                               float initial) {
     cleat_tensor *state = NULL;
     if (shape_is_possible(graph, name, rank, shape))
-        cleat_store_state(graph->store, name, dtype, rank, shape, &state, &graph->error);
+        cleat_store_state(graph->store, name, dtype, rank, shape, initial, &state, &graph->error);
     return state;
+}
+
+cleat_tensor *cleat_state(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank, const int64_t *shape) {
+    return add_state(graph, name, dtype, rank, shape, 0.0f);
+}
+
+cleat_tensor *cleat_constant(cleat_graph *graph, const char *name, int rank, const int64_t *shape, float value) {
+    return add_state(graph, name, CLEAT_F32, rank, shape, value);
+}
+
+cleat_tensor *cleat_loss_scale_state(cleat_graph *graph) {
+    const float initial = 65536.0f; /* that of torch.amp.GradScaler */
+    return add_state(graph, CLEAT_LOSS_SCALE, CLEAT_F32, 1, (const int64_t[1]){1}, initial);
 }
 
 static cleat_tensor *add_buffer(cleat_graph *graph, const char *name, int rank, const int64_t *shape,

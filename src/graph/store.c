@@ -141,6 +141,12 @@ cleat_status cleat_store_half_weight(cleat_store *store, const cleat_tensor *par
     return CLEAT_OK;
 }
 
+bool cleat_store_has_loss_scale(const cleat_store *store) {
+    for (size_t i = 0; i < store->state_count; ++i)
+        if (strcmp(store->states[i]->name, CLEAT_LOSS_SCALE) == 0) return true;
+    return false;
+}
+
 /* Returns the state with the name wanted->name and declares it like `wanted` if it does not exist yet. *state
  * is NULL if a different state has this name. */
 static cleat_status find_or_add_state(cleat_store *store, const cleat_tensor *wanted, cleat_tensor **state,
@@ -174,13 +180,15 @@ static cleat_tensor state_like(const char *name, cleat_dtype dtype, int rank, co
 }
 
 cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
-                               cleat_tensor **state, cleat_error *error) {
+                               float initial, cleat_tensor **state, cleat_error *error) {
     cleat_tensor wanted = state_like(name, dtype, rank, shape), *found = NULL;
+    wanted.initial[0] = wanted.initial[1] = initial;
     cleat_status status = find_or_add_state(store, &wanted, &found, error);
     if (status != CLEAT_OK) return status;
     if (!found)
         return cleat_fail(error, CLEAT_ERR_SHAPE,
-                          "state '%s' is used with two shapes or types, or is a buffer elsewhere", name);
+                          "state '%s' is used with two shapes, types or starting values, or is a buffer elsewhere",
+                          name);
     *state = found;
     return CLEAT_OK;
 }

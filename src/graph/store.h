@@ -12,9 +12,10 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
  * bf16. */
 cleat_status cleat_store_half_weight(cleat_store *store, const cleat_tensor *param, cleat_dtype dtype,
                                      cleat_tensor **copy, cleat_error *error);
-/* Finds or declares a state. The same name with another shape or type is an error. */
+/* Finds or declares a state that is initialised to `initial` (0 unless it is f32). The same name with another
+ * shape, type or initial value is an error. */
 cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
-                               cleat_tensor **state, cleat_error *error);
+                               float initial, cleat_tensor **state, cleat_error *error);
 /* Finds or declares a buffer whose halves are initialised to initial[0] and initial[1]. The same name with
  * another shape or other initial values is an error, as is the name of a parameter or of a state that is not
  * a buffer. */

@@ -2,6 +2,9 @@
 #include "cleat/ops.h"
 #include "ops/lib/shared.h"
 
+#include <math.h>
+#include <string.h>
+
 /* Places in `in`, of which loss_scale and copies may be NULL; out = the first four, and the copies where there are any. */
 enum { PARAMETERS, GRADIENTS, MOMENT1, MOMENT2, HYPER, NORM, LOSS_SCALE, HALF_WEIGHTS, INPUTS };
 
@@ -39,6 +42,27 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 static const cleat_variant variants[] = {{.name = "one pass", .bind = bind}, {0}};
 static const cleat_op adamw = {
     .name = "adamw", .infer = infer, .cost = cost, .variants = variants, .no_autocast = true};
+
+cleat_adamw_spec cleat_adamw_defaults(void) {
+    return (cleat_adamw_spec){.beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .weight_decay = 0.01f};
+}
+
+/* 1 - beta^t for the beta the kernel works with: 1 - 0.999 in single precision is 1e-5 off, which must cancel. */
+static float bias_correction(float beta, int64_t steps) {
+    return (float)(1.0 - pow((double)beta, (double)(steps + 1)));
+}
+
+void cleat_adamw_hyper(const cleat_adamw_spec *spec, double learning_rate, int64_t steps, float *hyper) {
+    const float values[8] = {(float)learning_rate,
+                             spec->beta1,
+                             spec->beta2,
+                             spec->eps,
+                             spec->weight_decay,
+                             spec->max_norm,
+                             bias_correction(spec->beta1, steps),
+                             bias_correction(spec->beta2, steps)};
+    memcpy(hyper, values, sizeof values);
+}
 
 void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale) {
     if (!hyper || !norm) return;

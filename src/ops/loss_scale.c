@@ -15,7 +15,7 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *ker
 
 cleat_loss_scale cleat_loss_scale_states(cleat_graph *graph) {
     const int64_t one = 1;
-    return (cleat_loss_scale){.loss_scale = cleat_state(graph, "loss_scale", CLEAT_F32, 1, &one),
+    return (cleat_loss_scale){.loss_scale = cleat_loss_scale_state(graph),
                               .clean_steps = cleat_state(graph, "clean_steps", CLEAT_I32, 1, &one),
                               .updates = cleat_state(graph, "updates", CLEAT_I32, 1, &one)};
 }

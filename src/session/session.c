@@ -2,11 +2,11 @@
 #include "session/session.h"
 
 #include "cleat/card.h"
+#include "cleat/ops.h"
 #include "core/memory.h"
 #include "graph/store.h"
 #include "session/tuned_cache.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -121,20 +121,7 @@ cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *ba
 }
 
 cleat_status cleat_session_initialise(cleat_session *session, uint64_t seed, cleat_error *error) {
-    const cleat_store *store = session->work->store;
-    int64_t elements = cleat_session_values(session);
-    float *values = cleat_alloc((size_t)elements, sizeof *values);
-    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld parameters", (long long)elements);
-    for (size_t i = 0; i < cleat_store_count(store); ++i) {
-        const cleat_tensor *param = cleat_store_param(store, i);
-        cleat_param_initialise(store, param, seed, values + param->flat_offset);
-    }
-    const cleat_tensor *buffer;
-    for (size_t i = 0; (buffer = cleat_store_buffer(store, i)); ++i)
-        cleat_buffer_initialise(buffer, values + cleat_session_flat(session) + buffer->flat_offset);
-    cleat_status status = cleat_session_write_values(session, values, error);
-    cleat_free(values);
-    return status;
+    return cleat_exec_initialise(session->exec, seed, error);
 }
 
 int64_t cleat_session_input_bytes(const cleat_session *session) {
@@ -176,21 +163,15 @@ void cleat_session_prepare(const cleat_session *session, const cleat_work_graph 
     }
 }
 
-/* 1 - beta^t for the beta the kernel works with: 1 - 0.999 in single precision is 1e-5 off, which must cancel. */
-static float bias_correction(float beta, int64_t step) {
-    return (float)(1.0 - pow((double)beta, (double)(step + 1)));
-}
-
 void cleat_session_prepare_update(const cleat_session *session, void *staging, double rate, int64_t step) {
     const cleat_profile *profile = session->profile;
-    float hyper[8] = {(float)rate,
-                      (float)profile->train.beta1,
-                      (float)profile->train.beta2,
-                      (float)profile->train.eps,
-                      (float)profile->train.weight_decay,
-                      (float)profile->train.max_grad_norm,
-                      bias_correction((float)profile->train.beta1, step),
-                      bias_correction((float)profile->train.beta2, step)};
+    const cleat_adamw_spec spec = {.beta1 = (float)profile->train.beta1,
+                                   .beta2 = (float)profile->train.beta2,
+                                   .eps = (float)profile->train.eps,
+                                   .weight_decay = (float)profile->train.weight_decay,
+                                   .max_norm = (float)profile->train.max_grad_norm};
+    float hyper[8];
+    cleat_adamw_hyper(&spec, rate, step, hyper);
     int32_t slot = (int32_t)(step % CLEAT_RING);
     char *bytes = staging;
     memcpy(bytes + cleat_exec_input_offset(session->exec, session->work->update.index, session->work->hyper), hyper,

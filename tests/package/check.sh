@@ -48,6 +48,36 @@ use_pkg_config() {
     "$work/consumer_static"
 }
 
+# Every program of include/cleat/README.md: the C text behind a line "<!-- program: NAME.c -->".
+extract_programs() {
+    awk -v folder="$1" '/^<!-- program: / { name = $3; next }
+        name && /^```c$/ { inside = 1; next }
+        inside && /^```$/ { close(folder "/" name); inside = 0; name = ""; next }
+        inside { print > (folder "/" name) }' "$here/../../include/cleat/README.md"
+}
+
+# As a reader would compile them, with more warnings. Exit code 77: there is no device to run one on.
+run_readme_programs() {
+    local flags=() libs=() source count=0 code
+    mkdir "$work/readme"
+    extract_programs "$work/readme"
+    read -ra flags <<<"$(pkg-config --cflags cleat)"
+    read -ra libs <<<"$(pkg-config --libs cleat)"
+    for source in "$work"/readme/*.c; do
+        cc -std=c17 -Wall -Wextra -Werror "$source" "${flags[@]}" "${libs[@]}" -o "${source%.c}"
+        code=0
+        (cd "$work/readme" && LD_LIBRARY_PATH=$libraries "${source%.c}") || code=$?
+        if ((code == 77)); then
+            printf '%s: skipped, no device\n' "${source##*/}"
+        elif ((code != 0)); then
+            printf '%s: exit code %d\n' "${source##*/}" "$code" >&2
+            return 1
+        fi
+        count=$((count + 1))
+    done
+    ((count == 1)) # each is there
+}
+
 # From a folder that knows nothing of the source tree; the kernels are inside the program.
 use_program() {
     local cleat=$prefix/bin/cleat
@@ -70,5 +100,7 @@ step "a project with CMake"
 use_cmake
 step "a project with pkg-config"
 use_pkg_config
+step "the programs of include/cleat/README.md"
+run_readme_programs
 step "the installed program"
 use_program
