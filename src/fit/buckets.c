@@ -1,4 +1,4 @@
-/* Choosing length buckets, and sizing their windows and micro-batches. */
+/* Chooses length buckets, and computes their global batches and micro-batches. */
 #include "fit/buckets.h"
 
 enum { AUTO_BUCKETS = 6, BUCKET_MULTIPLE = 8 };
@@ -27,7 +27,8 @@ cleat_status cleat_lengths_choose(const cleat_profile *profile, int64_t fixed, c
     for (size_t i = 0; i < n_samples; ++i) {
         size_t bucket = 0;
         while (bucket < made.count && made.lengths[bucket] < cleat_dataset_length(dataset, samples[i])) ++bucket;
-        if (bucket < made.count) ++made.samples[bucket]; /* a longer sample is an error of cleat_batches_create */
+        /* cleat_batches_create reports a longer sample as an error. */
+        if (bucket < made.count) ++made.samples[bucket];
     }
     *chosen = made;
     return CLEAT_OK;

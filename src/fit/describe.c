@@ -1,4 +1,4 @@
-/* What `cleat plan` shows: a profile fitted to a card, in figures. */
+/* The report that `cleat plan` shows: a profile fitted to a card, in numbers. */
 #include "fit/fit.h"
 
 #include "graph/memory_profile.h"
@@ -16,7 +16,7 @@ const char *cleat_peak_part_name(int part) {
 
 /* --- lengths -------------------------------------------------------------------------------------------------- */
 
-/* One window of each length the profile names, or of its longest. */
+/* One global batch of each length that the profile gives, or of its longest length. */
 static void lengths_without_data(const cleat_profile *profile, const cleat_model *model, cleat_lengths *lengths) {
     const cleat_int_list *given = &profile->data.buckets;
     int64_t fixed = cleat_model_fixed_length(model), longest = fixed > 0 ? fixed : profile->data.max_length;
@@ -52,7 +52,8 @@ cleat_status cleat_fit_lengths(const cleat_profile *profile, cleat_model *model,
     return CLEAT_OK;
 }
 
-/* A micro-batch somebody asks about is planned at the longest length, whether or not the data have so many. */
+/* A micro-batch size that the caller asks about is planned at the longest length, even if the data have fewer
+ * samples. */
 static void only_longest(cleat_lengths *lengths, int64_t micro_batch_size) {
     int64_t length = lengths->lengths[lengths->count - 1];
     *lengths = (cleat_lengths){.count = 1, .lengths = {length}, .samples = {micro_batch_size}};
@@ -79,7 +80,7 @@ static void describe_slabs(const cleat_plan *plan, cleat_fit_report *report) {
         if (plan->slabs[i].bytes > report->largest_slab) report->largest_slab = plan->slabs[i].bytes;
 }
 
-/* What half storage saves. */
+/* Computes what storing activations in half precision saves. */
 static cleat_status describe_storage(const cleat_fit_request *request, const cleat_workload *work,
                                      cleat_fit_report *report, cleat_error *error) {
     cleat_model single = *request->model;
@@ -88,7 +89,7 @@ static cleat_status describe_storage(const cleat_fit_request *request, const cle
     report->single_arena = report->arena_bytes;
     if (work->storage == CLEAT_F32) return CLEAT_OK;
     single.profile.train.precision = CLEAT_PRECISION_F32;
-    roomy.max_allocation = INT64_C(1) << 50; /* it need not fit */
+    roomy.max_allocation = INT64_C(1) << 50; /* larger than any plan, so that it fits */
     cleat_status status = cleat_workload_create(&roomy, request->tuning, &single, request->purpose, work->buckets,
                                                 work->n_buckets, work->recompute, &same, error);
     if (status != CLEAT_OK) return status;
@@ -97,7 +98,7 @@ static cleat_status describe_storage(const cleat_fit_request *request, const cle
     return CLEAT_OK;
 }
 
-/* Planned bytes are a straight line in the batch, but for alignment and the order of blocks. */
+/* Planned bytes are linear in the micro-batch size, except for alignment and the order of blocks. */
 static cleat_status describe_slope(const cleat_fit_request *request, const cleat_workload *work,
                                    cleat_fit_report *report, cleat_error *error) {
     cleat_bucket longest = work->buckets[work->n_buckets - 1];
@@ -109,7 +110,8 @@ static cleat_status describe_slope(const cleat_fit_request *request, const cleat
         if (longest.global_batch_size < longest.micro_batch_size) longest.global_batch_size = longest.micro_batch_size;
         cleat_status status = cleat_workload_create(request->facts, request->tuning, request->model, request->purpose,
                                                     &longest, 1, work->recompute, &one, error);
-        if (status == CLEAT_ERR_FIT && i > 0) return CLEAT_OK; /* a second sample's tensor is too large to be planned */
+        /* A tensor of a second sample is too large to be planned. */
+        if (status == CLEAT_ERR_FIT && i > 0) return CLEAT_OK;
         if (status != CLEAT_OK) return status;
         bytes[i] = cleat_plan_bytes(one->plan);
         cleat_workload_destroy(one);
@@ -158,7 +160,7 @@ static cleat_status describe_work(const cleat_fit_request *request, const cleat_
 
 /* --- the call ------------------------------------------------------------------------------------------------- */
 
-/* The way that was not even looked at, so that it can be compared. */
+/* Fits the alternative that the search did not try, for comparison. */
 static cleat_status find_other_way(const cleat_fit_request *request, bool recompute, cleat_fitted *other,
                                    cleat_error *error) {
     int group = 0;

@@ -1,4 +1,4 @@
-/* Estimates of time: costs of operations, their launches, and the rates of a card. */
+/* Estimates of time, from the costs of operations, their launches, and the rates of a card. */
 #include "fit/estimate.h"
 
 #include "graph/launch.h"
@@ -8,7 +8,7 @@
 
 /* --- cost ----------------------------------------------------------------------------------------------------- */
 
-/* An operation that does not say what it costs reads its inputs and writes its outputs once. */
+/* An operation without a cost function is assumed to read its inputs and write its outputs once. */
 static cleat_cost cost_of(const cleat_node *node) {
     cleat_cost cost = {0};
     if (node->op->cost) return node->op->cost(node);
@@ -25,7 +25,8 @@ typedef struct extent {
     double groups, items; /* work-groups, work-items of one */
 } extent;
 
-/* CLBlast's own choice is not known here: tiles of 64 x 64, as refuse_clblast of ops/linear_launch.c has it. */
+/* The tiles that CLBlast will choose are unknown here: assumes 64 x 64, as refuse_clblast of
+ * ops/linear/linear_launch.c does. */
 static extent sgemm_extent(const cleat_sgemm *sgemm, const cleat_device_facts *facts) {
     enum { TILE = 64 };
     int64_t tiles = ((sgemm->m + TILE - 1) / TILE) * ((sgemm->n + TILE - 1) / TILE);
@@ -60,12 +61,13 @@ static cleat_status check_rates(const cleat_rates *rates, cleat_error *error) {
         rates->flops, rates->bytes, rates->launch_seconds);
 }
 
-/* Variants on matrix units are called "mma...". A rate that is not known is that of all others. */
+/* The names of variants that use a matrix unit begin with "mma". If the unit's rate is unknown, they are
+ * estimated like all others. */
 static bool runs_on_matrix_unit(const cleat_rates *rates, const cleat_variant *variant) {
     return rates->matrix_flops > 0 && variant && strncmp(variant->name, "mma", strlen("mma")) == 0;
 }
 
-/* `binder` lends its memory. */
+/* `binder` is reused from node to node to avoid allocations. */
 static cleat_status estimate_node(const cleat_layout *layout, size_t index, const cleat_rates *rates,
                                   cleat_binder *binder, cleat_node_estimate *estimate, cleat_error *error) {
     const cleat_node *node = layout->graph->nodes[index];

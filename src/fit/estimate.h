@@ -1,18 +1,20 @@
-/* How long a graph takes on a card, from what its operations cost and how fast the card is. Nothing is run: see
- * session/rates.h for the rates of a card that is there, cleat/card.h for those of one that is not.
+/* Estimates how long a graph takes on a card, from the costs of its operations and the speed of the card.
+ * Nothing is run. session/rates.h measures the rates of an open device; cleat/card.h has those of cards that
+ * are not present.
  *
- * A node takes
+ * The time of a node is
  *     max(flops / (rates.flops * busy), bytes / (rates.bytes * reached)) + launches * rates.launch_seconds
  *
- * the roofline model (Williams, Waterman and Patterson 2009) with what it leaves out: devices that are not full, and the
- * cost of a launch. A unit that runs one work-item at a time (facts.work_group 1) has no other to compute for while one
- * waits for memory: there both times add up instead. For G work-groups on U compute units:
- *   busy     A unit reaches its rate of arithmetic with facts.work_group work-items, of one group or of several smaller
- *            ones: S = U * max(1, work_group / items of a group) groups run at once, and G of them take ceil(G / S)
- *            rounds, full or not. busy = G / (ceil(G / S) * S).
- *   reached  A unit draws its share of the bandwidth with few work-items. reached = min(1, G / U).
- * Where an operation has several launches, the one that fills the device best counts: the others (sums of parts) are
- * short. Caches are not modelled, and every sample counts as long as the padded length. */
+ * This is the roofline model (Williams, Waterman and Patterson 2009) with two additions: devices that are not
+ * fully occupied, and the cost of a launch. A unit that runs one work-item at a time (facts.work_group 1) has
+ * no other work-item to compute while one waits for memory; there the two times are added instead. For G
+ * work-groups on U compute units:
+ *   busy     A unit reaches its arithmetic rate with facts.work_group work-items, from one group or several
+ *            smaller ones: S = U * max(1, work_group / items of a group) groups run at once, and G groups
+ *            take ceil(G / S) rounds, full or not. busy = G / (ceil(G / S) * S).
+ *   reached  A unit obtains its share of the bandwidth with few work-items. reached = min(1, G / U).
+ * If an operation has several launches, only the one that occupies the device best counts: the others (which
+ * sum partial results) are short. Caches are not modelled, and every sample counts with its padded length. */
 #ifndef CLEAT_SRC_ESTIMATE_H
 #define CLEAT_SRC_ESTIMATE_H
 
@@ -24,15 +26,16 @@ typedef struct cleat_node_estimate {
     size_t launches;      /* 0: a reshape, which takes no time */
     double busy, reached; /* 0 to 1 */
     bool on_matrix_unit;
-    double flops_rate; /* of the unit it runs on: rates.matrix_flops or rates.flops */
+    double flops_rate; /* of the unit that computes it: rates.matrix_flops or rates.flops */
     double seconds;
 } cleat_node_estimate;
 
-/* Node `node` (its index) of graph `graph` of the plan. Errors: a variant that cannot describe its launches. */
+/* Estimates node number `node` of graph `graph` of the plan. Fails if the node's variant cannot describe its
+ * launches. */
 cleat_status cleat_estimate_node(const cleat_plan *plan, size_t graph, size_t node, const cleat_rates *rates,
                                  cleat_node_estimate *estimate, cleat_error *error);
 
-/* One run of graph `graph`: the sum of its nodes, which run one after the other. */
+/* Estimates one run of graph `graph`: the sum over its nodes, which run one after the other. */
 cleat_status cleat_estimate_graph(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
                                   cleat_error *error);
 

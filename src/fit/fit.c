@@ -1,5 +1,5 @@
-/* Which micro-batches fit a card: tries whole windows first, then cuts bucket by bucket. Every try builds and plans
- * graphs, which costs milliseconds and no memory of the card. */
+/* The search for micro-batches that fit a card: tries whole global batches first, then cuts them bucket by
+ * bucket. Each attempt builds and plans the graphs, which takes milliseconds and no device memory. */
 #include "fit/fit.h"
 
 #include "fit/estimate.h"
@@ -50,8 +50,8 @@ static bool has_batches(const cleat_bucket *buckets, size_t n) {
     return false;
 }
 
-/* Plans these buckets; CLEAT_ERR_FIT where that needs more than the limit. *bytes (may be NULL): what it needs; 0 where
- * a tensor alone is too large. */
+/* Plans these buckets. CLEAT_ERR_FIT: the plan needs more than the limit. *bytes (may be NULL) is what it
+ * needs; 0 if a single tensor is too large. */
 static cleat_status try_buckets(const cleat_fit_request *request, int recompute, const cleat_bucket *buckets, size_t n,
                                 cleat_workload **work, int64_t *bytes, cleat_error *error) {
     cleat_workload *made = NULL;
@@ -59,7 +59,8 @@ static cleat_status try_buckets(const cleat_fit_request *request, int recompute,
     cleat_status status = cleat_workload_create(request->facts, request->tuning, request->model, request->purpose,
                                                 buckets, n, recompute, &made, error);
     if (status == CLEAT_ERR_SHAPE && has_batches(buckets, n)) {
-        if (error) error->status = CLEAT_ERR_FIT; /* more elements than an op can count: fewer samples may do */
+        /* More elements than an op can count: fewer samples may fit. */
+        if (error) error->status = CLEAT_ERR_FIT;
         return CLEAT_ERR_FIT;
     }
     if (status != CLEAT_OK) return status;
@@ -80,7 +81,7 @@ static cleat_status try_buckets(const cleat_fit_request *request, int recompute,
     return CLEAT_OK;
 }
 
-/* Whether one bucket alone fits. */
+/* Plans one bucket alone. */
 static cleat_status try_bucket(const cleat_fit_request *request, int recompute, const cleat_bucket *bucket,
                                int64_t *bytes, cleat_error *error) {
     cleat_workload *work = NULL;
@@ -91,11 +92,12 @@ static cleat_status try_bucket(const cleat_fit_request *request, int recompute, 
 
 /* --- cutting windows ------------------------------------------------------------------------------------------ */
 
-/* The largest even cut of the bucket's window that fits by itself; `bytes`: what it needs. */
+/* Finds the largest even micro-batch of the bucket's global batch that fits by itself; `bytes`: what it
+ * needs. */
 static cleat_status cut_bucket(const cleat_fit_request *request, int recompute, cleat_bucket *bucket, int64_t *bytes,
                                cleat_error *error) {
     cleat_bucket trial = *bucket;
-    int64_t bad = 0, good = cleat_fit_micro_batches(bucket); /* micro-batches a window */
+    int64_t bad = 0, good = cleat_fit_micro_batches(bucket); /* micro-batches per global batch */
     cleat_status status;
     for (;;) {
         trial.micro_batch_size = cut(bucket->global_batch_size, good);
@@ -121,7 +123,7 @@ static cleat_status cut_bucket(const cleat_fit_request *request, int recompute, 
     return status;
 }
 
-/* Cuts the bucket that needs most a little more. */
+/* Reduces the micro-batch of the bucket that needs the most memory by one step. */
 static bool cut_further(cleat_bucket *buckets, int64_t *bytes, size_t n) {
     size_t most = n;
     for (size_t b = 0; b < n; ++b)
@@ -130,11 +132,13 @@ static bool cut_further(cleat_bucket *buckets, int64_t *bytes, size_t n) {
     cleat_bucket *bucket = &buckets[most];
     int64_t before = bucket->micro_batch_size;
     bucket->micro_batch_size = cleat_bucket_split(bucket->global_batch_size, before - 1);
-    bytes[most] = bytes[most] / before * bucket->micro_batch_size; /* enough to take turns */
+    /* Exact enough for the buckets to take turns. */
+    bytes[most] = bytes[most] / before * bucket->micro_batch_size;
     return true;
 }
 
-/* Each bucket by itself, then all of them together: they share an arena, and seldom need more than the neediest. */
+/* Cuts each bucket by itself, then all of them together. They share an arena, and together seldom need more
+ * than the largest. */
 static cleat_status cut_all(const cleat_fit_request *request, int recompute, cleat_bucket *buckets, size_t n,
                             cleat_workload **work, cleat_error *error) {
     int64_t bytes[CLEAT_BUCKETS];
@@ -168,7 +172,7 @@ static cleat_status estimate(const cleat_fit_request *request, cleat_fitted *fit
     return status;
 }
 
-/* Whole windows did not fit: even one sample may not; else the windows are cut. */
+/* Whole global batches did not fit. Checks that one sample does, then cuts the global batches. */
 static cleat_status fit_less(const cleat_fit_request *request, int recompute, cleat_bucket *buckets, size_t n,
                              cleat_fitted *found) {
     cleat_error of_one = {0};
@@ -180,7 +184,7 @@ static cleat_status fit_less(const cleat_fit_request *request, int recompute, cl
     return cut_all(request, recompute, buckets, n, &found->work, &found->why);
 }
 
-/* The largest micro-batches that were not ruled out. */
+/* The largest micro-batches that the request permits. */
 static void start_buckets(const cleat_fit_request *request, cleat_bucket *buckets) {
     const cleat_int_list *batches = request->batches;
     size_t n = request->lengths->count;
@@ -236,10 +240,11 @@ cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, c
     return CLEAT_OK;
 }
 
-/* Recomputing costs time: it must win this part of it to be worth changing anything. */
+/* Recomputation is chosen only if the estimated time falls below this fraction of the time with stored
+ * activations. */
 static const double WORTH = 0.97;
 
-/* Whether the recomputed way can be of use at all: with `auto` only where memory cut a window. */
+/* Whether recomputation can help at all: with `auto` only if memory forced a global batch to be cut. */
 static bool may_recompute(const cleat_fit_request *request, const cleat_fitted *stored) {
     if (request->purpose != CLEAT_FOR_TRAINING) return false;
     if (request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_FALSE) return false;
@@ -277,7 +282,7 @@ static void format_reason(const cleat_fit_request *request, const cleat_fitted *
         snprintf(why, size, "%s; no recomputation is needed", global_batches);
 }
 
-/* Least memory first: what explains best why nothing fits. */
+/* The result with the smaller minimum, which explains best why nothing fits. */
 static const cleat_fitted *smaller(const cleat_fitted *a, const cleat_fitted *b) {
     return b->min_bytes > 0 && (a->min_bytes == 0 || b->min_bytes < a->min_bytes) ? b : a;
 }
@@ -313,8 +318,8 @@ done:
     return status;
 }
 
-/* The fastest kernels may need more workspace than the default ones: what fits without them shall not fail because of
- * them. */
+/* The fastest kernels may need more workspace than the default ones. A profile that fits with the default
+ * kernels must not fail because of tuned ones. */
 cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *chosen, cleat_fitted *other, char *why,
                               size_t why_size, cleat_error *error) {
     cleat_status status = search(request, chosen, other, why, why_size, error);

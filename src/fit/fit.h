@@ -1,4 +1,4 @@
-/* The search for micro-batches: the largest that fit, and whether recomputing activations pays. */
+/* The search for micro-batches: the largest that fit, and whether recomputation of activations pays. */
 #ifndef CLEAT_SRC_FIT_H
 #define CLEAT_SRC_FIT_H
 
@@ -6,60 +6,67 @@
 #include "fit/workload.h"
 
 typedef struct cleat_fit_request {
-    const cleat_profile *profile; /* effective batch, gradient_checkpointing */
+    const cleat_profile *profile; /* its effective batch and gradient_checkpointing are used */
     const cleat_model *model;
     cleat_purpose purpose;
     const cleat_lengths *lengths;
     const cleat_device_facts *facts;
-    const cleat_rates *rates;         /* NULL: not known; then recomputing is a matter of memory only */
-    const cleat_tuning_table *tuning; /* kernels that were measured on the card; NULL: the default ones */
-    int64_t limit;                    /* bytes that may be planned; 0: no limit */
-    int64_t most;                     /* samples a micro-batch at most; 0: the whole window */
-    const cleat_int_list
-        *batches; /* samples a micro-batch of each bucket at most; NULL, or of another count: not said */
-    bool exactly; /* somebody asked for `most` or `batches`: less is not what they asked for */
+    /* NULL: unknown; only memory then decides about recomputation. */
+    const cleat_rates *rates;
+    const cleat_tuning_table *tuning; /* kernels measured on the card; NULL: the default ones */
+    int64_t limit;                    /* maximum bytes of a plan; 0: no limit */
+    int64_t most;                     /* maximum samples of a micro-batch; 0: the whole global batch */
+    /* Maximum samples of a micro-batch, for each bucket; NULL or a list with another count: no such limit. */
+    const cleat_int_list *batches;
+    /* `most` or `batches` was requested explicitly, so smaller micro-batches must not be used. */
+    bool exactly;
 } cleat_fit_request;
 
-/* A request for a profile as it stands: its batch_size, and the limit of cleat_fit_limit. */
+/* The request for a profile with its own batch_size and the limit of cleat_fit_limit. All arguments are
+ * borrowed. */
 cleat_fit_request cleat_fit_request_for(const cleat_profile *profile, const cleat_model *model, cleat_purpose purpose,
                                         const cleat_lengths *lengths, const cleat_device_facts *facts,
                                         const cleat_rates *rates);
 
-/* The lengths of the data a profile names, or where they are not there one full window of the longest length. */
+/* The lengths of the profile's data; if the data do not exist, one full global batch of the longest
+ * length. */
 cleat_status cleat_fit_lengths(const cleat_profile *profile, cleat_model *model, cleat_lengths *lengths,
                                bool *data_known, cleat_error *error);
 
-/* Bytes that may be used: run.max_memory_usage of what is free, or of all where nobody tells what is free. */
+/* Bytes that a plan may use: run.max_memory_usage times the free memory, or times all memory if the free
+ * memory is unknown. */
 int64_t cleat_fit_limit(const cleat_device_facts *facts, const cleat_profile *profile);
 
-/* One way of running the profile: all activations stored, or recomputed in groups of segments. */
+/* The result for one strategy: all activations stored, or recomputed in groups of segments. */
 typedef struct cleat_fitted {
-    cleat_workload *work; /* NULL: does not fit */
-    double step_seconds;  /* estimates (0 without rates): an optimizer step of the longest bucket, ... */
-    double pass_seconds;  /* ... and one pass over the samples */
-    int64_t min_bytes;    /* what one sample of the longest bucket needs */
-    cleat_error why;      /* where it does not fit */
+    cleat_workload *work; /* owned; NULL: it does not fit */
+    double step_seconds;  /* estimate for an optimizer step of the longest bucket; 0 without rates */
+    double pass_seconds;  /* estimate for one pass over the samples; 0 without rates */
+    int64_t min_bytes;    /* bytes that one sample of the longest bucket needs */
+    cleat_error why;      /* the reason if it does not fit */
 } cleat_fitted;
 
 void cleat_fitted_clear(cleat_fitted *fitted);
 
-/* Fits with recompute groups of `recompute` segments (0: stored). CLEAT_OK also where nothing fits. */
+/* Fits with recomputed groups of `recompute` segments (0: stored). Also returns CLEAT_OK if nothing fits. */
 cleat_status cleat_fit_one_way(const cleat_fit_request *request, int recompute, cleat_fitted *fitted,
                                cleat_error *error);
 
-/* The group size that needs the least memory at the longest bucket; 0 where the model has no two segments. */
+/* Finds the group size that needs the least memory at the longest bucket; 0 if the model has fewer than two
+ * segments. */
 cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, cleat_error *error);
 
-/* Both ways as far as gradient_checkpointing asks for them, and the better one in chosen->work (the caller destroys
- * it). `other` (may be NULL) is the way not taken, `why` [why_size] a sentence. CLEAT_ERR_FIT: neither fits; the text says short by how
- * much, because of what, and what would fit; other->min_bytes is set. */
+/* Tries both strategies, as far as gradient_checkpointing allows, and returns the better one in chosen->work
+ * (the caller destroys it). `other` (may be NULL) receives the alternative, `why` [why_size] the reason as a
+ * sentence. CLEAT_ERR_FIT: neither fits; the message gives the missing bytes, the cause, and what would fit;
+ * other->min_bytes is set. */
 cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fitted *chosen, cleat_fitted *other, char *why,
                               size_t why_size, cleat_error *error);
 
-/* Samples / micro-batches of a bucket's full window. */
+/* Number of micro-batches of a full global batch of the bucket. */
 int64_t cleat_fit_micro_batches(const cleat_bucket *bucket);
 
-/* What would fit where nothing does, as sentences behind "does not fit" (shortage.c). */
+/* Appends to the message, after "does not fit", sentences about what would fit (shortage.c). */
 void cleat_fit_explain(const cleat_fit_request *request, const cleat_fitted *smallest, cleat_error *error);
 
 #endif

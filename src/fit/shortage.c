@@ -1,4 +1,4 @@
-/* Why nothing fits, and what would. */
+/* Explains why nothing fits, and what would. */
 #include "fit/fit.h"
 
 #include "graph/plan.h"
@@ -19,7 +19,7 @@ static void append(cleat_error *error, const char *format, ...) {
     va_end(arguments);
 }
 
-/* The group to recompute by where the profile lets memory decide. */
+/* The group size for recomputation, if the profile allows it. */
 static cleat_status allowed_group(const cleat_fit_request *request, int *recompute, cleat_error *error) {
     *recompute = 0;
     bool never = request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_FALSE;
@@ -40,7 +40,7 @@ static bool one_fits(const cleat_fit_request *request, int64_t length, int recom
     return fits;
 }
 
-/* The longest length of which one sample fits; 0: none. */
+/* The longest length at which one sample fits; 0: none. */
 static int64_t longest_that_fits(const cleat_fit_request *request, int recompute) {
     int64_t good = 0, bad = request->lengths->lengths[request->lengths->count - 1] / LENGTH_STEP;
     while (bad - good > 1) {
@@ -53,7 +53,7 @@ static int64_t longest_that_fits(const cleat_fit_request *request, int recompute
     return good * LENGTH_STEP;
 }
 
-/* The largest micro-batch below the one that was asked for; 0: none. */
+/* The largest micro-batch below the requested one; 0: none. */
 static int64_t micro_batch_that_fits(const cleat_fit_request *request, int recompute) {
     cleat_fit_request any = *request;
     cleat_fitted fitted = {0};
@@ -68,7 +68,7 @@ static int64_t micro_batch_that_fits(const cleat_fit_request *request, int recom
     return micro_batch_size;
 }
 
-/* "because": what the bytes of one sample are for. */
+/* Appends the memory of one sample by category. */
 static void append_breakdown(const cleat_fit_request *request, int recompute, cleat_error *error) {
     const cleat_lengths *all = request->lengths;
     cleat_bucket one = {.length = all->lengths[all->count - 1], .micro_batch_size = 1, .global_batch_size = 1};
@@ -85,7 +85,8 @@ static void append_breakdown(const cleat_fit_request *request, int recompute, cl
     cleat_workload_destroy(work);
 }
 
-/* "A card with": what one sample needs, where that is known (a single tensor may be too large already). */
+/* Writes the memory that a card needs for one sample, if it is known (a single tensor may be too large
+ * already). */
 static void format_required_memory(const cleat_fit_request *request, int64_t min_bytes, char *text, size_t size) {
     const double enough = (double)min_bytes / request->profile->run.max_memory_usage;
     char bytes[CLEAT_BYTES_TEXT];
@@ -95,7 +96,8 @@ static void format_required_memory(const cleat_fit_request *request, int64_t min
         snprintf(text, size, "more memory");
 }
 
-/* What else makes samples of one size smaller is each model's own: pixels, steps, frames. */
+/* For samples of a fixed size there is no general advice: which setting makes them smaller (pixels, steps,
+ * frames) depends on the model. */
 static void append_suggestion(const cleat_fit_request *request, int recompute, int64_t min_bytes, cleat_error *error) {
     const bool same_size = cleat_model_fixed_length(request->model) > 0;
     const int64_t length = same_size ? 0 : longest_that_fits(request, recompute);

@@ -1,4 +1,4 @@
-/* Building the graphs of a workload, and planning them. */
+/* Builds and plans the graphs of a workload. */
 #include "fit/workload.h"
 
 #include "cleat/ops.h"
@@ -37,7 +37,8 @@ static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mo
     return cleat_graph_status(out->graph, error);
 }
 
-/* norm -> AdamW -> report: once an optimizer step, whatever the model; with f16 around them the loss scale. */
+/* Builds the graph norm -> AdamW -> log_step, which runs once per optimizer step for every model; for f16
+ * with the loss scale around it. */
 static cleat_status build_update(cleat_workload *work, cleat_error *error) {
     cleat_status status = cleat_graph_create(work->store, "update", &work->update.graph, error);
     if (status != CLEAT_OK) return status;
@@ -62,7 +63,7 @@ static cleat_status build_update(cleat_workload *work, cleat_error *error) {
     return cleat_graph_status(graph, error);
 }
 
-/* After all others: only then is it known whether there are copies. */
+/* Comes after all others: only then is it known whether half weights exist. */
 static cleat_status build_refresh(cleat_workload *work, cleat_error *error) {
     if (!cleat_has_half_weights(work->store)) return CLEAT_OK;
     cleat_status status = cleat_graph_create(work->store, "copies", &work->refresh.graph, error);
