@@ -1,4 +1,4 @@
-/* The feed: the loader bound to a session's staging buffers. */
+/* The feed: connects the loader with the staging buffers of a session. Owns the loader and the buffers. */
 #include "session/feed.h"
 
 #include "cleat/card.h"
@@ -20,7 +20,7 @@ struct cleat_feed {
 
 enum { MAX_AUTO_WORKERS = 4, HELD_SLOTS = 2 };
 
-/* As many as the card's file recommends, where the card is known; half of the CPUs at most. */
+/* Uses the number that the card file recommends if the card is known, but at most half of the CPUs. */
 static int choose_workers(const cleat_session *session) {
     cleat_card card;
     int64_t setting = session->profile->loader.num_workers;
@@ -35,7 +35,8 @@ static int64_t field_offset(void *user, size_t bucket, size_t field) {
     return feed->offsets[bucket][field];
 }
 
-/* Autocast may want samples in its own storage type. Evaluation graphs are built as training graphs are. */
+/* Autocast may require samples in its storage type. Evaluation graphs have the same input types as training
+ * graphs. */
 static cleat_dtype field_storage(void *user, size_t bucket, size_t field) {
     const cleat_feed *feed = user;
     const cleat_field *f = cleat_dataset_field(feed->dataset, field);
@@ -53,8 +54,8 @@ static int64_t offset_in(const cleat_session *session, const cleat_work_graph *g
     return input ? cleat_exec_input_offset(session->exec, graph->index, input) : -1;
 }
 
-/* One slot serves a bucket's training graph and its evaluation graph: both must have their inputs in the same
- * places. */
+/* One slot serves both the training graph and the evaluation graph of a bucket, so the inputs of both must
+ * have the same offsets. */
 static cleat_status find_offsets(cleat_feed *feed, cleat_error *error) {
     const cleat_session *session = feed->session;
     for (size_t b = 0; b < session->work->n_buckets; ++b)

@@ -1,6 +1,8 @@
-/* How fast a device runs cleat's kernels: a few small graphs, timed once and kept on disk.
+/* Measures how fast a device runs cleat's kernels: times a few small graphs once and stores the result on
+ * disk.
  *
- * The rates are those with which an estimate (fit/estimate.h) of the timed graphs comes out as their measured time. */
+ * The rates are those at which the estimates (fit/estimate.h) of the timed graphs equal their measured
+ * times. */
 #include "session/rates.h"
 
 #include "cleat/exec.h"
@@ -17,17 +19,18 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 2, HASH = 33, PATH = 1024 }; /* FORMAT: another measurement, another file */
+/* Increase FORMAT when the measurement changes: the name of the file depends on it. */
+enum { FORMAT = 2, HASH = 33, PATH = 1024 };
 
 /* --- the graphs ----------------------------------------------------------------------------------------------- */
 
 typedef struct subject {
     const char *name;
-    int64_t most, least; /* sizes: halved from `most` on until the graph fits the memory that may be used */
+    int64_t most, least; /* sizes: halved from `most` on until the graph fits the permitted memory */
     void (*build)(cleat_graph *graph, int64_t size);
 } subject;
 
-/* A layer of weights "NAME.weight" and "NAME.bias". x [rows, in] -> [rows, out] */
+/* A linear layer with parameters "NAME.weight" and "NAME.bias". x [rows, in] -> [rows, out] */
 static cleat_tensor *layer(cleat_graph *graph, const char *name, cleat_tensor *x, int64_t in, int64_t out) {
     char weight[CLEAT_NAME], bias[CLEAT_NAME];
     const int64_t shape[] = {out, in};
@@ -38,7 +41,7 @@ static cleat_tensor *layer(cleat_graph *graph, const char *name, cleat_tensor *x
     return cleat_linear(graph, x, w, b, NULL);
 }
 
-/* The products of a feed-forward block as it is trained: forward, and the gradients of inputs and weights. */
+/* The products of a feed-forward block in training: forward, and the gradients of inputs and weights. */
 static void build_products(cleat_graph *graph, int64_t rows) {
     enum { WIDTH = 256, HIDDEN = 1024 };
     const int64_t shape[] = {rows, WIDTH};
@@ -50,7 +53,7 @@ static void build_products(cleat_graph *graph, int64_t rows) {
     cleat_backward_from(graph, &y, &dy, 1);
 }
 
-/* The same in half precision, as a card's matrix unit computes them. */
+/* The same products in half precision, computed by the card's matrix unit. */
 static void build_half_products(cleat_graph *graph, int64_t rows) {
     enum { WIDTH = 256, HIDDEN = 1024 };
     const int64_t shape[] = {rows, WIDTH}, up_shape[] = {HIDDEN, WIDTH}, down_shape[] = {WIDTH, HIDDEN};
@@ -64,14 +67,15 @@ static void build_half_products(cleat_graph *graph, int64_t rows) {
     cleat_backward_from(graph, &y, &dy, 1);
 }
 
-/* z = x + y over `elements`: persistent tensors, which lie there once and are written before they are read. */
+/* z = x + y over `elements` elements. x and y are persistent tensors, allocated once and written before they
+ * are read. */
 static void build_stream(cleat_graph *graph, int64_t elements) {
     cleat_tensor *x = cleat_state(graph, "x", CLEAT_F32, 1, &elements);
     cleat_tensor *y = cleat_state(graph, "y", CLEAT_F32, 1, &elements);
     cleat_retain(graph, cleat_add(graph, x, y));
 }
 
-/* `count` pairs of a product and an addition, too small to take any time. */
+/* `count` pairs of a product and an addition that are too small to take measurable time. */
 static void build_launches(cleat_graph *graph, int64_t count) {
     enum { ROWS = 32, WIDTH = 128 };
     const int64_t shape[] = {ROWS, WIDTH};
@@ -112,19 +116,20 @@ static cleat_status trial_plan(const subject *what, int64_t size, const cleat_de
     return status == CLEAT_OK ? cleat_plan_create(&t->graph, 1, facts, &t->plan, error) : status;
 }
 
-/* Half of what is free: others may need memory in the same moment. */
+/* Half of the free memory, because other processes may need some at the same time. */
 static int64_t memory_allowed(const cleat_device *device) {
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     int64_t available = facts->memory_free > 0 ? facts->memory_free : facts->memory_total;
     return (available - cleat_device_allocated(device)) / 2;
 }
 
-/* Products of zeros would draw less power than those of a training step, and let a card clock higher. */
+/* Fills a tensor with non-zero values: products of zeros would draw less power than those of a training step
+ * and let a card clock higher. */
 static cleat_status fill(trial *t, const cleat_tensor *tensor, cleat_error *error) {
     int64_t elements = cleat_tensor_elements(tensor);
     float *values = cleat_alloc((size_t)elements, sizeof *values);
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", tensor->name);
-    if (tensor->dtype == CLEAT_F16) /* 0.25 to 0.5, either sign */
+    if (tensor->dtype == CLEAT_F16) /* 0.25 to 0.5 with either sign */
         for (int64_t i = 0; i < elements; ++i)
             ((uint16_t *)values)[i] = (uint16_t)(0x3400 | i * 7919 % 1024 | i % 2 << 15);
     else
@@ -176,14 +181,15 @@ static cleat_status time_burst(trial *t, int runs, double *seconds, cleat_error 
     return status;
 }
 
-/* Seconds of one run: of the fastest burst, because whatever else the machine does only makes a burst longer, and the
- * result is kept. Bursts are long enough that their ends do not count, and short enough that some are not disturbed. */
+/* Seconds per run, taken from the fastest burst: other load on the machine can only make a burst longer, and
+ * the result is stored. Bursts are long enough that their start and end do not matter, and short enough that
+ * some of them are not disturbed. */
 static cleat_status time_runs(trial *t, double *seconds, cleat_error *error) {
     enum { MIN_BURSTS = 5, MAX_RUNS = 4096 };
     const double burst_seconds = 0.004, all_seconds = 0.2;
     double each = 0, fastest = INFINITY;
     int runs = 1;
-    cleat_status status = time_burst(t, 1, &each, error); /* creates kernels */
+    cleat_status status = time_burst(t, 1, &each, error); /* creates the kernels */
     if (status == CLEAT_OK) status = time_burst(t, 1, &each, error);
     while (status == CLEAT_OK && each * runs < burst_seconds && runs < MAX_RUNS) {
         runs *= 2;
@@ -200,7 +206,7 @@ static cleat_status time_runs(trial *t, double *seconds, cleat_error *error) {
 
 /* --- from times to rates -------------------------------------------------------------------------------------- */
 
-/* Times one run, and frees the device; the plan stays. */
+/* Times one run and frees the device memory; the plan remains. */
 static cleat_status time_subject(cleat_device *device, const subject *what, trial *t, double *seconds,
                                  cleat_error *error) {
     cleat_status status = trial_create(device, what, t, error);
@@ -210,12 +216,13 @@ static cleat_status time_subject(cleat_device *device, const subject *what, tria
     return status;
 }
 
-/* What is estimated already takes half of the time at most, however small the memory made the arrays. */
+/* The measured time, but at least twice the part that the other rates explain, which may be large if little
+ * memory made the arrays very small. */
 static double at_least_twice(double seconds, double known) {
     return fmax(seconds, 2 * known);
 }
 
-/* Finds the `rate` (one of *rates) with which the estimate is `seconds`. */
+/* Finds the `rate` (a member of *rates) at which the estimate equals `seconds`. */
 static cleat_status solve_rate(const trial *t, double seconds, cleat_rates *rates, double *rate, cleat_error *error) {
     enum { HALVINGS = 80 };
     double low = 1, high = 1e20, known = 0, estimate = 0;
@@ -232,7 +239,7 @@ static cleat_status solve_rate(const trial *t, double seconds, cleat_rates *rate
     return status;
 }
 
-/* The same for the time of a launch. */
+/* Finds the time per launch in the same way. */
 static cleat_status solve_launch(const trial *t, double seconds, cleat_rates *rates, cleat_error *error) {
     const cleat_rates only_launches = {.flops = INFINITY, .bytes = INFINITY, .launch_seconds = 1};
     double known = 0, count = 1;
@@ -243,7 +250,8 @@ static cleat_status solve_launch(const trial *t, double seconds, cleat_rates *ra
     return status;
 }
 
-/* Each rate is found with what is known of the others, which each subject needs little of: a few rounds do. */
+/* Each rate is computed from the current values of the others, which each subject depends on only weakly; a
+ * few rounds suffice. */
 static cleat_status measure_all(cleat_device *device, cleat_rates *rates, cleat_error *error) {
     enum { LAUNCHES, STREAM, PRODUCTS, HALF_PRODUCTS, SUBJECTS, ROUNDS = 4 };
     static const subject *const subjects[SUBJECTS] = {&launches, &stream, &products, &half_products};
@@ -268,7 +276,7 @@ static cleat_status measure_all(cleat_device *device, cleat_rates *rates, cleat_
 
 /* --- kept on disk --------------------------------------------------------------------------------------------- */
 
-/* Everything the rates depend on, but for the memory that may be used. */
+/* Hashes everything that the rates depend on, except the permitted memory. */
 static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_error *error) {
     const cleat_device_facts *facts = cleat_device_get_facts(device);
     char *linear = NULL, *matrix = NULL, *add = NULL, *text = NULL;
@@ -300,7 +308,7 @@ cleat_status cleat_rates_path(const cleat_device *device, char *path, size_t siz
     return CLEAT_OK;
 }
 
-/* A file is a line of numbers, and the hash of that line. */
+/* A file consists of a line of numbers and the hash of that line. */
 enum { LINE = 200 };
 static void print_rates(const cleat_rates *rates, char text[LINE]) {
     char flops[32], matrix[32], bytes[32], launch[32], hash[HASH];
@@ -313,7 +321,7 @@ static void print_rates(const cleat_rates *rates, char text[LINE]) {
     snprintf(text + length, HASH + 1, "%s\n", hash);
 }
 
-/* The `n` numbers that `text` begins with. */
+/* Parses the first `n` numbers of `text`. */
 static bool parse_numbers(const char *text, double *values, int n) {
     for (int i = 0; i < n; ++i) {
         char word[32];
@@ -357,7 +365,8 @@ static void save(const char *path, const cleat_rates *rates) {
         cleat_log(CLEAT_LOG_DEBUG, "rates: not saved: %s", error.text);
 }
 
-/* Per rate the better of two: whatever else a machine does only makes a rate look worse. */
+/* Keeps the better of two values of each rate, because other load on the machine can only make a rate look
+ * worse. */
 static void keep_better(cleat_rates *rates, const cleat_rates *other) {
     rates->flops = fmax(rates->flops, other->flops);
     rates->matrix_flops = fmax(rates->matrix_flops, other->matrix_flops);
@@ -365,14 +374,14 @@ static void keep_better(cleat_rates *rates, const cleat_rates *other) {
     rates->launch_seconds = fmin(rates->launch_seconds, other->launch_seconds);
 }
 
-/* The file of the device's rates, locked (lock >= 0) where that is possible. */
+/* The file of the device's rates, locked (lock >= 0) if possible. */
 typedef struct kept_file {
-    char path[PATH]; /* "": there is no folder to keep it in */
+    char path[PATH]; /* "": there is no cache folder */
     int lock;
 } kept_file;
 
-/* Two processes that measured at a time would halve each other's rates: the second waits for the first, but for no
- * longer than that should take. */
+/* Two processes that measure at the same time would halve each other's rates; so the second waits for the
+ * first, but no longer than a measurement should take. */
 static void lock_file(kept_file *file) {
     enum { PATIENCE_SECONDS = 30 };
     if (file->path[0] && cleat_lock(file->path, PATIENCE_SECONDS, &file->lock, NULL)) file->lock = -1;
@@ -389,7 +398,7 @@ static kept_file find_file(const cleat_device *device) {
     return file;
 }
 
-/* Into the file go the better of its rates and of *rates, which become these. */
+/* Sets each of *rates to the better of its value and that in the file, and saves the result. */
 static void merge_and_save(const kept_file *file, cleat_rates *rates) {
     cleat_rates kept;
     if (!file->path[0]) return;

@@ -1,14 +1,15 @@
-/* Where the measured rates of a device are kept (cleat_rates_measure of cleat/rates.h). */
+/* Where the measured rates of a device are stored (cleat_rates_measure of cleat/rates.h). */
 #ifndef CLEAT_SRC_RATES_H
 #define CLEAT_SRC_RATES_H
 
 #include "cleat/rates.h"
 
-/* The file in the user's cache folder: one a device, driver, kernel shape and state of the kernels that are timed. */
+/* Path of a file in the user's cache folder: one for each device, driver, kernel shape and version of the
+ * timed kernels. */
 cleat_status cleat_rates_path(const cleat_device *device, char *path, size_t size, cleat_error *error);
 
-/* Keeps `rates` where they are better than those kept (fewer seconds a launch, more of the others), one by one. Does
- * nothing where there is no folder to keep them in. */
+/* Replaces each stored rate by that of `rates` if this one is better: less time per launch, more of the others.
+ * Does nothing if there is no cache folder. */
 void cleat_rates_raise(const cleat_device *device, const cleat_rates *rates);
 
 #endif

@@ -1,4 +1,4 @@
-/* Sessions: from a profile and a device to something that runs. */
+/* Sessions: combine a profile and a device into something that can run. */
 #include "session/session.h"
 
 #include "cleat/card.h"
@@ -83,7 +83,8 @@ static cleat_status fit(cleat_device *device, const cleat_fit_request *base_requ
     for (;;) {
         cleat_fitted fitted = {0};
         cleat_status status = cleat_session_search(device, &request, &fitted, why, sizeof why, error);
-        if (status == CLEAT_ERR_FIT && refused.status) { /* nothing is left to try: the device had the first word */
+        /* No smaller plan exists: the device's error was first. */
+        if (status == CLEAT_ERR_FIT && refused.status) {
             if (error) *error = refused;
             return refused.status;
         }
@@ -108,8 +109,8 @@ static cleat_status fit(cleat_device *device, const cleat_fit_request *base_requ
     }
 }
 
-/* A run that is resumed plans with the choices of today: others than before change the order of sums, and so the result up
- * to rounding, as other micro-batches do. The log says which they were. */
+/* A resumed run uses the current tuning table. If its choices differ from those before, the order of sums and
+ * thus the result changes up to rounding, as with other micro-batches. The log identifies the choices. */
 cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *base_request, cleat_session **session,
                                cleat_error *error) {
     cleat_fit_request request = *base_request;
@@ -188,7 +189,7 @@ cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat which, f
     return cleat_exec_read(session->exec, 0, &session->work->store->flat[which], values, error);
 }
 
-/* The one way by which the host changes parameters: working copies follow. */
+/* The host changes parameters only through this function, so that the half weights are always updated too. */
 cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat which, const float *values,
                                       cleat_error *error) {
     const cleat_work_graph *refresh = &session->work->refresh;
@@ -242,7 +243,7 @@ cleat_status cleat_session_write_values(cleat_session *session, const float *val
     return status;
 }
 
-/* Where the driver does not say what the card's file says. CPUs differ one and all. */
+/* Logs where the driver's facts differ from the card file. CPUs are skipped because they always differ. */
 static void log_differences(const cleat_device_facts *facts) {
     cleat_card card;
     char text[512];

@@ -1,5 +1,5 @@
-/* Tuned choices: the file in the cache folder, named by the device and good for the kernels it was measured with; and
- * files that came with the program, good for devices like the one they were measured on. */
+/* Tuning tables on disk: the file in the cache folder, named by the device and valid for the kernels it was
+ * measured with; and shipped files, valid for devices like the one on which they were measured. */
 #include "session/tuned_cache.h"
 #include "card/file.h"
 #include "core/files.h"
@@ -19,7 +19,7 @@ enum {
     PATH = 1024
 };
 
-/* Everything about the device that the fastest kernel may depend on. */
+/* All properties of the device on which the fastest kernel may depend. */
 static void describe_device(const cleat_device_facts *facts, char *text, size_t size) {
     snprintf(text, size, "%s, %s, driver %s, %d units, groups of %d, %d lanes", facts->name, facts->platform,
              facts->driver, (int)facts->compute_units, (int)facts->work_group, (int)facts->vector_width);
@@ -30,8 +30,8 @@ static void describe_shape(const cleat_device_facts *facts, char *text, size_t s
              (int)facts->vector_width);
 }
 
-/* All kernels together: a table that was measured with others is not used. Of the C code that launches them only the
- * version is known. */
+/* Hashes all kernels: a table measured with other kernels is not used. The C code that launches them is
+ * represented by the version only. */
 cleat_status cleat_kernels_hash(char hash[HASH], cleat_error *error) {
     cleat_text joined = {0};
     cleat_status status = CLEAT_OK;
@@ -116,7 +116,7 @@ static cleat_status read_shipped(const cleat_embedded *file, cleat_tuning_table 
                       "%s: [tuned] must set match and shape, as written by `cleat tune PROFILE --ship FILE`", place);
 }
 
-/* The first file that is meant for the device; NULL where none is. */
+/* The first file that applies to the device; NULL if there is none. */
 static cleat_tuning_table *find_shipped(const cleat_device *device, const char **name) {
     for (const cleat_embedded *file = cleat_embedded_tuned; file->name; ++file) {
         cleat_tuning_table *tuning = NULL;
@@ -132,7 +132,7 @@ static cleat_tuning_table *find_shipped(const cleat_device *device, const char *
     return NULL;
 }
 
-/* Adds shipped answers to the table of this device; makes one where there is none. */
+/* Adds shipped entries to the table of this device; creates a table if there is none. */
 static cleat_status add_shipped(const cleat_device *device, cleat_tuning_table **tuning, cleat_error *error) {
     const char *name = NULL;
     cleat_tuning_table *shipped = find_shipped(device, &name);
