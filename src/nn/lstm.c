@@ -1,4 +1,4 @@
-/* Layers of long short-term memory. */
+/* LSTM layers. */
 #include "nn/lstm.h"
 
 #include "graph/graph.h"

@@ -1,4 +1,4 @@
-/* ResNet-18, -34 and their like. */
+/* ResNet-18, ResNet-34 and similar networks. */
 #include "nn/resnet.h"
 
 #include "graph/graph.h"
@@ -12,7 +12,8 @@ static cleat_tensor *convolve(cleat_graph *graph, const char *prefix, cleat_tens
     return cleat_nn_conv(graph, prefix, x, &layer);
 }
 
-/* y = relu(b2(c2(relu(b1(c1(x))))) + x), x through sc where the shapes differ. [B, H, W, C] -> [B, H/stride, W/stride, N] */
+/* y = relu(b2(c2(relu(b1(c1(x))))) + x); x passes through sc if the shapes differ.
+ * [B, H, W, C] -> [B, H/stride, W/stride, N] */
 static cleat_tensor *basic_block(cleat_graph *graph, int64_t number, cleat_tensor *x, int64_t features, int64_t stride,
                                  const cleat_resnet *shape, const cleat_norm_mode *mode) {
     char prefix[CLEAT_NAME];

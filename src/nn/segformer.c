@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* "st.1.0.att" and the like; each name is used before the next is made. */
+/* A name such as "st.1.0.att"; each name is used before the next one is made. */
 typedef struct layer_name {
     char text[CLEAT_NAME];
 } layer_name;
@@ -28,14 +28,14 @@ static cleat_tensor *as_sequence(cleat_graph *graph, cleat_tensor *x) {
     const int64_t shape[3] = {x->shape[0], x->shape[1] * x->shape[2], x->shape[3]};
     return cleat_reshape(graph, x, 3, shape);
 }
-/* [B, H W, D] -> [B, H, W, D], as `like` is */
+/* [B, H W, D] -> [B, H, W, D], with H and W of `like` */
 static cleat_tensor *as_image(cleat_graph *graph, cleat_tensor *x, const cleat_tensor *like) {
     if (!x) return NULL;
     const int64_t shape[4] = {like->shape[0], like->shape[1], like->shape[2], cleat_width(x)};
     return cleat_reshape(graph, x, 4, shape);
 }
 
-/* x + out(attention) of positions to the reduced map. x, normed [B, H, W, D] -> [B, H, W, D] */
+/* x + out(attention of all positions to the reduced map). x, normed [B, H, W, D] -> [B, H, W, D] */
 static cleat_tensor *attend(cleat_graph *graph, int stage, int64_t block, cleat_tensor *x, cleat_tensor *normed,
                             const cleat_segformer *shape) {
     layer_name name;
@@ -70,7 +70,7 @@ static cleat_tensor *mix_block(cleat_graph *graph, int stage, int64_t block, cle
     return cleat_nn_linear(graph, in_block(&name, stage, block, "f2"), y, width, x);
 }
 
-/* Overlapped patches. [B, H, W, C] -> [B, h, w, D] */
+/* Overlapping patch embedding. [B, H, W, C] -> [B, h, w, D] */
 static cleat_tensor *embed(cleat_graph *graph, int stage, cleat_tensor *x, const cleat_segformer *shape) {
     layer_name name;
     const int64_t kernel = stage == 0 ? 7 : 3;
@@ -83,13 +83,14 @@ static cleat_tensor *embed(cleat_graph *graph, int stage, cleat_tensor *x, const
     return cleat_nn_layer_norm(graph, in_stage(&name, "pn", stage), x);
 }
 
-/* fuse over the maps side by side, all of the first map's size. A linear layer and a resize may change places: each map goes
- * through its part of the weight while it is small, and the results are added up, a third of the work. */
+/* Computes fuse over the concatenated maps, all resized to the size of the first one. A linear layer and a
+ * resize commute: each map is multiplied by its part of the weight while it is small, and the results are
+ * added, which is a third of the work. */
 static cleat_tensor *fuse_maps(cleat_graph *graph, cleat_tensor *const *maps, const cleat_segformer *shape) {
     enum { STAGES = CLEAT_SEGFORMER_STAGES };
     const int64_t weight_shape[2] = {shape->decoder, STAGES * shape->decoder};
-    const cleat_init init = {CLEAT_INIT_NORMAL,
-                             sqrtf(2.0f / (float)shape->decoder)}; /* as cleat_nn_conv without a bias */
+    /* As in cleat_nn_conv without a bias. */
+    const cleat_init init = {CLEAT_INIT_NORMAL, sqrtf(2.0f / (float)shape->decoder)};
     cleat_tensor *weight = cleat_param(graph, "fuse.weight", 2, weight_shape, init), *parts[STAGES], *y = NULL;
     cleat_scope(graph, "fuse/");
     if (!cleat_chunk(graph, weight, STAGES, parts)) return NULL;
@@ -101,7 +102,7 @@ static cleat_tensor *fuse_maps(cleat_graph *graph, cleat_tensor *const *maps, co
     return y;
 }
 
-/* maps [stages] -> logits of the first map's size */
+/* maps [stages] -> logits [b, h, w, classes] with height and width of the first map */
 static cleat_tensor *decode(cleat_graph *graph, cleat_tensor *const *maps, const cleat_segformer *shape,
                             cleat_tensor *rng, const cleat_norm_mode *mode) {
     layer_name name;

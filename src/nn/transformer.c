@@ -1,4 +1,4 @@
-/* Linear, norm, embedding and the pre-norm transformer encoder. */
+/* Linear layer, normalisation, embedding, and the pre-norm transformer encoder. */
 #include "nn/transformer.h"
 
 #include "graph/graph.h"
@@ -55,7 +55,8 @@ cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_t
     return cleat_embedding(graph, tokens, table, cleat_autocast_storage(graph));
 }
 
-/* x + branch: the addition rides on the branch's last GEMM, or on the dropout that stands between (cleat_graph_fuse). */
+/* x + branch. cleat_graph_fuse merges the addition into the branch's last GEMM, or into the dropout after
+ * it. */
 static cleat_tensor *close_residual(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_tensor *inner,
                                     cleat_tensor *rng, const cleat_transformer *shape) {
     if (shape->dropout <= 0) return cleat_nn_linear(graph, prefix, inner, shape->d_model, x);
