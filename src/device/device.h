@@ -70,8 +70,8 @@ void cleat_programs_destroy(cleat_programs *programs);
  * resolved. The caller frees it (cleat_free). */
 cleat_status cleat_kernel_source(const char *file, char **source, cleat_error *error);
 
-/* The matrix product C[m, n] = A B + beta C in f32, row-major and dense (clblast.c). trans_a: A is stored [k,
- * m]; trans_b: B is stored [n, k]. Offsets are in elements. */
+/* The matrix product C[m, n] = A B + beta C in f32, row-major and dense (clblast.c). trans_a: A is stored
+ * [k, m]; trans_b: B is stored [n, k]. Offsets are in elements. */
 typedef struct cleat_clblast_gemm {
     bool trans_a, trans_b;
     int64_t m, n, k;

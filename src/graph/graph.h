@@ -240,8 +240,8 @@ cleat_status cleat_infer_fail(const cleat_node *node, cleat_error *error, const 
 /* Writes type and shape as text: "f32 [2, 512, 256]". */
 void cleat_tensor_describe(const cleat_tensor *tensor, char *text, size_t size);
 
-/* Product of all dimensions but the last, and the last dimension: most ops treat a tensor as [rows,
- * width]. */
+/* Product of all dimensions but the last, and the last dimension: most ops treat a tensor as
+ * [rows, width]. */
 int64_t cleat_rows(const cleat_tensor *tensor);
 int64_t cleat_width(const cleat_tensor *tensor);
 bool cleat_same_shape(const cleat_tensor *a, const cleat_tensor *b);
