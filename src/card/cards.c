@@ -81,7 +81,7 @@ cleat_status cleat_card_open(const char *name, cleat_card *card, cleat_error *er
     return unknown_card(name, error);
 }
 
-/* --- which card a device is -------------------------------------------------------------------------------------- */
+/* --- matching a device ------------------------------------------------------------------------------------------- */
 
 static bool word_ends(char a, char b) {
     return !isalnum((unsigned char)a) || !isalnum((unsigned char)b);

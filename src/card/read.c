@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- what no single value shows -------------------------------------------------------------------------------- */
+/* --- consistency checks ---------------------------------------------------------------------------------------- */
 
 static cleat_status check_memory(const cleat_card_file *file, const cleat_record *record, cleat_error *error) {
     cleat_key_name memory = {"card", "memory"};

@@ -315,7 +315,7 @@ void cleat_safetensors_close(cleat_safetensors *file) {
     cleat_free(file);
 }
 
-/* --- questions ------------------------------------------------------------------------------------------------ */
+/* --- queries -------------------------------------------------------------------------------------------------- */
 
 size_t cleat_safetensors_count(const cleat_safetensors *file) {
     return file->count;

@@ -67,7 +67,7 @@ static int64_t nvml_free(const cleat_device_facts *facts) {
     return known ? (int64_t)memory.free : 0;
 }
 
-/* --- files of the kernel --- */
+/* --- files of the Linux kernel --- */
 
 /* Reads the first number of a file; false if there is none ("max" is not a number). */
 static bool read_number_file(const char *path, int64_t *number) {
@@ -178,7 +178,7 @@ int64_t cleat_host_memory_free(const char *root, char *source, size_t size) {
     return available;
 }
 
-/* --- all routes --- */
+/* --- all sources --- */
 
 static void set_free(cleat_device_facts *facts, int64_t bytes, const char *source) {
     facts->memory_free = bytes < facts->memory_total ? bytes : facts->memory_total;

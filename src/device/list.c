@@ -94,7 +94,7 @@ void cleat_device_list_free(cleat_device_facts *facts) {
     cleat_free(facts);
 }
 
-/* --- choosing --- */
+/* --- selecting --- */
 
 /* Writes the devices as lines "  0  GPU  Tesla T4 (NVIDIA CUDA)" for an error message. */
 static void describe_devices(const cleat_device_facts *const *facts, size_t count, char *text, size_t size) {

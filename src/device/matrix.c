@@ -74,7 +74,7 @@ static int32_t read_capability(const cleat_device *device) {
     return (int32_t)(10 * major + minor);
 }
 
-/* --- the answer on disk --- */
+/* --- the stored result --- */
 
 /* Hashes everything that the result depends on. */
 static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_error *error) {
@@ -146,7 +146,7 @@ static void save_answer(const char *path, const char *text) {
         cleat_log(CLEAT_LOG_DEBUG, "matrix unit: result not saved: %s", error.text);
 }
 
-/* --- trying --- */
+/* --- testing --- */
 
 /* Returns false if the test itself could not be run: a later start may succeed. */
 static bool probe_unit(cleat_device *device, cleat_matrix_unit unit, bool bf16, bool *right) {

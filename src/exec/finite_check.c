@@ -183,7 +183,7 @@ static cleat_status reserve_slots(cleat_finite_check *check, size_t slots, cleat
     return check->pending + slots > SLOTS ? read_records(check, error) : CLEAT_OK;
 }
 
-/* --- what was found ------------------------------------------------------------------------------------------- */
+/* --- anomalies ------------------------------------------------------------------------------------------------ */
 
 /* The last scan of a tensor among the first `before` scans. */
 static const scan_record *find_last_scan(const cleat_finite_check *check, const cleat_tensor *tensor, size_t before) {
@@ -264,7 +264,7 @@ cleat_status cleat_finite_check_run(cleat_finite_check *check, size_t graph, siz
     return status;
 }
 
-/* --- leaving no trace ----------------------------------------------------------------------------------------- */
+/* --- snapshot and restore ------------------------------------------------------------------------------------- */
 
 cleat_status cleat_finite_check_snapshot(cleat_finite_check *check, cleat_error *error) {
     const cleat_plan *plan = check->exec->plan;

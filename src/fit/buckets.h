@@ -30,8 +30,8 @@ int64_t cleat_lengths_steps(const cleat_lengths *lengths, int64_t effective);
  * global batch of 25 with at most 8 samples at a time becomes 4 micro-batches of 7 slots. */
 int64_t cleat_bucket_split(int64_t global_batch_size, int64_t most);
 
-/* Number of micro-batches in a pass over `samples` samples of the bucket, counting its full global batches and
- * the last one, which may be smaller. */
+/* Number of micro-batches in a pass over `samples` samples of the bucket: those of its full global batches
+ * and those of the last one, which may be smaller. */
 int64_t cleat_bucket_micro_batches(const cleat_bucket *bucket, int64_t samples);
 
 /* As cleat_lengths_global_batches, cut into micro-batches of at most `most` samples; 0: not cut. */

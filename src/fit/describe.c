@@ -59,7 +59,7 @@ static void only_longest(cleat_lengths *lengths, int64_t micro_batch_size) {
     *lengths = (cleat_lengths){.count = 1, .lengths = {length}, .samples = {micro_batch_size}};
 }
 
-/* --- figures of a fitted workload ----------------------------------------------------------------------------- */
+/* --- numbers of a fitted workload ----------------------------------------------------------------------------- */
 
 static void describe_way(const cleat_fitted *fitted, const cleat_lengths *lengths, cleat_fit_way *way) {
     *way = (cleat_fit_way){.fits = fitted->work != NULL, .bytes = fitted->min_bytes};
@@ -158,7 +158,7 @@ static cleat_status describe_work(const cleat_fit_request *request, const cleat_
     return status == CLEAT_OK ? describe_peaks(work, report, error) : status;
 }
 
-/* --- the call ------------------------------------------------------------------------------------------------- */
+/* --- public function ------------------------------------------------------------------------------------------ */
 
 /* Fits the alternative that the search did not try, for comparison. */
 static cleat_status find_other_way(const cleat_fit_request *request, bool recompute, cleat_fitted *other,

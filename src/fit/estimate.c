@@ -19,7 +19,7 @@ static cleat_cost cost_of(const cleat_node *node) {
     return cost;
 }
 
-/* --- how full ------------------------------------------------------------------------------------------------- */
+/* --- occupancy ------------------------------------------------------------------------------------------------ */
 
 typedef struct extent {
     double groups, items; /* work-groups, work-items of one */

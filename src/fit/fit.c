@@ -42,7 +42,7 @@ int64_t cleat_fit_micro_batches(const cleat_bucket *bucket) {
     return (bucket->global_batch_size + bucket->micro_batch_size - 1) / bucket->micro_batch_size;
 }
 
-/* --- one try -------------------------------------------------------------------------------------------------- */
+/* --- one attempt ---------------------------------------------------------------------------------------------- */
 
 static bool has_batches(const cleat_bucket *buckets, size_t n) {
     for (size_t b = 0; b < n; ++b)
@@ -90,7 +90,7 @@ static cleat_status try_bucket(const cleat_fit_request *request, int recompute, 
     return status;
 }
 
-/* --- cutting windows ------------------------------------------------------------------------------------------ */
+/* --- cutting global batches ----------------------------------------------------------------------------------- */
 
 /* Finds the largest even micro-batch of the bucket's global batch that fits by itself; `bytes`: what it
  * needs. */
@@ -151,7 +151,7 @@ static cleat_status cut_all(const cleat_fit_request *request, int recompute, cle
     return status;
 }
 
-/* --- a way ---------------------------------------------------------------------------------------------------- */
+/* --- one strategy --------------------------------------------------------------------------------------------- */
 
 static int64_t effective_batch(const cleat_fit_request *request) {
     return cleat_profile_effective_batch(request->profile);
@@ -212,7 +212,7 @@ cleat_status cleat_fit_one_way(const cleat_fit_request *request, int recompute, 
     return CLEAT_OK;
 }
 
-/* --- recomputing ---------------------------------------------------------------------------------------------- */
+/* --- recomputation -------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, cleat_error *error) {
     cleat_bucket buckets[CLEAT_BUCKETS];

@@ -193,7 +193,7 @@ static void try_order(search *s, fit rule, int64_t limit) {
     s->begins = begins;
 }
 
-/* --- orders --- */
+/* --- placement orders --- */
 
 static int by_rank(const void *left, const void *right) {
     const rank *a = left, *b = right;
@@ -248,7 +248,7 @@ static void try_orders(search *s) {
     }
 }
 
-/* --- mending --- */
+/* --- hill climbing --- */
 
 static size_t draw(search *s, size_t below) { /* splitmix64 (Steele et al. 2014) */
     uint64_t z = (s->random += 0x9e3779b97f4a7c15u);
@@ -328,7 +328,7 @@ static void hill_climb(search *s) {
     }
 }
 
-/* --- the call --- */
+/* --- public function --- */
 
 static void search_clear(search *s) {
     void *arrays[] = {s->sizes, s->live,  s->given,  s->used,        s->order,

@@ -22,7 +22,7 @@ static void count_consumers(const cleat_graph *graph, consumers *of) {
     }
 }
 
-/* --- when ----------------------------------------------------------------------------------------------------- */
+/* --- conditions ----------------------------------------------------------------------------------------------- */
 
 static bool is_own_activation(const cleat_node *node, const cleat_tensor *tensor) {
     return tensor && tensor->role == CLEAT_ROLE_ACTIVATION && !tensor->base && tensor->producer == node;
@@ -61,7 +61,7 @@ static cleat_node *consumer_of(const cleat_graph *graph, const cleat_node *node,
     return possible ? consumer : NULL;
 }
 
-/* --- how ------------------------------------------------------------------------------------------------------ */
+/* --- the pass ------------------------------------------------------------------------------------------------- */
 
 /* Records that no node writes the tensor any more. */
 static void clear_producer(cleat_graph *graph, cleat_tensor *tensor) {

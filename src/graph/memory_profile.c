@@ -89,7 +89,7 @@ static cleat_status fill_profile(const cleat_graph *graph, const cleat_lifetimes
     return CLEAT_OK;
 }
 
-/* --- the calls --- */
+/* --- public functions --- */
 
 cleat_status cleat_memory_profile_find(const cleat_plan *plan, size_t index, cleat_memory_profile *memory,
                                        cleat_error *error) {

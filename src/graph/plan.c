@@ -320,7 +320,7 @@ static void place_reshapes(cleat_plan *plan, cleat_layout *layout) {
     }
 }
 
-/* --- the calls --- */
+/* --- public functions --- */
 
 static void planner_clear(planner *p) {
     for (size_t g = 0; p->drafts && p->plan && g < p->plan->layout_count; ++g) {

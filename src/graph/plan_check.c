@@ -171,7 +171,7 @@ static cleat_status check_run(const cleat_plan *plan, const cleat_layout *layout
     return status;
 }
 
-/* --- what outlives a graph --- */
+/* --- persistent memory --- */
 
 static cleat_status check_inputs(const cleat_plan *plan, const cleat_layout *layout, cleat_error *error) {
     const cleat_graph *graph = layout->graph;

@@ -223,7 +223,7 @@ cleat_tuning_use cleat_tuning_count_use(const cleat_tuning_table *tuning, const 
     return use;
 }
 
-/* --- text ----------------------------------------------------------------------------------------------------- */
+/* --- formatting ----------------------------------------------------------------------------------------------- */
 
 static void print_clblast(const cleat_tuning_table *tuning, cleat_text *text) {
     if (!tuning->has_clblast) return;
@@ -288,7 +288,7 @@ void cleat_tuning_log(const cleat_tuning_table *tuning, const cleat_plan *plan) 
                   use.gone, use.example);
 }
 
-/* --- from text ------------------------------------------------------------------------------------------------ */
+/* --- parsing -------------------------------------------------------------------------------------------------- */
 
 /* State of the parser. */
 typedef struct reader {

@@ -87,7 +87,7 @@ void cleat_record_dump(const cleat_record *record, cleat_text *text) {
     }
 }
 
-/* --- complaints ----------------------------------------------------------------------------------------------- */
+/* --- error messages ------------------------------------------------------------------------------------------- */
 
 static void add_place(const cleat_record *record, cleat_key_name named, cleat_text *text) {
     const cleat_key *key = cleat_schema_find(record->schema, named.section, named.name);

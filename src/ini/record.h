@@ -31,7 +31,7 @@ cleat_status cleat_record_read_text(const cleat_record *record, const char *name
  * value. Reading the text gives the same record. */
 void cleat_record_dump(const cleat_record *record, cleat_text *text);
 
-/* --- values that are wrong together --------------------------------------------------------------------------- */
+/* --- invalid combinations of values --------------------------------------------------------------------------- */
 
 typedef struct cleat_key_name {
     const char *section, *name;

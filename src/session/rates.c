@@ -274,7 +274,7 @@ static cleat_status measure_all(cleat_device *device, cleat_rates *rates, cleat_
     return status;
 }
 
-/* --- kept on disk --------------------------------------------------------------------------------------------- */
+/* --- the stored rates ----------------------------------------------------------------------------------------- */
 
 /* Hashes everything that the rates depend on, except the permitted memory. */
 static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_error *error) {

@@ -8,8 +8,8 @@
  * timed kernels. */
 cleat_status cleat_rates_path(const cleat_device *device, char *path, size_t size, cleat_error *error);
 
-/* Replaces each stored rate by that of `rates` if this one is better: less time per launch, more of the others.
- * Does nothing if there is no cache folder. */
+/* Replaces each stored rate by that of `rates` if the latter is better: less time per launch, more of the
+ * others. Does nothing if there is no cache folder. */
 void cleat_rates_raise(const cleat_device *device, const cleat_rates *rates);
 
 #endif

@@ -14,7 +14,7 @@
 #include <time.h>
 
 enum {
-    TUNED_FORMAT = 2, /* 2: variants are called cpu, gpu and mma; a table of another format is not used */
+    TUNED_FORMAT = 2, /* 2: variants are called cpu, gpu and mma. A table of another format is not used. */
     HASH = 33,
     PATH = 1024
 };
@@ -144,7 +144,7 @@ static cleat_status add_shipped(const cleat_device *device, cleat_tuning_table *
     return status;
 }
 
-/* --- what runs use -------------------------------------------------------------------------------------------- */
+/* --- loading for a run ---------------------------------------------------------------------------------------- */
 
 void cleat_tuned_apply(cleat_device *device, const cleat_tuning_table *tuning) {
     cleat_error error = {0};

@@ -162,7 +162,7 @@ cleat_status cleat_tokenizer_encode(const cleat_tokenizer *tokenizer, const char
     return status;
 }
 
-/* --- asking --------------------------------------------------------------------------------------------------- */
+/* --- queries -------------------------------------------------------------------------------------------------- */
 
 size_t cleat_tokenizer_size(const cleat_tokenizer *tokenizer) {
     return tokenizer->vocabulary.count;

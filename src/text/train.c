@@ -274,7 +274,7 @@ static cleat_status add_characters(trainer *t, cleat_error *error) {
     return status;
 }
 
-/* --- setting up ----------------------------------------------------------------------------------------------- */
+/* --- setup ---------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_specials(trainer *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
