@@ -5,7 +5,7 @@
 
 #include "ini/schema.h"
 
-/* A view: the caller owns the struct. The places belong to the record, see cleat_record_open. */
+/* A view of a struct and of the places of its values, both owned by whoever opened the record. */
 typedef struct cleat_record {
     const cleat_schema *schema;
     void *fields; /* the struct that the schema describes */
