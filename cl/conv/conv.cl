@@ -1,13 +1,16 @@
-/* Convolution with zeros around the image, and its gradients, in their plain form: an element of the result a work-item.
+/* Plain convolution with zero padding, and its gradients: one work-item per element of the result.
  *
- *   y[b, p, q, n]  = bias[n] + sum over r, s, c of x[b, p stride + r - padding, q stride + s - padding, c] weight[n, r, s, c]
- *   dx[b, h, w, c] = accum + sum over r, s, n of dy[b, p, q, n] weight[n, r, s, c], where p stride + r - padding = h,
- *                    q stride + s - padding = w
- *   dw[n, r, s, c] = accum + sum over b, p, q of dy[b, p, q, n] x[b, p stride + r - padding, q stride + s - padding, c]
+ *   y[b, p, q, n]  = bias[n] + sum over r, s, c of x[b, p stride + r - padding, q stride + s - padding, c]
+ *                                                  weight[n, r, s, c]
+ *   dx[b, h, w, c] = accum + sum over r, s, n of dy[b, p, q, n] weight[n, r, s, c],
+ *                    where p stride + r - padding = h, q stride + s - padding = w
+ *   dw[n, r, s, c] = accum + sum over b, p, q of dy[b, p, q, n]
+ *                                                x[b, p stride + r - padding, q stride + s - padding, c]
  *   sums[n]        = accum + sum over b, p, q of dy[b, p, q, n]
  *
- * x [B, H, W, C], weight [N, R, S, C], y [B, P, Q, N]; bias and accums may be absent. A result may take its accum's bytes:
- * each element is read and written by one work-item. dw may be f32 whatever T is (result.clh). */
+ * x [B, H, W, C], weight [N, R, S, C], y [B, P, Q, N]; bias and accums are optional. A result may overwrite
+ * its accum in place, because each element is read and written by the same work-item. dw may be f32 whatever
+ * T is (result.clh). */
 #include "lib/common.clh"
 #include "lib/result.clh"
 #include "conv/conv.clh"

@@ -1,11 +1,13 @@
-/* The three products of a convolution (conv.cl) for one work-item with wide vectors (WG == 1), without a tensor of patches: what of them a
- * work-item multiplies next is copied to private memory on the way (patches_load), zeros for what lies outside the image.
+/* The three products of a convolution (conv.cl) for one work-item with wide vectors (WG == 1).
  *
- *   CONV_KIND   0: forward   C = y [pixels, N]      A = patches of x    B = weight^T (stored [N, R S C])
- *             1: dx        C = dx [pixels, C]     A = patches of dy   B = weight, its taps turned round
- *             2: dw        C = dw [N, R S C]      A = dy^T            B = patches of x       and sums = row sums of A
+ * No tensor of patches is materialized: the patches that a work-item multiplies next are copied to private
+ * memory (patches_load), with zeros for pixels outside the image.
  *
- * The rest as in gemm_cpu.clh. */
+ *   CONV_KIND   0: forward   C = y [pixels, N]     A = patches of x    B = weight^T (stored [N, R S C])
+ *               1: dx        C = dx [pixels, C]    A = patches of dy   B = weight, its taps reversed
+ *               2: dw        C = dw [N, R S C]     A = dy^T            B = patches of x; sums = row sums of A
+ *
+ * Everything else is as in gemm_cpu.clh. */
 #define TRANS_A (CONV_KIND == 2)
 #define TRANS_B (CONV_KIND == 0)
 #define PACKS_A 1
@@ -17,8 +19,8 @@
 #include "lib/epilogue.clh"
 #include "lib/gemm_cpu.clh"
 
-/* 1: the last sums of pixels go to the result straight from the registers. Where they are rounded to halves on the way, this
- * takes so many more that PoCL 3.1 keeps sums of the innermost loop in memory. */
+/* 1: the final sums of pixels are stored directly from the registers. Where they are rounded to halves first,
+ * this takes so many additional registers that PoCL 3.1 keeps the sums of the innermost loop in memory. */
 #if defined(STORAGE_F16) || defined(STORAGE_BF16)
 #define FROM_REGISTERS 0
 #else
@@ -27,13 +29,13 @@
 
 /* --- patches -------------------------------------------------------------------------------------------- */
 
-/* The patch a result is made of: its corner (top, left) in the source; the pixel of the source, counted over all images, at the
- * corner (which may not exist); and the result's own pixel. */
+/* The patch on which a result depends: its corner (top, left) in the source; the index of the source pixel at
+ * the corner, counted over all images (the pixel may not exist); and the index of the result's own pixel. */
 typedef struct patch {
     int top, left, corner, to;
 } patch;
 
-/* Those of results m .. m + count of a grid, all images in a row. */
+/* Finds the patches of results m .. m + count of a grid, where the images are numbered consecutively. */
 static inline void patches_find(grid g, int m, int count, patch *found) {
     int v = m % g.columns, u = m / g.columns % g.rows, b = m / g.columns / g.rows;
     for (int i = 0; i < count; ++i) {
@@ -49,7 +51,8 @@ static inline void patches_find(grid g, int m, int count, patch *found) {
     }
 }
 
-/* Whole vectors: up to VEC - 1 numbers behind `count` are written too. `end` is the end of the source, behind which nothing is read. */
+/* Copies whole vectors: up to VEC - 1 floats past `count` are also written. `end` is the end of the source;
+ * nothing is read past it. */
 static inline void floats_copy(__global const T *from, __global const T *end, int count, float *to) {
     int i = 0;
     for (; i < count && end - (from + i) >= VEC; i += VEC) STOREFV(LOADV(from, i), to, i);
@@ -59,9 +62,9 @@ static inline void floats_clear(int count, float *to) {
     for (int i = 0; i < count; i += VEC) STOREFV((floatv)(0.0f), to, i);
 }
 
-/* to[i, 0 .. depth) = elements [k, k + depth) of patch i, rows of `ld`. Each row of a patch lies in the source in one piece. Up to VEC - 1 numbers
- * behind what is meant are written, and overwritten by what comes next, which is why the order is that of `to`; so it ends
- * with a vector to spare. */
+/* to[i, 0 .. depth) = elements [k, k + depth) of patch i; rows are `ld` apart. Each row of a patch is
+ * contiguous in the source. Up to VEC - 1 floats past a run are written and then overwritten by the next run,
+ * so the runs must be copied in the order of `to`, and the buffer must end with one spare vector. */
 static inline void patches_load(__global const T *source, grid g, int images, const patch *patches, int count, int k,
                                 int depth, float *to, int ld) {
     if (depth == 0) return;
@@ -96,7 +99,7 @@ static inline void patches_load(__global const T *source, grid g, int images, co
 
 #if !TRANS_A /* --- y and dx: results are pixels ---------------------------------------------------------- */
 
-/* Row (tap, n) of B: for tap `tap` of a phase, in the order of the patches of dy, the weight of filter n. */
+/* Row (tap, n) of B: the weight of filter n for tap `tap` of a phase, in the order of the patches of dy. */
 static inline __global const T *filter_row(__global const T *weight, grid g, int down, int along, GEOMETRY, int tap,
                                            int n) {
     const int r = down + stride * (g.taps_down - 1 - tap / g.taps_along);
@@ -104,7 +107,7 @@ static inline __global const T *filter_row(__global const T *weight, grid g, int
     return weight + (((long)n * R + r) * S + s) * C;
 }
 
-/* panel = rows [k, k + depth) of B, columns [n, n + cols). */
+/* panel = rows [k, k + depth) and columns [n, n + cols) of B. */
 static inline void filters_load(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth,
                                 int n, int cols, float *panel) {
 #if CONV_KIND == 0
@@ -119,7 +122,8 @@ static inline void filters_load(__global const T *weight, grid g, int down, int 
 #endif
 }
 
-/* Asks for part `i` of `parts` of what filters_load loads next, which comes in pieces too short for the hardware to see them coming. */
+/* Prefetches part `i` of `parts` of what filters_load loads next; its pieces are too short for the hardware
+ * prefetcher. */
 static inline void filters_soon(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth,
                                 int n, int cols, int i, int parts) {
 #if CONV_KIND == 0
@@ -138,8 +142,9 @@ static inline void filters_soon(__global const T *weight, grid g, int down, int 
 #endif
 }
 
-/* Work-item (block of pixels, phase of dx, block of columns), columns innermost: neighbours read the same patches. Phases have unequal
- * work: who gets many work-items gets some of each. */
+/* A work-item processes (block of pixels, phase of dx, block of columns), columns innermost, so that
+ * neighbours read the same patches. The work of phases is unequal; a thread that runs many work-items gets
+ * some of each phase. */
 __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, bias),
                               TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,
                               const int block_panels) {
@@ -166,7 +171,7 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
     patches_find(g, block * block_rows, rows, patches);
 
     int k = 0;
-    do { /* at least once: pixels that no tap reaches get their accum */
+    do { /* at least once, because pixels that no tap reaches receive their accum */
         const int depth = min(CHUNK, K - k);
         const bool first = k == 0, last = k + CHUNK >= K;
         patches_load(AT(source), g, B, patches, rows, k, depth, copy, CHUNK);
@@ -210,8 +215,8 @@ __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), 
 
 #else /* --- dw: results are filters ---------------------------------------------------------------------- */
 
-/* Work-item (split of the pixels, block of filters, block of their elements), elements innermost. Where there are splits, each
- * writes its own part of `partial` [splits, N, R S C] and of `sums` [splits, N]. */
+/* A work-item processes (split of the pixels, block of filters, block of their elements), elements innermost.
+ * If there are splits, each writes its own part of `partial` [splits, N, R S C] and of `sums` [splits, N]. */
 __kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),
                                TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), GEOMETRY,
                                const int block_rows, const int block_panels, const int split_depth) {
@@ -251,7 +256,7 @@ __kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(c
                 if (last && !part && HAS(accum)) tile_soon(AT(accum) + at, elements);
                 tile_begin(first ? 0 : kept, sum);
                 tile_multiply(row, VEC, panel, depth, sum);
-                if (last && here == TILE_COLS && r + TILE_ROWS <= rows) { /* straight from the registers */
+                if (last && here == TILE_COLS && r + TILE_ROWS <= rows) { /* directly from the registers */
 #pragma unroll
                     for (int i = 0; i < TILE_ROWS; ++i) {
 #pragma unroll

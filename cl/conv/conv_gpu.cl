@@ -1,6 +1,6 @@
-/* Convolution and its gradients as products of matrices (conv_gemm.clh) that work-items multiply in registers.
+/* Convolution and its gradients as GEMMs (conv_gemm.clh) with sums in the registers of work-items.
  *
- *   ALIGNED4    1: C of x, and for DX and DW N, are multiples of 4 */
+ *   ALIGNED4    1: C of x, and for DX and DW also N, are multiples of 4 */
 #include "lib/common.clh"
 #include "conv/conv.clh"
 #include "lib/result.clh"

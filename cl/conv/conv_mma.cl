@@ -1,5 +1,7 @@
-/* Convolution and its gradients as products of matrices (conv_gemm.clh) of f16 or bf16 on matrix units. C of x, and for DX and DW N, are
- * multiples of 8, so that a vec8 lies in one pixel: it is one load, or zeros. */
+/* Convolution and its gradients as GEMMs (conv_gemm.clh) of f16 or bf16 on matrix units.
+ *
+ * C of x, and for DX and DW also N, are multiples of 8, so that a vec8 is within one pixel: it is one load,
+ * or zeros. */
 #include "lib/common.clh"
 #include "conv/conv.clh"
 #include "lib/result.clh"
@@ -11,7 +13,7 @@
 #define CHUNK 8
 #include "conv/conv_gemm.clh"
 
-/* Where pixels are found by dividing, it is done once for each line of the tile. */
+/* If pixels are found by division, the division is done once for each line of the tile. */
 #define LINES_KEPT (CONV_KIND == DX && PHASES)
 
 static inline vec8_source stretch_vec8(__global const T *x, const stretch *s) {

@@ -1,4 +1,6 @@
-/* The matrix products of the linear layer, one form for all three:
+/* GEMMs of the linear layer, its gradients, and the reduction of their partial sums.
+ *
+ * All three products have the form
  *
  *   C[m, n] = accum[m, n] + bias[n] + sum over k of A[m, k] B[k, n]
  *
@@ -6,9 +8,11 @@
  *   dx        C = dx [rows, K]    A = dy [rows, N]             B = weight
  *   dW        C = dW [N, K]       A = dy^T (stored [rows, N])  B = x              and db = row sums of A
  *
- * C and accum have the operands' type, or are f32 beside halves (result.clh). bias, accum, sums may be absent. C may take accum's
- * bytes: each element is read and written by one work-item. Where the k range is split over groups, each writes its own part of `partial` [splits, M, N] and linear_reduce adds them up in order. An activation that
- * comes next, or its gradient, is done in the store of C (epilogue.clh, with `saved` [M, N]). */
+ * C and accum have the operands' type, or are f32 beside half operands (result.clh). bias, accum and sums are
+ * optional. C may overwrite accum in place, because each element is read and written by the same work-item.
+ * If the k range is split over groups, each group writes its own part of `partial` [splits, M, N], and
+ * linear_reduce sums the parts in order. A following activation, or its gradient, is applied when C is stored
+ * (epilogue.clh, with `saved` [M, N]). */
 #include "lib/common.clh"
 #include "lib/epilogue.clh"
 
@@ -16,7 +20,8 @@
 
 #include "lib/gemm_cpu.clh"
 
-/* Work-item (split, row block, column block), column blocks innermost: neighbours read the same rows of A. */
+/* A work-item processes (split, row block, column block), column blocks innermost, so that neighbours read
+ * the same rows of A. */
 __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
                          TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums),
                          TENSOR(float, partial), const int M, const int N, const int K, const int block_rows,
@@ -76,7 +81,7 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
                 tile_multiply(row, ROW_STEP(lda), panel, depth, sum);
                 if (!last) {
                     tile_keep(sum, kept);
-                } else if (here == TILE_COLS && r + TILE_ROWS <= rows) { /* straight from the registers */
+                } else if (here == TILE_COLS && r + TILE_ROWS <= rows) { /* directly from the registers */
 #pragma unroll
                     for (int i = 0; i < TILE_ROWS; ++i) {
 #pragma unroll
@@ -102,7 +107,8 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
 #endif
 }
 
-/* Few columns: vectors lie along k (both operands are stored so), and end in one sum each. A work-item does `block_rows` rows. */
+/* For few columns: vectors extend along k (both operands are stored that way), and each is reduced to one sum
+ * at the end. A work-item processes `block_rows` rows. */
 #define NARROW 4
 __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const T, accum),
                             TENSOR(T, c), const int M, const int N, const int K, const int block_rows) {
@@ -154,7 +160,7 @@ __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const
 struct operands {
     __global const T *a, *b;
     int m0, n0, M, N, K;
-    int k, k_end; /* the next step's first, and the end of this part */
+    int k, k_end; /* first k of the next step, and the end of this part */
 };
 
 static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
@@ -164,7 +170,7 @@ static inline void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(T
     o->k += TILE_K;
 }
 
-/* Group (split, tile row, tile column), columns innermost. */
+/* A group processes (split, tile row, tile column), columns innermost. */
 MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
 linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum), TENSOR(T, saved),
            TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), const int M,
@@ -207,7 +213,7 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
 
 #endif /* --- any shape ----------------------------------------------------------------------------------- */
 
-/* C = accum + the parts, n elements each, or the epilogue of that. */
+/* C = accum + the sum of the parts of n elements each, with the epilogue applied. */
 __kernel void linear_reduce(TENSOR(const float, partial), TENSOR(const T, accum), TENSOR(T, saved), TENSOR(T, c),
                             const ulong n, const int splits) {
     FOR_VECTORS(s, n) {
@@ -224,7 +230,7 @@ __kernel void linear_reduce(TENSOR(const float, partial), TENSOR(const T, accum)
     }
 }
 
-/* C = bias + accum: what a product that can only add to C starts from. */
+/* C = bias + accum: initializes C for a product that can only add to C. */
 __kernel void linear_prepare(TENSOR(const float, bias), TENSOR(const TC, accum), TENSOR(TC, c), const long M,
                              const int N) {
     const int vectors = (N + VEC - 1) / VEC;
@@ -235,7 +241,7 @@ __kernel void linear_prepare(TENSOR(const float, bias), TENSOR(const TC, accum),
     }
 }
 
-/* sums[split, n] = accum[n] + sum over the split's `depth` rows of x [rows, N]. */
+/* sums[split, n] = accum[n] + the sum over the split's `depth` rows of x [rows, N]. */
 __kernel void linear_sums(TENSOR(const T, x), TENSOR(const float, accum), TENSOR(float, sums), const int rows,
                           const int N, const int depth) {
     const int vectors = (N + VEC - 1) / VEC, splits = (rows + depth - 1) / depth;
@@ -254,7 +260,8 @@ __kernel void linear_sums(TENSOR(const T, x), TENSOR(const float, accum), TENSOR
     }
 }
 
-/* The plain form: an element a work-item. Element (m, k) of A is a[m * a_m + k * a_k], (k, n) of B b[n * b_n + k * b_k]. */
+/* Plain form, one work-item per element. Element (m, k) of A is a[m * a_m + k * a_k]; (k, n) of B is
+ * b[n * b_n + k * b_k]. */
 __kernel void linear_plain(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
                            TENSOR(T, saved), TENSOR(TC, c), const long M, const int N, const int K, const long a_m,
                            const long a_k, const long b_n, const long b_k) {

@@ -1,5 +1,7 @@
-/* The matrix products of the linear layer (linear.cl says which) in f16 or bf16 on matrix units, with sums, bias, activation and their
- * gradients in f32. Where the k range is split over groups, linear_reduce of linear.cl adds up the parts. */
+/* GEMMs of the linear layer (linear.cl) in f16 or bf16 on matrix units.
+ *
+ * Sums, bias, activation and their gradients are f32. If the k range is split over groups, linear_reduce of
+ * linear.cl sums the parts. */
 #include "lib/common.clh"
 #include "lib/epilogue.clh"
 #include "lib/mma.clh"
@@ -8,7 +10,7 @@
 struct operands {
     __global const ushort *a, *b; /* bits of T */
     int m0, n0, M, N, K;
-    int k, k_end; /* the next step's first, and the end of this part */
+    int k, k_end; /* first k of the next step, and the end of this part */
 };
 
 static inline void next_step(struct operands *o, vec8_source *a, vec8_source *b) {
@@ -17,7 +19,7 @@ static inline void next_step(struct operands *o, vec8_source *a, vec8_source *b)
     o->k += TILE_K;
 }
 
-/* Group (split, tile row, tile column), columns innermost. */
+/* A group processes (split, tile row, tile column), columns innermost. */
 MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
                                        TENSOR(const TC, accum), TENSOR(T, saved), TENSOR(TC, c),
                                        TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial),
