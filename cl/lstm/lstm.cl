@@ -1,6 +1,8 @@
-/* An LSTM layer in the plain form: a work-item takes a sample through all steps, with h, c and what goes back in global memory. Formulas:
- * lstm.clh. Any device, any size. products, gates, dproducts T [batch, length, 4 hidden], where gates may take the bytes of products, and
- * dproducts those of gates; h, cells, dy T [batch, length, hidden]; weight T [4 hidden, hidden]. */
+/* Plain LSTM layer: one work-item processes all time steps of a sample. Formulas: lstm.clh.
+ *
+ * h, c and the gradients carried between steps are in global memory. Any device, any size. products, gates,
+ * dproducts T [batch, length, 4 hidden], where gates may overwrite products in place, and dproducts may
+ * overwrite gates; h, cells, dy T [batch, length, hidden]; weight T [4 hidden, hidden]. */
 #include "lib/common.clh"
 #include "lib/result.clh"
 
@@ -8,7 +10,7 @@ static inline float sigmoid_of(float x) {
     return 1.0f / (1.0f + exp(-x));
 }
 
-/* scratch f32 [batch, 3, hidden]: h of the last step and of this one, c */
+/* scratch f32 [batch, 3, hidden]: h of the previous step, h of this step, c. */
 __kernel void lstm_plain_forward(TENSOR(const T, products), TENSOR(const T, weight), TENSOR(T, gates), TENSOR(T, h),
                                  TENSOR(T, cells), TENSOR(float, scratch), const int batch, const int length,
                                  const int hidden) {
@@ -37,7 +39,7 @@ __kernel void lstm_plain_forward(TENSOR(const T, products), TENSOR(const T, weig
     }
 }
 
-/* scratch f32 [batch, 6, hidden]: dc, dh, and the gradients of a step's products */
+/* scratch f32 [batch, 6, hidden]: dc, dh, and the gradients of a step's products. */
 __kernel void lstm_plain_backward(TENSOR(const T, dy), TENSOR(const T, gates), TENSOR(const T, cells),
                                   TENSOR(const T, weight), TENSOR(T, dproducts), TENSOR(float, scratch),
                                   const int batch, const int length, const int hidden) {
@@ -69,7 +71,8 @@ __kernel void lstm_plain_backward(TENSOR(const T, dy), TENSOR(const T, gates), T
     }
 }
 
-/* dweight TC (result.clh) [4 hidden, hidden] = accum + sum over samples and steps of dproducts[b, t] and h[b, t - 1] */
+/* dweight TC (result.clh) [4 hidden, hidden] = accum + sum over samples and steps of the outer products of
+ * dproducts[b, t] and h[b, t - 1]. */
 __kernel void lstm_plain_weight(TENSOR(const T, dproducts), TENSOR(const T, h), TENSOR(const TC, accum),
                                 TENSOR(TC, dweight), const int batch, const int length, const int hidden) {
     for (long i = get_global_id(0); i < 4L * hidden * hidden; i += get_global_size(0)) {

@@ -1,18 +1,21 @@
-/* An LSTM layer for one work-item with wide vectors (WG == 1). Samples do not know each other, so a work-item takes a block of them through
- * all steps by itself: its state and the gates of the step stay in its caches, and so does the recurrent weight, packed once into the order
- * in which the tiles read it.
+/* An LSTM layer for one work-item with wide vectors (WG == 1).
  *
- * WIDTH (rows.clh) is the number of hidden units. Within the scratch memory of a work-item a row of units is UNITS vectors, the last one
- * filled up with zeros, and the four gates of a sample are four such rows. Padding stays harmless: its weights are zero. */
+ * Samples are independent, so that a work-item processes all steps of a block of samples alone. Its state and
+ * the gates of the current step stay in its caches, and so does the recurrent weight, which is packed once
+ * into the order in which the tiles read it.
+ *
+ * WIDTH (rows.clh) is the number of hidden units. In the scratch memory of a work-item a row of units is
+ * UNITS vectors, the last one padded with zeros, and the four gates of a sample are four such rows. The
+ * padding has no effect, because its weights are zero. */
 #include "lib/common.clh"
 #include "lib/rows.clh"
 #include "lstm/lstm.clh"
 
 #define UNITS ((WIDTH + VEC - 1) / VEC)
-#define GATE_ROWS (4 * UNITS * VEC) /* gates as rows of the weight, filled up */
+#define GATE_ROWS (4 * UNITS * VEC) /* gates as rows of the weight, padded */
 #define DEPTH (UNITS * VEC)
 
-/* Columns of a tile over units, in vectors: as many as fill the least up. */
+/* Columns of a tile over units, in vectors; chosen for the least padding. */
 #if UNITS <= 4
 #define COLUMNS UNITS
 #elif (UNITS + 2) / 3 * 3 < (UNITS + 3) / 4 * 4
@@ -22,11 +25,11 @@
 #endif
 #define PANELS ((UNITS + COLUMNS - 1) / COLUMNS)
 
-/* Vectors from sample to sample; odd, so that samples do not meet in one set of the cache. */
+/* Distance between samples, in vectors; odd, so that samples do not share a cache set. */
 #define UNIT_PITCH (PANELS * COLUMNS / 2 * 2 + 1)
 #define GATE_PITCH (4 * UNITS + 1)
 
-#define CHUNK 128 /* depth of a panel of weights, which then stays in the first cache */
+#define CHUNK 128 /* depth of a panel of weights, which then fits in the first-level cache */
 
 typedef __global floatv *vectors;
 typedef __global const floatv *const_vectors;
@@ -38,7 +41,7 @@ typedef __global const float *scalars;
 #define FOR_TILE(width)                                                                                                \
     _Pragma("unroll") for (int i = 0; i < TILE; ++i) _Pragma("unroll") for (int w = 0; w < 4; ++w) if (w < (width))
 
-/* c[i][w] += sum over k < depth of a[i * row + k * step] * b[k * pitch + w], w < width <= 4. */
+/* c[i][w] += sum over k < depth of a[i * row + k * step] * b[k * pitch + w] for w < width <= 4. */
 static inline void multiply(floatv c[TILE][4], int width, scalars a, int row, int step, const_vectors b, int pitch,
                             int depth) {
     for (int k = 0; k < depth; ++k) {
@@ -56,7 +59,7 @@ static inline void multiply(floatv c[TILE][4], int width, scalars a, int row, in
     }
 }
 
-/* Element (i, w) of the tile lies at from[i * pitch + w * step]; all zero where from is NULL. */
+/* Element (i, w) of the tile is at from[i * pitch + w * step]; all elements are zero if `from` is NULL. */
 static inline void tile_load(floatv c[TILE][4], int width, const_vectors from, int pitch, int step) {
     FOR_TILE(width) c[i][w] = from ? from[i * pitch + w * step] : (floatv)(0.0f);
 }
@@ -70,7 +73,8 @@ static inline void clear(vectors x, int count) {
 
 /* --- the weight, packed --------------------------------------------------------------------------------- */
 
-/* packed [UNITS][DEPTH][4]: for every vector of units and every k the four gates' weights. weight T [4 WIDTH, WIDTH] */
+/* packed [UNITS][DEPTH][4]: the weights of the four gates for each vector of units and each k. weight T
+ * [4 WIDTH, WIDTH]. */
 __kernel void lstm_cpu_pack_gates(TENSOR(const T, weight), TENSOR(float, packed)) {
     for (int i = get_global_id(0); i < UNITS * DEPTH * 4; i += get_global_size(0)) {
         const int gate = i % 4, k = i / 4 % DEPTH, unit = i / 4 / DEPTH * VEC;
@@ -82,7 +86,7 @@ __kernel void lstm_cpu_pack_gates(TENSOR(const T, weight), TENSOR(float, packed)
     }
 }
 
-/* packed [PANELS][GATE_ROWS][COLUMNS]: for every panel of units the rows of the weight. */
+/* packed [PANELS][GATE_ROWS][COLUMNS]: the rows of the weight for each panel of units. */
 __kernel void lstm_cpu_pack_units(TENSOR(const T, weight), TENSOR(float, packed)) {
     for (int i = get_global_id(0); i < PANELS * GATE_ROWS * COLUMNS; i += get_global_size(0)) {
         const int column = (i / COLUMNS / GATE_ROWS * COLUMNS + i % COLUMNS) * VEC, row = i / COLUMNS % GATE_ROWS;
@@ -95,13 +99,13 @@ __kernel void lstm_cpu_pack_units(TENSOR(const T, weight), TENSOR(float, packed)
 
 /* --- forward -------------------------------------------------------------------------------------------- */
 
-/* The cells of TILE samples and one vector of units. z holds what the gates are taken of, and gets the gates; c and h point at the first
- * sample's vector. */
+/* The cells of TILE samples and one vector of units. z holds the pre-activations of the gates and receives
+ * the gates; c and h point to the first sample's vector. */
 static inline void cells_of(floatv z[TILE][4], vectors c, vectors h) {
     floatv cell[TILE], decay[TILE];
 #pragma unroll
     for (int i = 0; i < TILE; ++i) {
-        /* 1 / a = b (1 / (a b)): one division for two. */
+        /* 1 / a = b (1 / (a b)): one division for two reciprocals. */
         const floatv in = one_and_decay(z[i][0]), forget = one_and_decay(z[i][1]);
         const floatv fresh = one_and_decay(2.0f * z[i][2]), out = one_and_decay(z[i][3]);
         const floatv r = 1.0f / (in * forget), s = 1.0f / (fresh * out);
@@ -121,7 +125,8 @@ static inline void cells_of(floatv z[TILE][4], vectors c, vectors h) {
     }
 }
 
-/* One step of `rows` samples (whole tiles): gates from products to gates, c in place, h from now to next. */
+/* One step of `rows` samples (whole tiles): replaces products by gates in place, updates c in place, and
+ * computes `next` from `now` (h). */
 static inline void step_forward(const_vectors packed, vectors gates, vectors c, const_vectors now, vectors next,
                                 int rows, int depth) {
     for (int u = 0; u < UNITS; ++u)
@@ -140,7 +145,7 @@ static inline void step_forward(const_vectors packed, vectors gates, vectors c, 
         }
 }
 
-/* Row r of `count` rows of units, T, from or to UNITS vectors each. */
+/* Loads or stores `count` rows of units in T from or to UNITS vectors each. */
 static inline void units_load(__global const T *from, int count, vectors to) {
     for (int g = 0; g < count; ++g)
         for (int u = 0; u < UNITS; ++u) to[g * UNITS + u] = row_load(from + g * WIDTH, u * VEC);
@@ -150,8 +155,9 @@ static inline void units_store(const_vectors from, int count, __global T *to) {
         for (int u = 0; u < UNITS; ++u) row_store(from[g * UNITS + u], to + g * WIDTH, u * VEC);
 }
 
-/* products T [batch, length, 4 WIDTH]: x W_ih^T + biases; gates may take its bytes. h, cells T [batch, length, WIDTH]. A work-item does
- * every so many a block of `rows` samples, whole tiles. scratch: its gates, c and two times h. */
+/* products T [batch, length, 4 WIDTH]: x W_ih^T + biases; gates may overwrite it in place. h, cells T
+ * [batch, length, WIDTH]. A work-item processes blocks of `rows` samples (whole tiles), strided by the number
+ * of work-items. scratch per work-item: gates, c and two buffers for h. */
 __kernel void lstm_cpu_forward(TENSOR(const T, products), TENSOR(const float, packed), TENSOR(T, gates), TENSOR(T, h),
                                TENSOR(T, cells), TENSOR(float, scratch), const int batch, const int length,
                                const int rows) {
@@ -179,8 +185,8 @@ __kernel void lstm_cpu_forward(TENSOR(const T, products), TENSOR(const float, pa
 
 /* --- backward ------------------------------------------------------------------------------------------- */
 
-/* One step of one sample: the gradients of what its gates were taken of, to `store` (may be NULL) and to d [4][UNITS]. dh holds what
- * arrives from the next step; dc is carried. */
+/* One step of one sample: the gradients of the gates' pre-activations, stored to `store` (may be NULL) and to
+ * d [4][UNITS]. dh holds the gradient from the next step; dc is updated for the previous step. */
 static inline void cell_backward(__global const T *dy, __global const T *gates, __global const T *cells, bool first,
                                  const_vectors dh, vectors dc, vectors d, __global T *store) {
     for (int u = 0; u < UNITS; ++u) {
@@ -204,7 +210,7 @@ static inline void cell_backward(__global const T *dy, __global const T *gates, 
     }
 }
 
-/* dh = d W */
+/* dh = d W. */
 static inline void step_backward(const_vectors packed, const_vectors d, vectors dh, int rows) {
     for (int p = 0; p < PANELS; ++p)
         for (int k = 0; k < GATE_ROWS; k += CHUNK) {
@@ -220,7 +226,7 @@ static inline void step_backward(const_vectors packed, const_vectors d, vectors 
         }
 }
 
-/* dweight [GATE_ROWS][PANELS * COLUMNS] += d^T h over n samples */
+/* dweight [GATE_ROWS][PANELS * COLUMNS] += d^T h over n samples. */
 static inline void add_weight(vectors dweight, const_vectors d, const_vectors h, int n) {
     for (int p = 0; p < PANELS; ++p)
         for (int row = 0; row < GATE_ROWS; row += TILE) {
@@ -232,8 +238,9 @@ static inline void add_weight(vectors dweight, const_vectors d, const_vectors h,
         }
 }
 
-/* dproducts T [batch, length, 4 WIDTH] (may be NULL) may take the bytes of gates. dweights (may be NULL) gets a part of the weight's
- * gradient for every work-item, summed while d and h are in the caches. A work-item does every so many a block of `rows` samples. */
+/* dproducts T [batch, length, 4 WIDTH] (may be NULL) may overwrite gates in place. dweights (may be NULL)
+ * receives one part of the weight's gradient per work-item, summed while d and h are in the caches. A
+ * work-item processes blocks of `rows` samples, strided by the number of work-items. */
 __kernel void lstm_cpu_backward(TENSOR(const T, dy), TENSOR(const T, gates), TENSOR(const T, h), TENSOR(const T, cells),
                                 TENSOR(const float, packed), TENSOR(T, dproducts), TENSOR(float, scratch),
                                 TENSOR(float, dweights), const int batch, const int length, const int rows) {

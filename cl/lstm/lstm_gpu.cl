@@ -1,9 +1,12 @@
-/* An LSTM layer for work-groups (WG > 1, VEC == 4). A group takes a few samples through all steps; between steps it meets at a barrier, and
- * h passes through local memory. The weight streams from global memory, and stays in the card's cache.
+/* An LSTM layer for work-groups (WG > 1, VEC == 4).
  *
- *   HIDDEN   units                 LANES   work-items side by side, a power of two; each has the units lane, lane + LANES, ...
+ * A group processes all steps of a few samples. Its work-items synchronize with a barrier between steps and
+ * exchange h through local memory. The weight is streamed from global memory and stays in the GPU's cache.
  *
- * A work-item does QUAD samples, so that WG / LANES of them share a unit: SAMPLES a group. */
+ *   HIDDEN   hidden units
+ *   LANES    work-items along units, a power of two; each computes the units lane, lane + LANES, ...
+ *
+ * A work-item processes VEC4 samples, and WG / LANES work-items share a unit: SAMPLES per group. */
 #include "lib/common.clh"
 #include "lstm/lstm.clh"
 
@@ -20,8 +23,9 @@
 #define PADDED (BLOCKS * LANES)
 #define GROUP __attribute__((reqd_work_group_size(WG, 1, 1)))
 
-/* packed f32 [HIDDEN (a)][PADDED (b)][4 gates]: weight[gate, b, a] for forward, where a work-item's own unit is b and it sums over a;
- * weight[gate, a, b] for backward (`own_first` 0). weight T [4 HIDDEN, HIDDEN] */
+/* packed f32 [HIDDEN (a)][PADDED (b)][4 gates]. own_first: weight[gate, b, a] for the forward pass, where b
+ * is the work-item's own unit and the sum is over a. Otherwise weight[gate, a, b] for the backward pass.
+ * weight T [4 HIDDEN, HIDDEN]. */
 __kernel GROUP void lstm_gpu_pack(TENSOR(const T, weight), TENSOR(float, packed), const int own_first) {
     for (int i = get_global_id(0); i < HIDDEN * PADDED * 4; i += get_global_size(0)) {
         const int gate = i % 4, b = i / 4 % PADDED, a = i / 4 / PADDED;
@@ -36,7 +40,7 @@ static inline float4 gates_of(float4 x) {
     s.z = tanh_with(x, s).z;
     return s;
 }
-/* Four T that lie `HIDDEN` apart. */
+/* Loads or stores four T that are HIDDEN apart. */
 static inline float4 load_gates(__global const T *p) {
     return (float4)(LOAD(p, 0), LOAD(p, HIDDEN), LOAD(p, 2 * HIDDEN), LOAD(p, 3 * HIDDEN));
 }
@@ -46,14 +50,16 @@ static inline void store_gates(float4 v, __global T *p) {
     STORE(v.z, p, 2 * HIDDEN);
     STORE(v.w, p, 3 * HIDDEN);
 }
-/* One element a sample of the vec4, or its neighbours in an array. */
+/* Element i of a vec4 of samples; i is a constant. */
 #define SAMPLE(v, i) ((i) == 0 ? (v).x : (i) == 1 ? (v).y : (i) == 2 ? (v).z : (v).w)
 
-/* products T [batch, length, 4 HIDDEN]; gates may take its bytes. h, cells T [batch, length, HIDDEN]. */
+/* products T [batch, length, 4 HIDDEN]; gates may overwrite it in place. h, cells T
+ * [batch, length, HIDDEN]. */
 MANY_REGISTERS __kernel GROUP void lstm_gpu_forward(TENSOR(const T, products), TENSOR(const float, packed),
                                                     TENSOR(T, gates), TENSOR(T, h), TENSOR(T, cells), const int batch,
                                                     const int length) {
-    __local float4 state[2][PADDED * VEC4S_PER_GROUP]; /* h of a vec4 of samples; of the last step, and of this one */
+    /* h of vec4s of samples, of the previous and of this step */
+    __local float4 state[2][PADDED * VEC4S_PER_GROUP];
     const int lane = get_local_id(0) % LANES, vec4 = get_local_id(0) / LANES;
     const int first = get_group_id(0) * SAMPLES + vec4 * VEC4;
     __global const float4 *w = (__global const float4 *)AT(packed) + lane;
@@ -70,7 +76,8 @@ MANY_REGISTERS __kernel GROUP void lstm_gpu_forward(TENSOR(const T, products), T
 #pragma unroll
             for (int i = 0; i < VEC4; ++i) {
                 x[i] = sum[i] = (float4)(0.0f);
-                if (first + i < batch && unit < HIDDEN) /* others' products may be overwritten at this moment */
+                /* other work-items may be overwriting other products */
+                if (first + i < batch && unit < HIDDEN)
                     x[i] = load_gates(AT(products) + ((long)(first + i) * length + t) * 4 * HIDDEN + unit);
             }
             for (int k = 0; k < (t ? HIDDEN : 0); ++k) {
@@ -94,11 +101,12 @@ MANY_REGISTERS __kernel GROUP void lstm_gpu_forward(TENSOR(const T, products), T
                 STORE(SAMPLE(out, i), AT(h), at * HIDDEN + unit);
             }
         }
-        barrier(CLK_LOCAL_MEM_FENCE); /* this step's h is there, and nobody needs the last one's any more */
+        /* h of this step is complete; that of the previous one may be overwritten */
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 
-/* The gradients of what four gates were taken of; dc is carried to the step before. */
+/* The gradients of the pre-activations of four gates; updates *dc for the previous step. */
 static inline float4 cell_backward(float4 gates, float c, float before, float arrives, float *dc) {
     const float down = fma(arrives * gates.w, fma(-c, c, 1.0f), *dc);
     *dc = down * gates.y;
@@ -107,7 +115,7 @@ static inline float4 cell_backward(float4 gates, float c, float before, float ar
                     gates.w * (1.0f - gates.w));
 }
 
-/* dproducts T [batch, length, 4 HIDDEN] may take the bytes of gates. */
+/* dproducts T [batch, length, 4 HIDDEN] may overwrite gates in place. */
 MANY_REGISTERS __kernel GROUP void lstm_gpu_backward(TENSOR(const T, dy), TENSOR(const T, gates),
                                                      TENSOR(const T, cells), TENSOR(const float, packed),
                                                      TENSOR(T, dproducts), const int batch, const int length) {
@@ -162,9 +170,9 @@ MANY_REGISTERS __kernel GROUP void lstm_gpu_backward(TENSOR(const T, dy), TENSOR
     }
 }
 
-/* The weight's gradient: partial f32 [splits, 4 HIDDEN, HIDDEN], part s = sum over its steps r = b * length + t of dproducts[r, m]
- * h[r - 1, n]; first steps, t = 0, have no step before. A group does a tile of EDGE x EDGE, a work-item EDGE^2 / WG elements of it, EDGE
- * steps at a time. */
+/* The weight's gradient: partial f32 [splits, 4 HIDDEN, HIDDEN]. Part s is the sum over its steps r = b *
+ * length + t of dproducts[r, m] h[r - 1, n]; steps with t = 0 have no predecessor and are skipped. A group
+ * computes a tile of EDGE x EDGE, a work-item EDGE^2 / WG elements of it, EDGE steps at a time. */
 #define EDGE 32
 #define OWN (EDGE * EDGE / WG)
 __kernel GROUP void lstm_gpu_weight(TENSOR(const T, dproducts), TENSOR(const T, h), TENSOR(float, partial),
@@ -174,7 +182,7 @@ __kernel GROUP void lstm_gpu_weight(TENSOR(const T, dproducts), TENSOR(const T, 
     const int group = get_group_id(0), split = group / (across * down), lid = get_local_id(0);
     const int m0 = group / across % down * EDGE, n0 = group % across * EDGE;
     const int begin = split * split_steps, end = min(steps, begin + split_steps);
-    const int column = lid % EDGE, row = lid / EDGE; /* and rows WG / EDGE further on */
+    const int column = lid % EDGE, row = lid / EDGE; /* and every WG / EDGE rows from there */
     float sum[OWN];
 #pragma unroll
     for (int i = 0; i < OWN; ++i) sum[i] = 0.0f;

@@ -1,9 +1,9 @@
-/* The gradient of an LSTM's recurrent weight from its parts. */
+/* Sums the parts of the gradient of an LSTM's recurrent weight. */
 #include "lib/common.clh"
 #include "lib/runs.clh"
 
-/* out T [4, hidden, hidden] = accum + the parts, in order; out may be the accum. parts f32 [count, 4, rows, pitch], of which the first
- * `hidden` rows and columns count. */
+/* out T [4, hidden, hidden] = accum + the sum of the parts, in order; out may overwrite accum in place. parts
+ * f32 [count, 4, rows, pitch], of which the first `hidden` rows and columns are valid. */
 __kernel void lstm_weight_total(TENSOR(const float, parts), TENSOR(const T, accum), TENSOR(T, out), const int count,
                                 const int hidden, const int rows, const int pitch) {
     FOR_RUNS(r, 4 * hidden, hidden) {
