@@ -1,4 +1,4 @@
-/* state[index] += scalar */
+/* Accumulates a metric: state[index] += scalar. */
 #include "lib/common.clh"
 
 __kernel void accumulate_metric_scalar(TENSOR(const float, scalar), TENSOR(float, state), const int index) {

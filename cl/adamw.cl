@@ -1,13 +1,13 @@
-/* One AdamW step (Loshchilov & Hutter 2019, algorithm 2; PyTorch's order of operations) over flat f32
- * buffers, in place:
+/* One AdamW step over flat f32 buffers, in place (Loshchilov & Hutter 2019, algorithm 2; PyTorch's order of
+ * operations):
  *
  *   g <- clip g / loss_scale;  p <- p (1 - lr wd);  m <- b1 m + (1 - b1) g;  v <- b2 v + (1 - b2) g^2
  *   p <- p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps);  g <- 0;  copy <- p
  *
- * clip = min(1, max_norm / (norm + 1e-6)), or 1 where max_norm is 0; norm is that of g / loss_scale. norm not finite: only
- * g <- 0 happens. hyper f32 [8]: lr, b1, b2, eps, wd, max_norm, 1 - b1^t, 1 - b2^t. loss_scale may be left out: 1. copy: what
- * kernels read of p where they read halves (T); there is none where T is f32. n is a multiple of VEC: the store
- * sees to it. */
+ * clip = min(1, max_norm / (norm + 1e-6)), or 1 if max_norm is 0; norm is the norm of g / loss_scale. If norm
+ * is not finite, only g <- 0 is done. hyper f32 [8]: lr, b1, b2, eps, wd, max_norm, 1 - b1^t, 1 - b2^t.
+ * loss_scale is optional and defaults to 1. copy: half-precision weights (T) for kernels that read halves;
+ * not used if T is f32. n is a multiple of VEC, which the store ensures. */
 #include "lib/common.clh"
 #include "lib/loss_scale.clh"
 

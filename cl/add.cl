@@ -1,4 +1,4 @@
-/* y = a + b over n elements; y may be a or b. */
+/* Elementwise sum of n elements: y = a + b; y may be a or b. */
 #include "lib/common.clh"
 
 __kernel void add_elements(TENSOR(const T, a), TENSOR(const T, b), TENSOR(T, y), const ulong n) {

@@ -1,12 +1,14 @@
-/* Batch normalisation over all rows of x [rows, channels]: forward, backward.
+/* Batch normalization over all rows of x [rows, channels]: forward and backward.
  *
- * Forward: each group takes one part of the rows and writes the mean and the squared distances from it (batch_norm_part);
- * these are joined, two and two, by the formula of Chan, Golub & LeVeque (1979) (batch_norm_join); a last pass normalises
- * (batch_norm_apply). Backward likewise: sums of d and d xhat in parts (batch_norm_sum_part), the whole sums
- * (batch_norm_sum_join), the gradient (batch_norm_grad_apply). d is dy where relu has let y pass, else 0.
+ * Forward: each group processes one part of the rows and writes its mean and sum of squared deviations
+ * (batch_norm_part); these are merged pairwise by the formula of Chan, Golub & LeVeque (1979)
+ * (batch_norm_join); a last pass normalizes (batch_norm_apply). Backward likewise: partial sums of d and d
+ * xhat (batch_norm_sum_part), the total sums (batch_norm_sum_join), the gradient (batch_norm_grad_apply). d
+ * is dy where relu passed y, else 0.
  *
- * The first `samples[0] * sample_rows` rows count, all where there is no `samples`. Those behind are normalised too, but
- * their dy is taken as 0. The statistics are mean and biased variance, f32 [2, channels]. */
+ * The first `samples[0] * sample_rows` rows are valid; all rows if there is no `samples`. Rows past them are
+ * normalized too, but their dy is taken as 0. The statistics are mean and biased variance, f32
+ * [2, channels]. */
 #include "lib/relu.clh"
 #include "lib/channels.clh"
 
@@ -17,7 +19,7 @@ static inline int counted_rows(__global const int *samples, int rows, int sample
 
 /* --- statistics ----------------------------------------------------------------------------------------- */
 
-/* Of `count` values: their mean, and the sum of the squares of their distances from it. */
+/* Merges two sets of values, each given by its count, mean and sum of squared deviations from the mean. */
 static inline void join_moments(float *count, floatv *mean, floatv *squares, float more, floatv its_mean,
                                 floatv its_squares) {
     float all = *count + more, share = more > 0.0f ? more / all : 0.0f;
@@ -27,7 +29,8 @@ static inline void join_moments(float *count, floatv *mean, floatv *squares, flo
     *count = all;
 }
 
-/* The moments of all items that hold the same channels come to the first of them: item < COLUMN_ITEMS. */
+/* Merges the moments of all work-items that hold the same channels into the first of them: item <
+ * COLUMN_ITEMS. */
 #if WG == 1
 static inline void join_items(float *count, floatv *mean, floatv *squares, float *counts, floatv *means,
                               floatv *all_squares) {
@@ -49,10 +52,11 @@ static inline void join_items(float *count, floatv *mean, floatv *squares, __loc
 }
 #endif
 
-/* partial f32 [parts, 2, channels]: mean and squared distances of each part.
+/* partial f32 [parts, 2, channels]: mean and sum of squared deviations of each part.
  *
- * An item sums distances from the mean of what it has seen so far, which moves after every BLOCK rows: numbers far from 0
- * do not cancel, and memory is read once. `base` is a value near the mean, so that `shift` keeps its digits. */
+ * A work-item sums deviations from the mean so far, which is updated after every BLOCK rows: values far from
+ * 0 cause no cancellation, and memory is read once. `base` is a value near the mean, so that `shift` keeps
+ * its significant digits. */
 #define BLOCK 16
 __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TENSOR(float, partial), const int rows,
                               const int sample_rows, const int channels, const int chunks) {
@@ -128,8 +132,8 @@ __kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const int, sa
 
 /* --- normalisation -------------------------------------------------------------------------------------- */
 
-/* y = (x - mean) / sqrt(variance + eps) gamma + beta + residual, then max(., 0) where `relu`. saved f32 [2, channels]: mean,
- * variance; residual may be NULL. y may be x or residual. */
+/* y = (x - mean) / sqrt(variance + eps) gamma + beta + residual, then max(., 0) if `relu`. saved f32
+ * [2, channels]: mean, variance; residual may be NULL. y may be x or residual. */
 __kernel void batch_norm_apply(TENSOR(const T, x), TENSOR(const float, saved), TENSOR(const float, gamma),
                                TENSOR(const float, beta), TENSOR(const T, residual), TENSOR(T, y), const int rows,
                                const int channels, const int chunks, const int relu, const float eps) {
@@ -152,8 +156,8 @@ __kernel void batch_norm_apply(TENSOR(const T, x), TENSOR(const float, saved), T
     }
 }
 
-/* running [2, channels] = (1 - momentum) running + momentum statistics, where that is finite: a step that is skipped for its numbers must
- * not stay in the averages. */
+/* running [2, channels] = (1 - momentum) running + momentum statistics, if that is finite: a step that is
+ * skipped because of non-finite values must not affect the averages. */
 __kernel void batch_norm_follow(TENSOR(const float, statistics), TENSOR(float, running), const float momentum,
                                 const int n) {
     for (int i = get_global_id(0); i < n; i += (int)get_global_size(0)) {
@@ -183,8 +187,8 @@ static inline floatv add_items(floatv sum, __local floatv *sums) {
 }
 #endif
 
-/* dresidual = accum + d (dresidual may be NULL); partial f32 [parts, 2, channels]: each part's sums of d and of d xhat.
- * y NULL: without relu. */
+/* dresidual = accum + d (dresidual may be NULL); partial f32 [parts, 2, channels]: each part's sums of d and
+ * of d xhat. y is NULL if there is no relu. */
 __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, y),
                                   TENSOR(const float, saved), TENSOR(const int, samples), TENSOR(const T, accum),
                                   TENSOR(T, dresidual), TENSOR(float, partial), const int rows, const int sample_rows,
@@ -225,7 +229,8 @@ __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSO
     }
 }
 
-/* total [2, channels] = the sums of all parts; dbeta = accum + the first, dgamma = accum + the second (may be NULL). */
+/* total [2, channels] = the sums of all parts; dbeta = accum + the first, dgamma = accum + the second
+ * (either may be NULL). */
 __kernel void batch_norm_sum_join(TENSOR(const float, partial), TENSOR(float, total), TENSOR(const float, gamma_accum),
                                   TENSOR(float, dgamma), TENSOR(const float, beta_accum), TENSOR(float, dbeta),
                                   const int channels, const int chunks, const int parts) {
@@ -252,8 +257,8 @@ __kernel void batch_norm_sum_join(TENSOR(const float, partial), TENSOR(float, to
     }
 }
 
-/* dx = accum + gamma / sqrt(variance + eps) (d - mean of d - xhat mean of d xhat) in rows that count, accum in others.
- * dx may be any of its inputs. */
+/* dx = accum + gamma / sqrt(variance + eps) (d - mean of d - xhat mean of d xhat) in valid rows, accum in the
+ * others. dx may be any of its inputs. */
 __kernel void batch_norm_grad_apply(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, y),
                                     TENSOR(const float, saved), TENSOR(const float, gamma), TENSOR(const float, total),
                                     TENSOR(const int, samples), TENSOR(const T, accum), TENSOR(T, dx), const int rows,

@@ -1,4 +1,4 @@
-/* Between f32 and the storage type T, with an optional accum of the result's type: y = accum + x. */
+/* Casts between f32 and the storage type T, with an optional accum of the result's type: y = accum + x. */
 #include "lib/common.clh"
 
 __kernel void cast_widen(TENSOR(const T, x), TENSOR(const float, accum), TENSOR(float, y), const ulong n) {

@@ -1,15 +1,16 @@
-/* Cross entropy of rows of logits x with labels, smoothed by `smoothing` (e below), forward and backward:
+/* Cross entropy of rows of logits x with labels, smoothed by `smoothing` (e below): forward and backward.
  *
  *   loss = -sum over c of q[c] log softmax(x)[c],   q[c] = (1 - e) [c = label] + e / WIDTH
  *   dx[c] = accum[c] + dloss sample_weight (softmax(x)[c] - q[c])
  *
- * A row whose label is not a column counts for nothing, whatever its logits are. All is done relative to the largest logit,
- * so that no large numbers cancel. */
+ * A row whose label is not a column contributes nothing, whatever its logits. All terms are computed relative
+ * to the largest logit, which avoids cancellation of large numbers. */
 #include "lib/common.clh"
 #include "lib/rows.clh"
 #include "lib/softmax.clh"
 
-/* Vectors an item keeps in registers between the passes; those of wider rows are read again. */
+/* Maximum number of vectors that a work-item keeps in registers between the passes; wider rows are read
+ * again. */
 #if WG == 1
 #define MAX_KEPT 16
 #else
@@ -17,8 +18,8 @@
 #endif
 #define KEPT (PARTS <= MAX_KEPT)
 
-/* x T [rows, WIDTH], labels i32, sample_weight f32 [rows]; statistics f32 [2, rows]: the largest logit, and 1 / sum of
- * exp(x - largest); losses f32 [rows]: sample_weight * loss */
+/* x T [rows, WIDTH], labels i32, sample_weight f32 [rows]; statistics f32 [2, rows]: the largest logit, and 1
+ * / sum of exp(x - largest); losses f32 [rows]: sample_weight * loss. */
 WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int, labels),
                                            TENSOR(const float, sample_weight), TENSOR(float, statistics),
                                            TENSOR(float, losses), const int rows, const float smoothing) {

@@ -1,9 +1,11 @@
-/* Two inner extents change places: [outer, a, b, width] -> [outer, b, a, width]. A patch's rows of pixels, side by side in its channels, so
- * go to the image's rows, and back. */
+/* Swaps two inner dimensions: [outer, a, b, width] -> [outer, b, a, width].
+ *
+ * Depth to space and its inverse: rows of pixels of a patch, adjacent in its channels, become parts of rows
+ * of the image. */
 #include "lib/common.clh"
 #include "lib/runs.clh"
 
-/* to[o, j, i, :] = accum[o, j, i, :] + from[o, i, j, :], i < a, j < b; the accum may be `to`. */
+/* to[o, j, i, :] = accum[o, j, i, :] + from[o, i, j, :] for i < a, j < b; accum may be `to`. */
 __kernel void depth_to_space_swap(TENSOR(const T, from), TENSOR(const T, accum), TENSOR(T, to), const int outer,
                                   const int a, const int b, const int width) {
     int known = -1;

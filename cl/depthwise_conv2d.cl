@@ -1,8 +1,10 @@
-/* Depth-wise convolution with zeros around, R x S (both odd): forward, the gradient of x, which is the same with the kernel turned round, and
- * those of weight and bias.
+/* Depthwise convolution R x S (both odd) with zero padding: forward, and the gradients of x, weight and bias.
  *
- * A work-item does VEC channels and walks along rows of pixels. It keeps its channels' weights, and a sum for each of the S columns of output
- * that the column of input at hand counts for, so that each pixel is loaded once a row of the kernel. */
+ * The gradient of x is the same convolution with the kernel rotated by 180 degrees.
+ *
+ * A work-item processes VEC channels and advances along rows of pixels. It keeps the weights of its channels,
+ * and one sum for each of the S output columns to which the current input column contributes, so that each
+ * pixel is loaded once per row of the kernel. */
 #include "lib/common.clh"
 #include "lib/runs.clh"
 
@@ -12,11 +14,11 @@
 #ifndef S
 #define S 3
 #endif
-#ifndef WHOLE /* channels are a multiple of VEC */
+#ifndef WHOLE /* 1: channels are a multiple of VEC */
 #define WHOLE 0
 #endif
 
-/* The first n channels, n <= VEC, and zeros. */
+/* The first n <= VEC channels, followed by zeros. */
 static inline floatv load_channels(__global const T *p, int n) {
     return WHOLE || n == VEC ? LOADV(p, 0) : LOADN(p, 0, n);
 }
@@ -27,14 +29,15 @@ static inline void store_channels(floatv v, __global T *p, int n) {
         STOREN(v, p, 0, n);
 }
 
-/* What an item needs of its surroundings. */
+/* The part of the output that a work-item computes. */
 typedef struct area {
-    int row, H, W;  /* image's rows are numbered through the batch */
+    int row, H, W;  /* rows of all images, numbered consecutively */
     int begin, end; /* columns of the output */
     int C, n;
 } area;
 
-/* One row of the output, columns [begin, end). x, y and the accum, if there is one, begin at the item's first channel of the row. */
+/* One row of the output, columns [begin, end). x, y and accum (may be NULL) start at the work-item's first
+ * channel of the row. */
 static inline void convolve(__global const T *x, __global const T *accum, __global T *y, const floatv *k, floatv bias,
                             area a) {
     const int h = a.row % a.H, line = a.W * a.C;
@@ -50,7 +53,7 @@ static inline void convolve(__global const T *x, __global const T *accum, __glob
 #pragma unroll
                     for (int s = 0; s < S; ++s) sum[s] = fma(v, k[r * S + s], sum[s]);
                 }
-        const int done = w - S / 2; /* has met its last column */
+        const int done = w - S / 2; /* output column that is now complete */
         if (done >= a.begin) {
             floatv v = sum[S - 1];
             if (accum) v += load_channels(accum + (long)done * a.C, a.n);
@@ -62,8 +65,8 @@ static inline void convolve(__global const T *x, __global const T *accum, __glob
     }
 }
 
-/* y = accum + bias + x * weight, weight turned round where `turned`; y may be the accum. x, y T [rows, W, C], rows = batch H; weight T
- * [R, S, C]; bias f32 [C]. An item does `deep` rows of `strip` columns. */
+/* y = accum + bias + x * weight, with the weight rotated if `turned`; y may be accum. x, y T [rows, W, C],
+ * rows = batch H; weight T [R, S, C]; bias f32 [C]. A work-item computes `deep` rows of `strip` columns. */
 MANY_REGISTERS __kernel void depthwise_conv2d_apply(TENSOR(const T, x), TENSOR(const T, weight),
                                                     TENSOR(const float, bias), TENSOR(const T, accum), TENSOR(T, y),
                                                     const int rows, const int H, const int W, const int C,
@@ -85,10 +88,10 @@ MANY_REGISTERS __kernel void depthwise_conv2d_apply(TENSOR(const T, x), TENSOR(c
     }
 }
 
-/* sum[r, s] += what row a.row of dy has to do with x, sum[R S] += the sum of that row. */
+/* sum[r, s] += the products of row a.row of dy with x; sum[R S] += the sum of that row. */
 static inline void correlate(__global const T *dy, __global const T *x, floatv *sum, area a) {
     const int h = a.row % a.H, line = a.W * a.C;
-    floatv d[S]; /* dy of the columns that look at column w of x: w + S / 2 - s */
+    floatv d[S]; /* dy of the columns that depend on column w of x: w + S / 2 - s */
 #pragma unroll
     for (int s = 0; s < S; ++s) d[s] = (floatv)(0.0f);
     for (int w = -(S / 2); w < a.W; ++w) {
@@ -107,7 +110,8 @@ static inline void correlate(__global const T *dy, __global const T *x, floatv *
     }
 }
 
-/* partial f32 [ceil(rows / deep), R S + 1, C]: the gradients of weight and, behind them, of the bias, of `deep` rows each. */
+/* partial f32 [ceil(rows / deep), R S + 1, C]: the gradients of weight and, after them, of the bias, over
+ * `deep` rows each. */
 MANY_REGISTERS __kernel void depthwise_conv2d_weight_parts(TENSOR(const T, dy), TENSOR(const T, x),
                                                            TENSOR(float, partial), const int rows, const int H,
                                                            const int W, const int C, const int deep) {
@@ -127,8 +131,8 @@ MANY_REGISTERS __kernel void depthwise_conv2d_weight_parts(TENSOR(const T, dy), 
     }
 }
 
-/* out[i] = accum[i] + sum over p of partial[p, i], i < n, in a fixed order; parts lie `apart` elements from one another. On a card a group
- * does COLUMNS elements, with WG / COLUMNS items each. */
+/* out[i] = accum[i] + sum over p of partial[p, i] for i < n, in a fixed order; parts are `apart` elements
+ * apart. On a GPU a group computes COLUMNS elements, with WG / COLUMNS work-items each. */
 #define COLUMNS (WG < 32 ? WG : 32)
 __kernel void depthwise_conv2d_weight_total(TENSOR(const float, partial), TENSOR(const T, accum), TENSOR(T, out),
                                             const int parts, const int apart, const int n) {

@@ -1,12 +1,14 @@
-/* y = x keep(i) scale, keep(i) = random(i) >= threshold. random(i) is word i % 4 of Philox at counter (c in two words,
- * stream, step), c = i / 4 + first * per_sample: `first` samples of the window were in micro-batches before this one.
- * Backward draws the same. A work-item does CHUNK = 4 VEC elements: VEC counters side by side. */
+/* Dropout: y = x keep(i) scale, where keep(i) = random(i) >= threshold.
+ *
+ * random(i) is word i % 4 of Philox at counter (c in two words, stream, step), where c = i / 4 + first *
+ * per_sample and `first` is the number of samples of the global batch in earlier micro-batches. The backward
+ * pass draws the same numbers. A work-item processes CHUNK = 4 VEC elements: VEC adjacent counters. */
 #include "lib/common.clh"
 
 #define CHUNK (4 * VEC)
 
-/* Both halves of c x. CPUs multiply 32 bits to 64 in every second lane only; mul_hi would be taken apart into
- * single lanes. */
+/* Both halves of c x. CPUs multiply 32 bits to 64 in every second vector element only; mul_hi would be split
+ * into scalar operations. */
 static inline void multiply(uint c, uintv x, uintv *hi, uintv *lo) {
 #if WG == 1 && VEC == 16
     ulong8 pairs = as_ulong8(x), even = (pairs & 0xffffffffUL) * (ulong)c, odd = (pairs >> 32) * (ulong)c;
@@ -18,8 +20,9 @@ static inline void multiply(uint c, uintv x, uintv *hi, uintv *lo) {
 #endif
 }
 
-/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011) on VEC counters at once; src/core/philox.c is
- * its twin. words[j] lane k is word j of counter `first` + k. */
+/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011) on VEC
+ * counters at once. The CPU implementation is src/core/philox.c. Element k of words[j] is word j of counter
+ * `first` + k. */
 static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, uintv words[4]) {
     uintv low = (uintv)((uint)first), x = low;
 #if VEC > 1
@@ -47,8 +50,8 @@ static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, 
     words[3] = w;
 }
 
-/* factor: 0 or `scale` for each of CHUNK elements from `counter` on, in four vectors. Element 4 k + j has word j of
- * counter k. */
+/* factor: 0 or `scale` for each of CHUNK elements from `counter` on, in four vectors. Element 4 k + j uses
+ * word j of counter k. */
 static inline void dropout_factors(ulong counter, uint stream, __global const uint *rng, uint threshold, float scale,
                                    floatv factor[4]) {
     uintv words[4];

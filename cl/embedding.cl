@@ -1,18 +1,23 @@
-/* Rows of a table, and the table's gradient: dtable[v] += sum of dy[i] over the positions i with tokens[i] =
- * v, in rising order of i, without atomics on floats. A position is one of n = B L tokens; rows are `width`
- * wide.
+/* Embedding: rows of a table, and the table's gradient.
  *
- *   embedding_forward       a vector of a row a step
- *   embedding_chain         one work-item links the positions of each token: head[v] first, next[i] the following position, or -1
- *   embedding_walk          dtable from the chains. For a CPU: both are quick there, whatever V
- *   embedding_gather        a work-group a position: the first one with its token scans the rest and sums. For a GPU, whatever V
- *   embedding_few_partial   small V: a stretch of positions is summed into VOCABULARY private accumulators
- *   embedding_few_total     the stretches' sums, in order */
+ * dtable[v] += the sum of dy[i] over the positions i with tokens[i] = v, in ascending order of i and without
+ * float atomics. A position is one of n = B L tokens; rows have `width` elements.
+ *
+ *   embedding_forward       one vector of a row per iteration
+ *   embedding_chain         a single work-item links the positions of each token: head[v] is the first,
+ *                           next[i] the following position, or -1
+ *   embedding_walk          dtable from these lists; for CPUs, where both kernels are fast for any vocabulary
+ *   embedding_gather        one work-group per position: the first position of a token scans the others
+ *                           and sums; for GPUs, any vocabulary
+ *   embedding_few_partial   small vocabularies: a range of positions is summed into VOCABULARY private
+ *                           accumulators
+ *   embedding_few_total     sums the ranges, in order */
 #include "lib/common.clh"
 
 #include "lib/runs.clh"
 
-/* The part of 0 .. units that is this work-item's: a stretch on a CPU, every get_global_size-th on a GPU. */
+/* This work-item's part of the units 0 .. units (begin, end, step): a contiguous range on a CPU, strided by
+ * get_global_size on a GPU. */
 static inline uint3 own_units(uint units) {
     uint item = get_global_id(0), items = get_global_size(0);
 #if WG == 1
@@ -23,7 +28,7 @@ static inline uint3 own_units(uint units) {
 #endif
 }
 
-/* tokens i32 [n], table f32 [vocabulary, width], y T [n, width] */
+/* tokens i32 [n], table f32 [vocabulary, width], y T [n, width]. */
 __kernel void embedding_forward(TENSOR(const int, tokens), TENSOR(const float, table), TENSOR(T, y), const uint n,
                                 const uint width, const int vocabulary) {
     uint vectors = (width + VEC - 1) / VEC;
@@ -37,7 +42,7 @@ __kernel void embedding_forward(TENSOR(const int, tokens), TENSOR(const float, t
     }
 }
 
-/* head i32 [vocabulary], next i32 [n]; launched with one work-item that works (a GPU has embedding_gather) */
+/* head i32 [vocabulary], next i32 [n]. Only one work-item works; GPUs use embedding_gather instead. */
 __kernel void embedding_chain(TENSOR(const int, tokens), TENSOR(int, head), TENSOR(int, next), const int n,
                               const int vocabulary) {
     if (get_global_id(0) != 0) return;
@@ -50,15 +55,15 @@ __kernel void embedding_chain(TENSOR(const int, tokens), TENSOR(int, head), TENS
     }
 }
 
-/* dy T [n, width], dtable f32 [vocabulary, width]. A unit: STRIPE vectors of a table row, summed in registers
- * along the chain. */
+/* dy T [n, width], dtable f32 [vocabulary, width]. A unit is STRIPE vectors of a table row, summed in
+ * registers along the list. */
 #define STRIPE 4
 __kernel void embedding_walk(TENSOR(const int, head), TENSOR(const int, next), TENSOR(const T, dy),
                              TENSOR(float, dtable), const uint width, const int vocabulary) {
     uint stripes = (width + STRIPE * VEC - 1) / (STRIPE * VEC);
     uint units = (uint)vocabulary * stripes;
-    /* Interleaved even on a CPU: tokens of one kind (letters, padding) lie close together and their chains
-     * are the long ones. */
+    /* Strided even on a CPU: tokens of one kind (letters, padding) have adjacent numbers, and their lists are
+     * the long ones. */
     for (uint unit = get_global_id(0); unit < units; unit += get_global_size(0)) {
         uint token = unit / stripes, first = (unit - token * stripes) * STRIPE * VEC;
         int i = AT(head)[token];
@@ -81,14 +86,14 @@ __kernel void embedding_walk(TENSOR(const int, head), TENSOR(const int, next), T
     }
 }
 
-/* A group a position. `mark` has a bit for each token of the block of WG that is being looked at. */
+/* One group per position. `mark` has one bit for each token of the current block of WG. */
 __kernel void embedding_gather(TENSOR(const int, tokens), TENSOR(const T, dy), TENSOR(float, dtable), const int n,
                                const uint width, const int vocabulary) {
     __local uint mark[(WG + 31) / 32];
     __local int earlier;
     int lane = get_local_id(0), self = get_group_id(0);
     int token = AT(tokens)[self];
-    if (token < 0 || token >= vocabulary) return; /* the whole group */
+    if (token < 0 || token >= vocabulary) return; /* uniform across the group */
     for (int block = 0; block < self; block += WG) {
         if (lane == 0) earlier = 0;
         GROUP_BARRIER();
@@ -96,7 +101,7 @@ __kernel void embedding_gather(TENSOR(const int, tokens), TENSOR(const T, dy), T
         GROUP_BARRIER();
         int found = earlier;
         GROUP_BARRIER();
-        if (found) return; /* the whole group: an earlier position does this token */
+        if (found) return; /* uniform across the group: an earlier position sums this token */
     }
     __global float *to = AT(dtable) + (ulong)token * width;
     for (uint column = 0; column < width; column += WG) {
@@ -123,7 +128,7 @@ __kernel void embedding_gather(TENSOR(const int, tokens), TENSOR(const T, dy), T
 #ifndef VOCABULARY
 #define VOCABULARY 4
 #endif
-/* partial f32 [parts, VOCABULARY, width]: part p sums positions p `length` .. (p + 1) `length`. A unit: a
+/* partial f32 [parts, VOCABULARY, width]: part p sums positions p `length` .. (p + 1) `length`. A unit is one
  * vector of a part. */
 __kernel void embedding_few_partial(TENSOR(const int, tokens), TENSOR(const T, dy), TENSOR(float, partial),
                                     const uint n, const uint width, const uint parts, const uint length) {

@@ -1,8 +1,10 @@
-/* What is not finite in a tensor: how many elements, the first of them, and how large the others are. Judged by bits, for a compiler that
- * takes every number for finite would leave a comparison out.
+/* Scans a tensor for non-finite elements: their number, the first of them, and the magnitude of the others.
  *
- * records uint [groups, WORDS]: how many, index of the first (low word, high word), its bits as f32, bits of the largest finite
- * magnitude. The host puts the groups together. */
+ * Elements are classified by their bits, because a compiler that assumes finite numbers would remove a
+ * comparison.
+ *
+ * records uint [groups, WORDS]: number of non-finite elements, index of the first (low word, high word), its
+ * bits as f32, bits of the largest finite magnitude. The host merges the groups. */
 #include "lib/common.clh"
 
 #define WORDS 5
@@ -19,12 +21,12 @@
 #endif
 
 typedef struct scan_result {
-    uintv count, largest; /* by lane */
+    uintv count, largest; /* for each vector element */
     ulong first;
     uint bits;
 } scan_result;
 
-/* VEC elements from `at` on; a work-item sees rising indices. */
+/* Scans VEC elements from `at` on; a work-item scans ascending indices. */
 static inline void scan_vector(scan_result *f, floatv v, ulong at) {
     uintv bits = BITS(v), magnitude = bits & MAGNITUDE;
     intv bad = IS_BAD(magnitude);

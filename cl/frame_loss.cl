@@ -1,16 +1,19 @@
-/* Frame-aligned point error (Jumper et al. 2021, supplement 1.9.2) of a C1' trace whose residues carry frames: where each residue sees the others,
- * against where the reference's residue sees them. Unlike distances it tells a trace from its mirror image.
+/* Frame-aligned point error of a C1' trace whose residues have frames (Jumper et al. 2021, supplement 1.9.2).
  *
- *   reference frame F_i, from three neighbours: a = y_i - y_{i-1}, b = y_{i+1} - y_i, e1 = unit(a + b), e3 = unit(a x b), e2 = e3 x e1,
- *   F_i = [e1 e2 e3] C, C such that F equals the chain's own frame on an ideal A-form helix; exists where all three are known
+ * It compares the positions of all residues as seen from the frame of each residue with those of the
+ * reference. Unlike distances it distinguishes a trace from its mirror image.
+ *
+ *   reference frame F_i, from three neighbours: a = y_i - y_{i-1}, b = y_{i+1} - y_i, e1 = unit(a + b),
+ *   e3 = unit(a x b), e2 = e3 x e1, F_i = [e1 e2 e3] C, with C such that F equals the chain's own frame on an
+ *   ideal A-form helix; F_i exists where all three are known
  *   p = x_j - x_i,  u = R_i^T p - F_i^T (y_j - y_i),  q = sqrt(|u|^2 + 0.01),  w = 10 / (10 + |y_j - y_i|)
  *   mean of w q over residues i with a frame and known atoms j
  *
- * With a = w u / q:  dx_j += R_i a,  dx_i -= R_i a,  dR_i += p a^T. A residue gathers both of its parts, as frame and as atom.
- * structure_total (structure_loss.cl) makes the term of the rows. */
+ * With a = w u / q: dx_j += R_i a, dx_i -= R_i a, dR_i += p a^T. A residue gathers both of its contributions,
+ * as frame and as atom. structure_total (structure_loss.cl) computes the term from the rows. */
 #include "lib/common.clh"
 
-/* Planes a chain, each `stride` long, so that lanes run along residues. */
+/* Planes of a chain, each `stride` long, so that vectors run along residues. */
 #define X 0      /* 3: x */
 #define Y 3      /* 3: reference */
 #define MASK 6   /* 1 where the reference is known */
@@ -26,7 +29,7 @@ static float3 place(__global const float *p, int i) {
     return (float3)(p[3 * i], p[3 * i + 1], p[3 * i + 2]);
 }
 
-/* Rows of F at residue i, whose neighbours are known. */
+/* F at residue i, whose neighbours are known, row by row. */
 static void reference_frame(__global const float *y, int i, float out[9]) {
     float3 a = place(y, i) - place(y, i - 1), b = place(y, i + 1) - place(y, i);
     float3 along = a + b, across = cross(a, b);
@@ -75,7 +78,7 @@ typedef struct {
     floatv value;      /* w q */
 } frame_block;
 
-/* u from the rows of R and F, p and the reference's v; then a and the value. */
+/* Computes u from the rows of R and F, p and the reference's v; then a and the value. */
 #define FRAME_BLOCK(block, FRAME, weight)                                                                              \
     do {                                                                                                               \
         floatv ux = FRAME(R) * block.px + FRAME(R + 3) * block.py + FRAME(R + 6) * block.pz -                          \
@@ -93,7 +96,7 @@ typedef struct {
         block.az = w * uz;                                                                                             \
     } while (0)
 
-/* Residue i's frame looks at atoms j .. j + VEC. */
+/* Atoms j .. j + VEC as seen from residue i's frame. */
 static frame_block seen_from(__global const float *plane, int stride, int i, int j) {
     frame_block s;
     s.px = MANY(X) - ONE(X), s.py = MANY(X + 1) - ONE(X + 1), s.pz = MANY(X + 2) - ONE(X + 2);
@@ -102,7 +105,7 @@ static frame_block seen_from(__global const float *plane, int stride, int i, int
     return s;
 }
 
-/* Frames j .. j + VEC look at atom i. */
+/* Atom i as seen from frames j .. j + VEC. */
 static frame_block seen_by(__global const float *plane, int stride, int i, int j) {
     frame_block s;
     s.px = ONE(X) - MANY(X), s.py = ONE(X + 1) - MANY(X + 1), s.pz = ONE(X + 2) - MANY(X + 2);
@@ -111,7 +114,7 @@ static frame_block seen_by(__global const float *plane, int stride, int i, int j
     return s;
 }
 
-/* Sum and count of the pairs seen from each residue. One group a residue. */
+/* Sum and number of the pairs seen from each residue. One group per residue. */
 __kernel void frame_loss_rows(TENSOR(const float, planes), TENSOR(const int, lengths), TENSOR(float, rows), const int L,
                               const int stride, const int n) {
     GROUP_SCRATCH(scratch);
@@ -131,7 +134,8 @@ __kernel void frame_loss_rows(TENSOR(const float, planes), TENSOR(const int, len
     }
 }
 
-/* dx = accum + gradient, dframes = rigid_frames_accum + gradient; either may be absent. One group a residue. */
+/* dx = accum + gradient, dframes = rigid_frames_accum + gradient; either may be absent. One group per
+ * residue. */
 __kernel void frame_loss_grad(TENSOR(const float, planes), TENSOR(const int, lengths),
                               TENSOR(const float, sample_weight), TENSOR(const float, inverse),
                               TENSOR(const float, dterm), TENSOR(const float, accum),

@@ -10,7 +10,7 @@ __kernel void gelu_forward(TENSOR(const T, x), TENSOR(T, y), const ulong n) {
     }
 }
 
-/* dx = accum + dy gelu'(x) */
+/* dx = accum + dy gelu'(x). */
 __kernel void gelu_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const T, accum), TENSOR(T, dx),
                             const ulong n) {
     FOR_VECTORS(s, n) {

@@ -1,10 +1,12 @@
-/* The 2-norm of n floats in two launches. Squares are summed in blocks of BLOCK vectors first and the blocks'
- * sums then, so that rounding errors grow with BLOCK + n / (BLOCK items) instead of n / items. */
+/* The 2-norm of n floats in two launches.
+ *
+ * Squares are summed in blocks of BLOCK vectors first, and then the sums of the blocks, so that rounding
+ * errors grow with BLOCK + n / (BLOCK items) instead of n / items. */
 #include "lib/common.clh"
 
 #define BLOCK 64
 
-/* partial f32 [groups]: sums of squares */
+/* partial f32 [groups]: sums of squares. */
 __kernel void grad_norm_partial(TENSOR(const float, x), TENSOR(float, partial), const ulong n) {
     GROUP_SCRATCH(scratch);
     floatv sum = (floatv)(0.0f), block = (floatv)(0.0f);
@@ -26,7 +28,7 @@ __kernel void grad_norm_partial(TENSOR(const float, x), TENSOR(float, partial), 
     if (get_local_id(0) == 0) AT(partial)[get_group_id(0)] = total;
 }
 
-/* norm f32 [1]; one group */
+/* norm f32 [1]; one group. */
 __kernel void grad_norm_total(TENSOR(const float, partial), TENSOR(float, norm), const int parts) {
     GROUP_SCRATCH(scratch);
     float sum = 0.0f;

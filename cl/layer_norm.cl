@@ -1,11 +1,11 @@
-/* Layer normalisation of rows: forward, backward, and the gradients of gamma and beta.
+/* Layer normalization of rows: forward, backward, and the gradients of gamma and beta.
  *
- * A row stays in registers (PARTS vectors an item) between the passes: mean first, then the squares of the
- * distances from it, so that no large numbers cancel. Memory is read once and written once. */
+ * A row stays in registers (PARTS vectors per work-item) between the passes: first the mean, then the squared
+ * deviations from it, which avoids cancellation of large numbers. Memory is read once and written once. */
 #include "lib/common.clh"
 #include "lib/rows.clh"
 
-/* x, y T [rows, WIDTH]; gamma, beta f32 [WIDTH]; mean, rstd f32 [rows] */
+/* x, y T [rows, WIDTH]; gamma, beta f32 [WIDTH]; mean, rstd f32 [rows]. */
 WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma), TENSOR(const float, beta),
                                            TENSOR(T, y), TENSOR(float, mean), TENSOR(float, rstd), const int rows,
                                            const float eps) {
@@ -46,8 +46,8 @@ WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const floa
 }
 
 /* dx = accum + rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma, xhat = (x - mean) rstd; dx may be NULL.
- * partial f32 [groups * ROWS_AT_ONCE, 2, WIDTH]: sums of dy xhat and of dy over the rows each item has seen.
- * */
+ * partial f32 [groups * ROWS_AT_ONCE, 2, WIDTH]: sums of dy xhat and of dy over the rows that each work-item
+ * processed. */
 WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const float, mean),
                                             TENSOR(const float, rstd), TENSOR(const float, gamma),
                                             TENSOR(const T, accum), TENSOR(T, dx), TENSOR(float, partial),
@@ -93,8 +93,8 @@ WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T,
     }
 }
 
-/* out[c] = accum[c] + sum over p of partial[p, 2 WIDTH wide, c], in a fixed order. On a GPU a group does
- * COLUMNS columns, with WG / COLUMNS items each. */
+/* out[c] = accum[c] + sum over p of partial[p, c], rows 2 WIDTH apart, in a fixed order. On a GPU a group
+ * computes COLUMNS columns, with WG / COLUMNS work-items each. */
 #define COLUMNS 32
 __kernel void layer_norm_parameter(TENSOR(const float, partial), TENSOR(const float, accum), TENSOR(float, out),
                                    const int parts) {

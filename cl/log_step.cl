@@ -1,4 +1,4 @@
-/* ring[slot % rows] = (terms [n], norm, loss_scale where there is one); terms <- 0 */
+/* Logs a step: ring[slot % rows] = (terms [n], norm, loss_scale if not NULL); terms <- 0. */
 #include "lib/common.clh"
 
 __kernel void log_step_row(TENSOR(float, terms), TENSOR(const float, norm), TENSOR(const float, loss_scale),

@@ -1,13 +1,14 @@
-/* Dynamic loss scaling: what a step of AdamW needs beforehand, and what becomes of the scale afterwards. */
+/* Dynamic loss scaling: unscaling before an AdamW step, and the update of the scale afterwards. */
 #include "lib/common.clh"
 #include "lib/loss_scale.clh"
 
-/* 1 - b^n, where 1 - b is exact but b^n is not told apart from 1 */
+/* 1 - b^n, accurate also where 1 - b is exact but b^n rounds to 1. */
 static inline float bias_correction(float b, int n) {
     return -expm1((float)n * log1p(-(1.0f - b)));
 }
 
-/* unscaled = norm / scale; corrected f32 [8] = hyper (adamw.cl), its bias corrections for the updates that were made and this one */
+/* unscaled = norm / loss_scale; corrected f32 [8] = hyper (adamw.cl), with the bias corrections for the
+ * number of updates including this one. */
 __kernel void loss_scale_unscale(TENSOR(const float, norm), TENSOR(const float, loss_scale), TENSOR(const float, hyper),
                                  TENSOR(const int, updates), TENSOR(float, unscaled), TENSOR(float, corrected)) {
     if (get_global_id(0) != 0) return;
@@ -17,7 +18,8 @@ __kernel void loss_scale_unscale(TENSOR(const float, norm), TENSOR(const float, 
     AT(unscaled)[0] = AT(norm)[0] * inverse_of_power(AT(loss_scale)[0]);
 }
 
-/* norm not finite: scale / 2; else ++updates, and after `interval` such steps in a row scale * 2 */
+/* If norm is not finite, loss_scale / 2; else ++updates, and loss_scale * 2 after `interval` such steps in a
+ * row. */
 __kernel void loss_scale_update(TENSOR(const float, norm), TENSOR(float, loss_scale), TENSOR(int, clean_steps),
                                 TENSOR(int, updates), const int interval) {
     const float least = 1.0f, most = 0x1p40f;

@@ -1,20 +1,20 @@
-/* The loss of a mask of two classes: weighted binary cross entropy, focal where gamma is not 0, and Dice.
+/* Loss of a binary segmentation mask: weighted binary cross entropy, focal if gamma is not 0, and Dice.
  *
- * Pixel with logit x and target t, 0 or 1 (anything else: unknown, counts for nothing); z = x where t is 1, else -x; p = 1 / (1 + e^-z) is the
- * target's probability, q = 1 - p:
+ * A pixel has the logit x and the target t, 0 or 1 (any other value: unknown, contributes nothing). z = x if
+ * t is 1, else -x; p = 1 / (1 + e^-z) is the probability of the target, q = 1 - p:
  *
- *   cross   = weight(t) q^gamma log(1 + e^-z),      d cross / dz = -weight(t) q^gamma (q + gamma p log(1 + e^-z))
+ *   cross   = weight(t) q^gamma log(1 + e^-z),  d cross / dz = -weight(t) q^gamma (q + gamma p log(1 + e^-z))
  *   dice    = 1 - (2 sum P t + 1) / (sum P + sum t + 1),   P = 1 / (1 + e^-x)
  *
- * Everything is made of e = exp(-|z|), which does not overflow: log(1 + e^-z) = max(-z, 0) + log(1 + e), and q^gamma =
- * exp(-gamma (max(z, 0) + log(1 + e))). */
+ * All terms are computed from e = exp(-|z|), which does not overflow: log(1 + e^-z) = max(-z, 0) +
+ * log(1 + e), and q^gamma = exp(-gamma (max(z, 0) + log(1 + e))). */
 #include "lib/common.clh"
 #include "lib/runs.clh"
 #include "lib/softmax.clh"
 
-enum { CROSS, KNOWN, BOTH, EITHER, SUMS }; /* of cross; of known pixels; of P t; of P + t */
+enum { CROSS, KNOWN, BOTH, EITHER, SUMS }; /* sums of cross; of known pixels; of P t; of P + t */
 
-/* VEC of a mask's `width` pixels; those behind the end are unknown. */
+/* VEC of the `width` pixels of a mask; those past the end are unknown. */
 static inline intv load_mask(__global const int *mask, int at, int width) {
     if (at + VEC <= width) return LOADIV(mask, at);
     int lane[VEC];
@@ -26,7 +26,7 @@ static inline intv load_mask(__global const int *mask, int at, int width) {
 #endif
 }
 
-/* log(1 + e) for e in [0, 1], relative error 2e-7: 2 artanh(s), s = e / (2 + e) <= 1/3. */
+/* log(1 + e) for e in [0, 1] with relative error 2e-7: 2 artanh(s), s = e / (2 + e) <= 1/3. */
 static inline floatv log_one_plus(floatv e) {
     const floatv s = e / (e + 2.0f), t = s * s;
     floatv sum = fma(t, (floatv)(1.0f / 13), (floatv)(1.0f / 11));
@@ -39,7 +39,7 @@ static inline floatv log_one_plus(floatv e) {
 
 typedef struct pixels {
     floatv known, target;        /* 0 or 1 */
-    floatv p, q, entropy, focus; /* of the target: its probability, 1 - that, log(1 + e^-z), q^gamma */
+    floatv p, q, entropy, focus; /* of the target: probability, 1 - probability, log(1 + e^-z), q^gamma */
     floatv both;                 /* p q */
 } pixels;
 
@@ -48,7 +48,7 @@ static inline pixels pixels_of(floatv x, intv mask, float gamma) {
     pixels at;
     at.target = mask == (intv)(1) ? one : zero;
     at.known = mask == (intv)(0) ? one : at.target;
-    /* Of an unknown pixel nothing may come through. */
+    /* An unknown pixel must not contribute, not even NaN. */
     const floatv z = mask == (intv)(1) ? x : mask == (intv)(0) ? -x : zero;
     const floatv e = exp_below(-fabs(z)), rest = log_one_plus(e), share = one / (one + e);
     const floatv less = e * share;
@@ -60,8 +60,8 @@ static inline pixels pixels_of(floatv x, intv mask, float gamma) {
     return at;
 }
 
-/* partial f32 [batch, parts, SUMS]: what each part of a sample's pixels adds up to. x T, mask i32 [batch, n]; a part is `each` pixels, a
- * multiple of VEC. */
+/* partial f32 [batch, parts, SUMS]: the sums over each part of a sample's pixels. x T, mask i32 [batch, n]; a
+ * part has `each` pixels, a multiple of VEC. */
 MANY_REGISTERS __kernel void mask_loss_parts(TENSOR(const T, x), TENSOR(const int, mask), TENSOR(float, partial),
                                              const int batch, const int n, const int parts, const int each,
                                              const float positive, const float gamma) {
@@ -89,7 +89,8 @@ MANY_REGISTERS __kernel void mask_loss_parts(TENSOR(const T, x), TENSOR(const in
     }
 }
 
-/* One group: sums f32 [batch, SUMS], and loss[0] = sum over samples of sample_weight (cross / known + dice_weight dice). */
+/* One group: sums f32 [batch, SUMS], and loss[0] = sum over samples of sample_weight (cross / known +
+ * dice_weight dice). */
 __kernel void mask_loss_total(TENSOR(const float, partial), TENSOR(const float, sample_weight), TENSOR(float, sums),
                               TENSOR(float, loss), const int batch, const int parts, const float dice_weight) {
     GROUP_SCRATCH(scratch);
@@ -108,13 +109,13 @@ __kernel void mask_loss_total(TENSOR(const float, partial), TENSOR(const float, 
     if (get_local_id(0) == 0) AT(loss)[0] = mine;
 }
 
-/* dx = accum + dloss sample_weight (dcross / known + dice_weight ddice); dx may be x or the accum. */
+/* dx = accum + dloss sample_weight (dcross / known + dice_weight ddice); dx may be x or accum. */
 __kernel void mask_loss_grad(TENSOR(const T, x), TENSOR(const int, mask), TENSOR(const float, sample_weight),
                              TENSOR(const float, sums), TENSOR(const float, dloss), TENSOR(const T, accum),
                              TENSOR(T, dx), const int batch, const int n, const float positive, const float gamma,
                              const float dice_weight) {
     int row = -1;
-    float cross = 0.0f, inside = 0.0f, outside = 0.0f; /* factors on the pixels' own derivatives */
+    float cross = 0.0f, inside = 0.0f, outside = 0.0f; /* factors of the pixels' own derivatives */
     FOR_RUNS(r, batch, n) {
         const ulong sample = (ulong)r.row * n;
         if (r.row != row) {

@@ -1,9 +1,11 @@
-/* The largest of each window of x [samples, height, width, channels], and its gradient.
+/* Max pooling of x [samples, height, width, channels], and its gradient.
  *
- *   SIZE, STRIDE, PADDING   of the windows: the window of output pixel (p, q) begins at (p STRIDE - PADDING, q STRIDE - PADDING)
+ *   SIZE, STRIDE, PADDING   of the windows; that of output pixel (p, q) starts at
+ *                           (p STRIDE - PADDING, q STRIDE - PADDING)
  *
- * Rows of cl/lib/channels.clh are pixels. Forward notes which pixel of its sample each winner is; backward asks, for each input
- * pixel, the windows that cover it whether it has won, in reading order: nothing is added by two items at once. */
+ * The rows of cl/lib/channels.clh are pixels. The forward pass stores the position of each maximum within its
+ * sample. The backward pass gathers: each input pixel sums the dy of the windows that cover it and have their
+ * maximum there, in reading order, so that no two work-items add to the same element. */
 #include "lib/common.clh"
 #include "lib/channels.clh"
 
@@ -25,7 +27,7 @@ static inline pixel pixel_of(int row, int height, int width) {
     pixel p = {line / height, line % height, row % width};
     return p;
 }
-/* The pixel ROW_STEP further on: divisions are slow. */
+/* Advances by ROW_STEP pixels without divisions, which are slow. */
 static inline void move_on(pixel *p, int height, int width) {
     p->w += ROW_STEP;
     while (p->w >= width) {
@@ -36,8 +38,9 @@ static inline void move_on(pixel *p, int height, int width) {
     }
 }
 
-/* y [samples, out_height, out_width, channels]; winner i32 as y (may be NULL): h * width + w. A value wins that is larger than
- * all before it, or the first NaN. rows: output pixels. */
+/* y [samples, out_height, out_width, channels]; winner i32, shaped like y (may be NULL): h * width + w of the
+ * maximum. The maximum is the first value that is larger than all others, or the first NaN. rows: number of
+ * output pixels. */
 __kernel void max_pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(int, winner), const int rows, const int height,
                                const int width, const int out_height, const int out_width, const int channels,
                                const int chunks) {
@@ -72,13 +75,14 @@ __kernel void max_pool_forward(TENSOR(const T, x), TENSOR(T, y), TENSOR(int, win
     }
 }
 
-/* The first window that covers coordinate `at`; the last one is (at + PADDING) / STRIDE, or the last of all. */
+/* The first window that covers coordinate `at`; the last one is (at + PADDING) / STRIDE, limited to the last
+ * window. */
 static inline int first_window(int at) {
     int beyond = at + PADDING - SIZE + 1;
     return beyond > 0 ? (beyond + STRIDE - 1) / STRIDE : 0;
 }
 
-/* dx = accum + the dy of all windows that the pixel has won. rows: input pixels. */
+/* dx = accum + the sum of dy over all windows whose maximum is this pixel. rows: number of input pixels. */
 __kernel void max_pool_backward(TENSOR(const T, dy), TENSOR(const int, winner), TENSOR(const T, accum), TENSOR(T, dx),
                                 const int rows, const int height, const int width, const int out_height,
                                 const int out_width, const int channels, const int chunks) {

@@ -1,10 +1,10 @@
-/* Squared error of rows, forward and backward:
+/* Squared error of rows, forward and backward.
  *
  *   loss = mean over the row of (x - target)^2,   dx = accum + dloss sample_weight 2 (x - target) / WIDTH */
 #include "lib/common.clh"
 #include "lib/rows.clh"
 
-/* x T, target f32 [rows, WIDTH], sample_weight f32 [rows]; losses f32 [rows]: sample_weight * loss */
+/* x T, target f32 [rows, WIDTH], sample_weight f32 [rows]; losses f32 [rows]: sample_weight * loss. */
 WIDE_ROWS __kernel void mse_loss_rows(TENSOR(const T, x), TENSOR(const float, target),
                                       TENSOR(const float, sample_weight), TENSOR(float, losses), const int rows) {
     GROUP_SCRATCH(scratch_a);
@@ -24,7 +24,7 @@ WIDE_ROWS __kernel void mse_loss_rows(TENSOR(const T, x), TENSOR(const float, ta
     }
 }
 
-/* dx may be x or the accum. */
+/* dx may be x or accum. */
 WIDE_ROWS __kernel void mse_loss_grad(TENSOR(const T, x), TENSOR(const float, target),
                                       TENSOR(const float, sample_weight), TENSOR(const float, dloss),
                                       TENSOR(const T, accum), TENSOR(T, dx), const int rows) {

@@ -1,9 +1,10 @@
-/* One row for every sample: y[b, :] = scale * sum of the rows [begin, end) of x[b], and its gradient. What they are depends on MODE and on
- * n, the sample's length (all L rows where there are no lengths):
+/* Pooling of a sequence to one row: y[b, :] = scale * sum of the rows [begin, end) of x[b], and its gradient.
  *
- *   0   the mean of the n rows       1   the first of them       2   the last of them
+ * The rows depend on MODE and on n, the sample's length (all L rows if there are no lengths):
  *
- * A sample without rows gives zeros and gets no gradient. */
+ *   0   mean of the n rows       1   the first of them       2   the last of them
+ *
+ * A sample without rows gives zeros and receives no gradient. */
 #include "lib/common.clh"
 #include "lib/rows.clh"
 
@@ -23,7 +24,7 @@ static inline pooled pooled_rows(__global const int *lengths, int b, int length)
 }
 #define LENGTHS (HAS(lengths) ? AT(lengths) : 0)
 
-/* x T [batch, length, WIDTH], lengths i32 [batch] (may be NULL) -> y T [batch, WIDTH] */
+/* x T [batch, length, WIDTH], lengths i32 [batch] (may be NULL) -> y T [batch, WIDTH]. */
 __kernel void pool_forward(TENSOR(const T, x), TENSOR(const int, lengths), TENSOR(T, y), const int batch,
                            const int length) {
     const int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
@@ -40,7 +41,7 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(const int, lengths), TENSO
     }
 }
 
-/* dx = accum + the row's share of dy */
+/* dx = accum + the row's part of dy. */
 __kernel void pool_backward(TENSOR(const T, dy), TENSOR(const int, lengths), TENSOR(const T, accum), TENSOR(T, dx),
                             const int batch, const int length) {
     const int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS, rows = batch * length;

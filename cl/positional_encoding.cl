@@ -1,14 +1,16 @@
-/* y = x + sinusoidal positions: column c of position l gets sin(l w) for even c and cos(l w) for odd c, w =
- * 10000^(-2 (c/2) / D). With lengths each half of the columns is such a table, the second one counted from
- * the sample's end.
+/* Sinusoidal positional encoding: y = x + encoding.
  *
- * l w reaches thousands of radians, where one unit of rounding of a float is a hundredth of a per cent of a
- * turn. So w / 2 pi is kept as a pair of floats (hi + lo, 2^-44 relative), l times it is split exactly into
- * whole turns and a rest, and only the rest goes into a polynomial: absolute error below 3e-7 for l up to
- * 2^20. */
+ * Column c of position l gets sin(l w) for even c and cos(l w) for odd c, w = 10000^(-2 (c/2) / D). With
+ * lengths each half of the columns is such a table; the second one counts positions from the sample's end.
+ *
+ * l w reaches thousands of radians, where one ulp of a float is a hundredth of a per cent of a turn.
+ * Therefore w / 2 pi is kept as a pair of floats (hi + lo, relative error 2^-44), the product with l is split
+ * exactly into whole turns and a remainder, and only the remainder is the argument of a polynomial. The
+ * absolute error is below 3e-7 for l up to 2^20. */
 #include "lib/common.clh"
 
-/* Products are rounded before they are added to, except where fma says otherwise: the pairs' low parts are what the rounding left. */
+/* No contraction: products must be rounded before they are added, except in explicit fma calls, because the
+ * low parts of the pairs are the rounding errors. */
 #pragma OPENCL FP_CONTRACT OFF
 
 /* Product of two pairs (Dekker 1971, with fma). */
@@ -30,8 +32,8 @@ static inline floatv from_lanes(const float *lane) {
 #endif
 }
 
-/* Turns a position of VEC columns from `at` on: ratio^(c / 2) / 2 pi, by squaring; ratio = 10000^(-2/half).
- * Columns from `half` on start again. */
+/* Turns per position of VEC columns from `at` on: ratio^(c / 2) / 2 pi, by repeated squaring; ratio =
+ * 10000^(-2/half_width). Columns from `half_width` on start again at 0. */
 static inline void frequencies(uint at, uint half_width, float ratio_hi, float ratio_lo, floatv *hi, floatv *lo) {
     uint lane[VEC];
 #pragma unroll
@@ -56,7 +58,7 @@ static inline void frequencies(uint at, uint half_width, float ratio_hi, float r
     }
 }
 
-/* sin(2 pi l (hi + lo)) in even lanes, cos in odd ones. */
+/* sin(2 pi l (hi + lo)) in even elements, cos in odd ones. */
 static inline floatv sinusoid(floatv l, floatv hi, floatv lo) {
     float quarter[VEC];
 #pragma unroll
@@ -91,9 +93,9 @@ static inline void add_row(__global const T *x, __global T *y, floatv wave, uint
 }
 
 /* x, y T [batch, length, width], lengths i32 [batch] or NULL. half_width: width without lengths, else width /
- * 2: columns from there on count l from the end of their sample. What depends on l alone is computed once and
- * serves the whole batch. TILE vectors of a row are done side by side: long stretches of memory for a CPU,
- * one vector a work-item on a GPU. VEC is even. */
+ * 2; columns from there on count l from the end of their sample. Values that depend on l alone are computed
+ * once for the whole batch. TILE vectors of a row are processed together: long contiguous ranges for a CPU,
+ * one vector per work-item on a GPU. VEC is even. */
 #if WG == 1
 #define TILE 16
 #else

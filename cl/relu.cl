@@ -1,4 +1,4 @@
-/* y = max(x, 0) and its gradient, which needs y only; y may be x, dx may be any of its inputs. */
+/* relu and its gradient, which needs y only: y = max(x, 0); y may be x, dx may be any of its inputs. */
 #include "lib/relu.clh"
 
 __kernel void relu_forward(TENSOR(const T, x), TENSOR(T, y), const ulong n) {
@@ -10,7 +10,7 @@ __kernel void relu_forward(TENSOR(const T, x), TENSOR(T, y), const ulong n) {
     }
 }
 
-/* dx = accum + dy where y > 0 */
+/* dx = accum + dy where y > 0. */
 __kernel void relu_backward(TENSOR(const T, dy), TENSOR(const T, y), TENSOR(const T, accum), TENSOR(T, dx),
                             const ulong n) {
     floatv zero = (floatv)(0.0f);

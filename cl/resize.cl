@@ -1,20 +1,22 @@
-/* Bilinear interpolation between the centres of pixels, forward and backward.
+/* Bilinear interpolation between pixel centres, forward and backward.
  *
- * Row p of `out` rows looks at (p + 1/2) in / out - 1/2 = ((2 p + 1) in - out) / (2 out) of `in` rows, not above row 0; columns likewise. In
- * whole numbers (extents up to 16384), so that no rounding decides between two rows.
+ * Row p of `out` rows is sampled at (p + 1/2) in / out - 1/2 = ((2 p + 1) in - out) / (2 out) of `in` rows,
+ * but not above row 0; columns likewise. Positions are computed in integers (extents up to 16384), so that no
+ * rounding decides between two rows.
  *
- * Backward gathers, first along the rows, then along the columns: with factor f that is 2 f + 2 products for each pixel of dx and f of its
- * neighbours above one another instead of 4 f f at once. */
+ * The backward pass gathers, first along the rows, then along the columns: with factor f that takes 2 f + 2
+ * products for each pixel of dx and each of its f vertical neighbours, instead of 4 f f in one pass. */
 #include "lib/common.clh"
 #include "lib/runs.clh"
 
-/* Between rows `first` and `next`; `share` is the weight of `next`. */
+/* A position between rows `first` and `next`; `share` is the weight of `next`. */
 typedef struct place {
     int first, next;
     float share;
 } place;
 
-/* per_whole = 1 / (2 out): its product may be one off, a division of integers takes much longer. */
+/* per_whole = 1 / (2 out). The product with it may be off by one, which is corrected; an integer division
+ * takes much longer. */
 static inline place place_of(int p, int in, int out, float per_whole) {
     const int at = max((2 * p + 1) * in - out, 0), whole = 2 * out;
     int first = (int)((float)at * per_whole), rest = at - first * whole;
@@ -35,7 +37,7 @@ typedef struct lines {
     float share;
 } lines;
 
-/* The four corners around a pixel of y, above and then below, and what each weighs. */
+/* The four corners around a pixel of y, upper ones first, and their weights. */
 typedef struct corners {
     __global const T *a, *b, *c, *d;
 } corners;
@@ -73,8 +75,8 @@ static inline void resize_pixel(corners x, weights w, __global T *to, int at, in
 }
 
 #if WG == 1
-/* A line of y with few channels: pixels side by side between the same corners are done together, so that the corners are loaded (and
- * halves made floats, one by one) once for all of them. */
+/* A line of y with few channels: adjacent pixels between the same corners are computed together, so that the
+ * corners are loaded (and halves converted to floats, one by one) once for all of them. */
 #define GROUP 4
 static inline void resize_narrow(lines x, __global T *to, int W, int Q, int C) {
     const float per_width = 0.5f / Q;
@@ -104,7 +106,8 @@ static inline void resize_narrow(lines x, __global T *to, int W, int Q, int C) {
 }
 #endif
 
-/* x T [batch, H, W, C] -> y T [batch, P, Q, C]; rows = batch P Q. An item does whole lines of y on a CPU, else vectors of pixels. */
+/* x T [batch, H, W, C] -> y T [batch, P, Q, C]; rows = batch P Q. A work-item computes whole lines of y on a
+ * CPU, else vectors of pixels. */
 __kernel void resize_forward(TENSOR(const T, x), TENSOR(T, y), const int rows, const int H, const int W, const int P,
                              const int Q, const int C) {
     const float per_height = 0.5f / P, per_width = 0.5f / Q;
@@ -132,8 +135,9 @@ __kernel void resize_forward(TENSOR(const T, x), TENSOR(T, y), const int rows, c
     }
 }
 
-/* The rows of `out` that look at row `i` of `in`: [begin, end). Row p has weight 1 - |at| / (2 out), where at begins with `at` and grows by
- * `step`; but 1 in front of the first row and behind the last. */
+/* The rows [begin, end) of `out` that depend on row `i` of `in`. Row p has the weight 1 - |at| / (2 out),
+ * where `at` is the member for the first row and grows by `step`; the weight is 1 before the first and past
+ * the last row of `in`. */
 typedef struct readers {
     int begin, end, at, step;
 } readers;
@@ -150,14 +154,15 @@ static inline float reader_weight(int at, float per_whole, bool first, bool last
     return (first && at < 0) || (last && at > 0) ? 1.0f : 1.0f - fabs((float)at) * per_whole;
 }
 
-/* Vectors that a work-item does at once: what a row weighs is computed once for all of them. */
+/* Vectors that a work-item processes together, so that the weights are computed once for all of them. */
 #if WG == 1
 #define BLOCK 4
 #else
 #define BLOCK 1
 #endif
 
-/* sum[o, i, :] = sum over p of weight(p, i) dy[o, p, :], dy T [outer, out, width], sum f32 [outer, in, width]; rows = outer in */
+/* sum[o, i, :] = sum over p of weight(p, i) dy[o, p, :]; dy T [outer, out, width], sum f32
+ * [outer, in, width]; rows = outer in. */
 __kernel void resize_backward_rows(TENSOR(const T, dy), TENSOR(float, sum), const int rows, const int in, const int out,
                                    const int width) {
     const float per_whole = 0.5f / out;
@@ -182,7 +187,7 @@ __kernel void resize_backward_rows(TENSOR(const T, dy), TENSOR(float, sum), cons
     }
 }
 
-/* dx[o, i, :] = accum[o, i, :] + sum over p of weight(p, i) sum[o, p, :]; dx may be the accum. */
+/* dx[o, i, :] = accum[o, i, :] + sum over p of weight(p, i) sum[o, p, :]; dx may be accum. */
 __kernel void resize_backward_columns(TENSOR(const float, sum), TENSOR(const T, accum), TENSOR(T, dx), const int rows,
                                       const int in, const int out, const int width) {
     const float per_whole = 0.5f / out;
@@ -198,7 +203,7 @@ __kernel void resize_backward_columns(TENSOR(const float, sum), TENSOR(const T, 
                 v = fma(LOADFV(from + (ulong)k * width, r.at), (floatv)(weight), v);
             }
             STOREV(v, AT(dx) + row, r.at);
-        } else { /* narrow rows are nothing else */
+        } else { /* narrow rows have only this part */
             for (int c = r.at; c < width; ++c) {
                 float v = HAS(accum) ? LOAD(AT(accum) + row, c) : 0.0f;
                 for (int k = 0; k < p.end - p.begin; ++k)

@@ -1,12 +1,13 @@
-/* From steps and turns to a trace: a product of rigid motions along the chain, starting as an ideal A-form helix.
+/* Trace of a chain from translations and rotations per residue, relative to an ideal A-form helix.
+ *
+ * It is a product of rigid motions along the chain:
  *
  *   t_i = t_A + o_i[0..2]          q_i = (1, 0.3 o_i[3..5]) / |.|, a rotation          (steps o [B, L, 6])
  *   x_i = x_{i-1} + R_{i-1} t_i    R_i = R_{i-1} Q_A Rot(q_i)        x_0 = 0, R_0 = 1; o_0 has no effect
  *
- * A-RNA turns 32.7 degrees and rises 2.81 Angstrom a residue (Arnott, Hukins, Dover 1972), its C1' atoms lie 8.9 Angstrom from the axis; R is the
- * frame (radial, tangential, axial). Rotations are written 3 x 3, row by row. One work-item a chain: what it does is a thousandth of a
- * transformer's step.
- */
+ * A-RNA turns 32.7 degrees and rises 2.81 Angstrom per residue (Arnott, Hukins, Dover 1972); its C1' atoms
+ * are 8.9 Angstrom from the axis; R is the frame (radial, tangential, axial). Rotations are stored as 3 x 3,
+ * row by row. One work-item per chain, because this takes a thousandth of a transformer's step. */
 #include "lib/common.clh"
 
 #define RADIUS 8.9f
@@ -35,7 +36,7 @@ static matrix product(matrix a, matrix b) {
     return c;
 }
 
-/* Q_A Rot(q) for the unnormalised quaternion (1, b). */
+/* Q_A Rot(q) for the unnormalized quaternion (1, b). */
 static matrix turn_of(float3 b) {
     float s = 2.0f / (1.0f + dot(b, b));
     matrix q;
@@ -63,7 +64,7 @@ static matrix load_frame(__global const float *p) {
     return m;
 }
 
-/* x [B, L, 3], frames [B, L, 9]; behind a chain's end both are 0. */
+/* x [B, L, 3], frames [B, L, 9]; both are 0 past the end of a chain. */
 __kernel void rigid_chain_forward(TENSOR(const T, steps), TENSOR(const int, lengths), TENSOR(float, x),
                                   TENSOR(float, frames), const int L) {
     int b = get_global_id(0), length = min(AT(lengths)[b], L);
@@ -88,16 +89,16 @@ __kernel void rigid_chain_forward(TENSOR(const T, steps), TENSOR(const int, leng
     }
 }
 
-/* The moment a gradient dR on a frame exerts: the sum over columns of R[c] x dR[c]. */
+/* The moment that a gradient dR exerts on a frame: the sum over columns of R[c] x dR[c]. */
 static float3 moment_of(matrix frame, matrix dframe) {
     float3 m = cross((float3)(frame.r0.x, frame.r1.x, frame.r2.x), (float3)(dframe.r0.x, dframe.r1.x, dframe.r2.x));
     m += cross((float3)(frame.r0.y, frame.r1.y, frame.r2.y), (float3)(dframe.r0.y, dframe.r1.y, dframe.r2.y));
     return m + cross((float3)(frame.r0.z, frame.r1.z, frame.r2.z), (float3)(dframe.r0.z, dframe.r1.z, dframe.r2.z));
 }
 
-/* dsteps = accum + gradient, from dx [B, L, 3] and dframes [B, L, 9] (either may be absent). With S_i the sum of dx from i on and M_i that of
- * (x_{j+1} - x_j) x S_{j+1} and of the frames' moments:
- *   dt_i = R_{i-1}^T S_i      db_i = 2 / (1 + |b|^2) (m + b x m),  m = R_i^T M_i                                     */
+/* dsteps = accum + gradient, from dx [B, L, 3] and dframes [B, L, 9] (either may be absent). S_i is the sum
+ * of dx from i on; M_i is the sum from i on of (x_{j+1} - x_j) x S_{j+1} and of the moments of the frames:
+ *   dt_i = R_{i-1}^T S_i      db_i = 2 / (1 + |b|^2) (m + b x m),  m = R_i^T M_i */
 __kernel void rigid_chain_backward(TENSOR(const T, steps), TENSOR(const int, lengths), TENSOR(const float, x),
                                    TENSOR(const float, frames), TENSOR(const float, dx), TENSOR(const float, dframes),
                                    TENSOR(const T, accum), TENSOR(T, dsteps), const int L) {

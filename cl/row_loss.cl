@@ -1,5 +1,7 @@
-/* The sum of n floats by one group, in a fixed order: in blocks of BLOCK vectors first, and the blocks' sums then, so that
- * rounding errors grow with BLOCK + n / (BLOCK items) instead of n / items. */
+/* The sum of n floats by one group, in a fixed order.
+ *
+ * Blocks of BLOCK vectors are summed first, and then the sums of the blocks, so that rounding errors grow
+ * with BLOCK + n / (BLOCK items) instead of n / items. */
 #include "lib/common.clh"
 
 #define BLOCK 64

@@ -1,7 +1,8 @@
 /* Softmax of rows, forward and backward: y = exp(x - max x) / sum of exp(x - max x).
  *
- * Rows of up to MAX_KEPT vectors an item stay in registers (on a CPU: in its caches) between the passes; the vectors of
- * wider ones are read again. y may be x, dx may be any of its inputs: an item reads what it writes before it does. */
+ * Rows of up to MAX_KEPT vectors per work-item stay in registers (on a CPU: in its caches) between the
+ * passes; wider rows are read again. y may be x, dx may be any of its inputs, because a work-item reads an
+ * element before it writes it. */
 #include "lib/common.clh"
 #include "lib/rows.clh"
 #include "lib/softmax.clh"
@@ -13,7 +14,7 @@
 #endif
 #define KEPT (PARTS <= MAX_KEPT)
 
-/* x, y T [rows, WIDTH] */
+/* x, y T [rows, WIDTH]. */
 WIDE_ROWS __kernel void softmax_forward(TENSOR(const T, x), TENSOR(T, y), const int rows) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
@@ -49,7 +50,7 @@ WIDE_ROWS __kernel void softmax_forward(TENSOR(const T, x), TENSOR(T, y), const 
     }
 }
 
-/* dx = accum + y (dy - sum of y dy) */
+/* dx = accum + y (dy - sum of y dy). */
 WIDE_ROWS __kernel void softmax_backward(TENSOR(const T, dy), TENSOR(const T, y), TENSOR(const T, accum), TENSOR(T, dx),
                                          const int rows) {
     GROUP_SCRATCH(scratch_a);

@@ -1,23 +1,24 @@
-/* Losses on C1' traces, each a mean over the items of a chain (pairs, bonds, triples, ...), weighted a chain:
+/* Losses on C1' traces, each a weighted mean over the items of a chain (pairs, bonds, triples, ...):
  *
  *   term = sum_b sample_weight[b] * sum_items f / count_b
  *
- * None sees where in space the trace lies, but for COORDINATE. All figures are f32. x [B, L, 3] predicted, ref [B, L, 3] reference,
- * mask [B, L] 1 where the reference is known, lengths [B], partner [B, L] or -1.
- * Row kernels write sum and count of the items anchored at a residue to rows [2, B, L]; structure_total adds them in a fixed order;
- * the gradient kernels gather, so that no two work-items write one place.
+ * All of them except COORDINATE are invariant to the position and orientation of the trace. All values are
+ * f32. x [B, L, 3] predicted, ref [B, L, 3] reference, mask [B, L] 1 where the reference is known, lengths
+ * [B], partner [B, L] or -1. Row kernels write sum and count of the items anchored at a residue to rows
+ * [2, B, L]; structure_total sums them in a fixed order. The gradient kernels gather, so that no two
+ * work-items write the same element.
  *
  * Pair items, i < j, d = sqrt(|xi - xj|^2 + 1e-4), e = d - d_ref:
- *   DISTANCE  huber_1(e)                                              both known
- *   LDDT      1 - mean over c in 0.5, 1, 2, 4 of sigmoid(c - |e|)     both known, d_ref < p0
- *   CLASH     relu(p0 - d)^2 for j >= i + 2, over the number of residues
+ *   DISTANCE    huber_1(e)                                              both known
+ *   LDDT        1 - mean over c in 0.5, 1, 2, 4 of sigmoid(c - |e|)     both known, d_ref < p0
+ *   CLASH       relu(p0 - d)^2 for j >= i + 2, divided by the number of residues
  * Chain items:
  *   COORDINATE  |xi - ref_i|^2 / 3
  *   BOND        relu(d - p1)^2 + relu(p0 - d)^2 of neighbours, d = sqrt(|.|^2 + eps)
- *   ANGLE       relu(p0 - cos)^2 of the turn between two neighbouring bonds
- *   CHIRALITY  huber_0.2((det - det_ref) / (|a||b||c| of the reference)), a, b, c the steps between four residues 1, 2, 4, 8 or 16 apart
- *   BASE_PAIR   huber_1(d - p0) of paired residues
- */
+ *   ANGLE       relu(p0 - cos)^2 of the angle between two adjacent bonds
+ *   CHIRALITY   huber_0.2((det - det_ref) / (|a||b||c| of the reference)), where a, b, c are the steps
+ *               between four residues 1, 2, 4, 8 or 16 apart
+ *   BASE_PAIR   huber_1(d - p0) of paired residues */
 #include "lib/common.clh"
 
 #define DISTANCE 0
@@ -33,7 +34,8 @@
 
 /* --- pairs ---------------------------------------------------------------------------------------------- */
 
-/* The traces as seven planes a chain: x, y, z, reference x, y, z, mask; each padded to `stride`, so that lanes run along residues. */
+/* The traces as seven planes per chain: x, y, z, reference x, y, z, mask; each padded to `stride`, so that
+ * vectors run along residues. */
 __kernel void structure_pack(TENSOR(const float, x), TENSOR(const float, ref), TENSOR(const float, mask),
                              TENSOR(const int, lengths), TENSOR(float, planes), const int L, const int stride,
                              const int n) {
@@ -64,7 +66,7 @@ typedef struct {
     floatv dx, dy, dz, d, e, reference, weight;
 } pair_block;
 
-/* Residue i against residues j .. j + VEC; weight 1 where the pair counts. */
+/* Residue i with residues j .. j + VEC; the weight is 1 for pairs that count. */
 static pair_block pair_load(__global const float *plane, int stride, int i, int j, int length, int kind, float p0) {
     pair_block p;
     p.dx = plane[i] - LOADFV(plane, j);
@@ -96,7 +98,7 @@ static floatv pair_value(pair_block p, int kind, float p0) {
     if (kind == LDDT)
         return 1.0f - 0.25f * (logistic(0.5f - a) + logistic(1.0f - a) + logistic(2.0f - a) + logistic(4.0f - a));
     floatv overlap = fmax(p0 - p.d, 0.0f);
-    return 0.5f * overlap * overlap; /* every pair is met twice */
+    return 0.5f * overlap * overlap; /* every pair occurs twice */
 }
 
 static floatv logistic_slope(floatv z) {
@@ -104,7 +106,7 @@ static floatv logistic_slope(floatv z) {
     return s * (1.0f - s);
 }
 
-/* d value / d d */
+/* d value / d d. */
 static floatv pair_slope(pair_block p, int kind, float p0) {
     floatv a = fabs(p.e);
     if (kind == DISTANCE) return clamp(p.e, -1.0f, 1.0f);
@@ -116,7 +118,7 @@ static floatv pair_slope(pair_block p, int kind, float p0) {
     return -fmax(p0 - p.d, 0.0f);
 }
 
-/* One group a residue. */
+/* One group per residue. */
 __kernel void structure_pair_rows(TENSOR(const float, planes), TENSOR(const int, lengths), TENSOR(float, rows),
                                   const int L, const int stride, const int n, const int kind, const float p0) {
     GROUP_SCRATCH(scratch);
@@ -138,7 +140,7 @@ __kernel void structure_pair_rows(TENSOR(const float, planes), TENSOR(const int,
     }
 }
 
-/* dx = accum + the gradient of the term. One group a residue. */
+/* dx = accum + the gradient of the term. One group per residue. */
 __kernel void structure_pair_grad(TENSOR(const float, planes), TENSOR(const int, lengths),
                                   TENSOR(const float, sample_weight), TENSOR(const float, inverse),
                                   TENSOR(const float, dterm), TENSOR(const float, accum), TENSOR(float, dx),
@@ -159,7 +161,7 @@ __kernel void structure_pair_grad(TENSOR(const float, planes), TENSOR(const int,
     }
     float sx = group_sum(sumv(gx), scratch), sy = group_sum(sumv(gy), scratch), sz = group_sum(sumv(gz), scratch);
     if (get_local_id(0) == 0) {
-        /* Twice: a pair's own mean counts it from both ends. */
+        /* Factor 2, because the mean counts a pair from both ends. */
         float factor = 2.0f * AT(dterm)[0] * AT(sample_weight)[b] * AT(inverse)[b];
         ulong to = (ulong)row * 3;
         AT(dx)[to] = (HAS(accum) ? AT(accum)[to] : 0.0f) + factor * sx;
@@ -190,8 +192,9 @@ static float huber_slope(float e, float k) {
     return clamp(e / k, -1.0f, 1.0f);
 }
 
-/* Every item has `members` residues, `step` apart, from i on; a base pair is anchored at its first residue. Returns whether the item exists,
- * its value in *value, and the gradient with respect to its member `m` in *gradient. */
+/* An item has `members` residues, `step` apart, from i on; a base pair is anchored at its first residue. The
+ * functions return whether the item exists, and set *value and *gradient, the gradient with respect to member
+ * `m`. */
 static int coordinate_item(chain c, int i, float *value, float3 *gradient) {
     if (c.mask[i] == 0.0f) return 0;
     float3 e = place(c.x, i) - place(c.ref, i);
@@ -249,7 +252,7 @@ static int base_pair_item(chain c, int i, float *value, float3 *gradient) {
     if (j < 0 || j >= c.length) return 0;
     float3 a = place(c.x, i) - place(c.x, j);
     float d = sqrt(dot(a, a) + PAIR_EPS), e = d - c.p0;
-    *value = 0.5f * huber(e, 1.0f); /* met from both ends */
+    *value = 0.5f * huber(e, 1.0f); /* occurs from both ends */
     *gradient = a * (huber_slope(e, 1.0f) / d);
     return 1;
 }
@@ -334,7 +337,7 @@ __kernel void structure_chain_grad(CHAIN_ARGUMENTS, TENSOR(const float, sample_w
 
 /* --- from rows to the term ------------------------------------------------------------------------------ */
 
-/* term [1], and 1 / count of each chain (0 where it has no item). One group. */
+/* term [1], and 1 / count of each chain (0 if it has no item). One group. */
 __kernel void structure_total(TENSOR(const float, rows), TENSOR(const float, sample_weight), TENSOR(float, term),
                               TENSOR(float, inverse), const int B, const int L) {
     GROUP_SCRATCH(scratch);
