@@ -1,5 +1,6 @@
-/* Which samples share a window, and a micro-batch: bucket lengths, and the order of a pass. Pure functions of their
- * arguments. */
+/* Composition of global batches and micro-batches: bucket lengths, and the order of a pass.
+ *
+ * The functions are pure functions of their arguments. */
 #include "data/batches.h"
 
 #include "core/memory.h"
@@ -8,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Streams of random numbers of this room start from seeds of their own, so that none repeats another's. */
+/* Each random stream of this room has a seed constant that differs from all others, so that no stream repeats
+ * another. */
 static const uint64_t ORDER_SEED = 0x6F72646572u; /* "order" */
 
 size_t cleat_bucket_of(const cleat_bucket *buckets, size_t n_buckets, int64_t length) {
@@ -52,14 +54,14 @@ static cleat_status check_arguments(const cleat_dataset *dataset, const uint32_t
     return cleat_batches_check_lengths(dataset, samples, n_samples, buckets[n_buckets - 1].length, error);
 }
 
-/* A window before it is cut into micro-batches. */
+/* A global batch before it is split into micro-batches. */
 typedef struct stretch {
     uint32_t bucket, count;
     const uint32_t *samples; /* [count] */
 } stretch;
 
-/* Sorts order [n_samples] by bucket, keeping the order within each, into samples, and cuts each bucket into windows:
- * whole [n_samples]. Returns how many. */
+/* Sorts order [n_samples] by bucket into `samples`, stably, and cuts each bucket into global batches whole
+ * [n_samples]. Returns their number. filled [n_buckets + 1] is scratch memory. */
 static size_t cut_global_batches(const cleat_dataset *dataset, const uint32_t *order, size_t n_samples,
                                  const cleat_bucket *buckets, size_t n_buckets, bool evaluation, size_t *filled,
                                  uint32_t *samples, stretch *whole) {
@@ -100,7 +102,7 @@ done:
     return status;
 }
 
-/* Appends a window as micro-batches of at most `most` samples. */
+/* Appends a global batch as micro-batches of at most `most` samples. */
 static void add_global_batch(cleat_batches *made, const cleat_dataset *dataset, const stretch *whole, int64_t most) {
     uint32_t pieces = (uint32_t)((whole->count + most - 1) / most), first = 0;
     cleat_global_batch *global_batch = &made->global_batches[made->global_batch_count];
@@ -127,7 +129,7 @@ cleat_status cleat_batches_create(const cleat_dataset *dataset, const uint32_t *
     uint32_t *order = cleat_alloc(n_samples, sizeof *order);
     size_t *filled = cleat_alloc(n_buckets + 1, sizeof *filled);
     stretch *whole = cleat_alloc(n_samples, sizeof *whole);
-    if (made) { /* never more windows, nor micro-batches, than samples */
+    if (made) { /* there are at most as many global batches, and micro-batches, as samples */
         made->items = cleat_alloc(n_samples, sizeof *made->items);
         made->global_batches = cleat_alloc(n_samples, sizeof *made->global_batches);
         made->samples = cleat_alloc(n_samples, sizeof *made->samples);
@@ -186,7 +188,7 @@ bool cleat_batches_global_batch(const cleat_batches *batches, size_t index, clea
 
 /* --- bucket lengths ------------------------------------------------------------------------------------------- */
 
-/* Distinct lengths, rounded up, and how many samples have at most that length. */
+/* Distinct lengths, rounded up, and the number of samples up to each of them. */
 typedef struct steps {
     int64_t *length;   /* [count], ascending */
     uint64_t *samples; /* [count], cumulative */
@@ -200,7 +202,7 @@ static int compare_lengths(const void *a, const void *b) {
 
 enum { MAX_STEPS = 2048 };
 
-/* Rounds sorted lengths [n] up to multiples of `multiple`, or of a coarser one where that leaves more than
+/* Rounds sorted lengths [n] up to multiples of `multiple`, or of a coarser multiple if that leaves more than
  * MAX_STEPS steps. */
 static void find_steps(const int64_t *lengths, size_t n, int64_t multiple, steps *found) {
     for (;; multiple *= 2) {
@@ -217,8 +219,8 @@ static void find_steps(const int64_t *lengths, size_t n, int64_t multiple, steps
     }
 }
 
-/* best[k][i]: fewest padded elements of steps 0..i in k + 1 buckets, the last one ending at step i (dynamic
- * programming). from[k][i]: the last step of the bucket before, or -1. Both [buckets * MAX_STEPS]. */
+/* Dynamic programming. best[k][i]: fewest padded elements of steps 0..i in k + 1 buckets, the last of which
+ * ends at step i. from[k][i]: the last step of the previous bucket, or -1. Both [buckets * MAX_STEPS]. */
 static size_t choose(const steps *s, size_t buckets, double *best, int32_t *from, int64_t *lengths) {
     for (size_t k = 0; k < buckets; ++k)
         for (size_t i = 0; i < s->count; ++i) {

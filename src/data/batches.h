@@ -1,4 +1,4 @@
-/* The inside of a pass's batches. */
+/* Internal layout of the batches of a pass. */
 #ifndef CLEAT_SRC_BATCHES_H
 #define CLEAT_SRC_BATCHES_H
 
@@ -12,7 +12,7 @@ struct cleat_batches {
     uint32_t *samples; /* [n_samples] */
 };
 
-/* The first bucket that holds `length`, or n_buckets when none does. */
+/* Index of the first bucket that holds `length`, or n_buckets if none does. */
 size_t cleat_bucket_of(const cleat_bucket *buckets, size_t n_buckets, int64_t length);
 
 /* CLEAT_ERR_ARGUMENT names a sample [n_samples] that is longer than `longest`, or is none of the dataset. */

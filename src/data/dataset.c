@@ -1,4 +1,4 @@
-/* The interface of datasets: checks, padding, and the way to the reader's own functions. */
+/* Common part of all datasets: argument checks, padding, and calls of the format's functions. */
 #include "data/dataset.h"
 
 #include "core/files.h"
@@ -15,7 +15,7 @@ const char *cleat_split_name(cleat_split split) {
 cleat_split cleat_hashed_split(const void *bytes, size_t size, double val_fraction, double test_fraction) {
     char text[33];
     cleat_hash_text(bytes, size, text);
-    text[12] = 0; /* 48 bits: a double holds them all */
+    text[12] = 0; /* 48 bits, which a double represents exactly */
     double place = (double)strtoull(text, NULL, 16) / (double)(1ull << 48);
     if (place < test_fraction) return CLEAT_SPLIT_TEST;
     return place < test_fraction + val_fraction ? CLEAT_SPLIT_VAL : CLEAT_SPLIT_TRAIN;
@@ -90,7 +90,7 @@ int64_t cleat_field_elements(const cleat_field *field, int64_t length) {
 }
 
 int64_t cleat_field_bytes(const cleat_field *field, int64_t length) {
-    return cleat_field_elements(field, length) * 4; /* i32 and f32 */
+    return cleat_field_elements(field, length) * 4; /* i32 or f32 */
 }
 
 static void pad_field(const cleat_field *field, int64_t length, void *slot) {

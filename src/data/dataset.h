@@ -1,5 +1,7 @@
-/* What a reader provides. A format is one file (or a few) with one `static const cleat_dataset_class`; its
- * open function returns a struct whose first member is cleat_dataset. Nothing enumerates formats. */
+/* Interface that each dataset format implements.
+ *
+ * A format is one file (or a few) with one `static const cleat_dataset_class`; its open function returns a
+ * struct whose first member is a cleat_dataset. There is no central list of formats. */
 #ifndef CLEAT_SRC_DATASET_H
 #define CLEAT_SRC_DATASET_H
 
@@ -12,18 +14,19 @@ typedef struct cleat_dataset_class {
     const char *(*id)(const cleat_dataset *dataset, size_t sample);
     int64_t (*length)(const cleat_dataset *dataset, size_t sample);
     cleat_split (*split)(const cleat_dataset *dataset, size_t sample);
-    /* Writes the sample's own elements; the slots already hold `pad` everywhere. Slots are 4-byte aligned,
-     * some may be NULL. Called by several threads at once. */
+    /* Writes the sample's own elements; the slots are already filled with `pad`. Slots are 4-byte aligned;
+     * some may be NULL. Called concurrently by several threads. */
     cleat_status (*fill)(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_rng_key *rng_key,
                          void *const *slots, cleat_error *error);
-    /* Items a sample adds to a loss that is a mean over items; NULL: its length. */
+    /* Number of items that a sample contributes to a loss that is a mean over items; NULL: its length. */
     int64_t (*items)(const cleat_dataset *dataset, size_t sample);
-    /* Writes what the training part taught (a vocabulary, means) as files into the folder; NULL: nothing did. */
+    /* Writes the fitted preprocessing state (a vocabulary, means) as files into the folder; NULL: there is
+     * none. */
     cleat_status (*save)(const cleat_dataset *dataset, const char *folder, cleat_error *error);
     void (*destroy)(cleat_dataset *dataset);
 } cleat_dataset_class;
 
-/* The part that a hash of these bytes falls on. */
+/* The split selected by a hash of these bytes. */
 cleat_split cleat_hashed_split(const void *bytes, size_t size, double val_fraction, double test_fraction);
 
 struct cleat_dataset {

@@ -1,9 +1,9 @@
-/* The loader: threads fill batches into slots, the consumer takes them in order.
+/* The loader: threads fill batches into slots, and the consumer receives them in order.
  *
- * A thread claims the next batch and a free slot in one critical section, so batches are claimed in order and
- * the earliest one not yet handed out is always finished or being filled: nobody waits for somebody who waits
- * for him. Waiting is on two condition variables only. What a batch holds depends on its samples and the
- * pass's draw, never on the thread. */
+ * A thread claims the next batch and a free slot in one critical section. Batches are therefore claimed in
+ * order, and the earliest batch that has not been handed out is always finished or being filled, so that no
+ * circular wait can occur. Threads wait on two condition variables only. The contents of a batch depend on
+ * its samples and on the RNG key of the pass, never on the thread. */
 #include "data/loader.h"
 
 #include "core/clock.h"
@@ -18,29 +18,30 @@ struct cleat_loader {
     cleat_loader_setup setup;
     cleat_bucket *buckets; /* [n_buckets] */
     void **slots;          /* [n_slots] */
-    int64_t *offsets;      /* [n_buckets, n_fields]; -1: not wanted */
-    cleat_dtype *storage;  /* [n_buckets, n_fields]; CLEAT_F16, CLEAT_BF16: floats that are to be rounded */
-    float *samples; /* [n_slots, sample_floats] a sample's such fields, before they are; NULL where there are none */
+    int64_t *offsets;      /* [n_buckets, n_fields]; -1: field not needed */
+    cleat_dtype *storage;  /* [n_buckets, n_fields]; CLEAT_F16, CLEAT_BF16: f32 fields that are rounded */
+    /* [n_slots, sample_floats]: fields of a sample before rounding; NULL if none is rounded */
+    float *samples;
     int64_t sample_floats;
     size_t n_fields;
     cleat_pinning *pinning; /* NULL without threads */
 
-    pthread_mutex_t lock; /* guards everything below */
-    pthread_cond_t work;  /* a batch can be claimed, or the threads shall end */
-    pthread_cond_t done;  /* a batch is finished */
-    pthread_t *threads;   /* [n_threads], the running ones */
+    pthread_mutex_t lock; /* protects everything below */
+    pthread_cond_t work;  /* signalled when a batch can be claimed, or when the threads must end */
+    pthread_cond_t done;  /* signalled when a batch is finished */
+    pthread_t *threads;   /* [n_threads], running */
     int n_threads;
     bool quit;
     bool said_unpinned;
 
-    const cleat_batches *batches; /* of the pass; NULL without one */
+    const cleat_batches *batches; /* of the current pass; NULL if there is none */
     bool random;
     cleat_rng_key rng_key;
-    size_t next_claim, next_out, end; /* batches [next_out, next_claim) are filling or ready */
+    size_t next_claim, next_out, end; /* batches [next_out, next_claim) are being filled or ready */
     int filling;
     slot_state *state;   /* [n_slots] */
-    size_t *slot_batch;  /* [n_slots] the batch in a slot that is not free */
-    size_t failed_batch; /* the first batch that could not be filled; `end` where there is none */
+    size_t *slot_batch;  /* [n_slots] batch index, for slots that are not free */
+    size_t failed_batch; /* the first batch that could not be filled, or `end` */
     cleat_error failure;
     cleat_loader_stats stats;
 };
@@ -51,7 +52,8 @@ static bool is_half(cleat_dtype dtype) {
     return dtype == CLEAT_F16 || dtype == CLEAT_BF16;
 }
 
-/* Where the fields of sample b of a batch are to be written: in the slot, or before they are rounded into it. */
+/* Addresses for the fields of sample b of a batch: in the slot, or in the buffer for fields that are
+ * rounded. */
 static void place_fields(const cleat_loader *loader, size_t bucket, size_t slot, int64_t b,
                          void *fields[CLEAT_MAX_FIELDS]) {
     float *sample = loader->samples + (int64_t)slot * loader->sample_floats;
@@ -133,7 +135,7 @@ static bool can_claim(const cleat_loader *loader, size_t *slot) {
            find_slot(loader, SLOT_FREE, slot);
 }
 
-/* Claims the next batch into `slot`, fills it with the lock released, and books the result. */
+/* Claims the next batch into `slot`, fills it with the lock released, and records the result. */
 static void fill_next(cleat_loader *loader, size_t slot) {
     size_t micro_batch = loader->next_claim++;
     loader->state[slot] = SLOT_FILLING;
@@ -177,9 +179,10 @@ static void *worker(void *argument) {
     return NULL;
 }
 
-/* Ends the pass: nothing is claimed any more, fills under way finish, what is ready is dropped. */
+/* Ends the pass: no further batch is claimed, fills in progress are completed, and ready batches are
+ * dropped. */
 static void end_pass(cleat_loader *loader) {
-    loader->end = loader->next_claim; /* no claims from here on */
+    loader->end = loader->next_claim; /* prevents further claims */
     while (loader->filling) pthread_cond_wait(&loader->done, &loader->lock);
     for (size_t i = 0; i < loader->setup.n_slots; ++i)
         if (loader->state[i] == SLOT_READY) loader->state[i] = SLOT_FREE;
@@ -232,7 +235,7 @@ static cleat_status check_setup(const cleat_loader_setup *setup, cleat_error *er
     return CLEAT_OK;
 }
 
-/* Which fields are to be rounded, and room for them. */
+/* Determines which fields are rounded, and allocates the buffers for them. */
 static cleat_status read_field_storage(cleat_loader *loader, cleat_error *error) {
     const cleat_loader_setup *setup = &loader->setup;
     for (size_t b = 0; b < setup->n_buckets; ++b) {
@@ -357,7 +360,7 @@ cleat_status cleat_loader_start(cleat_loader *loader, const cleat_batches *batch
     return CLEAT_OK;
 }
 
-/* Waits for batch next_out (lock held). On success *slot holds it. */
+/* Waits for batch next_out (lock held). On success it is in *slot. */
 static cleat_status await_batch(cleat_loader *loader, size_t *slot, cleat_error *error) {
     while (!find_batch(loader, loader->next_out, slot)) {
         if (loader->failed_batch == loader->next_out) {

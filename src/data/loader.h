@@ -1,4 +1,4 @@
-/* The inside of the loader: limits, and what its file needs of the room. */
+/* Internal header of the loader: its limits, and the headers that it needs. */
 #ifndef CLEAT_SRC_LOADER_H
 #define CLEAT_SRC_LOADER_H
 

@@ -1,5 +1,7 @@
-/* Binds threads through hwloc. A thread gets the whole set near the card, not one CPU of it: a thread tied to
- * one CPU stands still whenever a compute thread (PoCL's, the caller's) occupies that CPU. */
+/* CPU affinity of threads, through hwloc.
+ *
+ * A thread is bound to the whole set of CPUs near the device, not to a single one: a thread bound to one CPU
+ * stalls whenever a compute thread (PoCL's, or the caller's) occupies that CPU. */
 #include "data/pin.h"
 
 #include "core/memory.h"
@@ -13,7 +15,7 @@ struct cleat_pinning {
     char list[256];
 };
 
-/* Leaves in `set` the CPUs of the list, where any of them may be used. */
+/* Restricts `set` to the CPUs of the list, if they intersect. */
 static void restrict_to_list(hwloc_cpuset_t set, const char *near) {
     hwloc_bitmap_t wanted = hwloc_bitmap_alloc();
     if (wanted && hwloc_bitmap_list_sscanf(wanted, near) == 0 && hwloc_bitmap_intersects(wanted, set))
@@ -32,7 +34,7 @@ cleat_status cleat_pinning_create(const char *near, cleat_pinning **pinning, cle
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the list of CPUs");
         goto done;
     }
-    /* CPUs only: caches, groups and devices are not asked for, which keeps this to a few milliseconds. */
+    /* CPUs only, without caches, groups and devices; loading then takes a few milliseconds. */
     hwloc_topology_set_all_types_filter(made->topology, HWLOC_TYPE_FILTER_KEEP_NONE);
     if (hwloc_topology_load(made->topology) != 0) {
         status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "hwloc cannot read the machine's topology");
