@@ -1,4 +1,4 @@
-/* Records of a table, one at a time. Fields are unquoted in place. */
+/* Reads the records of a table, one at a time. Fields are unquoted in place. */
 #include "data/common/csv.h"
 
 #include "core/memory.h"
@@ -13,7 +13,7 @@ static cleat_status add_field(cleat_csv *csv, char *field, cleat_error *error) {
     return status;
 }
 
-/* At a line end ("\n", "\r\n" or the end of the file)? */
+/* Whether the source is at a line end ("\n", "\r\n" or the end of the file). */
 static bool at_line_end(const cleat_source *source) {
     const char *p = source->at;
     return p == source->end || *p == '\n' || (*p == '\r' && p + 1 < source->end && p[1] == '\n');
@@ -26,7 +26,7 @@ static void skip_line_end(cleat_csv *csv) {
     ++csv->next_line;
 }
 
-/* Reads the quoted field whose opening quote is at source->at; leaves source->at behind the closing one. */
+/* Reads the quoted field whose opening quote is at source->at; leaves source->at after the closing quote. */
 static cleat_status quoted_field(cleat_csv *csv, char **field, char **field_end, cleat_error *error) {
     cleat_source *source = &csv->source;
     size_t opened = csv->next_line;
@@ -53,7 +53,7 @@ static cleat_status quoted_field(cleat_csv *csv, char **field, char **field_end,
     return CLEAT_OK;
 }
 
-/* Is this character refused in a field without quotes? */
+/* Whether this character is invalid in an unquoted field. */
 static bool must_be_quoted(const cleat_csv *csv, char c) {
     return csv->separator == ',' && (c == '"' || c == '\r');
 }
@@ -88,7 +88,8 @@ static cleat_status read_record(cleat_csv *csv, cleat_error *error) {
             skip_line_end(csv);
         else
             ++source->at;
-        *field_end = 0; /* the byte behind the field has been consumed, or is the file's closing zero */
+        /* the byte after the field has been consumed, or is the terminating zero of the file */
+        *field_end = 0;
         if (last) return CLEAT_OK;
     }
 }

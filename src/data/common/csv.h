@@ -1,5 +1,7 @@
-/* Records of a table in a text file, one at a time: RFC 4180, or in a file that ends in .tsv or .tab fields between
- * tabs, where a quote is a character like any other. */
+/* Reads the records of a table in a text file, one at a time.
+ *
+ * The format is RFC 4180. In a file that ends in .tsv or .tab fields are separated by tabs, and a quote is an
+ * ordinary character. */
 #ifndef CLEAT_SRC_CSV_H
 #define CLEAT_SRC_CSV_H
 
@@ -8,25 +10,27 @@
 typedef struct cleat_csv {
     cleat_source source;
     char separator;   /* ',' or '\t' */
-    size_t next_line; /* of the record to come, from 1 */
-    size_t line;      /* where the current record starts */
-    char **fields;    /* [count] zero-terminated, unquoted; valid until the next record */
+    size_t next_line; /* line number of the next record, from 1 */
+    size_t line;      /* line number of the current record */
+    char **fields;    /* [count], zero-terminated, unquoted; valid until the next record */
     size_t count, capacity;
-    size_t expected; /* fields of the header; 0 before it is read */
+    size_t expected; /* number of fields of the header; 0 before it is read */
 } cleat_csv;
 
-/* Opens the file and reads its first record, the header. */
+/* Opens the file and reads its first record, the header. The caller closes *csv; `path` must stay valid until
+ * then. */
 cleat_status cleat_csv_open(const char *path, cleat_csv *csv, cleat_error *error);
-/* The same for a file that is read already; the source is the csv's from then on, and closed on failure. */
+/* The same for a file that is already in memory. Takes ownership of the source, which is closed on
+ * failure. */
 cleat_status cleat_csv_begin(cleat_source *source, cleat_csv *csv, cleat_error *error);
 void cleat_csv_close(cleat_csv *csv);
-/* The column of the current record (the header) called `name`, or -1. */
+/* Index of the column called `name` in the current record (the header), or -1. */
 int cleat_csv_column(const cleat_csv *csv, const char *name);
-/* The same, where a missing column (the error names those there are) and a second one of the name are errors; to be called while the header is the
- * current record. */
+/* The same, but a missing column is an error, which lists the existing ones, and so is a duplicate name. Must
+ * be called while the header is the current record. */
 cleat_status cleat_csv_need_column(const cleat_csv *csv, const char *name, int *column, cleat_error *error);
-/* Reads the next record that is not an empty line. *more is false at the end. A record with another number of
- * fields than the header is an error. */
+/* Reads the next non-empty record. *more is false at the end. A record whose number of fields differs from
+ * the header's is an error. */
 cleat_status cleat_csv_next(cleat_csv *csv, bool *more, cleat_error *error);
 
 #endif

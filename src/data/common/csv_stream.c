@@ -1,5 +1,5 @@
-/* A table read part by part. A part ends where a record does, so that records, characters and the lines of messages
- * are those of the whole file. */
+/* Reads a table part by part. A part ends where a record ends, so that records, characters and the line
+ * numbers in messages are the same as for the whole file. */
 #include "data/common/csv_stream.h"
 
 #include "core/memory.h"
@@ -10,8 +10,8 @@
 
 enum { PART = 256 * 1024, LONGEST_RECORD = 16 * 1024 * 1024 };
 
-/* Behind the last record that ends in [from, to), or `from`. A line end inside quotes ends no record; a doubled quote
- * closes and opens again. */
+/* End of the last record that is complete in [from, to), or `from`. A line end inside quotes does not end a
+ * record; a doubled quote closes and reopens them. */
 static char *records_end(char *from, char *to) {
     char *end = from;
     bool quoted = false;
@@ -42,7 +42,7 @@ static cleat_status enlarge(cleat_csv_stream *stream, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Reads until the room is full or the file is over; closes the file then. */
+/* Reads until the buffer is full or the file ends; at its end the file is closed. */
 static cleat_status fill_room(cleat_csv_stream *stream, cleat_error *error) {
     const cleat_source *source = &stream->csv.source;
     size_t wanted = stream->room - (size_t)(stream->filled - source->data);
@@ -57,7 +57,8 @@ static cleat_status fill_room(cleat_csv_stream *stream, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Drops the records that have been handed out and reads on until there is a whole one, or the file is over. */
+/* Drops the records that have been returned and reads until the buffer holds a whole record, or the file
+ * ends. */
 static cleat_status refill(cleat_csv_stream *stream, cleat_error *error) {
     cleat_source *source = &stream->csv.source;
     size_t dropped = (size_t)(source->end - source->data), kept = (size_t)(stream->filled - source->end);

@@ -1,4 +1,4 @@
-/* JSON objects that keep what training has taught. */
+/* JSON objects that hold fitted preprocessing state. */
 #include "data/common/fitted_json.h"
 
 #include "core/files.h"

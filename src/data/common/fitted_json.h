@@ -1,4 +1,4 @@
-/* What training has taught as a JSON object in a folder: the pieces of reading and writing one. */
+/* Reads and writes fitted preprocessing state as a JSON object in a folder. */
 #ifndef CLEAT_SRC_FITTED_JSON_H
 #define CLEAT_SRC_FITTED_JSON_H
 
@@ -6,18 +6,18 @@
 
 #include <cjson/cJSON.h>
 
-/* Appends a number with all its bits, a list of them, a text in quotes. */
+/* Append a number with full precision, a list of numbers, a quoted string. */
 void cleat_fitted_json_add_number(cleat_text *text, double number);
 void cleat_fitted_json_add_numbers(cleat_text *text, const double *numbers, size_t count);
 void cleat_fitted_json_add_string(cleat_text *text, const char *string);
-/* Writes the text as FOLDER/NAME, atomically, and frees it. */
+/* Writes the text to FOLDER/NAME atomically, and frees it. */
 cleat_status cleat_fitted_json_write(const char *folder, const char *name, cleat_text *text, cleat_error *error);
 
-/* The object in FOLDER/NAME (cJSON_Delete). */
+/* Parses FOLDER/NAME; the caller frees *object (cJSON_Delete). */
 cleat_status cleat_fitted_json_read(const char *folder, const char *name, cJSON **object, cleat_error *error);
-/* What all complaints about such a file say. */
+/* Sets the error that is common to all invalid files of this kind; `what` is the cause. */
 cleat_status cleat_fitted_json_fail(const char *folder, const char *name, const char *what, cleat_error *error);
-/* True when `key` is a list of `count` numbers, or one number. */
+/* Return true if `key` is a list of `count` finite numbers, or one finite number. */
 bool cleat_fitted_json_get_numbers(const cJSON *object, const char *key, double *numbers, size_t count);
 bool cleat_fitted_json_get_number(const cJSON *object, const char *key, double *number);
 

@@ -1,4 +1,4 @@
-/* The head of the datasets whose samples are images, or maps. */
+/* Common base of the datasets whose samples are images or maps. */
 #include "data/common/image_dataset.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Lists of names. */
+/* A growable list of names. */
 #include "data/common/name_list.h"
 
 #include "core/memory.h"

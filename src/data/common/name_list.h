@@ -1,4 +1,4 @@
-/* Lists of names. */
+/* A growable list of names. */
 #ifndef CLEAT_SRC_NAME_LIST_H
 #define CLEAT_SRC_NAME_LIST_H
 
@@ -10,7 +10,7 @@ typedef struct cleat_name_list {
 } cleat_name_list;
 
 cleat_status cleat_name_list_add(cleat_name_list *names, const char *name, cleat_error *error);
-/* The index of `name`, or -1. */
+/* Index of `name`, or -1; linear search. */
 int cleat_name_list_find(const cleat_name_list *names, const char *name);
 void cleat_name_list_free(cleat_name_list *names);
 

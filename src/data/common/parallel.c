@@ -1,4 +1,4 @@
-/* The same work for many items, on a few threads. */
+/* Parallel loop over items on a few threads. */
 #include "data/common/parallel.h"
 
 #include "core/cpus.h"
@@ -12,9 +12,10 @@ typedef struct job {
     cleat_parallel_work work;
     void *user;
     size_t count;
-    atomic_size_t next; /* indices are handed out in order: when one has failed, all smaller ones have been */
+    /* indices are handed out in order, so that all smaller ones have been handed out when one fails */
+    atomic_size_t next;
     atomic_bool stop;
-    pthread_mutex_t lock; /* of the rest */
+    pthread_mutex_t lock; /* protects the members below */
     size_t failed;
     cleat_status status;
     cleat_error error;

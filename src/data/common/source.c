@@ -1,4 +1,4 @@
-/* Text files as readers want them, and numbers that do not depend on the locale. */
+/* Text files in memory with checks of their encoding, and locale-independent conversion of numbers. */
 #include "data/common/source.h"
 
 #include "cleat/text.h"
@@ -103,7 +103,7 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* 10^exponent; exact up to 22, which is all that coordinates need. */
+/* 10^exponent; exact up to 22, which suffices for coordinates. */
 static double power_of_ten(int exponent) {
     double power = 1;
     for (int i = 0; i < exponent && i < 400; ++i) power *= 10;
@@ -125,7 +125,8 @@ bool cleat_parse_decimal(const char *text, size_t length, double *value) {
             continue;
         }
         ++digits;
-        bool fits = mantissa < 100000000000000000u; /* 18 digits are kept, the rest only counted */
+        /* only the first 18 digits are used, the others are counted */
+        bool fits = mantissa < 100000000000000000u;
         if (fits) mantissa = mantissa * 10 + (uint64_t)(*p - '0');
         exponent += (fits ? 0 : 1) - (point ? 1 : 0);
     }

@@ -1,4 +1,4 @@
-/* Parts of a folder's samples, by name. */
+/* Assigns the samples of a folder to splits, by name. */
 #include "data/common/split_files.h"
 
 #include "core/files.h"
@@ -11,7 +11,7 @@
 
 enum { PATH_BYTES = 4096, NAME_BYTES = 256 };
 
-/* One line, without the blanks around it, in `name`. */
+/* Assigns the sample of one line, whose name has been trimmed. */
 static cleat_status assign_line(const cleat_source *source, size_t line, const char *name, cleat_split split,
                                 const cleat_name_table *known, cleat_split *splits, cleat_error *error) {
     uint32_t index = 0;
@@ -40,7 +40,7 @@ static cleat_status next_line(cleat_source *source, size_t line, char name[NAME_
     return CLEAT_OK;
 }
 
-/* *there: the folder has a file of this part. */
+/* *there: whether the folder has a file of this split. */
 static cleat_status assign_file(const char *folder, cleat_split split, const cleat_name_table *known,
                                 cleat_split *splits, bool *there, cleat_error *error) {
     char path[PATH_BYTES], name[NAME_BYTES];

@@ -1,4 +1,4 @@
-/* Times as text, in both directions: proleptic Gregorian calendar, no locale, no table of zones. */
+/* Parsing and formatting of times: proleptic Gregorian calendar, no locale, no time zone database. */
 #include "data/common/time.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static int days_in(int year, int month) {
     return days[month - 1] + (month == 2 && is_leap(year));
 }
 
-/* Days from 0001-01-01 to the first of a year. */
+/* Days from 0001-01-01 to the first day of a year. */
 static int64_t days_to_year(int year) {
     int64_t before = year - 1;
     return before * 365 + before / 4 - before / 100 + before / 400;
@@ -35,7 +35,7 @@ static int64_t days_to_date(int year, int month, int day) {
     return days_to_year(year) + before[month - 1] + (month > 2 && is_leap(year)) + day - 1;
 }
 
-/* Reads exactly `digits` digits at *p. */
+/* Reads exactly `digits` digits at *p and advances *p. */
 static bool number(const char **p, int digits, int *value) {
     int read = 0;
     for (int i = 0; i < digits; ++i) {
@@ -67,7 +67,7 @@ static const char *parse_date(const char **p, int64_t *days) {
     return NULL;
 }
 
-/* HH:MM, with :SS and zeros behind a point where they are given. */
+/* HH:MM, optionally with :SS and with zeros after a decimal point. */
 static const char *parse_clock(const char **p, int64_t *seconds) {
     int hour, minute, second = 0;
     if (!number(p, 2, &hour) || !letter(p, ':') || !number(p, 2, &minute)) return FORMS;
@@ -119,13 +119,13 @@ static const char *parse_calendar(const char *p, int64_t *seconds, cleat_time_ki
     return NULL;
 }
 
-/* YYYYMMDD of these centuries? */
+/* Whether the value looks like YYYYMMDD in the 20th or 21st century. */
 static bool looks_compact(int64_t value) {
     int64_t year = value / 10000, month = value / 100 % 100, day = value % 100;
     return year >= 1900 && year < 2100 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
 }
 
-/* Whole seconds; zeros behind a point are fine. */
+/* Whole seconds; zeros after a decimal point are accepted. */
 static const char *parse_unix(const char *p, bool first, int64_t *seconds, cleat_time_kind *kind) {
     int64_t value = 0;
     bool negative = letter(&p, '-');
