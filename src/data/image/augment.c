@@ -1,8 +1,9 @@
-/* Augmentation of images: drawn at random, and resampled to a sample's size.
+/* Image augmentation: draws random parameters, and resamples images to the size of a sample.
  *
- * Resampling is separable. For each row and each column of the sample there are TAPS, consecutive rows or columns of the
- * image with a weight each: two neighbours where the crop is enlarged, what the pixel covers where it is made smaller. Rows
- * go first: the taps' rows are added into one row of the image's width, which is then gathered by columns. */
+ * Resampling is separable. Each row and each column of the sample has TAPS: consecutive rows or columns of
+ * the image, each with a weight; two neighbours where the crop is enlarged, the area of the pixel where it is
+ * reduced. Rows come first: the rows of the taps are summed into one row of the image's width, from which the
+ * columns are then gathered. */
 #include "data/image/augment.h"
 
 #include "core/memory.h"
@@ -11,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-static const uint64_t AUGMENT_SEED = 0x76696577u; /* "view": a family of random streams of its own */
+static const uint64_t AUGMENT_SEED = 0x76696577u; /* "view": a separate family of random streams */
 
 /* --- drawing -------------------------------------------------------------------------------------------------- */
 
@@ -35,8 +36,8 @@ static double between(cleat_random *random, double low, double high) {
     return low + (high - low) * cleat_random_uniform(random);
 }
 
-/* A share of the area and a ratio of sides that fit into the image: tried ten times, else it is as large as the crop
- * already is. All ten are always drawn, so that what is drawn behind them does not depend on the image. */
+/* Draws area and aspect ratio up to ten times until the crop fits into the image; otherwise its size remains
+ * that of *params. All ten are always drawn, so that later random numbers do not depend on the image. */
 static void draw_crop(cleat_random *random, const cleat_image *image, bool square, double least,
                       cleat_augment_params *params) {
     double height = (double)image->height, width = (double)image->width, side = sqrt(height * width);
@@ -78,7 +79,7 @@ cleat_augment_params cleat_augment_random(const cleat_image *image, bool square,
     if (augment->shift > 0) draw_shift(&random, augment->shift, size, &params);
     if (augment->flip) params.flip_x = cleat_random_below(&random, 2);
     if (augment->flip_vertical) params.flip_y = cleat_random_below(&random, 2);
-    if (augment->turn) { /* a quarter is the diagonals' mirror and one of the others */
+    if (augment->turn) { /* a quarter turn is a transposition and one mirroring */
         uint32_t quarters = cleat_random_below(&random, 4);
         params.transpose = quarters % 2;
         params.flip_x ^= quarters == 1 || quarters == 2;
@@ -102,12 +103,13 @@ bool cleat_augment_is_identity(const cleat_image *image, const cleat_augment_par
 
 /* --- taps ----------------------------------------------------------------------------------------------------- */
 
-/* Of one axis: pixel i of the sample is the sum over k < count of weights[i * count + k] * source[first[i] + k]. */
+/* For one axis: pixel i of the sample is the sum over k < count of weights[i * count + k] * source[first[i] +
+ * k]. */
 typedef struct taps {
-    int64_t *first; /* [size], may lie outside the image */
+    int64_t *first; /* [size], may be outside the image */
     float *weights; /* [size, count] */
     int64_t count;
-    int64_t low, high; /* of all source indices that are used */
+    int64_t low, high; /* range of all source indices */
 } taps;
 
 static void free_taps(taps *t) {
@@ -115,8 +117,8 @@ static void free_taps(taps *t) {
     cleat_free(t->weights);
 }
 
-/* A pixel that covers [from, to) of the source. One that is smaller than a source pixel is as wide as one: the mean over
- * that width is the linear interpolation between two neighbours. */
+/* For a pixel that covers [from, to) of the source. A range narrower than a source pixel is widened to one:
+ * the mean over that width is the linear interpolation between two neighbours. */
 static void set_tap(taps *t, int64_t i, double from, double to) {
     double middle = (from + to) / 2, width = to - from > 1 ? to - from : 1;
     from = middle - width / 2;
@@ -129,7 +131,7 @@ static void set_tap(taps *t, int64_t i, double from, double to) {
     }
 }
 
-/* Drops the last tap where no pixel needs it: whole numbers of source pixels on whole numbers. */
+/* Drops the last tap if no pixel uses it, as when each pixel covers a whole number of whole source pixels. */
 static void drop_empty(taps *t, int64_t size) {
     for (int64_t i = 0; i < size; ++i)
         if (t->weights[i * t->count + t->count - 1] > 1e-7f) return;
@@ -173,11 +175,11 @@ typedef struct resampling {
     const cleat_image *image;
     taps rows, columns;
     int64_t size;
-    float *line; /* [columns.low .. columns.high, C]: rows of the image added up */
+    float *line; /* [columns.low .. columns.high, C]: weighted sum of rows of the image */
     float *out;  /* [size, C] */
 } resampling;
 
-/* line = sum of the taps' rows of the image, scaled to 0 .. 1. */
+/* line = the weighted sum of the taps' rows of the image, scaled to 0 .. 1. */
 static void add_rows(const resampling *r, int64_t row) {
     const cleat_image *p = r->image;
     int64_t channels = p->channels, low = r->columns.low, high = r->columns.high;
@@ -219,7 +221,7 @@ static void gather_columns(const resampling *r) {
         gather(r, r->image->channels);
 }
 
-/* Row i of the crop is a row of the sample, or a column. */
+/* Stores row i of the crop as a row of the sample, or, with `transpose`, as a column. */
 static void place(const resampling *r, bool transpose, int64_t i, float *values) {
     int64_t channels = r->image->channels;
     size_t bytes = (size_t)channels * sizeof(float);
@@ -236,7 +238,8 @@ static float grey_of(const float *pixel, int64_t channels) {
     return channels == 3 ? 0.299f * pixel[0] + 0.587f * pixel[1] + 0.114f * pixel[2] : pixel[0];
 }
 
-/* Brightness is a factor; contrast one around the sample's mean grey; saturation one around each pixel's grey. */
+/* Brightness is a factor; contrast scales differences from the sample's mean grey; saturation scales
+ * differences from each pixel's grey. */
 static void change_colours(const cleat_augment_params *params, int64_t pixels, int64_t channels, float *values) {
     double sum = 0;
     for (int64_t i = 0; i < pixels; ++i) sum += grey_of(values + i * channels, channels);
@@ -267,12 +270,14 @@ cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_p
         copy_plain(image, values);
         return CLEAT_OK;
     }
-    /* the image's axes are mirrored after the turn: with a transposition the sample's rows are the crop's columns */
+    /* mirroring is applied after the transposition, so that with one the sample's rows are the crop's
+     * columns */
     bool flip_rows = params->transpose ? params->flip_x : params->flip_y;
     bool flip_columns = params->transpose ? params->flip_y : params->flip_x;
     bool made = make_taps(params->top, params->height, size, flip_rows, &r.rows) &&
                 make_taps(params->left, params->width, size, flip_columns, &r.columns);
-    if (made && (r.columns.low < 0 || r.columns.high >= image->width)) { /* reflections may need the whole row */
+    /* reflections may need the whole row */
+    if (made && (r.columns.low < 0 || r.columns.high >= image->width)) {
         r.columns.low = r.columns.low < 0 ? r.columns.low : 0;
         r.columns.high = r.columns.high >= image->width ? r.columns.high : image->width - 1;
     }

@@ -1,5 +1,7 @@
-/* Images kept until the limit is reached, and then no others: nothing is thrown out. Epochs go through all samples, so
- * that throwing out the least recently used would leave no hit at all where not everything fits. */
+/* Cache of decoded images without eviction: once the limit is reached, no further image is kept.
+ *
+ * Each epoch visits all samples, so that evicting the least recently used image would give no hits at all if
+ * not all images fit. */
 #include "data/image/cache.h"
 
 #include "core/memory.h"
@@ -8,7 +10,7 @@
 
 struct cleat_image_cache {
     pthread_mutex_t lock;
-    cleat_image *kept; /* [count]; no pixels: not kept. Once kept, an image stays as it is */
+    cleat_image *kept; /* [count]; no pixels: not kept. A kept image is never changed */
     size_t count;
     int64_t limit;
     cleat_image_cache_stats stats;
@@ -55,7 +57,7 @@ static bool find(cleat_image_cache *cache, size_t index, cleat_image *image) {
     return there;
 }
 
-/* Keeps *image if there is room and no other thread was quicker. */
+/* Keeps *image if there is room and no other thread has kept it first. */
 static void keep(cleat_image_cache *cache, size_t index, const cleat_image *image) {
     int64_t bytes = bytes_of(image);
     pthread_mutex_lock(&cache->lock);

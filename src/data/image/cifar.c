@@ -1,4 +1,4 @@
-/* CIFAR-10 binary files: records of a label byte and 32 x 32 red, green and blue bytes. */
+/* Reader of CIFAR-10 binary files: records of a label byte and 32 x 32 red, green and blue bytes. */
 #include "data/image/images.h"
 
 #include "core/files.h"
@@ -13,7 +13,7 @@ static bool ends_in_bin(const char *name) {
     return strcmp(cleat_name_ending(name), ".bin") == 0;
 }
 
-/* CLEAT_SPLITS: not a file of this layout. */
+/* Split by file name; CLEAT_SPLITS: not a file of this layout. */
 static cleat_split split_of(const char *name) {
     if (!ends_in_bin(name)) return CLEAT_SPLITS;
     if (strncmp(name, "data_batch", 10) == 0) return CLEAT_SPLIT_TRAIN;
@@ -32,7 +32,7 @@ static cleat_status wrong_size(const char *path, size_t size, cleat_error *error
                       path, size, RECORD);
 }
 
-/* from [3, 32, 32], to [32, 32, 3] */
+/* from [3, 32, 32], to [32, 32, 3]. */
 static void interleave(const uint8_t *from, uint8_t *to) {
     for (int i = 0; i < PLANE; ++i)
         for (int c = 0; c < 3; ++c) *to++ = from[c * PLANE + i];
@@ -74,7 +74,7 @@ static cleat_status read_file(const char *folder, const char *name, cleat_split 
     return status;
 }
 
-/* A name a line; empty lines are none. */
+/* One name per line; empty lines are ignored. */
 static cleat_status read_names(const char *folder, cleat_image_set *set, cleat_error *error) {
     char path[PATH_BYTES], *data = NULL;
     size_t size = 0;

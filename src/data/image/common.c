@@ -1,4 +1,4 @@
-/* What datasets of images have in common. */
+/* Options of image datasets, and means and standard deviations of channels. */
 #include "data/image/common.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ cleat_status cleat_image_check_options(const cleat_image_options *options, cleat
     return check_augment(&options->augment, options->size, error);
 }
 
-/* --- means and deviations ------------------------------------------------------------------------------------- */
+/* --- means and standard deviations ---------------------------------------------------------------------------- */
 
 void cleat_channel_sums_add(cleat_channel_sums *sums, const cleat_image *image) {
     int64_t channels = image->channels, pixels = image->height * image->width;
@@ -85,7 +85,8 @@ void cleat_image_preprocessor_fit(cleat_image_preprocessor *fitted, const char *
     for (int64_t c = 0; c < channels; ++c) {
         long double mean = (long double)sums->values[c] / pixels;
         long double variance = (long double)sums->squares[c] / pixels - mean * mean;
-        /* n times the sum of squares is the square of the sum just where all values are one */
+        /* the number of values times the sum of squares equals the square of the sum only if all values are
+         * equal */
         bool constant =
             (unsigned __int128)sums->squares[c] * sums->pixels == (unsigned __int128)sums->values[c] * sums->values[c];
         fitted->mean[c] = (double)(mean / 255);

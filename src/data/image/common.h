@@ -1,4 +1,4 @@
-/* What datasets of images have in common: options, and what is fitted to the training part. */
+/* Definitions shared by image datasets: options, and the preprocessing state fitted to the training split. */
 #ifndef CLEAT_SRC_IMAGE_COMMON_H
 #define CLEAT_SRC_IMAGE_COMMON_H
 
@@ -10,35 +10,35 @@ enum { CLEAT_IMAGE_MAX_CHANNELS = 16 };
 
 cleat_status cleat_image_check_options(const cleat_image_options *options, cleat_error *error);
 
-/* --- channels' means and deviations --------------------------------------------------------------------------- */
+/* --- means and standard deviations of channels ---------------------------------------------------------------- */
 
-/* Sums over pixels as whole numbers: exact, and the same in any order. */
+/* Integer sums over pixels; exact, and independent of the order of summation. */
 typedef struct cleat_channel_sums {
     uint64_t pixels, values[CLEAT_IMAGE_MAX_CHANNELS], squares[CLEAT_IMAGE_MAX_CHANNELS];
 } cleat_channel_sums;
 void cleat_channel_sums_add(cleat_channel_sums *sums, const cleat_image *image);
 void cleat_channel_sums_merge(cleat_channel_sums *sums, const cleat_channel_sums *others);
 
-/* What a training part teaches; values are 0 .. 1. */
+/* State fitted to the training split; pixel values are 0 .. 1. */
 typedef struct cleat_image_preprocessor {
     int64_t channels;
     double mean[CLEAT_IMAGE_MAX_CHANNELS], std[CLEAT_IMAGE_MAX_CHANNELS]; /* [channels] */
     char **classes;                                                       /* [n_classes]; none for masks */
-    int64_t *samples; /* [n_classes] training images; NULL where a file does not tell them */
+    int64_t *samples; /* [n_classes] number of training images; NULL if the file does not contain it */
     size_t n_classes;
-    double positive; /* of masks: the share of 1 among their pixels; else 0 */
+    double positive; /* of masks: fraction of pixels that are 1; else 0 */
 } cleat_image_preprocessor;
-/* Channels, means and (biased) deviations from the sums; a channel that is constant has std 1, with a warning that
- * names `path`. */
+/* Sets channels, means and (biased) standard deviations from the sums. A constant channel gets std 1, with a
+ * warning that names `path`. */
 void cleat_image_preprocessor_fit(cleat_image_preprocessor *fitted, const char *path, int64_t channels,
                                   const cleat_channel_sums *sums);
-/* Reads and writes FOLDER/pictures.json. Numbers come back with the same bits. */
+/* Read and write FOLDER/pictures.json. Numbers are preserved bit by bit. */
 cleat_status cleat_image_preprocessor_read(const char *folder, cleat_image_preprocessor *fitted, cleat_error *error);
 cleat_status cleat_image_preprocessor_write(const char *folder, const cleat_image_preprocessor *fitted,
                                             cleat_error *error);
 void cleat_image_preprocessor_free(cleat_image_preprocessor *fitted);
 
-/* values [pixels, channels] in 0 .. 1 become (value - mean) / std. */
+/* Replaces values [pixels, channels] in 0 .. 1 by (value - mean) / std. */
 void cleat_image_standardise(const cleat_image_preprocessor *fitted, int64_t pixels, float *values);
 
 #endif

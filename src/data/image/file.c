@@ -1,4 +1,4 @@
-/* Images from files: which format it is, and the channels that are wanted. */
+/* Image files: recognizes the format and converts to the requested channels. */
 #include "data/image/file.h"
 
 #include "core/files.h"
@@ -139,10 +139,10 @@ cleat_status cleat_image_read(const char *path, int64_t channels, cleat_image *i
     return cleat_image_read_min_side(path, channels, INT64_MAX, image, error);
 }
 
-/* The file's first bytes, as many as there are up to `size`. */
+/* Reads the first `size` bytes of the file, or fewer if it is shorter; their number is *used. */
 static cleat_status read_beginning(const char *path, uint8_t *bytes, size_t size, size_t *used, cleat_error *error) {
     struct stat about;
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would block */
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK, because a pipe would block */
     bool usable = file >= 0 && fstat(file, &about) == 0;
     if (!usable || !S_ISREG(about.st_mode)) {
         cleat_status status = !usable ? cleat_fail(error, errno == ENOENT ? CLEAT_ERR_NOT_FOUND : CLEAT_ERR_IO,
@@ -173,7 +173,7 @@ cleat_status cleat_image_probe(const char *path, cleat_image *image, cleat_error
     cleat_status status = read_beginning(path, bytes, sizeof bytes, &size, error);
     if (status != CLEAT_OK) return status;
     status = probe_bytes(path, bytes, size, &made, error);
-    if (status == CLEAT_ERR_FORMAT && size == sizeof bytes) { /* the sizes may stand behind a long comment */
+    if (status == CLEAT_ERR_FORMAT && size == sizeof bytes) { /* the sizes may be after a long comment */
         status = cleat_file_read(path, &data, &size, error);
         if (status == CLEAT_OK) status = probe_bytes(path, (const uint8_t *)data, size, &made, error);
         cleat_free(data);

@@ -1,36 +1,38 @@
-/* A decoded image, and the files it may come from. */
+/* Decoding of image files (PNG, JPEG), and encoding of PNG. */
 #ifndef CLEAT_SRC_IMAGE_FILE_H
 #define CLEAT_SRC_IMAGE_FILE_H
 
 #include "cleat/core.h"
 
-/* 8 bits a channel, channels last, rows from the top. Freed by cleat_image_free. */
+/* 8 bits per channel, channels last, rows from the top. Freed by cleat_image_free. */
 typedef struct cleat_image {
-    int64_t height, width, channels; /* 1 grey, 3 red green blue; other numbers of planes: not from files */
-    uint8_t *pixels;                 /* [H, W, C] */
-    int bits;                        /* a channel of a PNG file; 0: of another one */
+    /* 1 grey, 3 colour (RGB); images that do not come from files may have others */
+    int64_t height, width, channels;
+    uint8_t *pixels; /* [H, W, C] */
+    int bits;        /* bits per channel of a PNG file; 0 for other formats */
 } cleat_image;
 
-enum { CLEAT_IMAGE_MAX_PIXELS = 1 << 28 }; /* height x width at most */
+enum { CLEAT_IMAGE_MAX_PIXELS = 1 << 28 }; /* maximum of height x width */
 
-/* Reads a PNG or JPEG file, told by its first bytes. PNG of every kind the format has: palettes, 1 to 16 bits (16 are
- * rounded to 8), interlaced; transparency is laid over black. JPEG: grey and colour; CMYK is refused with the way to
- * convert it. A turn that EXIF data ask for is not made. `channels`: 1 or 3 converts (grey = 0.299 R + 0.587 G + 0.114 B), 0 keeps what the file has.
- * CLEAT_ERR_FORMAT names the file, the cause (truncated, not an image, too large) and the mend; nothing of a truncated
- * file is used. Thread-safe. */
+/* Reads a PNG or JPEG file, recognized by its first bytes. All kinds of PNG are supported: palettes, 1 to 16
+ * bits (16 are rounded to 8), interlaced; transparent pixels are composited over black. JPEG: grey and
+ * colour; CMYK is rejected with a hint how to convert it. The EXIF orientation is ignored. `channels`: 1 or 3
+ * converts (grey = 0.299 R + 0.587 G + 0.114 B), 0 keeps those of the file. CLEAT_ERR_FORMAT names the file,
+ * the cause (truncated, not an image, too large) and the remedy; nothing of a truncated file is used. The
+ * caller frees *image. Thread-safe. */
 cleat_status cleat_image_read(const char *path, int64_t channels, cleat_image *image, cleat_error *error);
-/* The same, but a JPEG is decoded at 1/2, 1/4 or 1/8 of its size where both sides stay `least` pixels or more: much
- * faster, and antialiased. */
+/* The same, but a JPEG is decoded at 1/2, 1/4 or 1/8 of its size if both sides keep at least `min_side`
+ * pixels: much faster, and antialiased. */
 cleat_status cleat_image_read_min_side(const char *path, int64_t channels, int64_t min_side, cleat_image *image,
                                        cleat_error *error);
-/* from [pixels, 3] or [pixels, 1], to [pixels, 1] or [pixels, 3]: the other of the two. */
+/* Convert from [pixels, 3] to [pixels, 1], and from [pixels, 1] to [pixels, 3]. */
 void cleat_image_to_grey(const uint8_t *from, int64_t pixels, uint8_t *to);
 void cleat_image_to_colour(const uint8_t *from, int64_t pixels, uint8_t *to);
-/* Size and channels (1 or 3) without decoding: only the beginning of the file is read. */
+/* Size and channels (1 or 3) without decoding; usually reads only the beginning of the file. */
 cleat_status cleat_image_probe(const char *path, cleat_image *image, cleat_error *error);
-/* Writes an 8-bit PNG, atomically. channels 1 or 3. */
+/* Writes an 8-bit PNG atomically; channels must be 1 or 3. */
 cleat_status cleat_image_write_png(const char *path, const cleat_image *image, cleat_error *error);
-/* Takes an image without pixels. */
+/* Accepts an image without pixels. */
 void cleat_image_free(cleat_image *image);
 
 #endif

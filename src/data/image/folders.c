@@ -1,5 +1,5 @@
-/* Folders of image files: class folders, train, val and test folders with class folders in each, and for prediction any
- * folder, or one file. */
+/* Reader of folders of image files: class folders; train, val and test folders that contain class folders;
+ * for prediction any folder, or one file. */
 #include "data/image/images.h"
 
 #include "core/files.h"
@@ -13,20 +13,20 @@
 
 enum { PATH_BYTES = 4096, DEEPEST = 16 };
 
-/* A folder that is being read, and those it is in. */
+/* A folder that is being read; linked to its parents. */
 typedef struct place {
     const struct place *above;
     dev_t device;
     ino_t number;
     int depth;
-    char path[PATH_BYTES]; /* below the root; "" is the root */
+    char path[PATH_BYTES]; /* relative to the root; "" is the root */
 } place;
 
 typedef struct walk {
     cleat_image_set *set;
-    size_t skipped;            /* files that do not look like images by name */
-    char first[PATH_BYTES];    /* of them */
-    size_t outside;            /* images in no class folder */
+    size_t skipped;            /* number of files without an image extension */
+    char first[PATH_BYTES];    /* the first of them */
+    size_t outside;            /* number of images outside of class folders */
     char outsider[PATH_BYTES]; /* the first of them */
 } walk;
 
@@ -37,7 +37,7 @@ static bool is_image_name(const char *name) {
     return strcasecmp(ending, ".png") == 0 || strcasecmp(ending, ".jpg") == 0 || strcasecmp(ending, ".jpeg") == 0;
 }
 
-/* CLEAT_SPLITS: no part is called so. */
+/* The split with this folder name, or CLEAT_SPLITS. */
 static cleat_split part_called(const char *name) {
     static const char *const words[CLEAT_SPLITS][4] = {
         {"train", "training"}, {"val", "valid", "validation", "dev"}, {"test", "testing"}};
@@ -55,7 +55,7 @@ static bool is_folder(const walk *w, const place *at, const char *name) {
            cleat_path_join(w->set->root, below, path, PATH_BYTES, NULL) == CLEAT_OK && cleat_folder_exists(path);
 }
 
-/* Steps into a folder; one that it is already in, by way of a link, is refused. */
+/* Enters a folder. A folder that contains the current one, reached through a link, is an error. */
 static cleat_status enter(const walk *w, const place *above, const char *name, place *at, cleat_listing *listing,
                           cleat_error *error) {
     char path[PATH_BYTES];
@@ -80,7 +80,7 @@ static void skip(walk *w, const char *below) {
     if (!w->skipped++) snprintf(w->first, sizeof w->first, "%s", below);
 }
 
-/* All images in and below a folder get the label. */
+/* Adds all images in and below a folder with the label. */
 static cleat_status walk_images(walk *w, const place *above, const char *name, int32_t label, cleat_split split,
                                 cleat_error *error) {
     place at;
@@ -120,7 +120,8 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
     return CLEAT_OK;
 }
 
-/* A folder of class folders. Images beside them have no class: they are there for prediction only. */
+/* A folder of class folders. Images beside the class folders have no class and are used for prediction
+ * only. */
 static cleat_status walk_classes(walk *w, const place *above, const char *name, cleat_split split, cleat_error *error) {
     place at;
     cleat_listing listing = {0};
@@ -146,12 +147,14 @@ static cleat_status walk_classes(walk *w, const place *above, const char *name, 
 
 /* --- layouts -------------------------------------------------------------------------------------------------- */
 
-/* A folder called as a part that holds folders; one that holds images only may be a class that is called so. */
+/* Whether a folder named like a split holds folders; one that holds only images may be a class of that
+ * name. */
 static bool holds_folders(const walk *w, const place *root, const char *name) {
     place at;
     cleat_listing listing = {0};
     bool found = false;
-    if (enter(w, root, name, &at, &listing, NULL) != CLEAT_OK) return true; /* the walk will say what is wrong */
+    /* the walk will report the error */
+    if (enter(w, root, name, &at, &listing, NULL) != CLEAT_OK) return true;
     for (size_t i = 0; i < listing.count && !found; ++i) found = is_folder(w, &at, listing.names[i]);
     cleat_listing_free(&listing);
     return found;
@@ -224,7 +227,7 @@ static cleat_status walk_root(walk *w, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* --- files' heads --------------------------------------------------------------------------------------------- */
+/* --- file headers --------------------------------------------------------------------------------------------- */
 
 static cleat_status probe(void *user, size_t index, cleat_error *error) {
     cleat_image_set *set = user;
@@ -236,7 +239,7 @@ static cleat_status probe(void *user, size_t index, cleat_error *error) {
     return status;
 }
 
-/* The file's folder is the root, its name the id. */
+/* Adds one file; its folder becomes the root, its name the id. */
 static cleat_status add_one(cleat_image_set *set, cleat_error *error) {
     char *slash = strrchr(set->root, '/');
     const char *name = slash ? slash + 1 : set->root;

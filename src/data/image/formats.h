@@ -1,5 +1,7 @@
-/* What image.c asks of each format. `name` stands in messages; bytes [size] are the file, or for the probe its
- * beginning. Images are given as the file has them or as `channels` says; of a failure nothing is left. */
+/* Interface between file.c and the image formats.
+ *
+ * `name` is used in messages; bytes [size] are the file, or for the probe its beginning. An image has the
+ * channels of the file, or `channels` where given. On failure nothing remains allocated. */
 #ifndef CLEAT_SRC_IMAGE_FORMATS_H
 #define CLEAT_SRC_IMAGE_FORMATS_H
 
@@ -14,9 +16,9 @@ cleat_status cleat_jpeg_decode(const char *name, const uint8_t *bytes, size_t si
 cleat_status cleat_jpeg_probe(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
                               cleat_error *error);
 
-/* Refuses images without pixels and those of more than CLEAT_IMAGE_MAX_PIXELS. */
+/* Rejects images without pixels and those of more than CLEAT_IMAGE_MAX_PIXELS. */
 cleat_status cleat_image_check_size(const char *name, int64_t height, int64_t width, cleat_error *error);
-/* Takes memory for the pixels of an image whose sizes are set. */
+/* Allocates the pixels of an image whose sizes are set. */
 cleat_status cleat_image_alloc(const char *name, cleat_image *image, cleat_error *error);
 
 #endif

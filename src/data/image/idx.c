@@ -1,5 +1,7 @@
-/* IDX, the format of MNIST (LeCun's description of it): 0, 0, type (8: bytes), rank, each size as 4 bytes with the highest
- * first, then the elements. Plain or compressed by gzip. */
+/* Reader of IDX files, the format of MNIST (as described by LeCun), plain or compressed by gzip.
+ *
+ * Header: 0, 0, type (8: bytes), rank, then each size as 4 bytes, most significant first; the elements
+ * follow. */
 #include "data/image/images.h"
 
 #include "core/files.h"
@@ -17,7 +19,7 @@ enum { PATH_BYTES = 4096, MAX_RANK = 4, BYTES_TYPE = 8 };
 typedef struct idx {
     int rank;
     int64_t sizes[MAX_RANK]; /* [rank] */
-    uint8_t *bytes;          /* their product */
+    uint8_t *bytes;          /* as many as the product of the sizes */
 } idx;
 
 /* --- one file ------------------------------------------------------------------------------------------------- */
@@ -27,7 +29,7 @@ static cleat_status truncated(const char *path, cleat_error *error) {
                       path);
 }
 
-/* Exactly `size` bytes. */
+/* Reads exactly `size` bytes. */
 static cleat_status read_bytes(gzFile file, const char *path, uint8_t *bytes, int64_t size, cleat_error *error) {
     for (int64_t used = 0; used < size;) {
         int64_t left = size - used;
@@ -69,8 +71,8 @@ static cleat_status read_head(gzFile file, const char *path, int min_rank, int m
     return CLEAT_OK;
 }
 
-/* How many bytes a file can hold at most: gzip makes nothing smaller than 1/1032. A head that promises more is refused
- * before memory is taken for it. */
+/* Upper bound for the number of bytes in a file: gzip compresses to no less than 1/1032. A header that
+ * declares more is rejected before memory is allocated. */
 static int64_t max_bytes(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 ? (int64_t)about.st_size * 1032 : 0;
@@ -105,7 +107,7 @@ static cleat_status read_idx(const char *path, int min_rank, int max_rank, idx *
         status =
             cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more bytes than the %lld its header declares; its sizes are wrong",
                        path, (long long)bytes);
-    int code = Z_OK; /* the last read has also met the checksum of a compressed file */
+    int code = Z_OK; /* the last read has also verified the checksum of a compressed file */
     const char *text = gzerror(file, &code);
     if (status == CLEAT_OK && code != Z_OK)
         status = code == Z_BUF_ERROR
@@ -129,7 +131,7 @@ typedef struct part {
 static const part parts[] = {
     {"train", CLEAT_SPLIT_TRAIN}, {"val", CLEAT_SPLIT_VAL}, {"t10k", CLEAT_SPLIT_TEST}, {"test", CLEAT_SPLIT_TEST}};
 
-/* The only name that begins with PREFIX-KIND; NULL where there is none. */
+/* The only file whose name begins with PREFIX-KIND, or NULL. */
 static cleat_status find_file(const char *folder, const cleat_listing *listing, const char *prefix, const char *kind,
                               const char **name, cleat_error *error) {
     char start[32];

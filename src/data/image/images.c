@@ -1,4 +1,5 @@
-/* The dataset of images with classes: opens them, learns means, fills samples, answers questions. */
+/* Dataset of images with classes: opens it, fits means and standard deviations, fills samples, and answers
+ * queries. */
 #include "data/image/images.h"
 
 #include "core/files.h"
@@ -14,14 +15,14 @@
 enum { PATH_BYTES = 4096, MAX_FIT_SAMPLES = 2000 };
 
 typedef struct images {
-    cleat_image_dataset common; /* first: a cleat_dataset * is one of these */
-    cleat_image_set set;        /* rows [count]; no names */
+    cleat_image_dataset common; /* first, so that a cleat_dataset * can be cast to this type */
+    cleat_image_set set;        /* rows [count]; names are not used once it is open */
     cleat_image_preprocessor fitted;
     cleat_image_cache *cache; /* of files */
     cleat_augment augment;
-    bool augments;       /* any augmentation */
-    int64_t min_side;    /* a file's image is decoded with at least so many pixels a side */
-    float (*table)[256]; /* [C] standardised values of a byte */
+    bool augments;       /* some augmentation is enabled */
+    int64_t min_side;    /* minimum size in pixels at which a file is decoded */
+    float (*table)[256]; /* [C] standardized value of each byte */
 } images;
 
 enum { IMAGE, LABEL, FIELDS };
@@ -40,7 +41,7 @@ static cleat_status read_file(void *user, size_t index, cleat_image *image, clea
     return cleat_image_read_min_side(path, im->fitted.channels, im->min_side, image, error);
 }
 
-/* Borrowed until `release_image`. */
+/* *image is borrowed until release_image. */
 static cleat_status acquire_image(const images *im, size_t sample, cleat_image *image, cleat_error *error) {
     const cleat_image_row *row = &im->set.rows[sample];
     if (!row->pixels) return cleat_image_cache_get(im->cache, sample, read_file, (void *)im, image, error);
@@ -102,7 +103,8 @@ static cleat_status fill_image(const images *im, size_t sample, const cleat_rng_
     return status;
 }
 
-/* [S, S, C] becomes the upper left corner of [L, L, C], which is 0 around it. */
+/* Moves [S, S, C] to the upper left corner of [L, L, C], in place, and sets the pixels to the right to 0. The
+ * rows below are already 0. */
 static void pad_image(int64_t size, int64_t length, int64_t channels, float *values) {
     size_t row = (size_t)(size * channels), wide = (size_t)(length * channels);
     for (int64_t y = size - 1; y >= 0; --y) {
@@ -147,12 +149,12 @@ static const cleat_dataset_class images_class = {
     .destroy = images_destroy,
 };
 
-/* --- what the training part teaches --------------------------------------------------------------------------- */
+/* --- fitting to the training split ---------------------------------------------------------------------------- */
 
 typedef struct fit_job {
     const images *im;
     const uint32_t *samples; /* training samples */
-    size_t count, used;      /* `used` of them, spread evenly */
+    size_t count, used;      /* `used` of them, evenly spaced */
     pthread_mutex_t lock;
     cleat_channel_sums sums;
 } fit_job;
@@ -191,7 +193,7 @@ static cleat_status fit_means(images *im, cleat_error *error) {
     return status;
 }
 
-/* Colour where any training image is. */
+/* 1 (grey), or 3 (colour) if any training image has colours. */
 static int64_t channels_of(const images *im) {
     int64_t channels = im->set.options->channels ? im->set.options->channels : im->set.channels;
     if (channels) return channels;
@@ -213,7 +215,7 @@ static cleat_status check_channels(const images *im, cleat_error *error) {
 
 static int64_t min_decoded_side(const cleat_image_options *options) {
     double crop = options->augment.crop_min;
-    /* the shorter side of the smallest crop, of 3/4 of the sides' ratio, is still the sample's size */
+    /* the shorter side of the smallest crop, with aspect ratio 3/4, still has the sample's size */
     return crop < 1 ? (int64_t)ceil((double)options->size / sqrt(crop * 0.75)) : options->size;
 }
 
@@ -232,7 +234,8 @@ static cleat_status read_set(const char *path, cleat_image_set *set, cleat_error
     return status;
 }
 
-/* Images in memory become what is wanted at once; those of files do as they are read. */
+/* Images in memory are converted to the requested channels now; those in files are converted when they are
+ * read. */
 static cleat_status convert_memory(images *im, cleat_error *error) {
     cleat_image_set *set = &im->set;
     int64_t from = set->channels, to = im->fitted.channels, pixels = set->height * set->width;
@@ -338,7 +341,7 @@ cleat_status cleat_images_open(const char *path, const cleat_image_options *opti
     if (!im) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a dataset");
     im->set.options = options;
     status = open_images(path, im, error);
-    im->set.options = NULL; /* the caller's */
+    im->set.options = NULL; /* owned by the caller */
     if (status == CLEAT_OK)
         *dataset = &im->common.base;
     else
@@ -346,7 +349,7 @@ cleat_status cleat_images_open(const char *path, const cleat_image_options *opti
     return status;
 }
 
-/* --- what there is to ask ------------------------------------------------------------------------------------- */
+/* --- queries -------------------------------------------------------------------------------------------------- */
 
 static const images *as_images(const cleat_dataset *dataset) {
     return dataset->type->destroy == images_destroy ? images_of(dataset) : NULL;

@@ -1,5 +1,8 @@
-/* JPEG files by libjpeg or libjpeg-turbo. Its errors are jumps: each call of it runs inside a function that sets one. What it
- * calls a warning (the file ends early, its codes make no sense) would leave grey or shifted pixels: here it is an error. */
+/* JPEG decoding with libjpeg or libjpeg-turbo.
+ *
+ * The library reports errors by longjmp: each call is inside a function that calls setjmp. Conditions that
+ * the library treats as warnings (premature end of file, invalid codes) would leave grey or shifted pixels;
+ * here they are errors. */
 #include "data/image/formats.h"
 
 #include "core/memory.h"
@@ -11,7 +14,7 @@
 #include <jpeglib.h>
 
 typedef struct reader {
-    struct jpeg_error_mgr manager; /* first: the library gives this pointer back */
+    struct jpeg_error_mgr manager; /* first, because the library passes this pointer back */
     jmp_buf jump;
     const char *name;
     cleat_error *error;
@@ -34,7 +37,7 @@ static void on_error(j_common_ptr jpeg) {
     longjmp(r->jump, 1);
 }
 
-/* Of files that say odd things about themselves, or have bytes to spare before the end marker, but whose pixels are whole. */
+/* Warnings about unusual metadata, or about extra bytes before the end marker; the pixels are complete. */
 static bool is_harmless(const struct jpeg_error_mgr *message) {
     bool behind_pixels = message->msg_code == JWRN_EXTRANEOUS_DATA && message->msg_parm.i[1] == JPEG_EOI;
     return behind_pixels || message->msg_code == JWRN_ADOBE_XFORM || message->msg_code == JWRN_JFIF_MAJOR;
@@ -75,7 +78,7 @@ static bool read_header(reader *r, const uint8_t *bytes, size_t size) {
     return !fails(cleat_image_check_size(r->name, r->image.height, r->image.width, r->error), r);
 }
 
-/* The largest of 1, 2, 4, 8 by which both sides may be divided. */
+/* The largest of 1, 2, 4, 8 by which the shorter side can be divided and remain at least min_side. */
 static unsigned reduction(const cleat_image *image, int64_t min_side) {
     int64_t side = image->height < image->width ? image->height : image->width;
     unsigned by = 1;

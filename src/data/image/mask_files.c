@@ -1,4 +1,4 @@
-/* Which files of a folder are images and masks, and which belong together. */
+/* Finds images and masks in a folder, pairs them, and reads masks. */
 #include "data/image/masks.h"
 
 #include "core/files.h"
@@ -27,7 +27,7 @@ void cleat_mask_set_free(cleat_mask_set *set) {
 
 /* --- a mask --------------------------------------------------------------------------------------------------- */
 
-/* [H, W, 3] becomes [H, W] where the colours are greys. */
+/* Converts [H, W, 3] to [H, W] if all colours are greys. */
 static cleat_status colours_to_grey(const char *path, cleat_image *mask, cleat_error *error) {
     uint8_t *p = mask->pixels;
     for (int64_t i = 0; i < mask->height * mask->width; ++i) {
@@ -134,7 +134,7 @@ static cleat_status add_images(const char *folder, cleat_mask_set *set, cleat_er
     return status;
 }
 
-/* Two images may differ in their endings only. */
+/* Sorts by name; two images may not differ in their extensions only. */
 static cleat_status sort_images(cleat_mask_set *set, cleat_error *error) {
     qsort(set->samples, set->count, sizeof *set->samples, by_name);
     for (size_t i = 1; i < set->count; ++i)
@@ -187,7 +187,7 @@ static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_err
 
 /* --- sizes and splits ----------------------------------------------------------------------------------------- */
 
-/* The sample's size and channels, from the heads of its files. */
+/* Reads the sample's size and channels from the headers of its files. */
 static cleat_status probe(void *user, size_t index, cleat_error *error) {
     cleat_mask_sample *sample = &((cleat_mask_set *)user)->samples[index];
     cleat_image image = {0}, mask = {0};
@@ -246,7 +246,7 @@ static cleat_status find_pairs(const char *path, const cleat_image_options *opti
     return status == CLEAT_OK ? set_splits(path, options, set, error) : status;
 }
 
-/* One image, a folder of them, or a folder with images/ in it. */
+/* One image, a folder of images, or a folder that contains images/. */
 static cleat_status find_images(const char *path, cleat_mask_set *set, cleat_error *error) {
     char images[PATH_BYTES];
     cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);

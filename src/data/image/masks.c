@@ -1,4 +1,4 @@
-/* The dataset of images with masks: opens them, learns means, fills samples. */
+/* Dataset of images with masks: opens it, fits means and standard deviations, and fills samples. */
 #include "data/image/masks.h"
 
 #include "core/memory.h"
@@ -12,12 +12,12 @@ enum { IMAGE, MASK, FIELDS };
 enum { MAX_FIT_SAMPLES = 2000 };
 
 typedef struct masks {
-    cleat_image_dataset common; /* first: a cleat_dataset * is one of these */
+    cleat_image_dataset common; /* first, so that a cleat_dataset * can be cast to this type */
     cleat_mask_set set;
     cleat_image_preprocessor fitted;
     cleat_image_cache *cache; /* 2 i: the image of sample i, 2 i + 1: its mask */
     cleat_augment augment;
-    bool augments; /* any augmentation */
+    bool augments; /* some augmentation is enabled */
 } masks;
 
 static const masks *masks_of(const cleat_dataset *dataset) {
@@ -43,7 +43,7 @@ static cleat_status read_file(void *user, size_t index, cleat_image *image, clea
     return CLEAT_OK;
 }
 
-/* Borrowed until `release_image`. */
+/* *image is borrowed until release_image. */
 static cleat_status acquire_image(const masks *m, size_t file, cleat_image *image, cleat_error *error) {
     return cleat_image_cache_get(m->cache, file, read_file, (void *)m, image, error);
 }
@@ -52,15 +52,15 @@ static void release_image(const masks *m, size_t file, cleat_image *image) {
     cleat_image_cache_release(m->cache, file, image);
 }
 
-/* Images and masks are seen in the same crop, which depends on the size alone. */
+/* Image and mask use the same crop, which depends on the size alone. */
 static cleat_augment_params augment_params_of(const masks *m, size_t sample, const cleat_rng_key *rng_key) {
     cleat_image size = {.height = m->set.samples[sample].height, .width = m->set.samples[sample].width};
     if (!rng_key || !m->augments) return cleat_augment_identity(&size, false);
     return cleat_augment_random(&size, false, m->common.info.size, &m->augment, rng_key, sample);
 }
 
-/* Rows [S, width] become the upper left corner of rows [L, ...] of `wide` bytes; what is behind them has the value of
- * `pad`, 0 or -1, in each byte. */
+/* Moves rows [S, width] to the upper left corner of rows [L, ...] of `wide` bytes, in place, and fills each
+ * byte to the right of them with `pad`, 0 or -1. The rows below are already filled. */
 static void pad_image(int64_t rows, size_t width, size_t wide, int pad, void *values) {
     char *bytes = values;
     for (int64_t y = rows - 1; y >= 0 && wide > width; --y) {
@@ -162,12 +162,12 @@ static void init_dataset(masks *m, const cleat_image_options *options) {
     for (size_t i = 0; i < m->set.count; ++i) ++p->info.samples[m->set.samples[i].split];
 }
 
-/* --- what the training part teaches --------------------------------------------------------------------------- */
+/* --- fitting to the training split ---------------------------------------------------------------------------- */
 
 typedef struct fit_job {
     const masks *m;
     const uint32_t *samples; /* training samples */
-    size_t count, used;      /* `used` of them, spread evenly */
+    size_t count, used;      /* `used` of them, evenly spaced */
     pthread_mutex_t lock;
     cleat_channel_sums sums;
     uint64_t ones, pixels; /* of the masks */
@@ -219,7 +219,8 @@ static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *er
     return status;
 }
 
-/* Grey, or colour where any training image is; *trained is false without any. */
+/* 1 (grey), or 3 (colour) if any training image has colours; *trained is false if there are no training
+ * images. */
 static int64_t channels_of_training(const masks *m, bool *trained) {
     int64_t channels = 1;
     *trained = false;

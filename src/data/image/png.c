@@ -1,5 +1,7 @@
-/* PNG files by libpng. Its errors are jumps: each call of it runs inside a function that sets one, and what must be freed
- * lives in a struct outside. */
+/* PNG decoding and encoding with libpng.
+ *
+ * The library reports errors by longjmp: each call is inside a function that calls setjmp, and whatever must
+ * be freed is in a struct outside of it. */
 #include "data/image/formats.h"
 
 #include "core/files.h"
@@ -18,7 +20,7 @@ typedef struct reader {
     size_t size, at;
     png_structp png;
     png_infop info;
-    int planes; /* in a row: the image's channels, and alpha */
+    int planes; /* planes per row: the channels of the image, and alpha if present */
     cleat_image image;
     cleat_error *error;
     cleat_status status;
@@ -26,7 +28,7 @@ typedef struct reader {
 
 static void on_error(png_structp png, png_const_charp text) {
     reader *r = png_get_error_ptr(png);
-    if (r->status == CLEAT_OK) /* else our own, with more to say */
+    if (r->status == CLEAT_OK) /* else our own error, which is more specific */
         r->status =
             cleat_fail(r->error, CLEAT_ERR_FORMAT, "%s: damaged PNG file: %s; replace it or remove it", r->name, text);
     png_longjmp(png, 1);
@@ -34,7 +36,7 @@ static void on_error(png_structp png, png_const_charp text) {
 
 static void on_warning(png_structp png, png_const_charp text) {
     (void)png;
-    (void)text; /* of chunks that hold no pixels */
+    (void)text; /* warnings concern chunks without pixels */
 }
 
 static void supply_bytes(png_structp png, png_bytep to, size_t wanted) {
@@ -66,11 +68,11 @@ static bool fails(cleat_status status, reader *r) {
     return status != CLEAT_OK;
 }
 
-/* All up to the first pixel. */
+/* Reads everything before the first pixel. */
 static bool read_header(reader *r) {
     if (setjmp(png_jmpbuf(r->png))) return false;
     png_set_read_fn(r->png, r, supply_bytes);
-    png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* the limit is of the area: below */
+    png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* only the area is limited, see below */
     png_read_info(r->png, r->info);
     int colours = png_get_color_type(r->png, r->info) & PNG_COLOR_MASK_COLOR;
     r->image.height = png_get_image_height(r->png, r->info);
@@ -80,7 +82,7 @@ static bool read_header(reader *r) {
     return !fails(cleat_image_check_size(r->name, r->image.height, r->image.width, r->error), r);
 }
 
-/* Every kind of PNG becomes 8 bits a channel, with alpha where anything is transparent. */
+/* Converts every kind of PNG to 8 bits per channel, with alpha if anything is transparent. */
 static bool set_conversions(reader *r) {
     if (setjmp(png_jmpbuf(r->png))) return false;
     png_set_expand(r->png);
@@ -91,13 +93,14 @@ static bool set_conversions(reader *r) {
     return true;
 }
 
-/* from [pixels, channels and alpha] */
+/* from [pixels, channels + alpha], to [pixels, channels]. */
 static void composite_over_black(const uint8_t *from, int64_t pixels, int64_t channels, uint8_t *to) {
     for (int64_t i = 0; i < pixels; ++i, from += channels + 1)
         for (int64_t c = 0; c < channels; ++c) *to++ = (uint8_t)((from[c] * from[channels] + 127u) / 255u);
 }
 
-/* Of an interlaced file every pass needs the rows as the last one left them: transparency comes after the last. */
+/* Each pass of an interlaced file needs the rows as the previous pass left them; transparency is therefore
+ * applied after the last one. */
 static bool read_rows(reader *r, uint8_t *rows, size_t stride) {
     if (setjmp(png_jmpbuf(r->png))) return false;
     int passes = png_set_interlace_handling(r->png);

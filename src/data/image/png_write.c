@@ -1,4 +1,4 @@
-/* Writes bytes as an image. */
+/* Public function that writes a grey image as PNG. */
 #include "data/image/file.h"
 
 #include "cleat/images.h"

@@ -1,6 +1,9 @@
-/* pictures.json: what images taught,
- *   {"channels": 3, "means": [0.5, 0.4, 0.4], "deviations": [0.2, 0.2, 0.2], "classes": ["cat", "dog"], "samples": [40, 60]}
- * or of masks "classes": [] and "positive": 0.1, the share of 1 among their pixels. */
+/* Reads and writes pictures.json, the preprocessing state fitted to images:
+ *
+ *   {"channels": 3, "means": [0.5, 0.4, 0.4], "deviations": [0.2, 0.2, 0.2], "classes": ["cat", "dog"],
+ *    "samples": [40, 60]}
+ *
+ * or, for masks, "classes": [] and "positive": 0.1, the fraction of their pixels that is 1. */
 #include "data/image/common.h"
 
 #include "core/memory.h"
@@ -79,7 +82,7 @@ static bool is_counts(const cJSON *list, int length) {
     return true;
 }
 
-/* NULL: it is sound. */
+/* Returns NULL if the object is valid, else what is wrong with it. */
 static const char *fault_of(const cJSON *root, cleat_image_preprocessor *fitted) {
     const cJSON *classes = cJSON_GetObjectItemCaseSensitive(root, "classes"), *item;
     const cJSON *samples = cJSON_GetObjectItemCaseSensitive(root, "samples");

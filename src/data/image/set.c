@@ -1,4 +1,4 @@
-/* The set that readers fill, its splits, and its names turned into classes. */
+/* The image set that readers fill: its rows, splits, and the mapping of names to classes. */
 #include "data/image/images.h"
 
 #include "core/memory.h"
@@ -55,7 +55,8 @@ cleat_status cleat_image_set_add_block(cleat_image_set *set, uint8_t *block, cle
     return status;
 }
 
-/* The next letter that tells names apart, in lower case; 0 at the end. What stands before a digit does: 1-2 is not 12. */
+/* The next significant character of a name in lower case; 0 at the end. ' ', '_' and '-' are insignificant
+ * except before a digit, so that 1-2 differs from 12. */
 static int next_letter(const char **name) {
     while (**name && strchr(" _-", **name) && !isdigit((unsigned char)(*name)[1])) ++*name;
     return **name ? tolower((unsigned char)*(*name)++) : 0;
@@ -150,8 +151,8 @@ static cleat_status classes_from_option(const char *text, cleat_image_preprocess
     return status;
 }
 
-/* Names that a row of the training part has, before any of its rows are put aside. Of numbered classes those in between stay,
- * so that a class is the data's number. */
+/* Classes are the names that occur in the training split. If classes have numbers, unused ones in between are
+ * kept, so that a class index equals the data's number. */
 static cleat_status classes_from_training(const cleat_image_set *set, cleat_image_preprocessor *fitted,
                                           size_t *capacity, cleat_error *error) {
     cleat_status status = CLEAT_OK;
@@ -182,7 +183,7 @@ static cleat_status assign_classes(const cleat_image_set *set, cleat_image_prepr
     return status;
 }
 
-/* Where a row comes from: the folder of a file, else its own name. */
+/* Length of the part of the id that is shown in messages: the folder of a file, else the whole id. */
 static int place_size(const cleat_image_row *row) {
     const char *slash = strrchr(row->id, '/');
     return (int)(slash ? (size_t)(slash - row->id) : strlen(row->id));
@@ -228,7 +229,7 @@ static cleat_status rename_rows(cleat_image_set *set, const cleat_image_preproce
     return status;
 }
 
-/* A class that is only in validation or test data is never fitted. */
+/* A class that occurs only in validation or test data would never be learned and is an error. */
 static cleat_status check_trained(const cleat_image_set *set, const cleat_image_preprocessor *fitted,
                                   cleat_error *error) {
     cleat_status status = CLEAT_OK;
