@@ -1,4 +1,4 @@
-/* Maps over time from ESRI ASCII grids, a file a day and channel: NAME_YYYYMMDD.asc. */
+/* Reader of maps over time from ESRI ASCII grids, one file per day and channel: NAME_YYYYMMDD.asc. */
 #include "data/maps/maps.h"
 
 #include "core/files.h"
@@ -15,15 +15,15 @@
 enum { DAY = 86400, DATE_TEXT = 11, PATH_BYTES = 4096 };
 
 typedef struct grid_file {
-    char *file;    /* its name in the folder; owned */
-    char *channel; /* what stands before _YYYYMMDD.asc; owned */
+    char *file;    /* file name in the folder; owned */
+    char *channel; /* the name before _YYYYMMDD.asc; owned */
     int64_t day;   /* since 1970-01-01 */
 } grid_file;
 
-/* A day of the data: its files, and where its grids are kept. */
+/* A day of the data: its files, and the indices of its grids. */
 typedef struct map_day {
     int64_t day;
-    const grid_file **files; /* [used] NULL: none */
+    const grid_file **files; /* [used], NULL: none */
     int64_t step, target;    /* -1: none */
 } map_day;
 
@@ -31,14 +31,14 @@ typedef struct reader {
     const char *folder;
     const cleat_maps_options *options;
     cleat_maps *maps;
-    grid_file *files; /* by channel and day */
+    grid_file *files; /* sorted by channel and day */
     size_t n_files, capacity;
-    cleat_name_list used;  /* the inputs in their order, then the target where it is none of them */
+    cleat_name_list used;  /* the inputs in their order, then the target unless it is one of them */
     size_t inputs, target; /* the target is used.names[target] */
-    map_day *days;         /* in order of time */
+    map_day *days;         /* sorted by time */
     size_t n_days, days_capacity;
-    int64_t incomplete;    /* days without all of their files */
-    cleat_esri_grid first; /* without values; all others must lie over it */
+    int64_t incomplete;    /* days with missing files */
+    cleat_esri_grid first; /* without values; all other grids must match it */
     char first_path[PATH_BYTES];
 } reader;
 
@@ -50,7 +50,7 @@ static const char *date_text(int64_t day, char text[CLEAT_TIME_TEXT]) {
 
 /* --- files ---------------------------------------------------------------------------------------------------- */
 
-/* The date of eight digits at `text`: NULL, or what is wrong with it. */
+/* Parses the date of eight digits at `text`. Returns NULL, or what is wrong with it. */
 static const char *parse_date(const char *text, int64_t *day) {
     char iso[DATE_TEXT];
     int64_t seconds = 0;
@@ -109,7 +109,7 @@ static cleat_status list_files(reader *r, cleat_error *error) {
 
 /* --- channels ------------------------------------------------------------------------------------------------- */
 
-/* The channels there are, for messages. */
+/* Error for a missing channel; the message lists the existing ones. */
 static cleat_status no_channel(const reader *r, const char *what, const char *name, cleat_error *error) {
     cleat_text there = {0};
     for (size_t i = 0; i < r->n_files; ++i)
@@ -192,7 +192,7 @@ static cleat_status select_target(reader *r, cleat_error *error) {
     return cleat_name_list_add(&r->used, asked, error);
 }
 
-/* What the training part teaches begins with its channels' names. */
+/* Stores the names of the channels and of the target in the preprocessing state. */
 static cleat_status store_names(reader *r, cleat_error *error) {
     cleat_maps_preprocessor *fitted = &r->maps->fitted;
     cleat_status status = CLEAT_OK;
@@ -217,7 +217,7 @@ static map_day *find_day(const reader *r, int64_t day) {
     return r->n_days ? bsearch(&wanted, r->days, r->n_days, sizeof *r->days, by_day) : NULL;
 }
 
-/* The days of the used files, once each. */
+/* Lists the days of the used files, each once. */
 static cleat_status list_days(reader *r, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < r->n_files && status == CLEAT_OK; ++i) {
@@ -242,7 +242,7 @@ static cleat_status list_days(reader *r, cleat_error *error) {
     return status;
 }
 
-/* The first day from `from` on that lacks a grid it should have. */
+/* Error for the missing grid of a day and channel. */
 static cleat_status missing_day(const reader *r, int64_t day, size_t channel, cleat_error *error) {
     char text[CLEAT_TIME_TEXT], first[CLEAT_TIME_TEXT], last[CLEAT_TIME_TEXT], compact[9] = "";
     date_text(day, text);
@@ -254,8 +254,8 @@ static cleat_status missing_day(const reader *r, int64_t day, size_t channel, cl
                       date_text(r->days[r->n_days - 1].day, last));
 }
 
-/* Numbers the steps and targets there are; refuses gaps unless they are to be skipped. The target need not be known in
- * prediction. */
+/* Numbers the existing steps and targets. Gaps are errors unless missing days are skipped. For prediction the
+ * target need not be known. */
 static cleat_status number_days(reader *r, cleat_error *error) {
     size_t needed = r->options->predict ? r->inputs : r->used.count;
     bool strict = !r->options->skip_missing;
@@ -324,7 +324,7 @@ static cleat_status read_grids(reader *r, cleat_error *error) {
 
 /* --- samples -------------------------------------------------------------------------------------------------- */
 
-/* Truths before `val` are for training, from `test` on for testing. */
+/* Targets before *val are for training, those from *test on for testing. */
 static cleat_status find_borders(const reader *r, int64_t *val, int64_t *test, cleat_error *error) {
     const cleat_maps_options *o = r->options;
     int64_t targets = r->maps->n_targets, val_days = o->val_days, test_days = o->test_days;
@@ -341,7 +341,7 @@ static cleat_status find_borders(const reader *r, int64_t *val, int64_t *test, c
     return CLEAT_OK;
 }
 
-/* The sample whose last step is that of day `last`. */
+/* Adds the sample whose last step is that of day `last`. */
 static cleat_status add_sample(reader *r, const map_day *last, int64_t val, int64_t test, cleat_error *error) {
     char text[CLEAT_TIME_TEXT];
     const map_day *first = last, *target = find_day(r, last->day + r->options->horizon);

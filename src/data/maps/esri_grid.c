@@ -1,4 +1,4 @@
-/* Reads ESRI ASCII grids. */
+/* Parser of ESRI ASCII grids. */
 #include "data/maps/esri_grid.h"
 
 #include "core/memory.h"
@@ -15,11 +15,11 @@ typedef struct reader {
     cleat_source source;
     size_t line;
     const char *line_start;
-    const char *word; /* the current one, and its length; 0 at the end of the file */
+    const char *word; /* the current word and its length; 0 at the end of the file */
     size_t size;
-    size_t key_line[KEYS]; /* 0: not there yet */
+    size_t key_line[KEYS]; /* 0: not found yet */
     double header[KEYS];
-    bool center[KEYS]; /* LEFT and BOTTOM are the middle of the cell */
+    bool center[KEYS]; /* LEFT and BOTTOM refer to the centre of the cell */
 } reader;
 
 /* --- words ---------------------------------------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* A name and its number; the name is the current word. */
+/* Reads a name and its number; the name is the current word. */
 static cleat_status read_entry(reader *r, cleat_error *error) {
     size_t i = 0;
     while (i < NAMES && !word_is(r, keys[i].name)) ++i;
@@ -131,7 +131,7 @@ static cleat_status read_header(reader *r, cleat_error *error) {
 
 /* --- values --------------------------------------------------------------------------------------------------- */
 
-/* Before anything is allocated: a value takes a byte and a blank at least. */
+/* Checks the size before anything is allocated: a value takes at least one byte and a blank. */
 static cleat_status check_room(const reader *r, cleat_error *error) {
     double cells = r->header[NCOLS] * r->header[NROWS];
     size_t bytes = (size_t)(r->source.end - r->word);

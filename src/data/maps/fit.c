@@ -1,7 +1,9 @@
-/* Means and deviations of maps' channels, and the file that keeps them: maps.json,
+/* Fits means and standard deviations of the channels of maps, and reads and writes maps.json:
+ *
  *   {"channels": ["count", "frp"], "target": "count", "transform": "log1p",
  *    "means": [0.02, 0.1], "deviations": [0.2, 0.7], "positive": 0.02}
- * Channels of stacks have no names: "channels" is their number then, and there is no target. */
+ *
+ * Channels of stacks have no names: "channels" is then their number, and there is no target. */
 #include "data/maps/maps.h"
 
 #include "core/memory.h"
@@ -41,9 +43,9 @@ cleat_status cleat_maps_standardise(const cleat_maps *maps, const char *path, fl
     return CLEAT_OK;
 }
 
-/* --- learning ------------------------------------------------------------------------------------------------- */
+/* --- fitting -------------------------------------------------------------------------------------------------- */
 
-/* Count, mean and sum of squared differences from it. */
+/* Count, mean and sum of squared deviations from the mean. */
 typedef struct moments {
     double count, mean, squares;
     float least, most;
@@ -87,7 +89,7 @@ static cleat_status store_moments(cleat_maps *maps, const char *path, int64_t c,
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: channel '%.100s' has no known value in the training frames; remove it", path,
                           channel_name(maps, c, number));
-    bool constant = m->least == m->most; /* the squares of its rounding errors are no deviation */
+    bool constant = m->least == m->most; /* the sum of squares would be nothing but rounding errors */
     maps->fitted.mean[c] = constant ? m->least : m->mean;
     maps->fitted.std[c] = constant ? 1 : sqrt(m->squares / m->count);
     if (constant)
@@ -97,7 +99,7 @@ static cleat_status store_moments(cleat_maps *maps, const char *path, int64_t c,
     return CLEAT_OK;
 }
 
-/* Adds the steps of a sample that no sample before it had. `all` [C] */
+/* Adds the steps of a sample that no earlier sample contains; all [C]. */
 static cleat_status add_sample(const cleat_maps *maps, const cleat_maps_sample *sample, int64_t *seen, float *room,
                                moments *all, cleat_error *error) {
     const float *steps;

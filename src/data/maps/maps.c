@@ -1,4 +1,5 @@
-/* Maps over time as a dataset: steps cut into patches, each patch a sequence, and the mask to tell from them. */
+/* Dataset of maps over time: steps are cut into patches, each of which is a sequence; the target is a
+ * mask. */
 #include "data/maps/maps.h"
 
 #include "core/files.h"
@@ -10,7 +11,7 @@
 #include <strings.h>
 
 enum { STEPS, LENGTHS, MASK, FIELDS, LONGEST = 1 << 16, LARGEST_PATCH = 1024 };
-static const uint64_t FLIP_SEED = 0x6D617073u; /* "maps": a family of random streams of its own */
+static const uint64_t FLIP_SEED = 0x6D617073u; /* "maps": a separate family of random streams */
 static const int64_t KEPT_BYTES = INT64_C(1) << 30;
 
 /* --- sizes ---------------------------------------------------------------------------------------------------- */
@@ -62,7 +63,7 @@ cleat_status cleat_maps_sample_steps(const cleat_maps *maps, const cleat_maps_sa
 
 /* --- a sample ------------------------------------------------------------------------------------------------- */
 
-/* Which way round the sample's steps and target are seen. */
+/* Mirroring of a sample's steps and target. */
 typedef struct mirror {
     bool rows, columns;
 } mirror;
@@ -74,7 +75,8 @@ static mirror draw_mirror(const cleat_maps *maps, size_t sample, const cleat_rng
     return (mirror){.rows = rows && maps->flip_vertical, .columns = columns && maps->flip};
 }
 
-/* One patch of one step: pixels [p, p, C] from step [C, H, W]. What lies outside the step is left as it is, 0. */
+/* Copies one patch of one step: pixels [p, p, C] from step [C, H, W]. Pixels outside the step keep their
+ * value, 0. */
 static void copy_patch(const cleat_maps *maps, const float *step, int64_t top, int64_t left, mirror seen,
                        float *pixels) {
     int64_t p = maps->patch, height = maps->height, width = maps->width;
@@ -87,7 +89,7 @@ static void copy_patch(const cleat_maps *maps, const float *step, int64_t top, i
         }
 }
 
-/* values [N, L, p p C] from steps [count, C, H, W] */
+/* values [N, L, p p C] from steps [count, C, H, W]. */
 static void cut_patches(const cleat_maps *maps, const float *steps, int64_t count, int64_t length, mirror seen,
                         float *values) {
     const cleat_image_info *info = &maps->common.info;
@@ -98,7 +100,7 @@ static void cut_patches(const cleat_maps *maps, const float *steps, int64_t coun
                 copy_patch(maps, steps + f * cleat_maps_step_elements(maps), top, left, seen, values + f * size);
 }
 
-/* mask [padded height, padded width], which holds -1 */
+/* mask [padded height, padded width], filled with -1 by the caller. */
 static void copy_target(const cleat_maps *maps, int64_t target, mirror seen, int32_t *mask) {
     int64_t height = maps->height, width = maps->width;
     if (target < 0) return;
@@ -109,7 +111,8 @@ static void copy_target(const cleat_maps *maps, int64_t target, mirror seen, int
                 from[(seen.rows ? height - 1 - r : r) * width + (seen.columns ? width - 1 - c : c)];
 }
 
-/* The steps of a sample as the dataset gives them; *room is the caller's, NULL where the steps are in memory. */
+/* The standardized steps of a sample. *room is allocated unless the steps are in memory, and freed by the
+ * caller. */
 static cleat_status load_steps(const cleat_maps *maps, const cleat_maps_sample *sample, float **room,
                                const float **steps, cleat_error *error) {
     int64_t count = sample->steps * cleat_maps_step_elements(maps);
@@ -241,7 +244,7 @@ static cleat_status check_options(const cleat_maps_options *o, cleat_error *erro
     return CLEAT_OK;
 }
 
-/* Whether the folder holds grids or stacks. */
+/* Determines whether the folder contains grids or stacks. */
 static cleat_status find_layout(const char *folder, bool *grids, cleat_error *error) {
     size_t asc = 0, npy = 0;
     cleat_listing listing = {0};
@@ -290,7 +293,7 @@ static bool is_unknown(const cleat_maps *maps, int64_t target) {
     return true;
 }
 
-/* A sample without a known pixel teaches and measures nothing. */
+/* A sample without a known target pixel contributes neither to training nor to evaluation. */
 static void drop_unknown(const char *folder, cleat_maps *maps) {
     size_t kept = 0, count = maps->common.base.count;
     for (size_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-/* Reads and writes NPY files: ten bytes or twelve, a Python dictionary as text, the elements. */
+/* Reads and writes NPY files: a prefix of ten or twelve bytes, a Python dictionary as text, the elements. */
 #include "data/maps/npy.h"
 
 #include "core/files.h"
@@ -61,12 +61,12 @@ static cleat_status open_file(const char *path, int *file, int64_t *size, cleat_
 
 /* --- the dictionary ------------------------------------------------------------------------------------------- */
 
-/* The header's text while it is read: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
+/* State of parsing the header text: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
 typedef struct dictionary {
     const char *path;
-    const char *at; /* ends with a zero byte */
+    const char *at; /* zero-terminated */
     cleat_npy *npy;
-    bool descr, order, shape; /* were there */
+    bool descr, order, shape; /* keys found so far */
 } dictionary;
 
 static cleat_status malformed(const dictionary *d, const char *what, cleat_error *error) {
@@ -84,7 +84,7 @@ static bool accept_char(dictionary *d, char wanted) {
     return true;
 }
 
-/* A text in either kind of quotes. False where there is none, or it does not fit. */
+/* Parses a string in either kind of quotes. Returns false if there is none or it does not fit. */
 static bool parse_string(dictionary *d, char *text, size_t room) {
     skip_blanks(d);
     char quote = *d->at;
@@ -142,7 +142,7 @@ static cleat_status parse_order(dictionary *d, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* A whole number; Python 2 wrote an L behind it. */
+/* Parses an integer; Python 2 wrote an L after it. */
 static bool parse_extent(dictionary *d, int64_t *extent) {
     int64_t value = 0;
     skip_blanks(d);
@@ -206,7 +206,7 @@ static cleat_status parse_dictionary(dictionary *d, cleat_error *error) {
 
 /* --- the header ----------------------------------------------------------------------------------------------- */
 
-/* Where the dictionary begins, and its bytes. */
+/* Position and size of the dictionary in the file. */
 static cleat_status read_prefix(int file, const char *path, int64_t size, int64_t *begin, int64_t *length,
                                 cleat_error *error) {
     uint8_t start[MAGIC_BYTES + 4] = {0};
@@ -303,7 +303,7 @@ static double element(const cleat_npy *npy, const uint8_t *at) {
     }
 }
 
-/* part [count elements]: `first` is the index of its first one, for the message. */
+/* Converts part [count elements]; `first` is the index of its first element, for messages. */
 static cleat_status convert(const char *path, const cleat_npy *npy, uint8_t *part, int64_t first, int64_t count,
                             float *values, cleat_error *error) {
     if (npy->swapped) swap_bytes(part, count, npy->bytes);
@@ -349,7 +349,8 @@ cleat_status cleat_npy_write(const char *path, const float *values, int64_t rows
     int length =
         snprintf(header, sizeof header, "%.6s%c%c  {'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %lld), }",
                  magic, 1, 0, (long long)rows, (long long)columns);
-    size_t begin = ((size_t)length + ALIGNMENT) / ALIGNMENT * ALIGNMENT; /* room for the newline */
+    /* with at least one byte for the newline */
+    size_t begin = ((size_t)length + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
     size_t bytes = (size_t)(rows * columns) * sizeof *values;
     memset(header + length, ' ', begin - (size_t)length);
     header[begin - 1] = '\n';

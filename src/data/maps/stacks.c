@@ -1,4 +1,4 @@
-/* Maps over time from NPY stacks: NAME.npy [T, C, H, W] with NAME_mask.npy [H, W]. */
+/* Reader of maps over time from NPY stacks: NAME.npy [T, C, H, W] with NAME_mask.npy [H, W]. */
 #include "data/maps/maps.h"
 
 #include "core/files.h"
@@ -18,7 +18,7 @@ typedef struct reader {
     const char *folder;
     const cleat_maps_options *options;
     cleat_maps *maps;
-    cleat_name_list stacks, masks; /* NAMEs, in order */
+    cleat_name_list stacks, masks; /* NAMEs, sorted */
 } reader;
 
 /* --- settings ------------------------------------------------------------------------------------------------- */
@@ -27,7 +27,8 @@ static bool is_given(const char *option) {
     return option && option[strspn(option, " \t")];
 }
 
-/* The profiles set what grids need: whoever brings stacks with one of them must not think that it is done. */
+/* Warns of settings that apply only to grids: the profiles set them, and a user who combines stacks with such
+ * a profile must not assume that they have an effect. */
 static void warn_unused(const reader *r) {
     const cleat_maps_options *o = r->options, usual = cleat_maps_defaults();
     const struct {
@@ -76,12 +77,12 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* `names` are sorted. */
+/* Binary search; `names` must be sorted. */
 static bool has_name(const cleat_name_list *names, const char *name) {
     return names->count && bsearch(&name, names->names, names->count, sizeof *names->names, by_name);
 }
 
-/* Every stack has its mask (but in prediction) and every mask its stack. */
+/* Every stack must have a mask (except for prediction), and every mask a stack. */
 static cleat_status check_pairs(reader *r, cleat_error *error) {
     if (r->stacks.count) qsort(r->stacks.names, r->stacks.count, sizeof *r->stacks.names, by_name);
     if (r->masks.count) qsort(r->masks.names, r->masks.count, sizeof *r->masks.names, by_name);
@@ -128,7 +129,7 @@ static cleat_status check_stack(const reader *r, const char *path, const cleat_n
     return CLEAT_OK;
 }
 
-/* The sample of a stack: its last `lookback` steps. */
+/* Adds the sample of a stack: its last `lookback` steps. */
 static cleat_status add_sample(reader *r, const char *name, cleat_split split, cleat_error *error) {
     char path[PATH_BYTES];
     cleat_maps *maps = r->maps;
