@@ -1,5 +1,5 @@
-/* Kaggle's "Stanford RNA 3D Folding" layout: sequences.csv names the chains, labels.csv gives their C1'
- * atoms. Columns are found by name, others are ignored. */
+/* Reader of the layout of Kaggle's "Stanford RNA 3D Folding": sequences.csv defines the chains, labels.csv
+ * their C1' atoms. Columns are found by name, others are ignored. */
 #include "data/common/csv.h"
 #include "data/rna/set.h"
 
@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Kaggle's files mark a missing coordinate with -1e18; nothing in a molecule lies beyond a millionth of that. */
+/* Kaggle's files mark a missing coordinate with -1e18; no atom of a molecule is farther away than these
+ * limits. */
 static const double MISSING_BELOW = -1e6, LARGEST_COORDINATE = 1e6;
 
 static cleat_status parse_count(const cleat_csv *csv, const char *what, const char *text, size_t *value,
@@ -25,7 +26,7 @@ static cleat_status parse_count(const cleat_csv *csv, const char *what, const ch
 /* --- sequences.csv -------------------------------------------------------------------------------------------- */
 
 typedef struct sequence_columns {
-    int id, sequence, length, split; /* the last two: -1 where absent */
+    int id, sequence, length, split; /* the last two: -1 if absent */
 } sequence_columns;
 
 static cleat_status parse_split(const cleat_csv *csv, const char *text, cleat_split *split, cleat_error *error) {
@@ -104,7 +105,7 @@ typedef struct label_columns {
     int id, resname, resid, x, y, z;
 } label_columns;
 
-/* One coordinate; *missing is set where the field is empty or Kaggle's mark. */
+/* Parses one coordinate; *missing is set if the field is empty or contains Kaggle's mark. */
 static cleat_status parse_coordinate(const cleat_csv *csv, int column, const char *name, double *value, bool *missing,
                                      cleat_error *error) {
     const char *text = csv->fields[column];
@@ -123,7 +124,7 @@ static cleat_status parse_coordinate(const cleat_csv *csv, int column, const cha
     return CLEAT_OK;
 }
 
-/* The chain an ID (TARGET_RESID) belongs to. */
+/* Finds the chain of an ID (TARGET_RESID). */
 static cleat_status find_chain(const cleat_csv *csv, char *id, cleat_rna_set *set, cleat_rna_entry **chain,
                                cleat_error *error) {
     char shown[CLEAT_EXCERPT_SIZE];
@@ -144,7 +145,7 @@ static cleat_status find_chain(const cleat_csv *csv, char *id, cleat_rna_set *se
     return CLEAT_OK;
 }
 
-/* Checks that the row is the next residue of its chain, and says so otherwise. */
+/* Checks that the row is the next residue of its chain. */
 static cleat_status check_order(const cleat_csv *csv, const label_columns *columns, const cleat_rna_entry *chain,
                                 cleat_error *error) {
     const char *id = csv->fields[columns->id];
@@ -221,7 +222,7 @@ static cleat_status find_label_columns(const cleat_csv *csv, label_columns *colu
     return status;
 }
 
-/* A chain has a row for every residue, or none at all. */
+/* A chain must have a row for every residue, or none at all. */
 static cleat_status check_complete(const char *path, size_t last_line, const cleat_rna_set *set, cleat_error *error) {
     for (size_t i = 0; i < set->count; ++i) {
         const cleat_rna_entry *chain = &set->chains[i];

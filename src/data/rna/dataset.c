@@ -1,5 +1,4 @@
-/* The RNA dataset: finds the files, reads them into a set, keeps the chains that can be used, and fills
- * samples. */
+/* The RNA dataset: finds the files, reads them into a set, selects the usable chains, and fills samples. */
 #include "data/dataset.h"
 #include "data/rna/set.h"
 
@@ -18,14 +17,14 @@ typedef struct rna_chain {
 } rna_chain;
 
 typedef struct rna_dataset {
-    cleat_dataset base; /* first: a cleat_dataset * is one of these */
+    cleat_dataset base; /* first, so that a cleat_dataset * can be cast to this type */
     rna_chain *chains;  /* [base.count] */
-    char *letters;      /* all chains, a zero byte after each */
+    char *letters;      /* of all chains, with a zero byte after each */
     float *coords;      /* [residues, 3] */
     float *mask;        /* [residues] */
     int32_t *partners;  /* [residues], index within the chain */
     int64_t max_length;
-    double mutation, crop; /* chances of a training sample to be changed so */
+    double mutation, crop; /* probabilities that a training sample is mutated or cropped */
     cleat_rna_summary summary;
 } rna_dataset;
 
@@ -39,7 +38,7 @@ static const cleat_field fields[] = {
     [PARTNER] = {.name = "partner", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
 };
 
-static const uint64_t CROP_SEED = 0x63726F70u; /* "crop", "vary": families of random streams of their own */
+static const uint64_t CROP_SEED = 0x63726F70u; /* "crop", "vary": separate families of random streams */
 static const uint64_t MUTATE_SEED = 0x76617279u;
 enum { SHORTEST_CROP = 16 };
 
@@ -66,7 +65,7 @@ typedef struct crop_range {
     int64_t start, length;
 } crop_range;
 
-/* What of a chain makes the sample: all that fits max_length, or in training now and then a shorter stretch. */
+/* The part of a chain that is used: as much as fits max_length, or in training sometimes a shorter crop. */
 static crop_range crop_of(const rna_dataset *rna, const rna_chain *chain, size_t sample, const cleat_rng_key *rng_key) {
     crop_range w = {.start = 0, .length = rna_length(&rna->base, sample)};
     if (!rng_key) return w;
@@ -130,7 +129,7 @@ static const cleat_dataset_class rna_class = {
 
 /* --- from the set to the dataset ------------------------------------------------------------------------------ */
 
-/* The side of the split a hash of the entry's name falls on. */
+/* The split selected by a hash of the entry's name. */
 static cleat_split hashed_split(const char *id, const cleat_rna_options *options) {
     char key[600];
     const char *underscore = strrchr(id, '_');
@@ -139,7 +138,7 @@ static cleat_split hashed_split(const char *id, const cleat_rna_options *options
     return cleat_hashed_split(key, strlen(key), options->val_fraction, options->test_fraction);
 }
 
-/* Counts what is left out; true when the chain is used. */
+/* Whether the chain is used; counts the rejected ones. */
 static bool use_chain(const cleat_rna_set *set, const cleat_rna_entry *entry, const cleat_rna_options *options,
                       cleat_rna_summary *summary) {
     size_t known = 0;
@@ -270,7 +269,8 @@ static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, clea
 static cleat_status read_folder(const char *folder, const cleat_rna_options *options, cleat_rna_set *set,
                                 cleat_error *error) {
     static const char *const names[][2] = {{"sequences.csv", "labels.csv"},
-                                           {"train_sequences.csv", "train_labels.csv"}}; /* as Kaggle hands them out */
+                                           /* as distributed by Kaggle */
+                                           {"train_sequences.csv", "train_labels.csv"}};
     char sequences[4096], labels[4096];
     bool found = false;
     for (size_t i = 0; i < sizeof names / sizeof *names && !found; ++i) {
@@ -343,7 +343,7 @@ cleat_status cleat_rna_open(const char *path, const cleat_rna_options *options, 
     return status;
 }
 
-/* --- what RNA has more than other datasets -------------------------------------------------------------------- */
+/* --- functions specific to RNA -------------------------------------------------------------------------------- */
 
 static const rna_dataset *as_rna(const cleat_dataset *dataset, size_t sample) {
     return dataset->type == &rna_class && sample < dataset->count ? (const rna_dataset *)dataset : NULL;
@@ -351,7 +351,8 @@ static const rna_dataset *as_rna(const cleat_dataset *dataset, size_t sample) {
 
 const char *cleat_rna_sequence(const cleat_dataset *dataset, size_t sample) {
     const rna_dataset *rna = as_rna(dataset, sample);
-    return rna ? rna->letters + rna->chains[sample].first + sample : NULL; /* `sample` zero bytes lie before it */
+    /* preceded by `sample` zero bytes */
+    return rna ? rna->letters + rna->chains[sample].first + sample : NULL;
 }
 
 int64_t cleat_rna_chain_length(const cleat_dataset *dataset, size_t sample) {

@@ -1,4 +1,4 @@
-/* FASTA: ">id description" and the sequence on the lines below it, for prediction. */
+/* Reader of FASTA files, for prediction: ">id description", and the sequence on the lines after it. */
 #include "data/common/source.h"
 #include "data/rna/set.h"
 
@@ -6,7 +6,7 @@
 
 enum { MAX_ID = 256 };
 
-/* The line at `at` without its end; moves `at` behind it. */
+/* Length of the line at *at without its end; moves *at to the next line. */
 static size_t read_line(char **at, char *end) {
     char *start = *at, *stop = memchr(start, '\n', (size_t)(end - start));
     *at = stop ? stop + 1 : end;
@@ -68,7 +68,7 @@ cleat_status cleat_rna_read_fasta(const char *path, cleat_rna_set *set, cleat_er
         const char *text = at;
         size_t length = read_line(&at, source.end);
         ++line;
-        if (!length || *text == ';') continue; /* ';' begins a comment in the oldest files */
+        if (!length || *text == ';') continue; /* ';' starts a comment in the oldest files */
         if (*text == '>') {
             status = check_filled(path, header_line, set, error);
             if (status == CLEAT_OK) status = add_header(path, line, text, length, set, error);

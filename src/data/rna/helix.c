@@ -1,20 +1,20 @@
 /* Ideal A-form geometry of C1' atoms.
  *
- * Helix: 11 residues a turn, so a twist of 32.7 degrees, and a rise of 2.81 A (A-RNA fibres; Arnott, Hukins,
- * Dover, Fuller, Hodgson 1973, J. Mol. Biol. 81, 107-122). In the frame of a base pair, C1' lies at x =
+ * Helix: 11 residues per turn, hence a twist of 32.7 degrees, and a rise of 2.81 A (A-RNA fibres; Arnott,
+ * Hukins, Dover, Fuller, Hodgson 1973, J. Mol. Biol. 81, 107-122). In the frame of a base pair, C1' is at x =
  * -2.48, y = +-5.35 A, z = 0 (standard reference frame, A and U; Olson et al. 2001, J. Mol. Biol. 313,
- * 229-237): so a pair's C1' atoms are 10.70 A apart. A-form base pairs are moved from the axis towards the
- * minor groove (displacement 4.4 - 4.9 A) and inclined by 10 - 20 degrees (Saenger 1984, "Principles of
- * Nucleic Acid Structure"; 15 - 16 degrees in Cheatham & Kollman 1997, Proc. Natl. Acad. Sci. 94, 9626). 4.77
- * A and 16 degrees of these put C1' at the radius of 8.9 A that ideal A-RNA has. What follows from them
- * agrees with helices of crystal structures (343 pairs of 156 entries of the PDB, mean +- deviation):
- * neighbours 5.74 (5.43 +- 0.27), pair 10.70 (10.61 +- 0.28), across the minor groove 8.17 (8.06 +- 0.58),
- * across the major groove 13.95 (13.68 +- 0.50). The helix is right-handed: x, y turn counter-clockwise as z
- * grows.
+ * 229-237), so that the C1' atoms of a pair are 10.70 A apart. A-form base pairs are displaced from the axis
+ * towards the minor groove (displacement 4.4 - 4.9 A) and inclined by 10 - 20 degrees (Saenger 1984,
+ * "Principles of Nucleic Acid Structure"; 15 - 16 degrees in Cheatham & Kollman 1997, Proc. Natl. Acad. Sci.
+ * 94, 9626). A displacement of 4.77 A and an inclination of 16 degrees place C1' at the radius of 8.9 A of
+ * ideal A-RNA. The resulting distances agree with helices of crystal structures (343 pairs of 156 entries of
+ * the PDB, mean +- standard deviation): neighbours 5.74 (5.43 +- 0.27), pair 10.70 (10.61 +- 0.28), across
+ * the minor groove 8.17 (8.06 +- 0.58), across the major groove 13.95 (13.68 +- 0.50). The helix is
+ * right-handed: x, y turn counter-clockwise as z increases.
  *
- * Loop: the residues stand on a circular arc over the closing pair, in the plane of the pair and the
- * direction of the axis, at equal chords of 5.7 A. It is a plausible loop without clashes, the same for every
- * sequence; not a model of any real tetraloop. */
+ * Loop: the residues are on a circular arc over the closing pair, in the plane spanned by the pair and the
+ * axis direction, at equal chords of 5.7 A. It is a plausible loop without clashes, the same for every
+ * sequence, and not a model of any real tetraloop. */
 #include "data/rna/helix.h"
 
 #include <math.h>
@@ -41,9 +41,9 @@ static void normalise(double a[3]) {
     for (int i = 0; i < 3; ++i) a[i] /= length;
 }
 
-/* The angle one chord takes on a circle on which `chords` of them span the distance `span`: sin(chords a / 2)
- * / sin(a / 2) = span / LOOP_CHORD, by bisection; the left side falls from `chords` to 0 on (0, 2 pi /
- * chords). */
+/* The central angle of one chord on a circle on which `chords` of them span the distance `span`: the solution
+ * of sin(chords a / 2) / sin(a / 2) = span / LOOP_CHORD, by bisection; the left side decreases from `chords`
+ * to 0 on (0, 2 pi / chords). */
 static double chord_angle(int chords, double span) {
     double low = 1e-9, high = 2 * PI / chords;
     for (int i = 0; i < 100; ++i) {
@@ -68,9 +68,9 @@ void cleat_rna_loop(int k, int n, double *coords) {
     normalise(up);
 
     double angle = chord_angle(n + 1, span), radius = LOOP_CHORD / (2 * sin(angle / 2));
-    double half = (n + 1) * angle / 2, height = -radius * cos(half); /* of the centre over the pair */
+    double half = (n + 1) * angle / 2, height = -radius * cos(half); /* of the centre above the pair */
     for (int r = 0; r < n; ++r) {
-        double at = -half + (r + 1) * angle; /* from the top of the arc */
+        double at = -half + (r + 1) * angle; /* angle from the top of the arc */
         for (int i = 0; i < 3; ++i)
             coords[3 * r + i] =
                 (from[i] + to[i]) / 2 + radius * sin(at) * along[i] + (height + radius * cos(at)) * up[i];

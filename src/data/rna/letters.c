@@ -7,7 +7,7 @@ char cleat_rna_letter(char c) {
     char upper = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
     if (upper == 'T') return 'U';
     if (upper && strchr("ACGU", upper)) return upper;
-    /* IUPAC-IUB 1984 codes of incompletely specified bases; X stands for any in older files. */
+    /* IUPAC-IUB 1984 codes of incompletely specified bases; X means any base in older files. */
     if (upper && strchr("RYSWKMBDHVNX", upper)) return 'N';
     return 0;
 }
@@ -27,9 +27,9 @@ int32_t cleat_rna_token(char letter) {
     }
 }
 
-/* Modified ribonucleotides by their parent, as the wwPDB Chemical Component Dictionary names it
- * (_chem_comp.mon_nstd_parent_comp_id), and old spellings (YG, RA, ADE, ...). A code that is missing here
- * reads as N. */
+/* Modified ribonucleotides by parent, as named by the wwPDB Chemical Component Dictionary
+ * (_chem_comp.mon_nstd_parent_comp_id), and old spellings (YG, RA, ADE, ...). A code that is missing here is
+ * read as N. */
 static const struct {
     char letter;
     const char *names;

@@ -1,6 +1,6 @@
-/* Makes a set of ideal RNA molecules, hairpins and duplexes, in the layout of sequences.csv and labels.csv.
- * Every molecule is drawn from a random stream of its own (seed, index), so the same options give the same
- * bytes. */
+/* Generates ideal RNA molecules, hairpins and duplexes, in the layout of sequences.csv and labels.csv.
+ *
+ * Each molecule has a separate random stream (seed, index), so that the same options give the same bytes. */
 #include "data/rna/helix.h"
 #include "data/rna/set.h"
 
@@ -15,7 +15,8 @@
 enum { MAX_STEM = 64, MAX_LOOP = 8, MAX_RESIDUES = 2 * MAX_STEM + MAX_LOOP, MAX_TRIES = 1000, ID_BYTES = 32 };
 
 static const uint64_t MAKE_SEED = 0x6D616B65u, SPLIT_SEED = 0x73706C69u; /* "make", "spli" */
-static const uint64_t JOIN_SEED = 0x6A6F696Eu;                           /* "join": molecules that join a set */
+/* "join": molecules that are added to a set */
+static const uint64_t JOIN_SEED = 0x6A6F696Eu;
 
 typedef struct molecule {
     int chains; /* 1: hairpin, 2: duplex */
@@ -32,8 +33,8 @@ static bool can_pair(char a, char b) {
     return strchr(partners, b) != NULL;
 }
 
-/* A base pair: G-C with probability gc; of the rest one in eight is G-U (about the share of wobbles among the
- * pairs of ribosomal RNA that are not G-C), else A-U. */
+/* Draws a base pair: G-C with probability gc; of the others one in eight is G-U (about the fraction of
+ * wobbles among the pairs of ribosomal RNA that are not G-C), else A-U. */
 static void draw_pair(cleat_random *random, double gc, char *first, char *second) {
     double kind = cleat_random_uniform(random);
     const char *pair = kind < gc ? "GC" : kind < gc + (1 - gc) / 8 ? "GU" : "AU";
@@ -42,7 +43,7 @@ static void draw_pair(cleat_random *random, double gc, char *first, char *second
     *second = pair[!swapped];
 }
 
-/* A loop residue; unpaired residues of natural RNA are rich in A. */
+/* Draws a loop residue; unpaired residues of natural RNA are rich in A. */
 static char draw_loop_base(cleat_random *random) {
     double kind = cleat_random_uniform(random);
     return kind < 0.40 ? 'A' : kind < 0.65 ? 'U' : kind < 0.85 ? 'G' : 'C';
@@ -58,8 +59,8 @@ static void set_atom(float *coords, int i, const double xyz[3]) {
     for (int axis = 0; axis < 3; ++axis) coords[3 * i + axis] = (float)xyz[axis];
 }
 
-/* Turns the molecule by a random rotation (uniform over unit quaternions) and moves it: a frame says nothing
- * about a molecule. */
+/* Applies a random rotation (uniform over unit quaternions) and translation, because the coordinate frame of
+ * a molecule carries no information. */
 static void place(molecule *m, cleat_random *random) {
     double q[4], norm = 0, shift[3];
     for (int i = 0; i < 4; ++i) {
@@ -105,7 +106,7 @@ static void make_hairpin(molecule *m, cleat_random *random, const cleat_rna_make
         sequence[stem + r] = draw_loop_base(random);
         set_atom(m->coords[0], stem + r, loop_xyz + 3 * r);
     }
-    /* The ends of the loop must not pair, or the sequence would not tell where the stem ends. */
+    /* The ends of the loop must not pair; otherwise the sequence would not determine where the stem ends. */
     while (can_pair(sequence[stem], sequence[stem + loop - 1])) sequence[stem + loop - 1] = draw_loop_base(random);
     sequence[length] = 0;
 }
@@ -129,8 +130,8 @@ static void make_duplex(molecule *m, cleat_random *random, const cleat_rna_make 
 
 static void make_molecule(molecule *m, size_t index, uint32_t attempt, const cleat_rna_make *options) {
     cleat_random random = cleat_random_stream(options->seed ^ MAKE_SEED, (uint32_t)index, attempt);
-    /* Which kind comes from the index, so that redrawing a sequence that was there does not favour one of
-     * them. */
+    /* The kind depends on the index alone, so that redrawing a duplicate sequence does not favour one of the
+     * kinds. */
     double part = (double)(index + 1) * options->duplex_fraction, before = (double)index * options->duplex_fraction;
     if (floor(part) > floor(before)) {
         make_duplex(m, &random, options);
@@ -142,7 +143,8 @@ static void make_molecule(molecule *m, size_t index, uint32_t attempt, const cle
     place(m, &random);
 }
 
-/* Draws molecule `index` until none of its sequences is in the set: so none is on two sides of the split. */
+/* Draws molecule `index` until none of its sequences is in the set, so that no sequence occurs in two
+ * splits. */
 static cleat_status draw_distinct(molecule *m, size_t index, const cleat_rna_make *options, cleat_name_table *sequences,
                                   cleat_error *error) {
     for (uint32_t attempt = 0; attempt < MAX_TRIES; ++attempt) {
@@ -175,13 +177,14 @@ static cleat_status write_pdb(const char *folder, const molecule *m, cleat_error
     for (int c = 0; c < m->chains; ++c)
         chains[c] = (cleat_rna_chain){m->id[c], m->sequence[c], m->length[c], m->coords[c]};
     snprintf(name, sizeof name, "%s", m->id[0]);
-    *strrchr(name, '_') = 0; /* PDB files are called by the molecule, readers add the chain */
+    *strrchr(name, '_') = 0; /* PDB files are named after the molecule; readers append the chain */
     if (!cleat_rna_pdb_path(folder, name, path, sizeof path))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", folder);
     return cleat_rna_write_pdb(path, chains, (size_t)m->chains, error);
 }
 
-/* sequences.csv: one line a chain. `text` has room. */
+/* Writes a line of sequences.csv, one per chain, to `text`, which must be large enough. Returns its
+ * length. */
 static size_t sequence_line(char *text, const molecule *m, int c, cleat_split split) {
     return (size_t)sprintf(text, "%s,%s,%d,%s\n", m->id[c], m->sequence[c], m->length[c], cleat_split_name(split));
 }
@@ -202,10 +205,11 @@ static cleat_status check_make(const cleat_rna_make *o, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Adds one chain of a molecule, coordinates and all. */
+/* Adds one chain of a molecule with its coordinates. */
 static cleat_status add_chain(cleat_rna_set *set, const molecule *m, int c, cleat_error *error) {
     char id[ID_BYTES + 16];
-    snprintf(id, sizeof id, "generated-%s", m->id[c]); /* the data may be a generated set themselves */
+    /* unique even if the data are a generated set themselves */
+    snprintf(id, sizeof id, "generated-%s", m->id[c]);
     cleat_status status = cleat_rna_set_chain(set, id, CLEAT_SPLIT_TRAIN, error);
     for (int i = 0; i < m->length[c] && status == CLEAT_OK; ++i) {
         status = cleat_rna_set_residue(set, m->sequence[c][i], error);
@@ -217,7 +221,7 @@ static cleat_status add_chain(cleat_rna_set *set, const molecule *m, int c, clea
     return status;
 }
 
-/* Of the set's sequences, those that a molecule made here could have. */
+/* Lists the sequences of the set that a generated molecule could have. */
 static cleat_status list_sequences(const cleat_rna_set *set, cleat_name_table *sequences, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < set->count && status == CLEAT_OK; ++i) {

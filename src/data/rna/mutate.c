@@ -1,9 +1,9 @@
-/* Training: other sequences for a known structure. Bases of a helix may be exchanged as long as pairs stay
- * pairs; natural RNA families vary the same way (covariation). */
+/* Sequence mutation in training: other sequences for a known structure. The bases of a helix may be replaced
+ * as long as pairs remain pairs; natural RNA families vary in the same way (covariation). */
 #include "data/rna/set.h"
 
-/* In a varied chain a share u, drawn from [0, 1), of the pairs is drawn anew, one in ten as a wobble pair; of
- * the unpaired residues 0.3 u. */
+/* For a mutated chain u is drawn from [0, 1). A fraction u of the pairs is redrawn, one in ten as a wobble
+ * pair; and a fraction 0.3 u of the unpaired residues. */
 static const double WOBBLE = 0.1, UNPAIRED = 0.3;
 
 void cleat_rna_mutate(cleat_random *random, const int32_t *partner, int64_t n, int32_t *tokens) {

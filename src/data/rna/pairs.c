@@ -1,15 +1,16 @@
-/* Base pairs of a chain from its sequence and its C1' atoms.
+/* Finds the base pairs of a chain from its sequence and its C1' atoms.
  *
- * i and j can pair when
+ * i and j can pair if
  *   - their bases are A-U, G-C (Watson-Crick) or G-U (wobble), and j - i >= 4: no hairpin loop has fewer than
- * three residues;
+ *     three residues;
  *   - their C1' atoms are 10.5 +- 1.2 Angstrom apart. A planar Watson-Crick pair has 10.7 (C1' of the
- * standard reference frame, Olson et al. 2001, J. Mol. Biol. 313, 229); pairs inside helices of
- * 156 entries of the PDB have 10.6 +- 0.3 (343 pairs, 98 % of them in 9.9 - 11.6), G-U 10.5 +- 0.4;
- *   - the helix runs antiparallel here: across the minor groove the C1' of the residue 3' of one is nearer to
- * the other than the pair's own (A-form: 8.2 against 10.7), which shifted strands do not have. Of those, a
- * pair is two residues that are each other's nearest to 10.5; and it stays when the neighbouring (i + 1, j -
- * 1) or (i - 1, j + 1) is a pair too: a stack of at least two. */
+ *     standard reference frame, Olson et al. 2001, J. Mol. Biol. 313, 229); pairs inside helices of 156
+ *     entries of the PDB have 10.6 +- 0.3 (343 pairs, 98 % of them in 9.9 - 11.6), G-U 10.5 +- 0.4;
+ *   - the helix is antiparallel here: across the minor groove the C1' of the residue 3' of one is nearer
+ *     to the other than the pair's own (A-form: 8.2 against 10.7), which is not so for shifted strands.
+ *
+ * Of these candidates, a pair is two residues each of which is the other's nearest to 10.5. It is kept only
+ * if the adjacent (i + 1, j - 1) or (i - 1, j + 1) is a pair too: a stack of at least two. */
 #include "data/rna/set.h"
 
 #include "core/memory.h"
@@ -31,7 +32,7 @@ static bool complementary(char a, char b) {
            (b == 'G' && (a == 'C' || a == 'U'));
 }
 
-/* Infinite where one of the two is unknown or outside the chain. */
+/* Infinite if one of the two is unknown or outside the chain. */
 static float distance(const chain *c, int64_t i, int64_t j) {
     if (i < 0 || j < 0 || i >= c->n || j >= c->n || c->mask[i] == 0 || c->mask[j] == 0) return INFINITY;
     const float *a = c->coords + 3 * i, *b = c->coords + 3 * j;
@@ -39,7 +40,7 @@ static float distance(const chain *c, int64_t i, int64_t j) {
     return sqrtf(x * x + y * y + z * z);
 }
 
-/* |distance - 10.5| where i and j can pair, else infinite. i < j. */
+/* distance - 10.5| if i and j can pair, else infinite; i < j. */
 static float pair_error(const chain *c, int64_t i, int64_t j) {
     if (j - i < MIN_SEPARATION || !complementary(c->letters[i], c->letters[j])) return INFINITY;
     float d = distance(c, i, j);

@@ -1,10 +1,11 @@
-/* PDB files as they are: fixed columns (format 3.3), only the first model, and only its RNA chains.
+/* Reader of PDB files: fixed columns (format 3.3), only the first model, and only its RNA chains.
  *
- * A residue is (chain, number, insertion code), whatever the numbers are; residues count in the order of the
- * file. It belongs to the chain when its name is a nucleotide's, or when it is an unknown one (N) that has a
- * C1' atom or a phosphate with an O5' atom. HETATM records behind the chain's TER are ligands and waters. Of
- * alternate locations the first C1' counts. DNA residues inside an RNA chain read as N; a chain whose sugars
- * are mostly DNA's is left out. Other records and stray lines are passed over. */
+ * A residue is identified by (chain, number, insertion code), whatever the numbers are; residues are ordered
+ * as in the file. A residue belongs to the chain if its name is that of a nucleotide, or if it is an unknown
+ * one (N) that has a C1' atom or a phosphate with an O5' atom. HETATM records after the chain's TER are
+ * ligands and waters. Of alternate locations the first C1' is used. DNA residues inside an RNA chain are read
+ * as N; a chain whose sugars are mostly those of DNA is ignored. Other records and stray lines are
+ * ignored. */
 #include "data/common/source.h"
 #include "data/rna/set.h"
 
@@ -18,7 +19,7 @@ typedef struct residue {
     char letter;
     cleat_residue_kind kind;
     bool phosphorus, o5, c2, o2, alpha_carbon; /* atoms seen */
-    bool known;                                /* C1' */
+    bool known;                                /* C1' has been read */
     float xyz[3];
     unsigned char chain;
 } residue;
@@ -27,14 +28,14 @@ typedef struct pdb_file {
     const char *path;
     residue *residues; /* in order of appearance, all chains */
     size_t count, capacity;
-    cleat_name_table keys;       /* chain, number and insertion code as they stand in columns 22-27 -> index */
-    bool begun[256], ended[256]; /* the chain has records; a TER */
+    cleat_name_table keys;       /* chain, number and insertion code as in columns 22-27 -> index */
+    bool begun[256], ended[256]; /* the chain has records; it has a TER record */
     unsigned char order[256];    /* chains in order of appearance */
     size_t chains;
-    bool atoms; /* any ATOM or HETATM record */
+    bool atoms; /* the file has ATOM or HETATM records */
 } pdb_file;
 
-/* Columns first..last (from 1) of a line without the spaces around them. */
+/* Columns first..last (from 1) of a line, without surrounding spaces. */
 static void columns(const char *line, int first, int last, char *text) {
     while (first <= last && line[first - 1] == ' ') ++first;
     while (last >= first && line[last - 1] == ' ') --last;
@@ -113,7 +114,8 @@ static cleat_status read_atom(pdb_file *file, size_t line_number, const char *li
     return c1 && !r->known ? read_position(file, line_number, line, r, error) : CLEAT_OK;
 }
 
-/* The chain of a TER record: its own column, or that of the last atom where the record is bare. */
+/* Ends the chain of a TER record: that in its own column, or that of the last atom if the record has no
+ * columns. */
 static void read_ter(pdb_file *file, const char *line, size_t length) {
     if (length >= 22 && line[21] != ' ')
         file->ended[(unsigned char)line[21]] = true;
@@ -152,7 +154,7 @@ static bool is_nucleotide(const residue *r) {
     return !r->alpha_carbon && (r->known || (r->phosphorus && r->o5));
 }
 
-/* RNA, and not mostly DNA: old files call DNA's residues A, C, G too, but their sugars have no O2'. */
+/* RNA and not mostly DNA. Old files also name DNA residues A, C, G, but their sugars have no O2'. */
 static bool is_rna_chain(const pdb_file *file, unsigned char chain) {
     size_t rna = 0, dna = 0;
     for (size_t i = 0; i < file->count; ++i) {
@@ -193,7 +195,7 @@ static cleat_status add_chain(const pdb_file *file, unsigned char chain, const c
     return status;
 }
 
-/* "1DUH" of "a/b/1DUH.pdb". */
+/* File name without folder and extension: "1DUH" of "a/b/1DUH.pdb". */
 static void stem_of(const char *path, char *stem, size_t size) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const char *dot = strrchr(name, '.');

@@ -1,4 +1,4 @@
-/* RNA chains while they are read. */
+/* A set of RNA chains while it is read: adding chains and residues. */
 #include "data/rna/set.h"
 
 #include "core/memory.h"

@@ -1,5 +1,5 @@
-/* Writes chains: PDB (C1' trace) and the CSV of Kaggle's labels. The whole text is made in memory, then
- * written at once. */
+/* Writes RNA chains as PDB (C1' trace) and as CSV in the layout of Kaggle's labels. The text is composed in
+ * memory and written atomically. */
 #include "cleat/rna.h"
 
 #include "core/files.h"
