@@ -1,4 +1,4 @@
-/* Which columns of a table are features, targets and the time. */
+/* Selects the columns of a table that are features, targets and the time. */
 #include "data/series/series.h"
 
 #include "core/memory.h"
@@ -18,7 +18,7 @@ static cleat_status add_once(cleat_name_list *names, const char *name, const cha
     return cleat_name_list_add(names, name, error);
 }
 
-/* Splits at commas; spaces around a name are dropped. An empty text is an empty list. */
+/* Splits the text at commas and trims spaces around names. An empty text is an empty list. */
 static cleat_status split_names(const char *text, const char *what, cleat_name_list *names, cleat_error *error) {
     if (!text || !text[strspn(text, " ")]) return CLEAT_OK;
     char *copy = cleat_strdup(text);
@@ -37,7 +37,7 @@ static cleat_status split_names(const char *text, const char *what, cleat_name_l
 
 /* --- the header ----------------------------------------------------------------------------------------------- */
 
-/* Refuses what is no header. */
+/* Rejects a first line that is not a header. */
 static cleat_status check_header(const cleat_csv *csv, cleat_error *error) {
     const char *path = csv->source.path, *first = csv->fields[0];
     char shown[CLEAT_EXCERPT_SIZE];
@@ -55,7 +55,7 @@ static cleat_status check_header(const cleat_csv *csv, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Every column but the time. */
+/* Selects all columns except the time. */
 static cleat_status all_columns(const cleat_csv *csv, int time, cleat_name_list *names, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < csv->count && status == CLEAT_OK; ++i) {
@@ -98,7 +98,7 @@ static cleat_status differs(const char *what, const cleat_name_list *asked, cons
     return status;
 }
 
-/* The names asked for: those of the list, or with an empty one those that were fitted. */
+/* The requested names: those in the list, or, if it is empty, those of the training. */
 static cleat_status names_asked(const char *list, const char *what, const cleat_name_list *fitted, const char *folder,
                                 cleat_name_list *names, cleat_error *error) {
     cleat_status status = split_names(list, what, names, error);
@@ -112,7 +112,7 @@ static cleat_status find_time(const cleat_csv *csv, const char *name, int *time,
     return name && *name ? cleat_csv_need_column(csv, name, time, error) : CLEAT_OK;
 }
 
-/* Fills `used`, `target` and `at` from the two lists. */
+/* Sets `used`, `target` and `at` from the two lists. */
 static cleat_status place(const cleat_csv *csv, const cleat_name_list *features, const cleat_name_list *targets,
                           cleat_series_columns *columns, cleat_error *error) {
     cleat_name_list *used = &columns->used;

@@ -1,4 +1,5 @@
-/* Reads a series into a table: rows in order of time, one step apart or as the options allow, cells as numbers. */
+/* Reads a series into a table: rows in order of time, one step apart or as the options allow, with numeric
+ * cells. */
 #include "data/common/csv_stream.h"
 #include "data/series/series.h"
 
@@ -13,9 +14,9 @@ typedef struct reader {
     const cleat_series_options *options;
     cleat_series_table table;
     cleat_time_kind kind; /* of the first row */
-    int64_t step;         /* 0: not known before the second row */
+    int64_t step;         /* 0: unknown before the second row */
     const char *step_source;
-    int64_t *carried; /* [columns] cells in a row that were filled */
+    int64_t *carried; /* [columns] number of consecutive cells that were filled */
 } reader;
 
 static const char *const kind_names[] = {"a time without a time zone", "a time with Z or an offset", "Unix seconds"};
@@ -40,8 +41,8 @@ static bool enlarge(void *array, size_t used, size_t wanted) {
     return true;
 }
 
-/* Room for one more row. How much of the file is read says how many rows there will be, so that little is
- * allocated in vain. */
+/* Ensures room for one more row. The number of rows is extrapolated from the fraction of the file that has
+ * been read, so that little memory is wasted. */
 static cleat_status reserve(reader *r, cleat_error *error) {
     cleat_series_table *t = &r->table;
     if (t->rows < t->capacity) return CLEAT_OK;
@@ -97,7 +98,7 @@ static cleat_status check_order(const reader *r, int64_t time, cleat_error *erro
                       r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)" : "");
 }
 
-/* Makes up the rows before `time`: copies of the last one. */
+/* Inserts the missing rows before `time` as copies of the last one. */
 static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
     cleat_series_table *t = &r->table;
     size_t width = t->columns.used.count;
@@ -128,7 +129,7 @@ static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
     return status;
 }
 
-/* A row that does not follow the one before by one step. */
+/* Handles a row that is not one step after the previous one. */
 static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_error *error) {
     int64_t before = r->table.times[r->table.rows - 1];
     char text[CLEAT_TIME_TEXT];

@@ -1,4 +1,4 @@
-/* A series as a dataset: what a sample holds, and what there is to ask. */
+/* Dataset of a time series: filling samples, and queries. */
 #include "data/dataset.h"
 #include "data/series/series.h"
 
@@ -26,7 +26,7 @@ static cleat_split series_split(const cleat_dataset *dataset, size_t sample) {
     return next >= s->windows.end[CLEAT_SPLIT_TRAIN] ? CLEAT_SPLIT_VAL : CLEAT_SPLIT_TRAIN;
 }
 
-/* x [T, C]: the file's own frame and the further ones side by side. */
+/* x [T, C]: the file's own time frame and the coarser ones side by side. */
 static void fill_x(const cleat_series *s, int64_t last, float *x) {
     size_t width = s->table.columns.used.count, features = s->table.columns.features;
     int64_t first = last - s->lookback + 1;
@@ -44,14 +44,14 @@ static void fill_x(const cleat_series *s, int64_t last, float *x) {
     }
 }
 
-/* The targets [K] of a row. */
+/* Copies the targets [K] of a row. */
 static void copy_targets(const cleat_series *s, int64_t row, float *targets) {
     const cleat_series_columns *columns = &s->table.columns;
     const float *cells = s->table.cells + (size_t)row * columns->used.count;
     for (size_t k = 0; k < columns->targets; ++k) targets[k] = cells[columns->target[k]];
 }
 
-/* The latest known row a whole number of seasons before row last + 1 + h. */
+/* The last known row that is a whole number of seasons before row last + 1 + h. */
 static int64_t row_a_season_before(const cleat_series *s, int64_t last, int64_t h) {
     return s->season ? last + 1 - s->season + h % s->season : last;
 }
@@ -147,7 +147,7 @@ void cleat_series_dataset_init(cleat_series *s) {
     s->base.type = &s->type;
 }
 
-/* --- what a series has more than other datasets --------------------------------------------------------------- */
+/* --- functions specific to series ----------------------------------------------------------------------------- */
 
 static const cleat_series *as_series(const cleat_dataset *dataset) {
     return dataset->type->destroy == series_destroy ? (const cleat_series *)dataset : NULL;
@@ -184,7 +184,7 @@ const char *cleat_series_feature(const cleat_dataset *dataset, size_t feature) {
     return s && feature < s->table.columns.features ? s->table.columns.used.names[feature] : NULL;
 }
 
-/* The column of target k; NULL, or SIZE_MAX, where there is none. */
+/* The column of target k, or SIZE_MAX if there is none. */
 static size_t column_of(const cleat_series *s, size_t target) {
     return s && target < s->table.columns.targets ? s->table.columns.target[target] : SIZE_MAX;
 }

@@ -1,4 +1,5 @@
-/* Means and deviations of a series' columns, and the file that keeps them: series.csv, one line a thing fitted,
+/* Fits means and standard deviations of a series' columns, and reads and writes series.csv:
+ *
  *   kind,name,mean,deviation
  *   step,3600,,
  *   frame,14400,,
@@ -16,7 +17,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* --- learning ------------------------------------------------------------------------------------------------- */
+/* --- fitting -------------------------------------------------------------------------------------------------- */
 
 static cleat_status fit_column(const char *path, const cleat_series_table *table, int64_t rows, size_t column,
                                double *mean, double *std, cleat_error *error) {
@@ -37,7 +38,7 @@ static cleat_status fit_column(const char *path, const cleat_series_table *table
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: '%.100s' has no value in the %lld training rows; remove the column", path,
                           table->columns.used.names[column], (long long)rows);
-    bool constant = least == most; /* the squares of its rounding errors are no deviation */
+    bool constant = least == most; /* the sum of squares would be nothing but rounding errors */
     *mean = constant ? least : sum / (double)known;
     for (int64_t r = 0; r < rows; ++r) {
         double off = cells[(size_t)r * width] - *mean;

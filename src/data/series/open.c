@@ -1,4 +1,4 @@
-/* Opens a series: finds the file, reads it, standardises it, makes a dataset of it. */
+/* Opens a series: finds the file, reads and standardizes it, and creates the dataset. */
 #include "data/series/series.h"
 
 #include "core/files.h"
@@ -13,7 +13,7 @@ enum { PATH_BYTES = 4096, LONGEST = 1 << 20 };
 
 /* --- from the table to the dataset ---------------------------------------------------------------------------- */
 
-/* Means and deviations of the used columns: from the training rows, or as they were fitted. */
+/* Means and standard deviations of the used columns: fitted to the training rows, or taken from `fitted`. */
 static cleat_status find_means(const char *path, cleat_series *s, const cleat_series_preprocessor *fitted,
                                cleat_error *error) {
     const cleat_series_columns *columns = &s->table.columns;
@@ -32,7 +32,7 @@ static cleat_status find_means(const char *path, cleat_series *s, const cleat_se
     return CLEAT_OK;
 }
 
-/* Cells without a value become 0, the mean: no window reads them. */
+/* Cells without a value become 0, the mean; no window reads them. */
 static cleat_status standardise(const char *path, cleat_series *s, cleat_error *error) {
     const cleat_series_table *t = &s->table;
     size_t width = t->columns.used.count;
@@ -64,7 +64,7 @@ static cleat_status resample_all(const char *path, cleat_series *s, cleat_error 
     return status;
 }
 
-/* Rows of look-back that a window takes, its last known one included. */
+/* Number of rows of lookback that a window needs, including its last known one. */
 static int64_t reach_of(const cleat_series *s) {
     int64_t most = 1;
     for (size_t f = 0; f < s->n_resamples; ++f) most = s->rows_of[f] > most ? s->rows_of[f] : most;
@@ -96,7 +96,7 @@ static void log_summary(const char *path, const cleat_series *s) {
                   (long long)s->windows.left_out);
 }
 
-/* Takes the table over. */
+/* Takes ownership of the table. */
 static cleat_status make_dataset(const char *path, cleat_series_table *table, const cleat_series_options *options,
                                  const cleat_series_preprocessor *fitted, cleat_dataset **dataset, cleat_error *error) {
     cleat_series *s = cleat_alloc(1, sizeof *s);

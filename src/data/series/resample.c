@@ -1,5 +1,6 @@
-/* Coarser time frames of a series: means of so many rows up to each row. Each is summed from its own rows alone, so
- * that it is the same bits wherever the file begins. */
+/* Coarser time frames of a series: means over a number of rows up to each row.
+ *
+ * Each mean is summed from its own rows alone, so that it has the same bits wherever the file begins. */
 #include "data/series/series.h"
 
 #include "core/memory.h"

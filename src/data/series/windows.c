@@ -1,4 +1,4 @@
-/* Where the splits of a series lie, and which windows they have. */
+/* Borders of the splits of a series, and the windows in each split. */
 #include "data/series/series.h"
 
 #include "core/memory.h"
@@ -47,7 +47,8 @@ cleat_status cleat_series_borders(const char *path, const cleat_series_options *
     return status;
 }
 
-/* The rows up to `scanned`, and where the stretch without gap and missing cell begins that ends there. */
+/* Scan state: rows below `scanned` have been scanned, and the range without gaps and missing cells that ends
+ * there begins at `clean_from`. */
 typedef struct scan {
     const uint8_t *flags;
     int64_t scanned, clean_from;
@@ -61,7 +62,7 @@ static int64_t clean_from(scan *s, int64_t row) {
     return s->clean_from;
 }
 
-/* The last known rows a split may have: first, first + stride, ... up to `end` - 1. */
+/* The last known rows that samples of a split may have: first, first + stride, ... below `end`. */
 typedef struct range {
     int64_t first, end, stride;
 } range;
@@ -73,8 +74,10 @@ static range range_of(const cleat_series_options *options, const cleat_series_wi
     range r = {.first = before > least ? before : least,
                .end = windows->end[split] - ahead,
                .stride = split == CLEAT_SPLIT_TRAIN ? options->stride : options->eval_stride};
-    if (windows->begin[split] == windows->end[split]) r.end = r.first;                     /* no rows, no windows */
-    if (options->forecast && r.end > r.first) r.first += (r.end - 1 - r.first) % r.stride; /* the last row is one */
+    /* no rows, no windows */
+    if (windows->begin[split] == windows->end[split]) r.end = r.first;
+    /* the last row is included */
+    if (options->forecast && r.end > r.first) r.first += (r.end - 1 - r.first) % r.stride;
     return r;
 }
 
