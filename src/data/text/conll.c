@@ -1,4 +1,4 @@
-/* CoNLL: a word and its tag a line, an empty line after each sentence. */
+/* Reader of CoNLL files: one word and its tag per line, an empty line after each sentence. */
 #include "data/text/set.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ typedef struct conll {
     size_t line;
     size_t sentences;
     bool open;      /* a sentence has begun */
-    int32_t before; /* the tag of the word before, O at a sentence's start */
+    int32_t before; /* tag of the previous word, O at the start of a sentence */
 } conll;
 
 /* Bytes [at, end) of a line. */
@@ -27,8 +27,8 @@ static stretch trim(stretch text) {
     return text;
 }
 
-/* Cuts a line (trimmed on the right, not empty) into its first and its last column; `tag` is empty where there is only
- * one. */
+/* Splits a line (trimmed on the right, not empty) into its first and its last column; `tag` is empty if there
+ * is only one. */
 static void split_line(stretch line, stretch *word, stretch *tag) {
     size_t size = (size_t)(line.end - line.at);
     char *first = memchr(line.at, '\t', size), *last = memrchr(line.at, '\t', size);
@@ -52,7 +52,7 @@ static cleat_status wrong_tag(const conll *in, const char *tag, cleat_error *err
         in->file->path, in->line, cleat_format_excerpt(tag, strlen(tag), shown));
 }
 
-/* An I-x must go on with an x. */
+/* I-x must continue an entity of type x. */
 static cleat_status check_order(conll *in, const char *tag, int32_t *label, cleat_error *error) {
     bool inside = *label > 0 && *label % 2 == 0;
     bool goes_on = in->before > 0 && (in->before - 1) / 2 == (*label - 1) / 2;
@@ -107,7 +107,7 @@ static cleat_status read_word(conll *in, stretch line, cleat_error *error) {
                           "%s:%zu: no word before the tab; write word, tab, tag, or remove the line", in->file->path,
                           in->line);
     cleat_status status = begin_sentence(in, error);
-    *tag.end = 0; /* the line feed, a blank, or the file's closing zero */
+    *tag.end = 0; /* overwrites the line feed, a blank, or the terminating zero of the file */
     if (status == CLEAT_OK && in->set->options->labelled) status = read_tag(in, tag.at, &label, error);
     if (status == CLEAT_OK) status = cleat_text_add_unit(in->set, word.at, (size_t)(word.end - word.at), label, error);
     in->before = label;

@@ -1,4 +1,4 @@
-/* The datasets of texts, to classify and to tag: opens them, fills samples, answers questions. */
+/* Datasets of texts, for classification and tagging: opens them, fills samples, and answers queries. */
 #include "data/dataset.h"
 #include "data/text/set.h"
 
@@ -11,9 +11,9 @@
 #include <string.h>
 
 typedef struct text_dataset {
-    cleat_dataset base; /* first: a cleat_dataset * is one of these */
+    cleat_dataset base; /* first, so that a cleat_dataset * can be cast to this type */
     cleat_text_task task;
-    cleat_text_set set; /* rows [base.count]; no names, and options are NULL */
+    cleat_text_set set; /* rows [base.count]; names are freed and options are NULL once it is open */
     cleat_text_tokens tokens;
     cleat_text_labels labels;
     cleat_tokenizer *tokenizer;
@@ -22,7 +22,7 @@ typedef struct text_dataset {
 
 enum { TOKENS, LENGTHS, LABEL };
 
-static const uint64_t DROP_SEED = 0x64726F70u; /* "drop": a family of random streams of its own */
+static const uint64_t DROP_SEED = 0x64726F70u; /* "drop": a separate family of random streams */
 
 static const cleat_field class_fields[] = {
     [TOKENS] = {.name = "tokens", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
@@ -56,7 +56,7 @@ static cleat_split text_split(const cleat_dataset *dataset, size_t sample) {
     return texts_of(dataset)->set.rows[sample].split;
 }
 
-/* All but [CLS] and [SEP] may become unknown. */
+/* Replaces random tokens except [CLS] and [SEP] by [UNK]. */
 static void drop_words(const text_dataset *texts, size_t sample, const cleat_rng_key *rng_key, int64_t n,
                        int32_t *tokens) {
     cleat_random random = cleat_random_stream(rng_key->seed ^ DROP_SEED, rng_key->epoch, (uint32_t)sample);
@@ -195,7 +195,7 @@ static cleat_status read_files(const char *path, const cleat_text_files *files, 
 
 static cleat_status count_labels(text_dataset *texts, cleat_error *error) {
     const cleat_text_set *set = &texts->set;
-    if (texts->labels.samples) return CLEAT_OK; /* the model tells those it fitted from */
+    if (texts->labels.samples) return CLEAT_OK; /* already read from the model's folder */
     texts->labels.samples = cleat_alloc(texts->labels.count, sizeof *texts->labels.samples);
     if (!texts->labels.samples)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the counts of %zu labels", texts->labels.count);
@@ -277,13 +277,13 @@ cleat_status cleat_text_open(const char *path, const cleat_text_options *options
         return status;
     }
     texts->base.count = texts->set.n_rows;
-    texts->set.options = NULL; /* they are the caller's */
+    texts->set.options = NULL; /* owned by the caller */
     log_summary(path, texts, options);
     *dataset = &texts->base;
     return CLEAT_OK;
 }
 
-/* --- questions ------------------------------------------------------------------------------------------------ */
+/* --- queries -------------------------------------------------------------------------------------------------- */
 
 static const text_dataset *is_texts(const cleat_dataset *dataset) {
     return dataset->type == &class_class || dataset->type == &tag_class ? texts_of(dataset) : NULL;

@@ -1,4 +1,4 @@
-/* Texts encoded in blocks that threads claim one after the other; the blocks are joined in their order. */
+/* Encodes texts in blocks that threads claim in order; the results are concatenated in that order. */
 #include "data/text/encode.h"
 
 #include "core/memory.h"
@@ -14,7 +14,7 @@ typedef struct block {
     int32_t *ids;    /* [size] */
     uint8_t *starts; /* [size] */
     size_t size, capacity;
-    uint32_t counts[TEXTS_A_BLOCK]; /* tokens of each text */
+    uint32_t counts[TEXTS_A_BLOCK]; /* number of tokens of each text */
     cleat_status status;
 } block;
 
@@ -22,21 +22,21 @@ typedef struct job {
     const cleat_encode_setup *setup;
     block *blocks; /* [n_blocks] */
     size_t n_blocks;
-    atomic_size_t next; /* the first block nobody has claimed */
+    atomic_size_t next; /* the first unclaimed block */
     cleat_pinning *pinning;
     atomic_bool said_unpinned;
 
-    pthread_mutex_t lock; /* guards everything below */
+    pthread_mutex_t lock; /* protects everything below */
     pthread_cond_t moved;
-    size_t done;         /* texts */
-    int running;         /* threads */
-    size_t failed_block; /* the first one that failed; n_blocks where there is none */
+    size_t done;         /* number of encoded texts */
+    int running;         /* number of running threads */
+    size_t failed_block; /* the first one that failed, or n_blocks */
     cleat_error failure;
 } job;
 
 /* --- a block -------------------------------------------------------------------------------------------------- */
 
-/* Room for `more` tokens. */
+/* Ensures room for `more` tokens. */
 static cleat_status reserve(block *b, size_t more, cleat_error *error) {
     if (b->size + more <= b->capacity) return CLEAT_OK;
     size_t capacity = b->capacity * 2 + more + TOKENS_AT_ONCE;
@@ -57,7 +57,7 @@ static cleat_status reserve(block *b, size_t more, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* The tokens of a text, in `few` or, where they are more, in memory of their own that the caller frees. */
+/* The tokens of a text, in `few`, or, if there are more, in an allocation that the caller frees. */
 static cleat_status get_tokens(const cleat_tokenizer *tokenizer, cleat_text_view text, cleat_token *few,
                                cleat_token **tokens, size_t *count, cleat_error *error) {
     *tokens = few;
@@ -105,7 +105,7 @@ static void encode_block(job *j, size_t index) {
     pthread_mutex_unlock(&j->lock);
 }
 
-/* The next block, or false where there is none, or one before it has failed already. */
+/* Claims the next block. Returns false if there is none, or if an earlier one has failed already. */
 static bool claim(job *j, size_t *index) {
     *index = atomic_fetch_add(&j->next, 1);
     if (*index >= j->n_blocks) return false;
@@ -140,7 +140,7 @@ static void *worker(void *argument) {
     return NULL;
 }
 
-/* Reports until no thread runs any more. */
+/* Reports progress until no thread is running. */
 static void watch(job *j) {
     size_t reported = 0;
     pthread_mutex_lock(&j->lock);

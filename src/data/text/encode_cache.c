@@ -1,5 +1,7 @@
-/* The file of encoded texts: a header, offsets [n + 1], ids [total], starts [total] where they were asked for. It holds numbers
- * in the order of this machine's bytes: the header's format does not read the same on another. */
+/* The cache file of encoded texts: a header, offsets [n + 1], ids [total], and starts [total] if requested.
+ *
+ * Numbers are in the byte order of this machine; on a machine with the other order the header's format does
+ * not match. */
 #include "data/text/encode_cache.h"
 
 #include "core/files.h"
@@ -8,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* FORMAT also stands for how texts are cut in tokens: raise it when the text room gives other tokens than before. */
+/* FORMAT also identifies the tokenization: increment it when the tokenizer produces different tokens than
+ * before. */
 enum { FORMAT = 1, HASH = 33, PATH = 1024 };
 
 static const char magic[8] = "CLEATTOK";
@@ -17,14 +20,15 @@ typedef struct header {
     char magic[8];
     uint64_t format;
     uint64_t n, total;
-    uint64_t starts; /* 1: there are */
-    char key[40];    /* what it was made of */
-    char hash[40];   /* of all that follows */
+    uint64_t starts; /* 1: the file has `starts` */
+    char key[40];    /* hash of the inputs */
+    char hash[40];   /* of everything that follows */
 } header;
 
-/* --- what a result depends on --------------------------------------------------------------------------------- */
+/* --- key of a result ------------------------------------------------------------------------------------------ */
 
-/* key = hash(key, hash(text)) from one text to the next, so that their borders count as well as their bytes. */
+/* key = hash(key, hash(text)) from one text to the next, so that the boundaries between texts matter as well
+ * as their bytes. */
 static void make_key(const cleat_encode_setup *setup, char key[HASH]) {
     char chain[2 * HASH] = {0};
     cleat_tokenizer_hash(setup->tokenizer, chain);
@@ -53,7 +57,7 @@ static size_t body_bytes(uint64_t n, uint64_t total, bool starts) {
     return (size_t)((n + 1) * sizeof(uint64_t) + total * (sizeof(int32_t) + (starts ? 1 : 0)));
 }
 
-/* NULL where the file is whole and says nothing impossible, else what is wrong with it. */
+/* Returns NULL if the file is complete and consistent, else what is wrong with it. */
 static const char *check_file(const char *data, size_t size, header *head) {
     char hash[HASH];
     if (size < sizeof *head) return "the file is truncated";
@@ -66,7 +70,8 @@ static const char *check_file(const char *data, size_t size, header *head) {
     return memcmp(hash, head->hash, HASH) == 0 ? NULL : "its checksum is wrong";
 }
 
-/* False where the numbers are none that encoding gives: the checksum is right then, but the writer was wrong. */
+/* Returns false if the numbers cannot be a result of encoding: the checksum is then correct, but the writer
+ * was faulty. */
 static bool are_tokens(const cleat_encoded *encoded, uint64_t total, size_t vocabulary_size) {
     if (encoded->offsets[0] != 0 || encoded->offsets[encoded->n] != total) return false;
     for (size_t i = 0; i < encoded->n; ++i)
@@ -94,7 +99,7 @@ static cleat_status copy_body(const header *head, const char *body, cleat_encode
     return CLEAT_OK;
 }
 
-/* True where the file has what was asked for. */
+/* Returns true if the file has the requested result. */
 static bool read_file(const char *path, const cleat_encode_setup *setup, const char *key, cleat_encoded *encoded) {
     char *data = NULL;
     size_t size = 0;

@@ -1,4 +1,4 @@
-/* Which files a path of texts means, and which part each one is. */
+/* Finds the files of a path of texts, and the split of each. */
 #include "data/text/set.h"
 
 #include "core/files.h"
@@ -22,7 +22,7 @@ static bool is_table(const char *name) {
     return ends_in(name, ".csv") || ends_in(name, ".tsv") || ends_in(name, ".tab");
 }
 
-/* "train.csv" is train's, "training.csv" nobody's. */
+/* Whether the name is that of a split's table: "train.csv" is the train table, "training.csv" is none. */
 static bool is_table_of(const char *name, cleat_split split) {
     for (size_t i = 0; words[split][i]; ++i) {
         size_t length = strlen(words[split][i]);
@@ -39,14 +39,15 @@ static bool contains(const char *name, cleat_split split) {
     return false;
 }
 
-/* A name that contains several of the words is the first one's: train before val before test. */
+/* Whether the name is that of a split's CoNLL file. A name that contains several of the words belongs to the
+ * first split: train before val before test. */
 static bool is_conll_of(const char *name, cleat_split split) {
     for (int before = 0; before < (int)split; ++before)
         if (contains(name, (cleat_split)before)) return false;
     return contains(name, split) && !ends_in(name, ".csv");
 }
 
-/* Writes the path of the folder's file for `split`; an empty one where there is none. */
+/* Writes the path of the folder's file for `split`, or "" if there is none. */
 static cleat_status guess(const char *folder, cleat_text_task task, cleat_split split, char path[4096],
                           cleat_error *error) {
     cleat_listing listing = {0};

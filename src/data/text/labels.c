@@ -1,4 +1,4 @@
-/* The labels of a dataset of texts: where they come from, their order, and the set's names turned into them. */
+/* Labels of a dataset of texts: their source, their order, and the mapping of the set's names to them. */
 #include "data/text/set.h"
 
 #include "core/files.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Classes, or the types of entities, while they are collected. */
+/* Classes, or types of entities, while they are collected. */
 typedef struct names_list {
     char **names;
     size_t count, capacity;
@@ -37,7 +37,7 @@ static cleat_status append(names_list *list, const char *name, size_t size, clea
     return CLEAT_OK;
 }
 
-/* Appends a name that somebody wrote at `place`, once. */
+/* Appends a name written by a user at `place`; a duplicate is an error. */
 static cleat_status append_once(names_list *list, const char *name, size_t size, const char *place,
                                 cleat_error *error) {
     char shown[CLEAT_EXCERPT_SIZE];
@@ -50,7 +50,7 @@ static cleat_status append_once(names_list *list, const char *name, size_t size,
     return status;
 }
 
-/* --- where they come from ------------------------------------------------------------------------------------- */
+/* --- sources -------------------------------------------------------------------------------------------------- */
 
 static cleat_status from_option(const char *text, names_list *list, cleat_error *error) {
     cleat_status status = CLEAT_OK;
@@ -77,7 +77,7 @@ static cleat_status from_training(const cleat_text_set *set, names_list *list, c
 
 static const char FILE_NAME[] = "labels.txt", SAMPLES_NAME[] = "label_samples.txt";
 
-/* Of tags line 1 is O, then B-x and I-x take turns: the types are the x. */
+/* For tags line 1 is O, followed by B-x and I-x alternately; the x are the types. */
 static cleat_status read_tag_line(const char *place, size_t number, const char *line, size_t size, names_list *list,
                                   cleat_error *error) {
     char shown[CLEAT_EXCERPT_SIZE];
@@ -156,7 +156,7 @@ static cleat_status rename_units(cleat_text_set *set, const names_list *list, cl
     return status;
 }
 
-/* Classes as they are; types become O, B-x, I-x, ... */
+/* Classes are copied; types become O, B-x, I-x, ... */
 static cleat_status set_label_names(const names_list *list, cleat_text_task task, cleat_text_labels *labels,
                                     cleat_error *error) {
     bool tags = task == CLEAT_TEXT_TAGS;
@@ -176,7 +176,8 @@ static cleat_status set_label_names(const names_list *list, cleat_text_task task
     return CLEAT_OK;
 }
 
-/* The samples of each label that a model fitted from; a folder without the file does not tell them. */
+/* Reads the number of training samples of each label of a fitted model; a folder without the file has no
+ * counts. */
 static cleat_status read_samples(const char *folder, cleat_text_labels *labels, cleat_error *error) {
     cleat_source source;
     char path[4096];
@@ -229,7 +230,7 @@ cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *la
     return status;
 }
 
-/* Writes the text and frees it. */
+/* Writes the text to FOLDER/NAME and frees it. */
 static cleat_status write_file(const char *folder, const char *name, cleat_text *text, cleat_error *error) {
     char path[4096];
     cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);

@@ -1,4 +1,4 @@
-/* Rows of texts and words in an arena, their parts, and the names of their labels. */
+/* Rows of texts and words in an arena, their splits, and the names of their labels. */
 #include "data/text/set.h"
 
 #include "data/dataset.h"
@@ -27,7 +27,7 @@ cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set,
 
 /* --- rows ----------------------------------------------------------------------------------------------------- */
 
-/* Copies `text` behind the set's bytes. */
+/* Appends a copy of `text` and a zero byte to the set's bytes. */
 static cleat_status keep(cleat_text_set *set, const char *text, size_t size, size_t *start, cleat_error *error) {
     size_t at = set->bytes.size;
     cleat_text_add_bytes(&set->bytes, text, size);

@@ -1,5 +1,7 @@
-/* What the readers of texts collect: rows (a text with its class, or a sentence) of units (the text itself, or the
- * sentence's words with their tags). All bytes lie in one arena, so that a million rows are a few allocations. */
+/* Rows of texts while they are read, and their labels and tokens.
+ *
+ * A row is a text with its class, or a sentence; its units are the text itself, or the sentence's words with
+ * their tags. All bytes are in one arena, so that a million rows need few allocations. */
 #ifndef CLEAT_SRC_TEXT_SET_H
 #define CLEAT_SRC_TEXT_SET_H
 
@@ -9,13 +11,15 @@
 #include "data/common/source.h"
 
 typedef struct cleat_text_unit {
-    size_t start, size; /* in the set's bytes; a zero byte behind */
-    int32_t label; /* CLEAT_TEXT_NO_LABEL, or: classes: a name of the set; tags: O 0, B 1 + 2 t, I 2 + 2 t of name t */
-    int32_t position; /* of its first sub-word among the tokens of the row; -1: it has none there */
+    size_t start, size; /* in the set's bytes; followed by a zero byte */
+    /* CLEAT_TEXT_NO_LABEL, or for classes an index of `names`, for tags O 0, B 1 + 2 t, I 2 + 2 t of name
+     * t */
+    int32_t label;
+    int32_t position; /* of its first subword among the tokens of the row; -1: it has none there */
 } cleat_text_unit;
 
 typedef struct cleat_text_row {
-    size_t id; /* where it starts in the set's bytes */
+    size_t id; /* start in the set's bytes */
     size_t first, units;
     cleat_split split;
 } cleat_text_row;
@@ -23,9 +27,9 @@ typedef struct cleat_text_row {
 /* A class, or the type of an entity. */
 typedef struct cleat_text_name {
     char *name;
-    const char *path; /* where it was met first; the path of its cleat_text_file */
+    const char *path; /* first occurrence; the path of its cleat_text_file */
     size_t line;
-    bool trained; /* the training part has it */
+    bool trained; /* occurs in the training split */
 } cleat_text_name;
 
 typedef struct cleat_text_set {
@@ -37,18 +41,18 @@ typedef struct cleat_text_set {
     size_t n_rows, rows_capacity;
     cleat_text_name *names;
     size_t n_names, names_capacity;
-    cleat_name_table index; /* from a name to its place in `names` */
+    cleat_name_table index; /* from a name to its index in `names` */
     cleat_text_summary summary;
 } cleat_text_set;
 
-/* A file and the part its rows belong to: `split`, but for shares that a hash of the text moves to the parts that have
- * no file of their own. */
+/* A file and the split of its rows: `split`, except for the fractions that are moved, by a hash of the text,
+ * to splits that have no file. */
 typedef struct cleat_text_file {
     char path[4096];
     cleat_split split;
     double val_fraction, test_fraction;
     bool guessed; /* found by its name */
-    bool several; /* it is not the only one: a row's number alone does not name it */
+    bool several; /* there are other files, so that a row number alone is not unique */
 } cleat_text_file;
 
 typedef struct cleat_text_files {
@@ -56,54 +60,56 @@ typedef struct cleat_text_files {
     size_t count;
 } cleat_text_files;
 
-/* The option's text; NULL is "". */
+/* Value of an optional string option; NULL becomes "". */
 const char *cleat_text_option(const char *text);
 
-/* The files of `path`: itself, or what a folder holds. */
+/* Finds the files of `path`: the file itself, or those in a folder. */
 cleat_status cleat_text_find_files(const char *path, const cleat_text_options *options, cleat_text_files *files,
                                    cleat_error *error);
 
-/* Read a file into the set, which keeps `file`'s path. */
+/* Read a file into the set, which keeps a pointer to `file`'s path. */
 cleat_status cleat_text_read_table(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
 cleat_status cleat_text_read_conll(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
 
-/* For the readers: the file as UTF-8, the way the options want it. */
+/* For readers: the file as UTF-8, rejected or repaired as the options require. */
 cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set, cleat_source *source,
                                cleat_error *error);
-/* Opens a row: units added from here on are its own. `id` NULL: `number` in decimal, of several files with the part before it. */
+/* Starts a row; units added afterwards belong to it. If `id` is NULL, the id is `number` in decimal, preceded
+ * by the split if there are several files. */
 cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *file, const char *id, size_t number,
                                   cleat_error *error);
 cleat_status cleat_text_add_unit(cleat_text_set *set, const char *text, size_t size, int32_t label, cleat_error *error);
-/* Chooses the row's part, from all bytes of its units. */
+/* Selects the row's split, from all bytes of its units. */
 void cleat_text_end_row(cleat_text_set *set, const cleat_text_file *file);
-/* The place of `name` among the set's names, added where it is new. */
+/* Index of `name` in the set's names; it is added if it is new. */
 cleat_status cleat_text_name_id(cleat_text_set *set, const char *name, const char *path, size_t line, int32_t *id,
                                 cleat_error *error);
-/* Frees the names, which nobody needs once the units have their labels. */
+/* Frees the names, which are not needed once the units have their labels. */
 void cleat_text_free_names(cleat_text_set *set);
 void cleat_text_set_free(cleat_text_set *set);
 
-/* The labels of a dataset, in order. tags: O, B-x, I-x, B-y, ... */
+/* The labels of a dataset in order; for tags O, B-x, I-x, B-y, ... */
 typedef struct cleat_text_labels {
     char **names;     /* [count] */
-    int64_t *samples; /* [count] of the training part; NULL: not counted yet */
+    int64_t *samples; /* [count] number in the training split; NULL: not counted yet */
     size_t count;
 } cleat_text_labels;
 
-/* Settles the labels (from the options, a folder with their samples, or the training part) and puts them in place of the set's names. */
+/* Selects the labels (from the options, a folder with the fitted state, or the training split) and replaces
+ * the indices of the set's names in the units by them. */
 cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *labels, cleat_error *error);
 cleat_status cleat_text_save_labels(const cleat_text_labels *labels, const char *folder, cleat_error *error);
 void cleat_text_labels_free(cleat_text_labels *labels);
 
-/* All tokens of all rows, [CLS] ... [SEP], cut to max_length. */
+/* Tokens of all rows, [CLS] ... [SEP], truncated to max_length. */
 typedef struct cleat_text_tokens {
     int32_t *ids;   /* [starts[rows]] */
     size_t *starts; /* [rows + 1] */
 } cleat_text_tokens;
 
-/* Loads or trains the tokenizer the options ask for. */
+/* Loads or trains the tokenizer as the options require. The caller owns *tokenizer. */
 cleat_status cleat_text_open_tokenizer(const cleat_text_set *set, cleat_tokenizer **tokenizer, cleat_error *error);
-/* Encodes the set, and sets its units' positions. `path` is where the set is from. */
+/* Encodes the set and sets the positions of its units. `path` is the source of the set. */
 cleat_status cleat_text_tokenize(cleat_text_set *set, const char *path, const cleat_tokenizer *tokenizer,
                                  cleat_text_tokens *tokens, cleat_error *error);
 void cleat_text_tokens_free(cleat_text_tokens *tokens);

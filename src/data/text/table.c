@@ -1,4 +1,5 @@
-/* Tables of texts: a row is an id, a text and its class. Columns are found by name, others are ignored. */
+/* Reader of tables of texts: each row has an id, a text and its class. Columns are found by name, others are
+ * ignored. */
 #include "data/text/set.h"
 
 #include "data/common/csv.h"
@@ -6,7 +7,7 @@
 #include <string.h>
 
 typedef struct text_columns {
-    int text, label, id; /* the last two: -1 where not wanted */
+    int text, label, id; /* the last two: -1 if not used */
 } text_columns;
 
 static bool is_blank(const char *text) {
@@ -67,7 +68,8 @@ static cleat_status add_row(const cleat_csv *csv, const text_columns *columns, s
     return status;
 }
 
-/* A test table that nobody asked for and that has no labels, as competitions hand them out. */
+/* Whether this is a test table that was not requested explicitly and has no labels, as distributed by
+ * competitions. */
 static bool is_unlabelled_test(const cleat_csv *csv, const cleat_text_file *file, const cleat_text_options *options) {
     return options->labelled && file->guessed && file->split == CLEAT_SPLIT_TEST &&
            cleat_csv_column(csv, cleat_text_option(options->label_column)) < 0;

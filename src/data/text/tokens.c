@@ -1,4 +1,4 @@
-/* From the units of a set to the tokens of its rows. */
+/* Tokenizes the units of a set and composes the tokens of its rows. */
 #include "data/text/set.h"
 
 #include "core/files.h"
@@ -14,7 +14,7 @@ static cleat_text_view view_of(const cleat_text_set *set, size_t unit) {
     return (cleat_text_view){.data = set->bytes.data + set->units[unit].start, .size = set->units[unit].size};
 }
 
-/* The units of the training part. */
+/* The units of the training split. */
 static cleat_status training_views(const cleat_text_set *set, cleat_text_view **views, size_t *count,
                                    cleat_error *error) {
     cleat_text_view *made = cleat_alloc(set->n_units, sizeof *made);
@@ -56,10 +56,10 @@ cleat_status cleat_text_open_tokenizer(const cleat_text_set *set, cleat_tokenize
 
 /* --- rows of tokens ------------------------------------------------------------------------------------------- */
 
-/* Writes a row behind `at` and returns the place behind it. */
+/* Writes a row at index `at` and returns the index after it. */
 static size_t write_row(cleat_text_set *set, const cleat_text_row *row, const cleat_encoded *in,
                         const cleat_tokenizer *tokenizer, int32_t *ids, size_t at) {
-    size_t start = at, most = (size_t)set->options->max_length - 1; /* [SEP] has its place */
+    size_t start = at, most = (size_t)set->options->max_length - 1; /* one is reserved for [SEP] */
     size_t lost_words = 0, wanted = 1;
     bool tags = set->options->task == CLEAT_TEXT_TAGS;
     ids[at++] = cleat_tokenizer_cls(tokenizer);
@@ -67,7 +67,7 @@ static size_t write_row(cleat_text_set *set, const cleat_text_row *row, const cl
         size_t count = (size_t)(in->offsets[u + 1] - in->offsets[u]), room = most - (at - start);
         const int32_t *from = in->ids + in->offsets[u];
         int32_t unknown = cleat_tokenizer_unk(tokenizer);
-        if (tags && !count) { /* a word must have a first sub-word */
+        if (tags && !count) { /* every word needs a first subword */
             from = &unknown;
             count = 1;
         }
@@ -85,7 +85,7 @@ static size_t write_row(cleat_text_set *set, const cleat_text_row *row, const cl
 }
 
 static size_t most_tokens(const cleat_text_set *set, const cleat_encoded *in) {
-    /* two special ones a row, and [UNK] for words without a piece */
+    /* two special tokens per row, and [UNK] for words without tokens */
     return (size_t)in->offsets[set->n_units] + 2 * set->n_rows +
            (set->options->task == CLEAT_TEXT_TAGS ? set->n_units : 0);
 }
@@ -118,11 +118,11 @@ void cleat_text_tokens_free(cleat_text_tokens *tokens) {
 
 /* --- encoding ------------------------------------------------------------------------------------------------- */
 
-enum { MIN_LOGGED_TEXTS = 200000 }; /* texts that take seconds */
+enum { MIN_LOGGED_TEXTS = 200000 }; /* fewer texts are encoded within seconds */
 
 typedef struct progress {
     const char *path;
-    size_t tenths; /* said so far */
+    size_t tenths; /* logged so far */
 } progress;
 
 static void log_progress(void *user, size_t done, size_t total) {
