@@ -275,8 +275,8 @@ static bool cast_inputs(cleat_graph *graph, const cleat_op *op, cleat_tensor *co
     }
     const bool casts = graph->cast && !graph->gradients && !op->no_autocast;
     for (int i = 0; i < n_in; ++i) {
-        cleat_dtype dtype = op->autocast_inputs >> i & 1 ? graph->storage : CLEAT_F32;
-        brought[i] = casts ? as_type(graph, in[i], dtype, op->weight_inputs >> i & 1) : in[i];
+        cleat_dtype dtype = op->autocast_inputs & CLEAT_IN(i) ? graph->storage : CLEAT_F32;
+        brought[i] = casts ? as_type(graph, in[i], dtype, op->weight_inputs & CLEAT_IN(i)) : in[i];
     }
     return graph->error.status == CLEAT_OK;
 }

@@ -93,10 +93,14 @@ typedef struct cleat_variant {
     void (*bind)(const cleat_node *node, cleat_binder *binder);
 } cleat_variant;
 
+/* The bit of in[i] in the input masks of a cleat_op, and the mask of all inputs. */
+#define CLEAT_IN(i) (UINT32_C(1) << (i))
+#define CLEAT_EVERY_INPUT UINT32_MAX
+
 /* An operation: one static const struct in src/ops/NAME.c. There is no registry of ops; each node points to
  * its op. */
 struct cleat_op {
-    const char *name;
+    const char *name; /* in messages and tables: "layer_norm" */
     /* Checks the inputs and sets shape and dtype of every output (cleat_set_output). The outputs of a
      * gradient op (emitted by cleat_emit_grads) already have theirs, so that infer only checks them. */
     cleat_status (*infer)(cleat_node *node, cleat_error *error);
@@ -108,18 +112,21 @@ struct cleat_op {
     cleat_cost (*cost)(const cleat_node *node);
     /* Array that ends with a NULL name; NULL for a reshape, which has no launches. */
     const cleat_variant *variants;
-    /* In-place rule: bit i set means that out[0] may use the bytes of in[i] if no later node reads in[i]. The
-     * kernels must then read each element of in[i] before they write the same element of out[0], in the same
-     * work-item. */
+
+    /* Optional. Masks of inputs are written CLEAT_IN(X) | CLEAT_IN(RESIDUAL). */
+
+    /* Inputs whose bytes out[0] may use if no later node reads them. The kernels must then read each element of
+     * in[i] before they write the same element of out[0], in the same work-item. */
     uint32_t inplace_inputs;
-    /* Bit i set: autocast casts in[i] to the graph's storage type. It casts every other floating-point input
-     * to f32 (cleat_autocast). */
+    /* Inputs that autocast casts to the graph's storage type. It casts every other floating-point input to f32
+     * (cleat_autocast). */
     uint32_t autocast_inputs;
-    /* A subset of autocast_inputs: bit i is set if in[i] is a weight. Autocast replaces a parameter in such
-     * an input by its half weight, and the op's gradient of it is f32 even where other gradients are halves.
-     * In any other input a parameter is cast like any tensor. */
+    /* The weights among autocast_inputs. Autocast replaces a parameter in such an input by its half weight, and
+     * the op's gradient of it is f32 even where other gradients are halves. In any other input a parameter is
+     * cast like any tensor. */
     uint32_t weight_inputs;
-    bool no_autocast; /* autocast does not change the inputs of this op */
+    /* Autocast does not change the inputs of this op. */
+    bool no_autocast;
     /* Bytes of intermediate results that a composition of plain operations would store for the backward pass
      * and that this op's kernels never write (for a fused attention: the probabilities). NULL: none. */
     int64_t (*fused_bytes)(const cleat_node *node);

@@ -87,7 +87,7 @@ static cleat_status find_uses(const cleat_graph *graph, uses *u, cleat_error *er
 static bool shares_all_of(const cleat_node *node, const cleat_tensor *root, int64_t bytes) {
     for (int i = 0; i < node->n_in; ++i) {
         if (!node->in[i] || cleat_root(node->in[i]) != root) continue;
-        if (!(node->op->inplace_inputs >> i & 1) || cleat_tensor_bytes(node->in[i]) != bytes) return false;
+        if (!(node->op->inplace_inputs & CLEAT_IN(i)) || cleat_tensor_bytes(node->in[i]) != bytes) return false;
     }
     for (int i = 1; i < node->n_out; ++i)
         if (node->out[i] && cleat_root(node->out[i]) == root) return false;
@@ -111,7 +111,7 @@ static void share_bytes(const cleat_graph *graph, const uses *u, int32_t *storag
             out->role != CLEAT_ROLE_ACTIVATION || u->born[out->index] != (int32_t)t)
             continue;
         for (int i = 0; i < node->n_in; ++i) {
-            if (!(node->op->inplace_inputs >> i & 1) || !node->in[i] ||
+            if (!(node->op->inplace_inputs & CLEAT_IN(i)) || !node->in[i] ||
                 !can_reuse_input(u, node, (int32_t)t, node->in[i]))
                 continue;
             storage[out->index] = storage[cleat_root(node->in[i])->index];

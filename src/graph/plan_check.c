@@ -107,7 +107,7 @@ static cleat_status check_against_inputs(const memory *m, const cleat_node *node
         claim input = claim_of(m, node->in[i]);
         if (!overlap(&input, result)) continue;
         bool exact = input.begin == result->begin && input.end == result->end;
-        if (which != 0 || !exact || !(node->op->inplace_inputs >> i & 1) || input.tensor->retain)
+        if (which != 0 || !exact || !(node->op->inplace_inputs & CLEAT_IN(i)) || input.tensor->retain)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: node %s overwrites its input '%s'", node->name,
                               node->in[i]->name);
     }

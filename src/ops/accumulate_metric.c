@@ -6,11 +6,13 @@ typedef struct record_attr {
     int32_t index;
 } record_attr;
 
-/* in = {scalar, state}, out = {state} */
+/* out = {state} */
+enum { SCALAR, STATE, FORWARD_IN };
+
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    cleat_tensor *state = node->in[1];
+    cleat_tensor *state = node->in[STATE];
     int32_t index = ((const record_attr *)node->attr)->index;
-    cleat_status status = cleat_expect(node, 0, "scalar", CLEAT_F32, 1, (int64_t[]){1}, error);
+    cleat_status status = cleat_expect(node, SCALAR, "scalar", CLEAT_F32, 1, (int64_t[]){1}, error);
     if (status != CLEAT_OK) return status;
     if (state->role != CLEAT_ROLE_STATE || state->dtype != CLEAT_F32 || state->rank != 1 || index < 0 ||
         index >= state->shape[0]) {
@@ -30,7 +32,7 @@ static cleat_cost cost(const cleat_node *node) {
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "accumulate_metric.cl", "accumulate_metric_scalar", CLEAT_F32);
-    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_tensor(binder, node->in[SCALAR]);
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, ((const record_attr *)node->attr)->index);
     cleat_launch_groups(binder, 1);
@@ -42,7 +44,7 @@ static const cleat_op accumulate_metric = {
 
 void cleat_accumulate_metric(cleat_graph *graph, cleat_tensor *scalar, cleat_tensor *state, int index) {
     if (!scalar || !state) return;
-    cleat_tensor *in[] = {scalar, state};
+    cleat_tensor *in[FORWARD_IN] = {[SCALAR] = scalar, [STATE] = state};
     record_attr attr = {index};
-    cleat_emit(graph, &accumulate_metric, &attr, sizeof attr, in, 2);
+    cleat_emit(graph, &accumulate_metric, &attr, sizeof attr, in, FORWARD_IN);
 }

@@ -31,8 +31,11 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
 /* in = {dy, accum}, out = {dx}: dx = accum + dy. */
-static const cleat_op add_grad = {
-    .name = "add_grad", .infer = cleat_infer_same_as_dout, .cost = cost, .variants = variants, .inplace_inputs = 3};
+static const cleat_op add_grad = {.name = "add_grad",
+                                  .infer = cleat_infer_same_as_dout,
+                                  .cost = cost,
+                                  .variants = variants,
+                                  .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 
 void cleat_pass_grad(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy) {
     if (!cleat_requires_grad(x) || !dy) return;
@@ -52,8 +55,8 @@ const cleat_op cleat_add_op = {.name = "add",
                                .backward = backward,
                                .cost = cost,
                                .variants = variants,
-                               .inplace_inputs = 3,
-                               .autocast_inputs = 3};
+                               .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1),
+                               .autocast_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 
 cleat_tensor *cleat_add(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b) {
     if (!a || !b) return NULL;

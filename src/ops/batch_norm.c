@@ -210,7 +210,8 @@ static const cleat_op batch_norm_grad = {.name = "batch_norm_grad",
                                          .infer = infer_grad,
                                          .cost = cost_grad,
                                          .variants = grad_variants,
-                                         .inplace_inputs = 1u << G_DY | 1u << G_X | 1u << G_Y | 1u << GRAD_IN};
+                                         .inplace_inputs =
+                                             CLEAT_IN(G_DY) | CLEAT_IN(G_X) | CLEAT_IN(G_Y) | CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *dy = dout[Y], *residual = node->in[RESIDUAL];
@@ -236,8 +237,8 @@ static const cleat_op batch_norm = {.name = "batch_norm",
                                     .backward = backward,
                                     .cost = cost,
                                     .variants = variants,
-                                    .inplace_inputs = 1u << X | 1u << RESIDUAL,
-                                    .autocast_inputs = 1u << X | 1u << RESIDUAL};
+                                    .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
+                                    .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
 
 cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                cleat_tensor *samples, cleat_tensor *residual, bool relu, float eps,
@@ -284,8 +285,8 @@ static const cleat_op batch_norm_inference = {.name = "batch_norm_inference",
                                               .infer = infer_inference,
                                               .cost = cost_inference,
                                               .variants = inference_variants,
-                                              .inplace_inputs = 1u << X | 1u << RESIDUAL,
-                                              .autocast_inputs = 1u << X | 1u << RESIDUAL};
+                                              .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
+                                              .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
 
 cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                          cleat_tensor *running, cleat_tensor *residual, bool relu, float eps) {

@@ -86,15 +86,17 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 }
 
 /* in = {dy, accum}, out = {a part's gradient} */
+enum { DY, GRAD_IN };
+
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const slice_attr *attr = (const slice_attr *)node->attr;
-    launch(binder, node, (columns){node->in[0], attr->at}, cleat_accum(node, 1, 0), (columns){node->out[0], 0},
+    launch(binder, node, (columns){node->in[DY], attr->at}, cleat_accum(node, GRAD_IN, 0), (columns){node->out[0], 0},
            cleat_width(node->out[0]));
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const slice_attr *attr = (const slice_attr *)node->attr;
-    if (fits_beside(node->in[0], node->out[0]) && attr->at + cleat_width(node->out[0]) <= cleat_width(node->in[0]))
+    if (fits_beside(node->in[DY], node->out[0]) && attr->at + cleat_width(node->out[0]) <= cleat_width(node->in[DY]))
         return CLEAT_OK;
     return cleat_infer_fail(node, error, "the incoming gradient does not have the shape and type of the output");
 }
@@ -102,18 +104,26 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
-static const cleat_op concat_grad = {
-    .name = "concat_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .inplace_inputs = 2};
+static const cleat_op concat_grad = {.name = "concat_grad",
+                                     .infer = infer_grad,
+                                     .cost = cost_grad,
+                                     .variants = grad_variants,
+                                     .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     int64_t at = 0;
     for (int i = 0; i < node->n_in; at += cleat_width(node->in[i]), ++i)
         if (cleat_requires_grad(node->in[i]))
-            cleat_emit_grads(graph, &concat_grad, &(slice_attr){at}, sizeof(slice_attr), &dout[0], 1, &node->in[i], 1);
+            cleat_emit_grads(graph, &concat_grad, &(slice_attr){at}, sizeof(slice_attr), &dout[0], GRAD_IN,
+                             &node->in[i], 1);
 }
 
-static const cleat_op concat = {
-    .name = "concat", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .autocast_inputs = ~0u};
+static const cleat_op concat = {.name = "concat",
+                                .infer = infer,
+                                .backward = backward,
+                                .cost = cost,
+                                .variants = variants,
+                                .autocast_inputs = CLEAT_EVERY_INPUT};
 
 cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *parts, int n) {
     if (n < 1 || n > MAX_PARTS) {

@@ -89,7 +89,7 @@ static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad
 static const cleat_op cross_entropy_grad = {.name = "cross_entropy_grad",
                                             .cost = cost_grad,
                                             .variants = grad_variants,
-                                            .inplace_inputs = 1u << X | 1u << GRAD_IN};
+                                            .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!dout[0] || !cleat_requires_grad(node->in[X])) return;

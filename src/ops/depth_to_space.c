@@ -56,16 +56,18 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 }
 
 /* in = {dy, accum}, out = {dx} */
+enum { DY, GRAD_IN };
+
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dx = node->out[0];
-    launch(binder, node, cleat_accum(node, 1, 0), dx->shape[0] * dx->shape[1], patch_of(node), dx->shape[2]);
+    launch(binder, node, cleat_accum(node, GRAD_IN, 0), dx->shape[0] * dx->shape[1], patch_of(node), dx->shape[2]);
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *dx = node->out[0];
     int64_t patch = patch_of(node);
     const int64_t shape[] = {dx->shape[0], dx->shape[1] * patch, dx->shape[2] * patch, dx->shape[3] / patch / patch};
-    return cleat_expect(node, 0, "the incoming gradient", dx->dtype, 4, shape, error);
+    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 4, shape, error);
 }
 
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
@@ -75,11 +77,11 @@ static const cleat_op depth_to_space_grad = {.name = "depth_to_space_grad",
                                              .infer = infer_grad,
                                              .cost = cost_grad,
                                              .variants = grad_variants,
-                                             .inplace_inputs = 2};
+                                             .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads(graph, &depth_to_space_grad, node->attr, sizeof(depth_to_space_attr), &dout[0], 1,
+        cleat_emit_grads(graph, &depth_to_space_grad, node->attr, sizeof(depth_to_space_attr), &dout[0], GRAD_IN,
                          &node->in[0], 1);
 }
 
@@ -88,7 +90,7 @@ static const cleat_op depth_to_space = {.name = "depth_to_space",
                                         .backward = backward,
                                         .cost = cost,
                                         .variants = variants,
-                                        .autocast_inputs = 1};
+                                        .autocast_inputs = CLEAT_IN(0)};
 
 cleat_tensor *cleat_depth_to_space(cleat_graph *graph, cleat_tensor *x, int64_t patch) {
     if (!x) return NULL;

@@ -174,7 +174,7 @@ static const cleat_op depthwise_conv2d_grad = {.name = "depthwise_conv2d_grad",
                                                .infer = infer_grad,
                                                .cost = cost_grad,
                                                .variants = grad_variants,
-                                               .inplace_inputs = 1u << GRAD_IN};
+                                               .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [GRAD_X] = node->in[X], [GRAD_WEIGHT] = node->in[WEIGHT]};
@@ -186,8 +186,8 @@ static const cleat_op depthwise_conv2d = {.name = "depthwise_conv2d",
                                           .backward = backward,
                                           .cost = cost,
                                           .variants = variants,
-                                          .autocast_inputs = 1u << X | 1u << WEIGHT,
-                                          .weight_inputs = 1u << WEIGHT};
+                                          .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT),
+                                          .weight_inputs = CLEAT_IN(WEIGHT)};
 
 cleat_tensor *cleat_depthwise_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias) {
     if (!x || !weight) return NULL;

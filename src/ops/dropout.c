@@ -10,13 +10,16 @@ typedef struct dropout_attr {
     uint32_t stream; /* of the forward node: backward, and a node that computes forward again, draw the same */
 } dropout_attr;
 
+/* in = {x or dy, rng, and in a gradient or behind a fused addition the addend}, out = {y or dx} */
+enum { X, RNG, FORWARD_IN, ADDEND = FORWARD_IN, FUSED_IN };
+
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[0];
+    const cleat_tensor *x = node->in[X];
     float rate = ((const dropout_attr *)node->attr)->rate;
     if (!cleat_is_storage(x->dtype))
         return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16", cleat_dtype_name(x->dtype));
     if (!(rate >= 0.0f && rate < 1.0f)) return cleat_infer_fail(node, error, "rate %g is not in [0, 1)", (double)rate);
-    cleat_status status = cleat_expect(node, 1, "rng", CLEAT_U32, 1, (int64_t[]){4}, error);
+    cleat_status status = cleat_expect(node, RNG, "rng", CLEAT_U32, 1, (int64_t[]){4}, error);
     return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error) : status;
 }
 
@@ -30,15 +33,14 @@ static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, 100);
 }
 
-/* in = {x or dy, rng, accum where there is one}, out = {y or dx} */
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const dropout_attr *attr = (const dropout_attr *)node->attr;
     int64_t elements = cleat_tensor_elements(node->out[0]), chunk = 4 * (int64_t)binder->facts->vector_width;
     double threshold = floor((double)attr->rate * 0x1p32);
     cleat_launch_kernel(binder, node, "dropout.cl", "dropout_elements", node->out[0]->dtype);
-    cleat_launch_tensor(binder, node->in[0]);
-    cleat_launch_tensor(binder, node->in[1]);
-    cleat_launch_tensor(binder, node->n_in > 2 ? node->in[2] : NULL);
+    cleat_launch_tensor(binder, node->in[X]);
+    cleat_launch_tensor(binder, node->in[RNG]);
+    cleat_launch_tensor(binder, node->n_in > ADDEND ? node->in[ADDEND] : NULL);
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)attr->stream);
     cleat_launch_i32(binder, (int32_t)(uint32_t)threshold);
@@ -50,23 +52,27 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
-static const cleat_op dropout_grad = {
-    .name = "dropout_grad", .infer = cleat_infer_same_as_dout, .cost = cost, .variants = variants, .inplace_inputs = 5};
+static const cleat_op dropout_grad = {.name = "dropout_grad",
+                                      .infer = cleat_infer_same_as_dout,
+                                      .cost = cost,
+                                      .variants = variants,
+                                      .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ADDEND)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_requires_grad(node->in[0])) return;
-    cleat_tensor *in[] = {dout[0], node->in[1]};
-    cleat_emit_grads(graph, &dropout_grad, node->attr, sizeof(dropout_attr), in, 2, &node->in[0], 1);
+    if (!cleat_requires_grad(node->in[X])) return;
+    cleat_tensor *in[FORWARD_IN] = {[X] = dout[0], [RNG] = node->in[RNG]};
+    cleat_emit_grads(graph, &dropout_grad, node->attr, sizeof(dropout_attr), in, FORWARD_IN, &node->in[X], 1);
 }
 
-static const cleat_op dropout_add = {.name = "dropout_add", .cost = cost, .variants = variants, .inplace_inputs = 5};
+static const cleat_op dropout_add = {
+    .name = "dropout_add", .cost = cost, .variants = variants, .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ADDEND)};
 
 /* A residual connection. */
 static bool fuse(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
     if (consumer->op != &cleat_add_op || !sole_consumer) return false;
     node->op = &dropout_add;
-    node->in[2] = consumer->in[0] == node->out[0] ? consumer->in[1] : consumer->in[0];
-    node->n_in = 3;
+    node->in[ADDEND] = consumer->in[0] == node->out[0] ? consumer->in[1] : consumer->in[0];
+    node->n_in = FUSED_IN;
     node->out[0] = consumer->out[0];
     return true;
 }
@@ -76,9 +82,9 @@ static const cleat_op dropout = {.name = "dropout",
                                  .backward = backward,
                                  .cost = cost,
                                  .variants = variants,
-                                 .inplace_inputs = 1,
+                                 .inplace_inputs = CLEAT_IN(X),
                                  .fuse = fuse,
-                                 .autocast_inputs = 1};
+                                 .autocast_inputs = CLEAT_IN(X)};
 
 /* Dropouts alone are counted, not nodes: the casts of a half precision would shift their masks. */
 static uint32_t next_stream(const cleat_graph *graph) {
@@ -93,8 +99,8 @@ cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *r
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'dropout' requires rng");
         return NULL;
     }
-    cleat_tensor *in[] = {x, rng};
+    cleat_tensor *in[FORWARD_IN] = {[X] = x, [RNG] = rng};
     dropout_attr attr = {.rate = rate, .stream = next_stream(graph)};
-    cleat_node *node = cleat_emit(graph, &dropout, &attr, sizeof attr, in, 2);
+    cleat_node *node = cleat_emit(graph, &dropout, &attr, sizeof attr, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

@@ -10,8 +10,10 @@ typedef struct embedding_attr {
 
 enum { FEW = 8, MAX_UNITS = 1 << 30 };
 
+enum { TOKENS, TABLE, FORWARD_IN };
+
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *tokens = node->in[0], *table = node->in[1];
+    const cleat_tensor *tokens = node->in[TOKENS], *table = node->in[TABLE];
     cleat_dtype storage = ((const embedding_attr *)node->attr)->storage;
     if (tokens->dtype != CLEAT_I32 || table->dtype != CLEAT_F32 || table->rank != 2 || tokens->rank >= CLEAT_MAX_RANK ||
         !cleat_is_storage(storage)) {
@@ -31,12 +33,12 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 static cleat_cost cost(const cleat_node *node) {
-    return (cleat_cost){.bytes = 4.0 * (double)cleat_tensor_elements(node->in[0]) +
+    return (cleat_cost){.bytes = 4.0 * (double)cleat_tensor_elements(node->in[TOKENS]) +
                                  2.0 * (double)cleat_tensor_bytes(node->out[0])};
 }
 
 static void bind_forward(const cleat_node *node, cleat_binder *binder) {
-    const cleat_tensor *tokens = node->in[0], *table = node->in[1], *y = node->out[0];
+    const cleat_tensor *tokens = node->in[TOKENS], *table = node->in[TABLE], *y = node->out[0];
     int64_t n = cleat_tensor_elements(tokens), width = cleat_width(table), vector_width = binder->facts->vector_width;
     cleat_launch_kernel(binder, node, "embedding.cl", "embedding_forward", y->dtype);
     cleat_launch_tensor(binder, tokens);
@@ -52,30 +54,32 @@ static const cleat_variant forward_variants[] = {{.name = "rows", .bind = bind_f
 
 /* --- gradient: in = {dy, tokens, dtable}, out = {dtable} ------------------------------------------------------ */
 
+enum { G_DY, G_TOKENS, GRAD_IN };
+
 typedef struct sizes {
     int64_t n, vocabulary, width, vectors; /* vectors: of a row */
 } sizes;
 
 static sizes sizes_of(const cleat_node *node, const cleat_device_facts *facts) {
     const cleat_tensor *dtable = node->out[0];
-    sizes s = {cleat_tensor_elements(node->in[1]), dtable->shape[0], dtable->shape[1], 0};
+    sizes s = {cleat_tensor_elements(node->in[G_TOKENS]), dtable->shape[0], dtable->shape[1], 0};
     s.vectors = (s.width + facts->vector_width - 1) / facts->vector_width;
     return s;
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dy = node->in[0], *dtable = node->out[0];
-    if (cleat_accum(node, 2, 0) == dtable && cleat_width(dy) == dtable->shape[1] &&
-        cleat_rows(dy) == cleat_tensor_elements(node->in[1]))
+    const cleat_tensor *dy = node->in[G_DY], *dtable = node->out[0];
+    if (cleat_accum(node, GRAD_IN, 0) == dtable && cleat_width(dy) == dtable->shape[1] &&
+        cleat_rows(dy) == cleat_tensor_elements(node->in[G_TOKENS]))
         return CLEAT_OK;
     return cleat_infer_fail(node, error, "the table must be a parameter (its gradient accumulates in place)");
 }
 
 static cleat_cost grad_cost(const cleat_node *node) {
-    double elements = (double)cleat_tensor_elements(node->in[0]);
+    double elements = (double)cleat_tensor_elements(node->in[G_DY]);
     return (cleat_cost){.flops = elements,
-                        .bytes =
-                            (double)cleat_tensor_bytes(node->in[0]) + 2.0 * (double)cleat_tensor_bytes(node->out[0])};
+                        .bytes = (double)cleat_tensor_bytes(node->in[G_DY]) +
+                                 2.0 * (double)cleat_tensor_bytes(node->out[0])};
 }
 
 /* Few tokens: positions are cut into parts, summed side by side. */
@@ -100,17 +104,17 @@ static int64_t workspace_few(const cleat_node *node, const cleat_device_facts *f
 static void bind_few(const cleat_node *node, cleat_binder *binder) {
     sizes s = sizes_of(node, binder->facts);
     int64_t parts = parts_of(s, binder->facts), length = (s.n + parts - 1) / parts;
-    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_few_partial", node->in[0]->dtype);
+    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_few_partial", node->in[G_DY]->dtype);
     cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
-    cleat_launch_tensor(binder, node->in[1]);
-    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_tensor(binder, node->in[G_TOKENS]);
+    cleat_launch_tensor(binder, node->in[G_DY]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, (int32_t)s.n);
     cleat_launch_i32(binder, (int32_t)s.width);
     cleat_launch_i32(binder, (int32_t)parts);
     cleat_launch_i32(binder, (int32_t)length);
     cleat_launch_items(binder, parts * s.vectors);
-    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_few_total", node->in[0]->dtype);
+    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_few_total", node->in[G_DY]->dtype);
     cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_tensor(binder, node->out[0]);
@@ -132,17 +136,17 @@ static int64_t workspace_chain(const cleat_node *node, const cleat_device_facts 
 static void bind_chain(const cleat_node *node, cleat_binder *binder) {
     sizes s = sizes_of(node, binder->facts);
     int64_t next = s.vocabulary * (int64_t)sizeof(int32_t);
-    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_chain", node->in[0]->dtype);
-    cleat_launch_tensor(binder, node->in[1]);
+    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_chain", node->in[G_DY]->dtype);
+    cleat_launch_tensor(binder, node->in[G_TOKENS]);
     cleat_launch_workspace(binder, 0, sizeof(int32_t));
     cleat_launch_workspace(binder, next, sizeof(int32_t));
     cleat_launch_i32(binder, (int32_t)s.n);
     cleat_launch_i32(binder, (int32_t)s.vocabulary);
     cleat_launch_groups(binder, 1);
-    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_walk", node->in[0]->dtype);
+    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_walk", node->in[G_DY]->dtype);
     cleat_launch_workspace(binder, 0, sizeof(int32_t));
     cleat_launch_workspace(binder, next, sizeof(int32_t));
-    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_tensor(binder, node->in[G_DY]);
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)s.width);
     cleat_launch_i32(binder, (int32_t)s.vocabulary);
@@ -151,9 +155,9 @@ static void bind_chain(const cleat_node *node, cleat_binder *binder) {
 
 static void bind_gather(const cleat_node *node, cleat_binder *binder) {
     sizes s = sizes_of(node, binder->facts);
-    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_gather", node->in[0]->dtype);
-    cleat_launch_tensor(binder, node->in[1]);
-    cleat_launch_tensor(binder, node->in[0]);
+    cleat_launch_kernel(binder, node, "embedding.cl", "embedding_gather", node->in[G_DY]->dtype);
+    cleat_launch_tensor(binder, node->in[G_TOKENS]);
+    cleat_launch_tensor(binder, node->in[G_DY]);
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)s.n);
     cleat_launch_i32(binder, (int32_t)s.width);
@@ -171,9 +175,9 @@ static const cleat_op embedding_grad = {
     .name = "embedding_grad", .infer = infer_grad, .cost = grad_cost, .variants = grad_variants};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!cleat_requires_grad(node->in[1])) return;
-    cleat_tensor *in[] = {dout[0], node->in[0]};
-    cleat_emit_grads(graph, &embedding_grad, NULL, 0, in, 2, &node->in[1], 1);
+    if (!cleat_requires_grad(node->in[TABLE])) return;
+    cleat_tensor *in[GRAD_IN] = {[G_DY] = dout[0], [G_TOKENS] = node->in[TOKENS]};
+    cleat_emit_grads(graph, &embedding_grad, NULL, 0, in, GRAD_IN, &node->in[TABLE], 1);
 }
 
 static const cleat_op embedding = {
@@ -181,8 +185,8 @@ static const cleat_op embedding = {
 
 cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table, cleat_dtype storage) {
     if (!tokens || !table) return NULL;
-    cleat_tensor *in[] = {tokens, table};
+    cleat_tensor *in[FORWARD_IN] = {[TOKENS] = tokens, [TABLE] = table};
     embedding_attr attr = {storage};
-    cleat_node *node = cleat_emit(graph, &embedding, &attr, sizeof attr, in, 2);
+    cleat_node *node = cleat_emit(graph, &embedding, &attr, sizeof attr, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

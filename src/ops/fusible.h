@@ -7,6 +7,7 @@
 /* in = {x}, out = {y} */
 extern const cleat_op cleat_relu_op, cleat_gelu_op;
 /* in = {dy, y or x, accum}, out = {dx}: relu's slope is computed of y, gelu's of x */
+enum { CLEAT_SLOPE_DY, CLEAT_SLOPE_OF, CLEAT_SLOPE_IN };
 extern const cleat_op cleat_relu_grad_op, cleat_gelu_grad_op;
 /* in = {a, b}, out = {a + b} */
 extern const cleat_op cleat_add_op;

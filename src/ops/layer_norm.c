@@ -13,19 +13,22 @@ typedef struct layer_norm_attr {
 enum { MAX_WIDTH = 16384, GROUPS_PER_UNIT = 4, COLUMNS = 32 };
 
 /* out = {y T [..., D], mean f32 [rows], rstd f32 [rows]} */
+enum { X, GAMMA, BETA, FORWARD_IN };
+enum { Y, MEAN, RSTD, FORWARD_OUT };
+
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[0];
+    const cleat_tensor *x = node->in[X];
     int64_t width[] = {cleat_width(x)}, rows[] = {cleat_rows(x)};
     if (!cleat_is_storage(x->dtype))
         return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16", cleat_dtype_name(x->dtype));
     const float eps = ((const layer_norm_attr *)node->attr)->eps;
     if (!(eps >= 0.0f && isfinite(eps)))
         return cleat_infer_fail(node, error, "eps is %g, it must be finite and not below 0", (double)eps);
-    cleat_status status = cleat_expect(node, 1, "gamma", CLEAT_F32, 1, width, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, 2, "beta", CLEAT_F32, 1, width, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, 1, CLEAT_F32, 1, rows, error);
-    if (status == CLEAT_OK) status = cleat_set_output(node, 2, CLEAT_F32, 1, rows, error);
+    cleat_status status = cleat_expect(node, GAMMA, "gamma", CLEAT_F32, 1, width, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, BETA, "beta", CLEAT_F32, 1, width, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, Y, x->dtype, x->rank, x->shape, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, MEAN, CLEAT_F32, 1, rows, error);
+    if (status == CLEAT_OK) status = cleat_set_output(node, RSTD, CLEAT_F32, 1, rows, error);
     return status;
 }
 
@@ -46,11 +49,11 @@ static int64_t groups_for(int64_t rows, int64_t width, const cleat_device_facts 
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
-    const cleat_tensor *x = node->in[0];
+    const cleat_tensor *x = node->in[X];
     int64_t rows = cleat_rows(x), width = cleat_width(x);
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_forward", x->dtype, width);
-    for (int i = 0; i < 3; ++i) cleat_launch_tensor(binder, node->in[i]);
-    for (int i = 0; i < 3; ++i) cleat_launch_tensor(binder, node->out[i]);
+    for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
+    for (int i = 0; i < FORWARD_OUT; ++i) cleat_launch_tensor(binder, node->out[i]);
     cleat_launch_i32(binder, (int32_t)rows);
     cleat_launch_f32(binder, ((const layer_norm_attr *)node->attr)->eps);
     cleat_launch_rows(binder, rows, width);
@@ -60,7 +63,8 @@ static const cleat_variant variants[] = {{.name = "rows", .refuse = refuse, .bin
 
 /* --- gradient: in = {dy, x, mean, rstd, gamma, accums of x, gamma, beta}, out = {dx, dgamma, dbeta} ---------- */
 
-enum { OWN = 5 };
+enum { G_DY, G_X, G_MEAN, G_RSTD, G_GAMMA, GRAD_IN };
+enum { DX, DGAMMA, DBETA, TARGETS };
 
 static int64_t partials(const cleat_node *node, const cleat_device_facts *facts) {
     int64_t rows = cleat_rows(node->in[0]), width = cleat_width(node->in[0]);
@@ -73,33 +77,33 @@ static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts
 
 static cleat_cost grad_cost(const cleat_node *node) {
     double bytes = (double)cleat_tensor_bytes(node->in[0]);
-    int tensors = 2 + (node->out[0] != NULL) + (cleat_accum(node, OWN, 0) != NULL);
+    int tensors = 2 + (node->out[DX] != NULL) + (cleat_accum(node, GRAD_IN, DX) != NULL);
     return (cleat_cost){.flops = 30.0 * (double)cleat_tensor_elements(node->in[0]), .bytes = bytes * tensors};
 }
 
-/* Output i (1: dgamma, 2: dbeta) from the partial sums. */
+/* Output i, DGAMMA or DBETA, from the partial sums. */
 static void bind_parameter(const cleat_node *node, cleat_binder *binder, int i) {
     const cleat_device_facts *facts = binder->facts;
     int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->vector_width : COLUMNS;
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameter", node->in[0]->dtype, width);
-    cleat_launch_workspace(binder, (i - 1) * width * (int64_t)sizeof(float), sizeof(float));
-    cleat_launch_tensor(binder, cleat_accum(node, OWN, i));
+    cleat_launch_workspace(binder, (i - DGAMMA) * width * (int64_t)sizeof(float), sizeof(float));
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
     cleat_launch_tensor(binder, node->out[i]);
     cleat_launch_i32(binder, (int32_t)partials(node, facts));
     cleat_launch_groups(binder, (width + columns - 1) / columns);
 }
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
-    const cleat_tensor *dy = node->in[0];
+    const cleat_tensor *dy = node->in[G_DY];
     int64_t rows = cleat_rows(dy), width = cleat_width(dy);
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", dy->dtype, width);
-    for (int i = 0; i < OWN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_accum(node, OWN, 0));
-    cleat_launch_tensor(binder, node->out[0]);
+    for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
+    cleat_launch_tensor(binder, node->out[DX]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, (int32_t)rows);
     cleat_launch_groups(binder, groups_for(rows, width, binder->facts));
-    for (int i = 1; i < 3; ++i)
+    for (int i = DGAMMA; i <= DBETA; ++i)
         if (node->out[i]) bind_parameter(node, binder, i);
 }
 
@@ -109,7 +113,7 @@ static const char *refuse_grad(const cleat_node *node, const cleat_device_facts 
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dy = node->in[0], *x = node->in[1];
+    const cleat_tensor *dy = node->in[G_DY], *x = node->in[G_X];
     if (cleat_same_shape(dy, x) && dy->dtype == x->dtype) return CLEAT_OK;
     return cleat_infer_fail(node, error, "the incoming gradient does not have the shape and type of x");
 }
@@ -122,12 +126,16 @@ static const cleat_op layer_norm_grad = {.name = "layer_norm_grad",
                                          .infer = infer_grad,
                                          .cost = grad_cost,
                                          .variants = grad_variants,
-                                         .inplace_inputs = 1u | 2u | 1u << OWN};
+                                         .inplace_inputs = CLEAT_IN(G_DY) | CLEAT_IN(G_X) | CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (!dout[0]) return;
-    cleat_tensor *in[OWN] = {dout[0], node->in[0], node->out[1], node->out[2], node->in[1]};
-    cleat_emit_grads(graph, &layer_norm_grad, NULL, 0, in, OWN, node->in, 3);
+    if (!dout[Y]) return;
+    cleat_tensor *in[GRAD_IN] = {[G_DY] = dout[Y],
+                                 [G_X] = node->in[X],
+                                 [G_MEAN] = node->out[MEAN],
+                                 [G_RSTD] = node->out[RSTD],
+                                 [G_GAMMA] = node->in[GAMMA]};
+    cleat_emit_grads(graph, &layer_norm_grad, NULL, 0, in, GRAD_IN, node->in, TARGETS);
 }
 
 static const cleat_op layer_norm = {.name = "layer_norm",
@@ -135,14 +143,14 @@ static const cleat_op layer_norm = {.name = "layer_norm",
                                     .backward = backward,
                                     .cost = cost,
                                     .variants = variants,
-                                    .inplace_inputs = 1,
-                                    .autocast_inputs = 1};
+                                    .inplace_inputs = CLEAT_IN(X),
+                                    .autocast_inputs = CLEAT_IN(X)};
 
 cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                float eps) {
     if (!x || !gamma || !beta) return NULL;
-    cleat_tensor *in[] = {x, gamma, beta};
+    cleat_tensor *in[FORWARD_IN] = {[X] = x, [GAMMA] = gamma, [BETA] = beta};
     layer_norm_attr attr = {eps};
-    cleat_node *node = cleat_emit(graph, &layer_norm, &attr, sizeof attr, in, 3);
-    return node ? node->out[0] : NULL;
+    cleat_node *node = cleat_emit(graph, &layer_norm, &attr, sizeof attr, in, FORWARD_IN);
+    return node ? node->out[Y] : NULL;
 }

@@ -2,13 +2,15 @@
 #include "cleat/ops.h"
 #include "ops/lib/shared.h"
 
-/* in = {terms, norm, loss_scale or NULL, slot, ring}, out = {terms, ring} */
+/* The loss scale may be NULL; out = {terms, ring} */
+enum { TERMS, NORM, LOSS_SCALE, SLOT, RING, FORWARD_IN };
+
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    cleat_tensor *terms = node->in[0], *loss_scale = node->in[2], *ring = node->in[4];
-    cleat_status status = cleat_expect(node, 1, "norm", CLEAT_F32, 1, (int64_t[]){1}, error);
+    cleat_tensor *terms = node->in[TERMS], *loss_scale = node->in[LOSS_SCALE], *ring = node->in[RING];
+    cleat_status status = cleat_expect(node, NORM, "norm", CLEAT_F32, 1, (int64_t[]){1}, error);
     if (status == CLEAT_OK && loss_scale)
-        status = cleat_expect(node, 2, "loss_scale", CLEAT_F32, 1, (int64_t[]){1}, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, 3, "slot", CLEAT_I32, 1, (int64_t[]){1}, error);
+        status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, (int64_t[]){1}, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, SLOT, "slot", CLEAT_I32, 1, (int64_t[]){1}, error);
     if (status != CLEAT_OK) return status;
     if (terms->role != CLEAT_ROLE_STATE || terms->dtype != CLEAT_F32 || terms->rank != 1 ||
         ring->role != CLEAT_ROLE_STATE || ring->dtype != CLEAT_F32 || ring->rank != 2 ||
@@ -26,14 +28,14 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 static cleat_cost cost(const cleat_node *node) {
-    return (cleat_cost){.bytes = 3.0 * (double)cleat_tensor_bytes(node->in[0])};
+    return (cleat_cost){.bytes = 3.0 * (double)cleat_tensor_bytes(node->in[TERMS])};
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "log_step.cl", "log_step_row", CLEAT_F32);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_i32(binder, (int32_t)node->in[0]->shape[0]);
-    cleat_launch_i32(binder, (int32_t)node->in[4]->shape[0]);
+    cleat_launch_i32(binder, (int32_t)node->in[TERMS]->shape[0]);
+    cleat_launch_i32(binder, (int32_t)node->in[RING]->shape[0]);
     cleat_launch_groups(binder, 1);
 }
 
@@ -43,6 +45,7 @@ static const cleat_op log_step = {.name = "log_step", .infer = infer, .cost = co
 void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
                     cleat_tensor *slot, cleat_tensor *ring) {
     if (!terms || !norm || !slot || !ring) return;
-    cleat_tensor *in[] = {terms, norm, loss_scale, slot, ring};
-    cleat_emit(graph, &log_step, NULL, 0, in, 5);
+    cleat_tensor *in[FORWARD_IN] = {
+        [TERMS] = terms, [NORM] = norm, [LOSS_SCALE] = loss_scale, [SLOT] = slot, [RING] = ring};
+    cleat_emit(graph, &log_step, NULL, 0, in, FORWARD_IN);
 }

@@ -2,7 +2,7 @@
 #include "cleat/ops.h"
 #include "ops/lib/shared.h"
 
-enum { HYPER = 8 };
+enum { HYPER_WIDTH = 8 };
 
 static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, 1);
@@ -22,13 +22,15 @@ cleat_loss_scale cleat_loss_scale_states(cleat_graph *graph) {
 
 /* --- before AdamW --- */
 
-/* in = {norm, loss_scale, hyper, updates}, out = {unscaled norm, corrected hyper} */
+/* out = {unscaled norm, corrected hyper} */
+enum { NORM, LOSS_SCALE, HYPER, UPDATES, UNSCALE_IN };
+
 static cleat_status infer_unscale(cleat_node *node, cleat_error *error) {
-    const int64_t one = 1, eight = HYPER;
-    cleat_status status = cleat_expect(node, 0, "norm", CLEAT_F32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, 1, "loss_scale", CLEAT_F32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, 2, "hyper", CLEAT_F32, 1, &eight, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, 3, "updates", CLEAT_I32, 1, &one, error);
+    const int64_t one = 1, eight = HYPER_WIDTH;
+    cleat_status status = cleat_expect(node, NORM, "norm", CLEAT_F32, 1, &one, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, HYPER, "hyper", CLEAT_F32, 1, &eight, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, UPDATES, "updates", CLEAT_I32, 1, &one, error);
     if (status == CLEAT_OK) status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 1, &eight, error) : status;
 }
@@ -46,8 +48,9 @@ static const cleat_op unscale = {
 void cleat_loss_scale_unscale(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor **norm,
                               cleat_tensor **hyper) {
     if (!*norm || !*hyper || !states->loss_scale || !states->updates) return;
-    cleat_tensor *in[] = {*norm, states->loss_scale, *hyper, states->updates};
-    cleat_node *node = cleat_emit(graph, &unscale, NULL, 0, in, 4);
+    cleat_tensor *in[UNSCALE_IN] = {
+        [NORM] = *norm, [LOSS_SCALE] = states->loss_scale, [HYPER] = *hyper, [UPDATES] = states->updates};
+    cleat_node *node = cleat_emit(graph, &unscale, NULL, 0, in, UNSCALE_IN);
     if (!node) return;
     *norm = node->out[0];
     *hyper = node->out[1];
@@ -59,16 +62,19 @@ typedef struct update_attr {
     int32_t interval;
 } update_attr;
 
-/* in = {norm, loss_scale, clean steps, updates}, out = the last three */
+/* Inputs as of unscale, but CLEAN_STEPS for HYPER; out = the last three */
+enum { CLEAN_STEPS = HYPER };
+
 static cleat_status infer_update(cleat_node *node, cleat_error *error) {
     const int64_t one = 1;
     int32_t interval = ((const update_attr *)node->attr)->interval;
     if (interval < 1) return cleat_infer_fail(node, error, "invalid growth interval of %d steps", (int)interval);
-    cleat_status status = cleat_expect(node, 0, "norm", CLEAT_F32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, 1, "loss_scale", CLEAT_F32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, 2, "clean_steps", CLEAT_I32, 1, &one, error);
-    if (status == CLEAT_OK) status = cleat_expect(node, 3, "updates", CLEAT_I32, 1, &one, error);
-    for (int i = 0; status == CLEAT_OK && i < 3; ++i) cleat_set_output_state(node, i, node->in[1 + i]);
+    cleat_status status = cleat_expect(node, NORM, "norm", CLEAT_F32, 1, &one, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, CLEAN_STEPS, "clean_steps", CLEAT_I32, 1, &one, error);
+    if (status == CLEAT_OK) status = cleat_expect(node, UPDATES, "updates", CLEAT_I32, 1, &one, error);
+    for (int i = LOSS_SCALE; status == CLEAT_OK && i <= UPDATES; ++i)
+        cleat_set_output_state(node, i - LOSS_SCALE, node->in[i]);
     return status;
 }
 
@@ -84,7 +90,10 @@ static const cleat_op update = {
 
 void cleat_loss_scale_update(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor *norm, int interval) {
     if (!norm || !states->loss_scale || !states->clean_steps || !states->updates) return;
-    cleat_tensor *in[] = {norm, states->loss_scale, states->clean_steps, states->updates};
+    cleat_tensor *in[UNSCALE_IN] = {[NORM] = norm,
+                                    [LOSS_SCALE] = states->loss_scale,
+                                    [CLEAN_STEPS] = states->clean_steps,
+                                    [UPDATES] = states->updates};
     update_attr attr = {interval};
-    cleat_emit(graph, &update, &attr, sizeof attr, in, 4);
+    cleat_emit(graph, &update, &attr, sizeof attr, in, UNSCALE_IN);
 }

@@ -104,7 +104,7 @@ static const cleat_op max_pool_grad = {.name = "max_pool_grad",
                                        .infer = infer_grad,
                                        .cost = cost_grad,
                                        .variants = grad_variants,
-                                       .inplace_inputs = 1u << GRAD_IN};
+                                       .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!dout[0] || !cleat_requires_grad(node->in[0])) return;
@@ -112,8 +112,12 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads(graph, &max_pool_grad, node->attr, sizeof(max_pool_attr), in, GRAD_IN, &node->in[0], 1);
 }
 
-static const cleat_op max_pool = {
-    .name = "max_pool", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .autocast_inputs = 1};
+static const cleat_op max_pool = {.name = "max_pool",
+                                  .infer = infer,
+                                  .backward = backward,
+                                  .cost = cost,
+                                  .variants = variants,
+                                  .autocast_inputs = CLEAT_IN(0)};
 
 /* Numbers that no image allows become one that infer refuses. */
 static int32_t within_i32(int64_t value) {

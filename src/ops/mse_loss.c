@@ -58,8 +58,10 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
 static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
-static const cleat_op mse_loss_grad = {
-    .name = "mse_loss_grad", .cost = cost, .variants = grad_variants, .inplace_inputs = 1u << X | 1u << GRAD_IN};
+static const cleat_op mse_loss_grad = {.name = "mse_loss_grad",
+                                       .cost = cost,
+                                       .variants = grad_variants,
+                                       .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[X])) return;

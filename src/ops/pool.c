@@ -73,7 +73,7 @@ static const cleat_op pool_grad = {.name = "pool_grad",
                                    .infer = infer_grad,
                                    .cost = cost_grad,
                                    .variants = grad_variants,
-                                   .inplace_inputs = 1u << GRAD_IN};
+                                   .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[X])) return;
@@ -86,7 +86,7 @@ static const cleat_op pool = {.name = "pool",
                               .backward = backward,
                               .cost = cost,
                               .variants = variants,
-                              .autocast_inputs = 1u << X};
+                              .autocast_inputs = CLEAT_IN(X)};
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, pool_mode mode) {
     if (!x) return NULL;

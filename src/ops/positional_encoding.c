@@ -4,8 +4,10 @@
 
 #include <math.h>
 
+enum { X, LENGTHS, FORWARD_IN };
+
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[0];
+    const cleat_tensor *x = node->in[X];
     if (!cleat_is_storage(x->dtype) || x->rank < 2) {
         char what[96];
         cleat_tensor_describe(x, what, sizeof what);
@@ -15,16 +17,17 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error,
                                 "positions are sufficiently accurate only up to a length and width of 2^20");
     int64_t batch[] = {cleat_rows(x) / x->shape[x->rank - 2]}, width = cleat_width(x);
-    cleat_status status = node->in[1] ? cleat_expect(node, 1, "lengths", CLEAT_I32, 1, batch, error) : CLEAT_OK;
+    cleat_status status =
+        node->in[LENGTHS] ? cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, batch, error) : CLEAT_OK;
     if (status != CLEAT_OK) return status;
-    if (width % (node->in[1] ? 4 : 2))
+    if (width % (node->in[LENGTHS] ? 4 : 2))
         return cleat_infer_fail(node, error, "%lld columns; sine and cosine alternate%s: it must be a multiple of %d",
-                                (long long)width, node->in[1] ? " in each half" : "", node->in[1] ? 4 : 2);
+                                (long long)width, node->in[LENGTHS] ? " in each half" : "", node->in[LENGTHS] ? 4 : 2);
     return cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
 }
 
 static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, node->in[1] ? 400 : 1); /* of each sample, or one table for all */
+    return cleat_elementwise_cost(node, node->in[LENGTHS] ? 400 : 1); /* of each sample, or one table for all */
 }
 
 static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
@@ -33,14 +36,14 @@ static const char *refuse(const cleat_node *node, const cleat_device_facts *fact
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
-    const cleat_tensor *x = node->in[0], *y = node->out[0];
+    const cleat_tensor *x = node->in[X], *y = node->out[0];
     int64_t width = cleat_width(x), length = x->shape[x->rank - 2], batch = cleat_rows(x) / length;
-    int64_t half_width = node->in[1] ? width / 2 : width;
+    int64_t half_width = node->in[LENGTHS] ? width / 2 : width;
     double ratio = pow(10000.0, -2.0 / (double)half_width);
     float ratio_hi = (float)ratio;
     cleat_launch_kernel(binder, node, "positional_encoding.cl", "positional_encoding_add", x->dtype);
     cleat_launch_tensor(binder, x);
-    cleat_launch_tensor(binder, node->in[1]);
+    cleat_launch_tensor(binder, node->in[LENGTHS]);
     cleat_launch_tensor(binder, y);
     cleat_launch_i32(binder, (int32_t)batch);
     cleat_launch_i32(binder, (int32_t)length);
@@ -56,7 +59,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 static const cleat_variant variants[] = {{.name = "waves", .refuse = refuse, .bind = bind}, {0}};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    cleat_pass_grad(graph, node->in[0], dout[0]);
+    cleat_pass_grad(graph, node->in[X], dout[0]);
 }
 
 static const cleat_op positional_encoding = {.name = "positional_encoding",
@@ -64,12 +67,12 @@ static const cleat_op positional_encoding = {.name = "positional_encoding",
                                              .backward = backward,
                                              .cost = cost,
                                              .variants = variants,
-                                             .inplace_inputs = 1,
-                                             .autocast_inputs = 1};
+                                             .inplace_inputs = CLEAT_IN(X),
+                                             .autocast_inputs = CLEAT_IN(X)};
 
 cleat_tensor *cleat_positional_encoding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     if (!x) return NULL;
-    cleat_tensor *in[] = {x, lengths};
-    cleat_node *node = cleat_emit(graph, &positional_encoding, NULL, 0, in, 2);
+    cleat_tensor *in[FORWARD_IN] = {[X] = x, [LENGTHS] = lengths};
+    cleat_node *node = cleat_emit(graph, &positional_encoding, NULL, 0, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

@@ -28,7 +28,8 @@ static void bind_forward(const cleat_node *node, cleat_binder *binder) {
 }
 
 static void bind_backward(const cleat_node *node, cleat_binder *binder) {
-    cleat_launch_relu_grad(binder, node, node->in[0], node->in[1], cleat_accum(node, 2, 0), node->out[0]);
+    cleat_launch_relu_grad(binder, node, node->in[CLEAT_SLOPE_DY], node->in[CLEAT_SLOPE_OF],
+                           cleat_accum(node, CLEAT_SLOPE_IN, 0), node->out[0]);
 }
 
 static const cleat_variant forward_variants[] = {{.name = "elements", .bind = bind_forward}, {0}};
@@ -38,12 +39,13 @@ const cleat_op cleat_relu_grad_op = {.name = "relu_grad",
                                      .infer = cleat_infer_same_as_dout,
                                      .cost = cost,
                                      .variants = backward_variants,
-                                     .inplace_inputs = 7};
+                                     .inplace_inputs = CLEAT_IN(CLEAT_SLOPE_DY) | CLEAT_IN(CLEAT_SLOPE_OF) |
+                                                       CLEAT_IN(CLEAT_SLOPE_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[0])) return;
-    cleat_tensor *in[] = {dout[0], node->out[0]};
-    cleat_emit_grads(graph, &cleat_relu_grad_op, NULL, 0, in, 2, &node->in[0], 1);
+    cleat_tensor *in[CLEAT_SLOPE_IN] = {[CLEAT_SLOPE_DY] = dout[0], [CLEAT_SLOPE_OF] = node->out[0]};
+    cleat_emit_grads(graph, &cleat_relu_grad_op, NULL, 0, in, CLEAT_SLOPE_IN, &node->in[0], 1);
 }
 
 const cleat_op cleat_relu_op = {.name = "relu",
@@ -51,8 +53,8 @@ const cleat_op cleat_relu_op = {.name = "relu",
                                 .backward = backward,
                                 .cost = cost,
                                 .variants = forward_variants,
-                                .inplace_inputs = 1,
-                                .autocast_inputs = 1};
+                                .inplace_inputs = CLEAT_IN(0),
+                                .autocast_inputs = CLEAT_IN(0)};
 
 cleat_tensor *cleat_relu(cleat_graph *graph, cleat_tensor *x) {
     if (!x) return NULL;

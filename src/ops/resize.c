@@ -54,14 +54,16 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 
 /* --- gradient: in = {dy [B, P, Q, C], accum}, out = {dx [B, H, W, C]}, by way of f32 [B, H, Q, C] --------------- */
 
+enum { DY, GRAD_IN };
+
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
-    const cleat_tensor *dy = node->in[0], *dx = node->out[0];
+    const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
     return dx->shape[0] * dx->shape[1] * dy->shape[2] * dy->shape[3] * (int64_t)sizeof(float);
 }
 
 static cleat_cost cost_grad(const cleat_node *node) {
-    const cleat_tensor *dy = node->in[0];
+    const cleat_tensor *dy = node->in[DY];
     double half = (double)workspace(node, NULL), elements = (double)cleat_tensor_elements(dy);
     cleat_cost cost = cleat_elementwise_cost(node, 0);
     cost.flops = 4 * (elements + half / sizeof(float));
@@ -79,7 +81,7 @@ static void end_gather(cleat_binder *binder, int64_t outer, int64_t in, int64_t 
 }
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
-    const cleat_tensor *dy = node->in[0], *dx = node->out[0];
+    const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
     const int64_t batch = dx->shape[0], height = dx->shape[1], channels = dx->shape[3];
     cleat_launch_kernel(binder, node, "resize.cl", "resize_backward_rows", dx->dtype);
     cleat_launch_tensor(binder, dy);
@@ -88,7 +90,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
 
     cleat_launch_kernel(binder, node, "resize.cl", "resize_backward_columns", dx->dtype);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_tensor(binder, cleat_accum(node, 1, 0));
+    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
     cleat_launch_tensor(binder, dx);
     end_gather(binder, batch * height, dx->shape[2], dy->shape[2], channels);
 }
@@ -97,22 +99,29 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const resize_attr *attr = (const resize_attr *)node->attr;
     const cleat_tensor *dx = node->out[0];
     const int64_t shape[] = {dx->shape[0], attr->height, attr->width, dx->shape[3]};
-    return cleat_expect(node, 0, "the incoming gradient", dx->dtype, 4, shape, error);
+    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 4, shape, error);
 }
 
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "gather", .workspace = workspace, .bind = bind_grad}, {0}};
 
-static const cleat_op resize_grad = {
-    .name = "resize_grad", .infer = infer_grad, .cost = cost_grad, .variants = grad_variants, .inplace_inputs = 2};
+static const cleat_op resize_grad = {.name = "resize_grad",
+                                     .infer = infer_grad,
+                                     .cost = cost_grad,
+                                     .variants = grad_variants,
+                                     .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads(graph, &resize_grad, node->attr, sizeof(resize_attr), &dout[0], 1, &node->in[0], 1);
+        cleat_emit_grads(graph, &resize_grad, node->attr, sizeof(resize_attr), &dout[0], GRAD_IN, &node->in[0], 1);
 }
 
-static const cleat_op resize = {
-    .name = "resize", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .autocast_inputs = 1};
+static const cleat_op resize = {.name = "resize",
+                                .infer = infer,
+                                .backward = backward,
+                                .cost = cost,
+                                .variants = variants,
+                                .autocast_inputs = CLEAT_IN(0)};
 
 cleat_tensor *cleat_resize(cleat_graph *graph, cleat_tensor *x, int64_t height, int64_t width) {
     if (!x) return NULL;

@@ -27,6 +27,8 @@ static cleat_cost cost_grad(const cleat_node *node) {
 }
 
 /* in = {x}, or {dy, y, accum}; out = {y}, or {dx} */
+enum { DY, Y, GRAD_IN };
+
 static void bind_rows(const cleat_node *node, cleat_binder *binder, const char *kernel) {
     const cleat_tensor *out = node->out[0];
     cleat_launch_row_kernel(binder, node, "softmax.cl", kernel, out->dtype, cleat_width(out));
@@ -51,12 +53,12 @@ static const cleat_op softmax_grad = {.name = "softmax_grad",
                                       .infer = cleat_infer_same_as_dout,
                                       .cost = cost_grad,
                                       .variants = backward_variants,
-                                      .inplace_inputs = 7};
+                                      .inplace_inputs = CLEAT_IN(DY) | CLEAT_IN(Y) | CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[0])) return;
-    cleat_tensor *in[] = {dout[0], node->out[0]};
-    cleat_emit_grads(graph, &softmax_grad, NULL, 0, in, 2, &node->in[0], 1);
+    cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [Y] = node->out[0]};
+    cleat_emit_grads(graph, &softmax_grad, NULL, 0, in, GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_op softmax = {.name = "softmax",
@@ -64,8 +66,8 @@ static const cleat_op softmax = {.name = "softmax",
                                  .backward = backward,
                                  .cost = cost,
                                  .variants = forward_variants,
-                                 .inplace_inputs = 1,
-                                 .autocast_inputs = 1};
+                                 .inplace_inputs = CLEAT_IN(0),
+                                 .autocast_inputs = CLEAT_IN(0)};
 
 cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x) {
     if (!x) return NULL;

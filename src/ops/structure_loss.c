@@ -170,7 +170,7 @@ static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace
 static const cleat_variant grad_variants[] = {{.name = "rows", .workspace = workspace_grad, .bind = bind_grad}, {0}};
 
 static const cleat_op structure_loss_grad = {
-    .name = "structure_loss_grad", .cost = cost, .variants = grad_variants, .inplace_inputs = 1u << GRAD_IN};
+    .name = "structure_loss_grad", .cost = cost, .variants = grad_variants, .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *in[GRAD_IN];

@@ -44,9 +44,10 @@ static const cleat_variant refusing[] = {
     {"fast", refuse, NULL, bind}, {"slow", refuse, NULL, bind}, {NULL, NULL, NULL, NULL}};
 
 const cleat_op fake_op = {.name = "fake", .infer = infer, .variants = plain};
-const cleat_op fake_op_in_place = {.name = "fake_in_place", .infer = infer, .variants = plain, .inplace_inputs = 1};
+const cleat_op fake_op_in_place = {
+    .name = "fake_in_place", .infer = infer, .variants = plain, .inplace_inputs = CLEAT_IN(0)};
 const cleat_op fake_op_in_place_both = {
-    .name = "fake_in_place_both", .infer = infer, .variants = plain, .inplace_inputs = 3};
+    .name = "fake_in_place_both", .infer = infer, .variants = plain, .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 const cleat_op fake_op_refused = {.name = "fake_refused", .infer = infer, .variants = refusing};
 
 cleat_node *fake_emit(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in, int n_out,
@@ -67,7 +68,8 @@ static cleat_status infer_update(cleat_node *node, cleat_error *error) {
 }
 
 void fake_update(cleat_graph *graph, cleat_tensor *const *in, int n_in, cleat_tensor *persistent) {
-    static const cleat_op op = {.name = "fake_update", .infer = infer_update, .variants = plain, .inplace_inputs = 1};
+    static const cleat_op op = {
+        .name = "fake_update", .infer = infer_update, .variants = plain, .inplace_inputs = CLEAT_IN(0)};
     fake_attr attr = {0};
     cleat_tensor *all[CLEAT_MAX_IN];
     for (int i = 0; i < n_in; ++i) all[i] = in[i];
@@ -92,7 +94,8 @@ cleat_tensor *fake_view(cleat_graph *graph, cleat_tensor *x) {
 
 /* Gradient nodes; the accum of the only target of the second kind is its in[1]. */
 static const cleat_op fake_grad = {.name = "fake_grad", .variants = plain};
-static const cleat_op fake_grad_in_place = {.name = "fake_grad_in_place", .variants = plain, .inplace_inputs = 3};
+static const cleat_op fake_grad_in_place = {
+    .name = "fake_grad_in_place", .variants = plain, .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 
 static void emit_grads(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in,
                        cleat_tensor *const *targets, int n_targets, int64_t bytes) {

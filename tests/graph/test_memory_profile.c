@@ -95,7 +95,7 @@ static const cleat_variant forward_variants[] = {{.name = "plain"}, {0}};
 static const cleat_variant backward_variants[] = {{.name = "plain", .workspace = workspace}, {0}};
 static const cleat_op link_grad = {.name = "link_grad", .variants = backward_variants};
 static const cleat_op link_grad_in_place = {
-    .name = "link_grad", .variants = backward_variants, .inplace_inputs = 1u << 1};
+    .name = "link_grad", .variants = backward_variants, .inplace_inputs = CLEAT_IN(1)};
 
 static void link_backward_by(cleat_graph *graph, const cleat_op *op, cleat_node *node, cleat_tensor *dy) {
     cleat_tensor *in[] = {dy, node->in[0]};

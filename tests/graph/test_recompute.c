@@ -79,24 +79,28 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 /* a, b, c (may be NULL) -> y, z; gradients need a, b and y */
-static const cleat_op mix_grad = {.name = "mix_grad", .variants = with_scratch, .inplace_inputs = 1 << 5 | 1 << 0};
+static const cleat_op mix_grad = {
+    .name = "mix_grad", .variants = with_scratch, .inplace_inputs = CLEAT_IN(5) | CLEAT_IN(0)};
 static void mix_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_emit_grads(graph, &mix_grad, NULL, 0,
                      (cleat_tensor *[]){dout[0], dout[1], node->in[0], node->in[1], node->out[0]}, 5, node->in, 3);
 }
-static const cleat_op mix = {
-    .name = "mix", .infer = infer, .backward = mix_backward, .variants = with_scratch, .inplace_inputs = 7};
+static const cleat_op mix = {.name = "mix",
+                             .infer = infer,
+                             .backward = mix_backward,
+                             .variants = with_scratch,
+                             .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1) | CLEAT_IN(2)};
 
 /* x -> y: elements of a stream become zero; the gradient needs no tensor */
-static const cleat_op drop_grad = {.name = "drop_grad", .variants = plain, .inplace_inputs = 3};
+static const cleat_op drop_grad = {.name = "drop_grad", .variants = plain, .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 static void drop_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_emit_grads(graph, &drop_grad, node->attr, sizeof(op_attr), dout, 1, node->in, 1);
 }
 static const cleat_op drop = {
-    .name = "drop", .infer = infer, .backward = drop_backward, .variants = plain, .inplace_inputs = 1};
+    .name = "drop", .infer = infer, .backward = drop_backward, .variants = plain, .inplace_inputs = CLEAT_IN(0)};
 
 /* a, b -> a + b: the gradient is passed on as it is */
-static const cleat_op plus_grad = {.name = "plus_grad", .variants = plain, .inplace_inputs = 3};
+static const cleat_op plus_grad = {.name = "plus_grad", .variants = plain, .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 static void pass(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy) {
     if (!cleat_requires_grad(x)) return;
     if (cleat_gradient(graph, x))
@@ -108,8 +112,11 @@ static void plus_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
     pass(graph, node->in[0], dout[0]);
     pass(graph, node->in[1], dout[0]);
 }
-static const cleat_op plus = {
-    .name = "plus", .infer = infer, .backward = plus_backward, .variants = plain, .inplace_inputs = 3};
+static const cleat_op plus = {.name = "plus",
+                              .infer = infer,
+                              .backward = plus_backward,
+                              .variants = plain,
+                              .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 
 /* x -> x / 2, no gradient */
 static const cleat_op stop = {.name = "stop", .infer = infer, .variants = plain};
@@ -135,7 +142,7 @@ static cleat_status infer_view(cleat_node *node, cleat_error *error) {
 static const cleat_op view_op = {.name = "view", .infer = infer_view, .backward = view_backward};
 
 /* x, p, state -> y, and the state changes: y depends on what it was. */
-static const cleat_op running_grad = {.name = "running_grad", .variants = plain, .inplace_inputs = 1};
+static const cleat_op running_grad = {.name = "running_grad", .variants = plain, .inplace_inputs = CLEAT_IN(0)};
 static void running_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_emit_grads(graph, &running_grad, NULL, 0, (cleat_tensor *[]){dout[0], node->in[0], node->out[0]}, 3, node->in,
                      2);

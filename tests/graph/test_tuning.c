@@ -56,7 +56,7 @@ static const cleat_variant variants[] = {{.name = "first", .refuse = refuse_0, .
                                          {.name = "second", .refuse = refuse_1, .workspace = workspace, .bind = bind},
                                          {.name = "third one", .refuse = refuse_2, .bind = bind},
                                          {0}};
-static const cleat_op duel = {.name = "duel", .infer = infer, .variants = variants, .inplace_inputs = 1};
+static const cleat_op duel = {.name = "duel", .infer = infer, .variants = variants, .inplace_inputs = CLEAT_IN(0)};
 
 /* --- a world -------------------------------------------------------------------------------------------------- */
 

@@ -427,7 +427,7 @@ static const cleat_op attention_grad = {.name = "attention_grad",
                                         .infer = infer_grad,
                                         .cost = cost_grad,
                                         .variants = grad_variants,
-                                        .inplace_inputs = 1u << ACCUM_Q};
+                                        .inplace_inputs = CLEAT_IN(ACCUM_Q)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *const targets[] = {node->in[Q], node->in[KV]};
@@ -512,7 +512,7 @@ static const cleat_op attention = {.name = "attention",
                                    .cost = cost,
                                    .variants = variants,
                                    .fused_bytes = fused_bytes,
-                                   .autocast_inputs = 1u << Q | 1u << KV};
+                                   .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV)};
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *lengths, int heads) {
     cleat_tensor *in[] = {[Q] = q, [KV] = kv, [LENGTHS] = lengths};

@@ -15,19 +15,28 @@ typedef struct conv_attr {
 
 /* --- the ops as products -------------------------------------------------------------------------------------- */
 
-/* Forward: in = {x, weight, bias}, out = {y}. dx: in = {dy, weight, accum}, out = {dx}. dW: in = {dy, x, accum of dW,
- * accum of db}, out = {dW, db}; db may be NULL. */
+/* out = {y} */
+enum { X, WEIGHT, BIAS, FORWARD_IN };
+/* Of dx and dW: in = {dy, weight or x, accums}, out = {dx} or {dW, db}; db may be NULL. */
+enum { DY, OTHER, GRAD_IN };
+enum { DX = 0, DW = 0, DB };
+
 static cleat_conv operands_of(const cleat_node *node, cleat_conv_kind kind) {
     cleat_tensor *const *in = node->in, *const *out = node->out;
     switch (kind) {
     case CLEAT_CONV_FORWARD:
-        return (cleat_conv){.x = in[0], .weight = in[1], .bias = in[2], .y = out[0]};
+        return (cleat_conv){.x = in[X], .weight = in[WEIGHT], .bias = in[BIAS], .y = out[0]};
     case CLEAT_CONV_DX:
-        return (cleat_conv){.y = in[0], .weight = in[1], .accum = in[2], .x = out[0]};
+        return (cleat_conv){.y = in[DY], .weight = in[OTHER], .accum = cleat_accum(node, GRAD_IN, DX), .x = out[DX]};
     case CLEAT_CONV_DW:
         break;
     }
-    return (cleat_conv){.y = in[0], .x = in[1], .accum = in[2], .sums_accum = in[3], .weight = out[0], .sums = out[1]};
+    return (cleat_conv){.y = in[DY],
+                        .x = in[OTHER],
+                        .accum = cleat_accum(node, GRAD_IN, DW),
+                        .sums_accum = cleat_accum(node, GRAD_IN, DB),
+                        .weight = out[DW],
+                        .sums = out[DB]};
 }
 
 cleat_conv cleat_conv_of(const cleat_node *node) {
@@ -70,31 +79,37 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 }
 
 /* Both may take the bytes of their accum. */
-static const cleat_op conv_dw = {
-    .name = "conv2d_dw", .infer = infer_grad, .cost = cost, .variants = cleat_conv_variants, .inplace_inputs = 1u << 2};
-static const cleat_op conv_dx = {
-    .name = "conv2d_dx", .infer = infer_grad, .cost = cost, .variants = cleat_conv_variants, .inplace_inputs = 1u << 2};
+static const cleat_op conv_dw = {.name = "conv2d_dw",
+                                 .infer = infer_grad,
+                                 .cost = cost,
+                                 .variants = cleat_conv_variants,
+                                 .inplace_inputs = CLEAT_IN(GRAD_IN)};
+static const cleat_op conv_dx = {.name = "conv2d_dx",
+                                 .infer = infer_grad,
+                                 .cost = cost,
+                                 .variants = cleat_conv_variants,
+                                 .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    cleat_tensor *dy = dout[0], *x = node->in[0], *weight = node->in[1], *bias = node->in[2];
+    cleat_tensor *dy = dout[0], *x = node->in[X], *weight = node->in[WEIGHT], *bias = node->in[BIAS];
     conv_attr attr = *(const conv_attr *)node->attr;
     if (cleat_requires_grad(weight)) {
         attr.kind = CLEAT_CONV_DW;
-        cleat_emit_grads(graph, &conv_dw, &attr, sizeof attr, (cleat_tensor *[]){dy, x}, 2,
+        cleat_emit_grads(graph, &conv_dw, &attr, sizeof attr, (cleat_tensor *[GRAD_IN]){dy, x}, GRAD_IN,
                          (cleat_tensor *[]){weight, bias}, 2);
     } else if (cleat_requires_grad(bias)) {
         cleat_emit_bias_grad(graph, dy, bias);
     }
     if (cleat_requires_grad(x)) {
         attr.kind = CLEAT_CONV_DX;
-        cleat_emit_grads(graph, &conv_dx, &attr, sizeof attr, (cleat_tensor *[]){dy, weight}, 2, &x, 1);
+        cleat_emit_grads(graph, &conv_dx, &attr, sizeof attr, (cleat_tensor *[GRAD_IN]){dy, weight}, GRAD_IN, &x, 1);
     }
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */
 
 static cleat_status check_tensors(const cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[0], *weight = node->in[1];
+    const cleat_tensor *x = node->in[X], *weight = node->in[WEIGHT];
     if (cleat_is_storage(x->dtype) && x->rank == 4 && weight->rank == 4 && weight->dtype == x->dtype &&
         weight->shape[3] == x->shape[3])
         return CLEAT_OK;
@@ -108,7 +123,7 @@ static cleat_status check_tensors(const cleat_node *node, cleat_error *error) {
 
 static cleat_status check_window(const cleat_node *node, cleat_error *error) {
     const conv_attr *attr = (const conv_attr *)node->attr;
-    const int64_t *x = node->in[0]->shape, *weight = node->in[1]->shape;
+    const int64_t *x = node->in[X]->shape, *weight = node->in[WEIGHT]->shape;
     long long kernel_rows = weight[1], kernel_columns = weight[2];
     if (kernel_rows > KERNEL_MAX || kernel_columns > KERNEL_MAX || attr->stride < 1 || attr->stride > KERNEL_MAX)
         return cleat_infer_fail(node, error, "kernel %lld x %lld, stride %lld: each must be 1 to %d", kernel_rows,
@@ -133,10 +148,11 @@ static bool counts_fit(const int64_t *image, const int64_t *weight) {
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const conv_attr *attr = (const conv_attr *)node->attr;
-    const cleat_tensor *x = node->in[0], *weight = node->in[1];
+    const cleat_tensor *x = node->in[X], *weight = node->in[WEIGHT];
     cleat_status status = check_tensors(node, error);
     if (status == CLEAT_OK) status = check_window(node, error);
-    if (status == CLEAT_OK && node->in[2]) status = cleat_expect(node, 2, "bias", CLEAT_F32, 1, weight->shape, error);
+    if (status == CLEAT_OK && node->in[BIAS])
+        status = cleat_expect(node, BIAS, "bias", CLEAT_F32, 1, weight->shape, error);
     if (status != CLEAT_OK) return status;
     const int64_t shape[] = {x->shape[0], (x->shape[1] + 2 * attr->padding - weight->shape[1]) / attr->stride + 1,
                              (x->shape[2] + 2 * attr->padding - weight->shape[2]) / attr->stride + 1, weight->shape[0]};
@@ -151,13 +167,14 @@ static const cleat_op conv2d = {.name = "conv2d",
                                 .backward = backward,
                                 .cost = cost,
                                 .variants = cleat_conv_variants,
-                                .autocast_inputs = 3,
-                                .weight_inputs = 2};
+                                .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT),
+                                .weight_inputs = CLEAT_IN(WEIGHT)};
 
 cleat_tensor *cleat_conv2d(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            int64_t stride, int64_t padding) {
     if (!x || !weight) return NULL;
     conv_attr attr = {.kind = CLEAT_CONV_FORWARD, .stride = stride, .padding = padding};
-    cleat_node *node = cleat_emit(graph, &conv2d, &attr, sizeof attr, (cleat_tensor *[]){x, weight, bias}, 3);
+    cleat_tensor *in[FORWARD_IN] = {[X] = x, [WEIGHT] = weight, [BIAS] = bias};
+    cleat_node *node = cleat_emit(graph, &conv2d, &attr, sizeof attr, in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

@@ -15,14 +15,16 @@ typedef struct linear_attr {
     cleat_epilogue epilogue;
 } linear_attr;
 
-/* in = {x, weight, bias, residual}, out = {y}; with an epilogue {f(y), y}, the second may be absent */
+/* out = {y}; with an epilogue {f(y), y}, the second may be absent */
+enum { X, WEIGHT, BIAS, RESIDUAL, FORWARD_IN };
+
 static cleat_gemm forward_gemm(const cleat_node *node) {
-    const cleat_tensor *x = node->in[0], *weight = node->in[1];
+    const cleat_tensor *x = node->in[X], *weight = node->in[WEIGHT];
     return (cleat_gemm){.a = x,
                         .b = weight,
                         .trans_b = true,
-                        .bias = node->in[2],
-                        .accum = node->in[3],
+                        .bias = node->in[BIAS],
+                        .accum = node->in[RESIDUAL],
                         .c = node->out[0],
                         .saved = node->n_out > 1 ? node->out[1] : NULL,
                         .m = cleat_rows(x),
@@ -30,40 +32,47 @@ static cleat_gemm forward_gemm(const cleat_node *node) {
                         .k = weight->shape[1]};
 }
 
-/* in = {dy, weight, accum}, out = {dx}; with an epilogue in[3] is what the slope is computed of */
+/* out = {dx}; with an epilogue there is SLOPE_OF, what the slope is computed of */
+enum { DX_DY, DX_WEIGHT, DX_IN, DX_ACCUM = DX_IN, SLOPE_OF, DX_FUSED_IN };
+
 static cleat_gemm dx_gemm(const cleat_node *node) {
-    const cleat_tensor *dy = node->in[0], *weight = node->in[1];
+    const cleat_tensor *dy = node->in[DX_DY], *weight = node->in[DX_WEIGHT];
     return (cleat_gemm){.a = dy,
                         .b = weight,
-                        .accum = node->in[2],
+                        .accum = node->in[DX_ACCUM],
                         .c = node->out[0],
-                        .saved = node->n_in > 3 ? node->in[3] : NULL,
+                        .saved = node->n_in > SLOPE_OF ? node->in[SLOPE_OF] : NULL,
                         .m = cleat_rows(dy),
                         .n = weight->shape[1],
                         .k = weight->shape[0]};
 }
 
-/* in = {dy, x, accum of dW, accum of db}, out = {dW, db}; db may be NULL */
+/* db may be NULL */
+enum { DW_DY, DW_X, DW_IN };
+enum { DWEIGHT, DBIAS, DW_OUT };
+
 static cleat_gemm dw_gemm(const cleat_node *node) {
-    const cleat_tensor *dy = node->in[0], *x = node->in[1];
+    const cleat_tensor *dy = node->in[DW_DY], *x = node->in[DW_X];
     return (cleat_gemm){.a = dy,
                         .b = x,
                         .trans_a = true,
-                        .accum = node->in[2],
-                        .c = node->out[0],
-                        .sums_accum = node->in[3],
-                        .sums = node->out[1],
+                        .accum = cleat_accum(node, DW_IN, DWEIGHT),
+                        .c = node->out[DWEIGHT],
+                        .sums_accum = cleat_accum(node, DW_IN, DBIAS),
+                        .sums = node->out[DBIAS],
                         .m = cleat_width(dy),
                         .n = cleat_width(x),
                         .k = cleat_rows(dy)};
 }
 
-/* in = {dy, accum}, out = {db} */
+/* out = {db} */
+enum { DB_DY, DB_IN };
+
 static cleat_gemm db_gemm(const cleat_node *node) {
-    const cleat_tensor *dy = node->in[0];
+    const cleat_tensor *dy = node->in[DB_DY];
     return (cleat_gemm){.a = dy,
                         .trans_a = true,
-                        .sums_accum = node->in[1],
+                        .sums_accum = cleat_accum(node, DB_IN, 0),
                         .sums = node->out[0],
                         .m = cleat_width(dy),
                         .k = cleat_rows(dy)};
@@ -139,28 +148,29 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_infer_fail(node, error, "dy %s does not match the gradient %s", dy, gradient);
 }
 
-/* dW and dx may take the bytes of their accum. dx may not take those of in[3]: CLBlast writes the sum before the slope is
+/* dW and dx may take the bytes of their accum. dx may not take those of SLOPE_OF: CLBlast writes the sum before the slope is
  * computed. */
 static const cleat_op linear_dw = {.name = "linear_dw",
                                    .infer = infer_grad,
                                    .cost = cost,
                                    .variants = cleat_linear_variants,
-                                   .inplace_inputs = 1u << 2};
+                                   .inplace_inputs = CLEAT_IN(DW_IN)};
 static const cleat_op linear_dx_relu = {
-    .name = "linear_dx_relu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = 1u << 2};
+    .name = "linear_dx_relu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = CLEAT_IN(DX_ACCUM)};
 static const cleat_op linear_dx_gelu = {
-    .name = "linear_dx_gelu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = 1u << 2};
+    .name = "linear_dx_gelu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = CLEAT_IN(DX_ACCUM)};
 
 /* dx = (accum + dy W) f': consumer's inputs are the sum, what the slope is computed of, and an accum of its own, for which
  * there is no place. */
 static bool fuse_slope(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
     bool relu = consumer->op == &cleat_relu_grad_op, gelu = consumer->op == &cleat_gelu_grad_op;
-    if (!(relu || gelu) || !sole_consumer || consumer->in[0] != node->out[0] || cleat_accum(consumer, 2, 0))
+    if (!(relu || gelu) || !sole_consumer || consumer->in[CLEAT_SLOPE_DY] != node->out[0] ||
+        cleat_accum(consumer, CLEAT_SLOPE_IN, 0))
         return false;
     node->op = relu ? &linear_dx_relu : &linear_dx_gelu;
     ((linear_attr *)node->attr)->epilogue = relu ? CLEAT_EPILOGUE_RELU_GRAD : CLEAT_EPILOGUE_GELU_GRAD;
-    node->in[3] = consumer->in[1];
-    node->n_in = 4;
+    node->in[SLOPE_OF] = consumer->in[CLEAT_SLOPE_OF];
+    node->n_in = DX_FUSED_IN;
     node->out[0] = consumer->out[0];
     return true;
 }
@@ -169,35 +179,35 @@ static const cleat_op linear_dx = {.name = "linear_dx",
                                    .infer = infer_grad,
                                    .cost = cost,
                                    .variants = cleat_linear_variants,
-                                   .inplace_inputs = 1u << 2,
+                                   .inplace_inputs = CLEAT_IN(DX_ACCUM),
                                    .fuse = fuse_slope};
 static const cleat_op linear_db = {.name = "linear_db",
                                    .infer = infer_grad,
                                    .cost = cost,
                                    .variants = cleat_linear_sums_variants,
-                                   .inplace_inputs = 1u << 1};
+                                   .inplace_inputs = CLEAT_IN(DB_IN)};
 
 void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bias) {
-    cleat_emit_grads(graph, &linear_db, &(linear_attr){.kind = DB}, sizeof(linear_attr), &dy, 1, &bias, 1);
+    cleat_emit_grads(graph, &linear_db, &(linear_attr){.kind = DB}, sizeof(linear_attr), &dy, DB_IN, &bias, 1);
 }
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    cleat_tensor *dy = dout[0], *x = node->in[0], *weight = node->in[1], *bias = node->in[2];
+    cleat_tensor *dy = dout[0], *x = node->in[X], *weight = node->in[WEIGHT], *bias = node->in[BIAS];
     if (cleat_requires_grad(weight))
-        cleat_emit_grads(graph, &linear_dw, &(linear_attr){.kind = DW}, sizeof(linear_attr), (cleat_tensor *[]){dy, x},
-                         2, (cleat_tensor *[]){weight, bias}, 2);
+        cleat_emit_grads(graph, &linear_dw, &(linear_attr){.kind = DW}, sizeof(linear_attr),
+                         (cleat_tensor *[DW_IN]){dy, x}, DW_IN, (cleat_tensor *[DW_OUT]){weight, bias}, DW_OUT);
     else if (cleat_requires_grad(bias))
         cleat_emit_bias_grad(graph, dy, bias);
     if (cleat_requires_grad(x))
         cleat_emit_grads(graph, &linear_dx, &(linear_attr){.kind = DX}, sizeof(linear_attr),
-                         (cleat_tensor *[]){dy, weight}, 2, &x, 1);
-    cleat_pass_grad(graph, node->in[3], dy);
+                         (cleat_tensor *[DX_IN]){dy, weight}, DX_IN, &x, 1);
+    cleat_pass_grad(graph, node->in[RESIDUAL], dy);
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[0], *weight = node->in[1];
+    const cleat_tensor *x = node->in[X], *weight = node->in[WEIGHT];
     if (!cleat_is_storage(x->dtype) || x->rank < 1 || weight->rank != 2 || weight->dtype != x->dtype ||
         weight->shape[1] != cleat_width(x)) {
         char text_x[96], text_weight[96];
@@ -214,16 +224,17 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     for (int i = 0; i < x->rank; ++i) shape[i] = x->shape[i];
     shape[x->rank - 1] = fan_out;
     cleat_status status = CLEAT_OK;
-    if (node->in[2]) status = cleat_expect(node, 2, "bias", CLEAT_F32, 1, &fan_out, error);
-    if (status == CLEAT_OK && node->in[3]) status = cleat_expect(node, 3, "residual", x->dtype, x->rank, shape, error);
+    if (node->in[BIAS]) status = cleat_expect(node, BIAS, "bias", CLEAT_F32, 1, &fan_out, error);
+    if (status == CLEAT_OK && node->in[RESIDUAL])
+        status = cleat_expect(node, RESIDUAL, "residual", x->dtype, x->rank, shape, error);
     return status == CLEAT_OK ? cleat_set_output(node, 0, x->dtype, x->rank, shape, error) : status;
 }
 
 /* y may take the residual's bytes. */
 static const cleat_op linear_relu = {
-    .name = "linear_relu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = 1u << 3};
+    .name = "linear_relu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = CLEAT_IN(RESIDUAL)};
 static const cleat_op linear_gelu = {
-    .name = "linear_gelu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = 1u << 3};
+    .name = "linear_gelu", .cost = cost, .variants = cleat_linear_variants, .inplace_inputs = CLEAT_IN(RESIDUAL)};
 
 static bool fuse_activation(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
     bool relu = consumer->op == &cleat_relu_op, gelu = consumer->op == &cleat_gelu_op;
@@ -240,15 +251,15 @@ static const cleat_op linear = {.name = "linear",
                                 .backward = backward,
                                 .cost = cost,
                                 .variants = cleat_linear_variants,
-                                .inplace_inputs = 1u << 3,
+                                .inplace_inputs = CLEAT_IN(RESIDUAL),
                                 .fuse = fuse_activation,
-                                .autocast_inputs = 1u | 1u << 1 | 1u << 3,
-                                .weight_inputs = 1u << 1};
+                                .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT) | CLEAT_IN(RESIDUAL),
+                                .weight_inputs = CLEAT_IN(WEIGHT)};
 
 cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            cleat_tensor *residual) {
     if (!x || !weight) return NULL;
-    cleat_tensor *in[] = {x, weight, bias, residual};
-    cleat_node *node = cleat_emit(graph, &linear, &(linear_attr){.kind = FORWARD}, sizeof(linear_attr), in, 4);
+    cleat_tensor *in[FORWARD_IN] = {[X] = x, [WEIGHT] = weight, [BIAS] = bias, [RESIDUAL] = residual};
+    cleat_node *node = cleat_emit(graph, &linear, &(linear_attr){.kind = FORWARD}, sizeof(linear_attr), in, FORWARD_IN);
     return node ? node->out[0] : NULL;
 }

@@ -46,7 +46,7 @@ static const cleat_op lstm_grad = {.name = "lstm_grad",
                                    .infer = infer_grad,
                                    .cost = cost_grad,
                                    .variants = cleat_lstm_grad_variants,
-                                   .inplace_inputs = 1u << CLEAT_LSTM_GRAD_GATES};
+                                   .inplace_inputs = CLEAT_IN(CLEAT_LSTM_GRAD_GATES)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *in[CLEAT_LSTM_GRAD_IN] = {[CLEAT_LSTM_GRAD_DH] = dout[CLEAT_LSTM_H],
@@ -98,10 +98,10 @@ static const cleat_op lstm = {.name = "lstm",
                               .backward = backward,
                               .cost = cost,
                               .variants = cleat_lstm_variants,
-                              .inplace_inputs = 1u << CLEAT_LSTM_PRODUCTS,
+                              .inplace_inputs = CLEAT_IN(CLEAT_LSTM_PRODUCTS),
                               .fused_bytes = fused_bytes,
-                              .autocast_inputs = 1u << CLEAT_LSTM_PRODUCTS | 1u << CLEAT_LSTM_WEIGHT,
-                              .weight_inputs = 1u << CLEAT_LSTM_WEIGHT};
+                              .autocast_inputs = CLEAT_IN(CLEAT_LSTM_PRODUCTS) | CLEAT_IN(CLEAT_LSTM_WEIGHT),
+                              .weight_inputs = CLEAT_IN(CLEAT_LSTM_WEIGHT)};
 
 /* What the linear node adds is f32 whatever autocast says. */
 static cleat_tensor *add_biases(cleat_graph *graph, cleat_tensor *bias_ih, cleat_tensor *bias_hh) {
