@@ -350,7 +350,7 @@ static void build_image_models(cleat_graph *graph, int64_t channels, cleat_dtype
     cleat_tensor *running = cleat_state(graph, "running", CLEAT_F32, 2, both);
     cleat_tensor *samples = cleat_input(graph, "samples", CLEAT_I32, 1, &one);
     cleat_tensor *y = cleat_max_pool(graph, cleat_max_pool(graph, x, 3, 2, 1), 2, 2, 0);
-    y = cleat_batch_norm(graph, y, gamma, beta, samples, y, true, 1e-5f, &statistics);
+    y = cleat_batch_norm(graph, y, gamma, beta, samples, cleat_relu(graph, y), true, 1e-5f, &statistics);
     cleat_batch_norm_update_running_stats(graph, statistics, running, 0.1f);
     cleat_batch_norm_inference(graph, y, gamma, beta, running, NULL, true, 1e-5f);
     cleat_tensor *target = cleat_input(graph, "target", CLEAT_F32, y ? y->rank : 1, y ? y->shape : &one);
