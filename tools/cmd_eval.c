@@ -7,7 +7,8 @@ static int run(const cli_command *command, int argc, char **argv) {
     bool json = false;
     const cli_option options[] = {
         {"--checkpoint", CLI_TEXT, &checkpoint, "DIR", "checkpoint folder, or run folder (its best checkpoint)"},
-        {"--split", CLI_TEXT, &split, "NAME", "split to evaluate: train, val (default), test, or all"},
+        {"--split", CLI_TEXT, &split, "NAME",
+         "train, val (default), test, or all: every sample; of a series, every window of the file"},
         {"--device", CLI_TEXT, &device, "SEL", "device, as for `cleat train`"},
         {"--set", CLI_REPEATED, &assignments, "SECTION.KEY=VALUE",
          "override a setting of the profile; may be repeated"},

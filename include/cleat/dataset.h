@@ -53,6 +53,12 @@ CLEAT_API cleat_status cleat_dataset_save(const cleat_dataset *dataset, const ch
 CLEAT_API cleat_status cleat_dataset_samples(const cleat_dataset *dataset, cleat_split split, uint32_t **samples,
                                              size_t *count, cleat_error *error);
 CLEAT_API void cleat_samples_free(uint32_t *samples);
+/* Makes one part of all data: samples that the borders between the splits leave out come in, all are of
+ * CLEAT_SPLIT_TEST, and their numbers change; lengths and fields stay. Does nothing where every sample is in the dataset
+ * anyway. Not thread-safe: before anything is filled. CLEAT_ERR_MEMORY. */
+CLEAT_API cleat_status cleat_dataset_make_whole(cleat_dataset *dataset, cleat_error *error);
+/* The dataset is one part because of cleat_dataset_make_whole, or because the splits asked for do not suit its data. */
+CLEAT_API bool cleat_dataset_is_whole(const cleat_dataset *dataset);
 
 CLEAT_API size_t cleat_dataset_fields(const cleat_dataset *dataset);
 CLEAT_API const cleat_field *cleat_dataset_field(const cleat_dataset *dataset, size_t field);

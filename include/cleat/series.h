@@ -23,7 +23,7 @@ extern "C" {
  * known row is ever read. Coarse frames share mean and std with the file's own.
  *
  * Splits are in order of time: training, then validation, then test rows; rows behind them are not used. A sample is
- * of the split in which all its targets lie. Look-back may reach over the border into the split before, as is usual for
+ * of the split in which all its targets lie; cleat_dataset_make_whole lifts the borders. Look-back may reach over the border into the split before, as is usual for
  * these data. Means and (biased) deviations are those of the training rows only; a column that is constant there has
  * std 1. */
 
@@ -72,7 +72,10 @@ typedef struct cleat_series_options {
     int64_t longest_fill; /* rows, or cells of a column, that may be filled one after the other; more is an error */
     const char *fitted;   /* folder of an earlier cleat_dataset_save: columns, means, deviations, step and frames are
                            * those of its series.csv, bit by bit; NULL or "": fitted from the training rows */
-    bool forecast;        /* for prediction, needs `fitted`: every window up to the last row, whether its targets are
+    bool evaluation; /* of a trained model, needs `fitted`: a split may have no window. Where no split has one, or the
+                           * row counts ask for more rows than there are, the file is whole (cleat_dataset_is_whole):
+                           * every window, eval_stride rows apart, is of CLEAT_SPLIT_TEST */
+    bool forecast;   /* for prediction, needs `fitted`: every window up to the last row, whether its targets are
                            * known or not (unknown ones are 0); all samples are of CLEAT_SPLIT_TEST */
 } cleat_series_options;
 

@@ -65,6 +65,17 @@ cleat_status cleat_dataset_samples(const cleat_dataset *dataset, cleat_split spl
     return CLEAT_OK;
 }
 
+cleat_status cleat_dataset_make_whole(cleat_dataset *dataset, cleat_error *error) {
+    if (dataset->whole || !dataset->type->make_whole) return CLEAT_OK;
+    cleat_status status = dataset->type->make_whole(dataset, error);
+    if (!status) dataset->whole = true;
+    return status;
+}
+
+bool cleat_dataset_is_whole(const cleat_dataset *dataset) {
+    return dataset->whole;
+}
+
 void cleat_samples_free(uint32_t *samples) {
     cleat_free(samples);
 }

@@ -23,6 +23,8 @@ typedef struct cleat_dataset_class {
     /* Writes the fitted preprocessing state (a vocabulary, means) as files into the folder; NULL: there is
      * none. */
     cleat_status (*save)(const cleat_dataset *dataset, const char *folder, cleat_error *error);
+    /* cleat_dataset_make_whole, which sets `whole`; NULL: no sample is left out at borders. */
+    cleat_status (*make_whole)(cleat_dataset *dataset, cleat_error *error);
     void (*destroy)(cleat_dataset *dataset);
 } cleat_dataset_class;
 
@@ -32,6 +34,7 @@ cleat_split cleat_hashed_split(const void *bytes, size_t size, double val_fracti
 struct cleat_dataset {
     const cleat_dataset_class *type;
     size_t count;
+    bool whole; /* one part */
 };
 
 #endif

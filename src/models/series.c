@@ -52,6 +52,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.missing = (cleat_series_missing)p->data.missing;
     options.anchor = (cleat_series_anchor)p->data.anchor;
     options.fitted = fitted;
+    options.evaluation = mode == CLEAT_MODE_EVALUATE && fitted;
     options.forecast = mode == CLEAT_MODE_PREDICT;
     if (p->data.frames.count > CLEAT_SERIES_MAX_RESAMPLES)
         return cleat_fail(error, CLEAT_ERR_PROFILE, "data.frames: %lld time frames, the maximum is %d",

@@ -95,23 +95,41 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
 }
 
 /* Of the training samples those the profile trains on. */
-static cleat_status choose_samples(const cleat_profile *profile, const cleat_dataset *dataset, const char *split,
-                                   uint32_t **samples, size_t *count, cleat_error *error) {
+static cleat_status list_split(const cleat_profile *profile, const cleat_dataset *dataset, cleat_split split,
+                               uint32_t **samples, size_t *count, cleat_error *error) {
     size_t limit = (size_t)profile->data.limit;
-    for (int s = 0; s < CLEAT_SPLITS; ++s) {
-        if (strcmp(split, cleat_split_name((cleat_split)s)) != 0) continue;
-        cleat_status status = cleat_dataset_samples(dataset, (cleat_split)s, samples, count, error);
-        if (status == CLEAT_OK && s == CLEAT_SPLIT_TRAIN && limit > 0 && limit < *count) *count = limit;
-        return status;
-    }
-    if (strcmp(split, "all") != 0)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown split '%s'; the splits are train, val, test and all",
-                          split);
+    cleat_status status = cleat_dataset_samples(dataset, split, samples, count, error);
+    if (!status && split == CLEAT_SPLIT_TRAIN && limit > 0 && limit < *count) *count = limit;
+    return status;
+}
+
+static cleat_status list_all(const cleat_dataset *dataset, uint32_t **samples, size_t *count, cleat_error *error) {
     *count = cleat_dataset_count(dataset);
     *samples = cleat_alloc(*count, sizeof **samples);
     if (!*samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", *count);
     for (size_t i = 0; i < *count; ++i) (*samples)[i] = (uint32_t)i;
     return CLEAT_OK;
+}
+
+/* Data without splits are held out: they are what `val` and `test` ask for. */
+static cleat_status choose_samples(const cleat_profile *profile, cleat_dataset *dataset, const char *split,
+                                   uint32_t **samples, size_t *count, cleat_error *error) {
+    int s = 0;
+    while (s < CLEAT_SPLITS && strcmp(split, cleat_split_name((cleat_split)s)) != 0) ++s;
+    const bool all = strcmp(split, "all") == 0;
+    if (s == CLEAT_SPLITS && !all)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown split '%s'; the splits are train, val, test and all",
+                          split);
+    cleat_status status = all ? cleat_dataset_make_whole(dataset, error) : CLEAT_OK;
+    if (status) return status;
+    if (!all && !cleat_dataset_is_whole(dataset))
+        return list_split(profile, dataset, (cleat_split)s, samples, count, error);
+    if (s == CLEAT_SPLIT_TRAIN)
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                          "%s: no split 'train': the file is too short for the splits of the profile, so it is not the "
+                          "file of the training; use split 'all', or set data.path to that file",
+                          profile->data.path);
+    return list_all(dataset, samples, count, error);
 }
 
 cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint, const char *split,
@@ -125,7 +143,8 @@ cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint
         cleat_load_model(profile, checkpoint, profile->data.path, CLEAT_FOR_EVALUATION, &loaded, error);
     if (status == CLEAT_OK) status = choose_samples(profile, loaded.dataset, split, &samples, &count, error);
     if (status == CLEAT_OK && count == 0)
-        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: split '%s' has no samples", profile->data.path, split);
+        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: split '%s' has no samples; split 'all' has all of them",
+                            profile->data.path, split);
     if (status == CLEAT_OK) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
     if (status == CLEAT_OK)
         status = cleat_evaluate_samples(loaded.session, feed, loaded.dataset, samples, count, metrics, bad, error);

@@ -391,6 +391,124 @@ static void a_forecast_begins_where_the_file_ends(void **state) {
     cleat_dataset_destroy(trained);
 }
 
+/* What an evaluation sees of `rows` rows, with what small_options() fitted to 115 of them. */
+static cleat_dataset *open_evaluation(int rows, const cleat_series_options *options, const char *kept) {
+    cleat_series_options evaluation = *options;
+    evaluation.fitted = kept;
+    evaluation.evaluation = true;
+    return open_series(write_series(rows, ROWS), &evaluation);
+}
+
+/* Every window of rows [0, rows) is there, `stride` rows apart, with the values that training's file gives it. */
+static void assert_whole(const cleat_dataset *dataset, int rows, int stride, const cleat_dataset *trained) {
+    assert_true(cleat_dataset_is_whole(dataset));
+    assert_int_equal(cleat_dataset_count(dataset), (rows - 10) / stride + 1);
+    for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
+        const int64_t last = 5 + (int64_t)i * stride;
+        sample a, b;
+        assert_int_equal(cleat_series_time(dataset, i, 0), 1467331200 + last * HOUR);
+        assert_int_equal(cleat_dataset_split(dataset, i), CLEAT_SPLIT_TEST);
+        assert_int_equal(cleat_series_known(dataset, i), 4);
+        const size_t same = find_sample(trained, last);
+        fill(dataset, i, &a);
+        if (same == SIZE_MAX) continue; /* at a border of the splits */
+        fill(trained, same, &b);
+        assert_memory_equal(&a, &b, sizeof a);
+    }
+    cleat_series_info info = cleat_series_describe(dataset);
+    assert_int_equal(info.split_rows[CLEAT_SPLIT_TEST], rows);
+    assert_int_equal(info.windows[CLEAT_SPLIT_TEST], cleat_dataset_count(dataset));
+    assert_int_equal(info.split_rows[CLEAT_SPLIT_TRAIN] + info.split_rows[CLEAT_SPLIT_VAL], 0);
+}
+
+static void an_evaluation_takes_any_file(void **state) {
+    (void)state;
+    enum { SUM = 115 };
+    const cleat_series_options options = small_options();
+    char kept[512];
+    cleat_error error = {0};
+    cleat_dataset *trained = open_series(write_series(ROWS, ROWS), &options), *dataset;
+    snprintf(kept, sizeof kept, "%s", test_folder("evaluation"));
+    assert_int_equal(cleat_dataset_save(trained, kept, &error), CLEAT_OK);
+
+    /* The file of the training, and one that is longer: the splits are those of the training until it is made whole. */
+    for (int rows = SUM; rows <= ROWS; rows += ROWS - SUM) {
+        dataset = open_evaluation(rows, &options, kept);
+        assert_false(cleat_dataset_is_whole(dataset));
+        assert_int_equal(cleat_dataset_count(dataset), cleat_dataset_count(trained));
+        assert_int_equal(cleat_dataset_make_whole(dataset, &error), CLEAT_OK);
+        assert_whole(dataset, rows, 1, trained);
+        assert_int_equal(cleat_dataset_make_whole(dataset, &error), CLEAT_OK);
+        assert_whole(dataset, rows, 1, trained);
+        cleat_dataset_destroy(dataset);
+    }
+
+    /* A shorter one is whole at once, whichever count it falls short of; a single window is enough. */
+    const int shorter[] = {SUM - 1, 70, 40, 10};
+    for (int i = 0; i < 4; ++i) {
+        cleat_series_options strided = small_options();
+        strided.stride = 5;
+        strided.eval_stride = 1 + i;
+        dataset = open_evaluation(shorter[i], &strided, kept);
+        assert_whole(dataset, shorter[i], 1 + i, trained);
+        cleat_dataset_destroy(dataset);
+    }
+
+    /* By fractions the file has splits; one without a window is no error, and where none has one, the file is whole. */
+    cleat_series_options fractions = small_options();
+    fractions.train_rows = fractions.val_rows = fractions.test_rows = 0;
+    fractions.val_fraction = fractions.test_fraction = 0.1;
+    dataset = open_evaluation(30, &fractions, kept);
+    cleat_series_info info = cleat_series_describe(dataset);
+    assert_false(cleat_dataset_is_whole(dataset));
+    assert_true(info.windows[CLEAT_SPLIT_TRAIN] == 24 - 9 && info.windows[CLEAT_SPLIT_VAL] == 0 &&
+                info.windows[CLEAT_SPLIT_TEST] == 0);
+    assert_int_equal(cleat_dataset_make_whole(dataset, &error), CLEAT_OK);
+    assert_whole(dataset, 30, 1, trained);
+    cleat_dataset_destroy(dataset);
+    fractions.val_fraction = fractions.test_fraction = 0.25;
+    dataset = open_evaluation(12, &fractions, kept); /* 6, 3 and 3 rows */
+    assert_whole(dataset, 12, 1, trained);
+    cleat_dataset_destroy(dataset);
+
+    cleat_dataset_destroy(trained);
+}
+
+static void an_evaluation_needs_a_window(void **state) {
+    (void)state;
+    cleat_series_options options = small_options();
+    char kept[512];
+    cleat_error error = {0};
+    cleat_dataset *trained = open_series(write_series(ROWS, ROWS), &options), *none = NULL;
+    snprintf(kept, sizeof kept, "%s", test_folder("window"));
+    assert_int_equal(cleat_dataset_save(trained, kept, &error), CLEAT_OK);
+    options.evaluation = true;
+    assert_int_equal(cleat_series_open(write_series(ROWS, ROWS), &options, &none, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "an evaluation requires the preprocessing state saved by training"));
+    options.fitted = kept;
+    assert_int_equal(cleat_series_open(write_series(9, ROWS), &options, &none, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "no window fits the file: each takes 6 rows of lookback and 4 rows of targets"));
+    options.evaluation = false; /* a training that goes on: its own file has become shorter */
+    assert_int_equal(cleat_series_open(write_series(70, ROWS), &options, &none, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "the val split would be rows 61 to 90, but the file has 70"));
+    assert_null(none);
+    cleat_dataset_destroy(trained);
+}
+
+/* Other data are in their dataset with every sample: nothing changes. */
+static void other_datasets_are_whole_anyway(void **state) {
+    (void)state;
+    const char *path = test_path("w.pdb");
+    test_write_text(path, "ATOM      1  C1'   A A   1       0.000   0.000   0.000\n");
+    cleat_dataset *rna = NULL;
+    cleat_error error = {0};
+    if (cleat_rna_open(path, NULL, &rna, &error)) fail_msg("%s", error.text);
+    assert_int_equal(cleat_dataset_make_whole(rna, &error), CLEAT_OK);
+    assert_false(cleat_dataset_is_whole(rna));
+    assert_int_equal(cleat_dataset_count(rna), 1);
+    cleat_dataset_destroy(rna);
+}
+
 static void asks_of_other_datasets_get_nothing(void **state) {
     (void)state;
     const char *path = test_path("x.pdb");
@@ -510,6 +628,9 @@ int main(void) {
         cmocka_unit_test(constant_columns_have_std_one),
         cmocka_unit_test(the_fitted_preprocessor_is_kept),
         cmocka_unit_test(a_forecast_begins_where_the_file_ends),
+        cmocka_unit_test(an_evaluation_takes_any_file),
+        cmocka_unit_test(an_evaluation_needs_a_window),
+        cmocka_unit_test(other_datasets_are_whole_anyway),
         cmocka_unit_test(asks_of_other_datasets_get_nothing),
         cmocka_unit_test(baselines_of_the_real_series),
         cmocka_unit_test(persistence_of_the_oil_prices),

@@ -121,6 +121,7 @@ static void series_destroy(cleat_dataset *dataset) {
     cleat_free(s->std);
     cleat_free(s->windows.last);
     cleat_free(s->ids);
+    cleat_free(s->path);
     cleat_free(s);
 }
 
@@ -132,6 +133,7 @@ static const cleat_dataset_class series_class = {
     .split = series_split,
     .fill = series_fill,
     .save = series_save,
+    .make_whole = cleat_series_make_whole,
     .destroy = series_destroy,
 };
 

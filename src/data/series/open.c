@@ -71,12 +71,37 @@ static int64_t reach_of(const cleat_series *s) {
     return most * s->lookback > s->season ? most * s->lookback : s->season;
 }
 
-static cleat_status format_sample_ids(const char *path, cleat_series *s, cleat_error *error) {
-    s->ids = cleat_alloc(s->windows.count, sizeof *s->ids);
-    if (!s->ids) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu ids", path, s->windows.count);
-    for (size_t i = 0; i < s->windows.count; ++i) cleat_time_text(s->table.times[s->windows.last[i]], s->ids[i]);
-    s->base.count = s->windows.count;
+/* Makes the windows the series' samples: they are taken over. */
+static cleat_status set_samples(cleat_series *s, const cleat_series_windows *windows, cleat_error *error) {
+    char(*ids)[CLEAT_TIME_TEXT] = cleat_alloc(windows->count, sizeof *ids);
+    if (!ids) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu ids", s->path, windows->count);
+    for (size_t i = 0; i < windows->count; ++i) cleat_time_text(s->table.times[windows->last[i]], ids[i]);
+    cleat_free(s->windows.last);
+    cleat_free(s->ids);
+    s->windows = *windows;
+    s->ids = ids;
+    s->base.count = windows->count;
+    s->base.whole = windows->whole;
     return CLEAT_OK;
+}
+
+/* Cuts the rows into splits, and these into windows. */
+static cleat_status find_samples(cleat_series *s, const cleat_series_options *options, bool whole, cleat_error *error) {
+    cleat_series_windows windows = {.whole = whole};
+    cleat_status status = cleat_series_borders(s->path, options, s->table.rows, &windows, error);
+    if (!status) status = cleat_series_windows_find(s->path, options, &s->table, reach_of(s), &windows, error);
+    if (!status) status = set_samples(s, &windows, error);
+    if (status) cleat_free(windows.last);
+    return status;
+}
+
+cleat_status cleat_series_make_whole(cleat_dataset *dataset, cleat_error *error) {
+    cleat_series *s = (cleat_series *)dataset;
+    if (s->forecast) return CLEAT_OK;
+    const cleat_series_options options = {.horizon = s->horizon, .eval_stride = s->eval_stride};
+    cleat_status status = find_samples(s, &options, true, error);
+    if (!status) cleat_log(CLEAT_LOG_INFO, "%s: %zu windows of the whole file, without splits", s->path, s->base.count);
+    return status;
 }
 
 static void log_summary(const char *path, const cleat_series *s) {
@@ -105,6 +130,7 @@ static cleat_status make_dataset(const char *path, cleat_series_table *table, co
     *table = (cleat_series_table){0};
     s->lookback = options->lookback;
     s->horizon = options->horizon;
+    s->eval_stride = options->eval_stride;
     s->season = options->season;
     s->anchor = options->anchor;
     s->forecast = options->forecast;
@@ -114,13 +140,12 @@ static cleat_status make_dataset(const char *path, cleat_series_table *table, co
     cleat_series_dataset_init(s);
     cleat_status status = cleat_series_resample_rows(path, s->resample_seconds, s->n_resamples, s->table.step,
                                                      s->table.rows, s->rows_of, error);
-    if (status == CLEAT_OK) status = cleat_series_borders(path, options, s->table.rows, &s->windows, error);
-    if (status == CLEAT_OK)
-        status = cleat_series_windows_find(path, options, &s->table, reach_of(s), &s->windows, error);
+    if (status == CLEAT_OK && !(s->path = cleat_strdup(path)))
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
+    if (status == CLEAT_OK) status = find_samples(s, options, false, error);
     if (status == CLEAT_OK) status = find_means(path, s, fitted, error);
     if (status == CLEAT_OK) status = standardise(path, s, error);
     if (status == CLEAT_OK) status = resample_all(path, s, error);
-    if (status == CLEAT_OK) status = format_sample_ids(path, s, error);
     if (status != CLEAT_OK) {
         cleat_dataset_destroy(&s->base);
         return status;
@@ -192,8 +217,9 @@ static cleat_status check_options(const cleat_series_options *o, cleat_error *er
                           (int)o->gaps, (int)o->missing);
     if ((unsigned)o->anchor > CLEAT_SERIES_ANCHOR_SEASON)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown anchor (%d)", (int)o->anchor);
-    if (o->forecast && !o->fitted)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a forecast requires the preprocessing state saved by training");
+    if ((o->forecast || o->evaluation) && !o->fitted)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s requires the preprocessing state saved by training",
+                          o->forecast ? "a forecast" : "an evaluation");
     return CLEAT_OK;
 }
 

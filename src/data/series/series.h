@@ -78,9 +78,10 @@ typedef struct cleat_series_windows {
     size_t count;
     int64_t of_split[CLEAT_SPLITS];
     int64_t left_out; /* number of windows with a gap or a missing cell */
+    bool whole;       /* no borders: all rows, and all windows, are of CLEAT_SPLIT_TEST */
 } cleat_series_windows;
 
-/* Sets the borders of the splits. */
+/* Sets the borders of the splits; windows->whole, where it is set or `options` (evaluation) demand it. */
 cleat_status cleat_series_borders(const char *path, const cleat_series_options *options, int64_t rows,
                                   cleat_series_windows *windows, cleat_error *error);
 /* Lists the samples; the lookback of each takes `reach` rows up to the last known one. The caller frees
@@ -114,10 +115,14 @@ typedef struct cleat_series {
     size_t n_resamples;
     cleat_series_windows windows;
     char (*ids)[CLEAT_TIME_TEXT]; /* [count] */
-    int64_t lookback, horizon, season;
+    char *path;                   /* of the file, for messages */
+    int64_t lookback, horizon, season, eval_stride;
     cleat_series_anchor anchor;
     bool forecast;
 } cleat_series;
+
+/* cleat_dataset_make_whole (open.c). */
+cleat_status cleat_series_make_whole(cleat_dataset *dataset, cleat_error *error);
 
 /* Completes the dataset of a series whose table and sizes are set: its class, fields and their shapes. */
 void cleat_series_dataset_init(cleat_series *s);

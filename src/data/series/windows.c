@@ -28,12 +28,29 @@ static void borders_by_fraction(const cleat_series_options *options, int64_t row
     windows->end[CLEAT_SPLIT_TEST] = rows;
 }
 
+static void no_borders(int64_t rows, cleat_series_windows *windows) {
+    for (int s = 0; s < CLEAT_SPLITS; ++s) windows->begin[s] = windows->end[s] = 0;
+    windows->end[CLEAT_SPLIT_TEST] = rows;
+}
+
+/* Whether the row counts are of another, longer file: the one that was trained on. */
+static bool is_another_file(const char *path, const cleat_series_options *options, int64_t rows) {
+    const int64_t wanted = options->train_rows + options->val_rows + options->test_rows;
+    if (!options->evaluation || wanted <= rows) return false;
+    cleat_log(
+        CLEAT_LOG_INFO,
+        "%s: %lld rows, fewer than train_rows + val_rows + test_rows = %lld: the whole file is evaluated, without "
+        "splits",
+        path, (long long)rows, (long long)wanted);
+    return true;
+}
+
 cleat_status cleat_series_borders(const char *path, const cleat_series_options *options, int64_t rows,
                                   cleat_series_windows *windows, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    if (options->forecast) {
-        for (int s = 0; s < CLEAT_SPLITS; ++s) windows->begin[s] = windows->end[s] = 0;
-        windows->end[CLEAT_SPLIT_TEST] = rows;
+    windows->whole = windows->whole || is_another_file(path, options, rows);
+    if (options->forecast || windows->whole) {
+        no_borders(rows, windows);
         return CLEAT_OK;
     }
     if (options->train_rows || options->val_rows || options->test_rows)
@@ -83,6 +100,12 @@ static range range_of(const cleat_series_options *options, const cleat_series_wi
 
 static cleat_status no_window(const char *path, const cleat_series_options *options, int split, int64_t reach,
                               const cleat_series_windows *windows, cleat_error *error) {
+    if (windows->whole)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "%s: no window fits the file: each takes %lld rows of lookback and %lld rows of targets, and "
+                          "the file has %lld (%lld windows contain gaps or missing values); use a longer file",
+                          path, (long long)reach, (long long)options->horizon, (long long)windows->end[split],
+                          (long long)windows->left_out);
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                       "%s: no window fits the %s split, rows %lld to %lld: each takes %lld rows of targets there and "
                       "%lld rows of lookback before them (%lld windows contain gaps or missing values); reduce "
@@ -92,9 +115,14 @@ static cleat_status no_window(const char *path, const cleat_series_options *opti
                       (long long)reach, (long long)windows->left_out);
 }
 
-cleat_status cleat_series_windows_find(const char *path, const cleat_series_options *options,
-                                       const cleat_series_table *table, int64_t reach, cleat_series_windows *windows,
-                                       cleat_error *error) {
+/* Whether a split without a window is an error. */
+static bool is_needed(const cleat_series_options *options, const cleat_series_windows *windows, int split) {
+    if (options->evaluation || (options->fitted && split == CLEAT_SPLIT_TRAIN)) return false;
+    return windows->end[split] > windows->begin[split];
+}
+
+static cleat_status find_windows(const char *path, const cleat_series_options *options, const cleat_series_table *table,
+                                 int64_t reach, cleat_series_windows *windows, cleat_error *error) {
     int64_t ahead = options->forecast ? 0 : options->horizon, most = 0;
     scan s = {.flags = table->flags};
     for (int split = 0; split < CLEAT_SPLITS; ++split) {
@@ -115,15 +143,29 @@ cleat_status cleat_series_windows_find(const char *path, const cleat_series_opti
             windows->left_out += !clean;
         }
         windows->of_split[split] = (int64_t)(windows->count - before);
-        bool needed = windows->end[split] > windows->begin[split] && !(options->fitted && split == CLEAT_SPLIT_TRAIN);
-        if (needed && windows->count == before) status = no_window(path, options, split, reach, windows, error);
+        if (windows->count == before && is_needed(options, windows, split))
+            status = no_window(path, options, split, reach, windows, error);
     }
     if (status == CLEAT_OK && !windows->count)
-        status = no_window(path, options, CLEAT_SPLIT_TRAIN, reach, windows, error);
+        status = no_window(path, options, windows->whole ? CLEAT_SPLIT_TEST : CLEAT_SPLIT_TRAIN, reach, windows, error);
     if (status != CLEAT_OK) {
         cleat_free(last);
         return status;
     }
     windows->last = last;
     return CLEAT_OK;
+}
+
+cleat_status cleat_series_windows_find(const char *path, const cleat_series_options *options,
+                                       const cleat_series_table *table, int64_t reach, cleat_series_windows *windows,
+                                       cleat_error *error) {
+    const bool may_become_whole = options->evaluation && !windows->whole;
+    cleat_status status = find_windows(path, options, table, reach, windows, error);
+    if (status != CLEAT_ERR_ARGUMENT || !may_become_whole) return status;
+    cleat_log(CLEAT_LOG_INFO, "%s: no split of the %lld rows has a window: the whole file is evaluated, without splits",
+              path, (long long)table->rows);
+    if (error) *error = (cleat_error){0};
+    windows->whole = true;
+    no_borders(table->rows, windows);
+    return find_windows(path, options, table, reach, windows, error);
 }

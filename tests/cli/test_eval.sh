@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# Evaluation of a series on the file it was trained on and on others: shorter, longer, too short, with row counts and with fractions.
+#   test_eval.sh CLEAT
+set -euo pipefail
+cleat=$1
+# shellcheck source=tests/cli/checks.sh
+source "$(dirname "$0")/checks.sh"
+
+profile=$scratch/tiny.ini
+device=${CLEAT_TEST_DEVICE:-auto}
+rows=(--set data.train_rows=120 --set data.val_rows=40 --set data.test_rows=40)
+fractions=(--set data.train_rows=none --set data.val_rows=none --set data.test_rows=none --set data.val_fraction=0.1 --set data.test_fraction=0.1)
+
+# Everything below needs a device.
+require_device() {
+    local listed
+    if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
+        echo "skipped, no device"
+        exit 77
+    fi
+}
+
+write_profile() {
+    cat >"$profile" <<'END'
+[model]
+type = series_dense
+layers = 1
+hidden = 8
+
+[data]
+lookback = 8
+horizon = 4
+stride = 3
+
+[train]
+epochs = 1
+warmup_steps = 0
+
+[run]
+self_check = never
+END
+}
+
+# series ROWS: writes the first hours of one series into $scratch/ROWS.csv.
+series() {
+    awk -v rows="$1" 'BEGIN {
+        print "time,load,wind"
+        for (i = 0; i < rows; ++i) printf "%d,%.6f,%.6f\n", i * 3600, sin(i / 3) + i / 100, cos(i / 5)
+    }' >"$scratch/$1.csv"
+}
+
+# evaluate STATUS ROWS SPLIT SETTING...: of the trained network on ROWS.csv.
+evaluate() {
+    local wanted=$1 file=$scratch/$2.csv split=$3
+    shift 3
+    exits "$wanted" "$cleat" eval "$profile" --device "$device" "$@" --set "data.path=$file" --checkpoint "$scratch/run" --split "$split" --json
+    [[ $wanted != 0 ]] || json loss
+}
+
+# result: the metrics of the last evaluation. Its loss is a sum over micro-batches, whose sizes differ.
+result() {
+    sed 's/.*\("mse":\)/\1/' "$scratch/out"
+}
+
+test_train() {
+    exits 0 "$cleat" train "$profile" --device "$device" "${rows[@]}" --set "data.path=$scratch/200.csv" --out "$scratch/run"
+}
+
+test_parts() {
+    local val test all
+    evaluate 0 200 val "${rows[@]}"
+    says err "37 training, 37 validation and 37 test windows"
+    val=$(result)
+    evaluate 0 200 test "${rows[@]}"
+    test=$(result)
+    evaluate 0 200 all "${rows[@]}"
+    says err "189 windows of the whole file, without splits"
+    all=$(result)
+    evaluate 0 300 val "${rows[@]}"
+    exits 0 test "$(result)" = "$val"
+    exits 0 test "$val" != "$all" -a "$test" != "$all"
+}
+
+# Whatever the row counts say, a file is the same file.
+test_shorter() {
+    local all
+    evaluate 0 90 all "${fractions[@]}"
+    all=$(result)
+    for split in val test all; do
+        evaluate 0 90 "$split" "${rows[@]}"
+        says err "90 rows, fewer than train_rows + val_rows + test_rows = 200: the whole file is evaluated"
+        says err "79 test windows"
+        exits 0 test "$(result)" = "$all"
+    done
+    evaluate 1 90 train "${rows[@]}"
+    says err "no split 'train'"
+    says err "use split 'all'"
+    evaluate 0 12 val "${rows[@]}"
+    evaluate 1 11 val "${rows[@]}"
+    says err "no window fits the file: each takes 8 rows of lookback and 4 rows of targets, and the file has 11"
+    evaluate 1 90 no_such_split "${rows[@]}"
+    says err "the splits are train, val, test and all"
+}
+
+test_fractions() {
+    evaluate 0 90 val "${fractions[@]}"
+    says err "6 validation and 6 test windows"
+    evaluate 1 30 val "${fractions[@]}"
+    says err "split 'val' has no samples; split 'all' has all of them"
+    evaluate 0 30 train "${fractions[@]}"
+    evaluate 0 30 all "${fractions[@]}"
+    says err "19 windows of the whole file"
+    evaluate 0 12 val "${fractions[@]}"
+    says err "no split of the 12 rows has a window"
+}
+
+require_device
+write_profile
+for n in 11 12 30 90 200 300; do series $n; done
+test_train
+test_parts
+test_shorter
+test_fractions
+finish
