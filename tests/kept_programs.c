@@ -53,7 +53,7 @@ static void keep(const kept *built) {
 /* What the file says, and not only its name: tests put kernels of their own into its place. */
 static cleat_status identify(cleat_device *device, const cleat_program_key *key, kept *wanted, cleat_error *error) {
     char *source = NULL;
-    cleat_status status = cleat_kernel_source(key->file, &source, error);
+    cleat_status status = cleat_kernel_source_of(key->file, key->source, &source, error);
     if (status) return status;
     wanted->context = device->context;
     cleat_hash_text(source, strlen(source), wanted->source);

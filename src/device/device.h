@@ -41,6 +41,7 @@ void cleat_buffer_release(cleat_device *device, cl_mem buffer, int64_t bytes);
 typedef struct cleat_program_key {
     const char *file;
     const char *options;
+    const char *source; /* the text of `file`; NULL: that of cleat_kernel_source */
 } cleat_program_key;
 
 /* Programs that are built in the background, several at a time, in the order of their keys (programs.c). */
@@ -69,6 +70,8 @@ void cleat_programs_destroy(cleat_programs *programs);
 /* The full source of a kernel file, embedded or from $CLEAT_KERNEL_DIR, with its #include "x.clh" lines
  * resolved. The caller frees it (cleat_free). */
 cleat_status cleat_kernel_source(const char *file, char **source, cleat_error *error);
+/* The same of a file whose text is given; NULL: as above. */
+cleat_status cleat_kernel_source_of(const char *file, const char *text, char **source, cleat_error *error);
 
 /* The matrix product C[m, n] = A B + beta C in f32, row-major and dense (clblast.c). trans_a: A is stored
  * [k, m]; trans_b: B is stored [n, k]. Offsets are in elements. */

@@ -73,12 +73,11 @@ static cleat_status append_include(assembly *out, const char *name, const char *
     return CLEAT_OK;
 }
 
-static cleat_status append_file(assembly *out, const char *file, cleat_error *error) {
-    char *text = NULL, name[MAX_NAME];
+static cleat_status append_text(assembly *out, const char *file, const char *text, cleat_error *error) {
+    char name[MAX_NAME];
+    cleat_status status = CLEAT_OK;
     if (out->seen_count == MAX_FILES)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "the kernel sources have more than %d files", MAX_FILES);
-    cleat_status status = read_one(file, &text, error);
-    if (status) return status;
     snprintf(out->seen[out->seen_count++], MAX_NAME, "%s", file);
     append_line_marker(out, file, 1);
     int line = 1;
@@ -93,14 +92,26 @@ static cleat_status append_file(assembly *out, const char *file, cleat_error *er
     }
     const cleat_text *all = &out->text;
     if (!status && !all->failed && all->data[all->size - 1] != '\n') cleat_text_add_bytes(&out->text, "\n", 1);
+    return status;
+}
+
+static cleat_status append_file(assembly *out, const char *file, cleat_error *error) {
+    char *text = NULL;
+    cleat_status status = read_one(file, &text, error);
+    if (status) return status;
+    status = append_text(out, file, text, error);
     cleat_free(text);
     return status;
 }
 
-cleat_status cleat_kernel_source(const char *file, char **source, cleat_error *error) {
+cleat_status cleat_kernel_source_of(const char *file, const char *text, char **source, cleat_error *error) {
     assembly out = {0};
-    cleat_status status = append_file(&out, file, error);
+    cleat_status status = text ? append_text(&out, file, text, error) : append_file(&out, file, error);
     if (!status) return cleat_text_detach(&out.text, source, error);
     cleat_text_free(&out.text);
     return status;
+}
+
+cleat_status cleat_kernel_source(const char *file, char **source, cleat_error *error) {
+    return cleat_kernel_source_of(file, NULL, source, error);
 }

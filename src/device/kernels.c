@@ -57,7 +57,7 @@ cleat_status cleat_program_build(cleat_device *device, const cleat_program_key *
     char options[OPTIONS], *source = NULL;
     if ((size_t)snprintf(options, sizeof options, COMMON_OPTIONS " %s", key->options) >= sizeof options)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "build options of %s are too long: %s", key->file, key->options);
-    cleat_status status = cleat_kernel_source(key->file, &source, error);
+    cleat_status status = cleat_kernel_source_of(key->file, key->source, &source, error);
     if (status) return status;
     cl_program built = cleat_binary_load(device, source, options);
     *loaded = built != NULL;

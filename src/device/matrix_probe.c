@@ -134,7 +134,7 @@ cleat_status cleat_matrix_check(const cleat_device *device, cleat_matrix_unit un
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "work-groups of %d work-items are required", (int)GROUP);
     snprintf(options, sizeof options, "-DSTORAGE_%s -DWG=%d -DVEC=4 -DMATRIX_UNIT=%d %s", bf16 ? "BF16" : "F16",
              (int)GROUP, (int)unit, cleat_matrix_options(unit));
-    cleat_program_key key = {"lib/mma_probe.cl", options};
+    cleat_program_key key = {.file = "lib/mma_probe.cl", .options = options};
     cleat_status status = open_probe_device(device, &probe, error);
     if (status) return status;
     status = cleat_program_build(&probe, &key, &program, &loaded, error);

@@ -6,16 +6,24 @@
 
 /* --- programs --- */
 
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
 static cleat_status find_program(cleat_exec *exec, const cleat_launch *launch, size_t *index, cleat_error *error) {
-    for (size_t i = 0; i < exec->program_count; ++i)
-        if (strcmp(exec->keys[i].file, launch->file) == 0 && strcmp(exec->keys[i].options, launch->options) == 0) {
+    const cleat_program_key wanted = {.file = launch->file, .source = launch->source, .options = launch->options};
+    for (size_t i = 0; i < exec->program_count; ++i) {
+        const cleat_program_key *key = &exec->keys[i];
+        if (same_text(key->file, wanted.file) && same_text(key->source, wanted.source) &&
+            same_text(key->options, wanted.options)) {
             *index = i;
             return CLEAT_OK;
         }
+    }
     cleat_status status =
         cleat_grow(&exec->keys, exec->program_count, &exec->program_capacity, sizeof *exec->keys, error);
     if (status) return status;
-    exec->keys[exec->program_count] = (cleat_program_key){.file = launch->file, .options = launch->options};
+    exec->keys[exec->program_count] = wanted;
     *index = exec->program_count++;
     return CLEAT_OK;
 }

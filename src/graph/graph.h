@@ -1,13 +1,10 @@
-/* Internal definitions of graphs: tensors, nodes, operations and the store. Read this file first; everything
- * else follows from it. Pure data, without OpenCL. A graph owns its nodes and its tensors; the store owns the
- * persistent tensors. Not thread-safe: one thread at a time builds or reads a graph and its store. */
+/* Internal definitions of graphs: tensors, graphs and the store. Read include/cleat/op.h (nodes and operations)
+ * and then this file first; everything else follows from them. Pure data, without OpenCL. A graph owns its
+ * nodes and its tensors; the store owns the persistent tensors. Not thread-safe: one thread at a time builds or reads a graph and its store. */
 #ifndef CLEAT_SRC_GRAPH_H
 #define CLEAT_SRC_GRAPH_H
 
-#include "cleat/graph.h"
-
-typedef struct cleat_node cleat_node;
-typedef struct cleat_op cleat_op;
+#include "cleat/op.h"
 
 typedef enum cleat_role {
     CLEAT_ROLE_ACTIVATION, /* live from its producer to its last consumer */
@@ -58,86 +55,6 @@ typedef enum cleat_flat {
     CLEAT_FLATS,
     CLEAT_FLATS_ALWAYS = CLEAT_FLAT_HALF_WEIGHTS
 } cleat_flat;
-enum { CLEAT_MAX_IN = 10, CLEAT_MAX_OUT = 5, CLEAT_ATTR_BYTES = 64 };
-
-/* One use of an operation. Entries of `in` may be NULL where the op declares an input optional. */
-struct cleat_node {
-    const cleat_op *op;
-    char name[CLEAT_NAME]; /* layer path and operation: "blocks.0.att/attention" */
-    cleat_graph *graph;
-    int index;       /* position in execution order */
-    bool recomputed; /* repeats a forward node for the backward part (recompute.h) */
-    int n_in, n_out;
-    cleat_tensor *in[CLEAT_MAX_IN];
-    cleat_tensor *out[CLEAT_MAX_OUT];
-    _Alignas(8) unsigned char attr[CLEAT_ATTR_BYTES]; /* the op's attribute struct */
-};
-
-typedef struct cleat_cost {
-    double flops;
-    double bytes; /* read + written, each tensor counted once */
-} cleat_cost;
-
-typedef struct cleat_binder cleat_binder; /* graph/launch.h */
-
-/* One implementation of an operation. An op lists its variants fastest first, the plain one last. */
-typedef struct cleat_variant {
-    const char *name;
-    /* Returns NULL if the variant can compute this node on this device, else the reason why not (shown by
-     * --log dispatch). */
-    const char *(*refuse)(const cleat_node *node, const cleat_device_facts *facts);
-    /* Bytes of scratch memory that the launches need while they run; NULL for none. */
-    int64_t (*workspace)(const cleat_node *node, const cleat_device_facts *facts);
-    /* Appends the launches with all their arguments to the binder; an error goes to binder->error
-     * (cleat_bind_node). Pure: it does not touch a device. */
-    void (*bind)(const cleat_node *node, cleat_binder *binder);
-} cleat_variant;
-
-/* The bit of in[i] in the input masks of a cleat_op, and the mask of all inputs. */
-#define CLEAT_IN(i) (UINT32_C(1) << (i))
-#define CLEAT_EVERY_INPUT UINT32_MAX
-
-/* An operation: one static const struct in src/ops/NAME.c. There is no registry of ops; each node points to
- * its op. */
-struct cleat_op {
-    const char *name; /* in messages and tables: "layer_norm" */
-    /* Checks the inputs and sets shape and dtype of every output (cleat_set_output). The outputs of a
-     * gradient op (emitted by cleat_emit_grads) already have theirs, so that infer only checks them. */
-    cleat_status (*infer)(cleat_node *node, cleat_error *error);
-    /* Emits the nodes that compute the gradients of the inputs from dout [n_out]. Entries of dout are NULL
-     * where no gradient arrives; at least one is not NULL. `node` is valid only during the call; its tensors
-     * are the current ones, that is, recomputed copies where they exist (recompute.h). NULL if the op has no
-     * gradient. */
-    void (*backward)(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout);
-    cleat_cost (*cost)(const cleat_node *node);
-    /* Array that ends with a NULL name; NULL for a reshape, which has no launches. */
-    const cleat_variant *variants;
-
-    /* Optional. Masks of inputs are written CLEAT_IN(X) | CLEAT_IN(RESIDUAL). */
-
-    /* Inputs whose bytes out[0] may use if no later node reads them. The kernels must then read each element of
-     * in[i] before they write the same element of out[0], in the same work-item. */
-    uint32_t inplace_inputs;
-    /* Inputs that autocast casts to the graph's storage type. It casts every other floating-point input to f32
-     * (cleat_autocast). */
-    uint32_t autocast_inputs;
-    /* The weights among autocast_inputs. Autocast replaces a parameter in such an input by its half weight, and
-     * the op's gradient of it is f32 even where other gradients are halves. In any other input a parameter is
-     * cast like any tensor. */
-    uint32_t weight_inputs;
-    /* Autocast does not change the inputs of this op. */
-    bool no_autocast;
-    /* Bytes of intermediate results that a composition of plain operations would store for the backward pass
-     * and that this op's kernels never write (for a fused attention: the probabilities). NULL: none. */
-    int64_t (*fused_bytes)(const cleat_node *node);
-    /* Fusion with the next node (fuse.c). `consumer` reads out[0] of `node` and otherwise nothing that `node`
-     * or a later node produces, and it writes one tensor. If the kernels of `node` can do the work of
-     * `consumer` before they store their result, the function changes `node` (op, attributes, inputs,
-     * outputs) into a node that does both and returns true. out[0] is then the output of `consumer`. The
-     * former out[0] becomes another output, or is dropped if `sole_consumer` is true, which means that
-     * nothing else reads it. NULL: the op is never fused. */
-    bool (*fuse)(cleat_node *node, const cleat_node *consumer, bool sole_consumer);
-};
 
 struct cleat_store {
     cleat_tensor **params, **grads, **moments1, **moments2; /* [count], same index */
@@ -178,49 +95,10 @@ struct cleat_graph {
     cleat_error error;
 };
 
-/* --- for op files --------------------------------------------------------------------------------------------- */
-
-/* Appends a node, which op->infer checks, and returns it; before it come the casts of its inputs if autocast
- * is on (cleat_autocast). Returns NULL once the graph has an error. After an earlier error inputs may be
- * NULL: a caller that depends on an input returns NULL then. `attr` is copied; `attr_bytes` <=
- * CLEAT_ATTR_BYTES. */
-cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
-                       cleat_tensor *const *in, int n_in);
-
-/* For infer: makes output `i` a new activation of this shape and dtype. */
-cleat_status cleat_set_output(cleat_node *node, int i, cleat_dtype dtype, int rank, const int64_t *shape,
-                              cleat_error *error);
-/* For infer: makes output `i` an existing persistent tensor that the node changes in place (optimizer,
- * running statistics). */
-void cleat_set_output_state(cleat_node *node, int i, cleat_tensor *tensor);
-
-/* Appends a gradient node whose outputs are the gradients of targets [n_targets]. After `in` [n_in], one
- * input is appended for each target: the gradient accumulator (accum). The node must write
- *
- *   out[i] = in[n_in + i] + contribution    (accum NULL: out[i] = contribution).
- *
- * For a parameter, both out[i] and its accum are its place in the store's gradient buffer, so that gradients
- * add up over micro-batches. For an activation, the accum is the sum of what other consumers have contributed
- * so far. Where a target is NULL (no gradient wanted), out[i] and its accum are NULL and the kernels must not
- * compute it. out[i] has shape and dtype of its target; gradients of parameters are f32. */
-cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
-                             cleat_tensor *const *in, int n_in, cleat_tensor *const *targets, int n_targets);
+/* --- for op files, beside cleat/op.h --------------------------------------------------------------------------------------------- */
 
 /* Replaces the gradient of an activation or input (for backward functions only). */
 void cleat_set_gradient(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gradient);
-
-/* Adds `dy` itself to the gradient of x, as residual connections need it. This costs nothing if dy arrives
- * first, else one addition by the add op (defined in src/ops/add.c). */
-void cleat_pass_grad(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy);
-
-/* True if a gradient of x is needed (false for NULL). */
-bool cleat_requires_grad(const cleat_tensor *x);
-
-/* The accumulator of output i of a gradient node that was emitted with n_in inputs; NULL: the node overwrites
- * out[i]. */
-static inline cleat_tensor *cleat_accum(const cleat_node *node, int n_in, int i) {
-    return node->in[n_in + i];
-}
 
 /* Appends a copy of the forward node `node` with the same op and attributes. Inputs that were copied before
  * are replaced by their copies. The outputs, named "NAME (again)", become the `recomputed` copies of the
@@ -242,8 +120,6 @@ bool cleat_store_has_loss_scale(const cleat_store *store);
  * dtype. */
 void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_tensor *const *douts, int n);
 
-/* An error of infer with op and layer in front: "op 'layer_norm' at blocks.0.n1: ...". */
-cleat_status cleat_infer_fail(const cleat_node *node, cleat_error *error, const char *format, ...) CLEAT_PRINTF(3, 4);
 /* Writes type and shape as text: "f32 [2, 512, 256]". */
 void cleat_tensor_describe(const cleat_tensor *tensor, char *text, size_t size);
 

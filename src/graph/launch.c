@@ -5,6 +5,7 @@
 #include "core/kernel_shape.h"
 #include "core/memory.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +26,20 @@ cleat_status cleat_bind_node(const cleat_variant *variant, const cleat_node *nod
     variant->bind(node, binder);
     if (binder->error.status && error) *error = binder->error;
     return binder->error.status;
+}
+
+const cleat_device_facts *cleat_binder_facts(const cleat_binder *binder) {
+    return binder->facts;
+}
+
+void cleat_bind_fail(cleat_binder *binder, const cleat_node *node, const char *format, ...) {
+    char text[CLEAT_ERROR_TEXT / 2];
+    if (binder->error.status) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    cleat_infer_fail(node, &binder->error, "%s", text);
 }
 
 static cleat_launch *begin(cleat_binder *binder, cleat_launch_kind kind, const cleat_node *node) {
@@ -73,6 +88,13 @@ void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const cha
     add_option(binder, "WG", binder->facts->work_group, true);
     add_option(binder, "VEC", binder->facts->vector_width, true);
     if (binder->facts->sub_group > 0) add_option(binder, "SUB_GROUP", binder->facts->sub_group, true);
+}
+
+void cleat_launch_source(cleat_binder *binder, const cleat_node *node, const char *name, const char *source,
+                         const char *kernel, cleat_dtype storage) {
+    cleat_launch_kernel(binder, node, name, kernel, storage);
+    cleat_launch *launch = current(binder);
+    if (launch) launch->source = source;
 }
 
 void cleat_launch_define(cleat_binder *binder, const char *name, int64_t value) {

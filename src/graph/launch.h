@@ -44,7 +44,8 @@ typedef struct cleat_launch {
     const cleat_node *node;
     const char *file;   /* "layer_norm.cl" */
     const char *kernel; /* static string, as `file` */
-    /* "-DSTORAGE_F32 -DWG=1 -DVEC=16 ...": together with `file` the key of the program */
+    const char *source; /* the text of `file`, of cleat_launch_source; NULL: a kernel file of the library */
+    /* "-DSTORAGE_F32 -DWG=1 -DVEC=16 ...": together with `file` and `source` the key of the program */
     char options[CLEAT_OPTIONS];
     int n_args;
     cleat_arg args[CLEAT_MAX_ARGS];
@@ -67,34 +68,9 @@ void cleat_binder_clear(cleat_binder *binder);
 cleat_status cleat_bind_node(const cleat_variant *variant, const cleat_node *node, cleat_binder *binder,
                              cleat_error *error);
 
-/* Begins a launch of `kernel` from cl/`file`, built for the storage type `storage` (f32, f16 or bf16: the
- * type T of common.clh) and for the device (-DWG, -DVEC, -DSUB_GROUP from its facts). The functions below
- * extend the launch that was begun last. */
-void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
-                         cleat_dtype storage);
-/* Adds "-DNAME=value" to the build options. Use few different values: each new set of options is another
- * compilation. */
-void cleat_launch_define(cleat_binder *binder, const char *name, int64_t value);
-/* Builds the kernel for the device's matrix unit: adds -DMATRIX_UNIT and the other options that this unit
+/* Builds the kernel of the launch begun last for the device's matrix unit: adds -DMATRIX_UNIT and the other options that this unit
  * needs. */
 void cleat_launch_matrix_unit(cleat_binder *binder);
-/* A tensor becomes two kernel arguments: its buffer and its offset in elements (ulong). See TENSOR in
- * common.clh. */
-void cleat_launch_tensor(cleat_binder *binder, const cleat_tensor *tensor);
-/* As cleat_launch_tensor, but `elements` further into the tensor. */
-void cleat_launch_tensor_at(cleat_binder *binder, const cleat_tensor *tensor, int64_t elements);
-/* The node's workspace from byte `offset` on (a multiple of element_size), also as two arguments. */
-void cleat_launch_workspace(cleat_binder *binder, int64_t offset, int element_size);
-void cleat_launch_i32(cleat_binder *binder, int32_t value);
-void cleat_launch_f32(cleat_binder *binder, float value);
-void cleat_launch_i64(cleat_binder *binder, int64_t value);
-/* Ends the launch with `groups` work-groups of facts->work_group work-items each. */
-void cleat_launch_groups(cleat_binder *binder, int64_t groups);
-/* Ends the launch with explicit sizes; `global` must be a multiple of `local`. */
-void cleat_launch_range(cleat_binder *binder, int dims, const size_t *global, const size_t *local);
-/* Ends the launch for `items` independent work-items that a grid-stride loop handles: with enough work-groups
- * to keep the device busy and no more. */
-void cleat_launch_items(cleat_binder *binder, int64_t items);
 void cleat_launch_sgemm(cleat_binder *binder, const cleat_node *node, const cleat_sgemm *sgemm);
 
 #endif

@@ -30,8 +30,8 @@ static cleat_cost cost(const cleat_node *node) {
 static void bind(const cleat_node *node, cleat_binder *binder) {
     int64_t elements = cleat_tensor_elements(node->in[0]);
     if (elements % binder->facts->vector_width)
-        cleat_infer_fail(node, &binder->error, "%lld elements are not a multiple of the vector width %d",
-                         (long long)elements, binder->facts->vector_width);
+        cleat_bind_fail(binder, node, "%lld elements are not a multiple of the vector width %d", (long long)elements,
+                        binder->facts->vector_width);
     const cleat_tensor *half_weights = node->in[HALF_WEIGHTS];
     cleat_launch_kernel(binder, node, "adamw.cl", "adamw_step", half_weights ? half_weights->dtype : CLEAT_F32);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);

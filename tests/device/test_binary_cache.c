@@ -186,7 +186,7 @@ static void test_no_folder(void **state) {
 /* The whole way: build, save, damage, build again. */
 static void test_programs_build_falls_back(void **state) {
     char kernels[64];
-    const cleat_program_key key = {"fill.cl", "-DVALUE=6"};
+    const cleat_program_key key = {"fill.cl", "-DVALUE=6", NULL};
     cleat_error error;
     (void)state;
     make_folder(kernels, sizeof kernels);

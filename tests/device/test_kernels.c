@@ -116,7 +116,7 @@ static cleat_programs *start(const cleat_program_key *keys, size_t count) {
 }
 
 static void test_build_log_is_shown(void **state) {
-    const cleat_program_key keys[] = {{"bad.cl", "-DN=7"}, {"good.cl", "-DN=1"}};
+    const cleat_program_key keys[] = {{"bad.cl", "-DN=7", NULL}, {"good.cl", "-DN=1", NULL}};
     cl_program program = NULL;
     cleat_error error;
     (void)state;
@@ -140,7 +140,7 @@ static void test_build_log_is_shown(void **state) {
 }
 
 static void test_long_log_keeps_the_error(void **state) {
-    const cleat_program_key key = {"bad.cl", ""};
+    const cleat_program_key key = {"bad.cl", "", NULL};
     static char source[20000];
     cl_program program = NULL;
     cleat_error error;
@@ -161,7 +161,7 @@ static void make_many(cleat_program_key keys[MANY]) {
     put_file(folder, "good.cl", "__kernel void good(__global int *x) { x[0] = N; }\n");
     for (int i = 0; i < MANY; ++i) {
         snprintf(many_options[i], sizeof many_options[i], "-DN=%d", i);
-        keys[i] = (cleat_program_key){"good.cl", many_options[i]};
+        keys[i] = (cleat_program_key){"good.cl", many_options[i], NULL};
     }
 }
 
@@ -207,7 +207,7 @@ static void test_destroyed_at_any_time(void **state) {
 }
 
 static void test_no_host_memory(void **state) {
-    const cleat_program_key key = {"good.cl", ""};
+    const cleat_program_key key = {"good.cl", "", NULL};
     cl_program program = NULL;
     (void)state;
     put_file(folder, "good.cl", "__kernel void good(__global int *x) { x[0] = 1; }\n");

@@ -64,7 +64,7 @@ run_readme_programs() {
     read -ra flags <<<"$(pkg-config --cflags cleat)"
     read -ra libs <<<"$(pkg-config --libs cleat)"
     for source in "$work"/readme/*.c; do
-        cc -std=c17 -Wall -Wextra -Werror "$source" "${flags[@]}" "${libs[@]}" -o "${source%.c}"
+        cc -std=c17 -Wall -Wextra -Werror "$source" "${flags[@]}" "${libs[@]}" -lm -o "${source%.c}"
         code=0
         (cd "$work/readme" && LD_LIBRARY_PATH=$libraries "${source%.c}") || code=$?
         if ((code == 77)); then
@@ -75,7 +75,7 @@ run_readme_programs() {
         fi
         count=$((count + 1))
     done
-    ((count == 1)) # each is there
+    ((count == 2)) # each is there
 }
 
 # From a folder that knows nothing of the source tree; the kernels are inside the program.

@@ -101,7 +101,7 @@ static void write_program(const listing *list, const cleat_launch *launch, const
     char path[2 * NAME], options[CLEAT_OPTIONS], *source = NULL;
     const char *more = "";
     cleat_error error = {0};
-    must(cleat_kernel_source(launch->file, &source, &error), launch->file, &error);
+    must(cleat_kernel_source_of(launch->file, launch->source, &source, &error), launch->file, &error);
     snprintf(path, sizeof path, "%s/%s/%s.cl", list->folder, list->shape->name, name);
     FILE *file = fopen(path, "w");
     if (!file) stop(path, NULL);

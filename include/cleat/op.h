@@ -1,0 +1,195 @@
+/* Adding operations: what a cleat_op is, how a graph gets a node of one, and how its kernels are launched. Not needed to use
+ * the operations of ops.h, which are written against this header: src/ops/gelu.c is a short one.
+ *
+ * An operation is a static const cleat_op. A function like cleat_gelu calls cleat_emit, which appends a cleat_node and
+ * calls `infer`. cleat_backward calls `backward`; cleat_plan_create calls `refuse` and `workspace` of the variants;
+ * cleat_exec_create calls `bind` of the one that was chosen.
+ *
+ * Threads: these functions run on the thread that makes the call above. Threads with stores of their own may call them at
+ * the same time, so that they keep no state besides their arguments. Nodes and binders are used by one thread at a
+ * time. */
+#ifndef CLEAT_OP_H
+#define CLEAT_OP_H
+
+#include "cleat/device.h"
+#include "cleat/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cleat_node cleat_node;
+typedef struct cleat_op cleat_op;
+typedef struct cleat_binder cleat_binder; /* collects the launches of a node */
+
+enum { CLEAT_MAX_IN = 10, CLEAT_MAX_OUT = 5, CLEAT_ATTR_BYTES = 64 };
+
+/* One use of an operation. Entries of `in` may be NULL where the op declares an input optional. */
+struct cleat_node {
+    const cleat_op *op;
+    char name[CLEAT_NAME]; /* layer path and operation: "blocks.0.att/attention" */
+    cleat_graph *graph;
+    int index;       /* position in execution order */
+    bool recomputed; /* repeats a forward node for the backward part (gradient checkpointing) */
+    int n_in, n_out;
+    cleat_tensor *in[CLEAT_MAX_IN];
+    cleat_tensor *out[CLEAT_MAX_OUT];
+    unsigned char attr[CLEAT_ATTR_BYTES] __attribute__((aligned(8))); /* the op's attribute struct */
+};
+
+/* The work of a node, for estimates of time. */
+typedef struct cleat_cost {
+    double flops;
+    double bytes; /* read + written, each tensor counted once */
+} cleat_cost;
+
+/* One implementation of an operation. An op lists its variants fastest first, the plain one last. */
+typedef struct cleat_variant {
+    const char *name;
+    /* Returns NULL if the variant can compute this node on this device, else the reason why not (shown by
+     * --log dispatch). */
+    const char *(*refuse)(const cleat_node *node, const cleat_device_facts *facts);
+    /* Bytes of scratch memory that the launches need while they run; NULL for none. */
+    int64_t (*workspace)(const cleat_node *node, const cleat_device_facts *facts);
+    /* Appends the launches with all their arguments to the binder (cleat_launch_kernel and what follows it), or
+     * calls cleat_bind_fail. Pure: it does not touch a device. */
+    void (*bind)(const cleat_node *node, cleat_binder *binder);
+} cleat_variant;
+
+/* The bit of in[i] in the input masks of a cleat_op, and the mask of all inputs. */
+#define CLEAT_IN(i) (UINT32_C(1) << (i))
+#define CLEAT_EVERY_INPUT UINT32_MAX
+
+/* An operation. There is no registry of ops; each node points to its op, which must outlive the graph. Members
+ * that are left out are NULL or 0. */
+struct cleat_op {
+    const char *name; /* in messages and tables: "layer_norm" */
+    /* Checks the inputs and sets shape and dtype of every output (cleat_set_output). The outputs of a
+     * gradient op (emitted by cleat_emit_grads) already have theirs, so that infer only checks them. */
+    cleat_status (*infer)(cleat_node *node, cleat_error *error);
+    /* Emits the nodes that compute the gradients of the inputs from dout [n_out]. Entries of dout are NULL
+     * where no gradient arrives; at least one is not NULL. `node` is valid only during the call; its tensors
+     * are the current ones, that is, recomputed copies where they exist. NULL if the op has no
+     * gradient. */
+    void (*backward)(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout);
+    /* NULL: no arithmetic, and each input and output once. */
+    cleat_cost (*cost)(const cleat_node *node);
+    /* Array that ends with a NULL name; NULL for a reshape, which has no launches. */
+    const cleat_variant *variants;
+
+    /* Optional. Masks of inputs are written CLEAT_IN(X) | CLEAT_IN(RESIDUAL). */
+
+    /* Inputs whose bytes out[0] may use if no later node reads them. The kernels must then read each element of
+     * in[i] before they write the same element of out[0], in the same work-item. */
+    uint32_t inplace_inputs;
+    /* Inputs that autocast casts to the graph's storage type. It casts every other floating-point input to f32
+     * (cleat_autocast). */
+    uint32_t autocast_inputs;
+    /* The weights among autocast_inputs. Autocast replaces a parameter in such an input by its half weight, and
+     * the op's gradient of it is f32 even where other gradients are halves. In any other input a parameter is
+     * cast like any tensor. */
+    uint32_t weight_inputs;
+    /* Autocast does not change the inputs of this op. */
+    bool no_autocast;
+    /* Bytes of intermediate results that a composition of plain operations would store for the backward pass
+     * and that this op's kernels never write (for a fused attention: the probabilities). NULL: none. */
+    int64_t (*fused_bytes)(const cleat_node *node);
+    /* Fusion with the next node (cleat_graph_fuse). `consumer` reads out[0] of `node` and otherwise nothing that `node`
+     * or a later node produces, and it writes one tensor. If the kernels of `node` can do the work of
+     * `consumer` before they store their result, the function changes `node` (op, attributes, inputs,
+     * outputs) into a node that does both and returns true. out[0] is then the output of `consumer`. The
+     * former out[0] becomes another output, or is dropped if `sole_consumer` is true, which means that
+     * nothing else reads it. NULL: the op is never fused. */
+    bool (*fuse)(cleat_node *node, const cleat_node *consumer, bool sole_consumer);
+};
+
+/* --- nodes ---------------------------------------------------------------------------------------------------- */
+
+/* Appends a node, which op->infer checks, and returns it; before it come the casts of its inputs if autocast
+ * is on (cleat_autocast). Returns NULL once the graph has an error. After an earlier error inputs may be
+ * NULL: a caller that depends on an input returns NULL then. `attr` is copied; `attr_bytes` <=
+ * CLEAT_ATTR_BYTES. */
+CLEAT_API cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
+                                 cleat_tensor *const *in, int n_in);
+
+/* For infer: makes output `i` a new activation of this shape and dtype. */
+CLEAT_API cleat_status cleat_set_output(cleat_node *node, int i, cleat_dtype dtype, int rank, const int64_t *shape,
+                                        cleat_error *error);
+/* For infer: makes output `i` an existing persistent tensor that the node changes in place (optimizer,
+ * running statistics). */
+CLEAT_API void cleat_set_output_state(cleat_node *node, int i, cleat_tensor *tensor);
+
+/* Appends a gradient node whose outputs are the gradients of targets [n_targets]. After `in` [n_in], one
+ * input is appended for each target: the gradient accumulator (accum). The node must write
+ *
+ *   out[i] = in[n_in + i] + contribution    (accum NULL: out[i] = contribution).
+ *
+ * For a parameter, both out[i] and its accum are its place in the store's gradient buffer, so that gradients
+ * add up over micro-batches. For an activation, the accum is the sum of what other consumers have contributed
+ * so far. Where a target is NULL (no gradient wanted), out[i] and its accum are NULL and the kernels must not
+ * compute it. out[i] has shape and dtype of its target; gradients of parameters are f32. */
+CLEAT_API cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
+                                       cleat_tensor *const *in, int n_in, cleat_tensor *const *targets, int n_targets);
+
+/* Adds `dy` itself to the gradient of x, as residual connections need it. This costs nothing if dy arrives
+ * first, else one cleat_add. */
+CLEAT_API void cleat_pass_grad(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy);
+
+/* True if a gradient of x is needed (false for NULL). */
+CLEAT_API bool cleat_requires_grad(const cleat_tensor *x);
+
+/* For infer: fills `error` (may be NULL) with op and layer in front, "op 'layer_norm' at blocks.0.n1: ...", and returns
+ * CLEAT_ERR_SHAPE. */
+CLEAT_API cleat_status cleat_infer_fail(const cleat_node *node, cleat_error *error, const char *format, ...)
+    CLEAT_PRINTF(3, 4);
+
+/* The accumulator of output i of a gradient node that was emitted with n_in inputs; NULL: the node overwrites
+ * out[i]. */
+static inline cleat_tensor *cleat_accum(const cleat_node *node, int n_in, int i) {
+    return node->in[n_in + i];
+}
+
+/* --- launches: for bind --------------------------------------------------------------------------------------- */
+
+/* The device that the launches are for. Borrowed. */
+CLEAT_API const cleat_device_facts *cleat_binder_facts(const cleat_binder *binder);
+/* Fails, with op and layer in front of the text; the first error counts. */
+CLEAT_API void cleat_bind_fail(cleat_binder *binder, const cleat_node *node, const char *format, ...)
+    CLEAT_PRINTF(3, 4);
+
+/* Begins a launch of `kernel` from cl/`file`, built for the storage type `storage` (f32, f16 or bf16: the
+ * type T of common.clh) and for the device (-DWG, -DVEC, -DSUB_GROUP from its facts). The functions below
+ * extend the launch that was begun last. */
+CLEAT_API void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
+                                   cleat_dtype storage);
+/* As cleat_launch_kernel, for a kernel of the caller's own: `source` is OpenCL C, `name` stands for it in messages. It may
+ * include the files of cl/, as in #include "lib/common.clh", which defines TENSOR, AT, HAS, LOAD, STORE and the type T.
+ * name, source and kernel are not copied: they must outlive every exec (static strings). */
+CLEAT_API void cleat_launch_source(cleat_binder *binder, const cleat_node *node, const char *name, const char *source,
+                                   const char *kernel, cleat_dtype storage);
+/* Adds "-DNAME=value" to the build options. Use few different values: each new set of options is another
+ * compilation. */
+CLEAT_API void cleat_launch_define(cleat_binder *binder, const char *name, int64_t value);
+/* A tensor becomes two kernel arguments: its buffer and its offset in elements (ulong). See TENSOR in
+ * common.clh. */
+CLEAT_API void cleat_launch_tensor(cleat_binder *binder, const cleat_tensor *tensor);
+/* As cleat_launch_tensor, but `elements` further into the tensor. */
+CLEAT_API void cleat_launch_tensor_at(cleat_binder *binder, const cleat_tensor *tensor, int64_t elements);
+/* The node's workspace from byte `offset` on (a multiple of element_size), also as two arguments. */
+CLEAT_API void cleat_launch_workspace(cleat_binder *binder, int64_t offset, int element_size);
+/* A scalar argument of the kernel. */
+CLEAT_API void cleat_launch_i32(cleat_binder *binder, int32_t value);
+CLEAT_API void cleat_launch_f32(cleat_binder *binder, float value);
+CLEAT_API void cleat_launch_i64(cleat_binder *binder, int64_t value);
+/* Ends the launch with `groups` work-groups of facts->work_group work-items each. */
+CLEAT_API void cleat_launch_groups(cleat_binder *binder, int64_t groups);
+/* Ends the launch with explicit sizes; `global` must be a multiple of `local`. */
+CLEAT_API void cleat_launch_range(cleat_binder *binder, int dims, const size_t *global, const size_t *local);
+/* Ends the launch for `items` independent work-items that a grid-stride loop handles: with enough work-groups
+ * to keep the device busy and no more. */
+CLEAT_API void cleat_launch_items(cleat_binder *binder, int64_t items);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
