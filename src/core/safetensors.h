@@ -69,8 +69,8 @@ const cleat_st_tensor *cleat_safetensors_find(const cleat_safetensors *file, con
  * shapes. */
 cleat_status cleat_safetensors_expect(const cleat_safetensors *file, const char *name, cleat_st_dtype dtype, int rank,
                                       const int64_t *shape, const cleat_st_tensor **tensor, cleat_error *error);
-/* Copies F32 tensors out of the file: for each of `tensors` [count] its `data` is written (it points to writable memory of
- * the right size). Nothing is written unless all are there with the right shape and no others are. */
+/* Copies F32 tensors from the file to the `data` of `tensors` [count], which must point to writable memory of
+ * the right size. Writes nothing unless the file contains exactly these tensors with these shapes. */
 cleat_status cleat_safetensors_copy(const cleat_safetensors *file, const cleat_st_tensor *tensors, size_t count,
                                     cleat_error *error);
 const char *cleat_safetensors_metadata(const cleat_safetensors *file, const char *key); /* or NULL */

@@ -20,7 +20,7 @@ static cleat_status create_slabs(cleat_exec *exec, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Fills buffers that do not start at zero; each consists of two halves with one initial value each. */
+/* Fills states and buffers that do not start at zero; their two halves have one initial value each. */
 static cleat_status fill_buffers(cleat_exec *exec, cleat_error *error) {
     const cleat_plan *plan = exec->plan;
     for (size_t i = 0; i < plan->state_count; ++i) {
@@ -133,7 +133,7 @@ static cleat_status write_bytes(cleat_exec *exec, size_t graph, const cleat_tens
     return code == CL_SUCCESS ? CLEAT_OK : fail_copy(exec, code, "writing", tensor, error);
 }
 
-/* The copy of a parameter in the storage type it is computed with, where graphs read one. */
+/* Updates the half weight of a parameter, if any graph reads one. */
 static cleat_status write_half_weight(cleat_exec *exec, const cleat_tensor *param, const float *values,
                                       cleat_error *error) {
     const cleat_tensor *half = exec->plan->store->half_weights[param->index];

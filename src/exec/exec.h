@@ -49,28 +49,28 @@ cleat_status cleat_exec_place(const cleat_exec *exec, size_t graph, const cleat_
                               int64_t *offset, cleat_error *error);
 cleat_status cleat_exec_check_graph(const cleat_exec *exec, size_t graph, cleat_error *error);
 
-/* The place of `graph` among the plan's graphs; CLEAT_ERR_ARGUMENT where it is none of them. */
+/* The index of `graph` among the plan's graphs; CLEAT_ERR_ARGUMENT if it is not one of them. */
 cleat_status cleat_exec_find_graph(const cleat_exec *exec, const cleat_graph *graph, size_t *index, cleat_error *error);
-/* Enqueues the change of a persistent tensor whose size in bytes is a power of two, at most 128. Waits for nothing: `values` are
- * copied before the call returns. */
+/* Enqueues a write to a persistent tensor whose size in bytes is a power of two, at most 128. Does not wait:
+ * `values` are copied before the call returns. */
 cleat_status cleat_exec_enqueue_write(cleat_exec *exec, const cleat_tensor *tensor, const void *values,
                                       cleat_error *error);
 
-/* parameters.c: tensors f32 of the store as host arrays of a file. */
+/* parameters.c: host copies of f32 tensors of the store, described as tensors of a safetensors file. */
 typedef struct cleat_host_tensors {
-    float *values; /* those of all tensors, one after the other */
+    float *values; /* values of all tensors, one after the other */
     char (*names)[CLEAT_NAME + 16];
-    cleat_st_tensor *items; /* [count], of `names` and `values` */
-    cleat_tensor **sources; /* [count], borrowed */
+    cleat_st_tensor *items; /* [count] they point into `names` and `values` */
+    cleat_tensor **sources; /* [count] borrowed */
     size_t count, capacity;
 } cleat_host_tensors;
 
-/* `count` tensors with `elements` elements in all are to be added. On failure nothing is allocated. */
+/* Allocates space for `count` tensors with `elements` elements in total. On failure nothing is allocated. */
 cleat_status cleat_host_tensors_create(size_t count, int64_t elements, cleat_host_tensors *made, cleat_error *error);
 void cleat_host_tensors_clear(cleat_host_tensors *tensors);
-/* Adds `tensor` under the name NAME + suffix. */
+/* Adds `tensor` under its name followed by `suffix`. */
 void cleat_host_tensors_add(cleat_host_tensors *tensors, cleat_tensor *tensor, const char *suffix);
-/* Reads all from the device into `values`, and writes them from there. */
+/* Read copies all tensors from the device to `values`; write copies them back. */
 cleat_status cleat_host_tensors_read(cleat_host_tensors *tensors, cleat_exec *exec, cleat_error *error);
 cleat_status cleat_host_tensors_write(const cleat_host_tensors *tensors, cleat_exec *exec, cleat_error *error);
 

@@ -1,4 +1,4 @@
-/* What a store holds, on its way to a device and back: starting values, and files. */
+/* Parameters and buffers of a store on a device: initialisation, saving to and loading from files. */
 #include "exec/exec.h"
 
 #include "core/memory.h"

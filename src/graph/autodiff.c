@@ -64,7 +64,7 @@ void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_te
     cleat_scope(graph, NULL);
 }
 
-/* What arrives at the loss unless the caller says otherwise. */
+/* The default gradient of the loss: the loss scale in f16, else 1. */
 static cleat_tensor *default_seed(cleat_graph *graph) {
     if (graph->store->flat[CLEAT_FLAT_HALF_WEIGHTS].dtype == CLEAT_F16) return cleat_loss_scale_state(graph);
     return cleat_constant(graph, "backward.one", 1, (const int64_t[1]){1}, 1.0f);

@@ -139,7 +139,7 @@ cleat_tensor *cleat_constant(cleat_graph *graph, const char *name, int rank, con
 }
 
 cleat_tensor *cleat_loss_scale_state(cleat_graph *graph) {
-    const float initial = 65536.0f; /* that of torch.amp.GradScaler */
+    const float initial = 65536.0f; /* the default of torch.amp.GradScaler */
     return add_state(graph, CLEAT_LOSS_SCALE, CLEAT_F32, 1, (const int64_t[1]){1}, initial);
 }
 

@@ -110,10 +110,10 @@ static inline cleat_tensor *cleat_current(cleat_tensor *tensor) {
     return tensor && tensor->recomputed ? tensor->recomputed : tensor;
 }
 
-/* The state f32 [1] that holds the loss scale of f16, 65536 at first: declared by the first graph that asks. */
+/* The state f32 [1] of the loss scale for f16, initially 65536. The first graph that asks declares it. */
 #define CLEAT_LOSS_SCALE "loss_scale"
 cleat_tensor *cleat_loss_scale_state(cleat_graph *graph);
-/* Whether a graph of the store has declared it: its gradients are scaled. */
+/* Whether a graph of the store has declared the loss scale, which means that gradients are scaled. */
 bool cleat_store_has_loss_scale(const cleat_store *store);
 
 /* As cleat_backward, from any set of tensors: douts[i] is the gradient of outs[i], with the same shape and

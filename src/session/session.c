@@ -189,7 +189,8 @@ cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat which, f
     return cleat_exec_read(session->exec, 0, &session->work->store->flat[which], values, error);
 }
 
-/* The host changes parameters only through this function, so that the half weights are always updated too. */
+/* Writing the parameters as a whole must also update the half weights; cleat_exec_write does so only for
+ * single parameters. */
 cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat which, const float *values,
                                       cleat_error *error) {
     const cleat_work_graph *refresh = &session->work->refresh;
