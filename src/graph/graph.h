@@ -1,6 +1,7 @@
 /* Internal definitions of graphs: tensors, graphs and the store. Read include/cleat/op.h (nodes and operations)
  * and then this file first; everything else follows from them. Pure data, without OpenCL. A graph owns its
- * nodes and its tensors; the store owns the persistent tensors. Not thread-safe: one thread at a time builds or reads a graph and its store. */
+ * nodes and its tensors; the store owns the persistent tensors. Not thread-safe: one thread at a time builds
+ * or reads a graph and its store. */
 #ifndef CLEAT_SRC_GRAPH_H
 #define CLEAT_SRC_GRAPH_H
 
