@@ -1,4 +1,4 @@
-/* LSTM layers. */
+/* LSTM layers: the parameters of each layer, named as in PyTorch, and the op. */
 #include "nn/lstm.h"
 
 #include "graph/graph.h"

@@ -9,7 +9,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         char text_a[96], text_b[96];
         cleat_tensor_describe(a, text_a, sizeof text_a);
         cleat_tensor_describe(b, text_b, sizeof text_b);
-        return cleat_infer_fail(node, error, "%s + %s: both must have the same shape and the same type", text_a, text_b);
+        return cleat_infer_fail(node, error, "%s + %s: both must have the same shape and the same type", text_a,
+                                text_b);
     }
     return cleat_set_output(node, 0, a->dtype, a->rank, a->shape, error);
 }
