@@ -9,7 +9,7 @@
 #     thread     ThreadSanitizer: the loader and other threaded parts of src/data that need no device
 #     clang      the library and the program with clang, warnings are errors
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program
-#     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names
+#     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names; words
 # Environment: CLEAT_TEST_DEVICE (as --device; default auto), CLEAT_TEST_JOBS (default: number of
 # CPUs), CLEAT_TEST_BUILD (default build-tests).
 # Builds and caches of compiled kernels are kept in CLEAT_TEST_BUILD: a second call is faster.
@@ -147,8 +147,10 @@ step_format() {
     if command -v python3 >/dev/null; then
         check "names of types" "$top/tests/type_names.py" || true
         check "names of types, self-test" "$top/tests/type_names.py" --self-test || true
+        check "words" "$top/tests/words.py" || true
+        check "words, self-test" "$top/tests/words.py" --self-test || true
     else
-        skip "names of types: python3 is not installed"
+        skip "names of types, words: python3 is not installed"
     fi
     program=$(command -v clang-format-14 || command -v clang-format || true)
     if [[ -z $program || $("$program" --version) != *" 14."* ]]; then
