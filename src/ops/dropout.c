@@ -10,8 +10,8 @@ typedef struct dropout_attr {
     uint32_t stream; /* of the forward node: backward, and a node that computes forward again, draw the same */
 } dropout_attr;
 
-/* in = {x or dy, rng, and in a gradient or behind a fused addition the addend}, out = {y or dx} */
-enum { X, RNG, FORWARD_IN, ADDEND = FORWARD_IN, FUSED_IN };
+/* in = {x or dy, rng, and in a gradient or behind a fused addition the other summand}, out = {y or dx} */
+enum { X, RNG, FORWARD_IN, ACCUM = FORWARD_IN, FUSED_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X];
@@ -40,7 +40,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "dropout.cl", "dropout_elements", node->out[0]->dtype);
     cleat_launch_tensor(binder, node->in[X]);
     cleat_launch_tensor(binder, node->in[RNG]);
-    cleat_launch_tensor(binder, node->n_in > ADDEND ? node->in[ADDEND] : NULL);
+    cleat_launch_tensor(binder, node->n_in > ACCUM ? node->in[ACCUM] : NULL);
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)attr->stream);
     cleat_launch_i32(binder, (int32_t)(uint32_t)threshold);
@@ -56,7 +56,7 @@ static const cleat_op dropout_grad = {.name = "dropout_grad",
                                       .infer = cleat_infer_same_as_dout,
                                       .cost = cost,
                                       .variants = variants,
-                                      .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ADDEND)};
+                                      .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ACCUM)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!cleat_requires_grad(node->in[X])) return;
@@ -65,13 +65,13 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op dropout_add = {
-    .name = "dropout_add", .cost = cost, .variants = variants, .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ADDEND)};
+    .name = "dropout_add", .cost = cost, .variants = variants, .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ACCUM)};
 
 /* A residual connection. */
 static bool fuse(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
     if (consumer->op != &cleat_add_op || !sole_consumer) return false;
     node->op = &dropout_add;
-    node->in[ADDEND] = consumer->in[0] == node->out[0] ? consumer->in[1] : consumer->in[0];
+    node->in[ACCUM] = consumer->in[0] == node->out[0] ? consumer->in[1] : consumer->in[0];
     node->n_in = FUSED_IN;
     node->out[0] = consumer->out[0];
     return true;
