@@ -1,6 +1,6 @@
 /* Max pooling of x [samples, height, width, channels], and its gradient.
  *
- *   SIZE, STRIDE, PADDING   of the windows; that of output pixel (p, q) starts at
+ *   SIZE, STRIDE, PADDING   of the windows; the window of output pixel (p, q) starts at
  *                           (p STRIDE - PADDING, q STRIDE - PADDING)
  *
  * The rows of cl/lib/channels.clh are pixels. The forward pass stores the position of each maximum within its

@@ -20,7 +20,7 @@
 #include "lib/gemm_cpu.clh"
 
 /* 1: the final sums of pixels are stored directly from the registers. Where they are rounded to halves first,
- * this takes so many additional registers that PoCL 3.1 keeps the sums of the innermost loop in memory. */
+ * this takes enough additional registers that PoCL 3.1 keeps the sums of the innermost loop in memory. */
 #if defined(STORAGE_F16) || defined(STORAGE_BF16)
 #define FROM_REGISTERS 0
 #else

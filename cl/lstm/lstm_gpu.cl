@@ -101,7 +101,7 @@ MANY_REGISTERS __kernel GROUP void lstm_gpu_forward(TENSOR(const T, products), T
                 STORE(SAMPLE(out, i), AT(h), at * HIDDEN + unit);
             }
         }
-        /* h of this step is complete; that of the previous one may be overwritten */
+        /* h of this step is complete; the previous h may be overwritten */
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

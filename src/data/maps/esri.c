@@ -341,7 +341,7 @@ static cleat_status find_borders(const reader *r, int64_t *val, int64_t *test, c
     return CLEAT_OK;
 }
 
-/* Adds the sample whose last step is that of day `last`. */
+/* Adds the sample whose last step is on day `last`. */
 static cleat_status add_sample(reader *r, const map_day *last, int64_t val, int64_t test, cleat_error *error) {
     char text[CLEAT_TIME_TEXT];
     const map_day *first = last, *target = find_day(r, last->day + r->options->horizon);

@@ -13,7 +13,7 @@ typedef struct cleat_npy {
     int64_t elements;              /* at least 1 */
     char kind;                     /* 'f', 'i', 'u' or 'b' */
     int bytes;                     /* per element */
-    bool swapped;                  /* byte order differs from that of this machine */
+    bool swapped;                  /* byte order differs from this machine */
     int64_t offset;                /* of the first element in the file */
 } cleat_npy;
 

@@ -114,8 +114,8 @@ static cleat_status read_atom(pdb_file *file, size_t line_number, const char *li
     return c1 && !r->known ? read_position(file, line_number, line, r, error) : CLEAT_OK;
 }
 
-/* Ends the chain of a TER record: that in its own column, or that of the last atom if the record has no
- * columns. */
+/* Ends the chain of a TER record: the chain in column 22, or the chain of the last atom if the record is
+ * shorter or has a blank there. */
 static void read_ter(pdb_file *file, const char *line, size_t length) {
     if (length >= 22 && line[21] != ' ')
         file->ended[(unsigned char)line[21]] = true;
