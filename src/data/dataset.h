@@ -23,7 +23,7 @@ typedef struct cleat_dataset_class {
     /* Writes the fitted preprocessing state (a vocabulary, means) as files into the folder; NULL: there is
      * none. */
     cleat_status (*save)(const cleat_dataset *dataset, const char *folder, cleat_error *error);
-    /* cleat_dataset_make_whole, which sets `whole`; NULL: no sample is left out at borders. */
+    /* Implements cleat_dataset_make_whole, which sets `whole`; NULL: the splits leave out no samples. */
     cleat_status (*make_whole)(cleat_dataset *dataset, cleat_error *error);
     void (*destroy)(cleat_dataset *dataset);
 } cleat_dataset_class;
@@ -34,7 +34,7 @@ cleat_split cleat_hashed_split(const void *bytes, size_t size, double val_fracti
 struct cleat_dataset {
     const cleat_dataset_class *type;
     size_t count;
-    bool whole; /* one part */
+    bool whole; /* all samples are in one split */
 };
 
 #endif

@@ -71,7 +71,7 @@ static int64_t reach_of(const cleat_series *s) {
     return most * s->lookback > s->season ? most * s->lookback : s->season;
 }
 
-/* Makes the windows the series' samples: they are taken over. */
+/* Replaces the samples of the series by the windows, and takes ownership of windows->last on success. */
 static cleat_status set_samples(cleat_series *s, const cleat_series_windows *windows, cleat_error *error) {
     char(*ids)[CLEAT_TIME_TEXT] = cleat_alloc(windows->count, sizeof *ids);
     if (!ids) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu ids", s->path, windows->count);
@@ -85,7 +85,7 @@ static cleat_status set_samples(cleat_series *s, const cleat_series_windows *win
     return CLEAT_OK;
 }
 
-/* Cuts the rows into splits, and these into windows. */
+/* Divides the rows into splits and lists their windows. whole: no splits. */
 static cleat_status find_samples(cleat_series *s, const cleat_series_options *options, bool whole, cleat_error *error) {
     cleat_series_windows windows = {.whole = whole};
     cleat_status status = cleat_series_borders(s->path, options, s->table.rows, &windows, error);

@@ -78,10 +78,11 @@ typedef struct cleat_series_windows {
     size_t count;
     int64_t of_split[CLEAT_SPLITS];
     int64_t left_out; /* number of windows with a gap or a missing cell */
-    bool whole;       /* no borders: all rows, and all windows, are of CLEAT_SPLIT_TEST */
+    bool whole;       /* no splits: all rows and windows belong to CLEAT_SPLIT_TEST */
 } cleat_series_windows;
 
-/* Sets the borders of the splits; windows->whole, where it is set or `options` (evaluation) demand it. */
+/* Sets the borders of the splits. No splits if windows->whole, which is set here for an evaluation of a file
+ * that has fewer rows than the row counts in `options`. */
 cleat_status cleat_series_borders(const char *path, const cleat_series_options *options, int64_t rows,
                                   cleat_series_windows *windows, cleat_error *error);
 /* Lists the samples; the lookback of each takes `reach` rows up to the last known one. The caller frees
@@ -115,13 +116,13 @@ typedef struct cleat_series {
     size_t n_resamples;
     cleat_series_windows windows;
     char (*ids)[CLEAT_TIME_TEXT]; /* [count] */
-    char *path;                   /* of the file, for messages */
+    char *path;                   /* of the file, for messages; owned */
     int64_t lookback, horizon, season, eval_stride;
     cleat_series_anchor anchor;
     bool forecast;
 } cleat_series;
 
-/* cleat_dataset_make_whole (open.c). */
+/* Implements cleat_dataset_make_whole (open.c). */
 cleat_status cleat_series_make_whole(cleat_dataset *dataset, cleat_error *error);
 
 /* Completes the dataset of a series whose table and sizes are set: its class, fields and their shapes. */

@@ -33,7 +33,7 @@ static void no_borders(int64_t rows, cleat_series_windows *windows) {
     windows->end[CLEAT_SPLIT_TEST] = rows;
 }
 
-/* Whether the row counts are of another, longer file: the one that was trained on. */
+/* Whether the row counts are those of another, longer file, on which the model was trained. */
 static bool is_another_file(const char *path, const cleat_series_options *options, int64_t rows) {
     const int64_t wanted = options->train_rows + options->val_rows + options->test_rows;
     if (!options->evaluation || wanted <= rows) return false;
