@@ -91,6 +91,9 @@ struct cleat_op {
     uint32_t weight_inputs;
     /* Autocast does not change the inputs of this op. */
     bool no_autocast;
+    /* The op compares: a value near the threshold of a ReLU, or near the maximum of a pooling window, can fall on
+     * the other side once it is rounded, and then moves a whole gradient. Tolerances depend on it. */
+    bool discontinuous;
     /* Bytes of intermediate results that a composition of plain operations would store for the backward pass
      * and that this op's kernels never write (for a fused attention: the probabilities). NULL: none. */
     int64_t (*fused_bytes)(const cleat_node *node);

@@ -207,6 +207,7 @@ static const cleat_variant grad_variants[] = {{.name = "parts", .workspace = wor
 
 /* dx may take the bytes of dy, x, y, or its accum. */
 static const cleat_op batch_norm_grad = {.name = "batch_norm_grad",
+                                         .discontinuous = true,
                                          .infer = infer_grad,
                                          .cost = cost_grad,
                                          .variants = grad_variants,
@@ -233,6 +234,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op batch_norm = {.name = "batch_norm",
+                                    .discontinuous = true,
                                     .infer = infer,
                                     .backward = backward,
                                     .cost = cost,
@@ -282,6 +284,7 @@ static void bind_inference(const cleat_node *node, cleat_binder *binder) {
 
 static const cleat_variant inference_variants[] = {{.name = "elements", .bind = bind_inference}, {0}};
 static const cleat_op batch_norm_inference = {.name = "batch_norm_inference",
+                                              .discontinuous = true,
                                               .infer = infer_inference,
                                               .cost = cost_inference,
                                               .variants = inference_variants,
@@ -341,6 +344,7 @@ static void bind_running(const cleat_node *node, cleat_binder *binder) {
 
 static const cleat_variant running_variants[] = {{.name = "elements", .bind = bind_running}, {0}};
 static const cleat_op batch_norm_update_running_stats = {.name = "batch_norm_update_running_stats",
+                                                         .discontinuous = true,
                                                          .infer = infer_running,
                                                          .cost = cost_running,
                                                          .variants = running_variants};

@@ -101,6 +101,7 @@ static const cleat_variant grad_variants[] = {{.name = "pixels", .bind = bind_gr
 
 /* dx may take the bytes of the accum. */
 static const cleat_op max_pool_grad = {.name = "max_pool_grad",
+                                       .discontinuous = true,
                                        .infer = infer_grad,
                                        .cost = cost_grad,
                                        .variants = grad_variants,
@@ -113,6 +114,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op max_pool = {.name = "max_pool",
+                                  .discontinuous = true,
                                   .infer = infer,
                                   .backward = backward,
                                   .cost = cost,

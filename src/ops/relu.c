@@ -36,6 +36,7 @@ static const cleat_variant forward_variants[] = {{.name = "elements", .bind = bi
 static const cleat_variant backward_variants[] = {{.name = "elements", .bind = bind_backward}, {0}};
 
 const cleat_op cleat_relu_grad_op = {.name = "relu_grad",
+                                     .discontinuous = true,
                                      .infer = cleat_infer_same_as_dout,
                                      .cost = cost,
                                      .variants = backward_variants,
@@ -49,6 +50,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 const cleat_op cleat_relu_op = {.name = "relu",
+                                .discontinuous = true,
                                 .infer = infer,
                                 .backward = backward,
                                 .cost = cost,
