@@ -5,6 +5,7 @@
 #include "core/memory.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* --- a trajectory as a job ------------------------------------------------------------------------------------ */
 
@@ -57,72 +58,77 @@ static void describe(const trajectory_job *own, cleat_bench_job *job) {
 
 /* --- fixed models --------------------------------------------------------------------------------------------- */
 
-#define RNA_LOSS                                                                                                       \
-    "mean over valid coordinates of squared error + mean over valid neighbours of (sqrt(|c[i+1]-c[i]|^2 + "            \
-    "1e-6) - 5.9)^2"
-#define RNA_CONFIG                                                                                                     \
-    "{\"vocab\": 5, \"d_model\": 256, \"heads\": 8, \"layers\": 5, \"d_ff\": 1024, \"loss\": \"" RNA_LOSS "\"}"
-#define RNA_WHAT "RNA transformer of 4 M parameters: 5 layers, d 256, 8 heads, ff 1024; MSE and a bond term"
-
-#define RESNET_CONFIG(PX, CLASSES)                                                                                     \
-    "{\"channels\": 64, \"blocks\": [2, 2, 2, 2], \"stem\": 7, \"inputs\": 3, \"px\": " PX ", \"classes\": " CLASSES   \
-    ", \"loss\": \"cross entropy; batch norm in training mode\"}"
-
+/* A profile, the sizes that data would give, and a batch. */
 typedef struct model_row {
     const char *name, *what;
-    const char *config;
+    const char *profile, *sizes; /* INI; as cleat_model_set_sizes takes them, or NULL */
     int64_t batch, length;
 } model_row;
 
-static cleat_status open_reference(const void *spec, cleat_bench_job *job, cleat_error *error) {
-    const model_row *row = spec;
-    cleat_reference batch;
-    trajectory_job *own = own_trajectory(job, error);
-    if (!own) return CLEAT_ERR_MEMORY;
-    cleat_status status = cleat_model_from_reference(row->config, NULL, &own->run.model, error);
-    if (status == CLEAT_OK)
-        own->run.model->profile.train.precision =
-            job->precision == CLEAT_PRECISION_AUTO ? CLEAT_PRECISION_F32 : job->precision;
-    if (status == CLEAT_OK) status = cleat_reference_make(own->run.model, row->batch, row->length, &batch, error);
-    if (status != CLEAT_OK) return status;
-    status = cleat_trajectory_prepare(&own->run, &batch, error);
-    cleat_reference_free(&batch);
-    if (status != CLEAT_OK) return status;
-    own->run.profile->train.learning_rate = 1e-4;
-    own->run.profile->train.weight_decay = 0.01;
-    own->run.profile->train.max_grad_norm = CLEAT_NONE;
-    describe(own, job);
-    return CLEAT_OK;
-}
+#define RNA_WHAT "RNA transformer of 4 M parameters: 5 layers, d 256, 8 heads, ff 1024; MSE and a bond term"
+#define RNA_PROFILE                                                                                                    \
+    "[model]\ntype = rna_transformer\nd_model = 256\nheads = 8\nlayers = 5\nd_ff = 1024\ndropout = 0\n"                \
+    "head = absolute\npositions = start\n"                                                                             \
+    "[loss]\ncoordinate = 1\nbond_length = 1\npair_distance = 0\nlddt = 0\nframe = 0\nhandedness = 0\n"                \
+    "bond_angle = 0\nclash = 0\nbase_pair = 0\n"
+#define RESNET_PROFILE(PX)                                                                                             \
+    "[model]\ntype = image_resnet\ndepth = 18\nstem = large\ndropout = 0\n[data]\nimage_size = " PX "\n"
 
 static const model_row rows[] = {
-    {"W1_B2L512", RNA_WHAT, RNA_CONFIG, 2, 512},
-    {"W1_B1L1200", RNA_WHAT, RNA_CONFIG, 1, 1200},
+    {"W1_B2L512", RNA_WHAT, RNA_PROFILE, NULL, 2, 512},
+    {"W1_B1L1200", RNA_WHAT, RNA_PROFILE, NULL, 1, 1200},
     {"W2", "text classifier: vocabulary 8000, 4 layers, d 128, 4 heads, ff 512, length 128, batch 32; cross entropy",
-     "{\"vocab\": 8000, \"d_model\": 128, \"heads\": 4, \"layers\": 4, \"d_ff\": 512, "
-     "\"loss\": \"cross entropy of 3 classes, mean pooling over valid positions\"}",
-     32, 128},
+     "[model]\ntype = text_classifier\nd_model = 128\nheads = 4\nlayers = 4\nd_ff = 512\ndropout = 0\npooling = mean\n",
+     "{\"vocabulary\": 8000, \"classes\": 3}", 32, 128},
     {"W3", "LSTM: 16 inputs, hidden 128, 2 layers, 64 steps, batch 256; MSE of the last step's output",
-     "{\"inputs\": 16, \"hidden\": 128, \"layers\": 2, \"T\": 64, \"loss\": \"mse of the last step's output\"}", 256,
-     64},
+     "[model]\ntype = series_lstm\nhidden = 128\nlayers = 2\ndropout = 0\n[data]\nlookback = 64\nhorizon = 1\n",
+     "{\"inputs\": 16, \"outputs\": 1}", 256, 64},
     {"W4", "dense classifier 64-512-512-256-2 with ReLU, batch 512; cross entropy",
-     "{\"widths\": [64, 512, 512, 256, 2], \"loss\": \"cross entropy\"}", 512, 1},
+     "[model]\ntype = series_dense\ndropout = 0\n[data]\nlookback = 1\nhorizon = 1\n",
+     "{\"inputs\": 64, \"hidden\": [512, 512, 256], \"classes\": 2}", 512, 1},
     {"W6_temporal", "temporal transformer: 400 patches, 6 steps of 16 inputs, 3 layers, d 64, 4 heads, ff 256; MSE",
-     "{\"patches\": 400, \"T\": 6, \"inputs\": 16, \"d_model\": 64, \"heads\": 4, \"layers\": 3, \"d_ff\": 256, "
-     "\"loss\": \"mse of the last step's output\"}",
-     400, 6},
-    {"W5_64", "ResNet-18, 10 classes, 64 px, batch 16; cross entropy", RESNET_CONFIG("64", "10"), 16, 64},
-    {"W5_224", "ResNet-18, 1000 classes, 224 px, batch 4; cross entropy", RESNET_CONFIG("224", "1000"), 4, 224},
+     "[model]\ntype = series_transformer\nd_model = 64\nheads = 4\nlayers = 3\nd_ff = 256\ndropout = 0\n"
+     "[data]\nlookback = 6\nhorizon = 1\n",
+     "{\"inputs\": 16, \"outputs\": 1}", 400, 6},
+    {"W5_64", "ResNet-18, 10 classes, 64 px, batch 16; cross entropy", RESNET_PROFILE("64"),
+     "{\"inputs\": 3, \"classes\": 10}", 16, 64},
+    {"W5_224", "ResNet-18, 1000 classes, 224 px, batch 4; cross entropy", RESNET_PROFILE("224"),
+     "{\"inputs\": 3, \"classes\": 1000}", 4, 224},
     {"W6_segformer", "SegFormer-B0, 2 classes, 64 px, batch 8; cross entropy of every pixel",
-     "{\"dims\": [32, 64, 160, 256], \"heads\": [1, 2, 5, 8], \"sr\": [8, 4, 2, 1], \"depth\": 2, \"decoder\": 256, "
-     "\"classes\": 2, \"inputs\": 3, \"px\": 64, \"loss\": \"per-pixel cross entropy\"}",
-     8, 64},
+     "[model]\ntype = mask_segformer\nbackbone = b0\ndropout = 0\n[data]\nimage_size = 64\n",
+     "{\"inputs\": 3, \"classes\": 2}", 8, 64},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
+static cleat_status open_model(const model_row *row, cleat_precision precision, cleat_trajectory *run,
+                               cleat_error *error) {
+    cleat_status status = cleat_profile_create(&run->profile, error);
+    if (!status) status = cleat_profile_read_text(run->profile, row->name, row->profile, strlen(row->profile), error);
+    if (status) return status;
+    run->profile->train.precision = precision == CLEAT_PRECISION_AUTO ? CLEAT_PRECISION_F32 : precision;
+    run->profile->train.learning_rate = 1e-4;
+    run->profile->train.weight_decay = 0.01;
+    run->profile->train.max_grad_norm = CLEAT_NONE;
+    status = cleat_model_create(run->profile, &run->model, error);
+    return !status && row->sizes ? cleat_model_set_sizes(run->model, row->sizes, error) : status;
+}
+
+static cleat_status open_row(const void *spec, cleat_bench_job *job, cleat_error *error) {
+    const model_row *row = spec;
+    cleat_dataset *dataset = NULL;
+    trajectory_job *own = own_trajectory(job, error);
+    if (!own) return CLEAT_ERR_MEMORY;
+    cleat_status status = open_model(row, job->precision, &own->run, error);
+    if (!status) status = cleat_model_open_synthetic(own->run.model, row->batch, row->length, &dataset, error);
+    if (!status) status = cleat_trajectory_prepare(&own->run, dataset, error);
+    cleat_dataset_destroy(dataset);
+    if (!status) describe(own, job);
+    return status;
+}
+
 bool cleat_bench_model(size_t i, cleat_bench_entry *entry) {
     if (i >= ROWS) return false;
-    *entry = (cleat_bench_entry){.info.kind = CLEAT_BENCH_MODEL, .open = open_reference, .spec = &rows[i]};
+    *entry = (cleat_bench_entry){.info.kind = CLEAT_BENCH_MODEL, .open = open_row, .spec = &rows[i]};
     snprintf(entry->info.name, sizeof entry->info.name, "%s", rows[i].name);
     snprintf(entry->info.peer, sizeof entry->info.peer, "%s", rows[i].name);
     snprintf(entry->info.what, sizeof entry->info.what, "%s", rows[i].what);
@@ -148,12 +154,11 @@ static cleat_status fit_session(trajectory_job *own, bool *data_known, cleat_err
 
 static cleat_status start(cleat_trajectory *run, cleat_error *error) {
     const cleat_bucket *bucket = &run->session->work->buckets[0];
-    cleat_reference batch;
-    cleat_status status = cleat_reference_make(run->model, bucket->micro_batch_size, bucket->length, &batch, error);
-    if (status != CLEAT_OK) return status;
-    status = cleat_trajectory_start(run, &batch, error);
-    cleat_reference_free(&batch);
-    if (status == CLEAT_OK) cleat_trajectory_weigh_evenly(run);
+    cleat_dataset *dataset = NULL;
+    cleat_status status =
+        cleat_model_open_synthetic(run->model, bucket->micro_batch_size, bucket->length, &dataset, error);
+    if (!status) status = cleat_trajectory_start(run, dataset, error);
+    cleat_dataset_destroy(dataset);
     return status;
 }
 

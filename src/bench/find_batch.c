@@ -84,15 +84,13 @@ static cleat_status plan(const batch_finder *finder, const cleat_device *device,
 
 static cleat_status time_steps(const batch_finder *finder, cleat_trajectory *run, cleat_batch_point *point,
                                cleat_error *error) {
-    cleat_reference made;
+    cleat_dataset *dataset = NULL;
     cleat_step_times times;
     cleat_status status =
-        cleat_reference_make(finder->model, point->micro_batch_size, finder->lengths.lengths[0], &made, error);
+        cleat_model_open_synthetic(finder->model, point->micro_batch_size, finder->lengths.lengths[0], &dataset, error);
+    if (!status) status = cleat_trajectory_start(run, dataset, error);
+    cleat_dataset_destroy(dataset);
     if (status != CLEAT_OK) return status;
-    status = cleat_trajectory_start(run, &made, error);
-    cleat_reference_free(&made);
-    if (status != CLEAT_OK) return status;
-    cleat_trajectory_weigh_evenly(run);
     status = cleat_time_steps(run, finder->seconds, MIN_STEPS, &times, error);
     if (status != CLEAT_OK) return status;
     point->ms_median = times.ms_median;

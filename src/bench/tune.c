@@ -129,18 +129,30 @@ cleat_status cleat_tuner_find_kinds(cleat_tuner *t, cleat_kinds *k, cleat_error 
 
 /* --- contests ------------------------------------------------------------------------------------------------- */
 
+/* Of the planned workload, with which the node in contest came; NULL: none is of its size. */
+static const cleat_bucket *bucket_in_contest(const cleat_tuner *t, const cleat_graph **graph) {
+    for (size_t b = 0; b < t->work->n_buckets; ++b) {
+        const cleat_bucket *bucket = &t->work->buckets[b];
+        *graph = t->work->train[b].graph;
+        if (bucket->micro_batch_size == t->micro_batch_size && bucket->length == t->length) return bucket;
+    }
+    return NULL;
+}
+
 /* Inputs of the graphs hold what a step's hold: tokens, lengths, coordinates of a made-up batch. */
 static void write_input(void *user, const cleat_tensor *tensor, void *values) {
     cleat_tuner *t = user;
-    const cleat_tensor *root = tensor->base ? tensor->base : tensor;
+    const cleat_tensor *root = cleat_root(tensor);
+    const cleat_graph *graph;
     if (root->role != CLEAT_ROLE_INPUT) return;
-    if (t->made.batch != t->micro_batch_size || t->made.length != t->length) {
-        cleat_reference_free(&t->made);
-        if (cleat_reference_make(t->model, t->micro_batch_size, t->length, &t->made, NULL) != CLEAT_OK) return;
-    }
+    const cleat_bucket *bucket = bucket_in_contest(t, &graph);
     cleat_error error = {0};
-    if (cleat_model_reference_input(t->model, &t->made, root, values, &error))
-        cleat_log(CLEAT_LOG_DEBUG, "tune: %s", error.text);
+    if (bucket && !cleat_tune_batch_serves(&t->batch, bucket)) {
+        cleat_tune_batch_close(&t->batch);
+        if (cleat_tune_batch_open(t->model, graph, bucket, &t->batch, &error))
+            cleat_log(CLEAT_LOG_DEBUG, "tune: %s", error.text);
+    }
+    if (bucket) cleat_tune_batch_read(&t->batch, root, values);
 }
 
 static cleat_variant_record *find_record(cleat_tuner *t, const cleat_op *op, const cleat_variant *variant) {
@@ -387,7 +399,7 @@ cleat_status cleat_tuner_open(cleat_tuner *t, cleat_error *error) {
 
 void cleat_tuner_close(cleat_tuner *t) {
     cleat_workload_destroy(t->work);
-    cleat_reference_free(&t->made);
+    cleat_tune_batch_close(&t->batch);
     cleat_tuning_destroy(t->seen);
     cleat_tuning_destroy(t->table);
     cleat_device_close(t->device);

@@ -4,6 +4,7 @@
 #define CLEAT_SRC_TUNER_H
 
 #include "bench/tune.h"
+#include "bench/tune_batch.h"
 #include "models/model.h"
 #include "session/session.h"
 
@@ -45,8 +46,8 @@ typedef struct cleat_tuner {
     cleat_workload *work;      /* planned with `table` */
     size_t record_count;
     cleat_variant_record records[CLEAT_TUNE_RECORDS];
-    cleat_reference made;             /* of the node in contest */
-    int64_t micro_batch_size, length; /* of its bucket */
+    int64_t micro_batch_size, length; /* of the bucket of the node in contest */
+    cleat_tune_batch batch;           /* what a step of such a bucket reads; empty until asked for */
 } cleat_tuner;
 
 /* Opens what profile, options and report (set by the caller) need; CLBlast gets the parameters of an earlier table. To be

@@ -115,6 +115,16 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_masks_add_loss(model, graph, mode, logits, mask, &inputs, built);
 }
 
+static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
+    const map_size size = size_of(model);
+    const int64_t steps[3] = {size.patches, -1, size.patch * size.patch * size.channels};
+    const int64_t mask[2] = {size.height, size.width};
+    made[STEPS] = cleat_synthetic_floats("frames", 3, steps);
+    made[LENGTHS] = cleat_synthetic_values("lengths", CLEAT_VALUES_LENGTH, 1, &size.patches);
+    made[MASK] = cleat_synthetic_integers("mask", 2, 2, mask);
+    return MASK + 1;
+}
+
 /* --- metrics and predictions ---------------------------------------------------------------------------------- */
 
 /* The mask of the last step's day, where the data tell it, is judged beside the forecast. */
@@ -150,59 +160,11 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return status;
 }
 
-/* --- reference trajectories ----------------------------------------------------------------------------------- */
-
-/* "mask loss of the next frame", with the sizes of both parts and the weights of the loss */
-static cleat_status from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
-    cleat_profile *p = &model->profile;
-    cleat_segformer shape = {.classes = 1};
-    if (!cleat_reference_loss_says(config, "mask loss of the next frame") || !cleat_masks_read_loss(config, p) ||
-        !cleat_masks_read_shape(config, "spatial_heads", &shape))
-        return CLEAT_ERR_NOT_SUPPORTED;
-    p->model.dropout = 0;
-    struct {
-        const char *key;
-        int64_t *size;
-    } sizes[] = {{"d_model", &p->model.d_model},  {"d_ff", &p->model.d_ff},         {"heads", &p->model.heads},
-                 {"layers", &p->model.layers},    {"features", &p->model.features}, {"stem_stride", &shape.stem_stride},
-                 {"T", &p->data.history},         {"patch", &p->data.patch},        {"px", &p->data.image_size},
-                 {"inputs", &model->sizes.inputs}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
-        *sizes[i].size = cleat_reference_size(config, sizes[i].key, NULL, 0);
-        if (*sizes[i].size < 1) return CLEAT_ERR_NOT_SUPPORTED;
-    }
-    if (p->model.d_model % p->model.heads != 0) return CLEAT_ERR_NOT_SUPPORTED;
-    cleat_status status = cleat_masks_make_own(model, error);
-    if (status == CLEAT_OK) ((cleat_mask_own *)model->own)->shape = shape;
-    return status;
-}
-
-/* input f32 [B, N, T, p p C], target i64 [B, H, W] */
-static void reference_arrays(const cleat_model *model, cleat_reference *r) {
-    const map_size size = size_of(model);
-    const int64_t values = size.patch * size.patch * size.channels;
-    r->input = (cleat_reference_array){.rank = 4, .shape = {r->batch, size.patches, r->length, values}};
-    r->target =
-        (cleat_reference_array){.integers = true, .below = 2, .rank = 3, .shape = {r->batch, size.height, size.width}};
-}
-
-static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name, void *values) {
-    const map_size size = size_of(model);
-    const int64_t patches = r->batch * size.patches;
-    const int64_t each = r->length * size.patch * size.patch * size.channels;
-    if (strcmp(name, "frames") == 0) memcpy(values, r->input.data, (size_t)(patches * each) * sizeof(float));
-    if (strcmp(name, "lengths") == 0)
-        for (int64_t i = 0; i < patches; ++i)
-            ((int32_t *)values)[i] = (int32_t)(r->lengths ? r->lengths[i / size.patches] : r->length);
-    if (strcmp(name, "mask") == 0) cleat_reference_integers(&r->target, values);
-    if (strcmp(name, "scale") == 0)
-        for (int64_t b = 0; b < r->batch; ++b) ((float *)values)[b] = 1.0f / (float)r->batch;
-}
-
 const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .terms = terms,
                                              .n_terms = 1,
                                              .open_data = open_data,
+                                             .fields = fields,
                                              .fixed_length = fixed_length,
                                              .build = build,
                                              .sample_weight = cleat_masks_sample_weight,
@@ -210,7 +172,4 @@ const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .metric_update = metric_update,
                                              .metric_compute = cleat_masks_metric_compute,
                                              .write = write,
-                                             .writes_each = true,
-                                             .from_reference = from_reference,
-                                             .reference_arrays = reference_arrays,
-                                             .reference_input = reference_input};
+                                             .writes_each = true};

@@ -1,4 +1,4 @@
-/* Settings, normalisation and references of images. */
+/* Settings and normalisation of images. */
 #include "models/image_models.h"
 
 #include "cleat/ops.h"
@@ -36,20 +36,4 @@ cleat_tensor *cleat_model_global_avg_pool(cleat_graph *graph, cleat_tensor *x) {
     if (!x) return NULL;
     const int64_t rows[3] = {x->shape[0], x->shape[1] * x->shape[2], x->shape[3]};
     return cleat_mean_pool(graph, cleat_reshape(graph, x, 3, rows), NULL);
-}
-
-void cleat_reference_channels_last(const cleat_reference_array *from, float *to) {
-    const float *values = from->data;
-    const int64_t channels = from->shape[1], pixels = from->shape[2] * from->shape[3];
-    for (int64_t b = 0; b < from->shape[0]; ++b)
-        for (int64_t c = 0; c < channels; ++c)
-            for (int64_t i = 0; i < pixels; ++i)
-                to[(b * pixels + i) * channels + c] = values[(b * channels + c) * pixels + i];
-}
-
-void cleat_reference_integers(const cleat_reference_array *from, int32_t *to) {
-    const int64_t *values = from->data;
-    int64_t count = 1;
-    for (int i = 0; i < from->rank; ++i) count *= from->shape[i];
-    for (int64_t i = 0; i < count; ++i) to[i] = (int32_t)values[i];
 }

@@ -14,10 +14,4 @@ cleat_norm_mode cleat_model_norm_mode(cleat_graph *graph, cleat_mode mode, cleat
 /* The mean over height and width. [B, H, W, D] -> [B, D] */
 cleat_tensor *cleat_model_global_avg_pool(cleat_graph *graph, cleat_tensor *x);
 
-/* A trajectory's images f32 [B, C, H, W] as [B, H, W, C]. */
-void cleat_reference_channels_last(const cleat_reference_array *from, float *to);
-
-/* A trajectory's i64 numbers, all of them, as i32. */
-void cleat_reference_integers(const cleat_reference_array *from, int32_t *to);
-
 #endif

@@ -42,10 +42,16 @@ static const cleat_segformer backbones[] = {
 };
 
 cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode) {
-    const cleat_mask_own *own = model->own;
-    if (own && own->shape.decoder > 0) return own->shape;
+    const cleat_model_sizes *sizes = &model->sizes;
     cleat_segformer shape = backbones[model->profile.model.backbone];
-    shape.classes = 1;
+    if (sizes->decoder > 0) {
+        memcpy(shape.width, sizes->stage_widths, sizeof shape.width);
+        memcpy(shape.heads, sizes->stage_heads, sizeof shape.heads);
+        memcpy(shape.reduction, sizes->stage_reductions, sizeof shape.reduction);
+        memcpy(shape.depth, sizes->stage_depths, sizeof shape.depth);
+        shape.decoder = sizes->decoder;
+    }
+    shape.classes = sizes->classes > 0 ? sizes->classes : 1;
     shape.stem_stride = model->profile.model.stem_stride;
     shape.dropout = mode == CLEAT_MODE_TRAIN ? (float)model->profile.model.dropout : 0;
     return shape;
@@ -98,9 +104,9 @@ void cleat_masks_add_loss(const cleat_model *model, cleat_graph *graph, cleat_mo
 
 void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                const cleat_global_batch *global_batch, float *values) {
-    (void)model;
-    for (int64_t b = 0; b < batch->batch; ++b)
-        values[b] = b < batch->count ? 1.0f / (float)global_batch->samples : 0.0f;
+    const int64_t each = model->sizes.classes > 1 ? batch->length * batch->length : 1;
+    for (int64_t i = 0; i < batch->batch * each; ++i)
+        values[i] = i / each < batch->count ? 1.0f / (float)(global_batch->samples * each) : 0.0f;
 }
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */
@@ -245,34 +251,4 @@ done:
     cleat_free(mask);
     cleat_free(probabilities);
     return status;
-}
-
-/* --- reference trajectories ----------------------------------------------------------------------------------- */
-
-static bool read_stages(const cleat_reference_config *config, const char *key, int64_t values[CLEAT_SEGFORMER_STAGES]) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(config->json, key);
-    for (int i = 0; i < CLEAT_SEGFORMER_STAGES; ++i) {
-        const cJSON *item = cJSON_IsArray(list) ? cJSON_GetArrayItem(list, i) : list;
-        if (!cJSON_IsNumber(item) || item->valuedouble < 1) return false;
-        values[i] = (int64_t)item->valuedouble;
-    }
-    return true;
-}
-
-bool cleat_masks_read_shape(const cleat_reference_config *config, const char *heads, cleat_segformer *shape) {
-    shape->decoder = cleat_reference_size(config, "decoder", "fuse.weight", 0);
-    return shape->decoder > 0 && read_stages(config, "dims", shape->width) &&
-           read_stages(config, heads, shape->heads) && read_stages(config, "sr", shape->reduction) &&
-           read_stages(config, "depth", shape->depth);
-}
-
-bool cleat_masks_read_loss(const cleat_reference_config *config, cleat_profile *profile) {
-    const cJSON *positive = cJSON_GetObjectItemCaseSensitive(config->json, "positive_weight");
-    const cJSON *gamma = cJSON_GetObjectItemCaseSensitive(config->json, "focal_gamma");
-    const cJSON *dice = cJSON_GetObjectItemCaseSensitive(config->json, "dice");
-    if (!cJSON_IsNumber(positive) || !cJSON_IsNumber(gamma) || !cJSON_IsNumber(dice)) return false;
-    profile->loss.positive_weight = positive->valuedouble;
-    profile->loss.focal_gamma = gamma->valuedouble;
-    profile->loss.dice = dice->valuedouble;
-    return true;
 }

@@ -7,7 +7,6 @@
 
 /* model->own */
 typedef struct cleat_mask_own {
-    cleat_segformer shape; /* of a reference; decoder 0: the profile's */
     double positive;       /* share of the training part's pixels that are 1; 0: unknown */
     int64_t height, width; /* of a sample's mask; 0: the profile's image_size */
 } cleat_mask_own;
@@ -15,7 +14,7 @@ typedef struct cleat_mask_own {
 /* A new model->own. */
 cleat_status cleat_masks_make_own(cleat_model *model, cleat_error *error);
 
-/* The SegFormer of the profile's backbone, with one output a pixel, or the reference's. */
+/* The SegFormer of the profile's backbone, with as many outputs a pixel as there are classes: one where the sizes do not say. */
 cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode);
 /* Says with the graph's error where images [height, width] are too small for the reductions of its stages. */
 void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, int64_t height, int64_t width);
@@ -27,7 +26,7 @@ cleat_tensor *cleat_masks_segment(const cleat_model *model, cleat_graph *graph, 
 void cleat_masks_add_loss(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *logits,
                           cleat_tensor *mask, const cleat_model_inputs *inputs, cleat_model_graph *built);
 
-/* scale [B]: one over the samples of the window. */
+/* [B]: one over the samples of the window; of images with more than one class [B, L, L]: one over their pixels. */
 void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                const cleat_global_batch *global_batch, float *values);
 
@@ -43,10 +42,5 @@ void cleat_masks_metric_compute(const cleat_model *model, const double *metric_s
 cleat_status cleat_masks_write(const cleat_model *model, const char *id, const float *logits, int64_t height,
                                int64_t width, int64_t stride, int64_t out_height, int64_t out_width, const char *folder,
                                cleat_error *error);
-
-/* What a trajectory says of its SegFormer: "dims", `heads`, "sr", "depth" (lists, or a number for all stages), "decoder". */
-bool cleat_masks_read_shape(const cleat_reference_config *config, const char *heads, cleat_segformer *shape);
-/* And of its loss: "positive_weight", "focal_gamma", "dice". */
-bool cleat_masks_read_loss(const cleat_reference_config *config, cleat_profile *profile);
 
 #endif

@@ -5,37 +5,23 @@
 #include <cjson/cJSON.h>
 
 #include "cleat/models.h"
+#include "data/synthetic.h"
 
-/* An array of a reference trajectory. */
-typedef struct cleat_reference_array {
-    const void *data;
-    bool integers; /* int64_t, else float */
-    int64_t below; /* integers: they lie in [0, below), for those that are made up */
-    int rank;
-    int64_t shape[CLEAT_MAX_RANK];
-} cleat_reference_array;
+enum { CLEAT_MODEL_FIELDS = 8, CLEAT_MODEL_STAGES = 4, CLEAT_MODEL_LAYERS = 16 };
 
-/* The arrays of a reference trajectory (or of a benchmark): input [B, ...] and target [B, ...] as the family understands
- * them. */
-typedef struct cleat_reference {
-    int64_t batch, length; /* of `input`; length 1 where it is [B, C] */
-    cleat_reference_array input, target;
-    const int64_t *lengths; /* [B]; NULL: all full */
-} cleat_reference;
-
-/* What a reference trajectory says of its model. */
-typedef struct cleat_reference_config {
-    const cJSON *json; /* "config" */
-    /* Extent `axis` of the trajectory's parameter `name`, 0 where there is none such. NULL: no parameters are known. */
-    int64_t (*extent)(void *user, const char *name, int axis);
-    void *user;
-} cleat_reference_config;
-
-/* What a family's graphs take from its data; 0 where they do not. */
+/* What a family's graphs take from its data, or where there are none from cleat_model_set_sizes; 0: a usual number, or the
+ * profile's. */
 typedef struct cleat_model_sizes {
     int64_t vocabulary;      /* pieces of text */
-    int64_t classes;         /* of samples, or tags of words */
-    int64_t inputs, outputs; /* columns of a series, seen and forecast */
+    int64_t classes;         /* of samples, tags of words, or pixels */
+    int64_t inputs, outputs; /* columns of a series, seen and forecast; channels of an image */
+    /* Networks that no profile describes, and that verification and benchmarks train. */
+    int64_t hidden[CLEAT_MODEL_LAYERS]; /* widths of a dense network's layers */
+    int64_t blocks[CLEAT_MODEL_STAGES]; /* of each stage of a residual network */
+    int64_t stage_widths[CLEAT_MODEL_STAGES], stage_heads[CLEAT_MODEL_STAGES], stage_reductions[CLEAT_MODEL_STAGES],
+        stage_depths[CLEAT_MODEL_STAGES]; /* of a SegFormer: all four, and `decoder` */
+    int64_t decoder;
+    double bond; /* the length that neighbouring residues are drawn to, Angstrom; 0: the range of the bond term */
 } cleat_model_sizes;
 
 typedef struct cleat_model_class {
@@ -56,33 +42,25 @@ typedef struct cleat_model_class {
     void (*metric_compute)(const cleat_model *model, const double *metric_state, cleat_metrics *metrics);
     cleat_status (*write)(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error);
+    /* Writes the fields of the data that the graphs read, in the order of the dataset's own, with what stands for their values
+     * where there are no data, to `fields` [CLEAT_MODEL_FIELDS]; returns how many. */
+    size_t (*fields)(const cleat_model *model, cleat_synthetic_field *fields);
     bool writes_each; /* files of its own for each sample: write may be called for some of them at a time */
-    /* Reference trajectories and benchmarks. Where `config` describes this family, sets the sizes and the loss of `model`,
-     * whose profile holds the defaults; CLEAT_ERR_NOT_SUPPORTED, without a text, where it does not. */
-    cleat_status (*from_reference)(const cleat_reference_config *config, cleat_model *model, cleat_error *error);
-    /* Says what arrays a trajectory of batches [B, L] has: type and shape of reference->input and target. */
-    void (*reference_arrays)(const cleat_model *model, cleat_reference *reference);
-    /* Writes the graph's input called `name` from the trajectory's arrays. */
-    void (*reference_input)(const cleat_model *model, const cleat_reference *reference, const char *name, void *values);
 } cleat_model_class;
 
 struct cleat_model {
     const cleat_model_class *type;
     cleat_profile profile;
     cleat_model_sizes sizes;
-    void *own;           /* the family's, from one allocation; NULL: it needs nothing */
-    bool reference_loss; /* the loss of reference trajectories */
+    void *own; /* the family's, from one allocation; NULL: it needs nothing */
 };
 
-/* The model a trajectory's `config` (JSON) describes, with what its parameters tell (config->json is not looked at);
- * CLEAT_ERR_NOT_SUPPORTED where no family knows it. `parameters` NULL: the JSON says it all. */
-cleat_status cleat_model_from_reference(const char *json, const cleat_reference_config *parameters, cleat_model **model,
-                                        cleat_error *error);
-/* The number `key` of the JSON, or where it has none the extent `axis` of parameter `param` (NULL: of none); 0 where
- * neither is there. */
-int64_t cleat_reference_size(const cleat_reference_config *config, const char *key, const char *param, int axis);
-/* Whether the loss that the JSON states in words contains `words`. */
-bool cleat_reference_loss_says(const cleat_reference_config *config, const char *words);
+/* Sets model->sizes from a JSON object: a number above 0, or a list of such, for each member of cleat_model_sizes that it names; a number
+ * in place of a list of stages stands for all four. For models that no data are opened for. CLEAT_ERR_FORMAT leaves the sizes as they are. */
+cleat_status cleat_model_set_sizes(cleat_model *model, const char *json, cleat_error *error);
+/* `count` made-up samples of `length` (cleat_synthetic_open) for a model whose data are not there. */
+cleat_status cleat_model_open_synthetic(const cleat_model *model, int64_t count, int64_t length,
+                                        cleat_dataset **dataset, cleat_error *error);
 
 /* What models with a loss of one term have in common. */
 typedef struct cleat_model_inputs {
@@ -107,17 +85,6 @@ cleat_tensor *cleat_model_output(cleat_graph *graph, cleat_tensor *y, cleat_mode
 /* Keeps and records `loss` as term 0 and as the whole, and in training mode appends its gradients. */
 void cleat_model_add_loss(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,
                           cleat_model_graph *built);
-
-/* A reference of the family with made-up arrays, for measurements: random numbers, samples of full length. The caller
- * frees it. */
-cleat_status cleat_reference_make(const cleat_model *model, int64_t batch, int64_t length, cleat_reference *reference,
-                                  cleat_error *error);
-void cleat_reference_free(cleat_reference *reference);
-
-/* Writes a graph's input from a trajectory's arrays, in its storage type; inputs the family does not know stay as they are, or
- * are 0 where they are halves. */
-cleat_status cleat_model_reference_input(const cleat_model *model, const cleat_reference *reference,
-                                         const cleat_tensor *input, void *values, cleat_error *error);
 
 extern const cleat_model_class cleat_rna_transformer, cleat_text_classifier, cleat_text_tagger, cleat_series_lstm,
     cleat_series_transformer, cleat_series_dense, cleat_image_resnet, cleat_mask_segformer, cleat_emberformer;

@@ -1,7 +1,6 @@
 /* The model families, and the calls that reach them. A family is one line in this list. */
 #include "models/model.h"
 
-#include "core/half.h"
 #include "core/memory.h"
 #include "graph/graph.h"
 
@@ -33,37 +32,6 @@ cleat_status cleat_model_create(const cleat_profile *profile, cleat_model **mode
     return CLEAT_OK;
 }
 
-cleat_status cleat_model_from_reference(const char *json, const cleat_reference_config *parameters, cleat_model **model,
-                                        cleat_error *error) {
-    cleat_reference_config config = {.json = NULL};
-    cleat_profile *defaults = NULL;
-    cleat_status status = CLEAT_OK;
-    bool known = false;
-    if (parameters) config = *parameters;
-    cJSON *parsed = cJSON_Parse(json);
-    if (!parsed) return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's config is not JSON: %.200s", json);
-    config.json = parsed;
-    status = cleat_profile_create(&defaults, error);
-    for (int i = 0; i < FAMILIES && status == CLEAT_OK && !known; ++i) {
-        cleat_model *made = NULL;
-        defaults->model.type = i;
-        status = cleat_model_create(defaults, &made, error);
-        if (status == CLEAT_OK) status = families[i]->from_reference(&config, made, error);
-        known = status == CLEAT_OK;
-        if (status == CLEAT_ERR_NOT_SUPPORTED) status = CLEAT_OK;
-        if (known)
-            *model = made;
-        else
-            cleat_model_destroy(made);
-    }
-    if (status == CLEAT_OK && !known)
-        status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                            "no model of this version matches the trajectory's config %.300s", json);
-    cleat_profile_destroy(defaults);
-    cJSON_Delete(parsed);
-    return status;
-}
-
 void cleat_model_destroy(cleat_model *model) {
     if (model) cleat_free(model->own);
     cleat_free(model);
@@ -84,6 +52,14 @@ const char *cleat_model_term(const cleat_model *model, int term) {
 cleat_status cleat_model_open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                                    cleat_dataset **dataset, cleat_error *error) {
     return model->type->open_data(model, path, mode, fitted, dataset, error);
+}
+
+cleat_status cleat_model_open_synthetic(const cleat_model *model, int64_t count, int64_t length,
+                                        cleat_dataset **dataset, cleat_error *error) {
+    const uint64_t seed = 1;
+    cleat_synthetic_field fields[CLEAT_MODEL_FIELDS];
+    const size_t n_fields = model->type->fields(model, fields);
+    return cleat_synthetic_open(fields, n_fields, (size_t)count, length, seed, dataset, error);
 }
 
 int64_t cleat_model_fixed_length(const cleat_model *model) {
@@ -133,19 +109,4 @@ bool cleat_model_writes_each(const cleat_model *model) {
 cleat_status cleat_model_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                                const char *folder, cleat_error *error) {
     return model->type->write(model, predictions, count, folder, error);
-}
-
-cleat_status cleat_model_reference_input(const cleat_model *model, const cleat_reference *reference,
-                                         const cleat_tensor *input, void *values, cleat_error *error) {
-    const size_t count = (size_t)cleat_tensor_elements(input);
-    if (cleat_dtype_size(input->dtype) == sizeof(float)) {
-        model->type->reference_input(model, reference, input->name, values);
-        return CLEAT_OK;
-    }
-    float *floats = cleat_alloc(count, sizeof *floats);
-    if (!floats) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the input '%s'", input->name);
-    model->type->reference_input(model, reference, input->name, floats);
-    (input->dtype == CLEAT_F16 ? cleat_to_f16 : cleat_to_bf16)(floats, count, values);
-    cleat_free(floats);
-    return CLEAT_OK;
 }

@@ -46,8 +46,8 @@ static const cleat_structure_loss_spec specs[N_TERMS] = {
 static cleat_structure_loss_spec spec_of(const cleat_model *model, int term) {
     cleat_structure_loss_spec spec = specs[term];
     spec.term = term;
-    if (term == BOND && model->reference_loss) {
-        spec.lower = spec.upper = 5.9f;
+    if (term == BOND && model->sizes.bond > 0) {
+        spec.lower = spec.upper = (float)model->sizes.bond;
         spec.eps = 1e-6f;
     }
     return spec;
@@ -123,6 +123,10 @@ static head_output build_head(const cleat_model *model, cleat_graph *graph, clea
     return found;
 }
 
+static int64_t vocabulary_of(const cleat_model *model) {
+    return model->sizes.vocabulary ? model->sizes.vocabulary : CLEAT_RNA_TOKENS;
+}
+
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const cleat_profile *profile = &model->profile;
@@ -145,8 +149,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
         rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
         seed = cleat_model_add_seed(graph);
     }
-    int64_t vocabulary = model->sizes.vocabulary ? model->sizes.vocabulary : CLEAT_RNA_TOKENS;
-    cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, vocabulary, &shape); /* [B, L, D] */
+    cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, vocabulary_of(model), &shape); /* [B, L, D] */
     x = cleat_positional_encoding(graph, x,
                                   profile->model.positions == CLEAT_POSITIONS_BOTH_ENDS ? target.lengths : NULL);
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
@@ -173,6 +176,16 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.mutation = model->profile.data.mutation;
     options.crop = model->profile.data.crop;
     return cleat_rna_open(path, &options, dataset, error);
+}
+
+static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
+    const int64_t row[1] = {-1}, points[2] = {-1, 3};
+    made[TOKENS] = cleat_synthetic_integers("tokens", vocabulary_of(model), 1, row);
+    made[LENGTHS] = cleat_synthetic_values("lengths", CLEAT_VALUES_LENGTH, 0, NULL);
+    made[COORDS] = cleat_synthetic_floats("coords", 2, points);
+    made[MASK] = cleat_synthetic_values("mask", CLEAT_VALUES_ONE, 1, row);
+    made[PARTNER] = cleat_synthetic_values("partner", CLEAT_VALUES_OPPOSITE, 1, row);
+    return PARTNER + 1;
 }
 
 enum { PAIR_MAE, PAIR_MAE_LOCAL, LDDT, RMSD, TM, N_METRICS };
@@ -282,132 +295,14 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return status;
 }
 
-/* --- reference trajectories ----------------------------------------------------------------------------------- */
-
-/* "mean over valid coordinates of squared error + mean over valid neighbours of (sqrt(|c[i+1]-c[i]|^2 + 1e-6)
- * - 5.9)^2", of coordinates as they are */
-static void use_two_terms(cleat_model *model) {
-    cleat_profile *p = &model->profile;
-    p->model.head = CLEAT_RNA_HEAD_ABSOLUTE;
-    p->model.positions = CLEAT_POSITIONS_START;
-    p->loss.coordinate = p->loss.bond_length = 1;
-    model->reference_loss = true;
-}
-
-/* "structure terms": every one of a run, with "weights" by name, of a chain of frames. */
-static bool use_all_terms(const cleat_reference_config *config, cleat_model *model) {
-    cleat_profile *p = &model->profile;
-    double *const weights[N_TERMS] = {[DISTANCE] = &p->loss.pair_distance,
-                                      [LOCAL] = &p->loss.lddt,
-                                      [FRAME] = &p->loss.frame,
-                                      [CHIRALITY] = &p->loss.handedness,
-                                      [BOND] = &p->loss.bond_length,
-                                      [ANGLE] = &p->loss.bond_angle,
-                                      [CLASH] = &p->loss.clash,
-                                      [BASE_PAIR] = &p->loss.base_pair,
-                                      [COORDINATE] = &p->loss.coordinate};
-    const cJSON *given = cJSON_GetObjectItemCaseSensitive(config->json, "weights");
-    p->model.head = CLEAT_RNA_HEAD_RIGID_FRAMES;
-    p->model.positions = CLEAT_POSITIONS_BOTH_ENDS;
-    for (int k = 0; k < N_TERMS; ++k) {
-        const cJSON *weight = cJSON_GetObjectItemCaseSensitive(given, terms[k]);
-        if (!cJSON_IsNumber(weight)) return false;
-        *weights[k] = weight->valuedouble;
-    }
-    return true;
-}
-
-static cleat_status from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
-    (void)error;
-    const bool all = cleat_reference_loss_says(config, "structure terms");
-    if (!all && (!cleat_reference_loss_says(config, "valid coordinates") ||
-                 !cleat_reference_loss_says(config, "valid neighbours")))
-        return CLEAT_ERR_NOT_SUPPORTED;
-    cleat_profile *p = &model->profile;
-    p->model.d_model = cleat_reference_size(config, "d_model", NULL, 0);
-    p->model.heads = cleat_reference_size(config, "heads", NULL, 0);
-    p->model.layers = cleat_reference_size(config, "layers", NULL, 0);
-    p->model.d_ff = cleat_reference_size(config, "d_ff", NULL, 0);
-    p->model.dropout = 0;
-    memset(&p->loss, 0, sizeof p->loss);
-    if (!all) use_two_terms(model);
-    if (all && !use_all_terms(config, model)) return CLEAT_ERR_NOT_SUPPORTED;
-    model->sizes.vocabulary = cleat_reference_size(config, "vocab", NULL, 0);
-    bool complete = p->model.d_model > 0 && p->model.heads > 0 && p->model.layers > 0 && p->model.d_ff > 0 &&
-                    model->sizes.vocabulary > 0;
-    return complete ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
-}
-
-static int64_t reference_length(const cleat_reference *r, int64_t b) {
-    return r->lengths ? r->lengths[b] : r->length;
-}
-
-/* With all terms: means over each chain. With two the trajectory's means run over the whole batch: a chain weighs as many items as it
- * has. */
-static void reference_sample_weight(const cleat_model *model, const cleat_reference *r, float *values) {
-    double residues = 0, bonds = 0, weights[N_TERMS];
-    weights_of(model, weights);
-    for (int64_t i = 0; !model->reference_loss && i < N_TERMS * r->batch; ++i)
-        values[i] = (float)(weights[i / r->batch] / (double)r->batch);
-    if (!model->reference_loss) return;
-    for (int64_t b = 0; b < r->batch; ++b) {
-        int64_t length = r->lengths ? r->lengths[b] : r->length;
-        residues += (double)length;
-        bonds += (double)(length - 1);
-    }
-    for (int64_t b = 0; b < r->batch; ++b) {
-        int64_t length = r->lengths ? r->lengths[b] : r->length;
-        values[COORDINATE * r->batch + b] = (float)((double)length / residues);
-        values[BOND * r->batch + b] = bonds > 0 ? (float)((double)(length - 1) / bonds) : 0.0f;
-    }
-}
-
-/* input i64 [B, L], target f32 [B, L, 3] */
-static void reference_arrays(const cleat_model *model, cleat_reference *r) {
-    int64_t vocabulary = model->sizes.vocabulary ? model->sizes.vocabulary : CLEAT_RNA_TOKENS;
-    r->input =
-        (cleat_reference_array){.integers = true, .below = vocabulary, .rank = 2, .shape = {r->batch, r->length}};
-    r->target = (cleat_reference_array){.rank = 3, .shape = {r->batch, r->length, 3}};
-}
-
-/* With all terms every seventh residue's place is unknown, and the chain is a hairpin's. */
-static bool reference_knows(const cleat_model *model, int64_t length, int64_t i) {
-    return i < length && (model->reference_loss || i % 7 != 3);
-}
-
-static int32_t reference_partner(const cleat_model *model, int64_t length, int32_t i) {
-    const int32_t other = (int32_t)length - 1 - i;
-    return !model->reference_loss && i < length && abs(other - i) > 4 ? other : -1;
-}
-
-static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name, void *values) {
-    int32_t *ints = values;
-    float *floats = values;
-    int64_t rows = r->batch * r->length;
-    if (strcmp(name, "tokens") == 0)
-        for (int64_t i = 0; i < rows; ++i) ints[i] = (int32_t)((const int64_t *)r->input.data)[i];
-    if (strcmp(name, "lengths") == 0)
-        for (int64_t b = 0; b < r->batch; ++b) ints[b] = (int32_t)(r->lengths ? r->lengths[b] : r->length);
-    if (strcmp(name, "coords") == 0) memcpy(floats, r->target.data, (size_t)rows * 3 * sizeof *floats);
-    if (strcmp(name, "mask") == 0)
-        for (int64_t i = 0; i < rows; ++i)
-            floats[i] = reference_knows(model, reference_length(r, i / r->length), i % r->length) ? 1.0f : 0.0f;
-    if (strcmp(name, "partner") == 0)
-        for (int64_t i = 0; i < rows; ++i)
-            ints[i] = reference_partner(model, reference_length(r, i / r->length), (int32_t)(i % r->length));
-    if (strcmp(name, "scale") == 0) reference_sample_weight(model, r, floats);
-}
-
 const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
                                                  .terms = terms,
                                                  .n_terms = N_TERMS,
                                                  .open_data = open_data,
+                                                 .fields = fields,
                                                  .build = build,
                                                  .sample_weight = sample_weight,
                                                  .metric_state_size = metric_state_size,
                                                  .metric_update = metric_update,
                                                  .metric_compute = metric_compute,
-                                                 .write = write,
-                                                 .from_reference = from_reference,
-                                                 .reference_arrays = reference_arrays,
-                                                 .reference_input = reference_input};
+                                                 .write = write};

@@ -40,12 +40,19 @@ static int64_t channels_of(const cleat_model *model) {
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const int64_t image[4] = {batch, length, length, channels_of(model)};
-    const bool reference = cleat_masks_shape(model, mode).classes > 1;
+    const int weight_rank = model->sizes.classes > 1 ? 3 : 1; /* of each pixel, or of each image */
     cleat_tensor *x = cleat_model_add_values(graph, "image", 4, image), *mask = NULL;
     if (mode != CLEAT_MODE_PREDICT) mask = cleat_input(graph, "mask", CLEAT_I32, 3, image);
-    cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, reference ? 3 : 1, image);
+    cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, weight_rank, image);
     cleat_tensor *logits = cleat_masks_segment(model, graph, mode, x, &inputs);
     cleat_masks_add_loss(model, graph, mode, logits, mask, &inputs, built);
+}
+
+static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
+    const int64_t image[3] = {-1, -1, channels_of(model)}, classes = model->sizes.classes;
+    made[0] = cleat_synthetic_floats("image", 3, image);
+    made[MASK] = cleat_synthetic_integers("mask", classes > 1 ? classes : 2, 2, image);
+    return MASK + 1;
 }
 
 static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
@@ -72,49 +79,11 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return status;
 }
 
-/* --- reference trajectories ----------------------------------------------------------------------------------- */
-
-/* "per-pixel cross entropy", or with one class "mask loss of the picture", with "dims", "heads", "sr", "depth", "decoder", "px" */
-static cleat_status from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
-    cleat_segformer shape = {.stem_stride = 4};
-    const bool one = cleat_reference_loss_says(config, "mask loss of the picture");
-    if (!(one ? cleat_masks_read_loss(config, &model->profile)
-              : cleat_reference_loss_says(config, "per-pixel cross entropy")) ||
-        !cleat_masks_read_shape(config, "heads", &shape))
-        return CLEAT_ERR_NOT_SUPPORTED;
-    shape.classes = cleat_reference_size(config, "classes", "cls.weight", 0);
-    model->sizes.inputs = cleat_reference_size(config, "inputs", "pe.0.weight", 1);
-    model->profile.data.image_size = cleat_reference_size(config, "px", NULL, 0);
-    model->profile.model.dropout = 0;
-    if ((shape.classes == 1) != one || shape.classes < 1 || model->sizes.inputs < 1 ||
-        model->profile.data.image_size < 1)
-        return CLEAT_ERR_NOT_SUPPORTED;
-    cleat_status status = cleat_masks_make_own(model, error);
-    if (status == CLEAT_OK) ((cleat_mask_own *)model->own)->shape = shape;
-    return status;
-}
-
-/* input f32 [B, C, H, W] as PyTorch has it, target i64 [B, H, W] */
-static void reference_arrays(const cleat_model *model, cleat_reference *r) {
-    const int64_t size = model->profile.data.image_size;
-    r->input = (cleat_reference_array){.rank = 4, .shape = {r->batch, channels_of(model), size, size}};
-    r->target = (cleat_reference_array){.integers = true, .below = 2, .rank = 3, .shape = {r->batch, size, size}};
-}
-
-static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name, void *values) {
-    const int64_t size = model->profile.data.image_size, pixels = r->batch * size * size;
-    const bool each_pixel = cleat_masks_shape(model, CLEAT_MODE_TRAIN).classes > 1;
-    if (strcmp(name, "image") == 0) cleat_reference_channels_last(&r->input, values);
-    if (strcmp(name, "mask") == 0) cleat_reference_integers(&r->target, values);
-    if (strcmp(name, "scale") == 0)
-        for (int64_t i = 0; i < (each_pixel ? pixels : r->batch); ++i)
-            ((float *)values)[i] = 1.0f / (float)(each_pixel ? pixels : r->batch);
-}
-
 const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .terms = terms,
                                                 .n_terms = 1,
                                                 .open_data = open_data,
+                                                .fields = fields,
                                                 .fixed_length = fixed_length,
                                                 .build = build,
                                                 .sample_weight = cleat_masks_sample_weight,
@@ -122,7 +91,4 @@ const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .metric_update = metric_update,
                                                 .metric_compute = cleat_masks_metric_compute,
                                                 .write = write,
-                                                .writes_each = true,
-                                                .from_reference = from_reference,
-                                                .reference_arrays = reference_arrays,
-                                                .reference_input = reference_input};
+                                                .writes_each = true};

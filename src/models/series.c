@@ -18,13 +18,6 @@ static const char *const terms[] = {"squared_error"};
 
 enum { TARGET = 1 }; /* of the dataset's fields */
 
-/* Hidden layers of a reference's dense network, by width, and what it ends in. */
-enum { MAX_LAYERS = 16 };
-typedef struct dense_shape {
-    int64_t layers, hidden[MAX_LAYERS];
-    int64_t classes; /* of its cross entropy; 0: it forecasts, as those of profiles do */
-} dense_shape;
-
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
 static int64_t fixed_length(const cleat_model *model) {
@@ -114,24 +107,22 @@ static cleat_tensor *build_transformer(const cleat_model *model, cleat_graph *gr
     return cleat_select_row(graph, x, NULL, CLEAT_ROW_LAST); /* [B, D] */
 }
 
-/* What a reference says, or NULL: the profile does. */
-static const dense_shape *reference_shape(const cleat_model *model) {
-    return model->type == &cleat_series_dense ? model->own : NULL;
-}
-
-static int64_t classes_of(const cleat_model *model) {
-    return reference_shape(model) ? reference_shape(model)->classes : 0;
+/* Hidden layers; a classifier may have none. */
+static int64_t dense_layers(const cleat_model *model) {
+    const int64_t *hidden = model->sizes.hidden;
+    int64_t layers = 0;
+    while (layers < CLEAT_MODEL_LAYERS && hidden[layers] > 0) ++layers;
+    return layers > 0 || model->sizes.classes > 0 ? layers : model->profile.model.layers;
 }
 
 /* Named as the layers of PyTorch's nn.Sequential, where each second one is the activation. x [B, C] */
 static cleat_tensor *build_dense(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
                                  int64_t outputs, cleat_tensor *rng) {
-    const dense_shape *given = reference_shape(model);
-    const int64_t layers = given ? given->layers : model->profile.model.layers;
+    const int64_t layers = dense_layers(model), *hidden = model->sizes.hidden;
     float rate = mode == CLEAT_MODE_TRAIN ? (float)model->profile.model.dropout : 0.0f;
     char prefix[16];
     for (int64_t i = 0; i < layers; ++i) {
-        const int64_t width = given ? given->hidden[i] : model->profile.model.hidden;
+        const int64_t width = hidden[0] > 0 ? hidden[i] : model->profile.model.hidden;
         cleat_segment(graph);
         snprintf(prefix, sizeof prefix, "%d", (int)(2 * i));
         x = cleat_relu(graph, cleat_nn_linear(graph, prefix, x, width, NULL)); /* [B, hidden] */
@@ -155,12 +146,12 @@ static cleat_tensor *build_network(const cleat_model *model, cleat_graph *graph,
     return cleat_nn_linear(graph, "head", x, outputs, NULL);
 }
 
-/* The output is [B, H K], or of a classifying reference [B, classes]. */
+/* The output is [B, H K], or of a classifier [B, classes]. */
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const cleat_model_sizes sizes = sizes_of(model);
     const int64_t steps = model->profile.data.lookback, horizon = model->profile.data.horizon;
-    const int64_t classes = classes_of(model);
+    const int64_t classes = model->sizes.classes;
     const int64_t outputs = classes ? classes : horizon * sizes.outputs;
     const int64_t x_shape[3] = {batch, steps, sizes.inputs}, target_shape[3] = {batch, horizon, sizes.outputs};
     (void)length; /* all windows are of one length */
@@ -177,6 +168,16 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                              : cleat_mse_loss(graph, y, cleat_reshape(graph, target, 2, (int64_t[]){batch, outputs}),
                                               inputs.sample_weight);
     cleat_model_add_loss(graph, mode, &inputs, loss, built);
+}
+
+static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
+    const cleat_model_sizes sizes = sizes_of(model);
+    const int64_t x[2] = {model->profile.data.lookback, sizes.inputs};
+    const int64_t target[2] = {model->profile.data.horizon, sizes.outputs};
+    made[0] = cleat_synthetic_floats("x", 2, x);
+    made[TARGET] = model->sizes.classes ? cleat_synthetic_integers("target", model->sizes.classes, 0, NULL)
+                                        : cleat_synthetic_floats("target", 2, target);
+    return TARGET + 1;
 }
 
 static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
@@ -271,119 +272,14 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return cleat_series_write(path, (cleat_series_anchor)model->profile.data.anchor, predictions, count, error);
 }
 
-/* --- reference trajectories ----------------------------------------------------------------------------------- */
-
-/* "mse of the last step's output", with "inputs" and "hidden" */
-static cleat_status lstm_from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
-    (void)error;
-    cleat_profile *p = &model->profile;
-    if (!cleat_reference_loss_says(config, "mse of the last step") ||
-        !cJSON_GetObjectItemCaseSensitive(config->json, "hidden"))
-        return CLEAT_ERR_NOT_SUPPORTED;
-    p->model.hidden = cleat_reference_size(config, "hidden", NULL, 0);
-    p->model.layers = cleat_reference_size(config, "layers", NULL, 0);
-    p->model.dropout = 0;
-    p->data.lookback = cleat_reference_size(config, "T", NULL, 0);
-    p->data.horizon = 1;
-    model->sizes.inputs = cleat_reference_size(config, "inputs", "rnn.weight_ih_l0", 1);
-    model->sizes.outputs = config->extent ? cleat_reference_size(config, "outputs", "head.weight", 0) : 1;
-    bool complete = p->model.hidden > 0 && p->model.layers > 0 && p->data.lookback > 0 && model->sizes.inputs > 0 &&
-                    model->sizes.outputs > 0;
-    return complete ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
-}
-
-/* "mse of the last step's output", with "patches". Trajectories do not tell the number of heads: 4. */
-static cleat_status transformer_from_reference(const cleat_reference_config *config, cleat_model *model,
-                                               cleat_error *error) {
-    (void)error;
-    cleat_profile *p = &model->profile;
-    char name[CLEAT_NAME];
-    if (!cleat_reference_loss_says(config, "mse of the last step") ||
-        !cJSON_GetObjectItemCaseSensitive(config->json, "patches"))
-        return CLEAT_ERR_NOT_SUPPORTED;
-    p->model.d_model = cleat_reference_size(config, "d_model", "inp.weight", 0);
-    p->model.d_ff = cleat_reference_size(config, "d_ff", "blocks.0.f1.weight", 0);
-    p->model.heads = cleat_reference_size(config, "heads", NULL, 0);
-    p->model.layers = cleat_reference_size(config, "layers", NULL, 0);
-    if (p->model.heads == 0) p->model.heads = 4;
-    for (bool there = p->model.layers == 0; there; p->model.layers += there) {
-        snprintf(name, sizeof name, "blocks.%lld.f1.weight", (long long)p->model.layers);
-        there = cleat_reference_size(config, "", name, 0) > 0;
-    }
-    p->model.dropout = 0;
-    p->data.lookback = cleat_reference_size(config, "T", NULL, 0);
-    p->data.horizon = 1;
-    model->sizes.inputs = cleat_reference_size(config, "inputs", "inp.weight", 1);
-    model->sizes.outputs = config->extent ? cleat_reference_size(config, "outputs", "head.weight", 0) : 1;
-    bool complete = p->model.d_model > 0 && p->model.d_ff > 0 && p->model.layers > 0 && p->data.lookback > 0 &&
-                    p->model.d_model % p->model.heads == 0 && model->sizes.inputs > 0 && model->sizes.outputs > 0;
-    return complete ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
-}
-
-/* "cross entropy" or "mse of the outputs", with "widths" from the input to the classes or outputs */
-static cleat_status dense_from_reference(const cleat_reference_config *config, cleat_model *model, cleat_error *error) {
-    const cJSON *widths = cJSON_GetObjectItemCaseSensitive(config->json, "widths"), *width;
-    dense_shape shape = {.layers = cJSON_GetArraySize(widths) - 2};
-    int i = 0;
-    const bool classifies = cleat_reference_loss_says(config, "cross entropy");
-    if (!cJSON_IsArray(widths) || !(classifies || cleat_reference_loss_says(config, "mse of the outputs")) ||
-        shape.layers < 0 || shape.layers > MAX_LAYERS)
-        return CLEAT_ERR_NOT_SUPPORTED;
-    model->profile.model.dropout = 0;
-    model->profile.data.lookback = model->profile.data.horizon = 1;
-    model->sizes.outputs = 1;
-    cJSON_ArrayForEach(width, widths) {
-        if (!cJSON_IsNumber(width) || width->valuedouble < 1 || width->valuedouble > INT32_MAX)
-            return CLEAT_ERR_NOT_SUPPORTED;
-        int64_t size = (int64_t)width->valuedouble;
-        if (i == 0)
-            model->sizes.inputs = size;
-        else if (i <= shape.layers)
-            shape.hidden[i - 1] = size;
-        else
-            *(classifies ? &shape.classes : &model->sizes.outputs) = size;
-        ++i;
-    }
-    model->own = cleat_alloc(1, sizeof shape);
-    if (!model->own) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the widths of a network");
-    memcpy(model->own, &shape, sizeof shape);
-    return CLEAT_OK;
-}
-
-/* input f32 [B, T, C], or of a dense network [B, C]; target f32 [B, K], or the class i64 [B] */
-static void reference_arrays(const cleat_model *model, cleat_reference *r) {
-    const cleat_model_sizes sizes = sizes_of(model);
-    const int64_t steps = model->profile.data.lookback, outputs = model->profile.data.horizon * sizes.outputs;
-    const int64_t classes = classes_of(model);
-    r->input = (cleat_reference_array){.rank = 3, .shape = {r->batch, steps, sizes.inputs}};
-    r->target = (cleat_reference_array){.rank = 2, .shape = {r->batch, outputs}};
-    if (!classes) return;
-    r->input = (cleat_reference_array){.rank = 2, .shape = {r->batch, sizes.inputs}};
-    r->target = (cleat_reference_array){.integers = true, .below = classes, .rank = 1, .shape = {r->batch}};
-}
-
-static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name, void *values) {
-    const cleat_model_sizes sizes = sizes_of(model);
-    const int64_t steps = model->profile.data.lookback, outputs = model->profile.data.horizon * sizes.outputs;
-    float *floats = values;
-    if (strcmp(name, "x") == 0)
-        memcpy(floats, r->input.data, (size_t)(r->batch * steps * sizes.inputs) * sizeof *floats);
-    if (strcmp(name, "target") == 0 && r->target.integers)
-        for (int64_t b = 0; b < r->batch; ++b) ((int32_t *)values)[b] = (int32_t)((const int64_t *)r->target.data)[b];
-    if (strcmp(name, "target") == 0 && !r->target.integers)
-        memcpy(floats, r->target.data, (size_t)(r->batch * outputs) * sizeof *floats);
-    if (strcmp(name, "scale") == 0)
-        for (int64_t b = 0; b < r->batch; ++b) floats[b] = 1.0f / (float)r->batch;
-}
-
-#define SERIES_CLASS(NAME, FROM_REFERENCE)                                                                             \
+#define SERIES_CLASS(NAME)                                                                                             \
     {                                                                                                                  \
-        .name = NAME, .terms = terms, .n_terms = 1, .open_data = open_data, .fixed_length = fixed_length,              \
-        .build = build, .sample_weight = sample_weight, .metric_state_size = metric_state_size,                        \
-        .metric_update = metric_update, .metric_compute = metric_compute, .write = write,                              \
-        .from_reference = FROM_REFERENCE, .reference_arrays = reference_arrays, .reference_input = reference_input     \
+        .name = NAME, .terms = terms, .n_terms = 1, .open_data = open_data, .fields = fields,                          \
+        .fixed_length = fixed_length, .build = build, .sample_weight = sample_weight,                                  \
+        .metric_state_size = metric_state_size, .metric_update = metric_update, .metric_compute = metric_compute,      \
+        .write = write                                                                                                 \
     }
 
-const cleat_model_class cleat_series_lstm = SERIES_CLASS("series_lstm", lstm_from_reference);
-const cleat_model_class cleat_series_transformer = SERIES_CLASS("series_transformer", transformer_from_reference);
-const cleat_model_class cleat_series_dense = SERIES_CLASS("series_dense", dense_from_reference);
+const cleat_model_class cleat_series_lstm = SERIES_CLASS("series_lstm");
+const cleat_model_class cleat_series_transformer = SERIES_CLASS("series_transformer");
+const cleat_model_class cleat_series_dense = SERIES_CLASS("series_dense");

@@ -133,7 +133,17 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_model_add_loss(graph, mode, &inputs, loss, built);
 }
 
-/* sample_weight [B] or [B, L]: the weight of each label over what the window holds. */
+static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
+    const cleat_model_sizes sizes = sizes_of(model);
+    const int64_t row[1] = {-1};
+    made[TOKENS] = cleat_synthetic_integers("tokens", sizes.vocabulary, 1, row);
+    made[LENGTHS] = cleat_synthetic_values("lengths", CLEAT_VALUES_LENGTH, 0, NULL);
+    made[LABELS] = is_tagger(model) ? cleat_synthetic_integers("labels", sizes.classes, 1, row)
+                                    : cleat_synthetic_integers("label", sizes.classes, 0, NULL);
+    return LABELS + 1;
+}
+
+/* sample_weight [B] or [B, L]: the weight of each label, 1 where no data say it, over what the window holds. */
 static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                           const cleat_global_batch *global_batch, float *values) {
     const int32_t *labels = batch->fields[LABELS];
@@ -141,7 +151,7 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
     int64_t each = is_tagger(model) ? batch->length : 1,
             whole = is_tagger(model) ? global_batch->items : global_batch->samples;
     for (int64_t i = 0; i < batch->batch * each; ++i)
-        values[i] = labels[i] >= 0 ? known[labels[i]].weight / (float)whole : 0.0f;
+        values[i] = labels[i] < 0 ? 0.0f : (known ? known[labels[i]].weight : 1.0f) / (float)whole;
 }
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */
@@ -300,100 +310,26 @@ done:
     return status;
 }
 
-/* --- reference trajectories ----------------------------------------------------------------------------------- */
-
-/* "cross entropy of 3 classes, mean pooling over valid positions", or "cross entropy of 7 tags, mean over valid positions
- * of the batch" */
-static bool parse_reference(const cleat_reference_config *config, cleat_model *model) {
-    cleat_profile *p = &model->profile;
-    const cJSON *loss = cJSON_GetObjectItemCaseSensitive(config->json, "loss");
-    long long classes = 0;
-    if (!cJSON_IsString(loss) || sscanf(loss->valuestring, "cross entropy of %lld", &classes) != 1) return false;
-    p->model.d_model = cleat_reference_size(config, "d_model", "emb.weight", 1);
-    p->model.heads = cleat_reference_size(config, "heads", NULL, 0);
-    p->model.layers = cleat_reference_size(config, "layers", NULL, 0);
-    p->model.d_ff = cleat_reference_size(config, "d_ff", "blocks.0.f1.weight", 0);
-    p->model.dropout = 0;
-    p->model.pooling = CLEAT_POOLING_MEAN;
-    model->sizes.vocabulary = cleat_reference_size(config, "vocab", "emb.weight", 0);
-    model->sizes.classes = classes;
-    return p->model.d_model > 0 && p->model.heads > 0 && p->model.layers > 0 && p->model.d_ff > 0 &&
-           model->sizes.vocabulary > 0 && classes > 0;
-}
-
-static cleat_status classifier_from_reference(const cleat_reference_config *config, cleat_model *model,
-                                              cleat_error *error) {
-    (void)error;
-    bool known = cleat_reference_loss_says(config, "classes") && cleat_reference_loss_says(config, "mean pooling") &&
-                 parse_reference(config, model);
-    return known ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
-}
-
-static cleat_status tagger_from_reference(const cleat_reference_config *config, cleat_model *model,
-                                          cleat_error *error) {
-    (void)error;
-    bool known = cleat_reference_loss_says(config, "tags") && cleat_reference_loss_says(config, "valid positions") &&
-                 parse_reference(config, model);
-    return known ? CLEAT_OK : CLEAT_ERR_NOT_SUPPORTED;
-}
-
-/* input i64 [B, L], target i64 [B] or [B, L] */
-static void reference_arrays(const cleat_model *model, cleat_reference *r) {
-    cleat_model_sizes sizes = sizes_of(model);
-    r->input =
-        (cleat_reference_array){.integers = true, .below = sizes.vocabulary, .rank = 2, .shape = {r->batch, r->length}};
-    r->target = (cleat_reference_array){
-        .integers = true, .below = sizes.classes, .rank = is_tagger(model) ? 2 : 1, .shape = {r->batch, r->length}};
-}
-
-static int64_t reference_length(const cleat_reference *r, int64_t b) {
-    return r->lengths ? r->lengths[b] : r->length;
-}
-
-static void reference_input(const cleat_model *model, const cleat_reference *r, const char *name, void *values) {
-    int32_t *ints = values;
-    float *floats = values;
-    int64_t rows = r->batch * r->length, valid = 0;
-    for (int64_t b = 0; b < r->batch; ++b) valid += reference_length(r, b);
-    if (strcmp(name, "tokens") == 0)
-        for (int64_t i = 0; i < rows; ++i) ints[i] = (int32_t)((const int64_t *)r->input.data)[i];
-    if (strcmp(name, "lengths") == 0)
-        for (int64_t b = 0; b < r->batch; ++b) ints[b] = (int32_t)reference_length(r, b);
-    if (strcmp(name, "label") == 0)
-        for (int64_t b = 0; b < r->batch; ++b) ints[b] = (int32_t)((const int64_t *)r->target.data)[b];
-    if (strcmp(name, "labels") == 0)
-        for (int64_t i = 0; i < rows; ++i)
-            ints[i] = i % r->length < reference_length(r, i / r->length) ? (int32_t)((const int64_t *)r->target.data)[i]
-                                                                         : CLEAT_TEXT_NO_LABEL;
-    if (strcmp(name, "scale") == 0)
-        for (int64_t i = 0; i < (is_tagger(model) ? rows : r->batch); ++i)
-            floats[i] = 1.0f / (float)(is_tagger(model) ? valid : r->batch);
-}
-
 const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .terms = terms,
                                                  .n_terms = 1,
                                                  .open_data = open_data,
+                                                 .fields = fields,
                                                  .build = build,
                                                  .sample_weight = sample_weight,
                                                  .metric_state_size = class_metric_state_size,
                                                  .metric_update = class_metric_update,
                                                  .metric_compute = class_metric_compute,
-                                                 .write = write_classes,
-                                                 .from_reference = classifier_from_reference,
-                                                 .reference_arrays = reference_arrays,
-                                                 .reference_input = reference_input};
+                                                 .write = write_classes};
 
 const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .terms = terms,
                                              .n_terms = 1,
                                              .open_data = open_data,
+                                             .fields = fields,
                                              .build = build,
                                              .sample_weight = sample_weight,
                                              .metric_state_size = tag_metric_state_size,
                                              .metric_update = tag_metric_update,
                                              .metric_compute = tag_metric_compute,
-                                             .write = write_tags,
-                                             .from_reference = tagger_from_reference,
-                                             .reference_arrays = reference_arrays,
-                                             .reference_input = reference_input};
+                                             .write = write_tags};

@@ -3,54 +3,54 @@
 
 #include "graph/graph.h"
 #include "graph/plan.h"
+#include "session/one_batch.h"
 
 #include <string.h>
 
-static cleat_status fill_batch(const cleat_trajectory *trajectory, const cleat_reference *reference,
-                               cleat_error *error) {
-    const cleat_session *session = trajectory->session;
+static int64_t offset_of(void *user, const cleat_tensor *input) {
+    const cleat_session *session = user;
+    return cleat_exec_input_offset(session->exec, session->work->train[0].index, input);
+}
+
+static cleat_status fill_batch(const cleat_trajectory *trajectory, const cleat_dataset *dataset, cleat_error *error) {
+    cleat_session *session = trajectory->session;
     const cleat_work_graph *train = &session->work->train[0];
-    const uint32_t rng[4] = {1, 0, 0, 0};
-    const float seed = 1.0f;
-    const int32_t samples = (int32_t)session->work->buckets[0].micro_batch_size;
-    char *bytes = cleat_staging_data(trajectory->batch);
-    for (size_t i = 0; i < train->graph->tensor_count; ++i) {
-        const cleat_tensor *tensor = train->graph->tensors[i];
-        if (tensor->role != CLEAT_ROLE_INPUT) continue;
-        void *values = bytes + cleat_exec_input_offset(session->exec, train->index, tensor);
-        cleat_status status = cleat_model_reference_input(trajectory->model, reference, tensor, values, error);
-        if (status != CLEAT_OK) return status;
-    }
-    if (train->rng_offset >= 0) memcpy(bytes + train->rng_offset, rng, sizeof rng);
-    if (train->seed_offset >= 0) memcpy(bytes + train->seed_offset, &seed, sizeof seed);
-    if (train->samples_offset >= 0) memcpy(bytes + train->samples_offset, &samples, sizeof samples);
+    const cleat_dropout_key key = {.seed = 1};
+    cleat_one_batch batch = {.dataset = dataset,
+                             .graph = train->graph,
+                             .bucket = &session->work->buckets[0],
+                             .offset = offset_of,
+                             .user = session,
+                             .bytes = cleat_staging_data(trajectory->batch)};
+    cleat_status status = cleat_one_batch_load(&batch, error);
+    if (status) return status;
+    cleat_global_batch global_batch;
+    const cleat_host_batch host = cleat_one_batch_host(&batch, &global_batch);
+    cleat_session_prepare(session, train, batch.bytes, &host, &global_batch, &key);
     return CLEAT_OK;
 }
 
-cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_reference *reference,
-                                    cleat_error *error) {
+cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_dataset *dataset, cleat_error *error) {
     cleat_exec *exec = trajectory->session->exec;
     int64_t batch_bytes = cleat_session_input_bytes(trajectory->session);
     int64_t update_bytes = cleat_exec_input_bytes(exec, trajectory->session->work->update.index);
     cleat_status status = cleat_session_initialise(trajectory->session, 1, error);
     if (status == CLEAT_OK) status = cleat_staging_create(exec, batch_bytes, true, &trajectory->batch, error);
     if (status == CLEAT_OK) status = cleat_staging_create(exec, update_bytes, true, &trajectory->update, error);
-    return status == CLEAT_OK ? fill_batch(trajectory, reference, error) : status;
+    return status == CLEAT_OK ? fill_batch(trajectory, dataset, error) : status;
 }
 
-static cleat_bucket bucket_of(const cleat_reference *reference) {
+static cleat_bucket bucket_of(const cleat_dataset *dataset) {
+    const int64_t count = (int64_t)cleat_dataset_count(dataset);
     return (cleat_bucket){
-        .length = reference->length, .global_batch_size = reference->batch, .micro_batch_size = reference->batch};
+        .length = cleat_dataset_length(dataset, 0), .global_batch_size = count, .micro_batch_size = count};
 }
 
-cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_reference *reference,
-                                      cleat_error *error) {
-    cleat_bucket bucket = bucket_of(reference);
-    cleat_status status = cleat_profile_create(&trajectory->profile, error);
-    if (status == CLEAT_OK)
-        status = cleat_session_create(trajectory->device, trajectory->profile, trajectory->model, CLEAT_FOR_TRAINING,
-                                      &bucket, 1, 0, &trajectory->session, error);
-    return status == CLEAT_OK ? cleat_trajectory_start(trajectory, reference, error) : status;
+cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_dataset *dataset, cleat_error *error) {
+    cleat_bucket bucket = bucket_of(dataset);
+    cleat_status status = cleat_session_create(trajectory->device, trajectory->profile, trajectory->model,
+                                               CLEAT_FOR_TRAINING, &bucket, 1, 0, &trajectory->session, error);
+    return status == CLEAT_OK ? cleat_trajectory_start(trajectory, dataset, error) : status;
 }
 
 const cleat_variant *cleat_variant_of_rank(const cleat_node *node, const cleat_device_facts *facts, int rank,
@@ -85,16 +85,14 @@ static cleat_status choose_rank(const cleat_plan *plan, int rank, cleat_tuning_t
     return status;
 }
 
-cleat_status cleat_trajectory_prepare_rank(cleat_trajectory *trajectory, const cleat_reference *reference, int rank,
+cleat_status cleat_trajectory_prepare_rank(cleat_trajectory *trajectory, const cleat_dataset *dataset, int rank,
                                            bool *more, cleat_error *error) {
     const cleat_device_facts *facts = cleat_device_get_facts(trajectory->device);
-    const cleat_bucket bucket = bucket_of(reference);
+    const cleat_bucket bucket = bucket_of(dataset);
     cleat_workload *planned = NULL, *work = NULL;
     cleat_tuning_table *tuning = NULL;
-    cleat_status status = cleat_profile_create(&trajectory->profile, error);
-    if (status == CLEAT_OK)
-        status =
-            cleat_workload_create(facts, NULL, trajectory->model, CLEAT_FOR_TRAINING, &bucket, 1, 0, &planned, error);
+    cleat_status status =
+        cleat_workload_create(facts, NULL, trajectory->model, CLEAT_FOR_TRAINING, &bucket, 1, 0, &planned, error);
     if (status == CLEAT_OK) status = choose_rank(planned->plan, rank, &tuning, more, error);
     if (status == CLEAT_OK)
         status =
@@ -104,20 +102,21 @@ cleat_status cleat_trajectory_prepare_rank(cleat_trajectory *trajectory, const c
                                     &trajectory->session, error);
     cleat_tuning_destroy(tuning);
     cleat_workload_destroy(planned);
-    return status == CLEAT_OK ? cleat_trajectory_start(trajectory, reference, error) : status;
+    return status == CLEAT_OK ? cleat_trajectory_start(trajectory, dataset, error) : status;
 }
 
-void cleat_trajectory_weigh_evenly(cleat_trajectory *trajectory) {
-    const cleat_workload *work = trajectory->session->work;
-    const cleat_bucket *bucket = &work->buckets[0];
-    const cleat_tensor *tensor = cleat_graph_find(work->train[0].graph, "scale");
+cleat_status cleat_trajectory_set_sample_weight(cleat_trajectory *trajectory, const cleat_golden_array *values,
+                                                cleat_error *error) {
+    const cleat_work_graph *train = &trajectory->session->work->train[0];
+    const cleat_tensor *input = cleat_graph_find(train->graph, "scale");
     char *bytes = cleat_staging_data(trajectory->batch);
-    float *sample_weight = (float *)(void *)(bytes + work->train[0].sample_weight_offset); /* some [.., B, ..] */
-    int64_t items = tensor->shape[tensor->rank - 1] == bucket->micro_batch_size
-                        ? 1
-                        : cleat_tensor_elements(tensor) / bucket->micro_batch_size;
-    for (int64_t i = 0; i < cleat_tensor_elements(tensor); ++i)
-        sample_weight[i] = 1.0f / (float)(bucket->global_batch_size * items);
+    bool same = input && !values->integers && values->rank == input->rank;
+    for (int i = 0; same && i < input->rank; ++i) same = values->shape[i] == input->shape[i];
+    if (!same)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "the trajectory's %s has not the shape of the model's weights of samples", values->source);
+    memcpy(bytes + train->sample_weight_offset, values->data, (size_t)cleat_tensor_bytes(input));
+    return CLEAT_OK;
 }
 
 void cleat_trajectory_close(cleat_trajectory *trajectory) {

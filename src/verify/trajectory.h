@@ -2,8 +2,8 @@
 #ifndef CLEAT_SRC_TRAJECTORY_H
 #define CLEAT_SRC_TRAJECTORY_H
 
-#include "models/model.h"
 #include "session/session.h"
+#include "verify/golden.h"
 
 typedef struct cleat_trajectory {
     cleat_device *device;
@@ -15,23 +15,24 @@ typedef struct cleat_trajectory {
     int64_t step;
 } cleat_trajectory;
 
-/* For a trajectory whose device and model are there: the session, and the batch, written once from `reference`; parameters
- * are drawn from seed 1. On failure it is good for closing. */
-cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_reference *reference,
-                                      cleat_error *error);
+/* For a trajectory whose device, profile and model are there: the session, and the batch, written once: all samples of `dataset`, which
+ * is needed for the call only; parameters are drawn from seed 1. On failure it is good for closing. */
+cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_dataset *dataset, cleat_error *error);
 /* The variant number `rank` of those that serve a node on the device, the last where it has fewer; NULL where none does. Sets *more where it has
  * further ones, and leaves it alone where not. */
 const cleat_variant *cleat_variant_of_rank(const cleat_node *node, const cleat_device_facts *facts, int rank,
                                            bool *more);
 /* The same with each node's variant number `rank` of those that serve it on the device, the last where it has fewer. *more: some
  * node has further ones. */
-cleat_status cleat_trajectory_prepare_rank(cleat_trajectory *trajectory, const cleat_reference *reference, int rank,
+cleat_status cleat_trajectory_prepare_rank(cleat_trajectory *trajectory, const cleat_dataset *dataset, int rank,
                                            bool *more, cleat_error *error);
 /* The second half of it: draws the parameters and writes the batch, for a trajectory whose device, profile, model
- * and session (one bucket, of the reference's batch and length) are there. On failure it is good for closing. */
-cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_reference *reference, cleat_error *error);
-/* Every sample of the window weighs the same in every term of the loss: for models whose data are made up. */
-void cleat_trajectory_weigh_evenly(cleat_trajectory *trajectory);
+ * and session (one bucket, of the dataset's length and of as many samples a micro-batch) are there. On failure it is good for
+ * closing. */
+cleat_status cleat_trajectory_start(cleat_trajectory *trajectory, const cleat_dataset *dataset, cleat_error *error);
+/* Overwrites the graph's input `scale`, for a loss that weighs its samples otherwise than the model does. */
+cleat_status cleat_trajectory_set_sample_weight(cleat_trajectory *trajectory, const cleat_golden_array *values,
+                                                cleat_error *error);
 void cleat_trajectory_close(cleat_trajectory *trajectory);
 
 /* Enqueues forward, loss and backward of the batch; gradients accumulate. */

@@ -27,6 +27,7 @@ static const tolerances tolerances_f32 = {1e-5, 1e-5, 1e-4, 1e-3, 1e-6, 1.0};
 
 typedef struct verifier {
     const cleat_safetensors *file;
+    cleat_golden golden; /* profile and model are the run's */
     tolerances limits;
     cleat_trajectory run;
     cleat_verify_report *report;
@@ -70,13 +71,9 @@ static const cleat_node *maker_of(const verifier *v, const cleat_tensor *tensor)
 
 /* --- tolerances ----------------------------------------------------------------------------------------------- */
 
-/* Whether something in the graph compares: what lies near the threshold of a ReLU, or beside the largest of a window, falls on the other
- * side of it once it is rounded. */
 static bool has_gates(const cleat_graph *graph) {
-    for (size_t i = 0; i < graph->node_count; ++i) {
-        const char *op = graph->nodes[i]->op->name;
-        if (strstr(op, "relu") || strstr(op, "batch_norm") || strstr(op, "max_pool")) return true;
-    }
+    for (size_t i = 0; i < graph->node_count; ++i)
+        if (graph->nodes[i]->op->discontinuous) return true;
     return false;
 }
 
@@ -101,78 +98,6 @@ static tolerances tolerances_for(const cleat_workload *work) {
 }
 
 /* --- reading the file ----------------------------------------------------------------------------------------- */
-
-static cleat_status read_array(const cleat_safetensors *file, const char *name, cleat_reference_array *array,
-                               cleat_error *error) {
-    const cleat_st_tensor *tensor = cleat_safetensors_find(file, name);
-    if (!tensor || tensor->rank < 1 || tensor->rank > CLEAT_MAX_RANK ||
-        (tensor->dtype != CLEAT_ST_I64 && tensor->dtype != CLEAT_ST_F32))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory has no array '%s' of I64 or F32", name);
-    *array =
-        (cleat_reference_array){.data = tensor->data, .integers = tensor->dtype == CLEAT_ST_I64, .rank = tensor->rank};
-    memcpy(array->shape, tensor->shape, (size_t)tensor->rank * sizeof *array->shape);
-    return CLEAT_OK;
-}
-
-static cleat_status find_reference(const cleat_safetensors *file, cleat_reference *reference, cleat_error *error) {
-    cleat_reference_array input, target;
-    const cleat_st_tensor *lengths = cleat_safetensors_find(file, "lengths");
-    cleat_status status = read_array(file, "input", &input, error);
-    if (status == CLEAT_OK) status = read_array(file, "target", &target, error);
-    if (status != CLEAT_OK) return status;
-    const int length_axis = input.rank == 4 ? 2 : 1; /* of images [B, C, L, L], or of a map's patches [B, N, L, V] */
-    int64_t batch = input.shape[0], length = input.integers || input.rank > 2 ? input.shape[length_axis] : 1;
-    if (lengths && (lengths->rank != 1 || lengths->dtype != CLEAT_ST_I64 || lengths->shape[0] != batch))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's lengths must be I64 [%lld]", (long long)batch);
-    for (int64_t b = 0; lengths && b < lengths->shape[0]; ++b) {
-        int64_t own = ((const int64_t *)lengths->data)[b];
-        if (own < 1 || own > length)
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's length %lld is %lld; it must be 1 to %lld",
-                              (long long)b, (long long)own, (long long)length);
-    }
-    *reference = (cleat_reference){
-        .batch = batch, .length = length, .input = input, .target = target, .lengths = lengths ? lengths->data : NULL};
-    return CLEAT_OK;
-}
-
-static int64_t extent_of(void *user, const char *name, int axis) {
-    char path[CLEAT_NAME + 16];
-    snprintf(path, sizeof path, "param/%s", name);
-    const cleat_st_tensor *tensor = cleat_safetensors_find(user, path);
-    return tensor && axis < tensor->rank ? tensor->shape[axis] : 0;
-}
-
-/* A graph reads as many values as its own shapes say. */
-static cleat_status check_arrays(const cleat_model *model, const cleat_reference *reference, cleat_error *error) {
-    cleat_reference wanted = {.batch = reference->batch, .length = reference->length};
-    model->type->reference_arrays(model, &wanted);
-    const struct {
-        const char *name;
-        const cleat_reference_array *is, *wanted;
-    } pairs[] = {{"input", &reference->input, &wanted.input}, {"target", &reference->target, &wanted.target}};
-    for (int i = 0; i < 2; ++i) {
-        const cleat_reference_array *is = pairs[i].is, *want = pairs[i].wanted;
-        bool same = is->integers == want->integers && is->rank == want->rank;
-        for (int k = 0; same && k < is->rank; ++k) same = is->shape[k] == want->shape[k];
-        if (!same)
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "the trajectory's %s does not have the type and shape given by its config",
-                              pairs[i].name);
-    }
-    return CLEAT_OK;
-}
-
-/* "AdamW lr=1e-3 betas=(0.9,0.999) eps=1e-8 weight_decay=0.01" */
-static cleat_status read_optimizer(const cleat_safetensors *file, cleat_profile *profile, cleat_error *error) {
-    const char *text = cleat_safetensors_metadata(file, "optimizer");
-    if (!text ||
-        sscanf(text, "AdamW lr=%lf betas=(%lf,%lf) eps=%lf weight_decay=%lf", &profile->train.learning_rate,
-               &profile->train.beta1, &profile->train.beta2, &profile->train.eps, &profile->train.weight_decay) != 5)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "the trajectory's optimizer is not supported: %s",
-                          text ? text : "none");
-    profile->train.max_grad_norm = CLEAT_NONE;
-    return CLEAT_OK;
-}
 
 /* The file's array `name`, as `tensor` is laid out. */
 static cleat_status read_values(const verifier *v, const char *name, const cleat_tensor *tensor, float *values,
@@ -208,7 +133,8 @@ static cleat_status load_parameters(verifier *v, cleat_error *error) {
     cleat_status status = read_all(v, "param", v->before, error);
     if (status == CLEAT_OK) status = read_all(v, "grad", v->gradients, error);
     if (status == CLEAT_OK) status = read_all(v, "after", v->after, error);
-    return status == CLEAT_OK ? cleat_session_write_flat(v->run.session, 0, v->before, error) : status;
+    return status == CLEAT_OK ? cleat_session_write_flat(v->run.session, CLEAT_FLAT_PARAMETERS, v->before, error)
+                              : status;
 }
 
 /* --- comparing ------------------------------------------------------------------------------------------------ */
@@ -222,14 +148,14 @@ static double larger(double a, double b) {
  * nobody reads it. */
 static double output_rel_error(const verifier *v, const cleat_tensor *output, const float *values,
                                const float *expected) {
-    const cleat_st_tensor *lengths = cleat_safetensors_find(v->file, "lengths");
+    const int32_t *lengths = v->golden.lengths ? v->golden.lengths->data : NULL;
     double largest = 0, worst = 0;
     int64_t elements = cleat_tensor_elements(output), length = 1;
     if (output->rank > 2 && output->shape[1] == v->run.session->work->buckets[0].length) length = output->shape[1];
     int64_t width = elements / (output->shape[0] * length);
     for (int64_t i = 0; i < elements; ++i) {
         int64_t row = i / width, b = row / length;
-        if (lengths && length > 1 && row % length >= ((const int64_t *)lengths->data)[b]) continue;
+        if (lengths && length > 1 && row % length >= lengths[b]) continue;
         double reference = expected[i], difference = fabs((double)values[i] - reference);
         if (fabs(reference) > largest) largest = fabs(reference);
         worst = larger(worst, difference);
@@ -275,7 +201,8 @@ static cleat_status compare_gradients(verifier *v, cleat_error *error) {
     cleat_loss_scale_values by = {.loss_scale = 1.0f};
     const tolerances *limits = &v->limits;
     const double whole = gradient_norm(v);
-    cleat_status status = cleat_exec_read(session->exec, 0, &session->work->store->flat[1], v->flat, error);
+    cleat_status status =
+        cleat_exec_read(session->exec, 0, &session->work->store->flat[CLEAT_FLAT_GRADIENTS], v->flat, error);
     if (status == CLEAT_OK && cleat_session_has_loss_scale(session))
         status = cleat_session_read_loss_scale(session, &by, error);
     for (size_t i = 0; i < cleat_store_count(session->work->store) && status == CLEAT_OK; ++i) {
@@ -301,7 +228,7 @@ static cleat_status compare_parameters(verifier *v, cleat_error *error) {
     const cleat_session *session = v->run.session;
     const double whole = gradient_norm(v);
     double difference = 0, change = 0;
-    cleat_status status = cleat_session_read_flat(v->run.session, 0, v->flat, error);
+    cleat_status status = cleat_session_read_flat(v->run.session, CLEAT_FLAT_PARAMETERS, v->flat, error);
     if (status != CLEAT_OK) return status;
     for (size_t i = 0; i < cleat_store_count(session->work->store); ++i) {
         const cleat_tensor *param = cleat_store_param(session->work->store, i);
@@ -344,40 +271,37 @@ static cleat_status compare_update(verifier *v, cleat_error *error) {
     return status;
 }
 
-cleat_status cleat_verify_model(const cleat_safetensors *file, cleat_model **model, cleat_reference *reference,
-                                cleat_error *error) {
-    const cleat_reference_config parameters = {.extent = extent_of, .user = (void *)file};
-    const char *config = cleat_safetensors_metadata(file, "config");
-    cleat_model *made = NULL;
-    if (!config)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "the file has no 'config': it is not a reference trajectory");
-    cleat_status status = find_reference(file, reference, error);
-    if (status == CLEAT_OK) status = cleat_model_from_reference(config, &parameters, &made, error);
-    if (status == CLEAT_OK) status = check_arrays(made, reference, error);
-    if (status == CLEAT_OK)
-        *model = made;
-    else
-        cleat_model_destroy(made);
-    return status;
+cleat_status cleat_verify_open(const cleat_verify_subject *subject, cleat_golden *golden, cleat_error *error) {
+    static const char *const precisions[] = {[CLEAT_PRECISION_AUTO] = "train.precision=auto",
+                                             [CLEAT_PRECISION_F32] = "train.precision=f32",
+                                             [CLEAT_PRECISION_F16] = "train.precision=f16",
+                                             [CLEAT_PRECISION_BF16] = "train.precision=bf16"};
+    const char *const assignments[] = {precisions[subject->precision], "model.dropout=" CLEAT_RARE_DROPOUT};
+    return cleat_golden_open(subject->file, assignments, subject->rare_dropout ? 2 : 1, golden, error);
+}
+
+/* The session, with the file's batch and parameters on the device. */
+static cleat_status prepare(verifier *v, const cleat_verify_subject *subject, bool *more, cleat_error *error) {
+    const cleat_golden *golden = &v->golden;
+    cleat_status status = cleat_verify_open(subject, &v->golden, error);
+    if (status) return status;
+    v->run.profile = golden->profile;
+    v->run.model = golden->model;
+    status = subject->rank == CLEAT_RANK_TUNED
+                 ? cleat_trajectory_prepare(&v->run, golden->dataset, error)
+                 : cleat_trajectory_prepare_rank(&v->run, golden->dataset, subject->rank, more, error);
+    if (!status && golden->weights) status = cleat_trajectory_set_sample_weight(&v->run, golden->weights, error);
+    return status ? status : load_parameters(v, error);
 }
 
 static cleat_status verify(verifier *v, const cleat_verify_subject *subject, bool *more, cleat_error *error) {
-    cleat_reference reference;
     const int64_t steps = 11;
     const cleat_st_tensor *curve = NULL;
-    cleat_status status = cleat_verify_model(v->file, &v->run.model, &reference, error);
-    if (status == CLEAT_OK) status = cleat_safetensors_expect(v->file, "loss", CLEAT_ST_F32, 1, &steps, &curve, error);
-    if (status == CLEAT_OK) v->run.model->profile.train.precision = subject->precision;
-    if (status == CLEAT_OK && subject->rare_dropout) v->run.model->profile.model.dropout = CLEAT_RARE_DROPOUT;
-    if (status == CLEAT_OK)
-        status = subject->rank == CLEAT_RANK_TUNED
-                     ? cleat_trajectory_prepare(&v->run, &reference, error)
-                     : cleat_trajectory_prepare_rank(&v->run, &reference, subject->rank, more, error);
-    if (status == CLEAT_OK) status = read_optimizer(v->file, v->run.profile, error);
+    cleat_status status = cleat_safetensors_expect(v->file, "loss", CLEAT_ST_F32, 1, &steps, &curve, error);
+    if (status == CLEAT_OK) status = prepare(v, subject, more, error);
     if (status != CLEAT_OK) return status;
     v->limits = tolerances_for(v->run.session->work);
-    status = load_parameters(v, error);
-    if (status == CLEAT_OK) status = cleat_trajectory_forward_backward(&v->run, error);
+    status = cleat_trajectory_forward_backward(&v->run, error);
     if (status == CLEAT_OK) status = compare_output(v, error);
     if (status == CLEAT_OK) status = compare_gradients(v, error);
     if (status == CLEAT_OK) status = compare_loss(v, curve, error);
@@ -393,6 +317,9 @@ cleat_status cleat_verify_subject_on(cleat_device *device, const cleat_verify_su
     verifier v = {.file = subject->file, .run = {.device = device, .borrowed = true}, .report = &made};
     cleat_status status = verify(&v, subject, &further, error);
     cleat_trajectory_close(&v.run);
+    v.golden.profile = NULL;
+    v.golden.model = NULL;
+    cleat_golden_close(&v.golden);
     cleat_free(v.flat);
     cleat_free(v.before);
     cleat_free(v.gradients);

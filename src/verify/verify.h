@@ -4,12 +4,12 @@
 
 #include "cleat/verify.h"
 #include "core/safetensors.h"
-#include "models/model.h"
+#include "verify/golden.h"
 
 enum { CLEAT_RANK_TUNED = -1 }; /* the variants that a run takes */
 
 /* Below 2^-32: no number of 32 bits lies under its threshold, and 1 / (1 - rate) is 1. */
-#define CLEAT_RARE_DROPOUT 1e-10
+#define CLEAT_RARE_DROPOUT "1e-10"
 
 typedef struct cleat_verify_subject {
     const cleat_safetensors *file;
@@ -18,9 +18,8 @@ typedef struct cleat_verify_subject {
     int rank; /* of each node's variants that serve it, the last where it has fewer: 0, 1, ..., or CLEAT_RANK_TUNED */
 } cleat_verify_subject;
 
-/* The model of a trajectory (cleat_model_destroy) and its batch, whose arrays lie in `file`. */
-cleat_status cleat_verify_model(const cleat_safetensors *file, cleat_model **model, cleat_reference *reference,
-                                cleat_error *error);
+/* The subject's model, in its precision and with its dropout. */
+cleat_status cleat_verify_open(const cleat_verify_subject *subject, cleat_golden *golden, cleat_error *error);
 /* cleat_verify. *more (may be NULL): some node has variants of a higher rank. */
 cleat_status cleat_verify_subject_on(cleat_device *device, const cleat_verify_subject *subject,
                                      cleat_verify_report *report, bool *more, cleat_error *error);

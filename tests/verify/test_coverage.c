@@ -91,17 +91,16 @@ static void add_profile(kernels *set, const char *name, const char *precision, c
 static void add_check(kernels *set, const char *type, cleat_precision precision, const cleat_device_facts *facts) {
     const cleat_embedded *check = cleat_embedded_checks;
     cleat_safetensors *file = NULL;
-    cleat_model *model = NULL;
-    cleat_reference reference;
+    cleat_golden golden = {0};
     cleat_error error = {0};
     while (check->name && strcmp(check->name, type) != 0) ++check;
     assert_non_null(check->name);
     ok(cleat_safetensors_parse(type, check->text, check->size, &file, &error), type, &error);
-    ok(cleat_verify_model(file, &model, &reference, &error), type, &error);
-    model->profile.train.precision = precision;
-    model->profile.model.dropout = CLEAT_RARE_DROPOUT;
-    add_workload(set, model, reference.batch, reference.length, facts);
-    cleat_model_destroy(model);
+    const cleat_verify_subject subject = {.file = file, .rare_dropout = true, .precision = precision};
+    ok(cleat_verify_open(&subject, &golden, &error), type, &error);
+    add_workload(set, golden.model, (int64_t)cleat_dataset_count(golden.dataset),
+                 cleat_dataset_length(golden.dataset, 0), facts);
+    cleat_golden_close(&golden);
     cleat_safetensors_close(file);
 }
 

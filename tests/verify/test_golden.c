@@ -96,9 +96,9 @@ typedef struct copy {
     char path[TINY_PATH];
 } copy;
 
-static copy copy_open(const tiny *t) {
+static copy copy_of(const tiny *t, const char *path) {
     copy c = {.count = 0};
-    assert_int_equal(cleat_safetensors_open(OWN_FILE, &c.file, NULL), CLEAT_OK);
+    assert_int_equal(cleat_safetensors_open(path, &c.file, NULL), CLEAT_OK);
     c.count = cleat_safetensors_count(c.file);
     assert_true(c.count <= MAX_TENSORS);
     for (size_t i = 0; i < c.count; ++i) c.tensors[i] = *cleat_safetensors_at(c.file, i);
@@ -107,6 +107,10 @@ static copy copy_open(const tiny *t) {
         c.metadata[i] = (cleat_st_metadata){.key = keys[i], .value = cleat_safetensors_metadata(c.file, keys[i])};
     tiny_path(t, "changed.safetensors", c.path);
     return c;
+}
+
+static copy copy_open(const tiny *t) {
+    return copy_of(t, OWN_FILE);
 }
 
 static cleat_st_tensor *find(copy *c, const char *name) {
@@ -185,6 +189,62 @@ static void padding_is_not_compared(void **state) {
     cleat_verify_report report = verify(c.path);
     assert_int_equal(report.failed, 0);
     cleat_verify_free(&report);
+}
+
+/* --- files that carry their profile --- */
+
+#define NEW_PROFILE                                                                                                    \
+    "[model]\ntype = text_classifier\nd_model = 16\nheads = 2\nlayers = 1\nd_ff = 24\ndropout = 0\n"                   \
+    "[train]\nlearning_rate = 1e-3\nmax_grad_norm = none\n"
+
+/* The trajectory of a classifier, in the form of new files. */
+static copy copy_in_new_form(const tiny *t) {
+    copy c = copy_of(t, CLEAT_SOURCE_DIR "/tests/golden/text.safetensors");
+    find(&c, "input")->name = "tokens";
+    find(&c, "target")->name = "label";
+    c.metadata[0] = (cleat_st_metadata){.key = "profile", .value = NEW_PROFILE};
+    c.metadata[1] = (cleat_st_metadata){.key = "sizes", .value = "{\"vocabulary\": 11, \"classes\": 3}"};
+    return c;
+}
+
+static void assert_error(const char *path, cleat_status status, const char *word);
+
+static void a_profile_and_fields_are_enough(void **state) {
+    const tiny *t = *state;
+    copy c = copy_in_new_form(t);
+    copy_write(&c);
+    assert_passes(CLEAT_PRECISION_F32, c.path);
+    c = copy_in_new_form(t);
+    c.metadata[0].value = "[model]\ntype = text_classifier\nwidht = 3\n";
+    copy_write(&c);
+    assert_error(c.path, CLEAT_ERR_PROFILE, "widht");
+    c = copy_in_new_form(t);
+    c.metadata[1].value = "{\"vocabulary\": 11, \"classes\": 4}";
+    copy_write(&c);
+    assert_error(c.path, CLEAT_ERR_SHAPE, "param/head.weight");
+    c = copy_in_new_form(t);
+    c.metadata[1].value = "{\"vocabulary\": 11, \"classes\": 0}";
+    copy_write(&c);
+    assert_error(c.path, CLEAT_ERR_FORMAT, "classes");
+}
+
+static void fields_of_new_files_are_checked(void **state) {
+    const tiny *t = *state;
+    copy c = copy_in_new_form(t);
+    find(&c, "label")->name = "labels";
+    copy_write(&c);
+    assert_error(c.path, CLEAT_ERR_FORMAT, "'label'");
+    static const int64_t labels[] = {-2, 3, INT64_MAX};
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; ++i) {
+        c = copy_in_new_form(t);
+        integers(&c, "label")[1] = labels[i];
+        copy_write(&c);
+        assert_error(c.path, CLEAT_ERR_FORMAT, "label");
+    }
+    c = copy_in_new_form(t);
+    integers(&c, "lengths")[1] = 30;
+    copy_write(&c);
+    assert_error(c.path, CLEAT_ERR_FORMAT, "lengths");
 }
 
 /* --- malformed files --- */
@@ -299,6 +359,7 @@ int main(void) {
         cmocka_unit_test(shared_trajectories_are_repeated), cmocka_unit_test(one_wrong_value_is_found),
         cmocka_unit_test(padding_is_not_compared),          cmocka_unit_test(missing_arrays_are_named),
         cmocka_unit_test(impossible_arrays_are_refused),    cmocka_unit_test(unknown_metadata_is_refused),
+        cmocka_unit_test(a_profile_and_fields_are_enough),  cmocka_unit_test(fields_of_new_files_are_checked),
         cmocka_unit_test(contradicting_sizes_are_refused),  cmocka_unit_test(cut_file_is_refused),
     };
     tiny_require_device();
