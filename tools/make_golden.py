@@ -12,10 +12,13 @@ precision from starting values that single precision holds exactly.
     python3 tools/make_golden.py --family segformer tests/golden/segformer.safetensors --batch 2 --seed 10 --lengths
     python3 tools/make_golden.py --family emberformer tests/golden/emberformer.safetensors --length 5 --lengths 5 2 4
     python3 tools/make_golden.py --checks src/verify/checks      (those of the library's self-check, one a model type)
+    python3 tools/make_golden.py FILE --profile ...   (new files: any of these with their profile inside)
     python3 tools/make_golden.py FILE --d-model 64 --heads 8 --length 130 --batch 2 --lengths 130 71
 
-Keys: input, target, lengths, output (before the first step), loss (before each step and after the last),
-param/NAME, grad/NAME (at the first step), after/NAME; metadata config and optimizer. Needs PyTorch and numpy.
+Keys: output (before the first step), loss (before each step and after the last), param/NAME, grad/NAME (at the first step),
+after/NAME. With --profile also the fields of the model's data by name, and metadata profile (INI) and sizes (JSON), as
+src/verify/golden.h describes; without it input, target and lengths, and metadata config and optimizer, which
+src/verify/legacy_golden.c understands. Needs PyTorch and numpy.
 """
 import argparse
 import json
@@ -503,6 +506,88 @@ def config_of(args):
     return {**sizes, "B": args.batch, "loss": loss}
 
 
+STAGES = {"dims": "stage_widths", "heads": "stage_heads", "spatial_heads": "stage_heads", "sr": "stage_reductions",
+          "depth": "stage_depths", "decoder": "decoder", "inputs": "inputs"}
+MODEL_TYPES = {"rna": "rna_transformer", "structure": "rna_transformer", "text": "text_classifier", "tagging": "text_tagger",
+               "lstm": "series_lstm", "temporal": "series_transformer", "dense": "series_dense", "resnet": "image_resnet",
+               "segformer": "mask_segformer", "emberformer": "emberformer"}
+
+
+def profile_of(args):
+    """The profile's sections, and the sizes that data would give."""
+    family, classifies = args.family, DENSE_LOSS == "cross entropy"
+    transformer = {"d_model": args.d_model, "heads": args.heads, "layers": args.layers, "d_ff": args.d_ff}
+    model, data, loss, sizes = {"type": MODEL_TYPES[family], "dropout": 0}, {}, {}, {}
+    if family in ("rna", "structure"):
+        whole = family == "structure"
+        weights = args.weights if whole else {name: int(name in ("coordinate", "bond_length")) for name in STRUCTURE_TERMS}
+        model.update(transformer, head="frames" if whole else "absolute", positions="both_ends" if whole else "start")
+        loss = {name.replace("lddt_loss", "lddt"): weight for name, weight in weights.items()}
+        sizes = {"vocabulary": args.vocab} if whole else {"vocabulary": args.vocab, "bond": BOND}
+    elif family in ("text", "tagging"):
+        model.update(transformer)
+        sizes = {"vocabulary": args.vocab, "classes": CLASSES}
+    elif family in ("lstm", "temporal"):
+        model.update(transformer if family == "temporal" else {"hidden": HIDDEN, "layers": args.layers})
+        data = {"lookback": args.length, "horizon": 1}
+        sizes = {"inputs": INPUTS, "outputs": 1}
+    elif family == "dense":
+        data = {"lookback": 1, "horizon": 1}
+        sizes = {"inputs": WIDTHS[0], "hidden": WIDTHS[1:-1], "classes" if classifies else "outputs": WIDTHS[-1]}
+    elif family == "resnet":
+        model.update(width=RESNET["channels"], stem="large" if RESNET.get("stem", 3) == 7 else "small")
+        data = {"image_size": RESNET["px"]}
+        sizes = {"inputs": RESNET["inputs"], "classes": RESNET["classes"], "blocks": [1, 1]}
+    else:
+        e = SEGFORMER if family == "segformer" else EMBERFORMER
+        data = {"image_size": e["px"]}
+        sizes = {STAGES[key]: value for key, value in e.items() if key in STAGES}
+        if family == "emberformer":
+            model.update(transformer, features=e["features"], stem_stride=e["stem_stride"])
+            data.update(history=args.length, patch=e["patch"])
+        if "dice" in e:
+            loss = {key: e[key] for key in ("positive_weight", "focal_gamma", "dice")}
+        else:
+            sizes["classes"] = e["classes"]
+    train = {"learning_rate": ADAMW["lr"], "beta1": ADAMW["betas"][0], "beta2": ADAMW["betas"][1], "eps": ADAMW["eps"],
+             "weight_decay": ADAMW["weight_decay"], "max_grad_norm": "none"}
+    sections = {"model": model, "data": data, "loss": loss, "train": train}
+    text = "".join(f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items())
+                   for name, keys in sections.items() if keys)
+    return text, sizes
+
+
+def fields_of(args, values, target, lengths):
+    """The batch as the model's data have it: arrays by the names of their fields. values, target, lengths: numpy"""
+    B, L, family = args.batch, args.length, args.family
+    own = lengths[:, None]
+    place = numpy.arange(L)[None]
+    if family in ("rna", "structure"):
+        valid = place < own
+        fields = {"tokens": values, "lengths": lengths, "coords": target, "mask": valid.astype(numpy.float32),
+                  "partner": numpy.full((B, L), -1)}
+        if family == "rna":  # means over the batch: a chain weighs as many residues, or bonds, as it has
+            scale = numpy.zeros((len(STRUCTURE_TERMS), B))
+            scale[STRUCTURE_TERMS.index("coordinate")] = lengths / lengths.sum()
+            scale[STRUCTURE_TERMS.index("bond_length")] = (lengths - 1) / max(1, (lengths - 1).sum())
+            return {**fields, "scale": scale.astype(numpy.float32)}
+        fields["mask"] = (valid & (place % 7 != 3)).astype(numpy.float32)
+        for b, length in enumerate(lengths):
+            fields["partner"][b, :length] = partners_of(int(length))
+        return fields
+    if family == "text":
+        return {"tokens": values, "lengths": lengths, "label": target}
+    if family == "tagging":
+        return {"tokens": values, "lengths": lengths, "labels": numpy.where(place < own, target, -1)}
+    if family in ("lstm", "temporal", "dense"):
+        steps = lambda x: x if x.ndim != 2 else x[:, None]
+        return {"x": steps(values), "target": steps(target)}
+    if family == "emberformer":
+        return {"frames": values, "lengths": numpy.repeat(own, values.shape[1], 1), "mask": target}
+    image = numpy.ascontiguousarray(values.transpose(0, 2, 3, 1))
+    return {"image": image, "label" if family == "resnet" else "mask": target}
+
+
 def write_safetensors(path, tensors, metadata):
     """u64 length of the header, the header as JSON (padded to 8 bytes), the arrays."""
     header, at = {"__metadata__": metadata}, 0
@@ -522,6 +607,7 @@ def read_arguments(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="with --checks a folder")
     parser.add_argument("--checks", action="store_true")
+    parser.add_argument("--profile", action="store_true", help="the file carries its profile and its fields")
     parser.add_argument("--family", choices=sorted(LOSSES), default="rna")
     for name, value in dict(vocab=5, d_model=24, heads=3, layers=2, d_ff=40, batch=3, length=29, seed=7).items():
         parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
@@ -574,13 +660,17 @@ def make(args, lengths):
     tensors = {"input": numbers(values), "target": numbers(target)}
     if args.lengths:
         tensors["lengths"] = lengths.numpy()
+    metadata = {"config": json.dumps(config_of(args)), "optimizer": ADAMW_TEXT}
+    if args.profile:
+        tensors = fields_of(args, tensors["input"], tensors["target"], lengths.numpy())
+        profile, sizes = profile_of(args)
+        metadata = {"profile": profile, "sizes": json.dumps(sizes)}
     tensors.update({"param/" + name: floats(values) for name, values in start.items()})
     tensors["output"] = floats(output)
     tensors.update({"grad/" + name: floats(values) for name, values in gradients.items()})
     tensors["loss"] = numpy.array(curve, dtype=numpy.float32)
     tensors.update({"after/" + name: floats(values) for name, values in parameters.items()})
-    write_safetensors(args.file, tensors,
-                      {"config": json.dumps(config_of(args)), "optimizer": ADAMW_TEXT, "torch": torch.__version__})
+    write_safetensors(args.file, tensors, {**metadata, "torch": torch.__version__})
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ typedef struct cleat_verify_request {
     cleat_precision precision; /* in which the trajectory is repeated; auto: f32 */
 } cleat_verify_request;
 
-/* Repeats a reference trajectory (safetensors: input, target, lengths, param/..., grad/..., after/..., loss)
- * on a device and compares:
+/* Repeats a reference trajectory (safetensors: the batch, param/..., grad/..., after/..., output, loss; tests/README.md describes the
+ * form) on a device and compares:
  *   output      largest difference over the largest value;
  *   loss        largest relative difference of the 11 losses before and after ten AdamW steps;
  *   grad/NAME   norm of the difference over the larger of the gradient's own norm and a small part of the whole one's;
