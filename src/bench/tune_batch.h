@@ -1,4 +1,5 @@
-/* What the inputs of a step's graphs hold while the tuner times single nodes: a batch of made-up samples, as the loader feeds it. */
+/* What the inputs of a step's graphs hold while the tuner times single nodes: a batch of made-up samples,
+ * as the loader feeds it. */
 #ifndef CLEAT_SRC_TUNE_BATCH_H
 #define CLEAT_SRC_TUNE_BATCH_H
 

@@ -14,31 +14,35 @@ typedef struct cleat_mask_own {
 /* A new model->own. */
 cleat_status cleat_masks_make_own(cleat_model *model, cleat_error *error);
 
-/* The SegFormer of the profile's backbone, with as many outputs a pixel as there are classes: one where the sizes do not say. */
+/* The SegFormer of the profile's backbone, with as many outputs a pixel as there are classes: one where
+ * the sizes do not say. */
 cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode);
 /* Says with the graph's error where images [height, width] are too small for the reductions of its stages. */
 void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, int64_t height, int64_t width);
 
-/* Appends the SegFormer: x [B, H, W, C] -> logits [B, H, W, classes]. Adds the input of its normalisation to `inputs`. */
+/* Appends the SegFormer: x [B, H, W, C] -> logits [B, H, W, classes]. Adds the input of its normalisation
+ * to `inputs`. */
 cleat_tensor *cleat_masks_segment(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
                                   cleat_model_inputs *inputs);
 /* Appends what every mode ends with: output, loss, gradients. mask i32 [B, H, W], NULL when predicting. */
 void cleat_masks_add_loss(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *logits,
                           cleat_tensor *mask, const cleat_model_inputs *inputs, cleat_model_graph *built);
 
-/* [B]: one over the samples of the window; of images with more than one class [B, L, L]: one over their pixels. */
+/* [B]: one over the samples of the window; of images with more than one class [B, L, L]: one over their
+ * pixels. */
 void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                const cleat_global_batch *global_batch, float *values);
 
-/* Running sums of pixels by probability and target. `persistence` [H, W] of sample b, or NULL: an earlier mask that is judged
- * as if it were the forecast. */
+/* Running sums of pixels by probability and target. `persistence` [H, W] of sample b, or NULL: an earlier
+ * mask that is judged as if it were the forecast. */
 size_t cleat_masks_metric_state_size(const cleat_model *model);
 void cleat_masks_metric_update(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
                                const int32_t *persistence, double *metric_state);
 void cleat_masks_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
 
-/* FOLDER/ID.png, 255 where the probability reaches the threshold, and FOLDER/ID.npy with the probabilities, for the first
- * height x width of logits with `stride` numbers a row, resized to out_height x out_width. */
+/* FOLDER/ID.png, 255 where the probability reaches the threshold, and FOLDER/ID.npy with the
+ * probabilities, for the first height x width of logits with `stride` numbers a row, resized to out_height
+ * x out_width. */
 cleat_status cleat_masks_write(const cleat_model *model, const char *id, const float *logits, int64_t height,
                                int64_t width, int64_t stride, int64_t out_height, int64_t out_width, const char *folder,
                                cleat_error *error);

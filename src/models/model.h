@@ -2,15 +2,13 @@
 #ifndef CLEAT_SRC_MODEL_H
 #define CLEAT_SRC_MODEL_H
 
-#include <cjson/cJSON.h>
-
 #include "cleat/models.h"
 #include "data/synthetic.h"
 
 enum { CLEAT_MODEL_FIELDS = 8, CLEAT_MODEL_STAGES = 4, CLEAT_MODEL_LAYERS = 16 };
 
-/* What a family's graphs take from its data, or where there are none from cleat_model_set_sizes; 0: a usual number, or the
- * profile's. */
+/* What a family's graphs take from its data, or where there are none from cleat_model_set_sizes; 0: a
+ * usual number, or the profile's. */
 typedef struct cleat_model_sizes {
     int64_t vocabulary;      /* pieces of text */
     int64_t classes;         /* of samples, tags of words, or pixels */
@@ -21,7 +19,7 @@ typedef struct cleat_model_sizes {
     int64_t stage_widths[CLEAT_MODEL_STAGES], stage_heads[CLEAT_MODEL_STAGES], stage_reductions[CLEAT_MODEL_STAGES],
         stage_depths[CLEAT_MODEL_STAGES]; /* of a SegFormer: all four, and `decoder` */
     int64_t decoder;
-    double bond; /* the length that neighbouring residues are drawn to, Angstrom; 0: the range of the bond term */
+    double bond; /* Angstrom: the length that bonds are drawn to; 0: the range of the bond term */
 } cleat_model_sizes;
 
 typedef struct cleat_model_class {
@@ -42,8 +40,8 @@ typedef struct cleat_model_class {
     void (*metric_compute)(const cleat_model *model, const double *metric_state, cleat_metrics *metrics);
     cleat_status (*write)(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error);
-    /* Writes the fields of the data that the graphs read, in the order of the dataset's own, with what stands for their values
-     * where there are no data, to `fields` [CLEAT_MODEL_FIELDS]; returns how many. */
+    /* Writes the fields of the data that the graphs read, in the order of the dataset's own, with what
+     * stands for their values where there are no data, to `fields` [CLEAT_MODEL_FIELDS]; returns how many. */
     size_t (*fields)(const cleat_model *model, cleat_synthetic_field *fields);
     bool writes_each; /* files of its own for each sample: write may be called for some of them at a time */
 } cleat_model_class;
@@ -55,8 +53,9 @@ struct cleat_model {
     void *own; /* the family's, from one allocation; NULL: it needs nothing */
 };
 
-/* Sets model->sizes from a JSON object: a number above 0, or a list of such, for each member of cleat_model_sizes that it names; a number
- * in place of a list of stages stands for all four. For models that no data are opened for. CLEAT_ERR_FORMAT leaves the sizes as they are. */
+/* Sets model->sizes from a JSON object: a number above 0, or a list of such, for each member of
+ * cleat_model_sizes that it names; a number in place of a list of stages stands for all four. For models
+ * that no data are opened for. CLEAT_ERR_FORMAT leaves the sizes as they are. */
 cleat_status cleat_model_set_sizes(cleat_model *model, const char *json, cleat_error *error);
 /* `count` made-up samples of `length` (cleat_synthetic_open) for a model whose data are not there. */
 cleat_status cleat_model_open_synthetic(const cleat_model *model, int64_t count, int64_t length,
@@ -67,18 +66,20 @@ typedef struct cleat_model_inputs {
     cleat_tensor *sample_weight, *rng, *seed; /* all NULL when predicting */
     cleat_tensor *samples;                    /* NULL when predicting, and where the family does not add it */
 } cleat_model_inputs;
-/* What cleat_backward starts from: the input `seed`, or in f16 the loss scale. Call it before cleat_model_begin_f32_head. */
+/* What cleat_backward starts from: the input `seed`, or in f16 the loss scale. Call it before
+ * cleat_model_begin_f32_head. */
 cleat_tensor *cleat_model_add_seed(cleat_graph *graph);
-/* The input `name` of a sample's own values (images, series), in the storage type of autocast: a batch comes to the device in it. */
+/* The input `name` of a sample's own values (images, series), in the storage type of autocast: a batch
+ * comes to the device in it. */
 cleat_tensor *cleat_model_add_values(cleat_graph *graph, const char *name, int rank, const int64_t *shape);
 /* Appends the runtime's inputs; scale of shape [rank]. */
 cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, int rank,
                                           const int64_t *sample_weight_shape);
-/* Appends the input `samples` i32 [1], for models in which samples of a batch mix (batch normalisation): empty slots must not
- * count there. NULL when predicting. */
+/* Appends the input `samples` i32 [1], for models in which samples of a batch mix (batch normalisation):
+ * empty slots must not count there. NULL when predicting. */
 cleat_tensor *cleat_model_add_samples(cleat_graph *graph, cleat_mode mode);
-/* Before the layer whose results are quantities (forecasts, coordinates): from here on all is computed in f32, because a result that is
- * stored in half is off by up to 2^-9 of itself. Logits can do without. */
+/* Before the layer whose results are quantities (forecasts, coordinates): from here on all is computed in
+ * f32, because a result that is stored in half is off by up to 2^-9 of itself. Logits can do without. */
 void cleat_model_begin_f32_head(cleat_graph *graph);
 /* Keeps y as the model's output, f32 whatever y is stored as, begins *built with it, and returns it. */
 cleat_tensor *cleat_model_output(cleat_graph *graph, cleat_tensor *y, cleat_model_graph *built);

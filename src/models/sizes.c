@@ -1,6 +1,7 @@
 /* Sizes of models by name, where no data say them: of reference trajectories and benchmarks. */
 #include "models/model.h"
 
+#include <cjson/cJSON.h>
 #include <stddef.h>
 #include <string.h>
 

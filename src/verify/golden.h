@@ -1,13 +1,14 @@
-/* A reference trajectory (golden file): ten AdamW steps of a model on one batch, as another framework computed them.
+/* Reference trajectories (golden files): ten AdamW steps of a model on one batch, as another framework
+ * computed them.
  *
- * A file has the metadata `profile` (INI text: the model, and AdamW's settings in [train]) and, where a profile does not say them,
- * `sizes` (JSON, as cleat_model_set_sizes takes it), and these arrays:
- *   FIELD           one for each field of the model's data, by name: "tokens", "lengths", "label", ... [B, shape...], F32, I64 or I32;
- *                   images with channels last
- *   scale           optional: the graph's input of that name, where the loss weighs samples otherwise than the model
+ * A file has the metadata `profile` (INI text: the model, and AdamW's settings in [train]) and, for what a
+ * profile does not say, `sizes` (JSON, as cleat_model_set_sizes takes it), and these arrays:
+ *   FIELD           each field of the model's data by name ("tokens", "lengths", "label", ...): [B, shape...]
+ *                   of F32, I64 or I32; images with channels last
+ *   scale           optional: the graph's input of that name, where samples weigh otherwise than in the model
  *   output, loss    before the first step; before each of ten steps and after the last
  *   param/, grad/, after/NAME   of each parameter: before, its gradient then, and after ten steps
- * Files that have `config` instead of `profile` are read by legacy_golden.c. */
+ * Files with `config` instead of `profile` are read by legacy_golden.c. */
 #ifndef CLEAT_SRC_GOLDEN_H
 #define CLEAT_SRC_GOLDEN_H
 
@@ -40,7 +41,8 @@ cleat_status cleat_golden_add(cleat_golden_content *content, const char *name, c
 /* The file's array `source` under the name of a field; integers become 32 bits. */
 cleat_status cleat_golden_copy(cleat_golden_content *content, const char *name, const cleat_st_tensor *source,
                                cleat_golden_array **array, cleat_error *error);
-/* The content of a file without `profile`. CLEAT_ERR_NOT_SUPPORTED: no model family. On failure `content` is to be freed, too. */
+/* The content of a file without `profile`. CLEAT_ERR_NOT_SUPPORTED: no model family. On failure `content`
+ * is to be freed, too. */
 cleat_status cleat_legacy_golden(const cleat_safetensors *file, cleat_golden_content *content, cleat_error *error);
 
 typedef struct cleat_golden {
@@ -52,7 +54,8 @@ typedef struct cleat_golden {
     cleat_golden_content content;
 } cleat_golden;
 
-/* Reads the content, applies `assignments` [count] ("section.key=value") to its profile, and makes model and dataset. */
+/* Reads the content, applies `assignments` [count] ("section.key=value") to its profile, and makes model
+ * and dataset. */
 cleat_status cleat_golden_open(const cleat_safetensors *file, const char *const *assignments, size_t count,
                                cleat_golden *golden, cleat_error *error);
 void cleat_golden_close(cleat_golden *golden);

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a field is made of, and how. L of input [B, L], or T of [B, N, T, V]; without `lengths` every sample is full. */
+/* What a field is made of, and how. L of input [B, L], or T of [B, N, T, V]; without `lengths` every
+ * sample is full. */
 typedef enum layout {
     AS_IT_IS,
     WITH_ONE_STEP, /* f32 [B, C] -> [B, 1, C] */

@@ -1,7 +1,9 @@
-/* Reference trajectories that say in words and in sizes what they are: `config` (JSON, with the loss as a sentence) becomes a profile and
- * sizes; legacy_fields.c has their arrays. New files say that themselves (golden.h). */
+/* Reference trajectories that say in words and in sizes what they are: `config` (JSON, with the loss as a
+ * sentence) becomes a profile and sizes; legacy_fields.c has their arrays. New files say that themselves
+ * (golden.h). */
 #include "verify/legacy_golden.h"
 
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,7 +79,8 @@ static bool read_widths(legacy *l) {
     return read;
 }
 
-/* The blocks of each stage, as the config or the parameters have them: a stage has twice the features of the one before. */
+/* The blocks of each stage, as the config or the parameters have them: a stage has twice the features of
+ * the one before. */
 static bool read_stages(legacy *l) {
     const cJSON *kernel = find_key(l->config, "stem");
     const int64_t size = cJSON_IsNumber(kernel) ? (int64_t)kernel->valuedouble : extent(l, "stem.weight", 2);
@@ -106,8 +109,9 @@ static bool read_stages(legacy *l) {
 
 /* --- the table ------------------------------------------------------------------------------------------------ */
 
-/* A row is a setting: where it goes; its key in config ("weights.frame": in an object there); where config has none, the parameter of which
- * it is the extent along this axis; where there is neither, its value. "-": none. A row without a value is not of the family. */
+/* A row is a setting: where it goes; its key in config ("weights.frame": in an object there); where config
+ * has none, the parameter of which it is the extent along this axis; where there is neither, its value.
+ * "-": none. A row without a value is not of the family. */
 #define TEXT_ROWS                                                                                                      \
     "model.dropout      -          -                  0  0\n"                                                          \
     "model.d_model      d_model    emb.weight         1  -\n"                                                          \
