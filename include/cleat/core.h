@@ -81,6 +81,7 @@ CLEAT_API void cleat_log(cleat_log_level level, const char *format, ...) CLEAT_P
 enum { CLEAT_BYTES_TEXT = 32 };
 CLEAT_API const char *cleat_bytes_text(int64_t bytes, char text[CLEAT_BYTES_TEXT]);
 
+/* "0.1.0": of the library that runs, which may be newer than this header. */
 CLEAT_API const char *cleat_version(void);
 
 #ifdef __cplusplus

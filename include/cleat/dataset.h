@@ -1,7 +1,10 @@
 /* Datasets behind one interface.
  *
  * A dataset gives samples; a sample is one entry in each FIELD the dataset lists. Letters: B slots of a batch, L padded
- * length. */
+ * length.
+ *
+ * Threads: once it is open a dataset does not change, but for cleat_dataset_make_whole: any number of threads may read
+ * and fill samples at the same time. The loader's threads do. */
 #ifndef CLEAT_DATASET_H
 #define CLEAT_DATASET_H
 
@@ -36,6 +39,7 @@ typedef struct cleat_rng_key {
 
 CLEAT_API void cleat_dataset_destroy(cleat_dataset *dataset); /* takes NULL */
 
+/* The number of samples, of all splits. */
 CLEAT_API size_t cleat_dataset_count(const cleat_dataset *dataset);
 /* Borrowed, as long as the dataset lives. */
 CLEAT_API const char *cleat_dataset_id(const cleat_dataset *dataset, size_t sample);
@@ -60,6 +64,7 @@ CLEAT_API cleat_status cleat_dataset_make_whole(cleat_dataset *dataset, cleat_er
 /* The dataset is one part because of cleat_dataset_make_whole, or because the splits asked for do not suit its data. */
 CLEAT_API bool cleat_dataset_is_whole(const cleat_dataset *dataset);
 
+/* The number of fields, and field `field` of them; borrowed. */
 CLEAT_API size_t cleat_dataset_fields(const cleat_dataset *dataset);
 CLEAT_API const cleat_field *cleat_dataset_field(const cleat_dataset *dataset, size_t field);
 /* The index of the field called `name`, or -1. */

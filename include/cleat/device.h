@@ -1,4 +1,6 @@
-/* Cards: finding them, what they are, and the handle through which everything else uses one. */
+/* Cards: finding them, what they are, and the handle through which everything else uses one.
+ *
+ * Threads: a device is used by one thread at a time, together with what was created on it. Facts are plain data. */
 #ifndef CLEAT_DEVICE_H
 #define CLEAT_DEVICE_H
 
@@ -96,12 +98,14 @@ CLEAT_API void cleat_device_list_free(cleat_device_facts *facts);
 CLEAT_API cleat_status cleat_device_open(const char *selector, cleat_device **device, cleat_error *error);
 CLEAT_API void cleat_device_close(cleat_device *device);
 
+/* Borrowed, as long as the device is open. */
 CLEAT_API const cleat_device_facts *cleat_device_get_facts(const cleat_device *device);
 
 /* Bytes of device buffers that are allocated at this moment, and the most there ever were. */
 CLEAT_API int64_t cleat_device_allocated(const cleat_device *device);
 CLEAT_API int64_t cleat_device_peak(const cleat_device *device);
 
+/* "CPU", "GPU", "other". */
 CLEAT_API const char *cleat_device_kind_text(cleat_device_kind kind);
 /* "none", "nv70", "nv75", "nv80", "amd_dot", "amd_wmma", "amd_mfma", "intel8", "intel16", "emulated",
  * "emulated_dot"; "?" for any other number. */

@@ -1,4 +1,9 @@
-/* A plan bound to a device: buffers allocated once, kernels created once, then run many times. */
+/* A plan bound to a device: buffers allocated once, kernels created once, then run many times.
+ *
+ * Threads: a device with all its execs and stagings is used by one thread at a time. The exceptions are
+ * cleat_staging_wait, for any thread, and the bytes of cleat_staging_data, which any one thread may fill between
+ * cleat_staging_wait and the next upload. Kernels are compiled on threads of the exec, which end before
+ * cleat_exec_destroy returns. */
 #ifndef CLEAT_EXEC_H
 #define CLEAT_EXEC_H
 
@@ -34,6 +39,7 @@ typedef struct cleat_build_stats {
     double waited_seconds; /* that runs stood waiting for them so far */
 } cleat_build_stats;
 
+/* The counts at this moment: builds may be under way. */
 CLEAT_API cleat_build_stats cleat_exec_build_stats(const cleat_exec *exec);
 
 /* Enqueues all nodes of graph `graph` (an index into the plan's graphs) in order. Waits for nothing, but for kernels that

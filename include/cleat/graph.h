@@ -3,7 +3,11 @@
  * Nothing here knows OpenCL: a graph is built, differentiated and planned without a card.
  *
  * Building needs no error check a line. The graph remembers its first error; later calls pass NULL tensors
- * through and do nothing; the caller asks once, with cleat_graph_status. */
+ * through and do nothing; the caller asks once, with cleat_graph_status.
+ *
+ * Threads: a store with all its graphs and tensors is used by one thread at a time; stores do not know each other.
+ * Making a plan only reads them, and a plan never changes afterwards: several threads may read one, while nobody
+ * changes its store and graphs. */
 #ifndef CLEAT_GRAPH_H
 #define CLEAT_GRAPH_H
 
@@ -16,7 +20,8 @@ extern "C" {
 
 typedef enum cleat_dtype { CLEAT_F32, CLEAT_F16, CLEAT_BF16, CLEAT_I32, CLEAT_U32 } cleat_dtype;
 
-CLEAT_API int cleat_dtype_size(cleat_dtype dtype); /* bytes */
+/* Bytes of an element; "f32", "f16", "bf16", "i32", "u32". */
+CLEAT_API int cleat_dtype_size(cleat_dtype dtype);
 CLEAT_API const char *cleat_dtype_name(cleat_dtype dtype);
 
 enum { CLEAT_MAX_RANK = 5, CLEAT_NAME = 64 };
@@ -43,23 +48,22 @@ typedef struct cleat_init {
     float value;
 } cleat_init;
 
+/* An empty store, for the graphs of one network: the caller destroys it after them. Destroy takes NULL. */
 CLEAT_API cleat_status cleat_store_create(cleat_store **store, cleat_error *error);
 CLEAT_API void cleat_store_destroy(cleat_store *store);
 
 /* The number of parameters (tensors), and of their elements. */
 CLEAT_API size_t cleat_store_count(const cleat_store *store);
 CLEAT_API int64_t cleat_store_elements(const cleat_store *store);
-/* The i-th parameter in the order of declaration; its gradient; its moments (which = 0, 1); borrowed. */
+/* The i-th parameter in the order of declaration; its gradient. Borrowed; NULL behind the last. */
 CLEAT_API cleat_tensor *cleat_store_param(const cleat_store *store, size_t i);
 CLEAT_API cleat_tensor *cleat_store_grad(const cleat_store *store, size_t i);
-CLEAT_API cleat_tensor *cleat_store_moment(const cleat_store *store, size_t i, int which);
 CLEAT_API cleat_tensor *cleat_store_find(const cleat_store *store, const char *name); /* NULL where there is none */
-/* Fills `values` [elements of tensor] with the parameter's starting values. */
-CLEAT_API void cleat_param_initialise(const cleat_store *store, const cleat_tensor *param, uint64_t seed,
-                                      float *values);
 
 /* --- graph ---------------------------------------------------------------------------------------------------- */
 
+/* An empty graph over `store`, which must outlive it; `name` is for messages. Destroy takes NULL, and releases the
+ * tensors that are the graph's own. */
 CLEAT_API cleat_status cleat_graph_create(cleat_store *store, const char *name, cleat_graph **graph,
                                           cleat_error *error);
 CLEAT_API void cleat_graph_destroy(cleat_graph *graph);
@@ -108,9 +112,11 @@ CLEAT_API cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_ten
  * what is no longer stored in between. Without this call a graph computes each node by itself. */
 CLEAT_API void cleat_graph_fuse(cleat_graph *graph);
 
+/* The input or activation of that name, or NULL; the number of nodes. */
 CLEAT_API cleat_tensor *cleat_graph_find(const cleat_graph *graph, const char *name);
 CLEAT_API size_t cleat_graph_nodes(const cleat_graph *graph);
 
+/* What a tensor is. `tensor` is not NULL; name and shape [rank] are borrowed. */
 CLEAT_API const char *cleat_tensor_name(const cleat_tensor *tensor);
 CLEAT_API cleat_dtype cleat_tensor_dtype(const cleat_tensor *tensor);
 CLEAT_API int cleat_tensor_rank(const cleat_tensor *tensor);
@@ -137,6 +143,7 @@ typedef enum cleat_category {
         CLEAT_CATEGORIES,
 } cleat_category;
 
+/* "parameters", "activations and workspace", ... */
 CLEAT_API const char *cleat_category_name(cleat_category category);
 
 /* Lays out every tensor of `graphs` [count], which share one store and run one after the other, never at

@@ -64,6 +64,7 @@ typedef struct cleat_image_info {
     int64_t file_height, file_width; /* maps over time: of a frame in its file, without the padding; else S */
     int64_t steps;                   /* maps over time: T at most */
 } cleat_image_info;
+/* Of a dataset of images, masks or maps. */
 CLEAT_API cleat_image_info cleat_image_describe(const cleat_dataset *dataset);
 /* The name of a class, borrowed; NULL behind the last. */
 CLEAT_API const char *cleat_images_class(const cleat_dataset *dataset, size_t index);

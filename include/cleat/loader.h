@@ -1,7 +1,11 @@
 /* Batches, and the loader's threads.
  *
  * A batch stacks the entries of samples of about the same length, padded to the length of their BUCKET; the loader fills
- * batches on its threads, in order. Letters: B slots of a batch, L padded length. */
+ * batches on its threads, in order. Letters: B slots of a batch, L padded length.
+ *
+ * Threads: batches do not change once they are made: any number of threads may read them. A loader has one consumer: one
+ * thread at a time calls its functions. Of the setup, slot_wait is called by the thread that fills the slot, one of the
+ * loader's own if it has any; the others by the thread that creates the loader. */
 #ifndef CLEAT_LOADER_H
 #define CLEAT_LOADER_H
 
@@ -107,6 +111,8 @@ typedef struct cleat_loader_stats {
  * holds `held`. */
 CLEAT_API size_t cleat_loader_slots(int workers, int prefetch_factor, size_t held);
 
+/* Its threads start with the first pass. CLEAT_ERR_ARGUMENT: a setup that cannot work; the caller destroys
+ * the loader. */
 CLEAT_API cleat_status cleat_loader_create(const cleat_loader_setup *setup, cleat_loader **loader, cleat_error *error);
 /* Stops a pass that is under way, joins the threads. Takes NULL. */
 CLEAT_API void cleat_loader_destroy(cleat_loader *loader);

@@ -1,6 +1,8 @@
 /* Models: a family is its graph, its loss terms, its metrics, and how its predictions are written.
  *
- * Letters: B slots of a batch, L padded length, K loss terms. */
+ * Letters: B slots of a batch, L padded length, K loss terms.
+ *
+ * Threads: a model is used by one thread at a time. */
 #ifndef CLEAT_MODELS_H
 #define CLEAT_MODELS_H
 

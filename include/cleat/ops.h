@@ -118,65 +118,6 @@ CLEAT_API cleat_tensor *cleat_sum(cleat_graph *graph, cleat_tensor *const *scala
 /* state[index] += scalar, for figures the host reads later. scalar f32 [1], state f32 [n]. No gradient. */
 CLEAT_API void cleat_accumulate_metric(cleat_graph *graph, cleat_tensor *scalar, cleat_tensor *state, int index);
 
-/* The 2-norm of the store's whole gradient, in a fixed order of summation
- * -> f32 [1]. No gradient. */
-CLEAT_API cleat_tensor *cleat_grad_norm(cleat_graph *graph);
-
-/* One AdamW step (Loshchilov & Hutter 2019, decoupled decay, PyTorch's order of operations) over the flat
- * parameter, gradient and moment buffers in one pass, which also clips the gradient by its global norm
- * (coefficient min(1, max_norm / (norm + 1e-6)); max_norm 0: no clipping) and zeroes it. A norm that is not
- * finite leaves parameters and moments untouched (gradients are zeroed). hyper f32 [8]: learning rate, beta1,
- * beta2, eps, weight decay, max_norm, 1 - beta1^t, 1 - beta2^t. norm f32 [1]. loss_scale f32 [1], a power of two: the
- * gradient in the store is so many times too large, and norm is that of the gradient proper; NULL: 1. Where graphs
- * that were built before have autocast parameters, their working copies are written too. No gradient. */
-CLEAT_API void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale);
-
-/* The settings of AdamW. */
-typedef struct cleat_adamw_spec {
-    float beta1, beta2; /* decay of the moments, in [0, 1) */
-    float eps;          /* added to the root of the second moment; > 0 */
-    float weight_decay; /* decoupled, times the learning rate; >= 0 */
-    float max_norm;     /* the gradient is clipped to this 2-norm; 0: not clipped */
-} cleat_adamw_spec;
-
-/* PyTorch's defaults: 0.9, 0.999, 1e-8, 0.01; no clipping. */
-CLEAT_API cleat_adamw_spec cleat_adamw_defaults(void);
-/* Fills `hyper` [8] of cleat_adamw for the step that comes after `steps` others. */
-CLEAT_API void cleat_adamw_hyper(const cleat_adamw_spec *spec, double learning_rate, int64_t steps, float *hyper);
-
-/* Writes the working copies of all parameters (cleat_autocast): needed once the host has written parameters. At least
- * one graph that was built before has made them. */
-CLEAT_API void cleat_refresh_half_weights(cleat_graph *graph);
-
-/* Dynamic loss scaling, for gradients in f16, which knows nothing between 0 and 6e-8 (Micikevicius et al., "Mixed
- * Precision Training", ICLR 2018; the rules of PyTorch's torch.amp.GradScaler). Backward starts from the scale
- * instead of 1; a step is
- *
- *   norm = |scaled gradient| / scale;  AdamW, unless norm is not finite
- *   scale <- scale / 2 where norm is not finite, scale * 2 after so many finite ones in a row, but in [1, 2^40]
- *
- * The scale is a power of two, so that scaling rounds nothing. States of the store; the host writes what they start from. */
-typedef struct cleat_loss_scale {
-    cleat_tensor *loss_scale;  /* f32 [1], named "loss_scale": what cleat_backward starts from */
-    cleat_tensor *clean_steps; /* i32 [1]: finite steps since the scale changed, or since one was not finite */
-    cleat_tensor *updates;     /* i32 [1]: steps that moved the parameters: AdamW's t */
-} cleat_loss_scale;
-CLEAT_API cleat_loss_scale cleat_loss_scale_states(cleat_graph *graph);
-
-/* Before cleat_adamw: *norm f32 [1], the scaled gradient's, becomes the gradient's own, and *hyper f32 [8] becomes one whose bias
- * corrections count the steps that moved the parameters. No gradient. */
-CLEAT_API void cleat_loss_scale_unscale(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor **norm,
-                                        cleat_tensor **hyper);
-/* After it: the states for the next step. norm f32 [1]; the scale doubles after `interval` >= 1 finite steps. No gradient. */
-CLEAT_API void cleat_loss_scale_update(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor *norm,
-                                       int interval);
-
-/* Moves the figures of a step into row slot[0] % R of a ring the host reads every few steps, and zeroes
- * `terms`: ring[row] = (terms[0..n), norm[0]), and loss_scale[0] behind them unless loss_scale is NULL. terms f32 [n] (state), norm
- * and loss_scale f32 [1], slot i32 [1], ring f32 [R, n + 1], or with a scale [R, n + 2] (state). No gradient. */
-CLEAT_API void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
-                              cleat_tensor *slot, cleat_tensor *ring);
-
 /* --- images --------------------------------------------------------------------------------------------------- */
 
 /* Convolution (cross-correlation, as every framework has it) with zeros around the image:

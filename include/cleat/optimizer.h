@@ -17,7 +17,18 @@ extern "C" {
 
 typedef struct cleat_optimizer cleat_optimizer;
 
-/* AdamW (cleat_adamw) over all parameters of `store`; spec NULL: cleat_adamw_defaults(). Create it behind the graphs that
+/* The settings of AdamW. */
+typedef struct cleat_adamw_spec {
+    float beta1, beta2; /* decay of the moments, in [0, 1) */
+    float eps;          /* added to the root of the second moment; > 0 */
+    float weight_decay; /* decoupled, times the learning rate; >= 0 */
+    float max_norm;     /* the gradient is clipped to this 2-norm; 0: not clipped */
+} cleat_adamw_spec;
+
+/* PyTorch's defaults: 0.9, 0.999, 1e-8, 0.01; no clipping. */
+CLEAT_API cleat_adamw_spec cleat_adamw_defaults(void);
+
+/* AdamW (Loshchilov & Hutter 2019, decoupled decay, PyTorch's order of operations) over all parameters of `store`; spec NULL: cleat_adamw_defaults(). Create it behind the graphs that
  * are trained: where they are f16 (cleat_autocast) and cleat_backward was given no seed, the gradients are scaled, as
  * torch.amp.GradScaler does it, from 65536 on with twice the scale after 2000 good steps. CLEAT_ERR_ARGUMENT: a setting
  * outside its range, or a store without parameters. The store must outlive the optimizer, and the optimizer plans with

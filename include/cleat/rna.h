@@ -65,6 +65,7 @@ typedef struct cleat_rna_summary {
     size_t longer;   /* chains longer than max_length */
     size_t modified; /* PDB: modified nucleotides read as their parent */
 } cleat_rna_summary;
+/* Counted when the dataset was opened; all 0 for a dataset of another kind. */
 CLEAT_API cleat_rna_summary cleat_rna_summarise(const cleat_dataset *dataset);
 
 /* A chain to write: coords [length, 3] C1' atoms, Angstrom. A residue whose coordinates are not finite is

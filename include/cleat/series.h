@@ -101,6 +101,7 @@ typedef struct cleat_series_info {
     int64_t missing;     /* cells without a value in the file, of used columns */
     int64_t left_out;    /* windows that touch a gap or a missing cell */
 } cleat_series_info;
+/* Counted when the dataset was opened; all 0 for a dataset of another kind. */
 CLEAT_API cleat_series_info cleat_series_describe(const cleat_dataset *dataset);
 
 /* Borrowed names; NULL behind the last one, and for a dataset of another kind. */

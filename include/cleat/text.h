@@ -89,6 +89,7 @@ CLEAT_API bool cleat_text_check(const char *text, size_t size, size_t *bad_byte)
 
 /* --- asking --------------------------------------------------------------------------------------------------- */
 
+/* The number of pieces; whether characters are lower-cased first. */
 CLEAT_API size_t cleat_tokenizer_size(const cleat_tokenizer *tokenizer);
 CLEAT_API bool cleat_tokenizer_lowercase(const cleat_tokenizer *tokenizer);
 /* The id of a piece ("##ing"), -1 where the vocabulary has none such. */

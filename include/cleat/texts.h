@@ -81,6 +81,7 @@ CLEAT_API cleat_status cleat_text_save(const cleat_dataset *dataset, const char 
 
 /* What follows is 0, NULL or CLEAT_TEXT_NO_LABEL for a dataset of another kind; texts are borrowed. */
 
+/* The tokenizer that the texts were encoded with: loaded, or trained on them. */
 CLEAT_API const cleat_tokenizer *cleat_text_tokenizer(const cleat_dataset *dataset);
 /* Classes, or tags: O, B-x, I-x, ... */
 CLEAT_API size_t cleat_text_labels_count(const cleat_dataset *dataset);
@@ -111,6 +112,7 @@ typedef struct cleat_text_summary {
     size_t replaced;  /* bytes that were not UTF-8 */
     size_t repaired;  /* tags */
 } cleat_text_summary;
+/* Counted when the dataset was opened; all 0 for a dataset of another kind. */
 CLEAT_API cleat_text_summary cleat_text_summarise(const cleat_dataset *dataset);
 
 #ifdef __cplusplus

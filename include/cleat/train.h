@@ -1,4 +1,9 @@
-/* Training, evaluation, prediction, and the proof that a device computes correctly. */
+/* Running a profile: cleat_train, with its options and its report, cleat_evaluate and cleat_predict on checkpoints, and the
+ * learning-rate schedules. All that these calls need they open and close themselves: data, device, run folder.
+ *
+ * Threads: each call occupies its thread until the run ends, and starts loader and compiler threads, which end with it.
+ * A run locks its folder: two in one folder are refused. Only `stop` of the options may be set from elsewhere meanwhile,
+ * also by a signal handler. */
 #ifndef CLEAT_TRAIN_H
 #define CLEAT_TRAIN_H
 

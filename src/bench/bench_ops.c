@@ -2,8 +2,8 @@
  * and its gradient, as a training step has them (a product alone: the forward one). */
 #include "bench/bench.h"
 
-#include "cleat/ops.h"
 #include "core/memory.h"
+#include "ops/update.h"
 
 #include <stdio.h>
 

@@ -6,8 +6,8 @@
 #include "cleat/data.h"
 #include "cleat/fit.h"
 #include "cleat/models.h"
-#include "cleat/ops.h"
 #include "graph/tuning.h"
+#include "ops/update.h"
 
 enum { CLEAT_RING = 64 };
 

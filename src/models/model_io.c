@@ -1,6 +1,6 @@
 /* What graphs of models have in common: their inputs from the runtime, heads, outputs, and their ends with a loss of one term. */
-#include "cleat/ops.h"
 #include "models/model.h"
+#include "ops/update.h"
 
 cleat_tensor *cleat_model_add_seed(cleat_graph *graph) {
     const int64_t one = 1;

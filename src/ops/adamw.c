@@ -1,6 +1,6 @@
 /* One AdamW step over the store's flat buffers. */
-#include "cleat/ops.h"
 #include "ops/lib/shared.h"
+#include "ops/update.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,10 +42,6 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 static const cleat_variant variants[] = {{.name = "one pass", .bind = bind}, {0}};
 static const cleat_op adamw = {
     .name = "adamw", .infer = infer, .cost = cost, .variants = variants, .no_autocast = true};
-
-cleat_adamw_spec cleat_adamw_defaults(void) {
-    return (cleat_adamw_spec){.beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .weight_decay = 0.01f};
-}
 
 /* 1 - beta^t for the beta the kernel works with: 1 - 0.999 in single precision is 1e-5 off, which must cancel. */
 static float bias_correction(float beta, int64_t steps) {

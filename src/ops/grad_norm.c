@@ -1,7 +1,7 @@
 /* The norm of the store's whole gradient. */
-#include "cleat/ops.h"
 #include "ops/lib/count.h"
 #include "ops/lib/shared.h"
+#include "ops/update.h"
 
 enum { GROUPS_PER_UNIT = 8 };
 

@@ -1,6 +1,6 @@
 /* The working copies of all parameters, made anew. */
-#include "cleat/ops.h"
 #include "ops/lib/shared.h"
+#include "ops/update.h"
 
 /* in = {parameters}, out = {copies} */
 static cleat_status infer(cleat_node *node, cleat_error *error) {

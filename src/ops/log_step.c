@@ -1,6 +1,6 @@
 /* Moves the figures of a step into a ring that the host reads every few steps. */
-#include "cleat/ops.h"
 #include "ops/lib/shared.h"
+#include "ops/update.h"
 
 /* The loss scale may be NULL; out = {terms, ring} */
 enum { TERMS, NORM, LOSS_SCALE, SLOT, RING, FORWARD_IN };

@@ -1,6 +1,6 @@
 /* Dynamic loss scaling: the nodes around an AdamW step whose gradient is scaled. */
-#include "cleat/ops.h"
 #include "ops/lib/shared.h"
+#include "ops/update.h"
 
 enum { HYPER_WIDTH = 8 };
 

@@ -3,6 +3,7 @@
 
 #include "core/memory.h"
 #include "exec/exec.h"
+#include "ops/update.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,6 +24,10 @@ struct cleat_optimizer {
 };
 
 /* --- creating --- */
+
+cleat_adamw_spec cleat_adamw_defaults(void) {
+    return (cleat_adamw_spec){.beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .weight_decay = 0.01f};
+}
 
 static cleat_status check_spec(const cleat_adamw_spec *spec, cleat_error *error) {
     const struct {

@@ -2,9 +2,9 @@
 #include "session/session.h"
 
 #include "cleat/card.h"
-#include "cleat/ops.h"
 #include "core/memory.h"
 #include "graph/store.h"
+#include "ops/update.h"
 #include "session/tuned_cache.h"
 
 #include <stdio.h>

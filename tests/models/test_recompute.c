@@ -17,6 +17,7 @@
 #include "graph/graph.h"
 #include "graph/plan_check.h"
 #include "graph/recompute.h"
+#include "graph/store.h"
 
 static cleat_device *open_device(void) {
     cleat_device *device = NULL;

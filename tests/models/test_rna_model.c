@@ -12,10 +12,11 @@
 
 #include "cleat/exec.h"
 #include "cleat/models.h"
-#include "cleat/ops.h"
 #include "core/memory.h"
 #include "graph/graph.h"
 #include "graph/plan_check.h"
+#include "graph/store.h"
+#include "ops/update.h"
 
 static cleat_device *open_device(void) {
     cleat_device *device = NULL;

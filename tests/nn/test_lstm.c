@@ -12,6 +12,7 @@
 
 #include "cleat/ops.h"
 #include "graph/graph.h"
+#include "graph/store.h"
 #include "nn/lstm.h"
 
 enum { B = 3, L = 4, INPUTS = 5, HIDDEN = 24, LAYERS = 2 };

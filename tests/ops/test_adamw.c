@@ -1,7 +1,8 @@
 /* The optimizer's side: gradient norm, AdamW steps against double precision, and the report ring. */
 #include "harness.h"
 
-#include "cleat/ops.h"
+#include "graph/store.h"
+#include "ops/update.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "cleat/ops.h"
 #include "graph/graph.h"
 #include "graph/plan_check.h"
+#include "ops/update.h"
 
 enum { ROWS = 6, WIDTH = 24, OUT = 40, CLASSES = 5 };
 static const cleat_init zero = {CLEAT_INIT_ZERO, 0};

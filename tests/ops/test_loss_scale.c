@@ -1,8 +1,8 @@
 /* Training in half precision on the optimizer's side: the loss scale against GradScaler's rules, and the working copies. */
 #include "harness.h"
 
-#include "cleat/ops.h"
 #include "graph/store.h"
+#include "ops/update.h"
 
 #include <math.h>
 #include <string.h>

@@ -24,9 +24,49 @@ check_paths() {
     ! grep -rlIF -e "$build" -e "$(cd "$here/../.." && pwd)" "$libraries" "$prefix/include" "$prefix/share"
 }
 
-# Names outside cleat_ would collide with a user's own.
+# Declarations of the public headers as NAME STATE, one a line: "documented" where a comment stands behind the declaration or before it,
+# or before the declarations that it follows without an empty line.
+list_declarations() {
+    awk 'FNR == 1 { comment = declaration = inside = 0; name = "" }
+        inside { if (/\*\//) inside = 0; comment = 1; next }
+        /^ *\/\*/ && !name { if (!/\*\//) inside = 1; comment = 1; next }
+        /^$/ && !name { comment = 0; next }
+        /^CLEAT_API/ { name = $0 }
+        name && !/^CLEAT_API/ { name = name " " $0 }
+        name && /;/ {
+            trailing = /\/\*/
+            match(name, /cleat_[a-z0-9_]+\(/)
+            print substr(name, RSTART, RLENGTH - 1), comment || trailing ? "documented" : "bare"
+            name = ""
+            if (trailing && !/\*\//) inside = 1
+            next
+        }
+        !name && !/^ / && !/^enum {.*};$/ { comment = 0 }' "$prefix"/include/cleat/*.h
+}
+
+# What the library exports is what the headers declare, each with a comment. Names outside cleat_ would collide with a user's own.
 check_exports() {
-    ! nm -D --defined-only "$libraries/libcleat.so" | awk '{ print $3 }' | grep -v '^cleat_'
+    local faults=0 header
+    nm -D --defined-only "$libraries/libcleat.so" | awk '{ print $3 }' | sort >"$work/exported"
+    list_declarations | sort >"$work/declared"
+    [[ -s $work/declared ]]
+    report() {
+        sed "s/^/$1: /"
+        faults=$((faults + 1))
+    }
+    cut -d' ' -f1 "$work/declared" | sort -u | comm -23 "$work/exported" - >"$work/undeclared"
+    cut -d' ' -f1 "$work/declared" | sort -u | comm -13 "$work/exported" - >"$work/missing"
+    grep ' bare$' "$work/declared" | cut -d' ' -f1 >"$work/bare" || true
+    for header in "$prefix"/include/cleat/*.h; do
+        if grep -qE '^typedef struct (cleat_[a-z_]+) \1;' "$header" && ! grep -q '[Tt]hread' "$header"; then
+            echo "${header##*/}"
+        fi
+    done >"$work/threads"
+    [[ ! -s $work/undeclared ]] || report 'exported, but in no public header' <"$work/undeclared"
+    [[ ! -s $work/missing ]] || report 'declared, but not exported' <"$work/missing"
+    [[ ! -s $work/bare ]] || report 'declared without a comment' <"$work/bare"
+    [[ ! -s $work/threads ]] || report 'has a handle, but does not say what threads may do' <"$work/threads"
+    ((faults == 0))
 }
 
 use_cmake() {
@@ -94,7 +134,7 @@ step install
 install_it
 step "no paths of this machine"
 check_paths
-step "exported names"
+step "exported names and their documentation"
 check_exports
 step "a project with CMake"
 use_cmake
