@@ -151,13 +151,13 @@ static void print_row(const char *name, const cleat_bench_result *r, double spee
 
 /* Which of the device's rates the workload proved too low. */
 static void print_raised(const cleat_bench_result *r) {
-    static const char *const kept = "raised to it, and kept";
+    static const char *const kept = "raised to it";
     const char *where = "  faster than the peak that was measured";
     if (r->raised[CLEAT_BENCH_FLOPS]) printf("%s: %.4g GFLOP/s, %s\n", where, r->peak.flops / 1e9, kept);
     if (r->raised[CLEAT_BENCH_MATRIX_FLOPS])
         printf("%s: %.4g GFLOP/s on the matrix unit, %s\n", where, r->peak.matrix_flops / 1e9, kept);
     if (r->raised[CLEAT_BENCH_BYTES])
-        printf("%s: %.4g GB/s, raised to it for this workload, whose data stay in a cache\n", where,
+        printf("%s: %.4g GB/s, raised to it for this workload only: its data may stay in a cache\n", where,
                r->peak.bytes / 1e9);
 }
 

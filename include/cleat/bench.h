@@ -60,9 +60,10 @@ typedef struct cleat_bench_result {
      * where the kernel uses that) or of memory, whichever takes longer (the roofline model), over the median: 0 to 1. */
     double share_of_peak;
     bool memory_bound; /* most of that time is memory's */
-    /* The measured rates. Where the workload itself is faster than these allow, the rate that bounds it is raised to
-     * what it reached. A raised rate of arithmetic is kept (cleat_rates_measure); a raised rate of memory is that of a
-     * cache in which the data of this workload stay, and holds for this result only. */
+    /* The measured rates. If the workload is faster than these allow, the rates that bound it are raised until it is not.
+     * Of a raised rate of arithmetic, what the workload proves is kept for later calls (cleat_rates_measure): the
+     * operations it bounds over the whole time. A raised rate of memory holds for this result only: it may be that of a
+     * cache. */
     cleat_rates peak;
     bool raised[CLEAT_BENCH_RATES];
     int64_t device_bytes;

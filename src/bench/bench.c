@@ -4,7 +4,6 @@
 #include "bench/child.h"
 #include "bench/steps.h"
 #include "ini/schema.h"
-#include "session/rates.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -130,21 +129,13 @@ static cleat_status measure_peak(const cleat_bench_request *request, cleat_rates
     return status;
 }
 
-/* Arithmetic only: the memory's rate was raised by data that stay in a cache, and plans count on the memory's own. */
-static void keep_raised(const cleat_device *device, const cleat_rates *measured, const cleat_bench_result *result) {
-    cleat_rates kept = result->peak;
-    kept.bytes = measured->bytes;
-    if (result->raised[CLEAT_BENCH_FLOPS] || result->raised[CLEAT_BENCH_MATRIX_FLOPS]) cleat_rates_raise(device, &kept);
-}
-
 static cleat_status bench_here(const cleat_bench_request *request, cleat_bench_result *result, cleat_error *error) {
     cleat_bench_entry entry;
     cleat_bench_job job = {0};
     cleat_step_times times;
-    cleat_rates measured;
     cleat_bench_result made = {0};
     cleat_status status = cleat_bench_find(request, &entry, error);
-    if (status == CLEAT_OK) status = measure_peak(request, &measured, error);
+    if (status == CLEAT_OK) status = measure_peak(request, &made.peak, error);
     if (status == CLEAT_OK) status = open_job(request, &entry, &job, error);
     if (status != CLEAT_OK) return status;
     const cleat_repeated what = {.run = run_job, .user = &job, .burst_seconds = job.step ? 0 : BURST_SECONDS};
@@ -155,11 +146,9 @@ static cleat_status bench_here(const cleat_bench_request *request, cleat_bench_r
         made.kind = entry.info.kind;
         made.storage = job.storage;
         snprintf(made.workload, sizeof made.workload, "%s", request->profile ? request->workload : entry.info.name);
-        made.peak = measured;
         describe(&job, &times, &made);
         status = cleat_bench_roofline(&job, &made, error);
     }
-    if (!status) keep_raised(job.device, &measured, &made);
     close_job(&job);
     if (status == CLEAT_OK) *result = made;
     return status;

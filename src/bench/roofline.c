@@ -3,12 +3,14 @@
 #include "bench/bench.h"
 
 #include "fit/estimate.h"
+#include "session/rates.h"
 
 #include <math.h>
 
 /* What one run costs, and the least seconds it takes: each operation counts where its bound lies. */
 typedef struct roofline {
     double flops, bytes, seconds[CLEAT_BENCH_RATES], total_seconds;
+    double bounded_flops[CLEAT_BENCH_BYTES]; /* of the operations whose bound is this rate of arithmetic */
 } roofline;
 
 static cleat_status add_part(const cleat_bench_job *job, const cleat_bench_part *part, const cleat_rates *peak,
@@ -25,6 +27,7 @@ static cleat_status add_part(const cleat_bench_job *job, const cleat_bench_part 
         sum->bytes += times * node.cost.bytes;
         sum->seconds[memory > compute ? CLEAT_BENCH_BYTES : arithmetic] += times * fmax(compute, memory);
         sum->total_seconds += times * fmax(compute, memory);
+        if (memory <= compute) sum->bounded_flops[arithmetic] += times * node.cost.flops;
     }
     return status;
 }
@@ -60,11 +63,24 @@ static cleat_status raise_rates(const cleat_bench_job *job, double seconds, roof
     return status;
 }
 
+/* Of the raised rates, keeps what is certain: the operations that a rate of arithmetic bounds, over the whole time. A
+ * raised rate of memory is that of a cache, and plans count on the memory's own. */
+static void keep_raised(const cleat_bench_job *job, const cleat_rates *measured, const roofline *sum, double seconds,
+                        const cleat_bench_result *result) {
+    cleat_rates kept = *measured;
+    if (!result->raised[CLEAT_BENCH_FLOPS] && !result->raised[CLEAT_BENCH_MATRIX_FLOPS]) return;
+    kept.flops = fmax(kept.flops, sum->bounded_flops[CLEAT_BENCH_FLOPS] / seconds);
+    kept.matrix_flops = fmax(kept.matrix_flops, sum->bounded_flops[CLEAT_BENCH_MATRIX_FLOPS] / seconds);
+    cleat_rates_raise(job->device, &kept);
+}
+
 cleat_status cleat_bench_roofline(const cleat_bench_job *job, cleat_bench_result *result, cleat_error *error) {
     roofline sum;
     const double seconds = result->ms_median / 1e3;
+    const cleat_rates measured = result->peak;
     cleat_status status = raise_rates(job, seconds, &sum, result, error);
     if (status) return status;
+    keep_raised(job, &measured, &sum, seconds, result);
     result->gflops = sum.flops / seconds / 1e9;
     result->gbytes_per_second = sum.bytes / seconds / 1e9;
     result->share_of_peak = fmin(1, sum.total_seconds / seconds);

@@ -250,6 +250,19 @@ static cleat_status solve_launch(const trial *t, double seconds, cleat_rates *ra
     return status;
 }
 
+/* The rate of the matrix unit, or 0 (unknown) if none of the kernels chosen for the products runs on it. */
+static cleat_status solve_matrix_rate(const trial *t, double seconds, cleat_rates *rates, cleat_error *error) {
+    const cleat_rates probe = {.flops = 1, .matrix_flops = 1, .bytes = 1};
+    cleat_node_estimate node;
+    cleat_status status = CLEAT_OK;
+    bool on_unit = false;
+    for (size_t i = 0; i < t->graph->node_count && !status && !on_unit; ++i) {
+        status = cleat_estimate_node(t->plan, 0, i, &probe, &node, error);
+        on_unit = !status && node.on_matrix_unit;
+    }
+    return on_unit ? solve_rate(t, seconds, rates, &rates->matrix_flops, error) : status;
+}
+
 /* Each rate is computed from the current values of the others, which each subject depends on only weakly; a
  * few rounds suffice. */
 static cleat_status measure_all(cleat_device *device, cleat_rates *rates, cleat_error *error) {
@@ -268,7 +281,7 @@ static cleat_status measure_all(cleat_device *device, cleat_rates *rates, cleat_
         if (status == CLEAT_OK) status = solve_rate(&trials[PRODUCTS], seconds[PRODUCTS], &made, &made.flops, error);
     }
     if (has_unit && status == CLEAT_OK)
-        status = solve_rate(&trials[HALF_PRODUCTS], seconds[HALF_PRODUCTS], &made, &made.matrix_flops, error);
+        status = solve_matrix_rate(&trials[HALF_PRODUCTS], seconds[HALF_PRODUCTS], &made, error);
     for (int i = 0; i < SUBJECTS; ++i) trial_destroy(&trials[i]);
     if (status == CLEAT_OK) *rates = made;
     return status;

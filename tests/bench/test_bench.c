@@ -393,15 +393,16 @@ static void a_share_of_a_low_peak_is_at_most_one(void **state) {
     cleat_bench_result product = bench_with(*state, "arithmetic", &slow_arithmetic, "sgemm_256", false, &kept);
     assert_true(!product.memory_bound && product.raised[CLEAT_BENCH_FLOPS] && !product.raised[CLEAT_BENCH_BYTES]);
     assert_true(product.share_of_peak > 1 - 1e-9 && product.peak.flops > 1e8);
-    assert_true(kept.flops == product.peak.flops && kept.bytes == slow_arithmetic.bytes);
+    assert_true(fabs(kept.flops / product.peak.flops - 1) < 1e-9 && kept.bytes == slow_arithmetic.bytes);
 
     cleat_bench_result model = bench_with(*state, "both", &both_slow, "W4", false, &kept);
     assert_true(model.raised[CLEAT_BENCH_FLOPS] && model.share_of_peak > 1 - 1e-9);
     assert_true(kept.flops > both_slow.flops && kept.bytes == both_slow.bytes);
+    assert_true(kept.flops <= model.gflops * 1e9 * (1 + 1e-9)); /* no more than the workload proves */
 
     model = bench_with(*state, "anew", &both_slow, "W4", true, &kept);
     assert_true(kept.bytes > 1e7 && kept.flops > 1e8 && kept.launch_seconds < both_slow.launch_seconds);
-    assert_true(model.peak.flops == kept.flops && model.peak.bytes >= kept.bytes);
+    assert_true(model.peak.flops >= kept.flops && model.peak.bytes >= kept.bytes);
 }
 
 static void faults_leave_nothing_behind(void **state) {
