@@ -30,8 +30,8 @@ def split_c(text):
     code = re.sub(r"#\s*include[^\n]*", lambda m: blank(m[0]), TOKEN.sub(lambda m: blank(m[0]), text))
     prose, end = [], 0
     for m in TOKEN.finditer(text):
-        prose += [blank(text[end:m.start()]) if text[end:m.start()].strip() == "" else
-                  blank(text[end:m.start()])[:-1] + "\0", m[0]]
+        gap = text[end:m.start()]
+        prose += ["\0" if gap.strip() else "", blank(gap), m[0]]
         end = m.end()
     return code, re.sub(r"\n[ \t]*\*(?!/)", lambda m: "\n" + " " * (len(m[0]) - 1), "".join(prose)).replace('"', " ")
 
@@ -98,6 +98,7 @@ def self_test():
                ("src/fit/ladder.c", "int x;", "src/fit/ladder.c: the name of a file"),
                ("src/a.c", "/* A file of its\n * own. */", "src/a.c:1: 'of its own'"),
                ("src/a.h", "int x; // What is to be\nint had; /* It wants two. */", "src/a.h:2: 'wants'"),
+               ("src/a.c", "int x;\n/* few */\nint y;\n/* at hand */", "src/a.c:4: 'at hand'"),
                ("src/a.c", 'char *s = "there are so "\n    "many";', "src/a.c:1: 'so many'"),
                ("tests/a.sh", "# The one that is\n# there", "tests/a.sh:1: 'is there'"),
                ("tools/a.py", "text = 'At hand.'", "tools/a.py:1: 'At hand'")]

@@ -130,7 +130,7 @@ cleat_status cleat_tuner_find_kinds(cleat_tuner *t, cleat_kinds *k, cleat_error 
 /* --- contests ------------------------------------------------------------------------------------------------- */
 
 /* Of the planned workload, with which the node in contest came; NULL: none is of its size. */
-static const cleat_bucket *bucket_in_contest(const cleat_tuner *t, const cleat_graph **graph) {
+static const cleat_bucket *bucket_being_tuned(const cleat_tuner *t, const cleat_graph **graph) {
     for (size_t b = 0; b < t->work->n_buckets; ++b) {
         const cleat_bucket *bucket = &t->work->buckets[b];
         *graph = t->work->train[b].graph;
@@ -145,7 +145,7 @@ static void write_input(void *user, const cleat_tensor *tensor, void *values) {
     const cleat_tensor *root = cleat_root(tensor);
     const cleat_graph *graph;
     if (root->role != CLEAT_ROLE_INPUT) return;
-    const cleat_bucket *bucket = bucket_in_contest(t, &graph);
+    const cleat_bucket *bucket = bucket_being_tuned(t, &graph);
     cleat_error error = {0};
     if (bucket && !cleat_tune_batch_serves(&t->batch, bucket)) {
         cleat_tune_batch_close(&t->batch);

@@ -225,7 +225,7 @@ static bool add_row(legacy *l, const char *row) {
     return from_param > 0 || has_value;
 }
 
-/* Writes the settings of the family, if the config is one of its own. */
+/* Writes the settings of the family, if the config belongs to it. */
 static bool is_of(legacy *l, const family *f) {
     const cJSON *loss = find_key(l->config, "loss");
     if (!cJSON_IsString(loss) || !strstr(loss->valuestring, f->loss)) return false;
