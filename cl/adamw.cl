@@ -10,6 +10,7 @@
  * not used if T is f32. n is a multiple of VEC, which the store ensures. */
 #include "lib/common.clh"
 #include "lib/loss_scale.clh"
+#include "lib/shared_numbers.clh"
 
 #ifdef STORAGE_F32
 #define STORE_COPY(v, i)
@@ -27,9 +28,10 @@ __kernel void adamw_step(TENSOR(float, p), TENSOR(float, g), TENSOR(float, m), T
         FOR_VECTORS(s, n) STOREFV(zero, AT(g), s.at);
         return;
     }
-    float lr = h[0], b1 = h[1], b2 = h[2], eps = h[3], keep = 1.0f - lr * h[4];
-    float clip = h[5] > 0.0f ? fmin(1.0f, h[5] / (length + 1e-6f)) : 1.0f;
-    float step = lr / h[6], root = 1.0f / sqrt(h[7]);
+    float lr = h[HYPER_RATE], b1 = h[HYPER_BETA1], b2 = h[HYPER_BETA2], eps = h[HYPER_EPS];
+    float keep = 1.0f - lr * h[HYPER_WEIGHT_DECAY], most = h[HYPER_MAX_NORM];
+    float clip = most > 0.0f ? fmin(1.0f, most / (length + 1e-6f)) : 1.0f;
+    float step = lr / h[HYPER_CORRECTION1], root = 1.0f / sqrt(h[HYPER_CORRECTION2]);
     if (HAS(loss_scale)) clip *= inverse_of_power(AT(loss_scale)[0]);
     FOR_VECTORS(s, n) {
         floatv grad = LOADFV(AT(g), s.at) * clip;

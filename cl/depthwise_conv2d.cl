@@ -7,6 +7,7 @@
  * pixel is loaded once per row of the kernel. */
 #include "lib/common.clh"
 #include "lib/runs.clh"
+#include "lib/shared_numbers.clh"
 
 #ifndef R
 #define R 3
@@ -133,7 +134,7 @@ MANY_REGISTERS __kernel void depthwise_conv2d_weight_parts(TENSOR(const T, dy), 
 
 /* out[i] = accum[i] + sum over p of partial[p, i] for i < n, in a fixed order; parts are `apart` elements
  * apart. On a GPU a group computes COLUMNS elements, with WG / COLUMNS work-items each. */
-#define COLUMNS (WG < 32 ? WG : 32)
+#define COLUMNS (WG < TOTAL_COLUMNS ? WG : TOTAL_COLUMNS)
 __kernel void depthwise_conv2d_weight_total(TENSOR(const float, partial), TENSOR(const T, accum), TENSOR(T, out),
                                             const int parts, const int apart, const int n) {
 #if WG == 1

@@ -15,6 +15,7 @@
 #include "lib/common.clh"
 
 #include "lib/runs.clh"
+#include "lib/shared_numbers.clh"
 
 /* This work-item's part of the units 0 .. units (begin, end, step): a contiguous range on a CPU, strided by
  * get_global_size on a GPU. */
@@ -57,7 +58,7 @@ __kernel void embedding_chain(TENSOR(const int, tokens), TENSOR(int, head), TENS
 
 /* dy T [n, width], dtable f32 [vocabulary, width]. A unit is STRIPE vectors of a table row, summed in
  * registers along the list. */
-#define STRIPE 4
+#define STRIPE EMBEDDING_STRIPE
 __kernel void embedding_walk(TENSOR(const int, head), TENSOR(const int, next), TENSOR(const T, dy),
                              TENSOR(float, dtable), const uint width, const int vocabulary) {
     uint stripes = (width + STRIPE * VEC - 1) / (STRIPE * VEC);

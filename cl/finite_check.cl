@@ -6,8 +6,9 @@
  * records uint [groups, WORDS]: number of non-finite elements, index of the first (low word, high word), its
  * bits as f32, bits of the largest finite magnitude. The host merges the groups. */
 #include "lib/common.clh"
+#include "lib/shared_numbers.clh"
 
-#define WORDS 5
+#define WORDS FINITE_CHECK_WORDS
 #define NONE 0xfffffffffffffffful
 #define MAGNITUDE 0x7fffffffu
 #define NOT_FINITE 0x7f800000u /* magnitudes from here on are Inf and NaN */

@@ -12,6 +12,7 @@
  * With a = w u / q: dx_j += R_i a, dx_i -= R_i a, dR_i += p a^T. A residue gathers both of its contributions,
  * as frame and as atom. structure_total (structure_loss.cl) computes the term from the rows. */
 #include "lib/common.clh"
+#include "lib/shared_numbers.clh"
 
 /* Planes of a chain, each `stride` long, so that vectors run along residues. */
 #define X 0      /* 3: x */
@@ -20,7 +21,6 @@
 #define FRAMED 7 /* 1 where F exists */
 #define R 8      /* 9: R, row by row */
 #define F 17     /* 9: F, row by row */
-#define PLANES 26
 
 #define SOFT 0.01f
 #define NEAR 10.0f
@@ -48,7 +48,7 @@ __kernel void frame_loss_pack(TENSOR(const float, x), TENSOR(const float, frames
     for (int at = get_global_id(0); at < n; at += get_global_size(0)) {
         int b = at / stride, i = at % stride, length = min(AT(lengths)[b], L);
         ulong first = (ulong)b * L;
-        __global float *plane = AT(planes) + (ulong)b * PLANES * stride + i;
+        __global float *plane = AT(planes) + (ulong)b * FRAME_PLANES * stride + i;
         __global const float *known = AT(mask) + first, *y = AT(ref) + first * 3;
         int inside = i < length;
         int framed = i > 0 && i + 1 < length && known[i - 1] != 0.0f && known[i] != 0.0f && known[i + 1] != 0.0f;
@@ -119,7 +119,7 @@ __kernel void frame_loss_rows(TENSOR(const float, planes), TENSOR(const int, len
                               const int stride, const int n) {
     GROUP_SCRATCH(scratch);
     int row = get_group_id(0), b = row / L, i = row % L, length = min(AT(lengths)[b], L);
-    __global const float *plane = AT(planes) + (ulong)b * PLANES * stride;
+    __global const float *plane = AT(planes) + (ulong)b * FRAME_PLANES * stride;
     floatv sum = (floatv)(0.0f), count = (floatv)(0.0f);
     if (i < length && plane[FRAMED * stride + i] != 0.0f)
         for (int j = get_local_id(0) * VEC; j < length; j += WG * VEC) {
@@ -143,7 +143,7 @@ __kernel void frame_loss_grad(TENSOR(const float, planes), TENSOR(const int, len
                               const int L, const int stride) {
     GROUP_SCRATCH(scratch);
     int row = get_group_id(0), b = row / L, i = row % L, length = min(AT(lengths)[b], L);
-    __global const float *plane = AT(planes) + (ulong)b * PLANES * stride;
+    __global const float *plane = AT(planes) + (ulong)b * FRAME_PLANES * stride;
     floatv turn[9], look[3], pull[3];
 #pragma unroll
     for (int k = 0; k < 9; ++k) turn[k] = (floatv)(0.0f);

@@ -4,6 +4,7 @@
  * deviations from it, which avoids cancellation of large numbers. Memory is read once and written once. */
 #include "lib/common.clh"
 #include "lib/rows.clh"
+#include "lib/shared_numbers.clh"
 
 /* x, y T [rows, WIDTH]; gamma, beta f32 [WIDTH]; mean, rstd f32 [rows]. */
 WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const float, gamma), TENSOR(const float, beta),
@@ -95,7 +96,7 @@ WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T, dy), TENSOR(const T,
 
 /* out[c] = accum[c] + sum over p of partial[p, c], rows 2 WIDTH apart, in a fixed order. On a GPU a group
  * computes COLUMNS columns, with WG / COLUMNS work-items each. */
-#define COLUMNS 32
+#define COLUMNS TOTAL_COLUMNS
 __kernel void layer_norm_parameter(TENSOR(const float, partial), TENSOR(const float, accum), TENSOR(float, out),
                                    const int parts) {
 #if WG == 1

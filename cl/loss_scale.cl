@@ -1,6 +1,7 @@
 /* Dynamic loss scaling: unscaling before an AdamW step, and the update of the scale afterwards. */
 #include "lib/common.clh"
 #include "lib/loss_scale.clh"
+#include "lib/shared_numbers.clh"
 
 /* 1 - b^n, accurate also where 1 - b is exact but b^n rounds to 1. */
 static inline float bias_correction(float b, int n) {
@@ -13,8 +14,9 @@ __kernel void loss_scale_unscale(TENSOR(const float, norm), TENSOR(const float, 
                                  TENSOR(const int, updates), TENSOR(float, unscaled), TENSOR(float, corrected)) {
     if (get_global_id(0) != 0) return;
     int n = AT(updates)[0] + 1;
-    for (int i = 0; i < 6; ++i) AT(corrected)[i] = AT(hyper)[i];
-    for (int i = 0; i < 2; ++i) AT(corrected)[6 + i] = bias_correction(AT(hyper)[1 + i], n);
+    for (int i = 0; i < HYPER_CORRECTION1; ++i) AT(corrected)[i] = AT(hyper)[i];
+    AT(corrected)[HYPER_CORRECTION1] = bias_correction(AT(hyper)[HYPER_BETA1], n);
+    AT(corrected)[HYPER_CORRECTION2] = bias_correction(AT(hyper)[HYPER_BETA2], n);
     AT(unscaled)[0] = AT(norm)[0] * inverse_of_power(AT(loss_scale)[0]);
 }
 

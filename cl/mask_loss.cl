@@ -10,9 +10,10 @@
  * log(1 + e), and q^gamma = exp(-gamma (max(z, 0) + log(1 + e))). */
 #include "lib/common.clh"
 #include "lib/runs.clh"
+#include "lib/shared_numbers.clh"
 #include "lib/softmax.clh"
 
-enum { CROSS, KNOWN, BOTH, EITHER, SUMS }; /* sums of cross; of known pixels; of P t; of P + t */
+enum { CROSS, KNOWN, BOTH, EITHER }; /* sums of cross; of known pixels; of P t; of P + t */
 
 /* VEC of the `width` pixels of a mask; those past the end are unknown. */
 static inline intv load_mask(__global const int *mask, int at, int width) {
@@ -60,7 +61,7 @@ static inline pixels pixels_of(floatv x, intv mask, float gamma) {
     return at;
 }
 
-/* partial f32 [batch, parts, SUMS]: the sums over each part of a sample's pixels. x T, mask i32 [batch, n]; a
+/* partial f32 [batch, parts, MASK_SUMS]: the sums over each part of a sample's pixels. x T, mask i32 [batch, n]; a
  * part has `each` pixels, a multiple of VEC. */
 MANY_REGISTERS __kernel void mask_loss_parts(TENSOR(const T, x), TENSOR(const int, mask), TENSOR(float, partial),
                                              const int batch, const int n, const int parts, const int each,
@@ -69,9 +70,9 @@ MANY_REGISTERS __kernel void mask_loss_parts(TENSOR(const T, x), TENSOR(const in
     for (int unit = get_group_id(0); unit < batch * parts; unit += get_num_groups(0)) {
         const ulong sample = (ulong)(unit / parts) * n;
         const int begin = unit % parts * each, end = min(begin + each, n);
-        floatv sum[SUMS];
+        floatv sum[MASK_SUMS];
 #pragma unroll
-        for (int i = 0; i < SUMS; ++i) sum[i] = (floatv)(0.0f);
+        for (int i = 0; i < MASK_SUMS; ++i) sum[i] = (floatv)(0.0f);
         for (int at = begin + (int)get_local_id(0) * VEC; at < end; at += WG * VEC) {
             const pixels here = pixels_of(run_load(AT(x) + sample, at, n), load_mask(AT(mask) + sample, at, n), gamma);
             const floatv weight = here.known * fma(here.target, (floatv)(positive - 1.0f), (floatv)(1.0f));
@@ -82,25 +83,25 @@ MANY_REGISTERS __kernel void mask_loss_parts(TENSOR(const T, x), TENSOR(const in
             sum[EITHER] += chance + here.target;
         }
 #pragma unroll
-        for (int i = 0; i < SUMS; ++i) {
+        for (int i = 0; i < MASK_SUMS; ++i) {
             const float total = group_sum(sumv(sum[i]), scratch);
-            if (get_local_id(0) == 0) AT(partial)[(ulong)unit * SUMS + i] = total;
+            if (get_local_id(0) == 0) AT(partial)[(ulong)unit * MASK_SUMS + i] = total;
         }
     }
 }
 
-/* One group: sums f32 [batch, SUMS], and loss[0] = sum over samples of sample_weight (cross / known +
+/* One group: sums f32 [batch, MASK_SUMS], and loss[0] = sum over samples of sample_weight (cross / known +
  * dice_weight dice). */
 __kernel void mask_loss_total(TENSOR(const float, partial), TENSOR(const float, sample_weight), TENSOR(float, sums),
                               TENSOR(float, loss), const int batch, const int parts, const float dice_weight) {
     GROUP_SCRATCH(scratch);
     float mine = 0.0f;
     for (int b = get_local_id(0); b < batch; b += WG) {
-        float sum[SUMS];
-        for (int i = 0; i < SUMS; ++i) {
+        float sum[MASK_SUMS];
+        for (int i = 0; i < MASK_SUMS; ++i) {
             sum[i] = 0.0f;
-            for (int p = 0; p < parts; ++p) sum[i] += AT(partial)[((ulong)b * parts + p) * SUMS + i];
-            AT(sums)[(ulong)b * SUMS + i] = sum[i];
+            for (int p = 0; p < parts; ++p) sum[i] += AT(partial)[((ulong)b * parts + p) * MASK_SUMS + i];
+            AT(sums)[(ulong)b * MASK_SUMS + i] = sum[i];
         }
         const float dice = 1.0f - fma(2.0f, sum[BOTH], 1.0f) / (sum[EITHER] + 1.0f);
         if (sum[KNOWN] > 0.0f) mine += AT(sample_weight)[b] * fma(dice_weight, dice, sum[CROSS] / sum[KNOWN]);
@@ -120,7 +121,7 @@ __kernel void mask_loss_grad(TENSOR(const T, x), TENSOR(const int, mask), TENSOR
         const ulong sample = (ulong)r.row * n;
         if (r.row != row) {
             row = r.row;
-            __global const float *sum = AT(sums) + (ulong)row * SUMS;
+            __global const float *sum = AT(sums) + (ulong)row * MASK_SUMS;
             const float factor = AT(dloss)[0] * AT(sample_weight)[row], either = sum[EITHER] + 1.0f;
             cross = sum[KNOWN] > 0.0f ? factor / sum[KNOWN] : 0.0f;
             outside = factor * dice_weight * fma(2.0f, sum[BOTH], 1.0f) / (either * either);

@@ -7,9 +7,10 @@
  * A sample without rows gives zeros and receives no gradient. */
 #include "lib/common.clh"
 #include "lib/rows.clh"
+#include "lib/shared_numbers.clh"
 
 #ifndef MODE
-#define MODE 0
+#define MODE POOL_MEAN
 #endif
 
 typedef struct pooled {
@@ -19,7 +20,8 @@ typedef struct pooled {
 
 static inline pooled pooled_rows(__global const int *lengths, int b, int length) {
     const int n = lengths ? clamp(lengths[b], 0, length) : length;
-    pooled p = {MODE == 2 ? max(n - 1, 0) : 0, MODE == 1 ? min(n, 1) : n, MODE == 0 && n > 0 ? 1.0f / n : 1.0f};
+    pooled p = {MODE == POOL_LAST ? max(n - 1, 0) : 0, MODE == POOL_FIRST ? min(n, 1) : n,
+                MODE == POOL_MEAN && n > 0 ? 1.0f / n : 1.0f};
     return p;
 }
 #define LENGTHS (HAS(lengths) ? AT(lengths) : 0)

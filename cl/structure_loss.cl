@@ -20,15 +20,7 @@
  *               between four residues 1, 2, 4, 8 or 16 apart
  *   BASE_PAIR   huber_1(d - p0) of paired residues */
 #include "lib/common.clh"
-
-#define DISTANCE 0
-#define LDDT 1
-#define CLASH 2
-#define COORDINATE 3
-#define BOND 4
-#define ANGLE 5
-#define CHIRALITY 6
-#define BASE_PAIR 7
+#include "lib/shared_numbers.clh"
 
 #define PAIR_EPS 1e-4f
 
@@ -42,7 +34,7 @@ __kernel void structure_pack(TENSOR(const float, x), TENSOR(const float, ref), T
     for (int at = get_global_id(0); at < n; at += get_global_size(0)) {
         int b = at / stride, i = at % stride;
         int inside = i < min(AT(lengths)[b], L);
-        __global float *plane = AT(planes) + (ulong)b * 7 * stride + i;
+        __global float *plane = AT(planes) + (ulong)b * TRACE_PLANES * stride + i;
         ulong from = ((ulong)b * L + i) * 3;
         for (int c = 0; c < 3; ++c) {
             plane[c * stride] = inside ? AT(x)[from + c] : 0.0f;
@@ -81,9 +73,9 @@ static pair_block pair_load(__global const float *plane, int stride, int i, int 
     intv other = (intv)(j) + IOTA;
     floatv zero = (floatv)(0.0f), one = (floatv)(1.0f);
     floatv known = plane[6 * stride + i] * LOADFV(plane, 6 * stride + j);
-    intv apart = abs_diff(other, (intv)(i)) >= (uintv)(kind == CLASH ? 2 : 1);
-    if (kind == CLASH) known = select(zero, one, other < (intv)(length));
-    if (kind == LDDT) known = select(zero, known, p.reference < (floatv)(p0));
+    intv apart = abs_diff(other, (intv)(i)) >= (uintv)(kind == LOSS_CLASH ? 2 : 1);
+    if (kind == LOSS_CLASH) known = select(zero, one, other < (intv)(length));
+    if (kind == LOSS_LDDT) known = select(zero, known, p.reference < (floatv)(p0));
     p.weight = select(zero, known, apart);
     return p;
 }
@@ -94,8 +86,8 @@ static floatv logistic(floatv z) {
 
 static floatv pair_value(pair_block p, int kind, float p0) {
     floatv a = fabs(p.e);
-    if (kind == DISTANCE) return select(a - 0.5f, 0.5f * p.e * p.e, a < (floatv)(1.0f));
-    if (kind == LDDT)
+    if (kind == LOSS_DISTANCE) return select(a - 0.5f, 0.5f * p.e * p.e, a < (floatv)(1.0f));
+    if (kind == LOSS_LDDT)
         return 1.0f - 0.25f * (logistic(0.5f - a) + logistic(1.0f - a) + logistic(2.0f - a) + logistic(4.0f - a));
     floatv overlap = fmax(p0 - p.d, 0.0f);
     return 0.5f * overlap * overlap; /* every pair occurs twice */
@@ -109,8 +101,8 @@ static floatv logistic_slope(floatv z) {
 /* d value / d d. */
 static floatv pair_slope(pair_block p, int kind, float p0) {
     floatv a = fabs(p.e);
-    if (kind == DISTANCE) return clamp(p.e, -1.0f, 1.0f);
-    if (kind == LDDT) {
+    if (kind == LOSS_DISTANCE) return clamp(p.e, -1.0f, 1.0f);
+    if (kind == LOSS_LDDT) {
         floatv slope = 0.25f * (logistic_slope(0.5f - a) + logistic_slope(1.0f - a) + logistic_slope(2.0f - a) +
                                 logistic_slope(4.0f - a));
         return copysign(slope, p.e);
@@ -126,7 +118,7 @@ __kernel void structure_pair_rows(TENSOR(const float, planes), TENSOR(const int,
     int length = min(AT(lengths)[b], L);
     floatv sum = (floatv)(0.0f), count = (floatv)(0.0f);
     if (i < length) {
-        __global const float *plane = AT(planes) + (ulong)b * 7 * stride;
+        __global const float *plane = AT(planes) + (ulong)b * TRACE_PLANES * stride;
         for (int j = get_local_id(0) * VEC; j < length; j += WG * VEC) {
             pair_block p = pair_load(plane, stride, i, j, length, kind, p0);
             sum += p.weight * pair_value(p, kind, p0);
@@ -136,7 +128,7 @@ __kernel void structure_pair_rows(TENSOR(const float, planes), TENSOR(const int,
     float total = group_sum(sumv(sum), scratch), items = group_sum(sumv(count), scratch);
     if (get_local_id(0) == 0) {
         AT(rows)[row] = total;
-        AT(rows)[n + row] = kind == CLASH ? (i < length ? 1.0f : 0.0f) : items;
+        AT(rows)[n + row] = kind == LOSS_CLASH ? (i < length ? 1.0f : 0.0f) : items;
     }
 }
 
@@ -150,7 +142,7 @@ __kernel void structure_pair_grad(TENSOR(const float, planes), TENSOR(const int,
     int length = min(AT(lengths)[b], L);
     floatv gx = (floatv)(0.0f), gy = (floatv)(0.0f), gz = (floatv)(0.0f);
     if (i < length) {
-        __global const float *plane = AT(planes) + (ulong)b * 7 * stride;
+        __global const float *plane = AT(planes) + (ulong)b * TRACE_PLANES * stride;
         for (int j = get_local_id(0) * VEC; j < length; j += WG * VEC) {
             pair_block p = pair_load(plane, stride, i, j, length, kind, p0);
             floatv pull = p.weight * pair_slope(p, kind, p0) / p.d;
@@ -275,15 +267,15 @@ static chain chain_of(TENSOR(const float, x), TENSOR(const float, ref), TENSOR(c
 /* The item anchored at i. */
 static int chain_item(chain c, int i, int step, int m, float *value, float3 *gradient) {
     if (i < 0 || i >= c.length) return 0;
-    if (c.kind == COORDINATE) return coordinate_item(c, i, value, gradient);
-    if (c.kind == BOND) return bond_item(c, i, m, value, gradient);
-    if (c.kind == ANGLE) return angle_item(c, i, m, value, gradient);
-    if (c.kind == CHIRALITY) return chirality_item(c, i, step, m, value, gradient);
+    if (c.kind == LOSS_COORDINATE) return coordinate_item(c, i, value, gradient);
+    if (c.kind == LOSS_BOND) return bond_item(c, i, m, value, gradient);
+    if (c.kind == LOSS_ANGLE) return angle_item(c, i, m, value, gradient);
+    if (c.kind == LOSS_CHIRALITY) return chirality_item(c, i, step, m, value, gradient);
     return base_pair_item(c, i, value, gradient);
 }
 
 static int members_of(int kind) {
-    return kind == BOND ? 2 : kind == ANGLE ? 3 : kind == CHIRALITY ? 4 : 1;
+    return kind == LOSS_BOND ? 2 : kind == LOSS_ANGLE ? 3 : kind == LOSS_CHIRALITY ? 4 : 1;
 }
 
 #define CHAIN_ARGUMENTS                                                                                                \
@@ -295,7 +287,7 @@ static int members_of(int kind) {
 
 __kernel void structure_chain_rows(CHAIN_ARGUMENTS, TENSOR(float, rows), const int L, const int n, const int kind,
                                    const float p0, const float p1, const float eps) {
-    int last_step = kind == CHIRALITY ? 16 : 1;
+    int last_step = kind == LOSS_CHIRALITY ? 16 : 1;
     for (int row = get_global_id(0); row < n; row += get_global_size(0)) {
         chain c = CHAIN_OF(row / L);
         float sum = 0.0f, count = 0.0f;
@@ -304,7 +296,7 @@ __kernel void structure_chain_rows(CHAIN_ARGUMENTS, TENSOR(float, rows), const i
             float3 gradient;
             if (!chain_item(c, row % L, step, 0, &value, &gradient)) continue;
             sum += value;
-            count += kind == BASE_PAIR ? 0.5f : 1.0f;
+            count += kind == LOSS_BASE_PAIR ? 0.5f : 1.0f;
         }
         AT(rows)[row] = sum;
         AT(rows)[n + row] = count;
@@ -316,7 +308,7 @@ __kernel void structure_chain_grad(CHAIN_ARGUMENTS, TENSOR(const float, sample_w
                                    TENSOR(const float, dterm), TENSOR(const float, accum), TENSOR(float, dx),
                                    const int L, const int n, const int kind, const float p0, const float p1,
                                    const float eps) {
-    int last_step = kind == CHIRALITY ? 16 : 1, members = members_of(kind);
+    int last_step = kind == LOSS_CHIRALITY ? 16 : 1, members = members_of(kind);
     for (int row = get_global_id(0); row < n; row += get_global_size(0)) {
         int b = row / L, i = row % L;
         chain c = CHAIN_OF(b);

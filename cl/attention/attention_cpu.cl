@@ -13,9 +13,7 @@
 #include "lib/exp2.clh"
 
 /* Rows of a register tile, which has TILE * 2 accumulators of VEC elements. */
-#if VEC >= 16
-#define TILE 8
-#else
+#ifndef TILE
 #define TILE 4
 #endif
 #define QUERIES (2 * VEC) /* queries per group: two vectors */
@@ -26,19 +24,24 @@
 #else
 #define KEYS 32
 #endif
-/* Floats per packed row: one vector, or an even number of vectors. */
-#if DH <= VEC
-#define PITCH VEC
-#else
-#define PITCH ((DH + 2 * VEC - 1) / (2 * VEC) * (2 * VEC))
+/* Floats per packed row, DH or more: one vector, or an even number of vectors. */
+#ifndef PITCH
+#define PITCH 128
+#endif
+#if PITCH < DH || PITCH % VEC != 0
+#error a packed row must hold a row of a head in whole vectors
 #endif
 #define ROW_VECTORS (PITCH / VEC)
 #define ROW_WIDTH (ROW_VECTORS == 1 ? 1 : 2)
-/* Maximum number of groups per work-item, limited by the private memory they take; the host passes how many
+/* Maximum number of groups per work-item, limited by the private memory they take; an argument says how many
  * are used. Rows of keys and values are far apart, so that packing them misses the caches; the more groups
  * share a packed block, the lower its cost per group. */
-#define FORWARD_GROUPS (PITCH <= 64 ? 16 : 8)
-#define BACKWARD_GROUPS (PITCH <= 32 ? 16 : PITCH <= 64 ? 8 : 4)
+#ifndef FORWARD_GROUPS
+#define FORWARD_GROUPS 1
+#endif
+#ifndef BACKWARD_GROUPS
+#define BACKWARD_GROUPS 1
+#endif
 /* Columns of a row that tiles compute: DH, rounded up to whole tiles. */
 #define DEPTH ((DH + TILE - 1) / TILE * TILE)
 /* Number of keys that sums over keys cover: multiply is unrolled by four, and rounding up further, to whole

@@ -14,15 +14,16 @@
 #define FEW_COLS 0
 #endif
 
-/* Local memory: at most 31 KiB. */
+/* Rows of a tile. Local memory is at most 31 KiB with 32 of heads of up to 64 elements and with 16 of larger
+ * heads. */
+#ifndef ROWS
+#define ROWS 16
+#endif
 #if DH <= 32
-#define ROWS 32
 #define COLS (FEW_COLS ? 16 : 32)
 #elif DH <= 64
-#define ROWS 32
 #define COLS (FEW_COLS ? 8 : 16)
 #else
-#define ROWS 16
 #define COLS 8
 #endif
 #include "attention/attention_gpu.clh"

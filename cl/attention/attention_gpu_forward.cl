@@ -3,9 +3,11 @@
  * A work-group holds ROWS queries; keys and values stream through local memory, COLS at a time. Layout and
  * lengths: attention.clh; tiles: attention_gpu.clh. */
 
-/* Local memory: at most 29 KiB. Twice as many rows would need fewer loads but more registers than Intel's
- * GPUs have. */
+/* Rows of a tile. With 32, local memory is at most 29 KiB; twice as many would need fewer loads but more
+ * registers than Intel's GPUs have. */
+#ifndef ROWS
 #define ROWS 32
+#endif
 /* With 32 columns Intel's compiler keeps the sums in memory (ocloc 22.43, pvc). */
 #if DH <= 64 && defined(SUB_GROUP) && DH % 4 != 0
 #define COLS 16

@@ -3,13 +3,14 @@
  * No tensor of patches is materialized: the patches that a work-item multiplies next are copied to private
  * memory (patches_load), with zeros for pixels outside the image.
  *
- *   CONV_KIND   0: forward   C = y [pixels, N]     A = patches of x    B = weight^T (stored [N, R S C])
- *               1: dx        C = dx [pixels, C]    A = patches of dy   B = weight, its taps reversed
- *               2: dw        C = dw [N, R S C]     A = dy^T            B = patches of x; sums = row sums of A
+ *   CONV_FORWARD   C = y [pixels, N]     A = patches of x    B = weight^T (stored [N, R S C])
+ *   CONV_DX        C = dx [pixels, C]    A = patches of dy   B = weight, its taps reversed
+ *   CONV_DW        C = dw [N, R S C]     A = dy^T            B = patches of x; sums = row sums of A
  *
  * Everything else is as in gemm_cpu.clh. */
-#define TRANS_A (CONV_KIND == 2)
-#define TRANS_B (CONV_KIND == 0)
+#include "lib/shared_numbers.clh"
+#define TRANS_A (CONV_KIND == CONV_DW)
+#define TRANS_B (CONV_KIND == CONV_FORWARD)
 #define PACKS_A 1
 #if TRANS_A /* panels side by side; a vector of padding keeps their rows out of each other's cache sets */
 #define PANEL_PITCH (BLOCK_PANELS * TILE_VECS * VEC + VEC)
@@ -110,7 +111,7 @@ static inline __global const T *filter_row(__global const T *weight, grid g, int
 /* panel = rows [k, k + depth) and columns [n, n + cols) of B. */
 static inline void filters_load(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth,
                                 int n, int cols, float *panel) {
-#if CONV_KIND == 0
+#if CONV_KIND == CONV_FORWARD
     panel_load(weight + (long)n * R * S * C + k, (long)R * S * C, depth, cols, panel);
 #else
     for (int done = 0; done < depth;) {
@@ -126,7 +127,7 @@ static inline void filters_load(__global const T *weight, grid g, int down, int 
  * prefetcher. */
 static inline void filters_soon(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth,
                                 int n, int cols, int i, int parts) {
-#if CONV_KIND == 0
+#if CONV_KIND == CONV_FORWARD
     __global const T *from = weight + (long)n * R * S * C + k;
     for (int row = cols * i / parts; row < cols * (i + 1) / parts; ++row)
         for (int at = 0; at < depth; at += LINE) SOON(from + (long)row * R * S * C + at);
@@ -148,10 +149,10 @@ static inline void filters_soon(__global const T *weight, grid g, int down, int 
 __kernel void conv_cpu_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, bias),
                               TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,
                               const int block_panels) {
-    const int to_channels = CONV_KIND == 0 ? N : C;
+    const int to_channels = CONV_KIND == CONV_FORWARD ? N : C;
     const int width = block_panels * TILE_COLS, across = (to_channels + width - 1) / width;
     const int n0 = get_group_id(0) % across * width, cols = min(width, to_channels - n0);
-#if CONV_KIND == 0
+#if CONV_KIND == CONV_FORWARD
     const int block = get_group_id(0) / across, phase = 0;
     const grid g = grid_forward(B, H, W, C, P, Q, N, R, S, stride, padding);
 #else

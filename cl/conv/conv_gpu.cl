@@ -4,8 +4,8 @@
 #include "lib/common.clh"
 #include "conv/conv.clh"
 #include "lib/result.clh"
-#define TRANS_A (CONV_KIND == DW)
-#define TRANS_B (CONV_KIND == FORWARD)
+#define TRANS_A (CONV_KIND == CONV_DW)
+#define TRANS_B (CONV_KIND == CONV_FORWARD)
 #include "lib/gemm_gpu.clh"
 #define CHUNK 4
 #include "conv/conv_gemm.clh"
@@ -51,8 +51,8 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
     struct operands operands = {AT(a), AT(b), GEOMETRY_GIVEN};
     own_tile tile;
     tile_begin(&operands, split_steps, &tile);
-    if (CONV_KIND == DX && tile.m0 >= tile.M) return;
-    const bool sums_here = CONV_KIND == DW && HAS(sums) && tile.n0 == 0;
+    if (CONV_KIND == CONV_DX && tile.m0 >= tile.M) return;
+    const bool sums_here = CONV_KIND == CONV_DW && HAS(sums) && tile.n0 == 0;
 
     float4 sum[ITEM_M][ITEM_N / 4];
     float line_sum[LINES_AN_ITEM];
@@ -69,7 +69,7 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
         for (int j = 0; j < ITEM_N / 4; ++j) {
             const int n = tile.n0 + ITEM_COLUMN(j);
             if (n >= tile.columns) continue;
-#if CONV_KIND == DW && !ALIGNED4
+#if CONV_KIND == CONV_DW && !ALIGNED4
             const int padded = PADDED_RUN(&operands.g), run = S * C, row = n / padded, at = row * run + n % padded;
             const int cols = (row + 1) * run - at;
 #else

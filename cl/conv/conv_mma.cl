@@ -6,15 +6,15 @@
 #include "conv/conv.clh"
 #include "lib/result.clh"
 #include "lib/mma.clh"
-#define TRANS_A (CONV_KIND == DW)
-#define TRANS_B (CONV_KIND == FORWARD)
+#define TRANS_A (CONV_KIND == CONV_DW)
+#define TRANS_B (CONV_KIND == CONV_FORWARD)
 #define ALIGNED8 1
 #include "lib/gemm_mma.clh"
 #define CHUNK 8
 #include "conv/conv_gemm.clh"
 
 /* If pixels are found by division, the division is done once for each line of the tile. */
-#define LINES_KEPT (CONV_KIND == DX && PHASES)
+#define LINES_KEPT (CONV_KIND == CONV_DX && PHASES)
 
 static inline vec8_source stretch_vec8(__global const T *x, const stretch *s) {
     vec8_source source = {(__global const ushort *)x + s->at, s->j >= s->begin && s->j < s->end ? 8 : 0};
@@ -43,11 +43,11 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
     struct operands operands = {AT(a), AT(b), GEOMETRY_GIVEN};
     own_tile tile;
     tile_begin(&operands, split_steps, &tile);
-    if (CONV_KIND == DX && tile.m0 >= tile.M) return;
+    if (CONV_KIND == CONV_DX && tile.m0 >= tile.M) return;
 #if LINES_KEPT
     if (lid < TILE_M) pixels[lid] = pixel_of(&operands, tile.m0 + lid);
 #endif
-    const bool sums_here = CONV_KIND == DW && HAS(sums) && tile.n0 == 0;
+    const bool sums_here = CONV_KIND == CONV_DW && HAS(sums) && tile.n0 == 0;
 
     matrix_c sum[BLOCK_M][BLOCK_N];
     float line_sum = 0.0f;

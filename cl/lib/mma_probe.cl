@@ -21,7 +21,7 @@ enum { LD = 24 }; /* not 16, to detect a load that ignores ld */
             matrix_mad(z, x, y, scratch);                                                                              \
         }                                                                                                              \
         _Pragma("unroll") for (int i = 0; i < C_COUNT; ++i)                                                            \
-            out[((MMA_SUBGROUP * 4 + form) * 16 + C_ROW(i)) * 16 + C_COLUMN(i)] = z.x[i];                              \
+            out[((MMA_SUBGROUP * MATRIX_PROBE_FORMS + form) * 16 + C_ROW(i)) * 16 + C_COLUMN(i)] = z.x[i];             \
     } while (0)
 
 /* C = C0 + A B in four ways: A and B loaded as they are, A from its transpose, B from its transpose, and

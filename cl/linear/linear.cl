@@ -74,7 +74,7 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
                            min(CHUNK, k_end - next_k), min(TILE_COLS, N - next_n), r / TILE_ROWS,
                            (rows + TILE_ROWS - 1) / TILE_ROWS);
                 if (last && HAS(accum)) tile_soon(AT(accum) + at, N);
-#if EPILOGUE
+#if EPILOGUE != EPILOGUE_NONE
                 if (last && HAS(saved)) tile_soon(AT(saved) + at, N);
 #endif
                 tile_begin(first ? 0 : kept, sum);

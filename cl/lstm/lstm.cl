@@ -5,6 +5,7 @@
  * overwrite gates; h, cells, dy T [batch, length, hidden]; weight T [4 hidden, hidden]. */
 #include "lib/common.clh"
 #include "lib/result.clh"
+#include "lib/shared_numbers.clh"
 
 static inline float sigmoid_of(float x) {
     return 1.0f / (1.0f + exp(-x));
@@ -15,7 +16,8 @@ __kernel void lstm_plain_forward(TENSOR(const T, products), TENSOR(const T, weig
                                  TENSOR(T, cells), TENSOR(float, scratch), const int batch, const int length,
                                  const int hidden) {
     for (int b = get_global_id(0); b < batch; b += get_global_size(0)) {
-        __global float *now = AT(scratch) + (long)b * 3 * hidden, *next = now + hidden, *c = next + hidden;
+        __global float *now = AT(scratch) + (long)b * LSTM_FORWARD_ROWS * hidden, *next = now + hidden,
+                       *c = next + hidden;
         for (int t = 0; t < length; ++t) {
             const long at = (long)b * length + t;
             for (int j = 0; j < hidden; ++j) {
@@ -44,7 +46,7 @@ __kernel void lstm_plain_backward(TENSOR(const T, dy), TENSOR(const T, gates), T
                                   TENSOR(const T, weight), TENSOR(T, dproducts), TENSOR(float, scratch),
                                   const int batch, const int length, const int hidden) {
     for (int b = get_global_id(0); b < batch; b += get_global_size(0)) {
-        __global float *dc = AT(scratch) + (long)b * 6 * hidden, *dh = dc + hidden, *d = dh + hidden;
+        __global float *dc = AT(scratch) + (long)b * LSTM_BACKWARD_ROWS * hidden, *dh = dc + hidden, *d = dh + hidden;
         for (int j = 0; j < hidden; ++j) dc[j] = dh[j] = 0.0f;
         for (int t = length - 1; t >= 0; --t) {
             const long at = (long)b * length + t;

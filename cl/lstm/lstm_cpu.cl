@@ -15,19 +15,23 @@
 #define GATE_ROWS (4 * UNITS * VEC) /* gates as rows of the weight, padded */
 #define DEPTH (UNITS * VEC)
 
-/* Columns of a tile over units, in vectors; chosen for the least padding. */
-#if UNITS <= 4
-#define COLUMNS UNITS
-#elif (UNITS + 2) / 3 * 3 < (UNITS + 3) / 4 * 4
-#define COLUMNS 3
-#else
-#define COLUMNS 4
+/* Columns of a tile over units, in vectors, 1 to 4. */
+#ifndef COLUMNS
+#define COLUMNS 1
 #endif
 #define PANELS ((UNITS + COLUMNS - 1) / COLUMNS)
 
-/* Distance between samples, in vectors; odd, so that samples do not share a cache set. */
-#define UNIT_PITCH (PANELS * COLUMNS / 2 * 2 + 1)
-#define GATE_PITCH (4 * UNITS + 1)
+/* Distance between samples, in vectors, of units and of gates. The host passes odd numbers, so that samples do
+ * not share a cache set. */
+#ifndef UNIT_PITCH
+#define UNIT_PITCH (PANELS * COLUMNS)
+#endif
+#ifndef GATE_PITCH
+#define GATE_PITCH (4 * UNITS)
+#endif
+#if COLUMNS < 1 || COLUMNS > 4 || UNIT_PITCH < PANELS * COLUMNS || GATE_PITCH < 4 * UNITS
+#error samples must not overlap
+#endif
 
 #define CHUNK 128 /* depth of a panel of weights, which then fits in the first-level cache */
 
@@ -37,7 +41,10 @@ typedef __global const float *scalars;
 
 /* --- register tiles ------------------------------------------------------------------------------------- */
 
+/* Samples of a tile. */
+#ifndef TILE
 #define TILE 4
+#endif
 #define FOR_TILE(width)                                                                                                \
     _Pragma("unroll") for (int i = 0; i < TILE; ++i) _Pragma("unroll") for (int w = 0; w < 4; ++w) if (w < (width))
 

@@ -8,6 +8,7 @@
  *
  * A work-item processes VEC4 samples, and WG / LANES work-items share a unit: SAMPLES per group. */
 #include "lib/common.clh"
+#include "lib/shared_numbers.clh"
 #include "lstm/lstm.clh"
 
 #ifndef HIDDEN
@@ -173,7 +174,7 @@ MANY_REGISTERS __kernel GROUP void lstm_gpu_backward(TENSOR(const T, dy), TENSOR
 /* The weight's gradient: partial f32 [splits, 4 HIDDEN, HIDDEN]. Part s is the sum over its steps r = b *
  * length + t of dproducts[r, m] h[r - 1, n]; steps with t = 0 have no predecessor and are skipped. A group
  * computes a tile of EDGE x EDGE, a work-item EDGE^2 / WG elements of it, EDGE steps at a time. */
-#define EDGE 32
+#define EDGE LSTM_WEIGHT_SIDE
 #define OWN (EDGE * EDGE / WG)
 __kernel GROUP void lstm_gpu_weight(TENSOR(const T, dproducts), TENSOR(const T, h), TENSOR(float, partial),
                                     const int steps, const int length, const int split_steps) {

@@ -3,6 +3,7 @@
 #include "bench/bench.h"
 
 #include "core/memory.h"
+#include "lib/shared_numbers.clh"
 #include "ops/update.h"
 
 #include <stdio.h>
@@ -246,7 +247,9 @@ static void build(cleat_graph *graph, const op_row *row) {
 /* Settings that keep moments from shrinking to denormal numbers, which are slow on CPUs, however many steps are timed:
  * the gradient is zero from the second on. */
 static cleat_status fill_hyper(const cleat_bench_graph *made, cleat_error *error) {
-    const float hyper[8] = {1e-4f, 0.9999f, 0.9999f, 1e-8f, 0.01f, 0, 0.1f, 0.1f};
+    const float hyper[HYPER_COUNT] = {
+        [HYPER_RATE] = 1e-4f,         [HYPER_BETA1] = 0.9999f, [HYPER_BETA2] = 0.9999f,    [HYPER_EPS] = 1e-8f,
+        [HYPER_WEIGHT_DECAY] = 0.01f, [HYPER_MAX_NORM] = 0,    [HYPER_CORRECTION1] = 0.1f, [HYPER_CORRECTION2] = 0.1f};
     const cleat_tensor *tensor = cleat_graph_find(made->graph, "hyper");
     return tensor ? cleat_exec_write(made->exec, 0, tensor, hyper, error) : CLEAT_OK;
 }

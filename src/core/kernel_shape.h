@@ -4,6 +4,7 @@
 #define CLEAT_SRC_KERNEL_SHAPE_H
 
 #include "cleat/device.h"
+#include "lib/shared_numbers.clh"
 
 /* Sets work_group and vector_width: one work-item with wide vectors for a CPU, work-groups within
  * max_work_group for any other device. */
@@ -13,12 +14,25 @@ static inline void cleat_kernel_shape(cleat_device_facts *facts, bool cpu) {
     while (facts->work_group > facts->max_work_group && facts->work_group > 1) facts->work_group /= 2;
 }
 
-/* SUBGROUP_SIZE of cl/lib/mma.clh: the number of work-items in a subgroup. */
+/* Kernels know the units by the numbers of the public enum. */
+#define CLEAT_SAME_UNIT(name)                                                                                          \
+    _Static_assert((int)CLEAT_MATRIX_##name == MATRIX_##name, "the kernels' number of the unit")
+CLEAT_SAME_UNIT(NONE);
+CLEAT_SAME_UNIT(NV70);
+CLEAT_SAME_UNIT(NV75);
+CLEAT_SAME_UNIT(NV80);
+CLEAT_SAME_UNIT(AMD_DOT);
+CLEAT_SAME_UNIT(AMD_WMMA);
+CLEAT_SAME_UNIT(AMD_MFMA);
+CLEAT_SAME_UNIT(INTEL8);
+CLEAT_SAME_UNIT(INTEL16);
+CLEAT_SAME_UNIT(EMULATED);
+CLEAT_SAME_UNIT(EMULATED_DOT);
+#undef CLEAT_SAME_UNIT
+
+/* Work-items of a subgroup of this matrix unit. */
 static inline int cleat_matrix_subgroup_size(cleat_matrix_unit unit) {
-    return unit == CLEAT_MATRIX_AMD_MFMA  ? 64
-           : unit == CLEAT_MATRIX_INTEL8  ? 8
-           : unit == CLEAT_MATRIX_INTEL16 ? 16
-                                          : 32;
+    return SUBGROUP_SIZE_OF((int)unit);
 }
 
 /* False if units of this kind multiply f16 only. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SIDE = 16, TILE = SIDE * SIDE, GROUP = 128, FORMS = 4 };
+enum { SIDE = 16, TILE = SIDE * SIDE, GROUP = 128, FORMS = MATRIX_PROBE_FORMS };
 
 typedef struct sample {
     float a[TILE], b[TILE], start[TILE];

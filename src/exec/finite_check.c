@@ -3,6 +3,7 @@
 
 #include "core/memory.h"
 #include "exec/exec.h"
+#include "lib/shared_numbers.clh"
 
 #include <string.h>
 
@@ -10,7 +11,7 @@ enum {
     TYPES = CLEAT_BF16 + 1, /* number of float types, which come first in cleat_dtype */
     /* Work-groups that scan a tensor; each writes a record of WORDS words. */
     GROUPS = 64,
-    WORDS = 5,
+    WORDS = FINITE_CHECK_WORDS,
     SLOTS = 16, /* tensors whose records fit on the device at the same time */
     RECORD_BYTES = GROUPS * WORDS * (int)sizeof(uint32_t),
     BUFFER_BYTES = SLOTS * RECORD_BYTES

@@ -1,4 +1,5 @@
 /* One AdamW step over the store's flat buffers. */
+#include "lib/shared_numbers.clh"
 #include "ops/lib/shared.h"
 #include "ops/update.h"
 
@@ -11,7 +12,7 @@ enum { PARAMETERS, GRADIENTS, MOMENT1, MOMENT2, HYPER, NORM, LOSS_SCALE, HALF_WE
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const int64_t one = 1;
     if (node->in[0]->shape[0] < 1) return cleat_infer_fail(node, error, "the store has no parameters");
-    cleat_status status = cleat_expect(node, HYPER, "hyper", CLEAT_F32, 1, (int64_t[]){8}, error);
+    cleat_status status = cleat_expect(node, HYPER, "hyper", CLEAT_F32, 1, (int64_t[]){HYPER_COUNT}, error);
     if (status == CLEAT_OK) status = cleat_expect(node, NORM, "norm", CLEAT_F32, 1, &one, error);
     if (status == CLEAT_OK && node->in[LOSS_SCALE])
         status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
@@ -49,14 +50,14 @@ static float bias_correction(float beta, int64_t steps) {
 }
 
 void cleat_adamw_hyper(const cleat_adamw_spec *spec, double learning_rate, int64_t steps, float *hyper) {
-    const float values[8] = {(float)learning_rate,
-                             spec->beta1,
-                             spec->beta2,
-                             spec->eps,
-                             spec->weight_decay,
-                             spec->max_norm,
-                             bias_correction(spec->beta1, steps),
-                             bias_correction(spec->beta2, steps)};
+    const float values[HYPER_COUNT] = {[HYPER_RATE] = (float)learning_rate,
+                                       [HYPER_BETA1] = spec->beta1,
+                                       [HYPER_BETA2] = spec->beta2,
+                                       [HYPER_EPS] = spec->eps,
+                                       [HYPER_WEIGHT_DECAY] = spec->weight_decay,
+                                       [HYPER_MAX_NORM] = spec->max_norm,
+                                       [HYPER_CORRECTION1] = bias_correction(spec->beta1, steps),
+                                       [HYPER_CORRECTION2] = bias_correction(spec->beta2, steps)};
     memcpy(hyper, values, sizeof values);
 }
 

@@ -1,10 +1,11 @@
 /* Depth-wise convolution: every channel of an image by itself. */
 #include "cleat/ops.h"
+#include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
-enum { MAX_KERNEL = 15, MAX_CHANNELS = 1 << 22, COLUMNS = 32 };
+enum { MAX_KERNEL = 15, MAX_CHANNELS = 1 << 22 };
 /* Pixels that share what an item reads once (weights) or writes once (partial sums), on a CPU; a card's items are many and short. */
 enum { PIXELS_A_PASS = 32, PIXELS_A_PART = 128, GPU_STRIP = 8, CARD_ITEMS_PER_UNIT = 1024 };
 
@@ -138,8 +139,8 @@ static void launch_parts(cleat_binder *binder, const cleat_node *node, const cle
 static void launch_total(cleat_binder *binder, const cleat_node *node, const cleat_device_facts *facts, int i,
                          int64_t at) {
     const cleat_tensor *out = node->out[i];
-    int64_t n = cleat_tensor_elements(out), columns = COLUMNS;
-    if (facts->work_group < COLUMNS) columns = facts->work_group == 1 ? facts->vector_width : facts->work_group;
+    int64_t n = cleat_tensor_elements(out), columns = TOTAL_COLUMNS;
+    if (facts->work_group < TOTAL_COLUMNS) columns = facts->work_group == 1 ? facts->vector_width : facts->work_group;
     begin(binder, node, "depthwise_conv2d_weight_total", node->in[GRAD_WEIGHT], out->dtype);
     cleat_launch_workspace(binder, at * (int64_t)sizeof(float), sizeof(float));
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));

@@ -1,6 +1,7 @@
 /* Rows of a table chosen by tokens; the table's gradient in a fixed order of summation (cl/embedding.cl has
  * the ways). */
 #include "cleat/ops.h"
+#include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"
 #include "ops/lib/shared.h"
 
@@ -150,7 +151,7 @@ static void bind_chain(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_i32(binder, (int32_t)s.width);
     cleat_launch_i32(binder, (int32_t)s.vocabulary);
-    cleat_launch_items(binder, s.vocabulary * ((s.vectors + 3) / 4));
+    cleat_launch_items(binder, s.vocabulary * (ceil_div(s.vectors, EMBEDDING_STRIPE)));
 }
 
 static void bind_gather(const cleat_node *node, cleat_binder *binder) {

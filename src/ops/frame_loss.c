@@ -1,5 +1,6 @@
 /* Frame-aligned point error (cl/frame_loss.cl has the formulas). */
 #include "cleat/ops.h"
+#include "lib/shared_numbers.clh"
 #include "ops/lib/shared.h"
 #include "ops/lib/trace_loss.h"
 
@@ -9,8 +10,6 @@
  * two accums. */
 enum { X, RIGID_FRAMES, REFERENCE, MASK, LENGTHS, SAMPLE_WEIGHT, FORWARD_IN };
 enum { INVERSE = FORWARD_IN, DTERM, GRAD_IN };
-
-enum { PLANES = 26 };
 
 static int32_t term_of(const cleat_node *node) {
     int32_t term;
@@ -41,7 +40,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 static cleat_cost cost(const cleat_node *node) {
     const cleat_tensor *x = node->in[X];
     double rows = (double)(x->shape[0] * x->shape[1]);
-    return (cleat_cost){.flops = rows * (double)x->shape[1] * 100.0, .bytes = rows * PLANES * 8};
+    return (cleat_cost){.flops = rows * (double)x->shape[1] * 100.0, .bytes = rows * FRAME_PLANES * 8};
 }
 
 static cleat_cost cost_grad(const cleat_node *node) {
@@ -50,7 +49,7 @@ static cleat_cost cost_grad(const cleat_node *node) {
 }
 
 static int64_t planes_bytes(const cleat_node *node) {
-    return cleat_trace_planes_bytes(node->in[X], PLANES);
+    return cleat_trace_planes_bytes(node->in[X], FRAME_PLANES);
 }
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {

@@ -1,5 +1,6 @@
 /* Layer normalisation over the last extent. */
 #include "cleat/ops.h"
+#include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
@@ -10,7 +11,7 @@ typedef struct layer_norm_attr {
     float eps;
 } layer_norm_attr;
 
-enum { MAX_WIDTH = 16384, GROUPS_PER_UNIT = 4, COLUMNS = 32 };
+enum { MAX_WIDTH = 16384, GROUPS_PER_UNIT = 4 };
 
 /* out = {y T [..., D], mean f32 [rows], rstd f32 [rows]} */
 enum { X, GAMMA, BETA, FORWARD_IN };
@@ -84,7 +85,7 @@ static cleat_cost grad_cost(const cleat_node *node) {
 /* Output i, DGAMMA or DBETA, from the partial sums. */
 static void bind_parameter(const cleat_node *node, cleat_binder *binder, int i) {
     const cleat_device_facts *facts = binder->facts;
-    int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->vector_width : COLUMNS;
+    int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->vector_width : TOTAL_COLUMNS;
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameter", node->in[0]->dtype, width);
     cleat_launch_workspace(binder, (i - DGAMMA) * width * (int64_t)sizeof(float), sizeof(float));
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
@@ -108,7 +109,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
 }
 
 static const char *refuse_grad(const cleat_node *node, const cleat_device_facts *facts) {
-    if (facts->work_group > 1 && facts->work_group < COLUMNS) return "requires work-groups of at least 32";
+    if (facts->work_group > 1 && facts->work_group < TOTAL_COLUMNS) return "requires work-groups of at least 32";
     return refuse(node, facts);
 }
 

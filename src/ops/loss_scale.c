@@ -1,8 +1,7 @@
 /* Dynamic loss scaling: the nodes around an AdamW step whose gradient is scaled. */
+#include "lib/shared_numbers.clh"
 #include "ops/lib/shared.h"
 #include "ops/update.h"
-
-enum { HYPER_WIDTH = 8 };
 
 static cleat_cost cost(const cleat_node *node) {
     return cleat_elementwise_cost(node, 1);
@@ -26,7 +25,7 @@ cleat_loss_scale cleat_loss_scale_states(cleat_graph *graph) {
 enum { NORM, LOSS_SCALE, HYPER, UPDATES, UNSCALE_IN };
 
 static cleat_status infer_unscale(cleat_node *node, cleat_error *error) {
-    const int64_t one = 1, eight = HYPER_WIDTH;
+    const int64_t one = 1, eight = HYPER_COUNT;
     cleat_status status = cleat_expect(node, NORM, "norm", CLEAT_F32, 1, &one, error);
     if (status == CLEAT_OK) status = cleat_expect(node, LOSS_SCALE, "loss_scale", CLEAT_F32, 1, &one, error);
     if (status == CLEAT_OK) status = cleat_expect(node, HYPER, "hyper", CLEAT_F32, 1, &eight, error);

@@ -1,12 +1,13 @@
 /* The loss of a mask of two classes: cross entropy, focal, Dice. */
 #include "cleat/ops.h"
+#include "lib/shared_numbers.clh"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { SUMS = 4, PIXELS_A_PART = 4096, MAX_PARTS = 64 };
+enum { PIXELS_A_PART = 4096, MAX_PARTS = 64 };
 
 /* For the gradient: what was saved, dloss and the accum as well. out = {loss, sums} or {dx} */
 enum { X, MASK, SAMPLE_WEIGHT, FORWARD_IN };
@@ -40,7 +41,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
         return cleat_infer_fail(node, error, "the mask is %s, it must be i32 with as many elements as the logits, %s",
                                 should, text);
     }
-    const int64_t one = 1, sums[] = {batch_of(node), SUMS};
+    const int64_t one = 1, sums[] = {batch_of(node), MASK_SUMS};
     cleat_status status = cleat_expect(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, 1, sums, error);
     if (status == CLEAT_OK) status = cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
     return status == CLEAT_OK ? cleat_set_output(node, 1, CLEAT_F32, 2, sums, error) : status;
@@ -60,7 +61,7 @@ static int64_t parts_of(const cleat_node *node) {
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
-    return batch_of(node) * parts_of(node) * SUMS * (int64_t)sizeof(float);
+    return batch_of(node) * parts_of(node) * MASK_SUMS * (int64_t)sizeof(float);
 }
 
 /* The length of a part: whole vectors. */

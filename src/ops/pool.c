@@ -1,9 +1,10 @@
 /* One row for every sample: the mean of its rows, the first or the last. */
 #include "cleat/ops.h"
+#include "lib/shared_numbers.clh"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
-typedef enum pool_mode { MEAN, FIRST, LAST } pool_mode; /* MODE of cl/pool.cl */
+typedef enum pool_mode { MEAN = POOL_MEAN, FIRST = POOL_FIRST, LAST = POOL_LAST } pool_mode;
 
 typedef struct pool_attr {
     pool_mode mode;

@@ -1,13 +1,25 @@
 /* Losses on C1' traces: distances, local distance difference, clashes, bonds, angles, handedness, base pairs
  * (cl/structure_loss.cl has the formulas). One op; what it measures is an attribute. */
 #include "cleat/ops.h"
+#include "lib/shared_numbers.clh"
 #include "ops/lib/shared.h"
 #include "ops/lib/trace_loss.h"
 
 #include <string.h>
 
+/* The kernels know the kinds by the numbers of the public enum. */
+#define SAME_KIND(name) _Static_assert((int)CLEAT_LOSS_##name == LOSS_##name, "the kernels' number of the kind")
+SAME_KIND(DISTANCE);
+SAME_KIND(LDDT);
+SAME_KIND(CLASH);
+SAME_KIND(COORDINATE);
+SAME_KIND(BOND);
+SAME_KIND(ANGLE);
+SAME_KIND(CHIRALITY);
+SAME_KIND(BASE_PAIR);
+
 typedef struct attributes {
-    int32_t kind; /* as in the kernel file */
+    int32_t kind; /* cleat_structure_loss_kind */
     int32_t term; /* row of `sample_weight` */
     float p0, p1, eps;
 } attributes;
@@ -56,10 +68,8 @@ static cleat_cost cost(const cleat_node *node) {
 
 /* --- launches ------------------------------------------------------------------------------------------------- */
 
-enum { PLANES = 7 };
-
 static int64_t planes_bytes(const cleat_node *node) {
-    return is_pair_kind(node) ? cleat_trace_planes_bytes(node->in[X], PLANES) : 0;
+    return is_pair_kind(node) ? cleat_trace_planes_bytes(node->in[X], TRACE_PLANES) : 0;
 }
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {

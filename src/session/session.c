@@ -4,6 +4,7 @@
 #include "cleat/card.h"
 #include "core/memory.h"
 #include "graph/store.h"
+#include "lib/shared_numbers.clh"
 #include "ops/update.h"
 #include "session/tuned_cache.h"
 
@@ -171,7 +172,7 @@ void cleat_session_prepare_update(const cleat_session *session, void *staging, d
                                    .eps = (float)profile->train.eps,
                                    .weight_decay = (float)profile->train.weight_decay,
                                    .max_norm = (float)profile->train.max_grad_norm};
-    float hyper[8];
+    float hyper[HYPER_COUNT];
     cleat_adamw_hyper(&spec, rate, step, hyper);
     int32_t slot = (int32_t)(step % CLEAT_RING);
     char *bytes = staging;

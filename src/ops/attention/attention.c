@@ -109,9 +109,29 @@ typedef struct cpu_parts {
     int64_t floats;  /* of dK and dV together, rows in whole vectors */
 } cpu_parts;
 
-/* PITCH of attention_cpu.cl */
-static int64_t pitch_of(const problem *p, const cleat_device_facts *facts) {
-    return p->head <= facts->vector_width ? facts->vector_width : round_up(p->head, 2 * (int64_t)facts->vector_width);
+/* What the CPU kernels are built for: rows of a register tile, floats of a packed row, and the most groups of a
+ * work-item, which lie in private memory. */
+typedef struct cpu_build {
+    int64_t tile, pitch, forward_groups, backward_groups;
+} cpu_build;
+
+static cpu_build build_for(const problem *p, const cleat_device_facts *facts) {
+    int64_t vector = facts->vector_width, pitch = p->head <= vector ? vector : round_up(p->head, 2 * vector);
+    return (cpu_build){.tile = vector >= 16 ? 8 : 4,
+                       .pitch = pitch,
+                       .forward_groups = pitch <= 64 ? 16 : 8,
+                       .backward_groups = pitch <= 32   ? 16
+                                          : pitch <= 64 ? 8
+                                                        : 4};
+}
+
+/* All kernels of the file get the same options: they are one program. */
+static void define_cpu(cleat_binder *binder, const problem *p) {
+    cpu_build build = build_for(p, binder->facts);
+    cleat_launch_define(binder, "TILE", build.tile);
+    cleat_launch_define(binder, "PITCH", build.pitch);
+    cleat_launch_define(binder, "FORWARD_GROUPS", build.forward_groups);
+    cleat_launch_define(binder, "BACKWARD_GROUPS", build.backward_groups);
 }
 
 /* Work-items wanted: some for every compute unit, so that none waits long for the others. */
@@ -128,23 +148,22 @@ static cpu_split split_for(const problem *p, const cleat_device_facts *facts, in
 }
 
 static cpu_split split_forward(const problem *p, const cleat_device_facts *facts) {
-    return split_for(p, facts, pitch_of(p, facts) <= 64 ? 16 : 8); /* FORWARD_GROUPS */
+    return split_for(p, facts, build_for(p, facts).forward_groups);
 }
 
 static cpu_split split_backward(const problem *p, const cleat_device_facts *facts) {
-    int64_t pitch = pitch_of(p, facts);
-    return split_for(p, facts, pitch <= 32 ? 16 : pitch <= 64 ? 8 : 4); /* BACKWARD_GROUPS */
+    return split_for(p, facts, build_for(p, facts).backward_groups);
 }
 
 static cpu_parts parts_for(const problem *p, const cleat_device_facts *facts) {
-    enum { TILE_MAX = 8 };
+    cpu_build build = build_for(p, facts);
     cpu_split split = split_backward(p, facts);
     int64_t heads = p->batch * p->heads, busy = busy_for(facts), wanted = heads < busy ? ceil_div(busy, heads) : 1;
     int64_t part_blocks = ceil_div(split.blocks, wanted);
     cpu_parts parts = {.queries = part_blocks * split.groups * 2 * (int64_t)facts->vector_width,
                        .count = ceil_div(split.blocks, part_blocks),
-                       .rows = round_up(p->keys, TILE_MAX)};
-    parts.floats = 2 * parts.rows * pitch_of(p, facts);
+                       .rows = round_up(p->keys, build.tile)};
+    parts.floats = 2 * parts.rows * build.pitch;
     return parts;
 }
 
@@ -159,6 +178,7 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
     cpu_split split = split_forward(&p, binder->facts);
     cleat_attention_begin_forward(binder, node, &p, "attention/attention_cpu.cl", "attention_cpu_forward");
+    define_cpu(binder, &p);
     cleat_attention_sizes(binder, &p);
     cleat_launch_i32(binder, (int32_t)split.groups);
     cleat_launch_groups(binder, p.batch * p.heads * split.blocks);
@@ -166,7 +186,7 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
 
 /* --- on a card, and the plain way ----------------------------------------------------------------------------- */
 
-/* Work-items of a group of attention_gpu.clh. */
+/* Work-items of a group. */
 static size_t gpu_group(const cleat_device_facts *facts) {
     return facts->work_group >= 128 ? 128 : 64;
 }
@@ -178,6 +198,16 @@ static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *
     return NULL;
 }
 
+/* Rows of a tile: queries in the forward kernel; queries or keys in the gradient's. */
+static int64_t gpu_rows(const problem *p, bool forward) {
+    return forward || p->head <= 64 ? 32 : 16;
+}
+
+static void define_gpu(cleat_binder *binder, const problem *p, bool forward) {
+    cleat_launch_define(binder, "THREADS", (int64_t)gpu_group(binder->facts));
+    cleat_launch_define(binder, "ROWS", gpu_rows(p, forward));
+}
+
 static void launch_tiles(cleat_binder *binder, int64_t groups) {
     size_t local = gpu_group(binder->facts);
     size_t global = local * (size_t)groups;
@@ -186,10 +216,10 @@ static void launch_tiles(cleat_binder *binder, int64_t groups) {
 
 static void bind_gpu(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
-    enum { ROWS = 32 }; /* of the kernel */
     cleat_attention_begin_forward(binder, node, &p, "attention/attention_gpu_forward.cl", "attention_gpu_forward");
+    define_gpu(binder, &p, true);
     cleat_attention_sizes(binder, &p);
-    launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, ROWS));
+    launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, gpu_rows(&p, true)));
 }
 
 static void bind_plain(const cleat_node *node, cleat_binder *binder) {
@@ -236,6 +266,7 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
     cpu_parts parts = parts_for(&p, binder->facts);
     begin(binder, node, "attention/attention_cpu.cl", "attention_cpu_backward");
+    define_cpu(binder, &p);
     add_operands(binder, &p);
     cleat_launch_tensor(binder, node->in[Y]);
     cleat_launch_tensor(binder, node->in[LSE]);
@@ -252,6 +283,7 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     if (!cleat_attention_needs_dkv(node)) return;
 
     begin(binder, node, "attention/attention_cpu.cl", "attention_cpu_keys");
+    define_cpu(binder, &p);
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_lengths(binder, &p);
     add_keys(binder, &p, accums_of(node));
@@ -284,7 +316,7 @@ cleat_attention_parts cleat_attention_parts_for(const problem *p, const cleat_de
 }
 
 static cleat_attention_parts gpu_parts_for(const problem *p, const cleat_device_facts *facts) {
-    return cleat_attention_parts_for(p, facts, p->head <= 64 ? 32 : 16); /* ROWS of attention_gpu_backward.cl */
+    return cleat_attention_parts_for(p, facts, gpu_rows(p, false));
 }
 
 /* delta, and the shares of the parts: f32 [tiles, parts, 2, rows, D / H] */
@@ -358,19 +390,23 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
     cleat_attention_launch_delta(binder, node, &p);
     if (cleat_attention_needs_dq(node)) {
         cleat_attention_begin_dq(binder, node, &p, "attention/attention_gpu_backward.cl", "attention_gpu_dq");
+        define_gpu(binder, &p, false);
         cleat_attention_sizes(binder, &p);
         launch_tiles(binder, p.batch * p.heads * ceil_div(p.queries, parts.rows));
     }
     if (cleat_attention_needs_dkv(node)) {
         cleat_attention_begin_keys(binder, node, &p, "attention/attention_gpu_backward.cl", "attention_gpu_keys");
+        define_gpu(binder, &p, false);
         cleat_attention_sizes(binder, &p);
         cleat_attention_shares(binder, node, &parts);
         cleat_launch_i32(binder, (int32_t)parts.count);
         cleat_launch_i32(binder, (int32_t)parts.queries);
         launch_tiles(binder, parts.tiles * parts.count);
-        if (parts.count > 1)
+        if (parts.count > 1) {
             cleat_attention_launch_sum(binder, node, &p, "attention/attention_gpu_backward.cl",
                                        "attention_gpu_sum_keys", &parts);
+            define_gpu(binder, &p, false);
+        }
     }
 }
 

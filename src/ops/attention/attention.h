@@ -23,7 +23,7 @@ cleat_attention_problem cleat_attention_problem_of(const cleat_node *node);
 /* How the kernels of a card split dK and dV: groups of a tile of keys each; more than one, a part of the queries each,
  * where tiles alone leave half of the card idle. */
 typedef struct cleat_attention_parts {
-    int64_t rows;    /* of a tile: ROWS of the kernels */
+    int64_t rows;    /* of a tile */
     int64_t tiles;   /* of all heads */
     int64_t queries; /* of a part */
     int64_t count;   /* of a tile */

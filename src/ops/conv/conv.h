@@ -2,12 +2,13 @@
 #ifndef CLEAT_SRC_OPS_CONV_H
 #define CLEAT_SRC_OPS_CONV_H
 
+#include "lib/shared_numbers.clh"
 #include "ops/lib/tiles.h"
 
 typedef enum cleat_conv_kind {
-    CLEAT_CONV_FORWARD, /* out = y: in = {x, weight} */
-    CLEAT_CONV_DX,      /* out = dx: in = {dy, weight} */
-    CLEAT_CONV_DW,      /* out = dweight (of dy's type, or f32): in = {dy, x} */
+    CLEAT_CONV_FORWARD = CONV_FORWARD, /* out = y: in = {x, weight} */
+    CLEAT_CONV_DX = CONV_DX,           /* out = dx: in = {dy, weight} */
+    CLEAT_CONV_DW = CONV_DW,           /* out = dweight (of dy's type, or f32): in = {dy, x} */
 } cleat_conv_kind;
 
 /* One of a convolution's three products, out = accum + bias + product; sums = sums_accum + the sums of dy over all

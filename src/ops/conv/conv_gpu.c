@@ -88,7 +88,7 @@ void cleat_conv_gemm_end(cleat_binder *binder, const cleat_node *node, const cle
 
 /* --- groups ------------------------------------------------------------------------------------------------------ */
 
-/* ALIGNED4 of the kernel */
+/* True where every run of operands is whole vec4s: ALIGNED4. */
 static bool aligned4(const cleat_conv *c) {
     return c->channels % VEC4 == 0 && (c->kind == CLEAT_CONV_FORWARD || c->features % VEC4 == 0);
 }

@@ -173,6 +173,7 @@ void cleat_tiled_bind(const cleat_tiled *tiled, cleat_tile_kind kind, const clea
 
 void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind) {
     cleat_tile t = cleat_tile_of(kind, binder->facts);
+    cleat_launch_define(binder, "TILE_K", t.step);
     if (kind >= CLEAT_TILE_KINDS) {
         cleat_launch_matrix_unit(binder);
         cleat_launch_define(binder, "BLOCK_M", t.item_m);

@@ -28,10 +28,11 @@ typedef enum cleat_tile_kind {
 } cleat_tile_kind;
 
 typedef struct cleat_tile {
-    int64_t item_m, item_n,
-        items_n;              /* ITEM_M, ITEM_N, ITEMS_N of gemm_gpu.clh; BLOCK_M, BLOCK_N, SUBGROUPS_N of the other */
+    /* Without matrix units what a work-item has, ITEM_M x ITEM_N elements, and ITEMS_N, the work-items side by side; with
+     * them what a subgroup has, BLOCK_M x BLOCK_N products of 16 x 16, and SUBGROUPS_N. */
+    int64_t item_m, item_n, items_n;
     int64_t rows, columns;    /* of C */
-    int64_t step;             /* TILE_K */
+    int64_t step;             /* of k: TILE_K */
     double speed;             /* of the inner loop, beside the large tile's without matrix units */
     double prologue_epilogue; /* the way to the first step and from the last takes as long as so much depth */
 } cleat_tile;

@@ -3,15 +3,16 @@
 #define CLEAT_SRC_OPS_LINEAR_H
 
 #include "graph/launch.h"
+#include "lib/shared_numbers.clh"
 #include "ops/lib/tiles.h"
 
-/* What becomes of a sum before it is stored: EPILOGUE of cl/linear/linear.cl. */
+/* What becomes of a sum before it is stored (cl/lib/epilogue.clh). */
 typedef enum cleat_epilogue {
-    CLEAT_EPILOGUE_NONE,
-    CLEAT_EPILOGUE_RELU, /* C = f(sum); saved, where there is one: the sum */
-    CLEAT_EPILOGUE_GELU,
-    CLEAT_EPILOGUE_RELU_GRAD, /* C = sum f'; saved: what f' is computed of, relu's result */
-    CLEAT_EPILOGUE_GELU_GRAD, /* ... gelu's argument */
+    CLEAT_EPILOGUE_NONE = EPILOGUE_NONE,
+    CLEAT_EPILOGUE_RELU = EPILOGUE_RELU, /* C = f(sum); saved, where there is one: the sum */
+    CLEAT_EPILOGUE_GELU = EPILOGUE_GELU,
+    CLEAT_EPILOGUE_RELU_GRAD = EPILOGUE_RELU_GRAD, /* C = sum f'; saved: what f' is computed of, relu's result */
+    CLEAT_EPILOGUE_GELU_GRAD = EPILOGUE_GELU_GRAD, /* ... gelu's argument */
 } cleat_epilogue;
 
 /* C[m, n] = accum + bias[n] + sum over k of A[m, k] B[k, n], or the epilogue of that, and sums[m] = sums_accum[m] + sum over

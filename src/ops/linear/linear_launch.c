@@ -282,7 +282,7 @@ CLEAT_TILED_VARIANT(linear_gpu_small, gpu, CLEAT_TILE_SMALL)
 /* --- lanes: register tiles of one work-item ------------------------------------------------------------------- */
 
 typedef struct cpu_shape {
-    int64_t tile_rows, tile_vecs, chunk; /* as in gemm_cpu.clh */
+    int64_t tile_rows, tile_vecs, chunk; /* TILE_ROWS, TILE_VECS, CHUNK */
     int64_t rows_max, panels_max;
     int64_t rows, panels; /* of a work-item */
     int64_t items;

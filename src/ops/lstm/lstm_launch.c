@@ -1,5 +1,6 @@
 /* How the nodes of lstm.c run: a block of samples a work-item with wide vectors, a few samples a group, or plain. Each walks all steps in
  * one launch. */
+#include "lib/shared_numbers.clh"
 #include "ops/lstm/lstm.h"
 
 #include "ops/lib/count.h"
@@ -38,24 +39,33 @@ static void launch_total(cleat_binder *binder, const cleat_node *node, int64_t w
 
 /* --- wide vectors --------------------------------------------------------------------------------------------- */
 
-/* The extents of lstm_cpu.cl, in vectors where nothing else is said, and who does what. */
+/* How the work is cut, in vectors where nothing else is said. A tile over units has as many columns as fill the last
+ * one best. Samples lie an odd number of vectors apart, so that they do not meet in one set of the cache. */
 typedef struct cpu_shape {
-    int64_t units, columns; /* UNITS; PANELS * COLUMNS */
-    int64_t gate_rows;      /* GATE_ROWS */
-    int64_t row;            /* GATE_PITCH + 3 * UNIT_PITCH */
-    int64_t rows, items;    /* samples of a block; work-items */
-    int64_t vector;         /* bytes */
+    int64_t units;                   /* vectors of a row of units */
+    int64_t tile_columns, tile_rows; /* of a register tile: vectors, samples */
+    int64_t columns;                 /* of units, in whole tiles */
+    int64_t gate_rows;               /* rows of the weight, filled up */
+    int64_t gate_pitch, unit_pitch;  /* from sample to sample, of gates and of units */
+    int64_t row;                     /* of scratch memory, a sample */
+    int64_t rows, items;             /* samples of a block; work-items */
+    int64_t vector;                  /* bytes */
 } cpu_shape;
 
 static cpu_shape shape_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { TILE = 4, ROWS_MAX = 64 }; /* as in lstm_cpu.cl; beyond, a block's rows leave the second cache */
+    enum { ROWS_MAX = 64 }; /* beyond, a block's rows leave the second cache */
     cleat_lstm_size size = cleat_lstm_size_of(node);
     int64_t busy = 2 * units_of(facts);
-    cpu_shape s = {.units = ceil_div(size.hidden, facts->vector_width), .vector = facts->vector_width * FLOAT_BYTES};
-    s.columns = s.units <= 4 ? s.units : min(round_up(s.units, 3), round_up(s.units, 4));
+    cpu_shape s = {.units = ceil_div(size.hidden, facts->vector_width),
+                   .tile_rows = 4,
+                   .vector = facts->vector_width * FLOAT_BYTES};
+    s.tile_columns = s.units <= 4 ? s.units : round_up(s.units, 3) < round_up(s.units, 4) ? 3 : 4;
+    s.columns = round_up(s.units, s.tile_columns);
     s.gate_rows = 4 * s.units * facts->vector_width;
-    s.row = 4 * s.units + 1 + 3 * (s.columns / 2 * 2 + 1);
-    s.rows = min(round_up(ceil_div(size.batch, busy), TILE), ROWS_MAX);
+    s.gate_pitch = 4 * s.units + 1;
+    s.unit_pitch = s.columns / 2 * 2 + 1;
+    s.row = s.gate_pitch + 3 * s.unit_pitch;
+    s.rows = min(round_up(ceil_div(size.batch, busy), s.tile_rows), ROWS_MAX);
     s.items = min(ceil_div(size.batch, s.rows), 2 * busy);
     return s;
 }
@@ -84,13 +94,17 @@ static int64_t cpu_grad_workspace(const cleat_node *node, const cleat_device_fac
     return cpu_packed(&s, false) + cpu_scratch(&s) + parts;
 }
 
-static void begin_cpu(cleat_binder *binder, const cleat_node *node, const char *kernel) {
+static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_shape *s, const char *kernel) {
     begin(binder, node, "lstm/lstm_cpu.cl", kernel);
     cleat_launch_define(binder, "WIDTH", cleat_lstm_size_of(node).hidden);
+    cleat_launch_define(binder, "TILE", s->tile_rows);
+    cleat_launch_define(binder, "COLUMNS", s->tile_columns);
+    cleat_launch_define(binder, "GATE_PITCH", s->gate_pitch);
+    cleat_launch_define(binder, "UNIT_PITCH", s->unit_pitch);
 }
 
 static void launch_cpu_pack(cleat_binder *binder, const cleat_node *node, const cpu_shape *s, bool forward) {
-    begin_cpu(binder, node, forward ? "lstm_cpu_pack_gates" : "lstm_cpu_pack_units");
+    begin_cpu(binder, node, s, forward ? "lstm_cpu_pack_gates" : "lstm_cpu_pack_units");
     cleat_launch_tensor(binder, node->in[forward ? CLEAT_LSTM_WEIGHT : CLEAT_LSTM_GRAD_WEIGHT]);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
     cleat_launch_items(binder, cpu_packed(s, forward) / s->vector);
@@ -106,7 +120,7 @@ static void end_cpu(cleat_binder *binder, const cleat_node *node, const cpu_shap
 static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cpu_shape s = shape_cpu(node, binder->facts);
     launch_cpu_pack(binder, node, &s, true);
-    begin_cpu(binder, node, "lstm_cpu_forward");
+    begin_cpu(binder, node, &s, "lstm_cpu_forward");
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_PRODUCTS]);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
     add_outputs(binder, node);
@@ -124,7 +138,7 @@ static void add_parts(cleat_binder *binder, const cleat_node *node, const cpu_sh
 static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     cpu_shape s = shape_cpu(node, binder->facts);
     launch_cpu_pack(binder, node, &s, false);
-    begin_cpu(binder, node, "lstm_cpu_backward");
+    begin_cpu(binder, node, &s, "lstm_cpu_backward");
     for (int i = 0; i < CLEAT_LSTM_GRAD_WEIGHT; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
     cleat_launch_tensor(binder, node->out[0]);
@@ -153,13 +167,13 @@ static void add_dproducts(cleat_binder *binder, const cleat_node *node) {
 /* --- groups --------------------------------------------------------------------------------------------------- */
 
 typedef struct gpu_shape {
-    int64_t lanes, blocks, samples; /* LANES, BLOCKS, SAMPLES of lstm_gpu.cl */
+    int64_t lanes, blocks, samples; /* work-items side by side; units and samples of each */
     int64_t packed;                 /* bytes */
     int64_t tiles, splits, depth;   /* of the weight's gradient */
 } gpu_shape;
 
 static gpu_shape shape_gpu(const cleat_node *node, const cleat_device_facts *facts) {
-    enum { LANES_MIN = 16, VEC4 = 4, EDGE = 32, DEPTH_MIN = 256, SPLITS_MAX = 64 };
+    enum { LANES_MIN = 16, VEC4 = 4, DEPTH_MIN = 256, SPLITS_MAX = 64 };
     cleat_lstm_size size = cleat_lstm_size_of(node);
     int64_t steps = size.batch * size.length;
     gpu_shape s = {.lanes = LANES_MIN};
@@ -167,9 +181,9 @@ static gpu_shape shape_gpu(const cleat_node *node, const cleat_device_facts *fac
     s.blocks = ceil_div(size.hidden, s.lanes);
     s.samples = facts->work_group / s.lanes * VEC4;
     s.packed = size.hidden * s.blocks * s.lanes * 4 * FLOAT_BYTES;
-    s.tiles = ceil_div(4 * size.hidden, EDGE) * ceil_div(size.hidden, EDGE);
+    s.tiles = ceil_div(4 * size.hidden, LSTM_WEIGHT_SIDE) * ceil_div(size.hidden, LSTM_WEIGHT_SIDE);
     s.splits = min(min(ceil_div(8 * units_of(facts), s.tiles), ceil_div(steps, DEPTH_MIN)), SPLITS_MAX);
-    s.depth = round_up(ceil_div(steps, s.splits), EDGE);
+    s.depth = round_up(ceil_div(steps, s.splits), LSTM_WEIGHT_SIDE);
     s.splits = ceil_div(steps, s.depth);
     return s;
 }
@@ -254,18 +268,16 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
 
 /* --- plain ---------------------------------------------------------------------------------------------------- */
 
-enum { FORWARD_ROWS = 3, BACKWARD_ROWS = 6 }; /* rows of units a sample, in scratch */
-
 static int64_t plain_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
     cleat_lstm_size s = cleat_lstm_size_of(node);
-    return s.batch * FORWARD_ROWS * s.hidden * FLOAT_BYTES;
+    return s.batch * LSTM_FORWARD_ROWS * s.hidden * FLOAT_BYTES;
 }
 
 static int64_t plain_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
     cleat_lstm_size s = cleat_lstm_size_of(node);
-    return spare_bytes(node) + s.batch * BACKWARD_ROWS * s.hidden * FLOAT_BYTES;
+    return spare_bytes(node) + s.batch * LSTM_BACKWARD_ROWS * s.hidden * FLOAT_BYTES;
 }
 
 static void end_plain(cleat_binder *binder, const cleat_lstm_size *s, int64_t items) {
