@@ -3,7 +3,6 @@
 
 #include "core/memory.h"
 #include "train/anomaly_text.h"
-#include "train/trainer.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,8 +13,8 @@ enum { EVERY = 1000, NAMED_SAMPLES = 8, SKIPPED_IN_A_ROW = 20 };
 
 /* --- the watch over parts of a step --------------------------------------------------------------------------- */
 
-static bool is_scaled(const cleat_trainer *trainer) {
-    return trainer->session->work->storage == CLEAT_F16;
+static bool is_scaled(const cleat_anomaly_detector *detector) {
+    return detector->engine->session->work->storage == CLEAT_F16;
 }
 
 static bool reads(const cleat_node *node, const cleat_tensor *tensor) {
@@ -33,38 +32,41 @@ static size_t norm_nodes(const cleat_workload *work) {
     return n;
 }
 
-static cleat_status check_norm(cleat_trainer *trainer, cleat_finite_check *check, cleat_anomaly *anomaly,
+static cleat_status check_norm(cleat_anomaly_detector *detector, cleat_finite_check *check, cleat_anomaly *anomaly,
                                cleat_error *error) {
-    const cleat_work_graph *update = &trainer->session->work->update;
-    return cleat_finite_check_run(check, update->index, 0, norm_nodes(trainer->session->work), anomaly, error);
+    const cleat_work_graph *update = &detector->engine->session->work->update;
+    return cleat_finite_check_run(check, update->index, 0, norm_nodes(detector->engine->session->work), anomaly, error);
 }
 
-static void format_norm(const cleat_trainer *trainer, const cleat_anomaly *anomaly, cleat_text *text) {
-    cleat_anomaly_context context = {.graph = trainer->session->work->update.graph, .dataset = trainer->dataset};
+static void format_norm(const cleat_anomaly_detector *detector, const cleat_anomaly *anomaly, cleat_text *text) {
+    cleat_anomaly_context context = {.graph = detector->engine->session->work->update.graph,
+                                     .dataset = detector->data->dataset};
     cleat_text_add(text, "each gradient is finite, but their norm is not: ");
     cleat_anomaly_format(anomaly, &context, text);
 }
 
 /* The parameter's value where its working copy is bad; false where it cannot be had. */
-static bool read_parameter(const cleat_trainer *trainer, const cleat_anomaly *anomaly, float *value) {
-    const int64_t count = cleat_session_flat(trainer->session);
+static bool read_parameter(const cleat_anomaly_detector *detector, const cleat_anomaly *anomaly, float *value) {
+    const int64_t count = cleat_session_flat(detector->engine->session);
     float *values = cleat_alloc((size_t)count, sizeof *values);
     cleat_error error;
-    bool read = values && cleat_session_read_flat(trainer->session, CLEAT_FLAT_PARAMETERS, values, &error) == CLEAT_OK;
+    bool read =
+        values && cleat_session_read_flat(detector->engine->session, CLEAT_FLAT_PARAMETERS, values, &error) == CLEAT_OK;
     if (read) *value = values[anomaly->tensor->flat_offset + anomaly->scan.first];
     cleat_free(values);
     return read;
 }
 
-static void format_micro_batch(const cleat_trainer *trainer, const cleat_work_graph *graph,
+static void format_micro_batch(const cleat_anomaly_detector *detector, const cleat_work_graph *graph,
                                const cleat_micro_batch *micro_batch, const cleat_anomaly *anomaly, bool scaled,
                                cleat_text *text) {
     float parameter;
-    bool copy = anomaly->tensor->role == CLEAT_ROLE_COPY && read_parameter(trainer, anomaly, &parameter);
+    bool copy = anomaly->tensor->role == CLEAT_ROLE_COPY && read_parameter(detector, anomaly, &parameter);
     cleat_anomaly_context context = {.graph = graph->graph,
-                                     .dataset = trainer->dataset,
+                                     .dataset = detector->data->dataset,
                                      .micro_batch = micro_batch,
-                                     .slots = trainer->session->work->buckets[micro_batch->bucket].micro_batch_size,
+                                     .slots =
+                                         detector->engine->session->work->buckets[micro_batch->bucket].micro_batch_size,
                                      .scaled = scaled,
                                      .parameter = copy ? &parameter : NULL};
     cleat_anomaly_format(anomaly, &context, text);
@@ -72,180 +74,182 @@ static void format_micro_batch(const cleat_trainer *trainer, const cleat_work_gr
 
 /* --- run.check_finite ----------------------------------------------------------------------------------------- */
 
-void cleat_anomaly_end(cleat_trainer *trainer) {
-    cleat_finite_check_destroy(trainer->anomaly.check);
-    trainer->anomaly.check = NULL;
+void cleat_anomaly_end(cleat_anomaly_detector *detector) {
+    cleat_finite_check_destroy(detector->check);
+    detector->check = NULL;
 }
 
-static cleat_status fail_anomaly(const cleat_trainer *trainer, cleat_text *found, cleat_error *error) {
+static cleat_status fail_anomaly(const cleat_anomaly_detector *detector, cleat_text *found, cleat_error *error) {
     char *text = NULL;
     cleat_status status = cleat_text_detach(found, &text, error);
     if (status != CLEAT_OK) return status;
-    status = cleat_fail(error, CLEAT_ERR_NAN, "step %lld: %s", (long long)trainer->state.step + 1, text);
+    status = cleat_fail(error, CLEAT_ERR_NAN, "step %lld: %s", (long long)detector->state->step + 1, text);
     cleat_free(text);
     return status;
 }
 
 /* 1 where there is none. */
-static cleat_status read_loss_scale(const cleat_trainer *trainer, float *loss_scale, cleat_error *error) {
+static cleat_status read_loss_scale(const cleat_anomaly_detector *detector, float *loss_scale, cleat_error *error) {
     cleat_loss_scale_values state;
     *loss_scale = 1;
-    if (!is_scaled(trainer)) return CLEAT_OK;
-    cleat_status status = cleat_session_read_loss_scale(trainer->session, &state, error);
+    if (!is_scaled(detector)) return CLEAT_OK;
+    cleat_status status = cleat_session_read_loss_scale(detector->engine->session, &state, error);
     if (status == CLEAT_OK) *loss_scale = state.loss_scale;
     return status;
 }
 
 /* The micro-batch again, with a loss scale of 1. */
-static cleat_status check_unscaled(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
-                                   cleat_anomaly *anomaly, cleat_error *error) {
+static cleat_status check_unscaled(cleat_anomaly_detector *detector, const cleat_work_graph *graph,
+                                   const cleat_fed *fed, cleat_anomaly *anomaly, cleat_error *error) {
     cleat_loss_scale_values state;
-    cleat_status status = cleat_session_read_loss_scale(trainer->session, &state, error);
+    cleat_status status = cleat_session_read_loss_scale(detector->engine->session, &state, error);
     state.loss_scale = 1;
-    if (status == CLEAT_OK) status = cleat_session_write_loss_scale(trainer->session, &state, error);
-    if (status == CLEAT_OK) status = cleat_feed_upload(trainer->feed, graph, fed, error);
+    if (status == CLEAT_OK) status = cleat_session_write_loss_scale(detector->engine->session, &state, error);
+    if (status == CLEAT_OK) status = cleat_feed_upload(detector->engine->feed, graph, fed, error);
     if (status == CLEAT_OK)
-        status =
-            cleat_finite_check_run(trainer->anomaly.check, graph->index, 0, graph->graph->node_count, anomaly, error);
+        status = cleat_finite_check_run(detector->check, graph->index, 0, graph->graph->node_count, anomaly, error);
     return status;
 }
 
 /* What is not finite without the loss scale either: *finding has no tensor where everything is. States and gradients stay as they are. */
-static cleat_status find_unscaled(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
+static cleat_status find_unscaled(cleat_anomaly_detector *detector, const cleat_work_graph *graph, const cleat_fed *fed,
                                   cleat_anomaly *anomaly, cleat_error *error) {
-    cleat_session *session = trainer->session;
-    const bool was_savable = trainer->is_savable;
+    cleat_session *session = detector->engine->session;
+    const bool was_savable = detector->engine->is_savable;
     float *gradients = cleat_alloc((size_t)cleat_session_flat(session), sizeof *gradients);
     if (!gradients) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a copy of the gradients");
     cleat_status status = cleat_session_read_flat(session, CLEAT_FLAT_GRADIENTS, gradients, error);
-    if (status == CLEAT_OK) status = cleat_finite_check_snapshot(trainer->anomaly.check, error);
+    if (status == CLEAT_OK) status = cleat_finite_check_snapshot(detector->check, error);
     if (status == CLEAT_OK) {
-        trainer->is_savable = false;
-        status = cleat_finite_check_restore(trainer->anomaly.check, error); /* gradients of zero */
-        if (status == CLEAT_OK) status = check_unscaled(trainer, graph, fed, anomaly, error);
-        if (status == CLEAT_OK) status = cleat_finite_check_restore(trainer->anomaly.check, error);
+        detector->engine->is_savable = false;
+        status = cleat_finite_check_restore(detector->check, error); /* gradients of zero */
+        if (status == CLEAT_OK) status = check_unscaled(detector, graph, fed, anomaly, error);
+        if (status == CLEAT_OK) status = cleat_finite_check_restore(detector->check, error);
         if (status == CLEAT_OK) status = cleat_session_write_flat(session, CLEAT_FLAT_GRADIENTS, gradients, error);
-        trainer->is_savable = was_savable && status == CLEAT_OK;
+        detector->engine->is_savable = was_savable && status == CLEAT_OK;
     }
     cleat_free(gradients);
     return status;
 }
 
-static void log_overflow(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
+static void log_overflow(cleat_anomaly_detector *detector, const cleat_work_graph *graph, const cleat_fed *fed,
                          const cleat_anomaly *anomaly, float loss_scale) {
     cleat_text text = {0};
     char *message = NULL;
-    if (trainer->anomaly.overflow_logged) return;
-    trainer->anomaly.overflow_logged = true;
-    format_micro_batch(trainer, graph, fed->micro_batch, anomaly, true, &text);
+    if (detector->overflow_logged) return;
+    detector->overflow_logged = true;
+    format_micro_batch(detector, graph, fed->micro_batch, anomaly, true, &text);
     if (cleat_text_detach(&text, &message, NULL) != CLEAT_OK) return;
     cleat_log(CLEAT_LOG_INFO,
               "step %lld overflows at a loss scale of %g: %s. With a loss scale of 1 its gradient is finite; further "
               "such steps are not reported",
-              (long long)trainer->state.step + 1, (double)loss_scale, message);
+              (long long)detector->state->step + 1, (double)loss_scale, message);
     cleat_free(message);
 }
 
 /* Something is not finite: in forward, or without a loss scale above 1, that is an error, and else only what is so without the scale too. */
-static cleat_status handle_anomaly(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
-                                   cleat_anomaly *anomaly, cleat_error *error) {
+static cleat_status handle_anomaly(cleat_anomaly_detector *detector, const cleat_work_graph *graph,
+                                   const cleat_fed *fed, cleat_anomaly *anomaly, cleat_error *error) {
     const cleat_graph *nodes = graph->graph;
     const bool backward = anomaly->node ? (size_t)anomaly->node->index >= nodes->forward_nodes
                                         : anomaly->tensor->role == CLEAT_ROLE_GRADIENT; /* of a micro-batch before */
     cleat_anomaly unscaled = {0};
     cleat_text text = {0};
     float loss_scale = 1;
-    cleat_status status = backward ? read_loss_scale(trainer, &loss_scale, error) : CLEAT_OK;
+    cleat_status status = backward ? read_loss_scale(detector, &loss_scale, error) : CLEAT_OK;
     if (status == CLEAT_OK && loss_scale > 1) {
-        status = cleat_exec_run_nodes(trainer->session->exec, graph->index, anomaly->next, nodes->node_count, error);
-        if (status == CLEAT_OK) status = find_unscaled(trainer, graph, fed, &unscaled, error);
+        status = cleat_exec_run_nodes(detector->engine->session->exec, graph->index, anomaly->next, nodes->node_count,
+                                      error);
+        if (status == CLEAT_OK) status = find_unscaled(detector, graph, fed, &unscaled, error);
         if (status == CLEAT_OK && !unscaled.tensor) {
-            log_overflow(trainer, graph, fed, anomaly, loss_scale);
+            log_overflow(detector, graph, fed, anomaly, loss_scale);
             return CLEAT_OK;
         }
         *anomaly = unscaled;
     }
     if (status != CLEAT_OK) return status;
-    format_micro_batch(trainer, graph, fed->micro_batch, anomaly, false, &text);
-    return fail_anomaly(trainer, &text, error);
+    format_micro_batch(detector, graph, fed->micro_batch, anomaly, false, &text);
+    return fail_anomaly(detector, &text, error);
 }
 
-cleat_status cleat_check_micro_batch(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed *fed,
-                                     cleat_error *error) {
-    cleat_anomaly_state *own = &trainer->anomaly;
+cleat_status cleat_check_micro_batch(cleat_anomaly_detector *detector, const cleat_work_graph *graph,
+                                     const cleat_fed *fed, cleat_error *error) {
     cleat_anomaly anomaly = {0};
-    cleat_status status = own->check ? CLEAT_OK : cleat_finite_check_create(trainer->session->exec, &own->check, error);
-    if (status == CLEAT_OK) status = cleat_feed_upload(trainer->feed, graph, fed, error);
+    cleat_status status = detector->check
+                              ? CLEAT_OK
+                              : cleat_finite_check_create(detector->engine->session->exec, &detector->check, error);
+    if (status == CLEAT_OK) status = cleat_feed_upload(detector->engine->feed, graph, fed, error);
     if (status == CLEAT_OK)
-        status = cleat_finite_check_run(own->check, graph->index, 0, graph->graph->node_count, &anomaly, error);
-    if (status == CLEAT_OK && anomaly.tensor) status = handle_anomaly(trainer, graph, fed, &anomaly, error);
+        status = cleat_finite_check_run(detector->check, graph->index, 0, graph->graph->node_count, &anomaly, error);
+    if (status == CLEAT_OK && anomaly.tensor) status = handle_anomaly(detector, graph, fed, &anomaly, error);
     return status;
 }
 
 /* Under a loss scale above 1 the gradient may be that of an overflow. */
-cleat_status cleat_check_gradient(cleat_trainer *trainer, cleat_error *error) {
+cleat_status cleat_check_gradient(cleat_anomaly_detector *detector, cleat_error *error) {
     cleat_anomaly anomaly = {0};
     cleat_text text = {0};
     float loss_scale;
-    cleat_status status = read_loss_scale(trainer, &loss_scale, error);
+    cleat_status status = read_loss_scale(detector, &loss_scale, error);
     if (status != CLEAT_OK || loss_scale > 1) return status;
-    status = check_norm(trainer, trainer->anomaly.check, &anomaly, error);
+    status = check_norm(detector, detector->check, &anomaly, error);
     if (status != CLEAT_OK || !anomaly.tensor) return status;
-    format_norm(trainer, &anomaly, &text);
-    return fail_anomaly(trainer, &text, error);
+    format_norm(detector, &anomaly, &text);
+    return fail_anomaly(detector, &text, error);
 }
 
 /* --- a step once more ----------------------------------------------------------------------------------------- */
 
 /* The next micro-batch of the pass, which is one of step `step`. */
-static cleat_status rerun_micro_batch(cleat_trainer *trainer, cleat_finite_check *check, int64_t step,
+static cleat_status rerun_micro_batch(cleat_anomaly_detector *detector, cleat_finite_check *check, int64_t step,
                                       const cleat_global_batch *global_batch, cleat_anomaly *anomaly, cleat_text *text,
                                       cleat_error *error) {
     cleat_fed fed;
-    cleat_status status = cleat_feed_next(trainer->feed, &fed, error);
+    cleat_status status = cleat_feed_next(detector->engine->feed, &fed, error);
     if (status != CLEAT_OK) return status;
-    const cleat_work_graph *graph = &trainer->session->work->train[fed.micro_batch->bucket];
-    cleat_dropout_key key = {.seed = trainer->state.seed, .step = step, .first = fed.micro_batch->first};
-    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, global_batch, &key);
-    status = cleat_feed_upload(trainer->feed, graph, &fed, error);
+    const cleat_work_graph *graph = &detector->engine->session->work->train[fed.micro_batch->bucket];
+    cleat_dropout_key key = {.seed = detector->state->seed, .step = step, .first = fed.micro_batch->first};
+    cleat_session_prepare(detector->engine->session, graph, fed.bytes, &fed.host, global_batch, &key);
+    status = cleat_feed_upload(detector->engine->feed, graph, &fed, error);
     if (status == CLEAT_OK)
         status = cleat_finite_check_run(check, graph->index, 0, graph->graph->node_count, anomaly, error);
     if (status == CLEAT_OK && anomaly->tensor)
-        format_micro_batch(trainer, graph, fed.micro_batch, anomaly, is_scaled(trainer), text);
-    cleat_feed_release(trainer->feed, &fed);
+        format_micro_batch(detector, graph, fed.micro_batch, anomaly, is_scaled(detector), text);
+    cleat_feed_release(detector->engine->feed, &fed);
     return status;
 }
 
-static cleat_status rerun_global_batch(cleat_trainer *trainer, cleat_finite_check *check, int64_t step,
+static cleat_status rerun_global_batch(cleat_anomaly_detector *detector, cleat_finite_check *check, int64_t step,
                                        const cleat_global_batch *global_batch, cleat_anomaly *anomaly, cleat_text *text,
                                        cleat_error *error) {
-    cleat_status status = cleat_feed_start(trainer->feed, trainer->pass, global_batch->first, &trainer->rng_key, error);
+    cleat_status status = cleat_feed_start(detector->engine->feed, detector->data->pass, global_batch->first,
+                                           &detector->data->rng_key, error);
     for (size_t i = 0; i < global_batch->micro_batches && status == CLEAT_OK && !anomaly->tensor; ++i)
-        status = rerun_micro_batch(trainer, check, step, global_batch, anomaly, text, error);
-    cleat_feed_stop(trainer->feed);
+        status = rerun_micro_batch(detector, check, step, global_batch, anomaly, text, error);
+    cleat_feed_stop(detector->engine->feed);
     if (status != CLEAT_OK || anomaly->tensor) return status;
-    status = check_norm(trainer, check, anomaly, error);
-    if (status == CLEAT_OK && anomaly->tensor) format_norm(trainer, anomaly, text);
+    status = check_norm(detector, check, anomaly, error);
+    if (status == CLEAT_OK && anomaly->tensor) format_norm(detector, anomaly, text);
     return status;
 }
 
 /* "step 13, 4 samples (a, b, c, d): " */
-static void format_step(const cleat_trainer *trainer, int64_t step, const cleat_global_batch *global_batch,
+static void format_step(const cleat_anomaly_detector *detector, int64_t step, const cleat_global_batch *global_batch,
                         cleat_text *text) {
     int64_t named = 0;
     cleat_text_add(text, "step %lld, %lld sample%s (", (long long)step + 1, (long long)global_batch->samples,
                    global_batch->samples == 1 ? "" : "s");
     for (size_t b = 0; b < global_batch->micro_batches; ++b) {
-        const cleat_micro_batch *micro_batch = cleat_batches_get(trainer->pass, global_batch->first + b);
+        const cleat_micro_batch *micro_batch = cleat_batches_get(detector->data->pass, global_batch->first + b);
         for (uint32_t i = 0; i < micro_batch->count && named < NAMED_SAMPLES; ++i, ++named)
             cleat_text_add(text, "%s%s", named ? ", " : "",
-                           cleat_dataset_id(trainer->dataset, micro_batch->samples[i]));
+                           cleat_dataset_id(detector->data->dataset, micro_batch->samples[i]));
     }
     cleat_text_add(text, "%s): ", named < global_batch->samples ? ", ..." : "");
 }
 
-static void format_outcome(const cleat_trainer *trainer, const cleat_step_stats *stats, const cleat_anomaly *anomaly,
-                           cleat_text *text) {
+static void format_outcome(const cleat_anomaly_detector *detector, const cleat_step_stats *stats,
+                           const cleat_anomaly *anomaly, cleat_text *text) {
     if (anomaly->tensor && stats->updates > 0)
         cleat_text_add(text, " (checked with the parameters of %lld steps later)", (long long)stats->updates);
     if (anomaly->tensor) return;
@@ -255,7 +259,7 @@ static void format_outcome(const cleat_trainer *trainer, const cleat_step_stats 
                        "The parameters have changed in %lld steps since then and no longer reproduce the failure: "
                        "--check-finite stops at the step itself",
                        (long long)stats->updates);
-    else if (is_scaled(trainer))
+    else if (is_scaled(detector))
         cleat_text_add(text, "The loss scale has been reduced since then, and that was sufficient");
     else
         cleat_text_add(text, "The parameters are unchanged, so the device computed two different results: `cleat "
@@ -270,21 +274,22 @@ static void log_anomaly(cleat_text *text) {
     cleat_free(message);
 }
 
-static cleat_status rerun_step(cleat_trainer *trainer, const cleat_step_stats *stats,
+static cleat_status rerun_step(cleat_anomaly_detector *detector, const cleat_step_stats *stats,
                                const cleat_global_batch *global_batch, cleat_error *error) {
     cleat_finite_check *check = NULL;
     cleat_anomaly anomaly = {0};
     cleat_error failure = {0};
     cleat_text text = {0};
-    format_step(trainer, stats->step, global_batch, &text);
-    cleat_status undone = CLEAT_OK, status = cleat_finite_check_create(trainer->session->exec, &check, &failure);
+    format_step(detector, stats->step, global_batch, &text);
+    cleat_status undone = CLEAT_OK,
+                 status = cleat_finite_check_create(detector->engine->session->exec, &check, &failure);
     if (status == CLEAT_OK) status = cleat_finite_check_snapshot(check, &failure);
     if (status == CLEAT_OK) {
-        status = rerun_global_batch(trainer, check, stats->step, global_batch, &anomaly, &text, &failure);
+        status = rerun_global_batch(detector, check, stats->step, global_batch, &anomaly, &text, &failure);
         undone = cleat_finite_check_restore(check, error);
     }
     if (status == CLEAT_OK)
-        format_outcome(trainer, stats, &anomaly, &text);
+        format_outcome(detector, stats, &anomaly, &text);
     else
         cleat_text_add(&text, "the cause cannot be determined: %s", failure.text);
     log_anomaly(&text);
@@ -295,26 +300,26 @@ static cleat_status rerun_step(cleat_trainer *trainer, const cleat_step_stats *s
 /* --- which steps ---------------------------------------------------------------------------------------------- */
 
 /* A loss scale that is too high makes gradients overflow, and falls: that is how it finds its place. */
-static bool is_expected_overflow(const cleat_trainer *trainer, const cleat_step_stats *stats) {
-    if (!is_scaled(trainer) || !isfinite(stats->loss)) return false;
-    return stats->loss_scale > 1 && trainer->anomaly.skipped < SKIPPED_IN_A_ROW;
+static bool is_expected_overflow(const cleat_anomaly_detector *detector, const cleat_step_stats *stats) {
+    if (!is_scaled(detector) || !isfinite(stats->loss)) return false;
+    return stats->loss_scale > 1 && detector->skipped < SKIPPED_IN_A_ROW;
 }
 
-cleat_status cleat_detect_anomaly(cleat_trainer *trainer, const cleat_step_stats *stats, cleat_error *error) {
-    cleat_anomaly_state *own = &trainer->anomaly;
+cleat_status cleat_detect_anomaly(cleat_anomaly_detector *detector, const cleat_step_stats *stats, cleat_error *error) {
     cleat_global_batch global_batch;
     bool bad = !isfinite(stats->loss) || !isfinite(stats->norm);
-    own->skipped = bad ? own->skipped + 1 : 0;
-    if (!bad || stats->step < own->next || !trainer->pass || is_expected_overflow(trainer, stats)) return CLEAT_OK;
-    int64_t position = trainer->state.position - (trainer->state.step - stats->step);
-    if (position < 0 || !cleat_batches_global_batch(trainer->pass, (size_t)position, &global_batch)) return CLEAT_OK;
-    own->next = stats->step + EVERY;
-    cleat_feed_stop(trainer->feed);
-    cleat_status status = rerun_step(trainer, stats, &global_batch, error);
+    detector->skipped = bad ? detector->skipped + 1 : 0;
+    if (!bad || stats->step < detector->next || !detector->data->pass || is_expected_overflow(detector, stats))
+        return CLEAT_OK;
+    int64_t position = detector->state->position - (detector->state->step - stats->step);
+    if (position < 0 || !cleat_batches_global_batch(detector->data->pass, (size_t)position, &global_batch))
+        return CLEAT_OK;
+    detector->next = stats->step + EVERY;
+    cleat_feed_stop(detector->engine->feed);
+    cleat_status status = rerun_step(detector, stats, &global_batch, error);
     if (status != CLEAT_OK) {
-        trainer->is_savable = false;
+        detector->engine->is_savable = false;
         return status;
     }
-    cleat_deadline_synced(trainer);
-    return cleat_trainer_start_at_position(trainer, error);
+    return cleat_engine_start_at(detector->engine, detector->data, detector->state->position, error);
 }

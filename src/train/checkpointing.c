@@ -1,6 +1,9 @@
 /* Checkpoints of a training run: device to file and back. */
+#include "train/checkpointing.h"
+
+#include "cleat/train.h"
 #include "core/memory.h"
-#include "train/trainer.h"
+#include "train/model_tensors.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,10 +47,10 @@ static cleat_status allocate_copies(const cleat_session *session, snapshot *made
 }
 
 /* optim.safetensors holds NAME.moment1, NAME.moment2, and with an average NAME.trained. */
-static cleat_status snapshot_create(const cleat_trainer *trainer, snapshot *made, cleat_error *error) {
+static cleat_status snapshot_create(const cleat_engine *engine, snapshot *made, cleat_error *error) {
     static const char *const suffix[COPIES] = {"", ".moment1", ".moment2", ".trained"};
-    made->copies = cleat_average_is_on(&trainer->average) ? COPIES : COPIES - 1;
-    cleat_status status = allocate_copies(trainer->session, made, error);
+    made->copies = cleat_average_is_on(&engine->average) ? COPIES : COPIES - 1;
+    cleat_status status = allocate_copies(engine->session, made, error);
     if (status != CLEAT_OK) return status;
     made->optim = cleat_alloc(made->optim_count, sizeof *made->optim);
     made->names = cleat_alloc(made->optim_count, sizeof *made->names);
@@ -67,8 +70,8 @@ static float *trained_copy(const snapshot *copy) {
     return copy->values[copy->copies == COPIES ? TRAINED : MODEL];
 }
 
-static cleat_status read_device(cleat_trainer *trainer, snapshot *copy, cleat_error *error) {
-    cleat_session *session = trainer->session;
+static cleat_status read_device(cleat_engine *engine, snapshot *copy, cleat_error *error) {
+    cleat_session *session = engine->session;
     size_t bytes = (size_t)cleat_session_values(session) * sizeof(float);
     cleat_status status = cleat_session_read_values(session, trained_copy(copy), error);
     if (status == CLEAT_OK)
@@ -76,47 +79,47 @@ static cleat_status read_device(cleat_trainer *trainer, snapshot *copy, cleat_er
     if (status == CLEAT_OK)
         status = cleat_session_read_flat(session, CLEAT_FLAT_MOMENTS2, copy->values[MOMENT2], error);
     if (status == CLEAT_OK && copy->copies == COPIES)
-        memcpy(copy->values[MODEL], trainer->average.epochs ? trainer->average.mean : copy->values[TRAINED], bytes);
+        memcpy(copy->values[MODEL], engine->average.epochs ? engine->average.mean : copy->values[TRAINED], bytes);
     return status;
 }
 
-static cleat_status write_device(cleat_trainer *trainer, const snapshot *copy, cleat_error *error) {
-    cleat_session *session = trainer->session;
+static cleat_status write_device(cleat_engine *engine, const snapshot *copy, cleat_error *error) {
+    cleat_session *session = engine->session;
     cleat_status status = cleat_session_write_values(session, trained_copy(copy), error);
     if (status == CLEAT_OK)
         status = cleat_session_write_flat(session, CLEAT_FLAT_MOMENTS1, copy->values[MOMENT1], error);
     if (status == CLEAT_OK)
         status = cleat_session_write_flat(session, CLEAT_FLAT_MOMENTS2, copy->values[MOMENT2], error);
     if (status == CLEAT_OK && copy->copies == COPIES)
-        memcpy(trainer->average.mean, copy->values[MODEL], (size_t)cleat_session_values(session) * sizeof(float));
+        memcpy(engine->average.mean, copy->values[MODEL], (size_t)cleat_session_values(session) * sizeof(float));
     return status;
 }
 
 /* --- the loss scale ------------------------------------------------------------------------------------------- */
 
-static cleat_status save_loss_scale(cleat_trainer *trainer, cleat_error *error) {
+cleat_status cleat_checkpointing_collect(cleat_engine *engine, cleat_train_state *state, cleat_error *error) {
     cleat_loss_scale_values loss_scale;
-    if (!cleat_session_has_loss_scale(trainer->session)) return CLEAT_OK;
-    cleat_status status = cleat_session_read_loss_scale(trainer->session, &loss_scale, error);
-    if (status != CLEAT_OK) return status;
-    trainer->state.loss_scale = loss_scale.loss_scale;
-    trainer->state.clean_steps = loss_scale.clean_steps;
+    state->averaged_epochs = engine->average.epochs;
+    if (!cleat_session_has_loss_scale(engine->session)) return CLEAT_OK;
+    cleat_status status = cleat_session_read_loss_scale(engine->session, &loss_scale, error);
+    if (status) return status;
+    state->loss_scale = loss_scale.loss_scale;
+    state->clean_steps = loss_scale.clean_steps;
     return CLEAT_OK;
 }
 
 /* A run may go on in another precision: parameters and moments are f32 in all. What f16 has besides is dropped, or starts as in
  * a new run. */
-static cleat_status resume_loss_scale(cleat_trainer *trainer, cleat_error *error) {
-    cleat_train_state *state = &trainer->state;
+static cleat_status resume_loss_scale(cleat_session *session, cleat_train_state *state, cleat_error *error) {
     cleat_loss_scale_values loss_scale;
-    if (!cleat_session_has_loss_scale(trainer->session)) {
+    if (!cleat_session_has_loss_scale(session)) {
         if (state->loss_scale > 0)
             cleat_log(CLEAT_LOG_INFO, "the checkpoint was trained in f16: its loss scale is no longer needed");
         state->loss_scale = 0;
         state->clean_steps = 0;
         return CLEAT_OK;
     }
-    cleat_status status = cleat_session_read_loss_scale(trainer->session, &loss_scale, error);
+    cleat_status status = cleat_session_read_loss_scale(session, &loss_scale, error);
     if (status != CLEAT_OK) return status;
     if (state->loss_scale > 0) {
         loss_scale.loss_scale = (float)state->loss_scale;
@@ -126,54 +129,45 @@ static cleat_status resume_loss_scale(cleat_trainer *trainer, cleat_error *error
                   (double)loss_scale.loss_scale);
     }
     loss_scale.updates = (int32_t)(state->step - state->skipped_steps);
-    return cleat_session_write_loss_scale(trainer->session, &loss_scale, error);
+    return cleat_session_write_loss_scale(session, &loss_scale, error);
 }
 
 /* --- saving and resuming -------------------------------------------------------------------------------------- */
 
-cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error) {
+cleat_status cleat_checkpointing_save(const char *folder, cleat_engine *engine, const cleat_train_state *state,
+                                      const cleat_profile *profile, const cleat_dataset *dataset, bool best,
+                                      cleat_error *error) {
     snapshot copy = {0};
     cleat_settings settings;
-    double started = cleat_seconds();
-    cleat_status status = cleat_model_settings(trainer->profile, &settings, error);
-    if (status == CLEAT_OK) status = snapshot_create(trainer, &copy, error);
-    if (status == CLEAT_OK) status = read_device(trainer, &copy, error);
-    if (status == CLEAT_OK) status = save_loss_scale(trainer, error);
-    if (status == CLEAT_OK) status = cleat_metrics_log_sync(trainer->log, error);
-    if (status == CLEAT_OK) {
-        trainer->state.averaged_epochs = trainer->average.epochs;
-        trainer->state.max_length = trainer->profile == &trainer->shortened ? trainer->profile->data.max_length : 0;
-        trainer->state.metrics_records = cleat_metrics_log_records(trainer->log);
-        trainer->state.time_used = cleat_trainer_time_used(trainer) + cleat_budget_checkpoint_seconds(&trainer->budget);
-        cleat_checkpoint_content content = {.state = &trainer->state,
-                                            .model = copy.tensors[0],
-                                            .model_count = copy.counts[0],
+    cleat_status status = cleat_model_settings(profile, &settings, error);
+    if (!status) status = snapshot_create(engine, &copy, error);
+    if (!status) status = read_device(engine, &copy, error);
+    if (!status) {
+        cleat_checkpoint_content content = {.state = state,
+                                            .model = copy.tensors[MODEL],
+                                            .model_count = copy.counts[MODEL],
                                             .optim = copy.optim,
                                             .optim_count = copy.optim_count,
                                             .settings = settings.items,
                                             .settings_count = settings.count,
-                                            .dataset = trainer->dataset};
-        status = cleat_checkpoint_write(trainer->folder, &content, best, trainer->profile->run.keep_checkpoints, NULL,
-                                        error);
-        trainer->last_checkpoint = cleat_seconds();
-        cleat_event_stats_add(&trainer->budget.checkpoint, trainer->last_checkpoint - started);
-        cleat_deadline_synced(trainer);
+                                            .dataset = dataset};
+        status = cleat_checkpoint_write(folder, &content, best, profile->run.keep_checkpoints, NULL, error);
     }
     snapshot_free(&copy);
     return status;
 }
 
-static cleat_status check_same_run(const cleat_trainer *trainer, const cleat_checkpoint *checkpoint,
-                                   cleat_error *error) {
+cleat_status cleat_checkpointing_check_same_run(const cleat_checkpoint *checkpoint, const cleat_run_settings *settings,
+                                                const char *folder, cleat_error *error) {
     char hash[33];
-    cleat_profile_hash(&trainer->resolved, hash);
-    if (trainer->cut || !*checkpoint->state.profile_hash || strcmp(hash, checkpoint->state.profile_hash) == 0)
+    cleat_profile_hash(&settings->resolved, hash);
+    if (settings->cut || !*checkpoint->state.profile_hash || strcmp(hash, checkpoint->state.profile_hash) == 0)
         return CLEAT_OK;
     char path[CLEAT_PATH + 32], differences[1024] = "";
     cleat_profile *then = NULL;
-    snprintf(path, sizeof path, "%s/resolved.ini", trainer->folder);
+    snprintf(path, sizeof path, "%s/resolved.ini", folder);
     if (cleat_profile_load(path, NULL, 0, &then, NULL) == CLEAT_OK) {
-        cleat_profile_differences(then, &trainer->resolved, differences, sizeof differences);
+        cleat_profile_differences(then, &settings->resolved, differences, sizeof differences);
         cleat_profile_destroy(then);
     }
     return cleat_fail(error, CLEAT_ERR_PROFILE,
@@ -182,38 +176,16 @@ static cleat_status check_same_run(const cleat_trainer *trainer, const cleat_che
                       checkpoint->folder, *differences ? ": " : "", differences);
 }
 
-/* Samples that are cut move to other buckets, and the epoch gets another order. */
-static void warn_other_order(const cleat_trainer *trainer) {
-    const cleat_train_state *then = &trainer->checkpoint->state;
-    if (!trainer->cut || then->position == 0 || then->max_length == trainer->profile->data.max_length) return;
-    cleat_log(CLEAT_LOG_WARNING,
-              "the new maximum length changes the sample order of epoch %lld: in the rest of the epoch some samples "
-              "are repeated and others are missed",
-              (long long)then->epoch + 1);
-}
-
-cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
-    const cleat_checkpoint *checkpoint = trainer->checkpoint;
+cleat_status cleat_checkpointing_resume(const cleat_checkpoint *checkpoint, cleat_engine *engine,
+                                        cleat_train_state *state, cleat_error *error) {
     snapshot copy = {0};
-    cleat_status status = check_same_run(trainer, checkpoint, error);
-    if (status == CLEAT_OK) status = snapshot_create(trainer, &copy, error);
-    if (status == CLEAT_OK) status = cleat_safetensors_copy(checkpoint->model, copy.tensors[0], copy.counts[0], error);
-    if (status == CLEAT_OK) status = cleat_safetensors_copy(checkpoint->optim, copy.optim, copy.optim_count, error);
-    if (status == CLEAT_OK) status = write_device(trainer, &copy, error);
-    if (status == CLEAT_OK) {
-        warn_other_order(trainer);
-        trainer->state = checkpoint->state;
-        cleat_profile_hash(&trainer->resolved, trainer->state.profile_hash);
-        trainer->average.epochs = trainer->state.averaged_epochs;
-        trainer->ring_read = trainer->state.step;
-        status = resume_loss_scale(trainer, error);
-    }
-    if (status == CLEAT_OK) {
-        cleat_log(CLEAT_LOG_INFO, "resumed from %s: epoch %lld, step %lld", checkpoint->folder,
-                  (long long)trainer->state.epoch, (long long)trainer->state.step);
-    }
+    cleat_status status = snapshot_create(engine, &copy, error);
+    if (!status) status = cleat_safetensors_copy(checkpoint->model, copy.tensors[MODEL], copy.counts[MODEL], error);
+    if (!status) status = cleat_safetensors_copy(checkpoint->optim, copy.optim, copy.optim_count, error);
+    if (!status) status = write_device(engine, &copy, error);
     snapshot_free(&copy);
-    cleat_checkpoint_close(trainer->checkpoint);
-    trainer->checkpoint = NULL;
-    return status;
+    if (status) return status;
+    *state = checkpoint->state;
+    engine->average.epochs = state->averaged_epochs;
+    return resume_loss_scale(engine->session, state, error);
 }

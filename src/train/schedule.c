@@ -28,6 +28,11 @@ static cleat_status check(const cleat_schedule *schedule, cleat_error *error) {
     return CLEAT_OK;
 }
 
+void cleat_schedule_set_epochs(cleat_schedule *schedule, int64_t epochs) {
+    schedule->epochs = epochs;
+    schedule->total_steps = epochs * schedule->steps_per_epoch;
+}
+
 cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_per_epoch, cleat_schedule *schedule,
                                    cleat_error *error) {
     int64_t warmup_epochs = profile->train.warmup_epochs;
@@ -43,8 +48,9 @@ cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_p
         .gamma = profile->train.step_gamma,
         .warmup_steps = warmup_epochs > 0 ? warmup_epochs * steps_per_epoch : profile->train.warmup_steps,
         .decay_steps = profile->train.step_epochs * steps_per_epoch,
-        .total_steps = profile->train.epochs * steps_per_epoch,
+        .steps_per_epoch = steps_per_epoch,
     };
+    cleat_schedule_set_epochs(&made, profile->train.epochs);
     cleat_status status = check(&made, error);
     if (status == CLEAT_OK) *schedule = made;
     return status;

@@ -12,13 +12,18 @@ typedef struct cleat_schedule {
     double gamma;         /* CLEAT_SCHEDULE_STEP: the factor */
     int64_t warmup_steps; /* 0: none */
     int64_t decay_steps;  /* CLEAT_SCHEDULE_STEP: optimizer steps between two factors */
-    int64_t total_steps;  /* of the whole run */
+    int64_t steps_per_epoch;
+    int64_t epochs;      /* of the whole run: the profile's, or fewer (cleat_schedule_set_epochs) */
+    int64_t total_steps; /* epochs * steps_per_epoch */
 } cleat_schedule;
 
 /* The schedule of a profile whose epochs have `steps_per_epoch` optimizer steps (at least 1). Errors: a
  * warm-up as long as the run or longer, a warm-up that starts above its end, a floor above the peak. */
 cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_per_epoch, cleat_schedule *schedule,
                                    cleat_error *error);
+
+/* Ends the schedule after another number of epochs; the warm-up stays. */
+void cleat_schedule_set_epochs(cleat_schedule *schedule, int64_t epochs);
 
 /* The learning rate of optimizer step `step` (the first is 0).
  *   warm-up, step < W:  start + (peak - start) * step / W

@@ -1,51 +1,53 @@
 /* What the first optimizer step waited for. */
-#include "train/trainer.h"
+#include "train/startup_timing.h"
 
 #include <stdio.h>
 
 /* The host waits for programs while it fills buffers or enqueues: that much of a part was not its own. */
-static double collect_waits(cleat_trainer *trainer) {
-    if (!trainer->session) return 0;
-    double all = cleat_exec_build_stats(trainer->session->exec).waited_seconds, waited = all - trainer->waited;
-    trainer->waited = all;
-    trainer->report->start.kernels += waited;
+static double collect_waits(cleat_run_clock *clock, cleat_startup_stats *start, const cleat_session *session) {
+    if (!session) return 0;
+    double all = cleat_exec_build_stats(session->exec).waited_seconds;
+    double waited = all - clock->waited;
+    clock->waited = all;
+    start->kernels += waited;
     return waited;
 }
 
-void cleat_startup_lap(cleat_trainer *trainer, double *part) {
-    if (trainer->report->seconds_first_step > 0) return; /* opened again after it: the ladder */
+void cleat_startup_lap(cleat_run_clock *clock, cleat_train_report *report, const cleat_session *session, double *part) {
+    if (report->seconds_first_step > 0) return; /* opened again after it, with less memory */
     double now = cleat_seconds();
-    *part += now - trainer->lap - collect_waits(trainer);
-    trainer->lap = now;
+    *part += now - clock->lap - collect_waits(clock, &report->start, session);
+    clock->lap = now;
 }
 
-static void collect_stats(cleat_trainer *trainer) {
-    cleat_startup_stats *start = &trainer->report->start;
-    cleat_startup_lap(trainer, &start->step);
-    cleat_build_stats build = cleat_exec_build_stats(trainer->session->exec);
+static void collect_stats(cleat_run_clock *clock, cleat_train_report *report, const cleat_session *session) {
+    cleat_startup_stats *start = &report->start;
+    cleat_startup_lap(clock, report, session, &start->step);
+    cleat_build_stats build = cleat_exec_build_stats(session->exec);
     start->programs = build.programs;
     start->built = build.built;
     start->loaded = build.loaded;
-    trainer->report->seconds_first_step = trainer->lap - trainer->started;
+    report->seconds_first_step = clock->lap - clock->started;
 }
 
-static void log_stats(cleat_trainer *trainer) {
-    const cleat_startup_stats *start = &trainer->report->start;
+static void print_stats(cleat_run *run) {
+    const cleat_startup_stats *start = &run->report->start;
     char text[320];
     snprintf(text, sizeof text,
              "first step after %.2f s: data %.2f, device %.2f, plan %.2f, setup %.2f, waiting for kernels %.2f, step "
              "%.2f; %lld programs, %lld of them from cached binaries",
-             trainer->report->seconds_first_step, start->data, start->device, start->plan, start->setup, start->kernels,
+             run->report->seconds_first_step, start->data, start->device, start->plan, start->setup, start->kernels,
              start->step, (long long)start->programs, (long long)start->loaded);
-    cleat_trainer_log(trainer, text);
+    cleat_run_print(run, text);
 }
 
-cleat_status cleat_startup_done(cleat_trainer *trainer, cleat_error *error) {
-    const cleat_startup_stats *start = &trainer->report->start;
-    collect_stats(trainer);
-    log_stats(trainer);
+cleat_status cleat_startup_done(cleat_run_clock *clock, cleat_run *run, const cleat_session *session,
+                                const cleat_train_state *state, cleat_error *error) {
+    const cleat_startup_stats *start = &run->report->start;
+    collect_stats(clock, run->report, session);
+    print_stats(run);
     const cleat_metric metrics[] = {
-        {"seconds", trainer->report->seconds_first_step},
+        {"seconds", run->report->seconds_first_step},
         {"data", start->data},
         {"device", start->device},
         {"plan", start->plan},
@@ -56,6 +58,6 @@ cleat_status cleat_startup_done(cleat_trainer *trainer, cleat_error *error) {
         {"built", (double)start->built},
         {"loaded", (double)start->loaded},
     };
-    return cleat_metrics_log_write(trainer->log, "start", trainer->state.epoch, trainer->state.step, metrics,
+    return cleat_metrics_log_write(run->log, "start", state->epoch, state->step, metrics,
                                    sizeof metrics / sizeof *metrics, error);
 }

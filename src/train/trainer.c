@@ -1,36 +1,36 @@
-/* Training: the loop. setup.c opens what it needs, checkpointing.c keeps what it did. */
+/* Training: the loop. setup.c opens what it needs. */
 #include "train/trainer.h"
 
 #include "core/memory.h"
+#include "train/checkpointing.h"
 #include "train/evaluate.h"
+#include "train/startup_timing.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 static bool stop_requested(const cleat_trainer *trainer) {
-    return trainer->options->stop && *trainer->options->stop;
+    return trainer->run.options->stop && *trainer->run.options->stop;
 }
 
-void cleat_trainer_log(cleat_trainer *trainer, const char *text) {
-    if (trainer->options->print)
-        cleat_progress_line(&trainer->progress, text);
-    else
-        cleat_log(CLEAT_LOG_INFO, "%s", text);
+/* The device has done what was enqueued, or is about to train after something else. */
+static void synced(cleat_trainer *trainer) {
+    cleat_deadline_synced(&trainer->deadline, &trainer->clock);
 }
 
 static void show_progress(cleat_trainer *trainer, double loss) {
     char text[160];
-    double epoch = (double)trainer->state.step / (double)trainer->steps_per_epoch;
-    snprintf(text, sizeof text, "epoch %.2f/%lld  loss %.4f", epoch, (long long)trainer->epochs, loss);
-    cleat_progress_update(&trainer->progress, trainer->state.step, text, cleat_seconds(), false);
+    double epoch = (double)trainer->state.step / (double)trainer->schedule.steps_per_epoch;
+    snprintf(text, sizeof text, "epoch %.2f/%lld  loss %.4f", epoch, (long long)trainer->schedule.epochs, loss);
+    cleat_progress_update(&trainer->run.progress, trainer->state.step, text, cleat_seconds(), false);
 }
 
 /* --- figures of past steps ------------------------------------------------------------------------------------ */
 
 /* Numbers of a row of the ring: terms, loss, norm, and in f16 the loss scale. */
 static int ring_width(const cleat_trainer *trainer) {
-    return cleat_model_terms(trainer->model) + (cleat_session_has_loss_scale(trainer->session) ? 3 : 2);
+    return cleat_model_terms(trainer->engine.model) + (cleat_session_has_loss_scale(trainer->engine.session) ? 3 : 2);
 }
 
 /* Whether the step changed nothing because its gradient overflowed f16: the next one has a smaller loss scale. At scale 1 there is
@@ -55,18 +55,19 @@ static void format_parameter_state(const cleat_step_stats *bad, char *text, size
 static cleat_status log_step(cleat_trainer *trainer, const cleat_step_stats *results, const float *row,
                              cleat_error *error) {
     const int64_t step = results->step;
-    int n_terms = cleat_model_terms(trainer->model);
-    bool scaled = cleat_session_has_loss_scale(trainer->session);
+    int n_terms = cleat_model_terms(trainer->engine.model);
+    bool scaled = cleat_session_has_loss_scale(trainer->engine.session);
     cleat_metric metrics[CLEAT_MAX_METRICS];
     size_t count = 0;
     float loss = row[n_terms], norm = row[n_terms + 1], loss_scale = scaled ? row[n_terms + 2] : 1.0f;
     metrics[count++] = (cleat_metric){"loss", loss};
-    for (int i = 0; i < n_terms; ++i) metrics[count++] = (cleat_metric){cleat_model_term(trainer->model, i), row[i]};
+    for (int i = 0; i < n_terms; ++i)
+        metrics[count++] = (cleat_metric){cleat_model_term(trainer->engine.model, i), row[i]};
     metrics[count++] = (cleat_metric){"grad_norm", norm};
     if (scaled) metrics[count++] = (cleat_metric){"loss_scale", loss_scale};
     metrics[count++] = (cleat_metric){"learning_rate", cleat_schedule_rate(&trainer->schedule, step)};
-    cleat_status status = cleat_metrics_log_write(trainer->log, "train", step / trainer->steps_per_epoch, step + 1,
-                                                  metrics, count, error);
+    cleat_status status = cleat_metrics_log_write(trainer->run.log, "train", step / trainer->schedule.steps_per_epoch,
+                                                  step + 1, metrics, count, error);
     if (status != CLEAT_OK) return status;
     if (is_skipped(loss, norm, loss_scale)) {
         ++trainer->state.skipped_steps;
@@ -78,7 +79,7 @@ static cleat_status log_step(cleat_trainer *trainer, const cleat_step_stats *res
     if (!isfinite(loss) || !isfinite(norm)) {
         const char *first = "the gradient";
         for (int i = n_terms; i-- > 0;)
-            if (!isfinite(row[i])) first = cleat_model_term(trainer->model, i);
+            if (!isfinite(row[i])) first = cleat_model_term(trainer->engine.model, i);
         char parameters[160];
         format_parameter_state(results, parameters, sizeof parameters);
         return cleat_fail(
@@ -93,10 +94,10 @@ static cleat_status log_step(cleat_trainer *trainer, const cleat_step_stats *res
 
 /* What the watch is told of a step; `ring` is that of all steps up to now. */
 static cleat_step_stats step_stats_of(const cleat_trainer *trainer, const float *ring, int64_t step) {
-    int n_terms = cleat_model_terms(trainer->model), row = ring_width(trainer);
+    int n_terms = cleat_model_terms(trainer->engine.model), row = ring_width(trainer);
     const float *own = ring + step % CLEAT_RING * row;
     cleat_step_stats results = {.step = step, .loss = own[n_terms], .norm = own[n_terms + 1]};
-    if (cleat_session_has_loss_scale(trainer->session)) results.loss_scale = own[n_terms + 2];
+    if (cleat_session_has_loss_scale(trainer->engine.session)) results.loss_scale = own[n_terms + 2];
     for (int64_t later = step + 1; later < trainer->state.step; ++later)
         results.updates += isfinite(ring[later % CLEAT_RING * row + n_terms + 1]);
     return results;
@@ -108,21 +109,23 @@ static cleat_status process_step(cleat_trainer *trainer, const float *ring, int6
     cleat_step_stats results = step_stats_of(trainer, ring, step);
     cleat_status status = log_step(trainer, &results, ring + step % CLEAT_RING * row, error);
     if (status != CLEAT_OK && status != CLEAT_ERR_NAN) return status;
-    cleat_status found = cleat_detect_anomaly(trainer, &results, status == CLEAT_OK ? error : NULL);
+    cleat_status found = cleat_detect_anomaly(&trainer->anomaly, &results, status == CLEAT_OK ? error : NULL);
     return status == CLEAT_OK ? found : status;
 }
 
 /* Reads the ring, which waits for the device, and logs the steps since the last time. */
 static cleat_status log_pending_steps(cleat_trainer *trainer, cleat_error *error) {
-    int loss = cleat_model_terms(trainer->model), row = ring_width(trainer);
+    int loss = cleat_model_terms(trainer->engine.model), row = ring_width(trainer);
     float ring[CLEAT_RING * CLEAT_MAX_METRICS];
     if (trainer->ring_read == trainer->state.step) return CLEAT_OK;
-    cleat_status status = cleat_exec_read(trainer->session->exec, 0, trainer->session->work->ring, ring, error);
-    if (status == CLEAT_OK) cleat_deadline_synced(trainer);
+    cleat_status status =
+        cleat_exec_read(trainer->engine.session->exec, 0, trainer->engine.session->work->ring, ring, error);
+    if (status == CLEAT_OK) synced(trainer);
     for (; status == CLEAT_OK && trainer->ring_read < trainer->state.step; ++trainer->ring_read) {
         status = process_step(trainer, ring, trainer->ring_read, error);
         show_progress(trainer, ring[trainer->ring_read % CLEAT_RING * row + loss]);
     }
+    synced(trainer); /* a step that was looked into took time, too */
     return status;
 }
 
@@ -132,23 +135,23 @@ static cleat_status log_pending_steps(cleat_trainer *trainer, cleat_error *error
 static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
                                     cleat_error *error) {
     cleat_fed fed;
-    cleat_status status = cleat_feed_next(trainer->feed, &fed, error);
+    cleat_status status = cleat_feed_next(trainer->engine.feed, &fed, error);
     if (status != CLEAT_OK) return status;
-    const cleat_work_graph *graph = &trainer->session->work->train[fed.micro_batch->bucket];
+    const cleat_work_graph *graph = &trainer->engine.session->work->train[fed.micro_batch->bucket];
     cleat_dropout_key key = {.seed = trainer->state.seed, .step = trainer->state.step, .first = fed.micro_batch->first};
-    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, global_batch, &key);
-    if (trainer->profile->run.check_finite)
-        status = cleat_check_micro_batch(trainer, graph, &fed, error);
+    cleat_session_prepare(trainer->engine.session, graph, fed.bytes, &fed.host, global_batch, &key);
+    if (trainer->settings.profile->run.check_finite)
+        status = cleat_check_micro_batch(&trainer->anomaly, graph, &fed, error);
     else
-        status = cleat_feed_run(trainer->feed, graph, &fed, error);
-    cleat_feed_release(trainer->feed, &fed);
+        status = cleat_feed_run(trainer->engine.feed, graph, &fed, error);
+    cleat_feed_release(trainer->engine.feed, &fed);
     return status;
 }
 
 /* Clip, AdamW, figures into the ring; the gradient is zero afterwards. */
 static cleat_status run_update(cleat_trainer *trainer, cleat_error *error) {
-    cleat_session *session = trainer->session;
-    cleat_staging *staging = trainer->updates[trainer->state.step % CLEAT_UPDATE_STAGINGS];
+    cleat_session *session = trainer->engine.session;
+    cleat_staging *staging = trainer->engine.updates[trainer->state.step % CLEAT_UPDATE_STAGINGS];
     cleat_status status = cleat_staging_wait(staging, error);
     if (status != CLEAT_OK) return status;
     cleat_session_prepare_update(session, cleat_staging_data(staging),
@@ -163,32 +166,66 @@ static cleat_status run_update(cleat_trainer *trainer, cleat_error *error) {
 static cleat_status step_global_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
                                       cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    if (cleat_session_values(trainer->session) > cleat_session_flat(trainer->session)) trainer->is_savable = false;
+    if (cleat_session_values(trainer->engine.session) > cleat_session_flat(trainer->engine.session))
+        trainer->engine.is_savable = false;
     for (size_t i = 0; i < global_batch->micro_batches && status == CLEAT_OK; ++i)
         status = run_micro_batch(trainer, global_batch, error);
-    if (status == CLEAT_OK && trainer->profile->run.check_finite) status = cleat_check_gradient(trainer, error);
+    if (status == CLEAT_OK && trainer->settings.profile->run.check_finite)
+        status = cleat_check_gradient(&trainer->anomaly, error);
     if (status != CLEAT_OK) return status;
-    trainer->is_savable = false; /* the update may have changed the parameters, or not yet */
+    trainer->engine.is_savable = false; /* the update may have changed the parameters, or not yet */
     status = run_update(trainer, error);
     if (status != CLEAT_OK) return status;
     ++trainer->state.step;
     ++trainer->state.position;
-    trainer->is_savable = true;
+    trainer->engine.is_savable = true;
     return CLEAT_OK;
 }
 
-static cleat_status run_global_batch(cleat_trainer *trainer, const cleat_batches *batches,
-                                     const cleat_global_batch *global_batch, cleat_error *error) {
+/* While steps are measured one by one, the host waits for each. */
+static cleat_status measure_step(cleat_trainer *trainer, const cleat_global_batch *global_batch, cleat_error *error) {
+    const bool is_first = trainer->run.report->seconds_first_step == 0;
+    cleat_deadline *deadline = &trainer->deadline;
+    cleat_deadline_queued(deadline, cleat_deadline_work(deadline, trainer->data.pass, global_batch));
+    if (!is_first && cleat_budget_is_measured(&deadline->budget, false)) return CLEAT_OK;
+    cleat_status status = cleat_exec_finish(trainer->engine.session->exec, error);
+    if (status) return status;
+    synced(trainer);
+    if (!is_first) return CLEAT_OK;
+    return cleat_startup_done(&trainer->clock, &trainer->run, trainer->engine.session, &trainer->state, error);
+}
+
+static cleat_status run_global_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch,
+                                     cleat_error *error) {
     cleat_status status = step_global_batch(trainer, global_batch, error);
     if (status == CLEAT_ERR_NAN) log_pending_steps(trainer, NULL); /* of the steps before: the log ends with them */
-    if (status == CLEAT_OK) status = cleat_deadline_queued(trainer, batches, global_batch, error);
+    if (status == CLEAT_OK) status = measure_step(trainer, global_batch, error);
     int64_t pending = trainer->state.step - trainer->ring_read;
-    if (status == CLEAT_OK && (pending >= trainer->profile->run.log_every_steps || pending == CLEAT_RING))
+    if (status == CLEAT_OK && (pending >= trainer->settings.profile->run.log_every_steps || pending == CLEAT_RING))
         status = log_pending_steps(trainer, error);
     return status;
 }
 
-/* --- an epoch ------------------------------------------------------------------------------------------------- */
+/* --- checkpoints ---------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *error) {
+    cleat_train_state *state = &trainer->state;
+    cleat_budget *budget = &trainer->deadline.budget;
+    cleat_run_clock *clock = &trainer->clock;
+    double started = cleat_seconds();
+    cleat_status status = cleat_checkpointing_collect(&trainer->engine, state, error);
+    if (!status) status = cleat_metrics_log_sync(trainer->run.log, error);
+    if (status) return status;
+    state->max_length = cleat_run_settings_cut(&trainer->settings);
+    state->metrics_records = cleat_metrics_log_records(trainer->run.log);
+    state->time_used = cleat_run_clock_used(clock) + cleat_budget_checkpoint_seconds(budget);
+    status = cleat_checkpointing_save(trainer->run.folder, &trainer->engine, state, trainer->settings.profile,
+                                      trainer->data.dataset, best, error);
+    clock->last_checkpoint = cleat_seconds();
+    cleat_event_stats_add(&budget->checkpoint, clock->last_checkpoint - started);
+    synced(trainer);
+    return status;
+}
 
 /* A checkpoint between two epochs' ends: the figures of its steps are in the log, and none of them is the bad
  * step. */
@@ -198,8 +235,8 @@ cleat_status cleat_trainer_save_within_epoch(cleat_trainer *trainer, cleat_error
 }
 
 static cleat_status checkpoint_by_time(cleat_trainer *trainer, cleat_error *error) {
-    int64_t minutes = trainer->profile->run.checkpoint_every_minutes;
-    if (minutes <= 0 || cleat_seconds() - trainer->last_checkpoint < 60.0 * (double)minutes) return CLEAT_OK;
+    int64_t minutes = trainer->settings.profile->run.checkpoint_every_minutes;
+    if (minutes <= 0 || cleat_seconds() - trainer->clock.last_checkpoint < 60.0 * (double)minutes) return CLEAT_OK;
     return cleat_trainer_save_within_epoch(trainer, error);
 }
 
@@ -208,72 +245,75 @@ static cleat_status save_and_stop(cleat_trainer *trainer, cleat_status why, clea
     cleat_status status = cleat_trainer_save_within_epoch(trainer, error);
     if (status != CLEAT_OK) return status;
     return cleat_fail(error, why, "%s at step %lld; continue from the checkpoint in %s with --resume%s",
-                      cleat_status_text(why), (long long)trainer->state.step, trainer->folder,
+                      cleat_status_text(why), (long long)trainer->state.step, trainer->run.folder,
                       why == CLEAT_ERR_TIME_UP ? " and a larger --time-budget" : "");
 }
+
+/* --- an epoch ------------------------------------------------------------------------------------------------- */
 
 static bool due(int64_t epoch, int64_t every, int64_t last) {
     return epoch == last || (every > 0 && epoch % every == 0);
 }
 
 static bool evaluation_is_due(const cleat_trainer *trainer, int64_t epoch) {
-    return trainer->val_count > 0 && due(epoch, trainer->profile->run.evaluate_every_epochs, trainer->epochs);
+    return trainer->data.val_count > 0 &&
+           due(epoch, trainer->settings.profile->run.evaluate_every_epochs, trainer->schedule.epochs);
 }
 
 /* Leaves before a step that could pass the time budget. */
-static cleat_status stop_before_deadline(cleat_trainer *trainer, const cleat_batches *batches,
-                                         const cleat_global_batch *global_batch, cleat_error *error) {
-    bool last = trainer->state.position + 1 == trainer->steps_per_epoch, near = false;
+static cleat_status stop_before_deadline(cleat_trainer *trainer, const cleat_global_batch *global_batch,
+                                         cleat_error *error) {
+    bool last = trainer->state.position + 1 == trainer->schedule.steps_per_epoch, near = false;
     bool evaluation = last && evaluation_is_due(trainer, trainer->state.epoch + 1);
-    cleat_status status = cleat_deadline_is_near(trainer, batches, global_batch, evaluation, &near, error);
+    cleat_step_work step = cleat_deadline_work(&trainer->deadline, trainer->data.pass, global_batch);
+    cleat_status status =
+        cleat_deadline_is_near(&trainer->deadline, &trainer->clock, step, evaluation, &trainer->state, &near, error);
     return status == CLEAT_OK && near ? save_and_stop(trainer, CLEAT_ERR_TIME_UP, error) : status;
 }
 
 /* Once enough steps were measured. A budget has to hold a checkpoint too: its time is measured first. */
 static cleat_status plan_when_measured(cleat_trainer *trainer, bool epoch_end, cleat_error *error) {
-    const cleat_budget *budget = &trainer->budget;
-    if (trainer->planned || !cleat_budget_is_measured(budget, epoch_end)) return CLEAT_OK;
+    const cleat_budget *budget = &trainer->deadline.budget;
+    if (trainer->deadline.planned || !cleat_budget_is_measured(budget, epoch_end)) return CLEAT_OK;
     cleat_status status = CLEAT_OK;
     if (budget->seconds > 0 && budget->checkpoint.count == 0)
         status = cleat_trainer_save_within_epoch(trainer, error);
     else
         status = log_pending_steps(trainer, error);
-    return status == CLEAT_OK ? cleat_deadline_plan(trainer, error) : status;
+    if (status) return status;
+    return cleat_deadline_plan(&trainer->deadline, &trainer->clock, &trainer->schedule, &trainer->state, &trainer->run,
+                               error);
 }
 
-cleat_status cleat_trainer_start_at_position(cleat_trainer *trainer, cleat_error *error) {
-    cleat_global_batch next = {.first = cleat_batches_count(trainer->pass)};
-    cleat_batches_global_batch(trainer->pass, (size_t)trainer->state.position, &next);
-    return cleat_feed_start(trainer->feed, trainer->pass, next.first, &trainer->rng_key, error);
+static cleat_status run_steps(cleat_trainer *trainer, cleat_error *error) {
+    const cleat_batches *batches = trainer->data.pass;
+    cleat_train_state *state = &trainer->state;
+    cleat_global_batch global_batch;
+    cleat_status status = cleat_engine_start_at(&trainer->engine, &trainer->data, state->position, error);
+    trainer->engine.is_savable = status == CLEAT_OK;
+    while (!status && cleat_batches_global_batch(batches, (size_t)state->position, &global_batch)) {
+        status = stop_before_deadline(trainer, &global_batch, error);
+        if (!status) status = run_global_batch(trainer, &global_batch, error);
+        if (!status) status = plan_when_measured(trainer, false, error);
+        if (!status) status = checkpoint_by_time(trainer, error);
+        if (!status && stop_requested(trainer)) status = save_and_stop(trainer, CLEAT_ERR_INTERRUPTED, error);
+    }
+    return status ? status : log_pending_steps(trainer, error);
 }
 
 static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
-    cleat_batches *batches = NULL;
-    cleat_global_batch global_batch;
-    trainer->rng_key = (cleat_rng_key){.seed = trainer->state.seed, .epoch = (uint32_t)trainer->state.epoch};
+    cleat_engine *engine = &trainer->engine;
+    cleat_train_state *state = &trainer->state;
     cleat_status status =
-        cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->work->buckets,
-                             trainer->session->work->n_buckets, &trainer->rng_key, &batches, error);
-    trainer->pass = batches;
-    if (status == CLEAT_OK) status = cleat_trainer_start_at_position(trainer, error);
-    trainer->is_savable = status == CLEAT_OK;
-    while (status == CLEAT_OK && cleat_batches_global_batch(batches, (size_t)trainer->state.position, &global_batch)) {
-        status = stop_before_deadline(trainer, batches, &global_batch, error);
-        if (status == CLEAT_OK) status = run_global_batch(trainer, batches, &global_batch, error);
-        if (status == CLEAT_OK) status = plan_when_measured(trainer, false, error);
-        if (status == CLEAT_OK) status = checkpoint_by_time(trainer, error);
-        if (status == CLEAT_OK && stop_requested(trainer))
-            status = save_and_stop(trainer, CLEAT_ERR_INTERRUPTED, error);
-    }
-    if (status == CLEAT_OK) status = log_pending_steps(trainer, error);
-    cleat_feed_stop(trainer->feed);
-    trainer->pass = NULL;
-    cleat_batches_destroy(batches);
-    if (status != CLEAT_OK) return status;
-    trainer->is_savable = false;
-    trainer->state.position = 0;
-    ++trainer->state.epoch;
-    return cleat_average_add(&trainer->average, trainer->session, error);
+        cleat_run_data_begin_epoch(&trainer->data, engine->session->work, state->seed, state->epoch, error);
+    if (!status) status = run_steps(trainer, error);
+    cleat_feed_stop(engine->feed);
+    cleat_run_data_end_epoch(&trainer->data);
+    if (status) return status;
+    engine->is_savable = false;
+    state->position = 0;
+    ++state->epoch;
+    return cleat_average_add(&engine->average, engine->session, error);
 }
 
 /* --- evaluation ----------------------------------------------------------------------------------------------- */
@@ -281,8 +321,8 @@ static cleat_status run_epoch(cleat_trainer *trainer, cleat_error *error) {
 static bool is_better(const cleat_trainer *trainer, double metric) {
     if (!isfinite(metric)) return false;
     if (!trainer->state.has_best) return true;
-    return cleat_profile_metric_ascends(trainer->profile) ? metric > trainer->state.best_metric
-                                                          : metric < trainer->state.best_metric;
+    return cleat_profile_metric_ascends(trainer->settings.profile) ? metric > trainer->state.best_metric
+                                                                   : metric < trainer->state.best_metric;
 }
 
 static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_metrics *results, cleat_error *error) {
@@ -295,8 +335,8 @@ static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_metrics *
             used += snprintf(text + used, sizeof text - (size_t)used, "  %s %.4g", results->items[i].name,
                              results->items[i].value);
     }
-    cleat_progress_line(&trainer->progress, text);
-    return cleat_metrics_log_write(trainer->log, "eval", trainer->state.epoch, trainer->state.step, metrics,
+    cleat_progress_line(&trainer->run.progress, text);
+    return cleat_metrics_log_write(trainer->run.log, "eval", trainer->state.epoch, trainer->state.step, metrics,
                                    results->count, error);
 }
 
@@ -304,19 +344,19 @@ static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *er
     cleat_metrics results;
     char bad[CLEAT_OUTPUT_CHECK_TEXT] = "";
     double started = cleat_seconds();
-    cleat_status status = cleat_average_apply(&trainer->average, trainer->session, error);
+    cleat_status status = cleat_average_apply(&trainer->engine.average, trainer->engine.session, error);
     if (status == CLEAT_OK)
-        status = cleat_evaluate_samples(trainer->session, trainer->feed, trainer->dataset, trainer->val,
-                                        trainer->val_count, &results, bad, error);
-    if (status == CLEAT_OK) status = cleat_average_restore(&trainer->average, trainer->session, error);
+        status = cleat_evaluate_samples(trainer->engine.session, trainer->engine.feed, trainer->data.dataset,
+                                        trainer->data.val, trainer->data.val_count, &results, bad, error);
+    if (status == CLEAT_OK) status = cleat_average_restore(&trainer->engine.average, trainer->engine.session, error);
     if (status == CLEAT_OK) status = log_evaluation(trainer, &results, error);
     if (status != CLEAT_OK) return status;
     if (bad[0]) cleat_log(CLEAT_LOG_WARNING, "evaluation after step %lld: %s", (long long)trainer->state.step, bad);
-    cleat_event_stats_add(&trainer->budget.evaluation, cleat_seconds() - started);
-    cleat_deadline_synced(trainer);
-    double metric = cleat_metrics_get(&results, trainer->profile->run.metric);
+    cleat_event_stats_add(&trainer->deadline.budget.evaluation, cleat_seconds() - started);
+    synced(trainer);
+    double metric = cleat_metrics_get(&results, trainer->settings.profile->run.metric);
     *best = is_better(trainer, metric);
-    trainer->report->last = results;
+    trainer->run.report->last = results;
     if (!*best) {
         ++trainer->state.stale_evaluations;
         return CLEAT_OK;
@@ -325,28 +365,28 @@ static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *er
     trainer->state.best_metric = metric;
     trainer->state.best_step = trainer->state.step;
     trainer->state.stale_evaluations = 0;
-    trainer->report->best = results;
+    trainer->run.report->best = results;
     return CLEAT_OK;
 }
 
 static bool patience_is_out(const cleat_trainer *trainer) {
-    int64_t patience = trainer->profile->run.early_stopping_patience;
+    int64_t patience = trainer->settings.profile->run.early_stopping_patience;
     return patience > 0 && trainer->state.stale_evaluations >= patience;
 }
 
 bool cleat_trainer_has_ended(const cleat_trainer *trainer) {
-    return trainer->state.epoch >= trainer->epochs || patience_is_out(trainer);
+    return trainer->state.epoch >= trainer->schedule.epochs || patience_is_out(trainer);
 }
 
 /* What follows an epoch: evaluation, checkpoint, the decision to end early. */
 static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error *error) {
-    const cleat_profile *profile = trainer->profile;
+    const cleat_profile *profile = trainer->settings.profile;
     bool best = false;
     cleat_status status = CLEAT_OK;
     if (evaluation_is_due(trainer, trainer->state.epoch)) status = evaluate(trainer, &best, error);
     if (status != CLEAT_OK) return status;
     *early = patience_is_out(trainer);
-    if (best || *early || due(trainer->state.epoch, profile->run.checkpoint_every_epochs, trainer->epochs))
+    if (best || *early || due(trainer->state.epoch, profile->run.checkpoint_every_epochs, trainer->schedule.epochs))
         status = cleat_trainer_save(trainer, best, error);
     return status;
 }
@@ -354,32 +394,35 @@ static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error
 static cleat_status run(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     bool early = patience_is_out(trainer); /* a run that ended early and is resumed */
-    if (!cleat_trainer_has_ended(trainer)) status = cleat_deadline_check_resumed(trainer, error);
-    while (status == CLEAT_OK && !early && trainer->state.epoch < trainer->epochs) {
+    if (!cleat_trainer_has_ended(trainer))
+        status = cleat_deadline_check_resumed(&trainer->deadline, &trainer->clock, &trainer->state, trainer->run.folder,
+                                              error);
+    while (status == CLEAT_OK && !early && trainer->state.epoch < trainer->schedule.epochs) {
         status = run_epoch(trainer, error);
         if (status == CLEAT_OK) status = close_epoch(trainer, &early, error);
-        if (status == CLEAT_OK && trainer->state.epoch < trainer->epochs)
+        if (status == CLEAT_OK && trainer->state.epoch < trainer->schedule.epochs)
             status = plan_when_measured(trainer, true, error);
     }
-    trainer->report->stopped_early = early;
+    trainer->run.report->stopped_early = early;
     return status;
 }
 
 static void fill_report(cleat_trainer *trainer) {
-    cleat_train_report *report = trainer->report;
-    snprintf(report->folder, sizeof report->folder, "%s", trainer->folder);
+    cleat_train_report *report = trainer->run.report;
+    snprintf(report->folder, sizeof report->folder, "%s", trainer->run.folder);
     report->epochs = trainer->state.epoch;
     report->steps = trainer->state.step;
     report->skipped_steps = trainer->state.skipped_steps;
     report->best_step = trainer->state.best_step;
     report->best_metric = trainer->state.has_best ? trainer->state.best_metric : NAN;
-    report->seconds = cleat_seconds() - trainer->started;
-    if (trainer->session) cleat_deadline_report(trainer, report);
-    if (!trainer->session) return;
-    const cleat_plan *plan = trainer->session->work->plan;
+    report->seconds = cleat_seconds() - trainer->clock.started;
+    if (trainer->engine.session)
+        cleat_deadline_report(&trainer->deadline, &trainer->clock, &trainer->schedule, trainer->state.step, report);
+    if (!trainer->engine.session) return;
+    const cleat_plan *plan = trainer->engine.session->work->plan;
     report->memory = (cleat_memory_stats){.planned = cleat_plan_bytes(plan),
-                                          .allocated = cleat_device_allocated(trainer->device),
-                                          .peak = cleat_device_peak(trainer->device)};
+                                          .allocated = cleat_device_allocated(trainer->engine.device),
+                                          .peak = cleat_device_peak(trainer->engine.device)};
     for (int c = 0; c < CLEAT_CATEGORIES; ++c)
         report->memory.category_bytes[c] = cleat_plan_category_bytes(plan, (cleat_category)c);
 }
@@ -387,7 +430,8 @@ static void fill_report(cleat_trainer *trainer) {
 /* Ctrl-C goes to every process of a terminal: a driver whose compiler is one of them then fails to build. */
 static cleat_status translate_failure(cleat_trainer *trainer, cleat_status status, cleat_error *error) {
     if (status != CLEAT_ERR_BUILD || !stop_requested(trainer)) return status;
-    if (trainer->is_savable && trainer->state.step > 0) return save_and_stop(trainer, CLEAT_ERR_INTERRUPTED, error);
+    if (trainer->engine.is_savable && trainer->state.step > 0)
+        return save_and_stop(trainer, CLEAT_ERR_INTERRUPTED, error);
     const cleat_error why = *error;
     return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "interrupted before a checkpoint could be saved (%s)", why.text);
 }
@@ -397,9 +441,29 @@ static cleat_status open_and_run(cleat_trainer *trainer, cleat_error *error) {
     if (status != CLEAT_OK) return translate_failure(trainer, status, error);
     status = run(trainer, error);
     if (status != CLEAT_OK) status = translate_failure(trainer, status, error);
-    cleat_anomaly_end(trainer);
-    cleat_progress_end(&trainer->progress);
+    cleat_anomaly_end(&trainer->anomaly);
+    cleat_progress_end(&trainer->run.progress);
     return status;
+}
+
+/* The steps that are done, as a checkpoint. Where that fails, or the failure came while the device held something else
+ * than the training state, the last checkpoint of the folder has to do: the same steps are then computed again. */
+static void save_steps(cleat_trainer *trainer) {
+    cleat_error error = {0};
+    bool keep = trainer->run.log && trainer->engine.is_savable && trainer->state.step > 0;
+    if (keep && cleat_trainer_save_within_epoch(trainer, &error))
+        cleat_log(CLEAT_LOG_WARNING, "the steps since the last checkpoint must be repeated: %s", error.text);
+}
+
+/* Out of memory: the trainer is left closed, to be opened again with less; false where nothing less is left. */
+static bool fall_back(cleat_trainer *trainer, cleat_error *error) {
+    const cleat_session *session = trainer->engine.session;
+    int64_t planned = session ? cleat_plan_bytes(session->work->plan) : 0;
+    if (planned > 0) save_steps(trainer);
+    if (!cleat_oom_fallback(&trainer->memory, &trainer->settings, trainer->run.folder, planned, error)) return false;
+    cleat_trainer_close(trainer);
+    trainer->run.resume = cleat_checkpoint_exists(trainer->run.folder);
+    return true;
 }
 
 static bool is_short_of_memory(cleat_status status) {
@@ -415,18 +479,17 @@ cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat
     cleat_trainer *trainer = cleat_alloc(1, sizeof *trainer);
     *report = (cleat_train_report){0};
     if (!trainer) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a training run");
-    *trainer = (cleat_trainer){.profile = profile,
-                               .options = options ? options : &defaults,
-                               .report = report,
-                               .resume = options && options->resume,
-                               .opened = opened,
-                               .opened_user = user,
-                               .started = cleat_seconds()};
-    trainer->lap = trainer->started;
+    *trainer = (cleat_trainer){
+        .run = {.options = options ? options : &defaults, .report = report, .resume = options && options->resume},
+        .settings.profile = profile,
+        .clock.started = cleat_seconds(),
+        .opened = opened,
+        .opened_user = user};
+    trainer->clock.lap = trainer->clock.started;
     do {
         failure = (cleat_error){0};
         status = open_and_run(trainer, &failure);
-    } while (is_short_of_memory(status) && cleat_trainer_oom_fallback(trainer, &failure));
+    } while (is_short_of_memory(status) && fall_back(trainer, &failure));
     if (status != CLEAT_OK && error) *error = failure;
     fill_report(trainer);
     cleat_trainer_close(trainer);

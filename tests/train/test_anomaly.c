@@ -41,8 +41,8 @@ typedef struct middle {
     cleat_train_report report;
     char out[TINY_PATH];
     cleat_trainer trainer;
-    cleat_batches *batches;
-    float *before; /* parameters and buffers */
+    const cleat_batches *batches; /* of the epoch */
+    float *before;                /* parameters and buffers */
     char logged[LOG_BYTES];
 } middle;
 
@@ -54,8 +54,8 @@ static void ok(cleat_status status, const cleat_error *error) {
 
 static float *read_values(cleat_trainer *trainer) {
     cleat_error error = {0};
-    float *values = cleat_alloc((size_t)cleat_session_values(trainer->session), sizeof *values);
-    ok(cleat_session_read_values(trainer->session, values, &error), &error);
+    float *values = cleat_alloc((size_t)cleat_session_values(trainer->engine.session), sizeof *values);
+    ok(cleat_session_read_values(trainer->engine.session, values, &error), &error);
     return values;
 }
 
@@ -65,17 +65,15 @@ static middle *middle_open(const tiny *t, const char *run, const char *const *as
     m->profile = tiny_profile(t, assignments);
     m->options.out = tiny_path(t, run, m->out);
     cleat_trainer *trainer = &m->trainer;
-    trainer->profile = m->profile;
-    trainer->options = &m->options;
-    trainer->report = &m->report;
+    trainer->settings.profile = m->profile;
+    trainer->run.options = &m->options;
+    trainer->run.report = &m->report;
     ok(cleat_trainer_open(trainer, &error), &error);
-    trainer->rng_key = (cleat_rng_key){.seed = trainer->state.seed};
-    ok(cleat_batches_create(trainer->dataset, trainer->train, trainer->train_count, trainer->session->work->buckets,
-                            trainer->session->work->n_buckets, &trainer->rng_key, &m->batches, &error),
+    ok(cleat_run_data_begin_epoch(&trainer->data, trainer->engine.session->work, trainer->state.seed, 0, &error),
        &error);
-    trainer->pass = m->batches;
+    m->batches = trainer->data.pass;
     trainer->state.step = trainer->state.position = STEP;
-    ok(cleat_trainer_start_at_position(trainer, &error), &error);
+    ok(cleat_engine_start_at(&trainer->engine, &trainer->data, trainer->state.position, &error), &error);
     m->before = read_values(trainer);
     cleat_set_log(capture_log, m->logged, CLEAT_LOG_WARNING);
     return m;
@@ -83,9 +81,8 @@ static middle *middle_open(const tiny *t, const char *run, const char *const *as
 
 static void middle_close(middle *m) {
     cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
-    cleat_anomaly_end(&m->trainer);
+    cleat_anomaly_end(&m->trainer.anomaly);
     cleat_trainer_close(&m->trainer);
-    cleat_batches_destroy(m->batches);
     cleat_profile_destroy(m->profile);
     cleat_free(m->before);
     cleat_free(m);
@@ -93,9 +90,9 @@ static void middle_close(middle *m) {
 
 static void assert_gradients_are_zero(cleat_trainer *trainer) {
     cleat_error error = {0};
-    const cleat_tensor *flat = &trainer->session->work->store->flat[1];
+    const cleat_tensor *flat = &trainer->engine.session->work->store->flat[1];
     float *values = cleat_alloc((size_t)cleat_tensor_elements(flat), sizeof *values);
-    ok(cleat_exec_read(trainer->session->exec, 0, flat, values, &error), &error);
+    ok(cleat_exec_read(trainer->engine.session->exec, 0, flat, values, &error), &error);
     for (int64_t i = 0; i < cleat_tensor_elements(flat); ++i) assert_true(values[i] == 0);
     cleat_free(values);
 }
@@ -108,32 +105,32 @@ static void assert_training_goes_on(middle *m) {
     cleat_global_batch global_batch;
     float terms[CLEAT_MAX_METRICS] = {0};
     assert_true(cleat_batches_global_batch(m->batches, STEP, &global_batch));
-    ok(cleat_exec_read(trainer->session->exec, 0, trainer->session->work->terms, terms, &error), &error);
-    for (int i = 0; i < cleat_model_terms(trainer->model) + 1; ++i) assert_true(terms[i] == 0);
-    ok(cleat_feed_next(trainer->feed, &fed, &error), &error);
+    ok(cleat_exec_read(trainer->engine.session->exec, 0, trainer->engine.session->work->terms, terms, &error), &error);
+    for (int i = 0; i < cleat_model_terms(trainer->engine.model) + 1; ++i) assert_true(terms[i] == 0);
+    ok(cleat_feed_next(trainer->engine.feed, &fed, &error), &error);
     assert_ptr_equal(fed.micro_batch, cleat_batches_get(m->batches, global_batch.first));
-    const cleat_work_graph *graph = &trainer->session->work->train[fed.micro_batch->bucket];
+    const cleat_work_graph *graph = &trainer->engine.session->work->train[fed.micro_batch->bucket];
     cleat_dropout_key key = {.seed = trainer->state.seed, .step = STEP, .first = fed.micro_batch->first};
-    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, &global_batch, &key);
-    ok(cleat_feed_run(trainer->feed, graph, &fed, &error), &error);
-    cleat_feed_release(trainer->feed, &fed);
-    ok(cleat_exec_read(trainer->session->exec, 0, trainer->session->work->terms, terms, &error), &error);
-    assert_true(isfinite(terms[cleat_model_terms(trainer->model)]));
-    assert_true(terms[cleat_model_terms(trainer->model)] > 0);
+    cleat_session_prepare(trainer->engine.session, graph, fed.bytes, &fed.host, &global_batch, &key);
+    ok(cleat_feed_run(trainer->engine.feed, graph, &fed, &error), &error);
+    cleat_feed_release(trainer->engine.feed, &fed);
+    ok(cleat_exec_read(trainer->engine.session->exec, 0, trainer->engine.session->work->terms, terms, &error), &error);
+    assert_true(isfinite(terms[cleat_model_terms(trainer->engine.model)]));
+    assert_true(terms[cleat_model_terms(trainer->engine.model)] > 0);
 }
 
 static void detect(middle *m, int64_t updates) {
     cleat_error error = {0};
-    int64_t allocated = cleat_device_allocated(m->trainer.device);
+    int64_t allocated = cleat_device_allocated(m->trainer.engine.device);
     cleat_step_stats stats = {.step = STEP - 1, .updates = updates, .loss = NAN, .norm = NAN};
     float *now = read_values(&m->trainer);
     m->logged[0] = 0;
     m->trainer.anomaly.next = 0;
-    ok(cleat_detect_anomaly(&m->trainer, &stats, &error), &error);
+    ok(cleat_detect_anomaly(&m->trainer.anomaly, &stats, &error), &error);
     float *after = read_values(&m->trainer);
-    assert_memory_equal(now, after, (size_t)cleat_session_values(m->trainer.session) * sizeof *now);
+    assert_memory_equal(now, after, (size_t)cleat_session_values(m->trainer.engine.session) * sizeof *now);
     assert_gradients_are_zero(&m->trainer);
-    assert_int_equal(cleat_device_allocated(m->trainer.device), allocated);
+    assert_int_equal(cleat_device_allocated(m->trainer.engine.device), allocated);
     cleat_free(now);
     cleat_free(after);
 }
@@ -143,12 +140,12 @@ static void assert_names_samples(const middle *m) {
     cleat_global_batch global_batch;
     assert_true(cleat_batches_global_batch(m->batches, STEP - 1, &global_batch));
     const cleat_micro_batch *micro_batch = cleat_batches_get(m->batches, global_batch.first);
-    assert_contains(m->logged, SET("step 2, ", cleat_dataset_id(m->trainer.dataset, micro_batch->samples[0])));
+    assert_contains(m->logged, SET("step 2, ", cleat_dataset_id(m->trainer.data.dataset, micro_batch->samples[0])));
 }
 
 static void restore(middle *m) {
     cleat_error error = {0};
-    ok(cleat_session_write_values(m->trainer.session, m->before, &error), &error);
+    ok(cleat_session_write_values(m->trainer.engine.session, m->before, &error), &error);
 }
 
 /* --- causes --- */
@@ -167,11 +164,11 @@ static void finite_step_is_said_to_be(void **state) {
 /* Bytes nobody wrote are nobody's: the arena is full of NaN before a step, and none is found. */
 static void padding_is_written_by_every_op(void **state) {
     middle *m = middle_open(*state, "poison", NULL);
-    const cleat_exec *exec = m->trainer.session->exec;
+    const cleat_exec *exec = m->trainer.engine.session->exec;
     for (size_t i = 0; i < exec->plan->slab_count; ++i) {
         const cl_uchar ones = 0xff;
         if (exec->plan->slabs[i].category != CLEAT_BYTES_ARENA || exec->plan->slabs[i].bytes == 0) continue;
-        assert_int_equal(clEnqueueFillBuffer(m->trainer.device->compute, exec->slabs[i], &ones, 1, 0,
+        assert_int_equal(clEnqueueFillBuffer(m->trainer.engine.device->compute, exec->slabs[i], &ones, 1, 0,
                                              (size_t)exec->plan->slabs[i].bytes, 0, NULL, NULL),
                          CL_SUCCESS);
     }
@@ -211,16 +208,16 @@ static cleat_status spoilt_fill(const cleat_dataset *dataset, size_t sample, int
 static void use_dataset(middle *m, cleat_dataset *dataset) {
     cleat_trainer *trainer = &m->trainer;
     cleat_error error = {0};
-    cleat_feed_close(trainer->feed);
-    trainer->feed = NULL;
-    trainer->dataset = dataset;
-    ok(cleat_feed_open(trainer->session, dataset, &trainer->feed, &error), &error);
-    ok(cleat_trainer_start_at_position(trainer, &error), &error);
+    cleat_feed_close(trainer->engine.feed);
+    trainer->engine.feed = NULL;
+    trainer->data.dataset = dataset;
+    ok(cleat_feed_open(trainer->engine.session, dataset, &trainer->engine.feed, &error), &error);
+    ok(cleat_engine_start_at(&trainer->engine, &trainer->data, trainer->state.position, &error), &error);
 }
 
 static void value_in_the_data_is_named(void **state) {
     middle *m = middle_open(*state, "data", NULL);
-    cleat_dataset *dataset = m->trainer.dataset;
+    cleat_dataset *dataset = m->trainer.data.dataset;
     cleat_dataset_class type = {.name = "spoilt",
                                 .fields = dataset->type->fields,
                                 .n_fields = dataset->type->n_fields,
@@ -248,18 +245,18 @@ static void value_in_the_data_is_named(void **state) {
 
 static void set_parameter(middle *m, const char *name, float value, int64_t from, int64_t to) {
     cleat_error error = {0};
-    const cleat_tensor *parameter = cleat_store_find(m->trainer.session->work->store, name);
+    const cleat_tensor *parameter = cleat_store_find(m->trainer.engine.session->work->store, name);
     assert_non_null(parameter);
     float *values = read_values(&m->trainer);
     for (int64_t i = from; i < to && i < cleat_tensor_elements(parameter); ++i)
         values[parameter->flat_offset + i] = value;
-    ok(cleat_session_write_values(m->trainer.session, values, &error), &error);
+    ok(cleat_session_write_values(m->trainer.engine.session, values, &error), &error);
     cleat_free(values);
 }
 
 /* A matrix of the model, whatever the layers are called. */
 static const cleat_tensor *some_matrix(const middle *m) {
-    const cleat_store *store = m->trainer.session->work->store;
+    const cleat_store *store = m->trainer.engine.session->work->store;
     for (size_t i = cleat_store_count(store) / 2; i < cleat_store_count(store); ++i)
         if (cleat_tensor_rank(cleat_store_param(store, i)) == 2) return cleat_store_param(store, i);
     fail_msg("no matrix");
@@ -318,13 +315,13 @@ static void not_every_step_is_looked_into(void **state) {
     middle *m = middle_open(*state, "seldom", NULL);
     cleat_error error = {0};
     cleat_step_stats stats = {.step = STEP - 1, .loss = 1, .norm = 1};
-    ok(cleat_detect_anomaly(&m->trainer, &stats, &error), &error);
+    ok(cleat_detect_anomaly(&m->trainer.anomaly, &stats, &error), &error);
     assert_string_equal(m->logged, "");
     stats.norm = INFINITY;
-    ok(cleat_detect_anomaly(&m->trainer, &stats, &error), &error);
+    ok(cleat_detect_anomaly(&m->trainer.anomaly, &stats, &error), &error);
     assert_contains(m->logged, SET("step 2"));
     m->logged[0] = 0;
-    ok(cleat_detect_anomaly(&m->trainer, &stats, &error), &error);
+    ok(cleat_detect_anomaly(&m->trainer.anomaly, &stats, &error), &error);
     assert_string_equal(m->logged, "");
     middle_close(m);
 }
@@ -336,16 +333,16 @@ static void loss_scale_at_work_is_left_alone(void **state) {
     cleat_error error = {0};
     cleat_step_stats stats = {.step = STEP - 1, .loss = 1, .norm = INFINITY, .loss_scale = 65536};
     int steps = 0;
-    for (; steps < 100 && !m->logged[0]; ++steps) ok(cleat_detect_anomaly(&m->trainer, &stats, &error), &error);
+    for (; steps < 100 && !m->logged[0]; ++steps) ok(cleat_detect_anomaly(&m->trainer.anomaly, &stats, &error), &error);
     assert_int_equal(steps, 20);
     const cleat_step_stats others[] = {{.step = STEP - 1, .loss = 1, .norm = INFINITY, .loss_scale = 1},
                                        {.step = STEP - 1, .loss = NAN, .norm = NAN, .loss_scale = 65536}};
     for (int i = 0; i < 2; ++i) {
         m->logged[0] = 0;
-        m->trainer.anomaly = (cleat_anomaly_state){0};
-        ok(cleat_detect_anomaly(&m->trainer, &stats, &error), &error);
+        m->trainer.anomaly.next = m->trainer.anomaly.skipped = 0;
+        ok(cleat_detect_anomaly(&m->trainer.anomaly, &stats, &error), &error);
         assert_string_equal(m->logged, "");
-        ok(cleat_detect_anomaly(&m->trainer, &others[i], &error), &error);
+        ok(cleat_detect_anomaly(&m->trainer.anomaly, &others[i], &error), &error);
         assert_contains(m->logged, SET("step 2"));
     }
     assert_training_goes_on(m);
@@ -355,12 +352,12 @@ static void loss_scale_at_work_is_left_alone(void **state) {
 /* Nobody has written the hyper-parameters before the update itself: in their place are bytes of the last batch, whatever they are. */
 static void norm_is_looked_at_without_the_hyper_parameters(void **state) {
     middle *m = middle_open(*state, "hyper", SET("train.precision=f16", "train.loss_scale=1"));
-    const cleat_workload *work = m->trainer.session->work;
+    const cleat_workload *work = m->trainer.engine.session->work;
     const float bad[8] = {-2, -2, -2, -2, -2, -2, -2, -2};
     cleat_error error = {0};
-    ok(cleat_finite_check_create(m->trainer.session->exec, &m->trainer.anomaly.check, &error), &error);
-    ok(cleat_exec_write(m->trainer.session->exec, work->update.index, work->hyper, bad, &error), &error);
-    ok(cleat_check_gradient(&m->trainer, &error), &error);
+    ok(cleat_finite_check_create(m->trainer.engine.session->exec, &m->trainer.anomaly.check, &error), &error);
+    ok(cleat_exec_write(m->trainer.engine.session->exec, work->update.index, work->hyper, bad, &error), &error);
+    ok(cleat_check_gradient(&m->trainer.anomaly, &error), &error);
     middle_close(m);
 }
 
@@ -373,18 +370,18 @@ static void looking_makes_nothing_savable(void **state) {
     cleat_global_batch global_batch;
     set_parameter(m, "head.weight", 0.1f, 0, INT64_MAX); /* of zeros no gradient passes */
     assert_true(cleat_batches_global_batch(m->batches, STEP, &global_batch));
-    ok(cleat_feed_next(trainer->feed, &fed, &error), &error);
-    const cleat_work_graph *graph = &trainer->session->work->train[fed.micro_batch->bucket];
+    ok(cleat_feed_next(trainer->engine.feed, &fed, &error), &error);
+    const cleat_work_graph *graph = &trainer->engine.session->work->train[fed.micro_batch->bucket];
     cleat_dropout_key key = {.seed = trainer->state.seed, .step = STEP, .first = fed.micro_batch->first};
-    cleat_session_prepare(trainer->session, graph, fed.bytes, &fed.host, &global_batch, &key);
+    cleat_session_prepare(trainer->engine.session, graph, fed.bytes, &fed.host, &global_batch, &key);
     for (int savable = 0; savable < 2; ++savable) {
-        trainer->is_savable = savable;
+        trainer->engine.is_savable = savable;
         trainer->anomaly.overflow_logged = false;
-        ok(cleat_check_micro_batch(trainer, graph, &fed, &error), &error);
+        ok(cleat_check_micro_batch(&trainer->anomaly, graph, &fed, &error), &error);
         assert_true(trainer->anomaly.overflow_logged);
-        assert_int_equal(trainer->is_savable, savable);
+        assert_int_equal(trainer->engine.is_savable, savable);
     }
-    cleat_feed_release(trainer->feed, &fed);
+    cleat_feed_release(trainer->engine.feed, &fed);
     middle_close(m);
 }
 
@@ -393,14 +390,14 @@ static void looking_makes_nothing_savable(void **state) {
 static void assert_parameters(middle *m, const char *steps, const char *said) {
     cleat_trainer *trainer = &m->trainer;
     cleat_error error = {0};
-    const cleat_tensor *tensor = trainer->session->work->ring;
-    const int64_t width = cleat_tensor_shape(tensor)[1], loss = cleat_model_terms(trainer->model);
+    const cleat_tensor *tensor = trainer->engine.session->work->ring;
+    const int64_t width = cleat_tensor_shape(tensor)[1], loss = cleat_model_terms(trainer->engine.model);
     float *ring = cleat_alloc((size_t)cleat_tensor_elements(tensor), sizeof *ring);
     for (int64_t step = 0; steps[step]; ++step) {
         ring[step * width + loss] = steps[step] == 'f' ? 1.0f : NAN;
         ring[step * width + loss + 1] = steps[step] == 'n' ? NAN : 1.0f;
     }
-    ok(cleat_exec_write(trainer->session->exec, 0, tensor, ring, &error), &error);
+    ok(cleat_exec_write(trainer->engine.session->exec, 0, tensor, ring, &error), &error);
     cleat_free(ring);
     trainer->ring_read = 0;
     trainer->state.step = trainer->state.position = (int64_t)strlen(steps);

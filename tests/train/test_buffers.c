@@ -69,32 +69,32 @@ static void run_open(run *r, const tiny *t, const char *folder, double decay) {
     cleat_trainer *trainer = &r->trainer;
     cleat_profile *profile = tiny_profile(t, NULL);
     const cleat_bucket bucket = {.length = 1, .global_batch_size = B, .micro_batch_size = B};
-    *r = (run){.trainer = {.profile = profile}, .model = {.type = &with_buffers, .profile = *profile}};
-    trainer->report = &r->report;
-    trainer->resolved = *profile;
-    tiny_path(t, folder, trainer->folder);
-    check(cleat_device_open(profile->run.device, &trainer->device, &error), &error);
-    check(cleat_session_create(trainer->device, profile, &r->model, CLEAT_FOR_TRAINING, &bucket, 1, 0,
-                               &trainer->session, &error),
+    *r = (run){.trainer = {.settings.profile = profile}, .model = {.type = &with_buffers, .profile = *profile}};
+    trainer->run.report = &r->report;
+    trainer->settings.resolved = *profile;
+    tiny_path(t, folder, trainer->run.folder);
+    check(cleat_device_open(profile->run.device, &trainer->engine.device, &error), &error);
+    check(cleat_session_create(trainer->engine.device, profile, &r->model, CLEAT_FOR_TRAINING, &bucket, 1, 0,
+                               &trainer->engine.session, &error),
           &error);
-    check(cleat_average_open(&trainer->average, trainer->session, decay, &error), &error);
-    check(cleat_session_initialise(trainer->session, 1, &error), &error);
+    check(cleat_average_open(&trainer->engine.average, trainer->engine.session, decay, &error), &error);
+    check(cleat_session_initialise(trainer->engine.session, 1, &error), &error);
 }
 
 static void run_close(run *r) {
-    cleat_metrics_log_close(r->trainer.log);
-    cleat_average_close(&r->trainer.average);
-    cleat_session_destroy(r->trainer.session);
-    cleat_device_close(r->trainer.device);
+    cleat_metrics_log_close(r->trainer.run.log);
+    cleat_average_close(&r->trainer.engine.average);
+    cleat_session_destroy(r->trainer.engine.session);
+    cleat_device_close(r->trainer.engine.device);
     cleat_checkpoint_close(r->trainer.checkpoint);
-    cleat_profile_destroy((cleat_profile *)(uintptr_t)r->trainer.profile);
+    cleat_profile_destroy((cleat_profile *)(uintptr_t)r->trainer.settings.profile);
 }
 
 /* A training step of one batch that depends on the number of the step. */
 static void run_step(run *r) {
     cleat_error error = {0};
     cleat_trainer *trainer = &r->trainer;
-    cleat_session *session = trainer->session;
+    cleat_session *session = trainer->engine.session;
     const cleat_work_graph *train = &session->work->train[0];
     _Alignas(8) char inputs[INPUT_BYTES], update[INPUT_BYTES];
     const cleat_host_batch batch = {.batch = B, .length = 1, .count = B - 1};
@@ -124,34 +124,34 @@ static void run_step(run *r) {
 /* Parameters and buffers (cleat_free). */
 static float *values_of(run *r) {
     cleat_error error = {0};
-    float *values = cleat_alloc((size_t)cleat_session_values(r->trainer.session), sizeof *values);
-    check(cleat_session_read_values(r->trainer.session, values, &error), &error);
+    float *values = cleat_alloc((size_t)cleat_session_values(r->trainer.engine.session), sizeof *values);
+    check(cleat_session_read_values(r->trainer.engine.session, values, &error), &error);
     return values;
 }
 
 static void assert_same_values(run *a, run *b) {
     float *x = values_of(a), *y = values_of(b);
-    assert_memory_equal(x, y, (size_t)cleat_session_values(a->trainer.session) * sizeof *x);
+    assert_memory_equal(x, y, (size_t)cleat_session_values(a->trainer.engine.session) * sizeof *x);
     cleat_free(x);
     cleat_free(y);
 }
 
 /* The buffer's value `at` in `values`. */
 static float *buffer_value(const run *r, float *values, int at) {
-    return values + cleat_session_flat(r->trainer.session) + at;
+    return values + cleat_session_flat(r->trainer.engine.session) + at;
 }
 
 static void save(run *r) {
     cleat_error error = {0};
     char path[CLEAT_PATH + 32];
-    check(cleat_folder_make(r->trainer.folder, &error), &error);
-    snprintf(path, sizeof path, "%s/metrics.jsonl", r->trainer.folder);
-    if (!r->trainer.log) check(cleat_metrics_log_open(path, -1, &r->trainer.log, &error), &error);
+    check(cleat_folder_make(r->trainer.run.folder, &error), &error);
+    snprintf(path, sizeof path, "%s/metrics.jsonl", r->trainer.run.folder);
+    if (!r->trainer.run.log) check(cleat_metrics_log_open(path, -1, &r->trainer.run.log, &error), &error);
     check(cleat_trainer_save(&r->trainer, false, &error), &error);
 }
 
 static cleat_status resume(run *r, cleat_error *error) {
-    check(cleat_checkpoint_open_last(r->trainer.folder, &r->trainer.checkpoint, error), error);
+    check(cleat_checkpoint_open_last(r->trainer.run.folder, &r->trainer.checkpoint, error), error);
     return cleat_trainer_resume(&r->trainer, error);
 }
 
@@ -160,7 +160,7 @@ static cleat_status resume(run *r, cleat_error *error) {
 static void they_start_as_declared_and_move(void **state) {
     run r;
     run_open(&r, *state, "start", 0);
-    assert_int_equal(cleat_session_values(r.trainer.session) - cleat_session_flat(r.trainer.session),
+    assert_int_equal(cleat_session_values(r.trainer.engine.session) - cleat_session_flat(r.trainer.engine.session),
                      SEEN + 2 * CHANNELS);
     float *values = values_of(&r);
     for (int i = 0; i < SEEN; ++i) assert_true(*buffer_value(&r, values, i) == 0.5f);
@@ -183,7 +183,7 @@ static void resume_gives_the_same_bits(void **state) {
         run whole, again;
         run_open(&whole, *state, folder, decay);
         run_step(&whole);
-        check(cleat_average_add(&whole.trainer.average, whole.trainer.session, &error), &error);
+        check(cleat_average_add(&whole.trainer.engine.average, whole.trainer.engine.session, &error), &error);
         run_step(&whole);
         save(&whole);
         run_open(&again, *state, folder, decay);
@@ -191,8 +191,8 @@ static void resume_gives_the_same_bits(void **state) {
         assert_int_equal(again.trainer.state.step, 2);
         assert_same_values(&whole, &again);
         if (averaged)
-            assert_memory_equal(whole.trainer.average.mean, again.trainer.average.mean,
-                                (size_t)cleat_session_values(whole.trainer.session) * sizeof(float));
+            assert_memory_equal(whole.trainer.engine.average.mean, again.trainer.engine.average.mean,
+                                (size_t)cleat_session_values(whole.trainer.engine.session) * sizeof(float));
         run_step(&whole);
         run_step(&again);
         assert_same_values(&whole, &again);
@@ -206,17 +206,17 @@ static void averages_hold_them(void **state) {
     cleat_error error = {0};
     run r;
     run_open(&r, *state, "mean", 0.9);
-    cleat_average *average = &r.trainer.average;
+    cleat_average *average = &r.trainer.engine.average;
     float *first, *second, *shown, *hidden;
     run_step(&r);
     first = values_of(&r);
-    check(cleat_average_add(average, r.trainer.session, &error), &error);
+    check(cleat_average_add(average, r.trainer.engine.session, &error), &error);
     run_step(&r);
     second = values_of(&r);
-    check(cleat_average_add(average, r.trainer.session, &error), &error);
-    check(cleat_average_apply(average, r.trainer.session, &error), &error);
+    check(cleat_average_add(average, r.trainer.engine.session, &error), &error);
+    check(cleat_average_apply(average, r.trainer.engine.session, &error), &error);
     shown = values_of(&r);
-    check(cleat_average_restore(average, r.trainer.session, &error), &error);
+    check(cleat_average_restore(average, r.trainer.engine.session, &error), &error);
     hidden = values_of(&r);
     const double d = 2.0 / 11; /* after one epoch: (1 + 1) / (10 + 1) */
     double a = *buffer_value(&r, first, 1), b = *buffer_value(&r, second, 1);
@@ -225,7 +225,7 @@ static void averages_hold_them(void **state) {
     assert_true(*buffer_value(&r, hidden, 1) == *buffer_value(&r, second, 1));
     save(&r);
     cleat_checkpoint *saved = NULL;
-    check(cleat_checkpoint_open_last(r.trainer.folder, &saved, &error), &error);
+    check(cleat_checkpoint_open_last(r.trainer.run.folder, &saved, &error), &error);
     const cleat_st_tensor *mean = cleat_safetensors_find(saved->model, "seen");
     const cleat_st_tensor *trained = cleat_safetensors_find(saved->optim, "seen.trained");
     assert_non_null(mean);
@@ -246,7 +246,7 @@ static void save_without(run *r, const char *name, bool reshape) {
     cleat_checkpoint *saved = NULL;
     cleat_st_tensor model[8], optim[16];
     size_t n_model = 0, n_optim = 0;
-    check(cleat_checkpoint_open_last(r->trainer.folder, &saved, &error), &error);
+    check(cleat_checkpoint_open_last(r->trainer.run.folder, &saved, &error), &error);
     for (size_t i = 0; i < cleat_safetensors_count(saved->model); ++i) {
         cleat_st_tensor tensor = *cleat_safetensors_at(saved->model, i);
         bool is_it = strcmp(tensor.name, name) == 0;
@@ -258,7 +258,7 @@ static void save_without(run *r, const char *name, bool reshape) {
         optim[n_optim++] = *cleat_safetensors_at(saved->optim, i);
     const cleat_checkpoint_content content = {
         .state = &saved->state, .model = model, .model_count = n_model, .optim = optim, .optim_count = n_optim};
-    check(cleat_checkpoint_write(r->trainer.folder, &content, false, 3, NULL, &error), &error);
+    check(cleat_checkpoint_write(r->trainer.run.folder, &content, false, 3, NULL, &error), &error);
     cleat_checkpoint_close(saved);
 }
 
@@ -275,7 +275,7 @@ static void other_buffers_are_refused(void **state) {
         assert_int_equal(status, i % 2 ? CLEAT_ERR_SHAPE : CLEAT_ERR_FORMAT);
         assert_non_null(strstr(error.text, names[i / 2]));
         after = values_of(&r);
-        assert_memory_equal(before, after, (size_t)cleat_session_values(r.trainer.session) * sizeof *before);
+        assert_memory_equal(before, after, (size_t)cleat_session_values(r.trainer.engine.session) * sizeof *before);
         cleat_free(before);
         cleat_free(after);
         run_close(&r);
@@ -289,7 +289,7 @@ static void moments_have_none(void **state) {
     cleat_checkpoint *saved = NULL;
     run_open(&r, *state, "moments", 0);
     save(&r);
-    check(cleat_checkpoint_open_last(r.trainer.folder, &saved, &error), &error);
+    check(cleat_checkpoint_open_last(r.trainer.run.folder, &saved, &error), &error);
     assert_int_equal(cleat_safetensors_count(saved->model), 3);
     assert_int_equal(cleat_safetensors_count(saved->optim), 2);
     assert_non_null(cleat_safetensors_find(saved->optim, "head.weight.moment1"));
@@ -301,7 +301,7 @@ static void moments_have_none(void **state) {
 static void samples_are_counted(void **state) {
     run r;
     run_open(&r, *state, "samples", 0);
-    cleat_session *session = r.trainer.session;
+    cleat_session *session = r.trainer.engine.session;
     const cleat_work_graph *graphs[] = {&session->work->train[0], &session->work->evaluate[0]};
     for (int i = 0; i < 2; ++i)
         for (int64_t count = 1; count <= B; ++count) {

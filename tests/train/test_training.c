@@ -213,9 +213,9 @@ static opened *open_trainer(const tiny *t, const char *out, cleat_status wanted)
     opened *o = cleat_alloc(1, sizeof *o);
     o->profile = tiny_profile(t, NULL);
     o->options.out = out;
-    o->trainer.profile = o->profile;
-    o->trainer.options = &o->options;
-    o->trainer.report = &o->report;
+    o->trainer.settings.profile = o->profile;
+    o->trainer.run.options = &o->options;
+    o->trainer.run.report = &o->report;
     cleat_status status = cleat_trainer_open(&o->trainer, &o->error);
     if (status != wanted) fail_msg("%s: %s", cleat_status_text(status), o->error.text);
     return o;
@@ -254,7 +254,7 @@ static void run_without_a_name_gets_a_folder_of_its_own(void **state) {
         assert_int_equal(mkdir(name, 0755), 0);
     }
     opened *o = open_trainer(t, NULL, CLEAT_OK);
-    const char *folder = o->trainer.folder;
+    const char *folder = o->trainer.run.folder;
     assert_int_equal(strlen(folder), strlen(name) + 2);
     assert_string_equal(folder + strlen(name), "-2");
     assert_int_equal(access(folder, F_OK), 0);

@@ -1,0 +1,37 @@
+/* What trains. */
+#include "train/engine.h"
+
+static cleat_status open_update_stagings(cleat_engine *engine, cleat_error *error) {
+    cleat_session *session = engine->session;
+    int64_t bytes = cleat_exec_input_bytes(session->exec, session->work->update.index);
+    for (int i = 0; i < CLEAT_UPDATE_STAGINGS; ++i) {
+        cleat_status status = cleat_staging_create(session->exec, bytes, true, &engine->updates[i], error);
+        if (status) return status;
+    }
+    return CLEAT_OK;
+}
+
+cleat_status cleat_engine_bind(cleat_engine *engine, const cleat_dataset *dataset, double average_decay,
+                               cleat_error *error) {
+    cleat_status status = cleat_feed_open(engine->session, dataset, &engine->feed, error);
+    if (!status) status = open_update_stagings(engine, error);
+    if (!status) status = cleat_average_open(&engine->average, engine->session, average_decay, error);
+    return status;
+}
+
+void cleat_engine_close(cleat_engine *engine) {
+    cleat_average_close(&engine->average);
+    cleat_feed_close(engine->feed);
+    for (int i = 0; i < CLEAT_UPDATE_STAGINGS; ++i) cleat_staging_destroy(engine->updates[i]);
+    cleat_session_destroy(engine->session);
+    cleat_device_close(engine->device);
+    cleat_model_destroy(engine->model);
+    *engine = (cleat_engine){0};
+}
+
+cleat_status cleat_engine_start_at(cleat_engine *engine, const cleat_run_data *data, int64_t position,
+                                   cleat_error *error) {
+    cleat_global_batch next = {.first = cleat_batches_count(data->pass)};
+    cleat_batches_global_batch(data->pass, (size_t)position, &next);
+    return cleat_feed_start(engine->feed, data->pass, next.first, &data->rng_key, error);
+}

@@ -1,0 +1,87 @@
+/* The run's folder, the lock that keeps a second run out of it, and lines for the user. */
+#include "train/run.h"
+
+#include "checkpoint/checkpoint.h"
+#include "core/files.h"
+#include "core/lock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* Seconds to wait for a process that is just ending. */
+static const double PATIENCE = 1;
+
+/* runs/TYPE-DATE-TIME, with "-2", "-3", ... behind it where another run began in the same second. */
+static cleat_status create_new(cleat_run *run, const cleat_profile *profile, cleat_error *error) {
+    char stamp[32], type[64], name[128];
+    time_t now = time(NULL);
+    struct tm local;
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
+    cleat_status status = cleat_profile_get(profile, "model.type", type, sizeof type, error);
+    if (status == CLEAT_OK) status = cleat_folder_make("runs", error);
+    if (status != CLEAT_OK) return status;
+    snprintf(name, sizeof name, "runs/%s-%s", type, stamp);
+    snprintf(run->folder, sizeof run->folder, "%s", name);
+    for (int copy = 2; mkdir(run->folder, 0755) != 0; ++copy) {
+        if (errno != EEXIST)
+            return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create the folder: %s", run->folder, strerror(errno));
+        snprintf(run->folder, sizeof run->folder, "%s-%d", name, copy);
+    }
+    return CLEAT_OK;
+}
+
+static cleat_status choose(cleat_run *run, const cleat_profile *profile, cleat_error *error) {
+    const char *wanted = run->options->out ? run->options->out : profile->run.out;
+    if (!*wanted || strcmp(wanted, "auto") == 0) {
+        if (!run->resume) return create_new(run, profile, error);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--resume requires the run folder: set --out or run.out");
+    }
+    if (strlen(wanted) >= sizeof run->folder)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the run folder (--out): path too long: %.200s...", wanted);
+    snprintf(run->folder, sizeof run->folder, "%s", wanted);
+    return cleat_folder_make(run->folder, error);
+}
+
+/* Two runs in one folder would cut each other's log and remove each other's checkpoints. */
+static cleat_status lock(cleat_run *run, cleat_error *error) {
+    char path[CLEAT_PATH + 32];
+    cleat_error why = {0};
+    snprintf(path, sizeof path, "%s/.train", run->folder);
+    cleat_status status = cleat_lock(path, PATIENCE, &run->lock, &why);
+    run->is_locked = status == CLEAT_OK;
+    if (status == CLEAT_ERR_TIME_UP)
+        return cleat_fail(
+            error, CLEAT_ERR_ARGUMENT,
+            "another process is training in %s: wait until it ends, or start a separate run with another --out",
+            run->folder);
+    if (status == CLEAT_ERR_NOT_SUPPORTED) {
+        cleat_log(CLEAT_LOG_WARNING, "%s; the folder is not protected against a second run", why.text);
+        return CLEAT_OK;
+    }
+    return status == CLEAT_OK ? status : cleat_fail(error, status, "%s", why.text);
+}
+
+cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile, cleat_error *error) {
+    const bool again = run->folder[0] != 0;
+    cleat_status status = again ? CLEAT_OK : choose(run, profile, error);
+    if (status == CLEAT_OK) status = lock(run, error);
+    if (status != CLEAT_OK || again || run->resume || !cleat_checkpoint_exists(run->folder)) return status;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                      "%s already contains a run: continue it with --resume, or start a new one with another --out",
+                      run->folder);
+}
+
+void cleat_run_close_folder(cleat_run *run) {
+    if (run->is_locked) cleat_unlock(run->lock);
+    run->is_locked = false;
+}
+
+void cleat_run_print(cleat_run *run, const char *text) {
+    if (run->options->print)
+        cleat_progress_line(&run->progress, text);
+    else
+        cleat_log(CLEAT_LOG_INFO, "%s", text);
+}

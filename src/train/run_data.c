@@ -1,0 +1,50 @@
+/* What a run trains on. */
+#include "train/run_data.h"
+
+#include "data/batches.h"
+
+cleat_status cleat_run_data_open(cleat_run_data *data, cleat_model *model, const cleat_profile *profile,
+                                 const char *fitted, cleat_error *error) {
+    const char *path = profile->data.path;
+    cleat_status status = cleat_model_open_data(model, path, CLEAT_MODE_TRAIN, fitted, &data->dataset, error);
+    if (!status)
+        status = cleat_dataset_samples(data->dataset, CLEAT_SPLIT_TRAIN, &data->train, &data->train_count, error);
+    if (!status) status = cleat_dataset_samples(data->dataset, CLEAT_SPLIT_VAL, &data->val, &data->val_count, error);
+    if (status) return status;
+    if (profile->data.limit > 0 && (size_t)profile->data.limit < data->train_count)
+        data->train_count = (size_t)profile->data.limit;
+    if (data->train_count == 0) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: split 'train' has no samples", path);
+    cleat_log(CLEAT_LOG_INFO, "data %s: %zu training samples, %zu validation samples", path, data->train_count,
+              data->val_count);
+    return CLEAT_OK;
+}
+
+void cleat_run_data_close(cleat_run_data *data) {
+    cleat_run_data_end_epoch(data);
+    cleat_samples_free(data->train);
+    cleat_samples_free(data->val);
+    cleat_dataset_destroy(data->dataset);
+    *data = (cleat_run_data){0};
+}
+
+cleat_status cleat_run_data_count(cleat_run_data *data, const cleat_model *model, const cleat_profile *profile,
+                                  cleat_error *error) {
+    cleat_lengths *lengths = &data->lengths;
+    cleat_status status = cleat_lengths_choose(profile, cleat_model_fixed_length(model), data->dataset, data->train,
+                                               data->train_count, lengths, error);
+    if (status) return status;
+    return cleat_batches_check_lengths(data->dataset, data->train, data->train_count,
+                                       lengths->lengths[lengths->count - 1], error);
+}
+
+cleat_status cleat_run_data_begin_epoch(cleat_run_data *data, const cleat_workload *work, uint64_t seed, int64_t epoch,
+                                        cleat_error *error) {
+    data->rng_key = (cleat_rng_key){.seed = seed, .epoch = (uint32_t)epoch};
+    return cleat_batches_create(data->dataset, data->train, data->train_count, work->buckets, work->n_buckets,
+                                &data->rng_key, &data->pass, error);
+}
+
+void cleat_run_data_end_epoch(cleat_run_data *data) {
+    cleat_batches_destroy(data->pass);
+    data->pass = NULL;
+}
