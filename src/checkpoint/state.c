@@ -58,6 +58,14 @@ static void add_loss_scale(cleat_text *text, const cleat_train_state *state) {
     if (scaled || state->skipped_steps > 0) add_integer(text, "skipped_steps", state->skipped_steps);
 }
 
+static void add_micro_batches(cleat_text *text, const cleat_train_state *state) {
+    if (state->n_buckets == 0) return;
+    cleat_text_add(text, "  \"micro_batch_sizes\": [");
+    for (int64_t i = 0; i < state->n_buckets; ++i)
+        cleat_text_add(text, "%s%" PRId64, i ? ", " : "", state->micro_batch_sizes[i]);
+    cleat_text_add(text, "],\n");
+}
+
 static void add_state(cleat_text *text, const cleat_train_state *state, const cleat_checkpoint_files *files) {
     cleat_text_add(text, "{\n");
     add_integer(text, "format", FORMAT);
@@ -80,6 +88,7 @@ static void add_state(cleat_text *text, const cleat_train_state *state, const cl
     add_integer(text, "epochs", state->epochs);
     add_integer(text, "metrics_records", state->metrics_records);
     add_loss_scale(text, state);
+    add_micro_batches(text, state);
     cleat_text_add(text, "  \"profile_hash\": ");
     cleat_json_add_string(text, state->profile_hash);
     cleat_text_add(text, ",\n");
@@ -101,11 +110,15 @@ cleat_status cleat_state_encode(const cleat_train_state *state, const cleat_chec
 
 /* --- reading -------------------------------------------------------------------------------------------------- */
 
-static bool get_integer(const cJSON *from, const char *name, int64_t *value) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
+/* A number of JSON that is an integer >= 0. */
+static bool is_integer(const cJSON *item, int64_t *value) {
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 9007199254740992.0)) return false;
     *value = (int64_t)item->valuedouble;
     return item->valuedouble == (double)*value;
+}
+
+static bool get_integer(const cJSON *from, const char *name, int64_t *value) {
+    return is_integer(cJSON_GetObjectItemCaseSensitive(from, name), value);
 }
 
 static bool get_text(const cJSON *from, const char *name, char *text, size_t size) {
@@ -161,6 +174,18 @@ static bool get_loss_scale(const cJSON *from, cleat_train_state *state) {
     return get_integer(from, "skipped_steps", &state->skipped_steps);
 }
 
+/* Checkpoints of earlier versions have none. */
+static bool get_micro_batches(const cJSON *from, cleat_train_state *state) {
+    const cJSON *item, *all = cJSON_GetObjectItemCaseSensitive(from, "micro_batch_sizes");
+    if (!all) return true;
+    if (!cJSON_IsArray(all)) return false;
+    cJSON_ArrayForEach(item, all) {
+        if (state->n_buckets == CLEAT_STATE_BUCKETS) return false;
+        if (!is_integer(item, &state->micro_batch_sizes[state->n_buckets++])) return false;
+    }
+    return true;
+}
+
 static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpoint_files *files) {
     const cJSON *has_best = cJSON_GetObjectItemCaseSensitive(from, "has_best");
     int64_t format;
@@ -175,6 +200,7 @@ static bool get_state(const cJSON *from, cleat_train_state *state, cleat_checkpo
            get_real(from, "time_used", &state->time_used) && get_real(from, "next_seconds", &state->next_seconds) &&
            get_integer(from, "epochs", &state->epochs) &&
            get_integer(from, "metrics_records", &state->metrics_records) && get_loss_scale(from, state) &&
+           get_micro_batches(from, state) &&
            get_text(from, "profile_hash", state->profile_hash, sizeof state->profile_hash) && get_files(from, files);
 }
 

@@ -4,6 +4,8 @@
 
 #include "checkpoint/format.h"
 
+enum { CLEAT_STATE_BUCKETS = 16 };
+
 /* Where training stands. */
 typedef struct cleat_train_state {
     int64_t epoch;      /* epochs completed */
@@ -23,7 +25,9 @@ typedef struct cleat_train_state {
     double loss_scale;         /* f16: of the next step; 0: it was not trained in f16 */
     int64_t clean_steps;       /* f16: steps since it changed */
     int64_t skipped_steps;     /* f16: steps whose gradient overflowed: they moved no parameter */
-    char profile_hash[33];     /* cleat_profile_hash, or empty */
+    int64_t n_buckets;         /* length buckets, ... */
+    int64_t micro_batch_sizes[CLEAT_STATE_BUCKETS]; /* ... and samples of a micro-batch of each; none: not known */
+    char profile_hash[33];                          /* cleat_profile_hash, or empty */
 } cleat_train_state;
 
 /* state.json as text, which carries a hash of itself; the caller frees *text (cleat_free). */

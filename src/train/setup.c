@@ -39,35 +39,33 @@ static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
     return status;
 }
 
-/* Micro-batches of the run's earlier processes: the same cut gives the same bits. What the profile asks for goes before. */
-static void request_earlier_micro_batches(const cleat_trainer *trainer, cleat_profile **earlier,
-                                          cleat_fit_request *request) {
-    char path[CLEAT_PATH + 32];
-    snprintf(path, sizeof path, "%s/resolved.ini", trainer->run.folder);
-    cleat_error error;
-    if (!trainer->run.resume || request->exactly || trainer->memory.limit || !cleat_file_exists(path)) return;
-    if (cleat_profile_load(path, NULL, 0, earlier, &error) != CLEAT_OK) {
+_Static_assert((int)CLEAT_STATE_BUCKETS >= (int)CLEAT_BUCKETS && (int)CLEAT_PROFILE_LIST >= (int)CLEAT_STATE_BUCKETS,
+               "a checkpoint and a list of a profile hold a micro-batch size of each bucket");
+
+/* Of the run's earlier processes: the same micro-batches give the same bits. False where there was none, where the
+ * profile asks for others, or where memory was short. */
+static bool find_earlier_micro_batches(const cleat_trainer *trainer, bool exactly, cleat_int_list *earlier) {
+    if (!trainer->checkpoint || exactly || trainer->memory.limit) return false;
+    const cleat_train_state *then = &trainer->checkpoint->state;
+    if (then->n_buckets == 0)
         cleat_log(CLEAT_LOG_WARNING,
-                  "the micro-batches of the earlier run are unknown, so bit-identical results are not guaranteed: %s",
-                  error.text);
-        return;
-    }
-    cleat_int_list *batches = &(*earlier)->train.bucket_batch_sizes;
-    if (batches->count == CLEAT_AUTO) *batches = (cleat_int_list){.count = 1, .values = {(*earlier)->train.batch_size}};
-    request->batches = batches;
+                  "%s does not contain the micro-batch sizes of the earlier run, so bit-identical results are not "
+                  "guaranteed",
+                  trainer->checkpoint->folder);
+    earlier->count = then->n_buckets;
+    for (int64_t b = 0; b < then->n_buckets; ++b) earlier->values[b] = then->micro_batch_sizes[b];
+    return then->n_buckets > 0;
 }
 
-/* `earlier` is NULL where the earlier micro-batches are not to be had again. */
-static void warn_other_micro_batches(const cleat_workload *work, const cleat_profile *earlier) {
-    const cleat_int_list *batches = earlier ? &earlier->train.bucket_batch_sizes : NULL;
-    if (!batches || batches->count != (int64_t)work->n_buckets) return;
+static void warn_other_micro_batches(const cleat_workload *work, const cleat_int_list *earlier) {
+    if (earlier->count != (int64_t)work->n_buckets) return;
     for (size_t b = 0; b < work->n_buckets; ++b)
-        if (work->buckets[b].micro_batch_size != batches->values[b])
+        if (work->buckets[b].micro_batch_size != earlier->values[b])
             cleat_log(CLEAT_LOG_WARNING,
                       "samples up to length %lld: micro-batches of %lld, but %lld earlier in this run; results are not "
                       "bit-identical to those of an uninterrupted run",
                       (long long)work->buckets[b].length, (long long)work->buckets[b].micro_batch_size,
-                      (long long)batches->values[b]);
+                      (long long)earlier->values[b]);
 }
 
 /* A sample that is too long for every bucket, and a warm-up that is longer than the run, are refused here, before
@@ -82,19 +80,18 @@ static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
 
 /* The micro-batches that fit the device, and a session of them. */
 static cleat_status fit(cleat_trainer *trainer, cleat_error *error) {
-    cleat_profile *earlier = NULL;
+    cleat_int_list earlier = {0};
     cleat_fit_request request =
         cleat_fit_request_for(trainer->settings.profile, trainer->engine.model, CLEAT_FOR_TRAINING,
                               &trainer->data.lengths, cleat_device_get_facts(trainer->engine.device), NULL);
-    request_earlier_micro_batches(trainer, &earlier, &request);
+    if (find_earlier_micro_batches(trainer, request.exactly, &earlier)) request.batches = &earlier;
     if (trainer->memory.limit > 0 && trainer->memory.limit < request.limit) {
         request.limit = trainer->memory.limit;
         request.exactly = false;
     }
     cleat_status status = cleat_session_fit(trainer->engine.device, &request, &trainer->engine.session, error);
-    if (!status) warn_other_micro_batches(trainer->engine.session->work, earlier);
-    cleat_profile_destroy(earlier);
     if (status) return status;
+    warn_other_micro_batches(trainer->engine.session->work, &earlier);
     trainer->run.report->storage = trainer->engine.session->work->storage;
     cleat_session_log_plan(trainer->engine.session);
     return CLEAT_OK;
@@ -148,9 +145,14 @@ static cleat_status start(cleat_trainer *trainer, cleat_error *error) {
 }
 
 static cleat_status restore(cleat_trainer *trainer, cleat_error *error) {
+    const cleat_workload *work = trainer->engine.session->work;
+    cleat_train_state *state = &trainer->state;
     cleat_status status = trainer->checkpoint ? cleat_trainer_resume(trainer, error) : start(trainer, error);
-    trainer->ring_read = trainer->state.step;
-    return status;
+    if (status) return status;
+    trainer->ring_read = state->step;
+    state->n_buckets = (int64_t)work->n_buckets;
+    for (size_t b = 0; b < work->n_buckets; ++b) state->micro_batch_sizes[b] = work->buckets[b].micro_batch_size;
+    return CLEAT_OK;
 }
 
 static cleat_status open_deadline(cleat_trainer *trainer, cleat_error *error) {

@@ -223,6 +223,8 @@ static void every_bit_of_the_state_comes_back(void **test) {
                                .next_seconds = 0.1,
                                .epochs = 21,
                                .metrics_records = 42,
+                               .n_buckets = 2,
+                               .micro_batch_sizes = {8, 3},
                                .skipped_steps = 5}; /* in f16, before it went on in another precision */
     snprintf(state.profile_hash, sizeof state.profile_hash, "0123456789abcdef0123456789abcdef");
     fill(&arrays, 123);
@@ -243,6 +245,9 @@ static void every_bit_of_the_state_comes_back(void **test) {
     assert_int_equal(back->metrics_records, 42);
     assert_string_equal(back->profile_hash, state.profile_hash);
     assert_int_equal(back->skipped_steps, 5);
+    assert_int_equal(back->n_buckets, 2);
+    assert_int_equal(back->micro_batch_sizes[0], 8);
+    assert_int_equal(back->micro_batch_sizes[1], 3);
     cleat_checkpoint_close(checkpoint);
 }
 
