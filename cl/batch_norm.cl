@@ -132,18 +132,19 @@ __kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const int, sa
 
 /* --- normalisation -------------------------------------------------------------------------------------- */
 
-/* y = (x - mean) / sqrt(variance + eps) gamma + beta + residual, then max(., 0) if `relu`. saved f32
- * [2, channels]: mean, variance; residual may be NULL. y may be x or residual. */
-__kernel void batch_norm_apply(TENSOR(const T, x), TENSOR(const float, saved), TENSOR(const float, gamma),
-                               TENSOR(const float, beta), TENSOR(const T, residual), TENSOR(T, y), const int rows,
-                               const int channels, const int chunks, const int relu, const float eps) {
+/* y = (x - mean) / sqrt(variance + eps) gamma + beta + residual, then max(., 0) if `relu`. means and
+ * variances f32 [channels]; residual may be NULL. y may be x or residual. */
+__kernel void batch_norm_apply(TENSOR(const T, x), TENSOR(const float, means), TENSOR(const float, variances),
+                               TENSOR(const float, gamma), TENSOR(const float, beta), TENSOR(const T, residual),
+                               TENSOR(T, y), const int rows, const int channels, const int chunks, const int relu,
+                               const float eps) {
     const int first = own_channel(chunks);
     const row_span own = own_rows(rows, chunks);
     floatv mean[VECTORS], scale[VECTORS], bias[VECTORS];
     FOR_VECTOR {
-        mean[v] = channels_load_f32(AT(saved), CHANNEL(v), channels);
+        mean[v] = channels_load_f32(AT(means), CHANNEL(v), channels);
         scale[v] = channels_load_f32(AT(gamma), CHANNEL(v), channels) /
-                   sqrt(channels_load_f32(AT(saved) + channels, CHANNEL(v), channels) + eps);
+                   sqrt(channels_load_f32(AT(variances), CHANNEL(v), channels) + eps);
         bias[v] = channels_load_f32(AT(beta), CHANNEL(v), channels);
     }
     for (int row = own.at; row < own.end; row += ROW_STEP) {
@@ -156,13 +157,14 @@ __kernel void batch_norm_apply(TENSOR(const T, x), TENSOR(const float, saved), T
     }
 }
 
-/* running [2, channels] = (1 - momentum) running + momentum statistics, if that is finite: a step that is
- * skipped because of non-finite values must not affect the averages. */
-__kernel void batch_norm_follow(TENSOR(const float, statistics), TENSOR(float, running), const float momentum,
-                                const int n) {
-    for (int i = get_global_id(0); i < n; i += (int)get_global_size(0)) {
-        const float next = fma(momentum, AT(statistics)[i] - AT(running)[i], AT(running)[i]);
-        if (isfinite(next)) AT(running)[i] = next;
+/* means, variances f32 [channels] = (1 - momentum) means, variances + momentum statistics f32 [2, channels], if that
+ * is finite: a step that is skipped because of non-finite values must not affect the averages. */
+__kernel void batch_norm_follow(TENSOR(const float, statistics), TENSOR(float, means), TENSOR(float, variances),
+                                const float momentum, const int channels) {
+    for (int i = get_global_id(0); i < 2 * channels; i += (int)get_global_size(0)) {
+        __global float *running = i < channels ? AT(means) + i : AT(variances) + (i - channels);
+        const float next = fma(momentum, AT(statistics)[i] - *running, *running);
+        if (isfinite(next)) *running = next;
     }
 }
 

@@ -89,8 +89,12 @@ CLEAT_API cleat_tensor *cleat_constant(cleat_graph *graph, const char *name, int
  * parameter's and no state's. */
 CLEAT_API cleat_tensor *cleat_buffer(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
                                      float initial);
-/* The buffer of cleat_batch_norm_update_running_stats: f32 [2, channels], means that start at 0 and variances that start at 1. */
-CLEAT_API cleat_tensor *cleat_running_statistics(cleat_graph *graph, const char *name, int64_t channels);
+/* Running mean and variance of a batch normalisation (cleat_batch_norm_update_running_stats). */
+typedef struct cleat_running_stats {
+    cleat_tensor *mean, *var; /* buffers f32 [channels]; NULL where the graph has an error */
+} cleat_running_stats;
+/* The buffers NAME_mean, which starts at 0, and NAME_var, which starts at 1. */
+CLEAT_API cleat_running_stats cleat_running_statistics(cleat_graph *graph, const char *name, int64_t channels);
 /* Marks a tensor whose value the host reads after the run: its bytes are not reused within the graph. */
 CLEAT_API void cleat_retain(cleat_graph *graph, cleat_tensor *tensor);
 

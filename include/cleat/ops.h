@@ -165,15 +165,15 @@ CLEAT_API cleat_tensor *cleat_depth_to_space(cleat_graph *graph, cleat_tensor *x
 CLEAT_API cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                          cleat_tensor *samples, cleat_tensor *residual, bool relu, float eps,
                                          cleat_tensor **statistics);
-/* running = (1 - momentum) running + momentum statistics, where that is finite. statistics, running (buffer) f32 [2, C].
- * No gradient. */
+/* running = (1 - momentum) running + momentum statistics, where that is finite. statistics f32 [2, C]: mean and
+ * variance; running: cleat_running_statistics, or two states f32 [C]. No gradient. */
 CLEAT_API void cleat_batch_norm_update_running_stats(cleat_graph *graph, cleat_tensor *statistics,
-                                                     cleat_tensor *running, float momentum);
-/* Batch normalisation with known statistics, for evaluation: as cleat_batch_norm, with mean and variance of `running` f32
- * [2, C]. No gradient. */
+                                                     cleat_running_stats running, float momentum);
+/* Batch normalisation with known statistics, for evaluation: as cleat_batch_norm, with the mean and variance of
+ * `running`. No gradient. */
 CLEAT_API cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma,
-                                                   cleat_tensor *beta, cleat_tensor *running, cleat_tensor *residual,
-                                                   bool relu, float eps);
+                                                   cleat_tensor *beta, cleat_running_stats running,
+                                                   cleat_tensor *residual, bool relu, float eps);
 
 /* What a mask of two classes is judged by. */
 typedef struct cleat_mask_loss_spec {

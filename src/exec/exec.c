@@ -20,20 +20,16 @@ static cleat_status create_slabs(cleat_exec *exec, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Fills states and buffers that do not start at zero; their two halves have one initial value each. */
+/* Fills states that do not start at zero. */
 static cleat_status fill_buffers(cleat_exec *exec, cleat_error *error) {
     const cleat_plan *plan = exec->plan;
     for (size_t i = 0; i < plan->state_count; ++i) {
         const cleat_tensor *state = plan->store->states[i];
-        const size_t bytes = (size_t)cleat_tensor_bytes(state), size = sizeof state->initial[0];
-        const size_t first = bytes / size / 2 * size, sizes[2] = {first, bytes - first};
-        size_t offset = (size_t)plan->states[i].offset;
-        for (int half = 0; half < 2; offset += sizes[half++]) {
-            if (state->initial[half] == 0.0f || sizes[half] == 0) continue;
-            cl_int code = clEnqueueFillBuffer(exec->device->compute, exec->slabs[plan->states[i].slab],
-                                              &state->initial[half], size, offset, sizes[half], 0, NULL, NULL);
-            if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "filling buffer '%s'", state->name);
-        }
+        const size_t bytes = (size_t)cleat_tensor_bytes(state), offset = (size_t)plan->states[i].offset;
+        if (state->initial == 0.0f || bytes == 0) continue;
+        cl_int code = clEnqueueFillBuffer(exec->device->compute, exec->slabs[plan->states[i].slab], &state->initial,
+                                          sizeof state->initial, offset, bytes, 0, NULL, NULL);
+        if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "filling buffer '%s'", state->name);
     }
     return CLEAT_OK;
 }

@@ -143,20 +143,20 @@ cleat_tensor *cleat_loss_scale_state(cleat_graph *graph) {
     return add_state(graph, CLEAT_LOSS_SCALE, CLEAT_F32, 1, (const int64_t[1]){1}, initial);
 }
 
-static cleat_tensor *add_buffer(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
-                                const float initial[2]) {
+cleat_tensor *cleat_buffer(cleat_graph *graph, const char *name, int rank, const int64_t *shape, float initial) {
     cleat_tensor *buffer = NULL;
     if (shape_is_possible(graph, name, rank, shape))
         cleat_store_add_buffer(graph->store, name, rank, shape, initial, &buffer, &graph->error);
     return buffer;
 }
 
-cleat_tensor *cleat_buffer(cleat_graph *graph, const char *name, int rank, const int64_t *shape, float initial) {
-    return add_buffer(graph, name, rank, shape, (const float[2]){initial, initial});
-}
-
-cleat_tensor *cleat_running_statistics(cleat_graph *graph, const char *name, int64_t channels) {
-    return add_buffer(graph, name, 2, (const int64_t[2]){2, channels}, (const float[2]){0.0f, 1.0f});
+cleat_running_stats cleat_running_statistics(cleat_graph *graph, const char *name, int64_t channels) {
+    char mean[CLEAT_NAME + 8], var[CLEAT_NAME + 8];
+    snprintf(mean, sizeof mean, "%s_mean", name);
+    snprintf(var, sizeof var, "%s_var", name);
+    cleat_running_stats running = {.mean = cleat_buffer(graph, mean, 1, &channels, 0.0f)};
+    running.var = cleat_buffer(graph, var, 1, &channels, 1.0f); /* behind the mean: checkpoints join the two */
+    return running;
 }
 
 void cleat_retain(cleat_graph *graph, cleat_tensor *tensor) {

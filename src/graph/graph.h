@@ -39,7 +39,7 @@ struct cleat_tensor {
     cleat_init init;          /* of a parameter */
     /* A state that checkpoints contain; flat_offset is then its first element among the store's buffers. */
     bool is_buffer;
-    float initial[2];   /* initial values of a buffer's first and second half; both 0 for other states */
+    float initial;      /* of a state, everywhere */
     bool requires_grad; /* depends on a parameter, or was requested */
     bool retain;        /* the host reads it after the run */
 };

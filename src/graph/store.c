@@ -156,7 +156,7 @@ static cleat_status find_or_add_state(cleat_store *store, const cleat_tensor *wa
         if (strcmp(known->name, wanted->name) != 0) continue;
         bool same = known->dtype == wanted->dtype && cleat_same_shape(known, wanted) &&
                     known->is_buffer == wanted->is_buffer &&
-                    memcmp(known->initial, wanted->initial, sizeof known->initial) == 0;
+                    memcmp(&known->initial, &wanted->initial, sizeof known->initial) == 0;
         *state = same ? known : NULL;
         return CLEAT_OK;
     }
@@ -182,7 +182,7 @@ static cleat_tensor state_like(const char *name, cleat_dtype dtype, int rank, co
 cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
                                float initial, cleat_tensor **state, cleat_error *error) {
     cleat_tensor wanted = state_like(name, dtype, rank, shape), *found = NULL;
-    wanted.initial[0] = wanted.initial[1] = initial;
+    wanted.initial = initial;
     cleat_status status = find_or_add_state(store, &wanted, &found, error);
     if (status != CLEAT_OK) return status;
     if (!found)
@@ -193,13 +193,13 @@ cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype
     return CLEAT_OK;
 }
 
-cleat_status cleat_store_add_buffer(cleat_store *store, const char *name, int rank, const int64_t *shape,
-                                    const float initial[2], cleat_tensor **buffer, cleat_error *error) {
+cleat_status cleat_store_add_buffer(cleat_store *store, const char *name, int rank, const int64_t *shape, float initial,
+                                    cleat_tensor **buffer, cleat_error *error) {
     if (cleat_store_find(store, name))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "buffer '%s' has the name of a parameter", name);
     cleat_tensor wanted = state_like(name, CLEAT_F32, rank, shape), *found = NULL;
     wanted.is_buffer = true;
-    memcpy(wanted.initial, initial, sizeof wanted.initial);
+    wanted.initial = initial;
     wanted.flat_offset = store->buffer_elements;
     cleat_status status =
         cleat_grow(&store->buffers, store->buffer_count, &store->buffer_capacity, sizeof *store->buffers, error);
@@ -223,7 +223,7 @@ cleat_tensor *cleat_store_buffer(const cleat_store *store, size_t i) {
 
 void cleat_buffer_initialise(const cleat_tensor *buffer, float *values) {
     int64_t elements = cleat_tensor_elements(buffer);
-    for (int64_t i = 0; i < elements; ++i) values[i] = buffer->initial[i >= elements / 2];
+    for (int64_t i = 0; i < elements; ++i) values[i] = buffer->initial;
 }
 
 /* FNV-1a: maps a name to a stable stream number. */

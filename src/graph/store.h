@@ -21,11 +21,10 @@ void cleat_param_initialise(const cleat_store *store, const cleat_tensor *param,
  * shape, type or initial value is an error. */
 cleat_status cleat_store_state(cleat_store *store, const char *name, cleat_dtype dtype, int rank, const int64_t *shape,
                                float initial, cleat_tensor **state, cleat_error *error);
-/* Finds or declares a buffer whose halves are initialised to initial[0] and initial[1]. The same name with
- * another shape or other initial values is an error, as is the name of a parameter or of a state that is not
- * a buffer. */
-cleat_status cleat_store_add_buffer(cleat_store *store, const char *name, int rank, const int64_t *shape,
-                                    const float initial[2], cleat_tensor **buffer, cleat_error *error);
+/* Finds or declares a buffer that is initialised to `initial`. The same name with another shape or another
+ * initial value is an error, as is the name of a parameter or of a state that is not a buffer. */
+cleat_status cleat_store_add_buffer(cleat_store *store, const char *name, int rank, const int64_t *shape, float initial,
+                                    cleat_tensor **buffer, cleat_error *error);
 
 /* The i-th buffer in order of declaration; NULL after the last. Borrowed. */
 cleat_tensor *cleat_store_buffer(const cleat_store *store, size_t i);

@@ -54,7 +54,7 @@ cleat_tensor *cleat_nn_batch_norm(cleat_graph *graph, const char *prefix, cleat_
     cleat_tensor *weight =
         cleat_param(graph, join(name, prefix, "weight"), 1, &channels, (cleat_init){CLEAT_INIT_CONSTANT, gamma});
     cleat_tensor *bias = cleat_param(graph, join(name, prefix, "bias"), 1, &channels, (cleat_init){CLEAT_INIT_ZERO, 0});
-    cleat_tensor *running = cleat_running_statistics(graph, join(name, prefix, "running"), channels);
+    cleat_running_stats running = cleat_running_statistics(graph, join(name, prefix, "running"), channels);
     cleat_tensor *statistics = NULL;
     cleat_scope(graph, "%s/", prefix);
     if (!mode->training) return cleat_batch_norm_inference(graph, x, weight, bias, running, residual, relu, EPS);

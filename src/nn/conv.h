@@ -30,8 +30,8 @@ typedef struct cleat_norm_mode {
 } cleat_norm_mode;
 
 /* Batch normalisation of x with eps 1e-5, then + residual (NULL: none), then ReLU if `relu`. Parameters
- * PREFIX.weight [C], initialised to `gamma`, and PREFIX.bias [C], initialised to zero; buffer PREFIX.running
- * [2, C]. [..., C] -> [..., C] */
+ * PREFIX.weight [C], initialised to `gamma`, and PREFIX.bias [C], initialised to zero; buffers
+ * PREFIX.running_mean and PREFIX.running_var [C]. [..., C] -> [..., C] */
 cleat_tensor *cleat_nn_batch_norm(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_tensor *residual,
                                   bool relu, float gamma, const cleat_norm_mode *mode);
 

@@ -14,8 +14,8 @@ typedef struct batch_norm_attr {
 /* in = {x, gamma, beta, samples, residual}, out = {y, saved f32 [2, C]: mean, biased variance; statistics f32 [2, C]} */
 enum { X, GAMMA, BETA, SAMPLES, RESIDUAL, FORWARD_IN };
 enum { Y, SAVED, STATISTICS };
-/* in of batch_norm_inference: the statistics stand where batch_norm has `samples` */
-enum { RUNNING = SAMPLES };
+/* in of batch_norm_inference: the mean stands where batch_norm has `samples`, the variance behind all */
+enum { RUNNING_MEAN = SAMPLES, RUNNING_VAR = FORWARD_IN, INFERENCE_IN };
 
 static const batch_norm_attr *attr_of(const cleat_node *node) {
     return (const batch_norm_attr *)node->attr;
@@ -103,11 +103,13 @@ static void bind_statistics(const cleat_node *node, const cleat_channels *cut, c
     cleat_launch_channel_groups(binder, cut, 1);
 }
 
-static void bind_apply(const cleat_node *node, const cleat_channels *cut, const cleat_tensor *statistics,
-                       cleat_binder *binder) {
+/* The variance of each channel begins at element `at` of `var`. */
+static void bind_apply(const cleat_node *node, const cleat_channels *cut, const cleat_tensor *mean,
+                       const cleat_tensor *var, int64_t at, cleat_binder *binder) {
     launch(binder, node, "batch_norm_apply", cut);
     cleat_launch_tensor(binder, node->in[X]);
-    cleat_launch_tensor(binder, statistics);
+    cleat_launch_tensor(binder, mean);
+    cleat_launch_tensor_at(binder, var, at);
     cleat_launch_tensor(binder, node->in[GAMMA]);
     cleat_launch_tensor(binder, node->in[BETA]);
     cleat_launch_tensor(binder, node->in[RESIDUAL]);
@@ -123,7 +125,7 @@ static void bind_apply(const cleat_node *node, const cleat_channels *cut, const 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_channels cut = cleat_channels_of(node->in[X], binder->facts);
     bind_statistics(node, &cut, binder);
-    bind_apply(node, &cut, node->out[SAVED], binder);
+    bind_apply(node, &cut, node->out[SAVED], node->out[SAVED], cut.channels, binder);
 }
 
 static const cleat_variant variants[] = {{.name = "parts", .workspace = workspace, .bind = bind}, {0}};
@@ -269,8 +271,10 @@ cleat_tensor *cleat_batch_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor
 
 static cleat_status infer_inference(cleat_node *node, cleat_error *error) {
     cleat_status status = infer_common(node, error);
-    const int64_t both[] = {2, cleat_width(node->in[X])};
-    return status == CLEAT_OK ? cleat_expect(node, RUNNING, "running", CLEAT_F32, 2, both, error) : status;
+    const int64_t channels = cleat_width(node->in[X]);
+    if (!status) status = cleat_expect(node, RUNNING_MEAN, "running mean", CLEAT_F32, 1, &channels, error);
+    if (!status) status = cleat_expect(node, RUNNING_VAR, "running variance", CLEAT_F32, 1, &channels, error);
+    return status;
 }
 
 static cleat_cost cost_inference(const cleat_node *node) {
@@ -279,7 +283,7 @@ static cleat_cost cost_inference(const cleat_node *node) {
 
 static void bind_inference(const cleat_node *node, cleat_binder *binder) {
     cleat_channels cut = cleat_channels_of(node->in[X], binder->facts);
-    bind_apply(node, &cut, node->in[RUNNING], binder);
+    bind_apply(node, &cut, node->in[RUNNING_MEAN], node->in[RUNNING_VAR], 0, binder);
 }
 
 static const cleat_variant inference_variants[] = {{.name = "elements", .bind = bind_inference}, {0}};
@@ -292,11 +296,16 @@ static const cleat_op batch_norm_inference = {.name = "batch_norm_inference",
                                               .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
 
 cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
-                                         cleat_tensor *running, cleat_tensor *residual, bool relu, float eps) {
-    if (!x || !gamma || !beta || !running) return NULL;
-    cleat_tensor *in[] = {[X] = x, [GAMMA] = gamma, [BETA] = beta, [RUNNING] = running, [RESIDUAL] = residual};
+                                         cleat_running_stats running, cleat_tensor *residual, bool relu, float eps) {
+    if (!x || !gamma || !beta || !running.mean || !running.var) return NULL;
+    cleat_tensor *in[] = {[X] = x,
+                          [GAMMA] = gamma,
+                          [BETA] = beta,
+                          [RUNNING_MEAN] = running.mean,
+                          [RESIDUAL] = residual,
+                          [RUNNING_VAR] = running.var};
     batch_norm_attr attr = {.eps = eps, .relu = relu};
-    cleat_node *node = cleat_emit(graph, &batch_norm_inference, &attr, sizeof attr, in, FORWARD_IN);
+    cleat_node *node = cleat_emit(graph, &batch_norm_inference, &attr, sizeof attr, in, INFERENCE_IN);
     return node ? node->out[Y] : NULL;
 }
 
@@ -306,9 +315,12 @@ typedef struct running_attr {
     float momentum;
 } running_attr;
 
-/* in = {statistics, running}, out = {running} */
+/* in = {statistics f32 [2, C], mean, variance f32 [C]}, out = {mean, variance} */
+enum { F_STATISTICS, F_MEAN, F_VAR, FOLLOW_IN };
+enum { MEAN, VAR };
+
 static cleat_status infer_running(cleat_node *node, cleat_error *error) {
-    cleat_tensor *statistics = node->in[0], *running = node->in[1];
+    cleat_tensor *statistics = node->in[F_STATISTICS];
     float momentum = ((const running_attr *)node->attr)->momentum;
     if (statistics->rank != 2 || statistics->shape[0] != 2 || statistics->dtype != CLEAT_F32 ||
         cleat_tensor_elements(statistics) > CLEAT_MAX_ROWS) {
@@ -316,30 +328,34 @@ static cleat_status infer_running(cleat_node *node, cleat_error *error) {
         cleat_tensor_describe(statistics, text, sizeof text);
         return cleat_infer_fail(node, error, "statistics are %s, they must be f32 [2, C]", text);
     }
-    cleat_status status = cleat_expect(node, 1, "running", CLEAT_F32, 2, statistics->shape, error);
-    if (status != CLEAT_OK) return status;
-    if (!cleat_is_persistent(running))
-        return cleat_infer_fail(node, error, "running is '%s', it must be a persistent tensor (cleat_buffer)",
-                                running->name);
+    cleat_status status = cleat_expect(node, F_MEAN, "running mean", CLEAT_F32, 1, &statistics->shape[1], error);
+    if (!status) status = cleat_expect(node, F_VAR, "running variance", CLEAT_F32, 1, &statistics->shape[1], error);
+    if (status) return status;
+    for (int i = F_MEAN; i <= F_VAR; ++i)
+        if (!cleat_is_persistent(node->in[i]))
+            return cleat_infer_fail(node, error, "running is '%s', it must be a persistent tensor (cleat_buffer)",
+                                    node->in[i]->name);
     if (!(momentum >= 0.0f && momentum <= 1.0f))
         return cleat_infer_fail(node, error, "momentum %g is not in [0, 1]", (double)momentum);
-    cleat_set_output_state(node, 0, running);
+    cleat_set_output_state(node, MEAN, node->in[F_MEAN]);
+    cleat_set_output_state(node, VAR, node->in[F_VAR]);
     return CLEAT_OK;
 }
 
 static cleat_cost cost_running(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 3);
+    return cleat_elementwise_cost(node, 6); /* 3 an element of mean and of variance */
 }
 
 static void bind_running(const cleat_node *node, cleat_binder *binder) {
-    cleat_channels cut = cleat_channels_of(node->in[0], binder->facts);
-    int64_t elements = cleat_tensor_elements(node->out[0]);
+    cleat_channels cut = cleat_channels_of(node->in[F_STATISTICS], binder->facts);
+    int64_t channels = cleat_tensor_elements(node->out[MEAN]);
     cleat_launch_channel_kernel(binder, node, "batch_norm.cl", "batch_norm_follow", CLEAT_F32, &cut);
-    cleat_launch_tensor(binder, node->in[0]);
-    cleat_launch_tensor(binder, node->out[0]);
+    cleat_launch_tensor(binder, node->in[F_STATISTICS]);
+    cleat_launch_tensor(binder, node->out[MEAN]);
+    cleat_launch_tensor(binder, node->out[VAR]);
     cleat_launch_f32(binder, ((const running_attr *)node->attr)->momentum);
-    cleat_launch_i32(binder, (int32_t)elements);
-    cleat_launch_items(binder, elements);
+    cleat_launch_i32(binder, (int32_t)channels);
+    cleat_launch_items(binder, 2 * channels);
 }
 
 static const cleat_variant running_variants[] = {{.name = "elements", .bind = bind_running}, {0}};
@@ -349,9 +365,9 @@ static const cleat_op batch_norm_update_running_stats = {.name = "batch_norm_upd
                                                          .cost = cost_running,
                                                          .variants = running_variants};
 
-void cleat_batch_norm_update_running_stats(cleat_graph *graph, cleat_tensor *statistics, cleat_tensor *running,
+void cleat_batch_norm_update_running_stats(cleat_graph *graph, cleat_tensor *statistics, cleat_running_stats running,
                                            float momentum) {
-    if (!statistics || !running) return;
-    cleat_tensor *in[] = {statistics, running};
-    cleat_emit(graph, &batch_norm_update_running_stats, &(running_attr){momentum}, sizeof(running_attr), in, 2);
+    if (!statistics || !running.mean || !running.var) return;
+    cleat_tensor *in[] = {[F_STATISTICS] = statistics, [F_MEAN] = running.mean, [F_VAR] = running.var};
+    cleat_emit(graph, &batch_norm_update_running_stats, &(running_attr){momentum}, sizeof(running_attr), in, FOLLOW_IN);
 }

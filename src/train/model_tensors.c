@@ -4,6 +4,7 @@
 #include "core/memory.h"
 #include "graph/store.h"
 
+#include <stdio.h>
 #include <string.h>
 
 cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *settings, cleat_error *error) {
@@ -25,21 +26,41 @@ static cleat_st_tensor tensor_over(const cleat_tensor *tensor, float *values) {
     return made;
 }
 
+/* PREFIX_mean [C] with PREFIX_var [C] behind it is PREFIX [2, C] in files, as it always was, so that checkpoints of
+ * earlier versions load, and earlier versions load ours. */
+static bool is_pair(const cleat_tensor *mean, const cleat_tensor *var, size_t *prefix) {
+    const size_t length = strlen(mean->name), tail = sizeof "_mean" - 1;
+    if (length < tail || strcmp(mean->name + length - tail, "_mean") != 0) return false;
+    if (mean->rank != 1 || !cleat_same_shape(mean, var)) return false;
+    *prefix = length - tail;
+    return strncmp(mean->name, var->name, *prefix) == 0 && strcmp(var->name + *prefix, "_var") == 0 &&
+           var->flat_offset == mean->flat_offset + mean->shape[0];
+}
+
 cleat_status cleat_session_tensors(const cleat_session *session, float *values, bool buffers, cleat_st_tensor **tensors,
                                    size_t *count, cleat_error *error) {
     const cleat_store *store = session->work->store;
-    size_t params = cleat_store_count(store), all = params + (buffers ? store->buffer_count : 0);
-    cleat_st_tensor *made = cleat_alloc(all, sizeof *made);
-    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", all);
-    for (size_t i = 0; i < params; ++i) {
-        const cleat_tensor *param = cleat_store_param(store, i);
-        made[i] = tensor_over(param, values + param->flat_offset);
+    const cleat_tensor *buffer, *next;
+    size_t most = cleat_store_count(store) + store->buffer_count, made = 0, prefix;
+    cleat_st_tensor *all = cleat_alloc(most, sizeof *all + CLEAT_NAME); /* names of pairs stand behind the tensors */
+    if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", most);
+    char(*names)[CLEAT_NAME] = (char(*)[CLEAT_NAME])(all + most);
+    for (; made < cleat_store_count(store); ++made) {
+        const cleat_tensor *param = cleat_store_param(store, made);
+        all[made] = tensor_over(param, values + param->flat_offset);
     }
-    for (size_t i = params; i < all; ++i) {
-        const cleat_tensor *buffer = cleat_store_buffer(store, i - params);
-        made[i] = tensor_over(buffer, values + cleat_session_flat(session) + buffer->flat_offset);
+    for (size_t i = 0; buffers && (buffer = cleat_store_buffer(store, i)); ++i, ++made) {
+        all[made] = tensor_over(buffer, values + cleat_session_flat(session) + buffer->flat_offset);
+        next = cleat_store_buffer(store, i + 1);
+        if (!next || !is_pair(buffer, next, &prefix)) continue;
+        snprintf(names[made], CLEAT_NAME, "%.*s", (int)prefix, buffer->name);
+        all[made].name = names[made];
+        all[made].rank = 2;
+        all[made].shape[0] = 2;
+        all[made].shape[1] = buffer->shape[0];
+        ++i;
     }
-    *tensors = made;
-    *count = all;
+    *tensors = all;
+    *count = made;
     return CLEAT_OK;
 }

@@ -170,11 +170,13 @@ static void build_batch_norm(op_check *p, int64_t rows) {
     const int64_t shape[] = {rows, CHANNELS}, channels = CHANNELS;
     cleat_tensor *x = add_input(p, "x", 2, shape);
     cleat_tensor *gamma = add_input(p, "gamma", 1, &channels), *beta = add_input(p, "beta", 1, &channels);
-    cleat_tensor *running = cleat_running_statistics(p->graph, "running statistics", CHANNELS), *statistics = NULL;
+    cleat_running_stats running = cleat_running_statistics(p->graph, "running", CHANNELS);
+    cleat_tensor *statistics = NULL;
     add_output(p,
                cleat_batch_norm(p->graph, x, gamma, beta, NULL, NULL, false, eps, &statistics)); /* [rows, CHANNELS] */
     cleat_batch_norm_update_running_stats(p->graph, statistics, running, momentum);
-    p->out[p->n_out++] = running; /* [2, CHANNELS] */
+    p->out[p->n_out++] = running.mean; /* [CHANNELS] */
+    p->out[p->n_out++] = running.var;  /* [CHANNELS] */
 }
 
 static void expect_batch_norm(const op_check *p, int64_t rows, const float *const *in, double *const *out) {
@@ -188,7 +190,7 @@ static void expect_batch_norm(const op_check *p, int64_t rows, const float *cons
                 (in[0][i * CHANNELS + c] - mean) / sqrt(variance + (double)eps) * in[1][c] + in[2][c];
         const double unbiased = variance * (double)rows / (double)(rows - 1);
         out[1][c] = (double)momentum * mean; /* from 0 */
-        out[1][CHANNELS + c] = 1 - (double)momentum + (double)momentum * unbiased;
+        out[2][c] = 1 - (double)momentum + (double)momentum * unbiased;
     }
 }
 

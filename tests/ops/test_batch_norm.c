@@ -314,11 +314,12 @@ static void ignores_empty_slots(void **state) {
 /* --- known and running statistics --- */
 
 static void build_fixed(op_case *c) {
-    const int64_t *d = c->dims, shape[] = {d[BATCH], d[SAMPLE_ROWS], d[CHANNELS]}, both[] = {2, d[CHANNELS]};
+    const int64_t *d = c->dims, shape[] = {d[BATCH], d[SAMPLE_ROWS], d[CHANNELS]};
     cleat_tensor *x = op_input(c, "x", c->storage, 3, shape, -2, 2);
     cleat_tensor *gamma = op_param(c, "gamma", 1, &d[CHANNELS], 0.5, 1.5);
     cleat_tensor *beta = op_param(c, "beta", 1, &d[CHANNELS], -1, 1);
-    cleat_tensor *running = op_constant(c, "running", CLEAT_F32, 2, both, 0.5, 2);
+    cleat_running_stats running = {.mean = op_constant(c, "mean", CLEAT_F32, 1, &d[CHANNELS], 0.5, 2)};
+    running.var = op_constant(c, "variance", CLEAT_F32, 1, &d[CHANNELS], 0.5, 2);
     cleat_tensor *residual = d[RESIDUAL] ? op_input(c, "residual", c->storage, 3, shape, -1, 1) : NULL;
     op_output(c, cleat_batch_norm_inference(c->graph, x, gamma, beta, running, residual, d[RELU], eps));
 }
@@ -327,8 +328,8 @@ static void reference_fixed(const op_case *c, const double *const *in, double *c
     int64_t width = c->dims[CHANNELS];
     for (int64_t i = 0; i < all_rows(c) * width; ++i) {
         int64_t ch = i % width;
-        double y = (in[X][i] - in[THIRD][ch]) * rstd_of(in[THIRD][width + ch]) * in[GAMMA][ch] + in[BETA][ch];
-        if (c->dims[RESIDUAL]) y += in[THIRD + 1][i];
+        double y = (in[X][i] - in[THIRD][ch]) * rstd_of(in[THIRD + 1][ch]) * in[GAMMA][ch] + in[BETA][ch];
+        if (c->dims[RESIDUAL]) y += in[THIRD + 2][i];
         out[0][i] = c->dims[RELU] && y < 0 ? 0 : y;
     }
 }
@@ -348,11 +349,12 @@ static void follows_statistics(void **state) {
     cleat_graph *graph = NULL;
     op_rig rig;
     double now[2 * WIDTH], before[2 * WIDTH], after[2 * WIDTH];
-    const int64_t both[] = {2, WIDTH};
+    const int64_t both[] = {2, WIDTH}, width = WIDTH;
     assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
     assert_int_equal(cleat_graph_create(store, "track", &graph, NULL), CLEAT_OK);
     cleat_tensor *statistics = cleat_input(graph, "statistics", CLEAT_F32, 2, both);
-    cleat_tensor *running = cleat_state(graph, "running", CLEAT_F32, 2, both);
+    const cleat_running_stats running = {.mean = cleat_state(graph, "mean", CLEAT_F32, 1, &width),
+                                         .var = cleat_state(graph, "variance", CLEAT_F32, 1, &width)};
     cleat_batch_norm_update_running_stats(graph, statistics, running, 0.25f);
     assert_true(op_rig_open(&rig, graph, &op_shape_gpu, NULL, 0));
     for (int i = 0; i < 2 * WIDTH; ++i) {
@@ -360,16 +362,19 @@ static void follows_statistics(void **state) {
         before[i] = 1 + i % 5;
     }
     op_rig_write(&rig, statistics, now);
-    op_rig_write(&rig, running, before);
+    op_rig_write(&rig, running.mean, before);
+    op_rig_write(&rig, running.var, before + WIDTH);
     op_rig_run(&rig, 0, -1);
     op_rig_run(&rig, 0, -1);
-    op_rig_read(&rig, running, after);
+    op_rig_read(&rig, running.mean, after);
+    op_rig_read(&rig, running.var, after + WIDTH);
     for (int i = 0; i < 2 * WIDTH; ++i) assert_true(fabs(after[i] - (0.5625 * before[i] + 0.4375 * now[i])) <= 1e-5);
     now[3] = NAN;
     now[WIDTH] = INFINITY;
     op_rig_write(&rig, statistics, now);
     op_rig_run(&rig, 0, -1);
-    op_rig_read(&rig, running, before);
+    op_rig_read(&rig, running.mean, before);
+    op_rig_read(&rig, running.var, before + WIDTH);
     for (int i = 0; i < 2 * WIDTH; ++i) /* what is not finite is not followed */
         assert_true(fabs(before[i] - (i == 3 || i == WIDTH ? after[i] : 0.75 * after[i] + 0.25 * now[i])) <= 1e-5);
     op_rig_close(&rig);
@@ -415,16 +420,21 @@ static void rejects(void **state) {
 static void rejects_tracking(void **state) {
     (void)state;
     static const struct {
-        int64_t width;
+        int64_t mean, var; /* widths */
         bool input;
         float momentum;
         const char *says;
-    } misfits[] = {{3, false, 0.1f, "running"}, {4, true, 0.1f, "cleat_buffer"}, {4, false, 1.5f, "momentum"}};
+    } misfits[] = {{3, 4, false, 0.1f, "running mean"},
+                   {4, 3, false, 0.1f, "running variance"},
+                   {4, 4, true, 0.1f, "cleat_buffer"},
+                   {4, 4, false, 1.5f, "momentum"}};
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; ++i) {
-        const int64_t both[] = {2, 4}, other[] = {2, misfits[i].width};
+        const int64_t both[] = {2, 4};
         cleat_graph *graph = op_graph();
-        cleat_tensor *running = misfits[i].input ? cleat_input(graph, "r", CLEAT_F32, 2, other)
-                                                 : cleat_state(graph, "r", CLEAT_F32, 2, other);
+        const cleat_running_stats running = {.mean = cleat_state(graph, "m", CLEAT_F32, 1, &misfits[i].mean),
+                                             .var = misfits[i].input
+                                                        ? cleat_input(graph, "v", CLEAT_F32, 1, &misfits[i].var)
+                                                        : cleat_state(graph, "v", CLEAT_F32, 1, &misfits[i].var)};
         cleat_batch_norm_update_running_stats(graph, cleat_input(graph, "s", CLEAT_F32, 2, both), running,
                                               misfits[i].momentum);
         op_graph_refused(graph, CLEAT_ERR_SHAPE, "batch_norm", misfits[i].says);

@@ -342,12 +342,12 @@ static void list_lstm(listing *list, int64_t hidden, cleat_dtype storage) {
 /* --- images --- */
 
 static void build_image_models(cleat_graph *graph, int64_t channels, cleat_dtype storage) {
-    const int64_t image[4] = {2, 19, 23, channels}, both[2] = {2, channels}, one = 1;
+    const int64_t image[4] = {2, 19, 23, channels}, one = 1;
     cleat_init zero = {.kind = CLEAT_INIT_ZERO};
     cleat_tensor *x = cleat_cast(graph, cleat_param(graph, "x", 4, image, zero), storage), *statistics = NULL;
     cleat_tensor *gamma = cleat_param(graph, "gamma", 1, &channels, zero);
     cleat_tensor *beta = cleat_param(graph, "beta", 1, &channels, zero);
-    cleat_tensor *running = cleat_state(graph, "running", CLEAT_F32, 2, both);
+    cleat_running_stats running = cleat_running_statistics(graph, "running", channels);
     cleat_tensor *samples = cleat_input(graph, "samples", CLEAT_I32, 1, &one);
     cleat_tensor *y = cleat_max_pool(graph, cleat_max_pool(graph, x, 3, 2, 1), 2, 2, 0);
     y = cleat_batch_norm(graph, y, gamma, beta, samples, cleat_relu(graph, y), true, 1e-5f, &statistics);
