@@ -1,4 +1,4 @@
-/* What trains. */
+/* Opening and closing what trains: the parts around a session. */
 #include "train/engine.h"
 
 static cleat_status open_update_stagings(cleat_engine *engine, cleat_error *error) {

@@ -1,4 +1,4 @@
-/* What a run trains on. */
+/* The data of a run: opened, counted, laid out epoch by epoch. */
 #include "train/run_data.h"
 
 #include "data/batches.h"
