@@ -219,7 +219,7 @@ void cli_print_json_number(double value) {
 void cli_print_json_metrics(const cleat_metrics *metrics) {
     printf("{");
     for (size_t i = 0; i < metrics->count; ++i) {
-        const cleat_metric_value *metric = &metrics->items[i];
+        const cleat_metric *metric = &metrics->items[i];
         printf("%s\"%s\": ", i ? ", " : "", metric->name);
         cli_print_json_number(metric->value);
     }

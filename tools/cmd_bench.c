@@ -164,7 +164,7 @@ static void print_raised(const cleat_bench_result *r) {
 /* Which length was run, where it is not the data's. */
 static void print_length(const subject *what, const cleat_bench_result *r) {
     if (what->profile && !r->data_known)
-        printf("  %s does not exist: benchmarking the longest length, %lld\n", what->profile->data.path,
+        printf("  %s does not exist: benchmarking the longest length, %lld\n", what->profile->data->path,
                (long long)r->length);
 }
 

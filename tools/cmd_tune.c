@@ -136,7 +136,7 @@ static int tune(const tune_command *args, const char *path) {
     if (args->json) {
         if (status == CLEAT_OK || report.count > 0) print_json(&report);
     } else if (status == CLEAT_OK) {
-        print_summary(&report, profile->data.path);
+        print_summary(&report, profile->data->path);
     }
     cleat_tune_free(&report);
     cleat_profile_destroy(profile);

@@ -68,7 +68,7 @@ static const cleat_fit_bucket *longest(const cleat_fit_report *report) {
 static int64_t longest_length(const plan_result *plan) {
     for (size_t i = 0; i < plan->count; ++i)
         if (longest(&plan->cards[i].report)) return longest(&plan->cards[i].report)->length;
-    return plan->profile->data.max_length;
+    return plan->profile->data->max_length;
 }
 
 /* Which lengths were planned, where it is not the data's. */
@@ -77,7 +77,7 @@ static void print_lengths_planned(const plan_result *plan) {
     if (plan->cards[0].report.data_known) return;
     label("data");
     if (plan->micro_batch_size == 0) {
-        printf("%s does not exist: planning the longest length, %lld\n", plan->profile->data.path,
+        printf("%s does not exist: planning the longest length, %lld\n", plan->profile->data->path,
                (long long)longest_length(plan));
         return;
     }

@@ -74,7 +74,7 @@ CLEAT_API const char *cleat_peak_part_name(int part); /* "stored activations", .
 
 /* Plans `profile` for a card. `choices`: kernels that were measured on it (cleat_tuning_load of cleat/tuning.h); NULL: the
  * default ones. `batch` > 0 asks for that micro-batch (all buckets at most that), 0 for what the profile
- * says. Samples are counted where profile->data.path exists; where it does not, the longest length is planned.
+ * says. Samples are counted where profile->data->path exists; where it does not, the longest length is planned.
  * CLEAT_OK also where it does not fit: see report->fits. */
 CLEAT_API cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device_facts *facts,
                                           const cleat_rates *rates, const cleat_tuning_table *tuning,

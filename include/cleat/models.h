@@ -8,13 +8,14 @@
 
 #include "cleat/data.h"
 #include "cleat/graph.h"
-#include "cleat/profile.h"
+#include "cleat/settings.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct cleat_model cleat_model;
+typedef struct cleat_model_class cleat_model_class; /* a family */
 
 typedef enum cleat_mode {
     CLEAT_MODE_TRAIN,    /* dropout, loss, gradients */
@@ -22,8 +23,16 @@ typedef enum cleat_mode {
     CLEAT_MODE_PREDICT,  /* output only: needs no reference */
 } cleat_mode;
 
-/* The family named by profile->model.type. The profile is copied. */
-CLEAT_API cleat_status cleat_model_create(const cleat_profile *profile, cleat_model **model, cleat_error *error);
+/* What a run tells its model besides the settings of the family. */
+typedef struct cleat_model_options {
+    int workers; /* threads that may prepare data when they are opened; CLEAT_AUTO: one a CPU */
+    cleat_precision precision;
+    int64_t loss_scale_growth_interval; /* f16: steps after which the loss scale is doubled */
+} cleat_model_options;
+
+/* A model of `family`; `settings`, a struct of that family, is copied. */
+CLEAT_API cleat_status cleat_model_create(const cleat_model_class *family, const cleat_data_settings *settings,
+                                          const cleat_model_options *options, cleat_model **model, cleat_error *error);
 CLEAT_API void cleat_model_destroy(cleat_model *model);
 CLEAT_API const char *cleat_model_name(const cleat_model *model);
 
@@ -74,14 +83,14 @@ CLEAT_API void cleat_model_sample_weight(const cleat_model *model, const cleat_h
 enum { CLEAT_MAX_METRICS = 48 };
 
 /* Named numbers: loss terms and metrics. */
-typedef struct cleat_metric_value {
+typedef struct cleat_metric {
     char name[48];
     double value;
-} cleat_metric_value;
+} cleat_metric;
 
 typedef struct cleat_metrics {
     size_t count;
-    cleat_metric_value items[CLEAT_MAX_METRICS];
+    cleat_metric items[CLEAT_MAX_METRICS];
 } cleat_metrics;
 
 /* The value of a metric; NaN where there is none of that name. */

@@ -26,10 +26,10 @@ typedef struct cleat_rna_options {
                           * its last '_', so that the chains of one entry stay together) puts there */
     double test_fraction;
     uint64_t split_seed;
-    bool structures;  /* chains without any coordinate are skipped and counted; false: kept, for prediction */
-    size_t generated; /* so many molecules, of sequences that are not there yet, join the training part */
-    double mutation;  /* training: chance that a chain's letters are varied, pairs staying pairs */
-    double crop;      /* training: chance that a chain of more than 16 residues is cut to a random stretch of at
+    bool structures;   /* chains without any coordinate are skipped and counted; false: kept, for prediction */
+    int64_t generated; /* so many molecules, of sequences that are not there yet, join the training part */
+    double mutation;   /* training: chance that a chain's letters are varied, pairs staying pairs */
+    double crop;       /* training: chance that a chain of more than 16 residues is cut to a random stretch of at
                     least 16 */
 } cleat_rna_options;
 

@@ -85,7 +85,7 @@ CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_tra
                                    cleat_train_report *report, cleat_error *error);
 
 /* Loss terms and metrics of a checkpoint (a checkpoint folder, or a run folder: its best) over the samples of
- * a split of profile->data.path ("train", "val", "test"; "all" for every sample, see cleat_dataset_make_whole). Data to
+ * a split of profile->data->path ("train", "val", "test"; "all" for every sample, see cleat_dataset_make_whole). Data to
  * which the profile's splits do not apply (cleat_dataset_is_whole: a series shorter than train_rows and its like) are
  * evaluated whole for "val" and "test"; "train" is CLEAT_ERR_NOT_FOUND then. CLEAT_ERR_NAN where an output or the loss is not
  * finite: *metrics are written then too, and the message counts the samples and names the first. */

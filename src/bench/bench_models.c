@@ -11,7 +11,6 @@
 
 typedef struct trajectory_job {
     cleat_trajectory run;
-    cleat_profile *profile; /* the run's own copy; NULL where the run owns it */
     int64_t micro_batches;
 } trajectory_job;
 
@@ -23,9 +22,7 @@ static cleat_status step(cleat_bench_job *job, cleat_error *error) {
 static void close_trajectory(void *own) {
     trajectory_job *it = own;
     it->run.device = NULL; /* the job's */
-    if (it->profile) it->run.profile = NULL;
     cleat_trajectory_close(&it->run);
-    cleat_free(it->profile);
     cleat_free(it);
 }
 
@@ -109,7 +106,7 @@ static cleat_status open_model(const model_row *row, cleat_precision precision, 
     run->profile->train.learning_rate = 1e-4;
     run->profile->train.weight_decay = 0.01;
     run->profile->train.max_grad_norm = CLEAT_NONE;
-    status = cleat_model_create(run->profile, &run->model, error);
+    status = cleat_profile_create_model(run->profile, &run->model, error);
     return !status && row->sizes ? cleat_model_set_sizes(run->model, row->sizes, error) : status;
 }
 
@@ -166,12 +163,10 @@ static cleat_status open_profile(const void *spec, cleat_bench_job *job, cleat_e
     const cleat_profile *profile = spec;
     trajectory_job *own = own_trajectory(job, error);
     if (!own) return CLEAT_ERR_MEMORY;
-    own->profile = cleat_alloc(1, sizeof *own->profile);
-    if (!own->profile) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a profile");
-    *own->profile = *profile; /* borrows what the caller's owns */
-    own->run.profile = own->profile;
-    if (job->precision != CLEAT_PRECISION_AUTO) own->profile->train.precision = job->precision;
-    cleat_status status = cleat_model_create(own->profile, &own->run.model, error);
+    cleat_status status = cleat_profile_clone(profile, &own->run.profile, error);
+    if (status) return status;
+    if (job->precision != CLEAT_PRECISION_AUTO) own->run.profile->train.precision = job->precision;
+    status = cleat_profile_create_model(own->run.profile, &own->run.model, error);
     if (status == CLEAT_OK) status = fit_session(own, &job->data_known, error);
     if (status == CLEAT_OK) status = start(&own->run, error);
     if (status != CLEAT_OK) return status;

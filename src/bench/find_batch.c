@@ -49,14 +49,17 @@ static int64_t find_fitting(const batch_finder *finder, const cleat_device *devi
 /* What the most frugal way needs that the profile allows; 0 where a tensor alone is larger than the card's largest
  * buffer. */
 static void plan_without_limit(const batch_finder *finder, const cleat_device *device, cleat_batch_point *point) {
-    cleat_profile frugal = *finder->profile;
+    cleat_profile *frugal = NULL;
     cleat_fit_request request = request_of(finder, device, point->micro_batch_size);
     cleat_fitted fitted = {0};
-    if (frugal.train.gradient_checkpointing == CLEAT_CHECKPOINTING_AUTO)
-        frugal.train.gradient_checkpointing = CLEAT_CHECKPOINTING_TRUE;
-    request.profile = &frugal;
+    if (cleat_profile_clone(finder->profile, &frugal, NULL)) return;
+    if (frugal->train.gradient_checkpointing == CLEAT_CHECKPOINTING_AUTO)
+        frugal->train.gradient_checkpointing = CLEAT_CHECKPOINTING_TRUE;
+    request.profile = frugal;
     request.limit = 0;
-    if (cleat_fit_search(&request, &fitted, NULL, NULL, 0, NULL) != CLEAT_OK) return;
+    cleat_status status = cleat_fit_search(&request, &fitted, NULL, NULL, 0, NULL);
+    cleat_profile_destroy(frugal);
+    if (status) return;
     point->planned_bytes = cleat_plan_bytes(fitted.work->plan);
     point->recomputed = fitted.work->recompute > 0;
     cleat_fitted_clear(&fitted);
@@ -117,19 +120,18 @@ static cleat_status plan_and_train(batch_finder *finder, cleat_trajectory *run, 
 
 static void attempt(void *user, const cleat_batch_trial *trial, int out) {
     batch_finder finder = *(const batch_finder *)user;
-    cleat_profile profile = *finder.profile;
-    cleat_trajectory run = {.profile = &profile, .model = finder.model};
+    cleat_trajectory run = {.model = finder.model};
     cleat_batch_report report = {.mark = CLEAT_BATCH_MARK, .point.micro_batch_size = trial->micro_batch_size};
     cleat_error error = {0};
-    report.status = plan_and_train(&finder, &run, trial, &report, out, &error);
+    report.status = cleat_profile_clone(finder.profile, &run.profile, &error);
+    if (!report.status) report.status = plan_and_train(&finder, &run, trial, &report, out, &error);
     if (report.status != CLEAT_OK) {
         const char *text = error.text[0] ? error.text : cleat_status_text(report.status);
         snprintf(report.text, sizeof report.text, "%s", text);
         snprintf(report.point.error, sizeof report.point.error, "%.255s", text);
     }
     cleat_child_send(out, &report, sizeof report);
-    run.profile = NULL; /* the parent's */
-    run.model = NULL;
+    run.model = NULL; /* the parent's */
     cleat_trajectory_close(&run);
     cleat_tuning_destroy(finder.tuning);
 }
@@ -153,7 +155,7 @@ cleat_status cleat_find_batch(const cleat_profile *profile, const cleat_batch_se
     if (!options) options = &defaults;
     finder.seconds = options->seconds > 0 ? options->seconds : DEFAULT_SECONDS;
     *result = (cleat_batch_search){0};
-    cleat_status status = cleat_model_create(profile, &finder.model, error);
+    cleat_status status = cleat_profile_create_model(profile, &finder.model, error);
     if (status == CLEAT_OK) status = choose_length(&finder, &result->data_known, error);
     if (status == CLEAT_OK) {
         cleat_batch_searcher searcher = {.global_batch_size = finder.lengths.samples[0],

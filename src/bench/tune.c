@@ -385,7 +385,7 @@ static cleat_status compare_plans(cleat_tuner *t, cleat_error *error) {
 /* --- the call ------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_tuner_open(cleat_tuner *t, cleat_error *error) {
-    cleat_status status = cleat_model_create(t->profile, &t->model, error);
+    cleat_status status = cleat_profile_create_model(t->profile, &t->model, error);
     if (status == CLEAT_OK)
         status = cleat_fit_lengths(t->profile, t->model, &t->lengths, &t->report->data_known, error);
     if (status == CLEAT_OK) status = cleat_device_open(t->profile->run.device, &t->device, error);

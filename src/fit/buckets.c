@@ -5,7 +5,7 @@ enum { AUTO_BUCKETS = 6, BUCKET_MULTIPLE = 8 };
 
 static cleat_status choose(const cleat_profile *profile, int64_t fixed, const cleat_dataset *dataset,
                            cleat_lengths *chosen, cleat_error *error) {
-    const cleat_int_list *given = &profile->data.buckets;
+    const cleat_int_list *given = &profile->data->buckets;
     if (fixed > 0) {
         chosen->lengths[chosen->count++] = fixed;
         return CLEAT_OK;

@@ -18,8 +18,8 @@ const char *cleat_peak_part_name(int part) {
 
 /* One global batch of each length that the profile gives, or of its longest length. */
 static void lengths_without_data(const cleat_profile *profile, const cleat_model *model, cleat_lengths *lengths) {
-    const cleat_int_list *given = &profile->data.buckets;
-    int64_t fixed = cleat_model_fixed_length(model), longest = fixed > 0 ? fixed : profile->data.max_length;
+    const cleat_int_list *given = &profile->data->buckets;
+    int64_t fixed = cleat_model_fixed_length(model), longest = fixed > 0 ? fixed : profile->data->max_length;
     *lengths = (cleat_lengths){.count = given->count > 0 ? (size_t)given->count : 1};
     for (size_t i = 0; i < lengths->count; ++i) {
         lengths->lengths[i] = given->count > 0 ? given->values[i] : longest;
@@ -32,10 +32,10 @@ static cleat_status lengths_of_data(const cleat_profile *profile, cleat_model *m
     cleat_dataset *dataset = NULL;
     uint32_t *samples = NULL;
     size_t count = 0;
-    cleat_status status = cleat_model_open_data(model, profile->data.path, CLEAT_MODE_TRAIN, NULL, &dataset, error);
+    cleat_status status = cleat_model_open_data(model, profile->data->path, CLEAT_MODE_TRAIN, NULL, &dataset, error);
     if (status == CLEAT_OK) status = cleat_dataset_samples(dataset, CLEAT_SPLIT_TRAIN, &samples, &count, error);
-    if (status == CLEAT_OK && profile->data.limit > 0 && (size_t)profile->data.limit < count)
-        count = (size_t)profile->data.limit;
+    if (status == CLEAT_OK && profile->data->limit > 0 && (size_t)profile->data->limit < count)
+        count = (size_t)profile->data->limit;
     if (status == CLEAT_OK)
         status =
             cleat_lengths_choose(profile, cleat_model_fixed_length(model), dataset, samples, count, lengths, error);
@@ -46,7 +46,7 @@ static cleat_status lengths_of_data(const cleat_profile *profile, cleat_model *m
 
 cleat_status cleat_fit_lengths(const cleat_profile *profile, cleat_model *model, cleat_lengths *lengths,
                                bool *data_known, cleat_error *error) {
-    *data_known = access(profile->data.path, F_OK) == 0;
+    *data_known = access(profile->data->path, F_OK) == 0;
     if (*data_known) return lengths_of_data(profile, model, lengths, error);
     lengths_without_data(profile, model, lengths);
     return CLEAT_OK;
@@ -83,12 +83,12 @@ static void describe_slabs(const cleat_plan *plan, cleat_fit_report *report) {
 /* Computes what storing activations in half precision saves. */
 static cleat_status describe_storage(const cleat_fit_request *request, const cleat_workload *work,
                                      cleat_fit_report *report, cleat_error *error) {
-    cleat_model single = *request->model;
+    cleat_model single = *request->model; /* borrows its settings */
     cleat_device_facts roomy = *request->facts;
     cleat_workload *same = NULL;
     report->single_arena = report->arena_bytes;
     if (work->storage == CLEAT_F32) return CLEAT_OK;
-    single.profile.train.precision = CLEAT_PRECISION_F32;
+    single.options.precision = CLEAT_PRECISION_F32;
     roomy.max_allocation = INT64_C(1) << 50; /* larger than any plan, so that it fits */
     cleat_status status = cleat_workload_create(&roomy, request->tuning, &single, request->purpose, work->buckets,
                                                 work->n_buckets, work->recompute, &same, error);
@@ -203,7 +203,7 @@ cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device
                                 const cleat_tuning_table *tuning, int64_t micro_batch_size, cleat_fit_report *report,
                                 cleat_error *error) {
     cleat_fit_report made = {.facts = *facts, .storage = cleat_precision_storage(profile->train.precision, facts)};
-    cleat_profile adjusted = *profile;
+    cleat_profile *adjusted = NULL;
     cleat_model *model = NULL;
     cleat_lengths lengths;
     if (rates) made.rates = *rates;
@@ -211,24 +211,26 @@ cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "invalid micro-batch size: %lld samples",
                           (long long)micro_batch_size);
     cleat_status status = cleat_profile_check_training(profile, error);
-    if (status == CLEAT_OK) status = cleat_model_create(profile, &model, error);
-    if (status != CLEAT_OK) return status;
+    if (status == CLEAT_OK) status = cleat_profile_create_model(profile, &model, error);
+    if (status == CLEAT_OK) status = cleat_profile_clone(profile, &adjusted, error);
+    if (status != CLEAT_OK) goto done;
     status = cleat_fit_lengths(profile, model, &lengths, &made.data_known, error);
     if (status != CLEAT_OK) goto done;
     made.effective_batch = cleat_profile_effective_batch(profile);
     made.steps_per_epoch = made.data_known ? cleat_lengths_steps(&lengths, made.effective_batch) : 0;
     if (micro_batch_size > 0) {
-        adjusted.train.batch_size = micro_batch_size;
-        if (made.effective_batch < micro_batch_size) adjusted.train.effective_batch_size = micro_batch_size;
-        only_longest(&lengths, cleat_profile_effective_batch(&adjusted));
+        adjusted->train.batch_size = micro_batch_size;
+        if (made.effective_batch < micro_batch_size) adjusted->train.effective_batch_size = micro_batch_size;
+        only_longest(&lengths, cleat_profile_effective_batch(adjusted));
         made.data_known = false;
     }
-    cleat_fit_request request = cleat_fit_request_for(&adjusted, model, CLEAT_FOR_TRAINING, &lengths, facts, rates);
+    cleat_fit_request request = cleat_fit_request_for(adjusted, model, CLEAT_FOR_TRAINING, &lengths, facts, rates);
     request.tuning = tuning;
     made.limit = request.limit;
     status = describe(&request, &made, error);
     if (status == CLEAT_OK) *report = made;
 done:
+    cleat_profile_destroy(adjusted);
     cleat_model_destroy(model);
     return status;
 }

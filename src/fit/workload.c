@@ -58,8 +58,7 @@ static cleat_status build_update(cleat_workload *work, cleat_error *error) {
     cleat_adamw(graph, hyper, norm, work->loss_scale.loss_scale);
     cleat_log_step(graph, work->terms, norm, work->loss_scale.loss_scale, work->slot, work->ring);
     if (scaled)
-        cleat_loss_scale_update(graph, &work->loss_scale, norm,
-                                (int)work->model->profile.train.loss_scale_growth_interval);
+        cleat_loss_scale_update(graph, &work->loss_scale, norm, (int)work->model->options.loss_scale_growth_interval);
     return cleat_graph_status(graph, error);
 }
 
@@ -131,7 +130,7 @@ cleat_status cleat_workload_create(const cleat_device_facts *facts, const cleat_
     cleat_workload *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a workload");
     made->model = model;
-    made->storage = cleat_precision_storage(model->profile.train.precision, facts);
+    made->storage = cleat_precision_storage(model->options.precision, facts);
     made->recompute = recompute;
     made->n_buckets = n;
     for (size_t b = 0; b < n; ++b) made->buckets[b] = buckets[b];

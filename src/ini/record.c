@@ -10,11 +10,11 @@
 
 cleat_status cleat_record_open(const cleat_schema *schema, void *fields, cleat_record *record, cleat_error *error) {
     cleat_record opened = {
-        .schema = schema, .fields = fields, .places = cleat_alloc(cleat_schema_size(schema), sizeof(char *))};
+        .schema = schema, .parts = {fields}, .places = cleat_alloc(cleat_schema_size(schema), sizeof(char *))};
     cleat_status status = CLEAT_OK;
     if (!opened.places) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a %s", schema->noun);
     for (const cleat_key *key = schema->keys; key->name && status == CLEAT_OK; ++key)
-        if (key->initial) status = cleat_value_parse(schema, key, key->initial, "default", fields, error);
+        if (key->initial) status = cleat_value_parse(schema->noun, key, key->initial, "default", fields, error);
     if (status != CLEAT_OK) {
         cleat_record_close(&opened);
         return status;
@@ -31,10 +31,11 @@ void cleat_record_close(cleat_record *record) {
 
 cleat_status cleat_record_assign(const cleat_record *record, const cleat_key *key, const char *value, const char *place,
                                  cleat_error *error) {
+    if (record->assign) return record->assign(record->user, key, value, place, error);
     char **kept = &record->places[key - record->schema->keys];
     char *copy = cleat_strdup(place);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", place);
-    cleat_status status = cleat_value_parse(record->schema, key, value, place, record->fields, error);
+    cleat_status status = cleat_value_parse(record->schema->noun, key, value, place, record->parts[key->part], error);
     if (status != CLEAT_OK) {
         cleat_free(copy);
         return status;
@@ -67,7 +68,7 @@ static void add_long_value(const char *value, cleat_text *text) {
 
 static void add_assignment(const cleat_key *key, const cleat_record *record, cleat_text *text) {
     cleat_text value = {0};
-    cleat_value_print(key, record->fields, &value);
+    cleat_value_print(key, record->parts[key->part], &value);
     cleat_text_add(text, "%s = ", key->name);
     add_long_value(value.data ? value.data : "", text);
     text->failed |= value.failed;
@@ -78,7 +79,7 @@ void cleat_record_dump(const cleat_record *record, cleat_text *text) {
     for (const cleat_section *section = record->schema->sections; section->name; ++section) {
         bool begun = false;
         for (const cleat_key *key = record->schema->keys; key->name; ++key) {
-            if (strcmp(key->section, section->name) != 0 || !cleat_key_applies(key, record->kind)) continue;
+            if (strcmp(key->section, section->name) != 0) continue;
             if (!begun) cleat_text_add(text, "\n[%s] ; %s\n", section->name, section->help);
             begun = true;
             cleat_text_add(text, "# %s\n", key->help);
@@ -97,7 +98,7 @@ static void add_place(const cleat_record *record, cleat_key_name named, cleat_te
         return;
     }
     cleat_text_add(text, "%s.%s = ", named.section, named.name);
-    cleat_value_print(key, record->fields, text);
+    cleat_value_print(key, record->parts[key->part], text);
     cleat_text_add(text, " (default)");
 }
 

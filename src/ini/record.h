@@ -8,10 +8,12 @@
 /* A view of a struct and of the places of its values, both owned by whoever opened the record. */
 typedef struct cleat_record {
     const cleat_schema *schema;
-    void *fields; /* the struct that the schema describes */
-    int kind;     /* one of the schema's kinds; 0 if it has none */
+    void *parts[2]; /* the structs that the schema describes: a key's field is in parts[key->part] */
     /* [keys] "profiles/rna.ini:3: heads = 8", NULL for a default; places NULL: none are recorded. */
     char **places;
+    /* Called instead of storing a value and its place, for records whose schema depends on their values; NULL: none. */
+    cleat_status (*assign)(void *user, const cleat_key *key, const char *value, const char *place, cleat_error *error);
+    void *user;
 } cleat_record;
 
 /* Sets every field of the zeroed `fields` to its default and allocates the places. cleat_record_close frees
@@ -27,8 +29,7 @@ cleat_status cleat_record_assign(const cleat_record *record, const cleat_key *ke
  * the record may only be closed (read.c). */
 cleat_status cleat_record_read_text(const cleat_record *record, const char *name, const char *text, size_t size,
                                     cleat_error *error);
-/* Appends an INI text with comments that contains every key that applies to a record of this kind, with its
- * value. Reading the text gives the same record. */
+/* Appends an INI text with comments, every key with its value: reading it gives the same record. */
 void cleat_record_dump(const cleat_record *record, cleat_text *text);
 
 /* --- invalid combinations of values --------------------------------------------------------------------------- */

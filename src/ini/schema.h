@@ -11,9 +11,10 @@ enum { CLEAT_INI_TEXT = 1024, CLEAT_INI_LIST = 16, CLEAT_INI_SECTIONS = 32 };
 typedef enum cleat_key_type {
     CLEAT_KEY_INT,      /* int64_t */
     CLEAT_KEY_FLOAT,    /* double */
-    CLEAT_KEY_BOOL,     /* bool */
+    CLEAT_KEY_BOOL,     /* bool; two `choices` are the words for false and true */
     CLEAT_KEY_CHOICE,   /* int: index of the chosen name */
     CLEAT_KEY_STRING,   /* char[room], room <= CLEAT_INI_TEXT */
+    CLEAT_KEY_TEXT,     /* const char *: NULL, or allocated with cleat_alloc and owned by the struct */
     CLEAT_KEY_DURATION, /* int64_t: seconds */
     CLEAT_KEY_BYTES,    /* int64_t */
     CLEAT_KEY_LIST,     /* int64_t count, int64_t[CLEAT_INI_LIST]: ascending unless `unordered` */
@@ -21,7 +22,8 @@ typedef enum cleat_key_type {
 
 typedef struct cleat_key {
     const char *section, *name;
-    size_t offset; /* of the field in the record, in bytes */
+    size_t offset; /* of the field in its struct, in bytes */
+    int part;      /* index of the record's struct that holds the field */
     cleat_key_type type;
     double min, max;            /* of a number; of the length of a string; of each element of a list */
     const char *initial;        /* the default in the syntax of a file; NULL: a file must give the key */
@@ -33,7 +35,7 @@ typedef struct cleat_key {
     bool computes;              /* the value influences the bits that a run computes */
     /* The value determines the parameters or their meaning; checkpoints store it. */
     bool shapes;
-    uint32_t kinds;   /* bit k set: the key applies to records of kind k; 0: to all */
+    uint64_t kinds;   /* bit k set: the key applies to records of kind k; 0: to all */
     const char *help; /* one sentence */
 } cleat_key;
 
@@ -73,12 +75,13 @@ cleat_status cleat_schema_require_section(const cleat_schema *schema, const char
 
 /* --- one value (value.c) -------------------------------------------------------------------------------------- */
 
-/* Parses `text` into the key's field of `record`. On failure the field is unchanged, and the message gives
- * `place` ("rna.ini:12: d_model = x") and the allowed values. */
-cleat_status cleat_value_parse(const cleat_schema *schema, const cleat_key *key, const char *text, const char *place,
-                               void *record, cleat_error *error);
+/* Parses `text` into the key's field of `fields`, the struct that holds it; NULL: only validates it. On failure the
+ * field is unchanged, and the message gives `place` ("rna.ini:12: d_model = x") and the allowed values. `noun`: as in
+ * cleat_schema. */
+cleat_status cleat_value_parse(const char *noun, const cleat_key *key, const char *text, const char *place,
+                               void *fields, cleat_error *error);
 /* Appends the value in the syntax of a file; parsing it gives the same value. */
-void cleat_value_print(const cleat_key *key, const void *record, cleat_text *text);
+void cleat_value_print(const cleat_key *key, const void *fields, cleat_text *text);
 /* Appends the allowed values: "a whole number from 1 to 64, or auto". */
 void cleat_value_allowed(const cleat_key *key, cleat_text *text);
 

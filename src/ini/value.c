@@ -1,4 +1,5 @@
 /* One value of a record: parsing, printing, and what its key allows. */
+#include "core/memory.h"
 #include "ini/schema.h"
 
 #include <ctype.h>
@@ -153,6 +154,10 @@ static verdict parse_list(const cleat_key *key, const char *text, int64_t *list)
 
 static const char *const booleans[] = {"false", "true", NULL};
 
+static const char *const *choices_of(const cleat_key *key) {
+    return key->type == CLEAT_KEY_BOOL && !key->choices ? booleans : key->choices;
+}
+
 static verdict parse_by_type(const cleat_key *key, const char *text, parsed *value) {
     if (key->word && strcmp(text, key->word) == 0) {
         value->integer = value->list[0] = key->word_value;
@@ -165,10 +170,10 @@ static verdict parse_by_type(const cleat_key *key, const char *text, parsed *val
     case CLEAT_KEY_FLOAT:
         return parse_float(key, text, &value->number);
     case CLEAT_KEY_BOOL:
-        return parse_choice(booleans, text, &value->integer);
     case CLEAT_KEY_CHOICE:
-        return parse_choice(key->choices, text, &value->integer);
+        return parse_choice(choices_of(key), text, &value->integer);
     case CLEAT_KEY_STRING:
+    case CLEAT_KEY_TEXT:
         return parse_string(key, text);
     case CLEAT_KEY_DURATION:
         return parse_duration(key, text, &value->integer);
@@ -180,8 +185,16 @@ static verdict parse_by_type(const cleat_key *key, const char *text, parsed *val
     return NOT_ONE;
 }
 
-static void store(const cleat_key *key, const char *text, const parsed *value, void *record) {
-    void *into = (char *)record + key->offset;
+static cleat_status store_text(const char *text, const char *place, void *into, cleat_error *error) {
+    char *copy = cleat_strdup(text), *old;
+    if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", place);
+    memcpy(&old, into, sizeof old);
+    cleat_free(old);
+    memcpy(into, &copy, sizeof copy);
+    return CLEAT_OK;
+}
+
+static void store(const cleat_key *key, const char *text, const parsed *value, void *into) {
     int choice = (int)value->integer;
     bool truth = value->integer != 0;
     switch (key->type) {
@@ -202,6 +215,8 @@ static void store(const cleat_key *key, const char *text, const parsed *value, v
     case CLEAT_KEY_STRING:
         snprintf(into, key->room, "%s", text);
         break;
+    case CLEAT_KEY_TEXT: /* store_text */
+        break;
     case CLEAT_KEY_LIST:
         memcpy(into, value->list, sizeof value->list);
         break;
@@ -211,7 +226,7 @@ static void store(const cleat_key *key, const char *text, const parsed *value, v
 static const char *nearest_value(const cleat_key *key, const char *text) {
     const char *names[32] = {0};
     size_t count = 0;
-    const char *const *choices = key->type == CLEAT_KEY_BOOL ? booleans : key->choices;
+    const char *const *choices = choices_of(key);
     for (; choices && *choices && count < 31; ++choices) names[count++] = *choices;
     if (key->word) names[count++] = key->word;
     return cleat_nearest_name(text, names, count);
@@ -232,19 +247,21 @@ static const char *complaint(verdict judged) {
     }
 }
 
-cleat_status cleat_value_parse(const cleat_schema *schema, const cleat_key *key, const char *text, const char *place,
-                               void *record, cleat_error *error) {
+cleat_status cleat_value_parse(const char *noun, const cleat_key *key, const char *text, const char *place,
+                               void *fields, cleat_error *error) {
     parsed value = {0};
     verdict judged = parse_by_type(key, text, &value);
+    void *into = fields ? (char *)fields + key->offset : NULL;
     if (judged == GOOD) {
-        store(key, text, &value, record);
+        if (into && key->type == CLEAT_KEY_TEXT) return store_text(text, place, into, error);
+        if (into) store(key, text, &value, into);
         return CLEAT_OK;
     }
     cleat_text allowed = {0};
     cleat_value_allowed(key, &allowed);
     const char *near = nearest_value(key, text);
     cleat_fail(error, CLEAT_ERR_PROFILE, "%s: '%.100s' %s%s%s; %s.%s takes %s%s%s%s", place, text, complaint(judged),
-               judged == UNPRINTABLE ? schema->noun : "",
+               judged == UNPRINTABLE ? noun : "",
                judged == UNPRINTABLE ? " (control characters, \" ;\", a last backslash)" : "", key->section, key->name,
                allowed.data ? allowed.data : "another value", near ? "; did you mean '" : "", near ? near : "",
                near ? "'?" : "");
@@ -294,12 +311,13 @@ static bool is_word(const cleat_key *key, const void *from) {
     return key->type == CLEAT_KEY_FLOAT ? number == (double)key->word_value : integer == key->word_value;
 }
 
-void cleat_value_print(const cleat_key *key, const void *record, cleat_text *text) {
-    const void *from = (const char *)record + key->offset;
+void cleat_value_print(const cleat_key *key, const void *fields, cleat_text *text) {
+    const void *from = (const char *)fields + key->offset;
     int64_t integer;
     double number;
     int choice;
     bool truth;
+    const char *string;
     if (is_word(key, from)) {
         cleat_text_add(text, "%s", key->word);
         return;
@@ -323,7 +341,7 @@ void cleat_value_print(const cleat_key *key, const void *record, cleat_text *tex
         break;
     case CLEAT_KEY_BOOL:
         memcpy(&truth, from, sizeof truth);
-        cleat_text_add(text, "%s", booleans[truth]);
+        cleat_text_add(text, "%s", choices_of(key)[truth]);
         break;
     case CLEAT_KEY_CHOICE:
         memcpy(&choice, from, sizeof choice);
@@ -331,6 +349,10 @@ void cleat_value_print(const cleat_key *key, const void *record, cleat_text *tex
         break;
     case CLEAT_KEY_STRING:
         cleat_text_add(text, "%s", (const char *)from);
+        break;
+    case CLEAT_KEY_TEXT:
+        memcpy(&string, from, sizeof string);
+        cleat_text_add(text, "%s", string ? string : "");
         break;
     case CLEAT_KEY_LIST:
         print_list(from, text);
@@ -356,13 +378,16 @@ void cleat_value_allowed(const cleat_key *key, cleat_text *text) {
         print_range(key, text);
         break;
     case CLEAT_KEY_BOOL:
-        cleat_text_add(text, "true or false");
-        break;
+        if (!key->choices) {
+            cleat_text_add(text, "true or false");
+            break;
+        } /* fall through */
     case CLEAT_KEY_CHOICE:
         cleat_text_add(text, "one of ");
         for (int i = 0; key->choices[i]; ++i) cleat_text_add(text, "%s%s", i ? ", " : "", key->choices[i]);
         break;
     case CLEAT_KEY_STRING:
+    case CLEAT_KEY_TEXT:
         if (key->min > 0)
             cleat_text_add(text, "a text of %.0f to %.0f characters", key->min, key->max);
         else

@@ -11,8 +11,13 @@
 
 enum { SHOWN_CLASSES = 5 }; /* so many have their confusions among the metrics */
 
-void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *dataset, int weighting, int64_t count,
-                        cleat_class *classes) {
+const char *const cleat_weighting_names[] = {"none", "balanced", NULL};
+
+const cleat_metric_info cleat_classes_metrics[] = {
+    {"accuracy", true}, {"macro_f1", true}, {"macro_recall", true}, {NULL, false}};
+
+void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *dataset, cleat_weighting weighting,
+                        int64_t count, cleat_class *classes) {
     double all = 0, present = 0;
     for (int64_t c = 0; c < count; ++c) {
         int64_t samples = source->samples(dataset, (size_t)c);

@@ -4,6 +4,7 @@
  * mask_segformer's. */
 #include "cleat/ops.h"
 #include "core/memory.h"
+#include "data/maps/maps.h"
 #include "graph/graph.h"
 #include "models/masks.h"
 #include "nn/transformer.h"
@@ -11,35 +12,83 @@
 #include <stdio.h>
 #include <string.h>
 
+/* --- settings ------------------------------------------------------------------------------------------------- */
+
+typedef struct emberformer_settings {
+    cleat_mask_settings mask;       /* first: masks.c; its dropout is that of both parts */
+    cleat_encoder_settings encoder; /* of the temporal part; its dropout is not used */
+    int64_t features;               /* channels that the temporal part hands to the spatial part */
+    int64_t image_size;             /* of plans without data */
+    cleat_maps_options data;
+} emberformer_settings;
+
+#define RECORD emberformer_settings
+#include "ini/rows.h"
+
+static const char *const day_names[] = {"error", "skip", NULL};
+
+static const cleat_key keys[] = {
+    ENCODER_SIZE_ROWS(encoder),
+    DROPOUT_ROW(mask.dropout),
+    SEGFORMER_ROWS(mask),
+    {FIELD(model, features, features), INT(1, 256, "3"), SHAPES,
+     .help = "Channels per pixel passed from the temporal encoder to SegFormer."},
+    THRESHOLD_ROW(mask),
+    PATH_ROW(mask.common),
+    VAL_FRACTION_ROW(data.val_fraction),
+    TEST_FRACTION_ROW(data.test_fraction),
+    LIMIT_ROW(mask.common),
+    IMAGE_SIZE_ROW(image_size),
+    FLIP_ROWS(data),
+    {AT(data, inputs), TEXT(0, 1023, ""), COMPUTES,
+     .help = "Input grids by their file name prefix before _YYYYMMDD, separated by spaces; empty: all."},
+    {AT(data, target), TEXT(0, 127, ""), COMPUTES,
+     .help = "Grid to forecast: the target mask is where it is above 0; empty: the first input."},
+    {FIELD(data, history, data.lookback), INT(1, 4096, "6"), SHAPES, .help = "Maximum number of input frames (days)."},
+    {FIELD(data, ahead, data.horizon), INT(1, 4096, "1"), SHAPES,
+     .help = "Days from the last input frame to the forecast."},
+    {AT(data, patch), INT(1, 64, "4"), SHAPES, .help = "Patch side in pixels; each patch is a sequence over time."},
+    {AT(data, transform), CHOICE(cleat_transform_names, "none"), COMPUTES,
+     .help = "Input transform; log1p: sign(x) log(1 + |x|), for counts."},
+    {FIELD(data, missing_days, data.skip_missing), EITHER(day_names, "error"), COMPUTES,
+     .help = "Days with missing files: report an error, or skip the frame."},
+    {AT(data, val_days), INT(1, 1e6, "none"), OR_NONE, COMPUTES,
+     .help = "Number of validation days, before the test days; none: by val_fraction."},
+    {AT(data, test_days), INT(1, 1e6, "none"), OR_NONE, COMPUTES,
+     .help = "Number of test days, at the end; none: by test_fraction."},
+    MASK_LOSS_ROWS(mask),
+    {.name = NULL},
+};
+
+static void defaults(void *settings) {
+    ((emberformer_settings *)settings)->data = cleat_maps_defaults();
+}
+
+static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
+    const emberformer_settings *s = settings;
+    cleat_status status = cleat_encoder_check(&s->encoder, record, error);
+    return status ? status : cleat_fractions_check(s->data.val_fraction, s->data.test_fraction, record, error);
+}
+
+static const emberformer_settings *settings_of(const cleat_model *model) {
+    return model->settings;
+}
+
 static const char *const terms[] = {"mask"};
 
 enum { STEPS, LENGTHS, MASK }; /* the dataset's fields */
 enum { USUAL_CHANNELS = 2 };
 
 static int64_t fixed_length(const cleat_model *model) {
-    return model->profile.data.history;
+    return settings_of(model)->data.lookback;
 }
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
-    const cleat_profile *p = &model->profile;
-    cleat_maps_options options = cleat_maps_defaults();
+    cleat_maps_options options = settings_of(model)->data;
     cleat_dataset *opened = NULL;
-    options.inputs = p->data.inputs;
-    options.target = p->data.target;
-    options.lookback = p->data.history;
-    options.horizon = p->data.ahead;
-    options.patch = p->data.patch;
-    options.transform = (cleat_transform)p->data.transform;
-    options.flip = p->data.flip;
-    options.flip_vertical = p->data.flip_vertical;
-    options.skip_missing = p->data.missing_days != 0;
-    options.val_fraction = p->data.val_fraction;
-    options.test_fraction = p->data.test_fraction;
-    options.val_days = p->data.val_days == CLEAT_NONE ? 0 : p->data.val_days;
-    options.test_days = p->data.test_days == CLEAT_NONE ? 0 : p->data.test_days;
     options.fitted = fitted ? fitted : "";
     options.predict = mode == CLEAT_MODE_PREDICT;
     cleat_status status = cleat_maps_open(path, &options, &opened, error);
@@ -65,8 +114,8 @@ typedef struct map_size {
 /* Of a profile whose data are not there: a square of image_size, in whole patches, of two channels. */
 static map_size size_of(const cleat_model *model) {
     const cleat_mask_own *own = model->own;
-    const int64_t patch = model->profile.data.patch,
-                  side = (model->profile.data.image_size + patch - 1) / patch * patch;
+    const int64_t patch = settings_of(model)->data.patch,
+                  side = (settings_of(model)->image_size + patch - 1) / patch * patch;
     map_size size = {.height = side, .width = side, .patch = patch, .channels = model->sizes.inputs};
     if (own && own->height > 0) size.height = own->height, size.width = own->width;
     if (size.channels == 0) size.channels = USUAL_CHANNELS;
@@ -80,18 +129,15 @@ static map_size size_of(const cleat_model *model) {
 static cleat_tensor *temporal_part(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
                                    cleat_tensor *steps, cleat_tensor *lengths, cleat_tensor *rng,
                                    const map_size *size) {
-    const cleat_profile *p = &model->profile;
-    const cleat_transformer shape = {.d_model = p->model.d_model,
-                                     .heads = p->model.heads,
-                                     .layers = p->model.layers,
-                                     .d_ff = p->model.d_ff,
-                                     .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f,
-                                     .samples = batch};
+    const emberformer_settings *s = settings_of(model);
+    cleat_transformer shape = cleat_encoder_shape(&s->encoder, mode);
+    shape.dropout = mode == CLEAT_MODE_TRAIN ? (float)s->mask.dropout : 0.0f;
+    shape.samples = batch;
     cleat_tensor *x = cleat_nn_linear(graph, "inp", steps, shape.d_model, NULL); /* [B N, T, D] */
     x = cleat_positional_encoding(graph, x, NULL);
     x = cleat_nn_encoder(graph, x, lengths, rng, &shape);
     x = cleat_select_row(graph, x, lengths, CLEAT_ROW_LAST); /* [B N, D] */
-    x = cleat_nn_linear(graph, "head", x, size->patch * size->patch * p->model.features, NULL);
+    x = cleat_nn_linear(graph, "head", x, size->patch * size->patch * s->features, NULL);
     if (!x) return NULL;
     const int64_t grid[4] = {batch, size->height / size->patch, size->width / size->patch, cleat_width(x)};
     return cleat_depth_to_space(graph, cleat_reshape(graph, x, 4, grid), size->patch);
@@ -161,6 +207,11 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 }
 
 const cleat_model_class cleat_emberformer = {.name = "emberformer",
+                                             .keys = keys,
+                                             .settings_size = sizeof(emberformer_settings),
+                                             .defaults = defaults,
+                                             .check = check,
+                                             .metrics = cleat_masks_metrics,
                                              .terms = terms,
                                              .n_terms = 1,
                                              .open_data = open_data,

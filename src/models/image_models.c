@@ -4,22 +4,10 @@
 #include "cleat/ops.h"
 #include "graph/graph.h"
 
-cleat_image_options cleat_model_image_options(const cleat_model *model, cleat_mode mode, const char *fitted) {
-    const cleat_profile *p = &model->profile;
-    cleat_image_options options = cleat_image_defaults();
-    options.size = p->data.image_size;
-    options.channels = p->data.channels == CLEAT_AUTO ? 0 : p->data.channels;
-    options.augment = (cleat_augment){.crop_min = p->data.crop_scale,
-                                      .shift = p->data.shift,
-                                      .flip = p->data.flip,
-                                      .flip_vertical = p->data.flip_vertical,
-                                      .turn = p->data.turn,
-                                      .brightness = p->data.brightness,
-                                      .contrast = p->data.contrast,
-                                      .saturation = p->data.saturation};
-    options.val_fraction = p->data.val_fraction;
-    options.test_fraction = p->data.test_fraction;
-    options.cache_bytes = p->data.cache_mb << 20;
+cleat_image_options cleat_image_settings_options(const cleat_image_settings *settings, cleat_mode mode,
+                                                 const char *fitted) {
+    cleat_image_options options = settings->options;
+    options.cache_bytes = settings->cache_mb << 20;
     options.fitted = fitted ? fitted : "";
     options.predict = mode == CLEAT_MODE_PREDICT;
     return options;

@@ -20,6 +20,16 @@ cleat_status cleat_masks_make_own(cleat_model *model, cleat_error *error) {
     return CLEAT_OK;
 }
 
+const char *const cleat_backbone_names[] = {"b0", "b1", "b2", NULL};
+
+const cleat_metric_info cleat_masks_metrics[] = {{"iou", true},    {"f1", true},        {"precision", true},
+                                                 {"recall", true}, {"image_iou", true}, {"best_f1", true},
+                                                 {NULL, false}};
+
+static const cleat_mask_settings *settings_of(const cleat_model *model) {
+    return model->settings;
+}
+
 /* --- the graph ------------------------------------------------------------------------------------------------ */
 
 /* As published, by cleat_backbone. */
@@ -43,7 +53,7 @@ static const cleat_segformer backbones[] = {
 
 cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode) {
     const cleat_model_sizes *sizes = &model->sizes;
-    cleat_segformer shape = backbones[model->profile.model.backbone];
+    cleat_segformer shape = backbones[settings_of(model)->backbone];
     if (sizes->decoder > 0) {
         memcpy(shape.width, sizes->stage_widths, sizeof shape.width);
         memcpy(shape.heads, sizes->stage_heads, sizeof shape.heads);
@@ -52,8 +62,8 @@ cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode) {
         shape.decoder = sizes->decoder;
     }
     shape.classes = sizes->classes > 0 ? sizes->classes : 1;
-    shape.stem_stride = model->profile.model.stem_stride;
-    shape.dropout = mode == CLEAT_MODE_TRAIN ? (float)model->profile.model.dropout : 0;
+    shape.stem_stride = settings_of(model)->stem_stride;
+    shape.dropout = mode == CLEAT_MODE_TRAIN ? (float)settings_of(model)->dropout : 0;
     return shape;
 }
 
@@ -76,7 +86,7 @@ void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, in
  * about all others. */
 static float positive_weight(const cleat_model *model) {
     const cleat_mask_own *own = model->own;
-    double asked = model->profile.loss.positive_weight;
+    double asked = settings_of(model)->positive_weight;
     if (asked != CLEAT_AUTO) return (float)asked;
     return own && own->positive > 0 && own->positive < 1 ? (float)sqrt((1 - own->positive) / own->positive) : 1.0f;
 }
@@ -94,8 +104,8 @@ void cleat_masks_add_loss(const cleat_model *model, cleat_graph *graph, cleat_mo
     logits = cleat_model_output(graph, logits, built);
     if (mode == CLEAT_MODE_PREDICT) return;
     const cleat_mask_loss_spec spec = {.positive_weight = positive_weight(model),
-                                       .focal_gamma = (float)model->profile.loss.focal_gamma,
-                                       .dice_weight = (float)model->profile.loss.dice};
+                                       .focal_gamma = (float)settings_of(model)->focal_gamma,
+                                       .dice_weight = (float)settings_of(model)->dice};
     cleat_tensor *loss = cleat_masks_shape(model, mode).classes > 1
                              ? cleat_cross_entropy(graph, logits, mask, inputs->sample_weight, 0)
                              : cleat_mask_loss(graph, logits, mask, inputs->sample_weight, &spec);
@@ -148,7 +158,7 @@ void cleat_masks_metric_update(const cleat_model *model, const float *logits, co
         double p = probability(logits[i]);
         int bin = isnan(p) ? 0 : (int)(p * BINS);
         metric_state[(mask[i] ? TRUE_BINS : FALSE_BINS) + (bin < BINS ? bin : BINS - 1)] += 1;
-        count(mask[i], p >= model->profile.model.threshold, here);
+        count(mask[i], p >= settings_of(model)->threshold, here);
         if (persistence && persistence[i] >= 0) count(mask[i], persistence[i], metric_state + BEFORE);
     }
     double either = here[TP] + here[FP] + here[FN];
@@ -241,7 +251,7 @@ cleat_status cleat_masks_write(const cleat_model *model, const char *id, const f
             double x = ((double)c + 0.5) * (double)width / (double)out_width - 0.5;
             float p = interpolate(logits, height, width, stride, y, x);
             probabilities[r * out_width + c] = p;
-            mask[r * out_width + c] = p >= model->profile.model.threshold ? 255 : 0;
+            mask[r * out_width + c] = p >= settings_of(model)->threshold ? 255 : 0;
         }
     status = path_of(folder, id, ".npy", path, error);
     if (status == CLEAT_OK) status = cleat_npy_write(path, probabilities, out_height, out_width, error);

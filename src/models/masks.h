@@ -5,6 +5,46 @@
 #include "models/image_models.h"
 #include "nn/segformer.h"
 
+typedef enum cleat_backbone { CLEAT_BACKBONE_B0, CLEAT_BACKBONE_B1, CLEAT_BACKBONE_B2 } cleat_backbone;
+extern const char *const cleat_backbone_names[]; /* in settings; ends in NULL */
+
+/* The SegFormer, its loss, and how its output is read. The settings of families with masks begin with it. */
+typedef struct cleat_mask_settings {
+    cleat_data_settings common;
+    double dropout;
+    cleat_backbone backbone;
+    int64_t stem_stride;    /* of the first patch embedding */
+    double threshold;       /* a pixel is in the mask from this probability on */
+    double positive_weight; /* of a mask's pixels; CLEAT_AUTO: by their share of the training part */
+    double focal_gamma, dice;
+} cleat_mask_settings;
+
+/* MEMBER: a cleat_mask_settings. */
+#define SEGFORMER_ROWS(MEMBER)                                                                                         \
+    {FIELD(model, backbone, MEMBER.backbone), CHOICE(cleat_backbone_names, "b0"), SHAPES,                              \
+     .help = "SegFormer size: 3.7, 14 or 27 million parameters."},                                                     \
+    {                                                                                                                  \
+        FIELD(model, stem_stride, MEMBER.stem_stride), INT(1, 4, "4"), SHAPES,                                         \
+            .help = "Stride of the first patch embedding in pixels: 4 as published; 1 or 2 resolve smaller objects, "  \
+                    "at 16 and 4 times the cost."                                                                      \
+    }
+#define THRESHOLD_ROW(MEMBER)                                                                                          \
+    {                                                                                                                  \
+        FIELD(model, threshold, MEMBER.threshold), FLOAT(0, 1, "0.5"),                                                 \
+            .help = "Minimum probability for a pixel to belong to the predicted mask."                                 \
+    }
+#define MASK_LOSS_ROWS(MEMBER)                                                                                         \
+    {FIELD(loss, positive_weight, MEMBER.positive_weight), FLOAT(1e-3, 1e6, "auto"), OR_AUTO, COMPUTES,                \
+     .help = "Cross entropy weight of mask pixels; auto: square root of the ratio of background to mask pixels."},     \
+        {FIELD(loss, focal_gamma, MEMBER.focal_gamma), FLOAT(0, 10, "0"), COMPUTES,                                    \
+         .help = "Focal loss: cross entropy times (1 - probability of the target)^gamma; 0: plain cross entropy."},    \
+    {                                                                                                                  \
+        FIELD(loss, dice, MEMBER.dice), FLOAT(0, 1e3, "1"), COMPUTES,                                                  \
+            .help = "Weight of the Dice loss, added to the cross entropy."                                             \
+    }
+
+extern const cleat_metric_info cleat_masks_metrics[]; /* ends in a NULL name */
+
 /* model->own */
 typedef struct cleat_mask_own {
     double positive;       /* share of the training part's pixels that are 1; 0: unknown */

@@ -1,9 +1,11 @@
-/* What a model family provides: one file here (or a few of one name), one line in models.c. */
+/* What a model family provides: a file here (or a few of one name) with its settings, graph, loss, data, metrics and
+ * predictions, and one line in list.c. */
 #ifndef CLEAT_SRC_MODEL_H
 #define CLEAT_SRC_MODEL_H
 
 #include "cleat/models.h"
 #include "data/synthetic.h"
+#include "models/settings.h"
 
 enum { CLEAT_MODEL_FIELDS = 8, CLEAT_MODEL_STAGES = 4, CLEAT_MODEL_LAYERS = 16 };
 
@@ -22,8 +24,22 @@ typedef struct cleat_model_sizes {
     double bond; /* Angstrom: the length that bonds are drawn to; 0: the range of the bond term */
 } cleat_model_sizes;
 
-typedef struct cleat_model_class {
+/* A metric that run.metric can name, besides `loss`. */
+typedef struct cleat_metric_info {
+    const char *name;
+    bool ascends; /* larger is better */
+} cleat_metric_info;
+
+struct cleat_model_class {
     const char *name; /* profile: model.type */
+    /* Settings: a struct that begins with cleat_data_settings, and its keys of [model], [data] and [loss] in this order,
+     * ended by one without a name; resolved.ini lists them so. `defaults` (or NULL) sets fields that no key sets. */
+    const cleat_key *keys;
+    size_t settings_size;
+    void (*defaults)(void *settings);
+    /* Settings that are wrong together; NULL: there are none. */
+    cleat_status (*check)(const void *settings, const cleat_record *record, cleat_error *error);
+    const cleat_metric_info *metrics; /* ends in a NULL name */
     const char *const *terms;
     int n_terms;
     /* Sets model->sizes too. */
@@ -44,11 +60,12 @@ typedef struct cleat_model_class {
      * stands for their values where there are no data, to `fields` [CLEAT_MODEL_FIELDS]; returns how many. */
     size_t (*fields)(const cleat_model *model, cleat_synthetic_field *fields);
     bool writes_each; /* files of its own for each sample: write may be called for some of them at a time */
-} cleat_model_class;
+};
 
 struct cleat_model {
     const cleat_model_class *type;
-    cleat_profile profile;
+    void *settings; /* the family's struct, the model's own */
+    cleat_model_options options;
     cleat_model_sizes sizes;
     void *own; /* the family's, from one allocation; NULL: it needs nothing */
 };
@@ -87,7 +104,6 @@ cleat_tensor *cleat_model_output(cleat_graph *graph, cleat_tensor *y, cleat_mode
 void cleat_model_add_loss(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,
                           cleat_model_graph *built);
 
-extern const cleat_model_class cleat_rna_transformer, cleat_text_classifier, cleat_text_tagger, cleat_series_lstm,
-    cleat_series_transformer, cleat_series_dense, cleat_image_resnet, cleat_mask_segformer, cleat_emberformer;
+extern const cleat_model_class *const cleat_model_classes[]; /* list.c; ends in NULL */
 
 #endif

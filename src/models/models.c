@@ -1,4 +1,4 @@
-/* The model families, and the calls that reach them. A family is one line in this list. */
+/* The calls that reach the model families. */
 #include "models/model.h"
 
 #include "core/memory.h"
@@ -8,32 +8,25 @@
 #include <stdio.h>
 #include <string.h>
 
-/* By cleat_model_type. */
-static const cleat_model_class *const families[] = {[CLEAT_MODEL_RNA_TRANSFORMER] = &cleat_rna_transformer,
-                                                    [CLEAT_MODEL_TEXT_CLASSIFIER] = &cleat_text_classifier,
-                                                    [CLEAT_MODEL_TEXT_TAGGER] = &cleat_text_tagger,
-                                                    [CLEAT_MODEL_SERIES_LSTM] = &cleat_series_lstm,
-                                                    [CLEAT_MODEL_SERIES_TRANSFORMER] = &cleat_series_transformer,
-                                                    [CLEAT_MODEL_SERIES_DENSE] = &cleat_series_dense,
-                                                    [CLEAT_MODEL_IMAGE_RESNET] = &cleat_image_resnet,
-                                                    [CLEAT_MODEL_MASK_SEGFORMER] = &cleat_mask_segformer,
-                                                    [CLEAT_MODEL_EMBERFORMER] = &cleat_emberformer};
-enum { FAMILIES = sizeof families / sizeof families[0] };
-
-cleat_status cleat_model_create(const cleat_profile *profile, cleat_model **model, cleat_error *error) {
-    size_t type = (size_t)profile->model.type;
-    if (type >= FAMILIES) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "model type %zu does not exist", type);
+cleat_status cleat_model_create(const cleat_model_class *family, const cleat_data_settings *settings,
+                                const cleat_model_options *options, cleat_model **model, cleat_error *error) {
+    cleat_data_settings *copy = NULL;
     cleat_model *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a model");
-    made->type = families[type];
-    made->profile = *profile;
-    made->profile.origins = NULL; /* the profile's own */
+    cleat_status status = cleat_settings_clone(family, settings, &copy, error);
+    if (status) {
+        cleat_free(made);
+        return status;
+    }
+    *made = (cleat_model){.type = family, .settings = copy, .options = *options};
     *model = made;
     return CLEAT_OK;
 }
 
 void cleat_model_destroy(cleat_model *model) {
-    if (model) cleat_free(model->own);
+    if (!model) return;
+    cleat_settings_destroy(model->type, model->settings);
+    cleat_free(model->own);
     cleat_free(model);
 }
 
@@ -97,7 +90,7 @@ double cleat_metrics_get(const cleat_metrics *metrics, const char *name) {
 
 void cleat_metrics_add(cleat_metrics *metrics, const char *name, double value) {
     if (metrics->count == CLEAT_MAX_METRICS) return;
-    cleat_metric_value *metric = &metrics->items[metrics->count++];
+    cleat_metric *metric = &metrics->items[metrics->count++];
     snprintf(metric->name, sizeof metric->name, "%s", name);
     metric->value = value;
 }

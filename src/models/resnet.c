@@ -10,6 +10,58 @@
 #include <stdio.h>
 #include <string.h>
 
+/* --- settings ------------------------------------------------------------------------------------------------- */
+
+typedef enum resnet_depth { RESNET_18, RESNET_34 } resnet_depth;
+static const char *const depth_names[] = {"18", "34", NULL};
+typedef enum resnet_stem { STEM_LARGE, STEM_SMALL } resnet_stem;
+static const char *const stem_names[] = {"large", "small", NULL};
+
+typedef struct resnet_settings {
+    cleat_data_settings common;
+    double dropout;
+    resnet_depth depth;
+    int64_t width; /* channels of the first stage */
+    resnet_stem stem;
+    cleat_image_settings data;
+    cleat_class_loss_settings loss;
+} resnet_settings;
+
+#define RECORD resnet_settings
+#include "ini/rows.h"
+
+static const cleat_key keys[] = {
+    DROPOUT_ROW(dropout),
+    {FIELD(model, depth, depth), CHOICE(depth_names, "18"), SHAPES,
+     .help = "ResNet depth: stages of 2, 2, 2, 2 (18) or 3, 4, 6, 3 (34) basic blocks of two convolutions."},
+    {FIELD(model, width, width), INT(4, 1024, "64"), SHAPES,
+     .help = "Channels of the first stage; each of the three later stages doubles them."},
+    {FIELD(model, stem, stem), CHOICE(stem_names, "large"), SHAPES,
+     .help = "Stem: 7 x 7 convolution with stride 2 and max pooling (large), or 3 x 3 convolution for small images."},
+    PATH_ROW(common),
+    VAL_FRACTION_ROW(data.options.val_fraction),
+    TEST_FRACTION_ROW(data.options.test_fraction),
+    LIMIT_ROW(common),
+    {FIELD(data, labels, data.options.classes), TEXT(0, 1023, ""), COMPUTES,
+     .help = "Classes, or entity types, in order, separated by spaces; empty: those of the training split."},
+    IMAGE_ROWS(data),
+    CLASS_LOSS_ROWS(loss),
+    {.name = NULL},
+};
+
+static void defaults(void *settings) {
+    ((resnet_settings *)settings)->data.options = cleat_image_defaults();
+}
+
+static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
+    const cleat_image_options *options = &((const resnet_settings *)settings)->data.options;
+    return cleat_fractions_check(options->val_fraction, options->test_fraction, record, error);
+}
+
+static const resnet_settings *settings_of(const cleat_model *model) {
+    return model->settings;
+}
+
 static const char *const terms[] = {"cross_entropy"};
 
 enum { LABEL = 1 }; /* of the dataset's fields */
@@ -18,7 +70,7 @@ enum { USUAL_CLASSES = 10, USUAL_CHANNELS = 3 };
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
 static int64_t fixed_length(const cleat_model *model) {
-    return model->profile.data.image_size;
+    return settings_of(model)->data.options.size;
 }
 
 static const cleat_class_source class_source = {.name = cleat_images_class, .samples = cleat_images_class_samples};
@@ -28,7 +80,7 @@ static cleat_status read_classes(cleat_model *model, const cleat_dataset *datase
                                  cleat_error *error) {
     cleat_class *known = cleat_alloc((size_t)classes, sizeof *known);
     if (!known) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
-    cleat_classes_read(&class_source, dataset, model->profile.loss.class_weights, classes, known);
+    cleat_classes_read(&class_source, dataset, settings_of(model)->loss.class_weights, classes, known);
     cleat_free(model->own);
     model->own = known;
     return CLEAT_OK;
@@ -36,9 +88,8 @@ static cleat_status read_classes(cleat_model *model, const cleat_dataset *datase
 
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
-    cleat_image_options options = cleat_model_image_options(model, mode, fitted);
+    const cleat_image_options options = cleat_image_settings_options(&settings_of(model)->data, mode, fitted);
     cleat_dataset *opened = NULL;
-    options.classes = model->profile.data.labels;
     cleat_status status = cleat_images_open(path, &options, &opened, error);
     if (status != CLEAT_OK) return status;
     cleat_image_info info = cleat_image_describe(opened);
@@ -61,23 +112,21 @@ static int64_t count_words(const char *text) {
 
 /* Of a profile whose data are not there: what it says, or so many. */
 static cleat_model_sizes sizes_of(const cleat_model *model) {
-    const cleat_profile *p = &model->profile;
+    const cleat_image_options *data = &settings_of(model)->data.options;
     cleat_model_sizes sizes = model->sizes;
-    if (sizes.classes == 0) sizes.classes = *p->data.labels ? count_words(p->data.labels) : USUAL_CLASSES;
-    if (sizes.inputs == 0) sizes.inputs = p->data.channels == CLEAT_AUTO ? USUAL_CHANNELS : p->data.channels;
+    if (sizes.classes == 0) sizes.classes = *data->classes ? count_words(data->classes) : USUAL_CLASSES;
+    if (sizes.inputs == 0) sizes.inputs = data->channels ? data->channels : USUAL_CHANNELS;
     return sizes;
 }
 
 /* --- the graph ------------------------------------------------------------------------------------------------ */
 
 static cleat_resnet shape_of(const cleat_model *model) {
-    const cleat_profile *p = &model->profile;
-    cleat_resnet shape = {.width = p->model.width,
-                          .stages = CLEAT_RESNET_STAGES,
-                          .blocks = {2, 2, 2, 2},
-                          .large_stem = p->model.stem == CLEAT_STEM_LARGE};
+    const resnet_settings *s = settings_of(model);
+    cleat_resnet shape = {
+        .width = s->width, .stages = CLEAT_RESNET_STAGES, .blocks = {2, 2, 2, 2}, .large_stem = s->stem == STEM_LARGE};
     static const int64_t blocks_of_34[CLEAT_RESNET_STAGES] = {3, 4, 6, 3};
-    if (p->model.depth == CLEAT_RESNET_34) memcpy(shape.blocks, blocks_of_34, sizeof blocks_of_34);
+    if (s->depth == RESNET_34) memcpy(shape.blocks, blocks_of_34, sizeof blocks_of_34);
     if (model->sizes.blocks[0] > 0) {
         memcpy(shape.blocks, model->sizes.blocks, sizeof shape.blocks);
         for (shape.stages = 1; shape.stages < CLEAT_RESNET_STAGES && shape.blocks[shape.stages] > 0;) ++shape.stages;
@@ -88,7 +137,7 @@ static cleat_resnet shape_of(const cleat_model *model) {
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const cleat_model_sizes sizes = sizes_of(model);
-    const cleat_profile *p = &model->profile;
+    const resnet_settings *s = settings_of(model);
     const cleat_resnet shape = shape_of(model);
     const int64_t image[4] = {batch, length, length, sizes.inputs};
     cleat_tensor *x = cleat_model_add_values(graph, "image", 4, image), *label = NULL;
@@ -97,13 +146,12 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     const cleat_norm_mode norm = cleat_model_norm_mode(graph, mode, &inputs);
     x = cleat_nn_resnet(graph, x, &shape, &norm); /* [B, h, w, D] */
     x = cleat_model_global_avg_pool(graph, x);    /* [B, D] */
-    if (mode == CLEAT_MODE_TRAIN && p->model.dropout > 0)
-        x = cleat_dropout(graph, x, inputs.rng, (float)p->model.dropout);
+    if (mode == CLEAT_MODE_TRAIN && s->dropout > 0) x = cleat_dropout(graph, x, inputs.rng, (float)s->dropout);
     cleat_tensor *logits = cleat_nn_linear(graph, "fc", x, sizes.classes, NULL); /* [B, classes] */
     logits = cleat_model_output(graph, logits, built);
     if (mode == CLEAT_MODE_PREDICT) return;
     cleat_tensor *loss =
-        cleat_cross_entropy(graph, logits, label, inputs.sample_weight, (float)p->loss.label_smoothing);
+        cleat_cross_entropy(graph, logits, label, inputs.sample_weight, (float)s->loss.label_smoothing);
     cleat_model_add_loss(graph, mode, &inputs, loss, built);
 }
 
@@ -147,6 +195,11 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 }
 
 const cleat_model_class cleat_image_resnet = {.name = "image_resnet",
+                                              .keys = keys,
+                                              .settings_size = sizeof(resnet_settings),
+                                              .defaults = defaults,
+                                              .check = check,
+                                              .metrics = cleat_classes_metrics,
                                               .terms = terms,
                                               .n_terms = 1,
                                               .open_data = open_data,

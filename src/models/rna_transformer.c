@@ -18,6 +18,68 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* --- settings ------------------------------------------------------------------------------------------------- */
+
+typedef enum rna_head { HEAD_RIGID_FRAMES, HEAD_ABSOLUTE } rna_head;
+static const char *const head_names[] = {"frames", "absolute", NULL};
+typedef enum rna_positions { POSITIONS_START, POSITIONS_BOTH_ENDS } rna_positions;
+static const char *const position_names[] = {"start", "both_ends", NULL};
+
+typedef struct rna_settings {
+    cleat_data_settings common;
+    cleat_encoder_settings encoder;
+    rna_head head;
+    rna_positions positions;
+    cleat_rna_options data;
+    struct { /* weights of the terms */
+        double pair_distance, lddt, frame, handedness, bond_length, bond_angle, clash, base_pair, coordinate;
+    } loss;
+} rna_settings;
+
+#define RECORD rna_settings
+#include "ini/rows.h"
+
+#define WEIGHT(NAME, INITIAL, HELP)                                                                                    \
+    { AT(loss, NAME), FLOAT(0, 1e6, INITIAL), COMPUTES, .help = HELP }
+
+static const cleat_key keys[] = {
+    ENCODER_ROWS(encoder),
+    {FIELD(model, head, head), CHOICE(head_names, "frames"), SHAPES,
+     .help = "Output head: rigid transforms from residue to residue (frames), or absolute coordinates."},
+    {FIELD(model, positions, positions), CHOICE(position_names, "both_ends"), SHAPES,
+     .help =
+         "Sinusoidal positional encoding from the first residue (start), or with half of the channels from the last."},
+    PATH_ROW(common),
+    MAX_LENGTH_ROW(common),
+    VAL_FRACTION_ROW(data.val_fraction),
+    BUCKETS_ROW(common),
+    LIMIT_ROW(common),
+    {AT(data, generated), INT(1, 99999, "none"), OR_NONE, COMPUTES,
+     .help = "Training: number of generated hairpins and duplexes added to the data."},
+    {AT(data, mutation), FLOAT(0, 1, "0"), COMPUTES,
+     .help = "Training: fraction of chains whose bases are mutated; base pairs are preserved."},
+    MIN_LENGTH_ROW(common),
+    {AT(data, crop), FLOAT(0, 1, "0"), COMPUTES, .help = "Training: fraction of chains cropped to a random stretch."},
+    WEIGHT(pair_distance, "1", "Weight of the distances between all pairs of residues."),
+    WEIGHT(lddt, "1", "Weight of the local distance difference, a smooth form of the metric lddt."),
+    WEIGHT(frame, "0.4", "Weight of the frame-aligned error of residue positions; distinguishes mirror images."),
+    WEIGHT(handedness, "1", "Weight of the chirality: signed volumes of neighbouring residues."),
+    WEIGHT(bond_length, "1", "Weight of the distance between neighbouring C1' atoms."),
+    WEIGHT(bond_angle, "1", "Weight of the angle of three neighbouring C1' atoms."),
+    WEIGHT(clash, "1", "Weight of steric clashes: residues closer than atoms allow."),
+    WEIGHT(base_pair, "1", "Weight of the C1' distance of Watson-Crick pairs."),
+    WEIGHT(coordinate, "0", "Weight of the squared error of absolute coordinates (head = absolute)."),
+    {.name = NULL},
+};
+
+static void defaults(void *settings) {
+    ((rna_settings *)settings)->data = cleat_rna_defaults();
+}
+
+static const rna_settings *settings_of(const cleat_model *model) {
+    return model->settings;
+}
+
 /* --- the loss ------------------------------------------------------------------------------------------------- */
 
 /* In the order of the log. */
@@ -53,18 +115,30 @@ static cleat_structure_loss_spec spec_of(const cleat_model *model, int term) {
     return spec;
 }
 
-static void weights_of(const cleat_model *model, double weights[N_TERMS]) {
-    const cleat_profile *p = &model->profile;
-    double w[N_TERMS] = {[DISTANCE] = p->loss.pair_distance,
-                         [LOCAL] = p->loss.lddt,
-                         [FRAME] = p->loss.frame,
-                         [CHIRALITY] = p->loss.handedness,
-                         [BOND] = p->loss.bond_length,
-                         [ANGLE] = p->loss.bond_angle,
-                         [CLASH] = p->loss.clash,
-                         [BASE_PAIR] = p->loss.base_pair,
-                         [COORDINATE] = p->loss.coordinate};
+static void weights_of(const rna_settings *s, double weights[N_TERMS]) {
+    const double w[N_TERMS] = {[DISTANCE] = s->loss.pair_distance,
+                               [LOCAL] = s->loss.lddt,
+                               [FRAME] = s->loss.frame,
+                               [CHIRALITY] = s->loss.handedness,
+                               [BOND] = s->loss.bond_length,
+                               [ANGLE] = s->loss.bond_angle,
+                               [CLASH] = s->loss.clash,
+                               [BASE_PAIR] = s->loss.base_pair,
+                               [COORDINATE] = s->loss.coordinate};
     memcpy(weights, w, sizeof w);
+}
+
+static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
+    const rna_settings *s = settings;
+    double weights[N_TERMS];
+    cleat_status status = cleat_encoder_check(&s->encoder, record, error);
+    if (!status) status = cleat_fractions_check(s->data.val_fraction, 0, record, error);
+    if (status) return status;
+    weights_of(s, weights);
+    for (int k = 0; k < N_TERMS; ++k)
+        if (weights[k] > 0) return CLEAT_OK;
+    return cleat_record_refuse(record, error, "loss", "pair_distance",
+                               "all weights of [loss] are 0: there is nothing to train");
 }
 
 /* Fields of the dataset, by index. */
@@ -75,7 +149,7 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
                           const cleat_global_batch *global_batch, float *values) {
     double weights[N_TERMS];
     const int32_t *lengths = batch->fields[LENGTHS];
-    weights_of(model, weights);
+    weights_of(settings_of(model), weights);
     for (int k = 0; k < N_TERMS; ++k)
         for (int64_t b = 0; b < batch->batch; ++b)
             values[k * batch->batch + b] = lengths[b] > 0 ? (float)(weights[k] / (double)global_batch->samples) : 0.0f;
@@ -92,7 +166,7 @@ static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, he
                                 const cleat_structure *target, cleat_tensor *sample_weight, cleat_tensor *state) {
     double weights[N_TERMS];
     cleat_tensor *loss = NULL;
-    weights_of(model, weights);
+    weights_of(settings_of(model), weights);
     for (int k = 0; k < N_TERMS; ++k) {
         if (weights[k] == 0 || (k == FRAME && !found.rigid_frames)) continue;
         cleat_structure_loss_spec spec = spec_of(model, k);
@@ -116,7 +190,7 @@ static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, he
 static head_output build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     head_output found = {NULL, NULL};
     cleat_model_begin_f32_head(graph);
-    if (model->profile.model.head == CLEAT_RNA_HEAD_RIGID_FRAMES)
+    if (settings_of(model)->head == HEAD_RIGID_FRAMES)
         found.x = cleat_rigid_chain(graph, cleat_nn_linear_zero(graph, "head", x, 6), lengths, &found.rigid_frames);
     else
         found.x = cleat_nn_linear(graph, "head", x, 3, NULL);
@@ -129,12 +203,7 @@ static int64_t vocabulary_of(const cleat_model *model) {
 
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
-    const cleat_profile *profile = &model->profile;
-    cleat_transformer shape = {.d_model = profile->model.d_model,
-                               .heads = profile->model.heads,
-                               .layers = profile->model.layers,
-                               .d_ff = profile->model.d_ff,
-                               .dropout = mode == CLEAT_MODE_TRAIN ? (float)profile->model.dropout : 0.0f};
+    const cleat_transformer shape = cleat_encoder_shape(&settings_of(model)->encoder, mode);
     int64_t row[2] = {batch, length}, point[3] = {batch, length, 3}, sample_weight_shape[2] = {N_TERMS, batch};
     int64_t four = 4, n_state = N_TERMS + 1;
     cleat_structure target = {0};
@@ -151,7 +220,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     }
     cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, vocabulary_of(model), &shape); /* [B, L, D] */
     x = cleat_positional_encoding(graph, x,
-                                  profile->model.positions == CLEAT_POSITIONS_BOTH_ENDS ? target.lengths : NULL);
+                                  settings_of(model)->positions == POSITIONS_BOTH_ENDS ? target.lengths : NULL);
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
     x = cleat_nn_encoder(graph, x, target.lengths, rng, &shape);
     head_output found = build_head(model, graph, x, target.lengths);
@@ -168,13 +237,10 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     (void)fitted;
-    cleat_rna_options options = cleat_rna_defaults();
-    options.max_length = model->profile.data.max_length;
-    options.val_fraction = model->profile.data.val_fraction;
+    cleat_rna_options options = settings_of(model)->data;
+    options.max_length = settings_of(model)->common.max_length;
     options.structures = mode != CLEAT_MODE_PREDICT;
-    options.generated = mode == CLEAT_MODE_TRAIN ? (size_t)model->profile.data.generated : 0;
-    options.mutation = model->profile.data.mutation;
-    options.crop = model->profile.data.crop;
+    if (mode != CLEAT_MODE_TRAIN) options.generated = 0;
     return cleat_rna_open(path, &options, dataset, error);
 }
 
@@ -189,7 +255,9 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
 }
 
 enum { PAIR_MAE, PAIR_MAE_LOCAL, LDDT, RMSD, TM, N_METRICS };
-static const char *const metrics[N_METRICS] = {"pair_mae", "pair_mae_local", "lddt", "rmsd", "tm"};
+static const char *const metric_names[N_METRICS] = {"pair_mae", "pair_mae_local", "lddt", "rmsd", "tm"};
+static const cleat_metric_info metrics[] = {
+    {"rmsd", false}, {"lddt", true}, {"tm", true}, {"pair_mae", false}, {"pair_mae_local", false}, {NULL, false}};
 
 /* Totals: the sum of each metric over chains, then the number of chains that have it. */
 static size_t metric_state_size(const cleat_model *model) {
@@ -200,7 +268,7 @@ static size_t metric_state_size(const cleat_model *model) {
 static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     (void)model;
     for (int i = 0; i < N_METRICS; ++i)
-        cleat_metrics_add(found, metrics[i], metric_state[i] / metric_state[N_METRICS + i]);
+        cleat_metrics_add(found, metric_names[i], metric_state[i] / metric_state[N_METRICS + i]);
 }
 
 /* Too few neighbours make the figure of a shorter chain meaningless. */
@@ -296,6 +364,11 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 }
 
 const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
+                                                 .keys = keys,
+                                                 .settings_size = sizeof(rna_settings),
+                                                 .defaults = defaults,
+                                                 .check = check,
+                                                 .metrics = metrics,
                                                  .terms = terms,
                                                  .n_terms = N_TERMS,
                                                  .open_data = open_data,

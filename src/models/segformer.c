@@ -5,18 +5,54 @@
 
 #include <string.h>
 
+/* --- settings ------------------------------------------------------------------------------------------------- */
+
+typedef struct segformer_settings {
+    cleat_mask_settings mask; /* first: masks.c */
+    cleat_image_settings data;
+} segformer_settings;
+
+#define RECORD segformer_settings
+#include "ini/rows.h"
+
+static const cleat_key keys[] = {
+    DROPOUT_ROW(mask.dropout),
+    SEGFORMER_ROWS(mask),
+    THRESHOLD_ROW(mask),
+    PATH_ROW(mask.common),
+    VAL_FRACTION_ROW(data.options.val_fraction),
+    TEST_FRACTION_ROW(data.options.test_fraction),
+    LIMIT_ROW(mask.common),
+    IMAGE_ROWS(data),
+    MASK_LOSS_ROWS(mask),
+    {.name = NULL},
+};
+
+static void defaults(void *settings) {
+    ((segformer_settings *)settings)->data.options = cleat_image_defaults();
+}
+
+static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
+    const cleat_image_options *options = &((const segformer_settings *)settings)->data.options;
+    return cleat_fractions_check(options->val_fraction, options->test_fraction, record, error);
+}
+
+static const segformer_settings *settings_of(const cleat_model *model) {
+    return model->settings;
+}
+
 static const char *const terms[] = {"mask"};
 
 enum { MASK = 1 }; /* of the dataset's fields */
 enum { USUAL_CHANNELS = 3 };
 
 static int64_t fixed_length(const cleat_model *model) {
-    return model->profile.data.image_size;
+    return settings_of(model)->data.options.size;
 }
 
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
-    cleat_image_options options = cleat_model_image_options(model, mode, fitted);
+    const cleat_image_options options = cleat_image_settings_options(&settings_of(model)->data, mode, fitted);
     cleat_dataset *opened = NULL;
     cleat_status status = cleat_masks_open(path, &options, &opened, error);
     if (status == CLEAT_OK) status = cleat_masks_make_own(model, error);
@@ -32,9 +68,9 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
 }
 
 static int64_t channels_of(const cleat_model *model) {
-    int64_t asked = model->profile.data.channels;
+    const int64_t asked = settings_of(model)->data.options.channels;
     if (model->sizes.inputs > 0) return model->sizes.inputs;
-    return asked == CLEAT_AUTO ? USUAL_CHANNELS : asked;
+    return asked ? asked : USUAL_CHANNELS;
 }
 
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
@@ -80,6 +116,11 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 }
 
 const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
+                                                .keys = keys,
+                                                .settings_size = sizeof(segformer_settings),
+                                                .defaults = defaults,
+                                                .check = check,
+                                                .metrics = cleat_masks_metrics,
                                                 .terms = terms,
                                                 .n_terms = 1,
                                                 .open_data = open_data,

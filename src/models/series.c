@@ -1,6 +1,7 @@
 /* S2: forecasts of time series. Windows [T, C] of the past to the next H steps of K columns, by an LSTM, a transformer
  * encoder (both answer from their last step) or a dense network over the whole window. Loss: mean squared error of
  * standardised values. Persistence, and persistence of the last season, are measured beside it. */
+#include "data/series/series.h"
 #include "cleat/ops.h"
 #include "core/files.h"
 #include "core/memory.h"
@@ -14,44 +15,117 @@
 #include <stdio.h>
 #include <string.h>
 
+/* --- settings ------------------------------------------------------------------------------------------------- */
+
+typedef struct series_settings {
+    cleat_data_settings common;
+    cleat_encoder_settings network; /* d_model, heads and d_ff of the transformer only */
+    int64_t hidden;                 /* width of an LSTM's or a dense network's layers */
+    cleat_series_options data;
+    cleat_int_list frames; /* minutes; count CLEAT_NONE: only the file's own */
+} series_settings;
+
+#define RECORD series_settings
+#include "ini/rows.h"
+
+#define HIDDEN_ROW                                                                                                     \
+    { FIELD(model, hidden, hidden), INT(1, 16384, "128"), SHAPES, .help = "Units per hidden layer." }
+#define DATA_ROWS                                                                                                      \
+    PATH_ROW(common), VAL_FRACTION_ROW(data.val_fraction), TEST_FRACTION_ROW(data.test_fraction), LIMIT_ROW(common),   \
+        {AT(data, time_column), TEXT(0, 127, ""), COMPUTES,                                                            \
+         .help = "Name of the time column; empty: the first column."},                                                 \
+        {AT(data, features), TEXT(0, 1023, ""), COMPUTES,                                                              \
+         .help = "Input columns, separated by commas; empty: all except the time."},                                   \
+        {AT(data, targets), TEXT(0, 1023, ""), COMPUTES,                                                               \
+         .help = "Columns to forecast, separated by commas; empty: the features."},                                    \
+        {FIELD(data, frames, frames), LIST(1, 525600, "none"), OR_NONE, COMPUTES,                                      \
+         .help =                                                                                                       \
+             "Additional time frames in minutes: the file averaged to each of them, as inputs besides its own step."}, \
+        {AT(data, lookback), INT(1, 65536, "96"), SHAPES, .help = "Input window length in steps of each time frame."}, \
+        {AT(data, horizon), INT(1, 65536, "24"), SHAPES, .help = "Forecast length in time steps."},                    \
+        {AT(data, stride), INT(1, 65536, "1"), COMPUTES, .help = "Stride between training windows in time steps."},    \
+        {AT(data, eval_stride), INT(1, 65536, "1"), COMPUTES,                                                          \
+         .help = "Stride between validation or test windows in time steps."},                                          \
+        {AT(data, anchor), CHOICE(cleat_series_anchor_names, "none"), SHAPES,                                          \
+         .help = "Reference subtracted from inputs and targets: nothing, the last known values, or (targets) the "     \
+                 "values one season earlier."},                                                                        \
+        {AT(data, season), INT(1, 65536, "none"), OR_NONE, SHAPES,                                                     \
+         .help = "Season length in time steps, for anchor = season and for the seasonal persistence baseline."},       \
+        {AT(data, train_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES,                                                 \
+         .help = "Number of training rows, from the start of the file; none: by val_fraction and test_fraction."},     \
+        {AT(data, val_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES,                                                   \
+         .help = "Number of validation rows, after the training rows."},                                               \
+        {AT(data, test_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES,                                                  \
+         .help = "Number of test rows, after the validation rows."},                                                   \
+        {AT(data, gaps), CHOICE(cleat_series_gaps_names, "error"), COMPUTES,                                           \
+         .help = "Missing time steps: report an error, fill with the last values, skip windows that contain them, or " \
+                 "treat rows as consecutive."},                                                                        \
+        {AT(data, missing), CHOICE(cleat_series_missing_names, "error"), COMPUTES,                                     \
+         .help = "Empty cells: report an error, fill with the last value, or skip windows that contain them."},        \
+    {                                                                                                                  \
+        .name = NULL                                                                                                   \
+    }
+
+static const cleat_key recurrent_keys[] = {LAYERS_ROW(network.layers), HIDDEN_ROW, DROPOUT_ROW(network.dropout),
+                                           DATA_ROWS}; /* LSTM and dense network */
+static const cleat_key transformer_keys[] = {ENCODER_ROWS(network), DATA_ROWS};
+
+static void defaults(void *settings) {
+    ((series_settings *)settings)->data = cleat_series_defaults();
+}
+
+/* Borders of a series: all by rows, or all by fractions. */
+static cleat_status check_rows(const cleat_series_options *data, const cleat_record *record, cleat_error *error) {
+    const bool train = data->train_rows != CLEAT_NONE, val = data->val_rows != CLEAT_NONE;
+    if (train == val && (train || data->test_rows == CLEAT_NONE)) return CLEAT_OK;
+    return cleat_record_contradict(record, error, (cleat_key_name){"data", train ? "train_rows" : "val_rows"},
+                                   (cleat_key_name){"data", train ? "val_rows" : "train_rows"},
+                                   "set train_rows and val_rows (and test_rows), or none of them");
+}
+
+static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
+    const cleat_series_options *data = &((const series_settings *)settings)->data;
+    cleat_status status = cleat_fractions_check(data->val_fraction, data->test_fraction, record, error);
+    if (!status) status = check_rows(data, record, error);
+    if (status || data->anchor != CLEAT_SERIES_ANCHOR_SEASON || data->season != CLEAT_NONE) return status;
+    /* Without one the last known values would be taken instead. */
+    return cleat_record_refuse(record, error, "data", "anchor", "requires data.season: the steps of a season");
+}
+
+static cleat_status check_transformer(const void *settings, const cleat_record *record, cleat_error *error) {
+    cleat_status status = cleat_encoder_check(&((const series_settings *)settings)->network, record, error);
+    return status ? status : check(settings, record, error);
+}
+
+static const series_settings *settings_of(const cleat_model *model) {
+    return model->settings;
+}
+
+static const cleat_metric_info metrics[] = {{"mse", false}, {"mae", false}, {NULL, false}};
 static const char *const terms[] = {"squared_error"};
+
+extern const cleat_model_class cleat_series_lstm, cleat_series_transformer, cleat_series_dense;
 
 enum { TARGET = 1 }; /* of the dataset's fields */
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
 static int64_t fixed_length(const cleat_model *model) {
-    return model->profile.data.lookback;
+    return settings_of(model)->data.lookback;
 }
 
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
-    const cleat_profile *p = &model->profile;
-    cleat_series_options options = cleat_series_defaults();
-    options.time_column = p->data.time_column;
-    options.features = p->data.features;
-    options.targets = p->data.targets;
-    options.lookback = p->data.lookback;
-    options.horizon = p->data.horizon;
-    options.stride = p->data.stride;
-    options.eval_stride = p->data.eval_stride;
-    options.season = p->data.season;
-    options.val_fraction = p->data.val_fraction;
-    options.test_fraction = p->data.test_fraction;
-    options.train_rows = p->data.train_rows;
-    options.val_rows = p->data.val_rows;
-    options.test_rows = p->data.test_rows;
-    options.gaps = (cleat_series_gaps)p->data.gaps;
-    options.missing = (cleat_series_missing)p->data.missing;
-    options.anchor = (cleat_series_anchor)p->data.anchor;
+    const cleat_int_list *frames = &settings_of(model)->frames;
+    cleat_series_options options = settings_of(model)->data;
     options.fitted = fitted;
     options.evaluation = mode == CLEAT_MODE_EVALUATE && fitted;
     options.forecast = mode == CLEAT_MODE_PREDICT;
-    if (p->data.frames.count > CLEAT_SERIES_MAX_RESAMPLES)
+    if (frames->count > CLEAT_SERIES_MAX_RESAMPLES)
         return cleat_fail(error, CLEAT_ERR_PROFILE, "data.frames: %lld time frames, the maximum is %d",
-                          (long long)p->data.frames.count, CLEAT_SERIES_MAX_RESAMPLES);
-    for (int64_t i = 0; i < p->data.frames.count; ++i) options.resample_seconds[i] = 60 * p->data.frames.values[i];
-    options.n_resamples = (size_t)p->data.frames.count;
+                          (long long)frames->count, CLEAT_SERIES_MAX_RESAMPLES);
+    for (int64_t i = 0; i < frames->count; ++i) options.resample_seconds[i] = 60 * frames->values[i];
+    options.n_resamples = (size_t)frames->count;
     cleat_status status = cleat_series_open(path, &options, dataset, error);
     if (status != CLEAT_OK) return status;
     cleat_series_info info = cleat_series_describe(*dataset);
@@ -70,11 +144,11 @@ static int64_t count_names(const char *names) {
 enum { USUAL_COLUMNS = 8 };
 
 static cleat_model_sizes sizes_of(const cleat_model *model) {
-    const cleat_profile *p = &model->profile;
+    const series_settings *s = settings_of(model);
     cleat_model_sizes sizes = model->sizes;
-    int64_t features = *p->data.features ? count_names(p->data.features) : USUAL_COLUMNS;
-    if (sizes.inputs == 0) sizes.inputs = features * (1 + p->data.frames.count);
-    if (sizes.outputs == 0) sizes.outputs = *p->data.targets ? count_names(p->data.targets) : features;
+    int64_t features = *s->data.features ? count_names(s->data.features) : USUAL_COLUMNS;
+    if (sizes.inputs == 0) sizes.inputs = features * (1 + s->frames.count);
+    if (sizes.outputs == 0) sizes.outputs = *s->data.targets ? count_names(s->data.targets) : features;
     return sizes;
 }
 
@@ -82,12 +156,12 @@ static cleat_model_sizes sizes_of(const cleat_model *model) {
 
 static cleat_tensor *build_lstm(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
                                 cleat_tensor *rng) {
-    const cleat_profile *p = &model->profile;
-    for (int64_t layer = 0; layer < p->model.layers; ++layer) {
+    const cleat_encoder_settings *network = &settings_of(model)->network;
+    for (int64_t layer = 0; layer < network->layers; ++layer) {
         cleat_segment(graph);
-        if (layer > 0 && mode == CLEAT_MODE_TRAIN && p->model.dropout > 0)
-            x = cleat_dropout(graph, x, rng, (float)p->model.dropout);
-        x = cleat_nn_lstm(graph, "rnn", layer, x, p->model.hidden); /* [B, T, hidden] */
+        if (layer > 0 && mode == CLEAT_MODE_TRAIN && network->dropout > 0)
+            x = cleat_dropout(graph, x, rng, (float)network->dropout);
+        x = cleat_nn_lstm(graph, "rnn", layer, x, settings_of(model)->hidden); /* [B, T, hidden] */
     }
     cleat_segment(graph);
     return cleat_select_row(graph, x, NULL, CLEAT_ROW_LAST); /* [B, hidden] */
@@ -95,12 +169,7 @@ static cleat_tensor *build_lstm(const cleat_model *model, cleat_graph *graph, cl
 
 static cleat_tensor *build_transformer(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
                                        cleat_tensor *rng) {
-    const cleat_profile *p = &model->profile;
-    cleat_transformer shape = {.d_model = p->model.d_model,
-                               .heads = p->model.heads,
-                               .layers = p->model.layers,
-                               .d_ff = p->model.d_ff,
-                               .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f};
+    const cleat_transformer shape = cleat_encoder_shape(&settings_of(model)->network, mode);
     x = cleat_positional_encoding(graph, cleat_nn_linear(graph, "inp", x, shape.d_model, NULL), NULL); /* [B, T, D] */
     if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
     x = cleat_nn_encoder(graph, x, NULL, rng, &shape);
@@ -112,17 +181,17 @@ static int64_t dense_layers(const cleat_model *model) {
     const int64_t *hidden = model->sizes.hidden;
     int64_t layers = 0;
     while (layers < CLEAT_MODEL_LAYERS && hidden[layers] > 0) ++layers;
-    return layers > 0 || model->sizes.classes > 0 ? layers : model->profile.model.layers;
+    return layers > 0 || model->sizes.classes > 0 ? layers : settings_of(model)->network.layers;
 }
 
 /* Named as the layers of PyTorch's nn.Sequential, where each second one is the activation. x [B, C] */
 static cleat_tensor *build_dense(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
                                  int64_t outputs, cleat_tensor *rng) {
     const int64_t layers = dense_layers(model), *hidden = model->sizes.hidden;
-    float rate = mode == CLEAT_MODE_TRAIN ? (float)model->profile.model.dropout : 0.0f;
+    float rate = mode == CLEAT_MODE_TRAIN ? (float)settings_of(model)->network.dropout : 0.0f;
     char prefix[16];
     for (int64_t i = 0; i < layers; ++i) {
-        const int64_t width = hidden[0] > 0 ? hidden[i] : model->profile.model.hidden;
+        const int64_t width = hidden[0] > 0 ? hidden[i] : settings_of(model)->hidden;
         cleat_segment(graph);
         snprintf(prefix, sizeof prefix, "%d", (int)(2 * i));
         x = cleat_relu(graph, cleat_nn_linear(graph, prefix, x, width, NULL)); /* [B, hidden] */
@@ -137,7 +206,7 @@ static cleat_tensor *build_dense(const cleat_model *model, cleat_graph *graph, c
 static cleat_tensor *build_network(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
                                    cleat_tensor *x, int64_t outputs, cleat_tensor *rng) {
     if (model->type == &cleat_series_dense) {
-        const int64_t flat[2] = {batch, model->profile.data.lookback * sizes_of(model).inputs};
+        const int64_t flat[2] = {batch, settings_of(model)->data.lookback * sizes_of(model).inputs};
         return build_dense(model, graph, mode, cleat_reshape(graph, x, 2, flat), outputs, rng);
     }
     x = model->type == &cleat_series_lstm ? build_lstm(model, graph, mode, x, rng)
@@ -150,7 +219,7 @@ static cleat_tensor *build_network(const cleat_model *model, cleat_graph *graph,
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const cleat_model_sizes sizes = sizes_of(model);
-    const int64_t steps = model->profile.data.lookback, horizon = model->profile.data.horizon;
+    const int64_t steps = settings_of(model)->data.lookback, horizon = settings_of(model)->data.horizon;
     const int64_t classes = model->sizes.classes;
     const int64_t outputs = classes ? classes : horizon * sizes.outputs;
     const int64_t x_shape[3] = {batch, steps, sizes.inputs}, target_shape[3] = {batch, horizon, sizes.outputs};
@@ -172,8 +241,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
 
 static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     const cleat_model_sizes sizes = sizes_of(model);
-    const int64_t x[2] = {model->profile.data.lookback, sizes.inputs};
-    const int64_t target[2] = {model->profile.data.horizon, sizes.outputs};
+    const int64_t x[2] = {settings_of(model)->data.lookback, sizes.inputs};
+    const int64_t target[2] = {settings_of(model)->data.horizon, sizes.outputs};
     made[0] = cleat_synthetic_floats("x", 2, x);
     made[TARGET] = model->sizes.classes ? cleat_synthetic_integers("target", model->sizes.classes, 0, NULL)
                                         : cleat_synthetic_floats("target", 2, target);
@@ -195,11 +264,11 @@ enum { MODEL, PERSISTENCE, SEASONAL, FORECASTS };
 static const char *const prefixes[FORECASTS] = {"", "persistence_", "seasonal_"};
 
 static size_t metric_state_size(const cleat_model *model) {
-    return 1 + (size_t)(FORECASTS * 2 * model->profile.data.horizon);
+    return 1 + (size_t)(FORECASTS * 2 * settings_of(model)->data.horizon);
 }
 
 static double *errors_of(const cleat_model *model, double *metric_state, int forecast) {
-    return metric_state + 1 + forecast * 2 * model->profile.data.horizon;
+    return metric_state + 1 + forecast * 2 * settings_of(model)->data.horizon;
 }
 
 /* found, target [H, K]; errors [H, 2] */
@@ -213,13 +282,13 @@ static void add_errors(const float *found, const float *target, int64_t horizon,
 
 static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                   double *metric_state, cleat_error *error) {
-    const int64_t horizon = model->profile.data.horizon, columns = model->sizes.outputs, each = horizon * columns;
+    const int64_t horizon = settings_of(model)->data.horizon, columns = model->sizes.outputs, each = horizon * columns;
     const float *targets = batch->fields[TARGET];
     cleat_forecast known = {0};
     cleat_status status = cleat_forecast_create(each, &known, error);
     for (int64_t b = 0; b < batch->count && status == CLEAT_OK; ++b) {
         status = cleat_forecast_fill(batch->dataset, batch->samples[b], horizon, columns,
-                                     (cleat_series_anchor)model->profile.data.anchor, &known, error);
+                                     settings_of(model)->data.anchor, &known, error);
         if (status != CLEAT_OK) break;
         const float *target = targets + b * each;
         for (int64_t i = 0; i < each; ++i) { /* as the target: differences from the anchor */
@@ -244,11 +313,11 @@ static double mean_error(const cleat_model *model, const double *metric_state, c
 
 /* The errors over all steps; those of persistence; then the model's squared error at some single steps ahead. */
 static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
-    const int64_t horizon = model->profile.data.horizon;
+    const int64_t horizon = settings_of(model)->data.horizon;
     char name[48];
     for (int f = 0; f < FORECASTS; ++f) {
         const double *errors = errors_of(model, (double *)metric_state, f);
-        if (f == SEASONAL && model->profile.data.season == CLEAT_NONE) continue;
+        if (f == SEASONAL && settings_of(model)->data.season == CLEAT_NONE) continue;
         for (int kind = 0; kind < 2; ++kind) {
             snprintf(name, sizeof name, "%s%s", prefixes[f], kind ? "mae" : "mse");
             cleat_metrics_add(found, name, mean_error(model, metric_state, errors, kind, 0, horizon));
@@ -269,17 +338,19 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     char path[4096];
     cleat_status status = cleat_path_join(folder, "predictions.csv", path, sizeof path, error);
     if (status != CLEAT_OK) return status;
-    return cleat_series_write(path, (cleat_series_anchor)model->profile.data.anchor, predictions, count, error);
+    return cleat_series_write(path, settings_of(model)->data.anchor, predictions, count, error);
 }
 
-#define SERIES_CLASS(NAME)                                                                                             \
+#define SERIES_CLASS(NAME, KEYS, CHECK)                                                                                \
     {                                                                                                                  \
-        .name = NAME, .terms = terms, .n_terms = 1, .open_data = open_data, .fields = fields,                          \
+        .name = NAME, .keys = KEYS, .settings_size = sizeof(series_settings), .defaults = defaults, .check = CHECK,    \
+        .metrics = metrics, .terms = terms, .n_terms = 1, .open_data = open_data, .fields = fields,                    \
         .fixed_length = fixed_length, .build = build, .sample_weight = sample_weight,                                  \
         .metric_state_size = metric_state_size, .metric_update = metric_update, .metric_compute = metric_compute,      \
         .write = write                                                                                                 \
     }
 
-const cleat_model_class cleat_series_lstm = SERIES_CLASS("series_lstm");
-const cleat_model_class cleat_series_transformer = SERIES_CLASS("series_transformer");
-const cleat_model_class cleat_series_dense = SERIES_CLASS("series_dense");
+const cleat_model_class cleat_series_lstm = SERIES_CLASS("series_lstm", recurrent_keys, check);
+const cleat_model_class cleat_series_transformer =
+    SERIES_CLASS("series_transformer", transformer_keys, check_transformer);
+const cleat_model_class cleat_series_dense = SERIES_CLASS("series_dense", recurrent_keys, check);

@@ -6,6 +6,7 @@
 #include "core/cpus.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "data/text/set.h"
 #include "models/classes.h"
 #include "models/text_metrics.h"
 #include "models/text_write.h"
@@ -17,6 +18,8 @@
 
 static const char *const terms[] = {"cross_entropy"};
 
+extern const cleat_model_class cleat_text_classifier, cleat_text_tagger;
+
 /* Fields of the dataset, by index. */
 enum { TOKENS, LENGTHS, LABELS };
 
@@ -25,6 +28,102 @@ enum { MAX_ENCODERS = 16 };
 static bool is_tagger(const cleat_model *model) {
     return model->type == &cleat_text_tagger;
 }
+
+/* --- settings ------------------------------------------------------------------------------------------------- */
+
+typedef enum text_pooling { POOLING_MEAN, POOLING_FIRST } text_pooling;
+static const char *const pooling_names[] = {"mean", "first", NULL};
+
+typedef struct text_settings {
+    cleat_data_settings common;
+    cleat_encoder_settings encoder;
+    text_pooling pooling; /* of classifiers */
+    cleat_text_options data;
+    cleat_class_loss_settings loss;
+} text_settings;
+
+#define RECORD text_settings
+#include "ini/rows.h"
+
+static const char *const encoding_names[] = {"error", "replace", NULL};
+static const char *const tag_names[] = {"error", "repair", NULL};
+
+#define FILE_ROWS                                                                                                      \
+    PATH_ROW(common), MAX_LENGTH_ROW(common), VAL_FRACTION_ROW(data.val_fraction),                                     \
+        TEST_FRACTION_ROW(data.test_fraction), BUCKETS_ROW(common), LIMIT_ROW(common), MIN_LENGTH_ROW(common),         \
+        {AT(data, train_file), TEXT(0, 255, ""), COMPUTES,                                                             \
+         .help = "Training file in data.path; empty: the file with train in its name."},                               \
+        {AT(data, val_file), TEXT(0, 255, ""), COMPUTES,                                                               \
+         .help = "Validation file; empty: the file with val or dev in its name, or part of the training file."},       \
+    {                                                                                                                  \
+        AT(data, test_file), TEXT(0, 255, ""), COMPUTES,                                                               \
+            .help = "Test file; empty: the file with test in its name, if any."                                        \
+    }
+#define TOKEN_ROWS                                                                                                     \
+    {AT(data, labels), TEXT(0, 1023, ""), COMPUTES,                                                                    \
+     .help = "Classes, or entity types, in order, separated by spaces; empty: those of the training split."},          \
+        {AT(data, vocabulary), TEXT(0, 1023, ""), COMPUTES,                                                            \
+         .help = "Vocabulary file in BERT's vocab.txt format; empty: learned from the training texts."},               \
+        {AT(data, vocabulary_size), INT(64, 1e6, "8000"), COMPUTES,                                                    \
+         .help = "Number of tokens in a learned vocabulary."},                                                         \
+        {AT(data, lowercase), BOOL("true"), SHAPES, .help = "Convert text to lower case and strip accents."}, {        \
+        AT(data, word_dropout), FLOAT(0, 0.9, "0"), COMPUTES,                                                          \
+            .help = "Training: probability of replacing a token by [UNK] (word dropout)."                              \
+    }
+#define INVALID_ROW                                                                                                    \
+    {                                                                                                                  \
+        FIELD(data, invalid_utf8, data.replace_invalid), EITHER(encoding_names, "error"), COMPUTES,                    \
+            .help = "Invalid UTF-8 bytes: report an error, or drop them."                                              \
+    }
+#define CACHE_ROW                                                                                                      \
+    { AT(data, cache), BOOL("true"), .help = "Cache tokenized texts in the cache folder." }
+
+static const cleat_key classifier_keys[] = {
+    ENCODER_ROWS(encoder),
+    {FIELD(model, pooling, pooling), CHOICE(pooling_names, "mean"), SHAPES,
+     .help = "Pooling of token features for classification: mean of all tokens, or the first token."},
+    FILE_ROWS,
+    {AT(data, text_column), TEXT(1, 127, "text"), COMPUTES, .help = "Name of the text column."},
+    {AT(data, label_column), TEXT(1, 127, "label"), COMPUTES, .help = "Name of the class label column."},
+    {AT(data, id_column), TEXT(0, 127, ""),
+     .help = "Column that identifies rows in predictions; empty: the row number."},
+    TOKEN_ROWS,
+    {FIELD(data, empty_texts, data.empty), CHOICE(cleat_text_empty_names, "error"), COMPUTES,
+     .help = "Rows with an empty text: report an error, skip the row, or keep it as a sample."},
+    INVALID_ROW,
+    CACHE_ROW,
+    CLASS_LOSS_ROWS(loss),
+    {.name = NULL},
+};
+
+static const cleat_key tagger_keys[] = {
+    ENCODER_ROWS(encoder),
+    FILE_ROWS,
+    TOKEN_ROWS,
+    INVALID_ROW,
+    {FIELD(data, bad_tags, data.repair_tags), EITHER(tag_names, "error"), COMPUTES,
+     .help = "Entities that begin with I-: report an error, or read the tag as B-."},
+    CACHE_ROW,
+    CLASS_LOSS_ROWS(loss),
+    {.name = NULL},
+};
+
+static void defaults(void *settings) {
+    ((text_settings *)settings)->data = cleat_text_defaults();
+}
+
+static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
+    const text_settings *s = settings;
+    cleat_status status = cleat_encoder_check(&s->encoder, record, error);
+    return status ? status : cleat_fractions_check(s->data.val_fraction, s->data.test_fraction, record, error);
+}
+
+static const text_settings *settings_of(const cleat_model *model) {
+    return model->settings;
+}
+
+static const cleat_metric_info tag_metrics[] = {
+    {"accuracy", true}, {"entity_f1", true}, {"entity_precision", true}, {"entity_recall", true}, {NULL, false}};
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
@@ -35,7 +134,7 @@ static cleat_status read_classes(cleat_model *model, const cleat_dataset *datase
     int64_t classes = model->sizes.classes;
     cleat_class *known = cleat_alloc((size_t)classes, sizeof *known);
     if (!known) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
-    cleat_classes_read(&label_source, dataset, model->profile.loss.class_weights, classes, known);
+    cleat_classes_read(&label_source, dataset, settings_of(model)->loss.class_weights, classes, known);
     cleat_free(model->own);
     model->own = known;
     return CLEAT_OK;
@@ -48,30 +147,12 @@ static int encoders(void) {
 
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
-    const cleat_profile *p = &model->profile;
-    cleat_text_options options = cleat_text_defaults();
+    cleat_text_options options = settings_of(model)->data;
     options.task = is_tagger(model) ? CLEAT_TEXT_TAGS : CLEAT_TEXT_CLASSES;
-    options.text_column = p->data.text_column;
-    options.label_column = p->data.label_column;
-    options.id_column = p->data.id_column;
-    options.train_file = p->data.train_file;
-    options.val_file = p->data.val_file;
-    options.test_file = p->data.test_file;
-    options.vocabulary = p->data.vocabulary;
-    options.vocabulary_size = p->data.vocabulary_size;
-    options.max_length = p->data.max_length;
-    options.lowercase = p->data.lowercase;
-    options.word_dropout = p->data.word_dropout;
-    options.labels = p->data.labels;
-    options.val_fraction = p->data.val_fraction;
-    options.test_fraction = p->data.test_fraction;
+    options.max_length = settings_of(model)->common.max_length;
     options.labelled = mode != CLEAT_MODE_PREDICT;
-    options.empty = (cleat_text_empty)p->data.empty_texts;
-    options.replace_invalid = p->data.invalid_utf8 != 0;
-    options.repair_tags = p->data.bad_tags != 0;
     options.fitted = fitted ? fitted : "";
-    options.cache = p->data.cache;
-    options.workers = p->loader.num_workers == CLEAT_AUTO ? encoders() : (int)p->loader.num_workers;
+    options.workers = model->options.workers == CLEAT_AUTO ? encoders() : model->options.workers;
     cleat_dataset *opened = NULL;
     cleat_status status = cleat_text_open(path, &options, &opened, error);
     if (status != CLEAT_OK) return status;
@@ -91,7 +172,7 @@ enum { USUAL_CLASSES = 3 };
 
 static cleat_model_sizes sizes_of(const cleat_model *model) {
     cleat_model_sizes sizes = model->sizes;
-    if (sizes.vocabulary == 0) sizes.vocabulary = model->profile.data.vocabulary_size;
+    if (sizes.vocabulary == 0) sizes.vocabulary = settings_of(model)->data.vocabulary_size;
     if (sizes.classes == 0) sizes.classes = USUAL_CLASSES;
     return sizes;
 }
@@ -100,21 +181,16 @@ static cleat_model_sizes sizes_of(const cleat_model *model) {
 
 static cleat_tensor *build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     if (!is_tagger(model)) /* [B, L, D] -> [B, D] */
-        x = model->profile.model.pooling == CLEAT_POOLING_MEAN ? cleat_mean_pool(graph, x, lengths)
-                                                               : cleat_select_row(graph, x, lengths, CLEAT_ROW_FIRST);
+        x = settings_of(model)->pooling == POOLING_MEAN ? cleat_mean_pool(graph, x, lengths)
+                                                        : cleat_select_row(graph, x, lengths, CLEAT_ROW_FIRST);
     return cleat_nn_linear(graph, "head", x, sizes_of(model).classes, NULL); /* [B, C] or [B, L, C] */
 }
 
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
-    const cleat_profile *p = &model->profile;
     const int64_t row[2] = {batch, length};
     const int rank = is_tagger(model) ? 2 : 1; /* of labels and of their weights */
-    cleat_transformer shape = {.d_model = p->model.d_model,
-                               .heads = p->model.heads,
-                               .layers = p->model.layers,
-                               .d_ff = p->model.d_ff,
-                               .dropout = mode == CLEAT_MODE_TRAIN ? (float)p->model.dropout : 0.0f};
+    const cleat_transformer shape = cleat_encoder_shape(&settings_of(model)->encoder, mode);
     cleat_tensor *labels = NULL;
     cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
     cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch);
@@ -128,8 +204,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_tensor *logits = build_head(model, graph, x, lengths);
     logits = cleat_model_output(graph, logits, built);
     if (mode == CLEAT_MODE_PREDICT) return;
-    cleat_tensor *loss =
-        cleat_cross_entropy(graph, logits, labels, inputs.sample_weight, (float)p->loss.label_smoothing);
+    cleat_tensor *loss = cleat_cross_entropy(graph, logits, labels, inputs.sample_weight,
+                                             (float)settings_of(model)->loss.label_smoothing);
     cleat_model_add_loss(graph, mode, &inputs, loss, built);
 }
 
@@ -311,6 +387,11 @@ done:
 }
 
 const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
+                                                 .keys = classifier_keys,
+                                                 .settings_size = sizeof(text_settings),
+                                                 .defaults = defaults,
+                                                 .check = check,
+                                                 .metrics = cleat_classes_metrics,
                                                  .terms = terms,
                                                  .n_terms = 1,
                                                  .open_data = open_data,
@@ -323,6 +404,11 @@ const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .write = write_classes};
 
 const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
+                                             .keys = tagger_keys,
+                                             .settings_size = sizeof(text_settings),
+                                             .defaults = defaults,
+                                             .check = check,
+                                             .metrics = tag_metrics,
                                              .terms = terms,
                                              .n_terms = 1,
                                              .open_data = open_data,

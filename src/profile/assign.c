@@ -18,8 +18,8 @@ static bool copy_part(char *into, size_t room, const char *start, const char *st
 }
 
 /* "epochs=3": the section is missing; which one has such a key? */
-static cleat_status no_section(const char *name, const char *place, cleat_error *error) {
-    for (const cleat_key *key = cleat_keys; key->name; ++key)
+static cleat_status no_section(const cleat_schema *schema, const char *name, const char *place, cleat_error *error) {
+    for (const cleat_key *key = schema->keys; key->name; ++key)
         if (strcmp(key->name, name) == 0)
             return cleat_fail(error, CLEAT_ERR_PROFILE, "%s: write section.key=value; did you mean %s.%s=...?", place,
                               key->section, name);
@@ -27,21 +27,21 @@ static cleat_status no_section(const char *name, const char *place, cleat_error 
 }
 
 cleat_status cleat_profile_set(cleat_profile *profile, const char *assignment_text, cleat_error *error) {
+    const cleat_record record = cleat_profile_reader(profile);
     char place[PLACE_BYTES], section[NAME_BYTES], name[NAME_BYTES], value[VALUE_BYTES];
     const char *equals = strchr(assignment_text, '='), *end = assignment_text + strlen(assignment_text);
     const char *dot = memchr(assignment_text, '.', (size_t)((equals ? equals : end) - assignment_text));
     snprintf(place, sizeof place, "--set %.500s", assignment_text);
-    if (!equals) return no_section("", place, error);
+    if (!equals) return no_section(record.schema, "", place, error);
     if (!dot) {
         if (!copy_part(name, sizeof name, assignment_text, equals)) name[0] = 0;
-        return no_section(name, place, error);
+        return no_section(record.schema, name, place, error);
     }
     if (!copy_part(section, sizeof section, assignment_text, dot) || !copy_part(name, sizeof name, dot + 1, equals) ||
         !copy_part(value, sizeof value, equals + 1, end))
         return cleat_fail(error, CLEAT_ERR_PROFILE, "%s: is too long", place);
     const cleat_key *key;
-    cleat_status status = cleat_schema_require(&cleat_profile_schema, section, name, place, &key, error);
+    cleat_status status = cleat_schema_require(record.schema, section, name, place, &key, error);
     if (status != CLEAT_OK) return status;
-    cleat_record record = cleat_profile_record(profile);
     return cleat_record_assign(&record, key, value, place, error);
 }

@@ -5,125 +5,71 @@
 #include <string.h>
 
 enum { DEFAULT_EFFECTIVE_BATCH = 8, DEFAULT_LOSS_SCALE = 65536, DEFAULT_GROWTH_INTERVAL = 2000 };
-/* Of data.anchor: CLEAT_SERIES_ANCHOR_SEASON of the data room, which this one does not know. */
-enum { ANCHOR_SEASON = 2 };
-
 /* --- metrics a model has -------------------------------------------------------------------------------------- */
 
-typedef struct metric {
-    uint32_t models; /* that have it: bits of cleat_model_type */
-    const char *name;
-    bool ascends; /* larger is better */
-} metric;
+static const cleat_metric_info loss = {"loss", false}; /* every model has it */
 
-#define KIND(NAME) (1u << CLEAT_MODEL_##NAME)
-#define SERIES (KIND(SERIES_LSTM) | KIND(SERIES_TRANSFORMER) | KIND(SERIES_DENSE))
-#define MASKS (KIND(MASK_SEGFORMER) | KIND(EMBERFORMER))
-static const metric metrics[] = {
-    {~0u, "loss", false},
-    {KIND(RNA_TRANSFORMER), "rmsd", false},
-    {KIND(RNA_TRANSFORMER), "lddt", true},
-    {KIND(RNA_TRANSFORMER), "tm", true},
-    {KIND(RNA_TRANSFORMER), "pair_mae", false},
-    {KIND(RNA_TRANSFORMER), "pair_mae_local", false},
-    {KIND(TEXT_CLASSIFIER) | KIND(TEXT_TAGGER), "accuracy", true},
-    {KIND(TEXT_CLASSIFIER), "macro_f1", true},
-    {KIND(TEXT_CLASSIFIER), "macro_recall", true},
-    {KIND(TEXT_TAGGER), "entity_f1", true},
-    {KIND(TEXT_TAGGER), "entity_precision", true},
-    {KIND(TEXT_TAGGER), "entity_recall", true},
-    {KIND(IMAGE_RESNET), "accuracy", true},
-    {KIND(IMAGE_RESNET), "macro_f1", true},
-    {KIND(IMAGE_RESNET), "macro_recall", true},
-    {MASKS, "iou", true},
-    {MASKS, "f1", true},
-    {MASKS, "precision", true},
-    {MASKS, "recall", true},
-    {MASKS, "image_iou", true},
-    {MASKS, "best_f1", true},
-    {SERIES, "mse", false},
-    {SERIES, "mae", false},
-};
-
-static const metric *find_metric(const cleat_profile *profile) {
-    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; ++i)
-        if ((metrics[i].models >> profile->model.type & 1u) && strcmp(metrics[i].name, profile->run.metric) == 0)
-            return &metrics[i];
+static const cleat_metric_info *find_metric(const cleat_profile *profile) {
+    if (strcmp(profile->run.metric, loss.name) == 0) return &loss;
+    for (const cleat_metric_info *metric = profile->family->metrics; metric->name; ++metric)
+        if (strcmp(metric->name, profile->run.metric) == 0) return metric;
     return NULL;
 }
 
 bool cleat_profile_metric_ascends(const cleat_profile *profile) {
-    const metric *chosen = find_metric(profile);
+    const cleat_metric_info *chosen = find_metric(profile);
     return chosen && chosen->ascends;
+}
+
+static cleat_status refuse_metric(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
+    const char *names[CLEAT_MAX_METRICS] = {loss.name};
+    size_t count = 1;
+    cleat_text all = {0};
+    cleat_text_add(&all, "%s", loss.name);
+    for (const cleat_metric_info *metric = p->family->metrics; metric->name; ++metric) {
+        cleat_text_add(&all, ", %s", metric->name);
+        if (count < CLEAT_MAX_METRICS) names[count++] = metric->name;
+    }
+    const char *near = cleat_nearest_name(p->run.metric, names, count);
+    cleat_record_refuse(record, error, "run", "metric", "the model has no such metric%s%s%s; its metrics are %s",
+                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
+                        all.data ? all.data : "others");
+    cleat_text_free(&all);
+    return CLEAT_ERR_PROFILE;
 }
 
 /* --- sections ------------------------------------------------------------------------------------------------- */
 
 /* A setting that this model has no use for was meant for something. */
 static cleat_status check_meaning(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    for (const cleat_key *key = cleat_keys; key->name; ++key)
-        if (record->places && record->places[key - cleat_keys] && !cleat_key_applies(key, p->model.type))
-            return cleat_record_refuse(record, error, key->section, key->name,
-                                       "does not apply to model.type %s: remove it",
-                                       cleat_profile_schema.kinds[p->model.type]);
+    const cleat_profile_keys *keys = p->keys;
+    for (size_t i = 0; keys->all.keys[i].name; ++i)
+        if (keys->given[i].place &&
+            !cleat_schema_find(record->schema, keys->all.keys[i].section, keys->all.keys[i].name))
+            return cleat_fail(error, CLEAT_ERR_PROFILE, "%.400s: does not apply to model.type %s: remove it",
+                              keys->given[i].place, p->family->name);
     return CLEAT_OK;
-}
-
-static cleat_status check_model(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    if (!cleat_key_applies(cleat_key_find("model", "heads"), p->model.type)) return CLEAT_OK;
-    int64_t width = p->model.d_model, heads = p->model.heads;
-    if (width % heads == 0) return CLEAT_OK;
-    int64_t below = width - width % heads;
-    return cleat_record_contradict(record, error, (cleat_key_name){"model", "d_model"},
-                                   (cleat_key_name){"model", "heads"},
-                                   "d_model must be a multiple of heads: for %lld heads e.g. %lld", (long long)heads,
-                                   (long long)(below ? below : heads));
 }
 
 static cleat_status check_data(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    const cleat_int_list *buckets = &p->data.buckets;
-    if (!*p->data.path)
+    const cleat_int_list *buckets = &p->data->buckets;
+    if (!*p->data->path)
         return cleat_record_refuse(record, error, "data", "path",
                                    "set the location of the data: a file or folder, here or with --set data.path=...");
-    if (p->data.val_fraction + p->data.test_fraction >= 1)
-        return cleat_record_contradict(record, error, (cleat_key_name){"data", "val_fraction"},
-                                       (cleat_key_name){"data", "test_fraction"}, "no data are left for training");
-    if (buckets->count > 0 && buckets->values[buckets->count - 1] < p->data.max_length)
+    if (buckets->count > 0 && buckets->values[buckets->count - 1] < p->data->max_length)
         return cleat_record_contradict(
             record, error, (cleat_key_name){"data", "buckets"}, (cleat_key_name){"data", "max_length"},
             "the largest bucket must hold the longest sequence: add %lld, or reduce max_length",
-            (long long)p->data.max_length);
+            (long long)p->data->max_length);
+    if (p->data->min_length > p->data->max_length)
+        return cleat_record_contradict(record, error, (cleat_key_name){"data", "min_length"},
+                                       (cleat_key_name){"data", "max_length"},
+                                       "min_length must not be above max_length");
     return CLEAT_OK;
 }
 
-/* Borders of a series: all by rows, or all by fractions. */
-static cleat_status check_rows(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    bool train = p->data.train_rows != CLEAT_NONE, val = p->data.val_rows != CLEAT_NONE;
-    if (train == val && (train || p->data.test_rows == CLEAT_NONE)) return CLEAT_OK;
-    return cleat_record_contradict(record, error, (cleat_key_name){"data", train ? "train_rows" : "val_rows"},
-                                   (cleat_key_name){"data", train ? "val_rows" : "train_rows"},
-                                   "set train_rows and val_rows (and test_rows), or none of them");
-}
-
-/* Without one the last known values would be taken instead. */
-static cleat_status check_anchor(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    if (p->data.anchor != ANCHOR_SEASON || p->data.season != CLEAT_NONE) return CLEAT_OK;
-    return cleat_record_refuse(record, error, "data", "anchor", "requires data.season: the steps of a season");
-}
-
-static cleat_status check_loss(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    const cleat_key *first = NULL;
-    if (p->model.type != CLEAT_MODEL_RNA_TRANSFORMER) return CLEAT_OK;
-    for (const cleat_key *key = cleat_keys; key->name; ++key) {
-        double weight;
-        if (strcmp(key->section, "loss") != 0 || key->type != CLEAT_KEY_FLOAT) continue;
-        if (!cleat_key_applies(key, p->model.type)) continue;
-        if (!first) first = key;
-        memcpy(&weight, (const char *)p + key->offset, sizeof weight);
-        if (weight > 0) return CLEAT_OK;
-    }
-    return cleat_record_refuse(record, error, "loss", first->name,
-                               "all weights of [loss] are 0: there is nothing to train");
+static cleat_status check_family(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
+    return p->family->check ? p->family->check(p->data, record, error) : CLEAT_OK;
 }
 
 static cleat_status check_at_most(const cleat_record *record, cleat_error *error, const char *part_name, int64_t part,
@@ -156,16 +102,10 @@ static cleat_status check_batch(const cleat_profile *p, const cleat_record *reco
 }
 
 static cleat_status check_bucket_batches(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    const cleat_int_list *batches = &p->train.bucket_batch_sizes, *buckets = &p->data.buckets;
-    if (batches->count == CLEAT_AUTO || batches->count == buckets->count) return CLEAT_OK;
+    const cleat_int_list *batches = &p->train.bucket_batch_sizes, *buckets = &p->data->buckets;
+    if (p->family->fixed_length || batches->count == CLEAT_AUTO || batches->count == buckets->count) return CLEAT_OK;
     return cleat_record_contradict(record, error, (cleat_key_name){"train", "bucket_batch_sizes"},
                                    (cleat_key_name){"data", "buckets"}, "set one micro-batch size for each bucket");
-}
-
-static cleat_status check_min_length(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    if (p->data.min_length <= p->data.max_length) return CLEAT_OK;
-    return cleat_record_contradict(record, error, (cleat_key_name){"data", "min_length"},
-                                   (cleat_key_name){"data", "max_length"}, "min_length must not be above max_length");
 }
 
 static cleat_status check_scaling(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
@@ -234,22 +174,7 @@ static cleat_status check_loss_scale(const cleat_profile *p, const cleat_record 
 }
 
 static cleat_status check_run(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    if (!find_metric(p)) {
-        const char *names[sizeof metrics / sizeof *metrics];
-        size_t count = 0;
-        cleat_text all = {0};
-        for (size_t i = 0; i < sizeof metrics / sizeof *metrics; ++i)
-            if (metrics[i].models >> p->model.type & 1u) {
-                cleat_text_add(&all, "%s%s", count ? ", " : "", metrics[i].name);
-                names[count++] = metrics[i].name;
-            }
-        const char *near = cleat_nearest_name(p->run.metric, names, count);
-        cleat_record_refuse(record, error, "run", "metric", "the model has no such metric%s%s%s; its metrics are %s",
-                            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
-                            all.data ? all.data : "others");
-        cleat_text_free(&all);
-        return CLEAT_ERR_PROFILE;
-    }
+    if (!find_metric(p)) return refuse_metric(p, record, error);
     if (p->run.early_stopping_patience != CLEAT_NONE && p->run.evaluate_every_epochs == CLEAT_NONE)
         return cleat_record_contradict(record, error, (cleat_key_name){"run", "early_stopping_patience"},
                                        (cleat_key_name){"run", "evaluate_every_epochs"},
@@ -259,9 +184,8 @@ static cleat_status check_run(const cleat_profile *p, const cleat_record *record
 
 cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *error) {
     typedef cleat_status (*check)(const cleat_profile *profile, const cleat_record *record, cleat_error *error);
-    static const check checks[] = {check_meaning,    check_model,      check_data,  check_rows,           check_anchor,
-                                   check_min_length, check_loss,       check_batch, check_bucket_batches, check_scaling,
-                                   check_schedule,   check_loss_scale, check_run};
+    static const check checks[] = {check_meaning, check_data,     check_family,     check_batch, check_bucket_batches,
+                                   check_scaling, check_schedule, check_loss_scale, check_run};
     cleat_record record = cleat_profile_record(profile);
     for (size_t i = 0; i < sizeof checks / sizeof *checks; ++i) {
         cleat_status status = checks[i](profile, &record, error);
@@ -281,12 +205,11 @@ int64_t cleat_profile_loss_scale(const cleat_profile *profile) {
     return profile->train.loss_scale == CLEAT_AUTO ? DEFAULT_LOSS_SCALE : profile->train.loss_scale;
 }
 
-void cleat_profile_shorten(const cleat_profile *profile, int64_t length, cleat_profile *shorter) {
-    cleat_int_list *buckets = &shorter->data.buckets;
-    if (shorter != profile) *shorter = *profile;
-    shorter->data.max_length = length;
+void cleat_profile_shorten(cleat_profile *profile, int64_t length) {
+    cleat_int_list *buckets = &profile->data->buckets;
+    profile->data->max_length = length;
     if (buckets->count <= 0 || buckets->values[buckets->count - 1] <= length) return;
     while (buckets->count > 1 && buckets->values[buckets->count - 2] >= length) --buckets->count;
     buckets->values[buckets->count - 1] = length;
-    shorter->train.bucket_batch_sizes.count = CLEAT_AUTO; /* were for other lengths */
+    profile->train.bucket_batch_sizes.count = CLEAT_AUTO; /* were for other lengths */
 }

@@ -1,4 +1,4 @@
-/* Profiles as a whole: defaults, loading, the resolved dump, the help text, comparison. */
+/* Profiles as a whole: defaults, values, loading, copies, the resolved dump, the help text, comparison. */
 #include "profile/schema.h"
 
 #include "core/files.h"
@@ -8,20 +8,117 @@
 #include <string.h>
 
 cleat_record cleat_profile_record(const cleat_profile *profile) {
-    return (cleat_record){.schema = &cleat_profile_schema,
-                          .fields = (cleat_profile *)profile,
-                          .kind = profile->model.type,
-                          .places = profile->origins};
+    return (cleat_record){.schema = &profile->keys->own,
+                          .parts = {[CLEAT_PART_RUN] = (cleat_profile *)profile, [CLEAT_PART_FAMILY] = profile->data},
+                          .places = profile->keys->places};
+}
+
+/* --- values --------------------------------------------------------------------------------------------------- */
+
+static cleat_status store(const cleat_key *key, const char *value, const char *place, void *const parts[2],
+                          cleat_error *error) {
+    return cleat_value_parse("profile", key, value, place, parts[key->part], error);
+}
+
+/* Makes `type` the profile's family: its settings are their defaults and what was given for them. On failure the profile
+ * stays as it was. */
+static cleat_status use_family(cleat_profile *profile, int type, cleat_error *error) {
+    const cleat_model_class *family = cleat_model_classes[type];
+    cleat_profile_keys *keys = profile->keys;
+    cleat_schema own = {.keys = NULL};
+    cleat_data_settings *data = NULL;
+    char **places = NULL;
+    cleat_status status = cleat_profile_keys_of(keys, family, &own, error);
+    if (!status) status = cleat_settings_create(family, &data, error);
+    if (!status && !(places = cleat_alloc(cleat_schema_size(&own), sizeof *places)))
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
+    for (size_t i = 0; !status && own.keys[i].name; ++i) {
+        const cleat_given *given = cleat_profile_given(keys, &own.keys[i]);
+        places[i] = given->place;
+        if (own.keys[i].part == CLEAT_PART_FAMILY && given->value)
+            status = store(&own.keys[i], given->value, given->place, (void *[]){profile, data}, error);
+    }
+    if (status) {
+        cleat_free(places);
+        cleat_settings_destroy(family, data);
+        cleat_free((void *)own.keys);
+        return status;
+    }
+    if (profile->family) cleat_settings_destroy(profile->family, profile->data);
+    cleat_free((void *)keys->own.keys);
+    cleat_free(keys->places);
+    keys->own = own;
+    keys->places = places;
+    profile->type = type;
+    profile->family = family;
+    profile->data = data;
+    return CLEAT_OK;
+}
+
+static cleat_status copy_given(const char *value, const char *place, cleat_given *copy, cleat_error *error) {
+    cleat_given made = {.value = cleat_strdup(value), .place = cleat_strdup(place)};
+    if (!made.value || !made.place) {
+        cleat_free(made.value);
+        cleat_free(made.place);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", place);
+    }
+    *copy = made;
+    return CLEAT_OK;
+}
+
+/* Keys of other families are judged, but for their families' sake only kept. */
+static cleat_status assign(void *user, const cleat_key *key, const char *value, const char *place, cleat_error *error) {
+    cleat_profile *profile = user;
+    cleat_profile_keys *keys = profile->keys;
+    const cleat_key *own = cleat_schema_find(&keys->own, key->section, key->name);
+    cleat_given *kept = cleat_profile_given(keys, key), made;
+    int type = profile->type;
+    cleat_status status = copy_given(value, place, &made, error);
+    if (status) return status;
+    if (key->choices == keys->types) {
+        status = store(key, value, place, (void *[]){NULL, NULL}, error);
+        for (type = 0; !status && strcmp(keys->types[type], value) != 0;) ++type;
+        if (!status && type != profile->type) status = use_family(profile, type, error);
+    } else {
+        status = store(own ? own : key, value, place, own ? (void *[]){profile, profile->data} : (void *[]){NULL, NULL},
+                       error);
+    }
+    if (status) {
+        cleat_free(made.value);
+        cleat_free(made.place);
+        return status;
+    }
+    cleat_free(kept->value);
+    cleat_free(kept->place);
+    *kept = made;
+    own = cleat_schema_find(&keys->own, key->section, key->name);
+    if (own) keys->places[own - keys->own.keys] = kept->place;
+    return CLEAT_OK;
+}
+
+cleat_record cleat_profile_reader(cleat_profile *profile) {
+    return (cleat_record){.schema = &profile->keys->all, .assign = assign, .user = profile};
+}
+
+/* --- making --------------------------------------------------------------------------------------------------- */
+
+static cleat_status set_run_defaults(cleat_profile *profile, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (const cleat_key *key = cleat_run_keys + 1; key->name && !status; ++key)
+        status = cleat_value_parse("profile", key, key->initial, "default", profile, error);
+    return status;
 }
 
 cleat_status cleat_profile_create(cleat_profile **profile, cleat_error *error) {
     cleat_profile *made = cleat_alloc(1, sizeof *made);
-    cleat_record record = {0};
-    cleat_status status = CLEAT_OK;
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
-    status = cleat_record_open(&cleat_profile_schema, made, &record, error);
-    made->origins = record.places;
-    if (status != CLEAT_OK) {
+    cleat_status status = CLEAT_OK;
+    made->keys = cleat_alloc(1, sizeof *made->keys);
+    if (!made->keys) status = cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
+    if (!status) status = cleat_profile_keys_open(made->keys, error);
+    if (!status) status = set_run_defaults(made, error);
+    if (!status) status = use_family(made, 0, error);
+    if (status) {
         cleat_profile_destroy(made);
         return status;
     }
@@ -31,14 +128,47 @@ cleat_status cleat_profile_create(cleat_profile **profile, cleat_error *error) {
 
 void cleat_profile_destroy(cleat_profile *profile) {
     if (!profile) return;
-    cleat_record record = cleat_profile_record(profile);
-    cleat_record_close(&record);
+    if (profile->family) cleat_settings_destroy(profile->family, profile->data);
+    if (profile->keys) cleat_profile_keys_close(profile->keys);
+    cleat_free(profile->keys);
     cleat_free(profile);
 }
 
+cleat_status cleat_profile_clone(const cleat_profile *profile, cleat_profile **copy, cleat_error *error) {
+    cleat_profile *made = NULL;
+    cleat_data_settings *data = NULL;
+    cleat_status status = cleat_profile_create(&made, error);
+    for (size_t i = 0; !status && profile->keys->all.keys[i].name; ++i) {
+        const cleat_given *given = &profile->keys->given[i];
+        if (given->value) status = copy_given(given->value, given->place, &made->keys->given[i], error);
+    }
+    if (!status) status = use_family(made, profile->type, error);
+    if (!status) status = cleat_settings_clone(profile->family, profile->data, &data, error);
+    if (status) {
+        cleat_profile_destroy(made);
+        return status;
+    }
+    cleat_settings_destroy(made->family, made->data);
+    made->data = data;
+    made->train = profile->train;
+    made->loader = profile->loader;
+    made->run = profile->run;
+    *copy = made;
+    return CLEAT_OK;
+}
+
+cleat_status cleat_profile_create_model(const cleat_profile *profile, cleat_model **model, cleat_error *error) {
+    const cleat_model_options options = {.workers = (int)profile->loader.num_workers,
+                                         .precision = (cleat_precision)profile->train.precision,
+                                         .loss_scale_growth_interval = profile->train.loss_scale_growth_interval};
+    return cleat_model_create(profile->family, profile->data, &options, model, error);
+}
+
+/* --- loading -------------------------------------------------------------------------------------------------- */
+
 cleat_status cleat_profile_read_text(cleat_profile *profile, const char *name, const char *text, size_t size,
                                      cleat_error *error) {
-    cleat_record record = cleat_profile_record(profile);
+    cleat_record record = cleat_profile_reader(profile);
     return cleat_record_read_text(&record, name, text, size, error);
 }
 
@@ -67,15 +197,26 @@ cleat_status cleat_profile_load(const char *path, const char *const *assignments
     return CLEAT_OK;
 }
 
+/* The value of a key of any family: of one that is not the profile's, what was given, or its default. */
+static void print_value(const cleat_profile *profile, const cleat_key *key, cleat_text *text) {
+    const cleat_record record = cleat_profile_record(profile);
+    const cleat_key *own = cleat_schema_find(record.schema, key->section, key->name);
+    const cleat_given *given = cleat_profile_given(profile->keys, key);
+    if (own)
+        cleat_value_print(own, record.parts[own->part], text);
+    else
+        cleat_text_add(text, "%s", given->value ? given->value : key->initial);
+}
+
 cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, char *text, size_t size,
                                cleat_error *error) {
-    for (const cleat_key *key = cleat_keys; key->name; ++key) {
+    for (const cleat_key *key = profile->keys->all.keys; key->name; ++key) {
         size_t length = strlen(key->section);
         if (strncmp(name, key->section, length) != 0 || name[length] != '.') continue;
         if (strcmp(name + length + 1, key->name) != 0) continue;
         cleat_text value = {0};
         char *taken;
-        cleat_value_print(key, profile, &value);
+        print_value(profile, key, &value);
         cleat_status status = cleat_text_detach(&value, &taken, error);
         if (status != CLEAT_OK) return status;
         snprintf(text, size, "%s", taken);
@@ -86,8 +227,8 @@ cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, c
 }
 
 bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i, char *name, size_t size) {
-    for (const cleat_key *key = cleat_keys; key->name; ++key) {
-        if (!key->shapes || !cleat_key_applies(key, profile->model.type) || i-- > 0) continue;
+    for (const cleat_key *key = profile->keys->own.keys; key->name; ++key) {
+        if (!key->shapes || i-- > 0) continue;
         snprintf(name, size, "%s.%s", key->section, key->name);
         return true;
     }
@@ -115,8 +256,15 @@ cleat_status cleat_profile_write(const cleat_profile *profile, const char *path,
 
 cleat_status cleat_profile_help(char **text, cleat_error *error) {
     cleat_text help = {0};
+    cleat_profile_keys keys = {.types = NULL};
+    cleat_status status = cleat_profile_keys_open(&keys, error);
     cleat_text_add(&help, "A profile is an INI file. Its keys, with their defaults:\n");
-    cleat_schema_help(&cleat_profile_schema, &help);
+    if (!status) cleat_schema_help(&keys.all, &help);
+    cleat_profile_keys_close(&keys);
+    if (status) {
+        cleat_text_free(&help);
+        return status;
+    }
     return cleat_text_detach(&help, text, error);
 }
 
@@ -124,10 +272,10 @@ cleat_status cleat_profile_help(char **text, cleat_error *error) {
 
 void cleat_profile_hash(const cleat_profile *profile, char text[33]) {
     cleat_text all = {0};
-    for (const cleat_key *key = cleat_keys; key->name; ++key) {
-        if (!key->computes || !cleat_key_applies(key, profile->model.type)) continue;
+    for (const cleat_key *key = profile->keys->own.keys; key->name; ++key) {
+        if (!key->computes) continue;
         cleat_text_add(&all, "%s.%s=", key->section, key->name);
-        cleat_value_print(key, profile, &all);
+        print_value(profile, key, &all);
         cleat_text_add(&all, "\n");
     }
     if (all.failed)
@@ -144,11 +292,11 @@ static bool same_text(const cleat_text *a, const cleat_text *b) {
 size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile *now, char *text, size_t size) {
     size_t count = 0, used = 0;
     if (size) *text = 0;
-    for (const cleat_key *key = cleat_keys; key->name; ++key) {
-        if (!key->computes || !cleat_key_applies(key, now->model.type)) continue;
+    for (const cleat_key *key = now->keys->own.keys; key->name; ++key) {
+        if (!key->computes) continue;
         cleat_text before = {0}, after = {0};
-        cleat_value_print(key, then, &before);
-        cleat_value_print(key, now, &after);
+        print_value(then, key, &before);
+        print_value(now, key, &after);
         if (!same_text(&before, &after)) {
             if (used < size) {
                 int put = snprintf(text + used, size - used, "%s%s.%s = %s (was %s)", count ? ", " : "", key->section,

@@ -97,7 +97,7 @@ cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, co
 /* Of the training samples those the profile trains on. */
 static cleat_status list_split(const cleat_profile *profile, const cleat_dataset *dataset, cleat_split split,
                                uint32_t **samples, size_t *count, cleat_error *error) {
-    size_t limit = (size_t)profile->data.limit;
+    size_t limit = (size_t)profile->data->limit;
     cleat_status status = cleat_dataset_samples(dataset, split, samples, count, error);
     if (!status && split == CLEAT_SPLIT_TRAIN && limit > 0 && limit < *count) *count = limit;
     return status;
@@ -128,7 +128,7 @@ static cleat_status choose_samples(const cleat_profile *profile, cleat_dataset *
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                           "%s: no split 'train': the file is too short for the splits of the profile, so it is not the "
                           "file of the training; use split 'all', or set data.path to that file",
-                          profile->data.path);
+                          profile->data->path);
     return list_all(dataset, samples, count, error);
 }
 
@@ -140,11 +140,11 @@ cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint
     size_t count = 0;
     char bad[CLEAT_OUTPUT_CHECK_TEXT] = "";
     cleat_status status =
-        cleat_load_model(profile, checkpoint, profile->data.path, CLEAT_FOR_EVALUATION, &loaded, error);
+        cleat_load_model(profile, checkpoint, profile->data->path, CLEAT_FOR_EVALUATION, &loaded, error);
     if (status == CLEAT_OK) status = choose_samples(profile, loaded.dataset, split, &samples, &count, error);
     if (status == CLEAT_OK && count == 0)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: split '%s' has no samples; split 'all' has all of them",
-                            profile->data.path, split);
+                            profile->data->path, split);
     if (status == CLEAT_OK) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
     if (status == CLEAT_OK)
         status = cleat_evaluate_samples(loaded.session, feed, loaded.dataset, samples, count, metrics, bad, error);

@@ -7,12 +7,7 @@
 #ifndef CLEAT_SRC_METRICS_LOG_H
 #define CLEAT_SRC_METRICS_LOG_H
 
-#include "cleat/core.h"
-
-typedef struct cleat_metric {
-    const char *name;
-    double value;
-} cleat_metric;
+#include "cleat/models.h"
 
 typedef struct cleat_metrics_log cleat_metrics_log;
 

@@ -12,11 +12,11 @@ enum { LENGTH_STEP = 8 };
 
 /* Three quarters of the longest length, as far as data.min_length allows. */
 static bool shorten(cleat_run_settings *settings) {
-    int64_t least = settings->profile->data.min_length, most = settings->profile->data.max_length;
+    int64_t least = settings->profile->data->min_length, most = settings->profile->data->max_length;
     int64_t length = most * 3 / 4 / LENGTH_STEP * LENGTH_STEP;
     if (least == CLEAT_NONE || most <= least) return false;
     if (length < least) length = least;
-    cleat_run_settings_shorten(settings, length);
+    if (cleat_run_settings_shorten(settings, length, NULL)) return false;
     settings->cut = true;
     cleat_log(CLEAT_LOG_WARNING,
               "out of memory: longer sequences are cut to length %lld instead of %lld (allowed by data.min_length)",

@@ -5,14 +5,14 @@
 
 cleat_status cleat_run_data_open(cleat_run_data *data, cleat_model *model, const cleat_profile *profile,
                                  const char *fitted, cleat_error *error) {
-    const char *path = profile->data.path;
+    const char *path = profile->data->path;
     cleat_status status = cleat_model_open_data(model, path, CLEAT_MODE_TRAIN, fitted, &data->dataset, error);
     if (!status)
         status = cleat_dataset_samples(data->dataset, CLEAT_SPLIT_TRAIN, &data->train, &data->train_count, error);
     if (!status) status = cleat_dataset_samples(data->dataset, CLEAT_SPLIT_VAL, &data->val, &data->val_count, error);
     if (status) return status;
-    if (profile->data.limit > 0 && (size_t)profile->data.limit < data->train_count)
-        data->train_count = (size_t)profile->data.limit;
+    if (profile->data->limit > 0 && (size_t)profile->data->limit < data->train_count)
+        data->train_count = (size_t)profile->data->limit;
     if (data->train_count == 0) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: split 'train' has no samples", path);
     cleat_log(CLEAT_LOG_INFO, "data %s: %zu training samples, %zu validation samples", path, data->train_count,
               data->val_count);

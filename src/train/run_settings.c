@@ -1,22 +1,34 @@
 /* The profile of a run: copies of it are made here only. */
 #include "train/run_settings.h"
 
-void cleat_run_settings_shorten(cleat_run_settings *settings, int64_t length) {
-    cleat_profile_shorten(settings->profile, length, &settings->shortened);
-    settings->profile = &settings->shortened;
+void cleat_run_settings_free(cleat_run_settings *settings) {
+    cleat_profile_destroy(settings->shortened);
+    cleat_profile_destroy(settings->resolved);
+    settings->shortened = settings->resolved = NULL;
+}
+
+cleat_status cleat_run_settings_shorten(cleat_run_settings *settings, int64_t length, cleat_error *error) {
+    cleat_status status =
+        settings->shortened ? CLEAT_OK : cleat_profile_clone(settings->profile, &settings->shortened, error);
+    if (status) return status;
+    cleat_profile_shorten(settings->shortened, length);
+    settings->profile = settings->shortened;
+    return CLEAT_OK;
 }
 
 int64_t cleat_run_settings_cut(const cleat_run_settings *settings) {
-    return settings->profile == &settings->shortened ? settings->profile->data.max_length : 0;
+    return settings->profile == settings->shortened ? settings->profile->data->max_length : 0;
 }
 
-void cleat_run_settings_resolve(cleat_run_settings *settings, const cleat_workload *work, int loader_threads) {
+cleat_status cleat_run_settings_resolve(cleat_run_settings *settings, const cleat_workload *work, int loader_threads,
+                                        cleat_error *error) {
     int64_t effective = cleat_profile_effective_batch(settings->profile), most = 1;
-    cleat_profile *resolved = &settings->resolved;
-    *resolved = *settings->profile;
-    resolved->data.buckets.count = resolved->train.bucket_batch_sizes.count = (int64_t)work->n_buckets;
+    cleat_status status = cleat_profile_clone(settings->profile, &settings->resolved, error);
+    if (status) return status;
+    cleat_profile *resolved = settings->resolved;
+    resolved->data->buckets.count = resolved->train.bucket_batch_sizes.count = (int64_t)work->n_buckets;
     for (size_t i = 0; i < work->n_buckets; ++i) {
-        resolved->data.buckets.values[i] = work->buckets[i].length;
+        resolved->data->buckets.values[i] = work->buckets[i].length;
         resolved->train.bucket_batch_sizes.values[i] = work->buckets[i].micro_batch_size;
         if (work->buckets[i].micro_batch_size > most) most = work->buckets[i].micro_batch_size;
     }
@@ -27,7 +39,8 @@ void cleat_run_settings_resolve(cleat_run_settings *settings, const cleat_worklo
     resolved->train.loss_scale = cleat_profile_loss_scale(settings->profile);
     resolved->train.gradient_checkpointing = work->recompute ? CLEAT_CHECKPOINTING_TRUE : CLEAT_CHECKPOINTING_FALSE;
     int64_t longest = work->buckets[work->n_buckets - 1].length; /* no sample is longer */
-    if (resolved->data.max_length > longest) resolved->data.max_length = longest;
-    if (resolved->data.min_length > longest) resolved->data.min_length = longest;
+    if (resolved->data->max_length > longest) resolved->data->max_length = longest;
+    if (resolved->data->min_length > longest) resolved->data->min_length = longest;
     resolved->loader.num_workers = loader_threads;
+    return CLEAT_OK;
 }

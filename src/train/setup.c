@@ -16,8 +16,8 @@ static cleat_status open_checkpoint(cleat_trainer *trainer, cleat_error *error) 
     cleat_status status = cleat_checkpoint_open_last(folder, &trainer->checkpoint, error);
     if (status) return status;
     int64_t length = trainer->checkpoint->state.max_length;
-    if (length > 0 && length < trainer->settings.profile->data.max_length)
-        cleat_run_settings_shorten(&trainer->settings, length);
+    if (length > 0 && length < trainer->settings.profile->data->max_length)
+        return cleat_run_settings_shorten(&trainer->settings, length, error);
     return CLEAT_OK;
 }
 
@@ -102,18 +102,18 @@ static cleat_status bind(cleat_trainer *trainer, cleat_error *error) {
     double decay = trainer->settings.profile->train.average_decay;
     cleat_status status = cleat_engine_bind(engine, trainer->data.dataset, decay, error);
     if (status) return status;
-    cleat_run_settings_resolve(&trainer->settings, engine->session->work, cleat_feed_workers(engine->feed));
     trainer->anomaly.engine = engine;
     trainer->anomaly.data = &trainer->data;
     trainer->anomaly.state = &trainer->state;
-    return CLEAT_OK;
+    return cleat_run_settings_resolve(&trainer->settings, engine->session->work, cleat_feed_workers(engine->feed),
+                                      error);
 }
 
 /* Samples that are cut move to other buckets, and the epoch gets another order. */
 static void warn_other_order(const cleat_trainer *trainer) {
     const cleat_train_state *then = &trainer->checkpoint->state;
     const cleat_run_settings *settings = &trainer->settings;
-    if (!settings->cut || then->position == 0 || then->max_length == settings->profile->data.max_length) return;
+    if (!settings->cut || then->position == 0 || then->max_length == settings->profile->data->max_length) return;
     cleat_log(CLEAT_LOG_WARNING,
               "the new maximum length changes the sample order of epoch %lld: in the rest of the epoch some samples "
               "are repeated and others are missed",
@@ -127,7 +127,7 @@ cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error) {
     if (!status) status = cleat_checkpointing_resume(trainer->checkpoint, &trainer->engine, state, error);
     if (!status) {
         warn_other_order(trainer);
-        cleat_profile_hash(&trainer->settings.resolved, state->profile_hash);
+        cleat_profile_hash(trainer->settings.resolved, state->profile_hash);
         cleat_log(CLEAT_LOG_INFO, "resumed from %s: epoch %lld, step %lld", trainer->checkpoint->folder,
                   (long long)state->epoch, (long long)state->step);
     }
@@ -140,7 +140,7 @@ static cleat_status start(cleat_trainer *trainer, cleat_error *error) {
     if (trainer->run.resume)
         cleat_log(CLEAT_LOG_WARNING, "%s contains no checkpoint yet: starting from the beginning", trainer->run.folder);
     trainer->state = (cleat_train_state){.seed = (uint64_t)trainer->settings.profile->run.seed};
-    cleat_profile_hash(&trainer->settings.resolved, trainer->state.profile_hash);
+    cleat_profile_hash(trainer->settings.resolved, trainer->state.profile_hash);
     return cleat_session_initialise(trainer->engine.session, trainer->state.seed, error);
 }
 
@@ -173,7 +173,7 @@ static cleat_status open_log(cleat_trainer *trainer, cleat_error *error) {
     snprintf(path, sizeof path, "%s/resolved.ini", run->folder);
     cleat_status status = CLEAT_OK;
     if (!cleat_trainer_has_ended(trainer) || !cleat_file_exists(path))
-        status = cleat_profile_write(&trainer->settings.resolved, path, error);
+        status = cleat_profile_write(trainer->settings.resolved, path, error);
     if (status != CLEAT_OK) return status;
     snprintf(path, sizeof path, "%s/metrics.jsonl", run->folder);
     int64_t keep = trainer->state.step > 0 ? trainer->state.metrics_records : -1;
@@ -204,7 +204,7 @@ static cleat_status open_folder(cleat_trainer *trainer, cleat_error *error) {
 }
 
 static cleat_status create_model(cleat_trainer *trainer, cleat_error *error) {
-    return cleat_model_create(trainer->settings.profile, &trainer->engine.model, error);
+    return cleat_profile_create_model(trainer->settings.profile, &trainer->engine.model, error);
 }
 
 /* How a run opens. What is chosen and checked in seconds comes before what is read for hours, and nothing is written
@@ -244,6 +244,8 @@ void cleat_trainer_close(cleat_trainer *trainer) {
     cleat_engine_close(&trainer->engine);
     cleat_run_data_close(&trainer->data);
     cleat_checkpoint_close(trainer->checkpoint);
+    cleat_profile_destroy(trainer->settings.resolved);
+    trainer->settings.resolved = NULL;
     trainer->checkpoint = NULL;
     trainer->clock.waited = 0;
     cleat_run_close_folder(&trainer->run);

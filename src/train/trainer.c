@@ -57,17 +57,15 @@ static cleat_status log_step(cleat_trainer *trainer, const cleat_step_stats *res
     const int64_t step = results->step;
     int n_terms = cleat_model_terms(trainer->engine.model);
     bool scaled = cleat_session_has_loss_scale(trainer->engine.session);
-    cleat_metric metrics[CLEAT_MAX_METRICS];
-    size_t count = 0;
+    cleat_metrics metrics = {0};
     float loss = row[n_terms], norm = row[n_terms + 1], loss_scale = scaled ? row[n_terms + 2] : 1.0f;
-    metrics[count++] = (cleat_metric){"loss", loss};
-    for (int i = 0; i < n_terms; ++i)
-        metrics[count++] = (cleat_metric){cleat_model_term(trainer->engine.model, i), row[i]};
-    metrics[count++] = (cleat_metric){"grad_norm", norm};
-    if (scaled) metrics[count++] = (cleat_metric){"loss_scale", loss_scale};
-    metrics[count++] = (cleat_metric){"learning_rate", cleat_schedule_rate(&trainer->schedule, step)};
+    cleat_metrics_add(&metrics, "loss", loss);
+    for (int i = 0; i < n_terms; ++i) cleat_metrics_add(&metrics, cleat_model_term(trainer->engine.model, i), row[i]);
+    cleat_metrics_add(&metrics, "grad_norm", norm);
+    if (scaled) cleat_metrics_add(&metrics, "loss_scale", loss_scale);
+    cleat_metrics_add(&metrics, "learning_rate", cleat_schedule_rate(&trainer->schedule, step));
     cleat_status status = cleat_metrics_log_write(trainer->run.log, "train", step / trainer->schedule.steps_per_epoch,
-                                                  step + 1, metrics, count, error);
+                                                  step + 1, metrics.items, metrics.count, error);
     if (status != CLEAT_OK) return status;
     if (is_skipped(loss, norm, loss_scale)) {
         ++trainer->state.skipped_steps;
@@ -326,17 +324,14 @@ static bool is_better(const cleat_trainer *trainer, double metric) {
 }
 
 static cleat_status log_evaluation(cleat_trainer *trainer, const cleat_metrics *results, cleat_error *error) {
-    cleat_metric metrics[CLEAT_MAX_METRICS];
     char text[512];
     int used = snprintf(text, sizeof text, "epoch %lld:", (long long)trainer->state.epoch);
-    for (size_t i = 0; i < results->count; ++i) {
-        metrics[i] = (cleat_metric){results->items[i].name, results->items[i].value};
+    for (size_t i = 0; i < results->count; ++i)
         if (used < (int)sizeof text)
             used += snprintf(text + used, sizeof text - (size_t)used, "  %s %.4g", results->items[i].name,
                              results->items[i].value);
-    }
     cleat_progress_line(&trainer->run.progress, text);
-    return cleat_metrics_log_write(trainer->run.log, "eval", trainer->state.epoch, trainer->state.step, metrics,
+    return cleat_metrics_log_write(trainer->run.log, "eval", trainer->state.epoch, trainer->state.step, results->items,
                                    results->count, error);
 }
 
@@ -493,6 +488,7 @@ cleat_status cleat_train_with_callback(const cleat_profile *profile, const cleat
     if (status != CLEAT_OK && error) *error = failure;
     fill_report(trainer);
     cleat_trainer_close(trainer);
+    cleat_run_settings_free(&trainer->settings);
     cleat_free(trainer);
     return status;
 }

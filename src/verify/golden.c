@@ -83,7 +83,7 @@ static cleat_status make_model(const cleat_golden_content *content, const char *
         status = cleat_profile_read_text(golden->profile, "the trajectory's profile", content->profile.data,
                                          content->profile.size, error);
     for (size_t i = 0; i < count && !status; ++i) status = cleat_profile_set(golden->profile, assignments[i], error);
-    if (!status) status = cleat_model_create(golden->profile, &golden->model, error);
+    if (!status) status = cleat_profile_create_model(golden->profile, &golden->model, error);
     if (!status && content->sizes.size > 0) status = cleat_model_set_sizes(golden->model, content->sizes.data, error);
     return status;
 }

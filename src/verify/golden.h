@@ -12,6 +12,7 @@
 #ifndef CLEAT_SRC_GOLDEN_H
 #define CLEAT_SRC_GOLDEN_H
 
+#include "cleat/profile.h"
 #include "core/safetensors.h"
 #include "core/text.h"
 #include "models/model.h"

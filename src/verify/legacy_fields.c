@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+extern const cleat_model_class cleat_rna_transformer;
+
 /* What a field is made of, and how. L of input [B, L], or T of [B, N, T, V]; without `lengths` every
  * sample is full. */
 typedef enum layout {

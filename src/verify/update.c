@@ -103,7 +103,7 @@ static void choose_settings(probe *p, const step_class *step) {
 
 static cleat_status write(probe *p, const step_class *step, cleat_error *error) {
     cleat_session *session = p->run->session;
-    const int interval = (int)p->run->model->profile.train.loss_scale_growth_interval;
+    const int interval = (int)p->run->model->options.loss_scale_growth_interval;
     cleat_status status = CLEAT_OK;
     p->loss_scale = (cleat_loss_scale_values){.loss_scale = 1, .updates = 2};
     p->run->step = p->loss_scale.updates;

@@ -455,7 +455,7 @@ static bench bench_open(const tiny *t) {
     bench b = {.profile = tiny_profile(t, SET("train.batch_size=auto")), .device = device_open()};
     cleat_error error = {0};
     bool known;
-    must(cleat_model_create(b.profile, &b.model, &error), &error);
+    must(cleat_profile_create_model(b.profile, &b.model, &error), &error);
     must(cleat_fit_lengths(b.profile, b.model, &b.lengths, &known, &error), &error);
     return b;
 }
@@ -698,6 +698,8 @@ static const cleat_variant idle_variants[] = {{.name = "small", .bind = bind_not
                                               {.name = "large", .workspace = workspace_large, .bind = bind_nothing},
                                               {0}};
 static const cleat_op idle = {.name = "idle", .infer = infer_idle, .variants = idle_variants};
+
+extern const cleat_model_class cleat_rna_transformer;
 
 static void build_with_idle(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
                             int64_t length, cleat_model_graph *built) {

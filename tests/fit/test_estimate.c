@@ -322,7 +322,7 @@ static void model_seconds(shape want, const cleat_device_facts *facts, double *t
     ok(cleat_profile_create(&profile, &error), &error);
     ok(cleat_profile_read_text(profile, "test", profile_text, strlen(profile_text), &error), &error);
     ok(cleat_profile_set(profile, layers, &error), &error);
-    ok(cleat_model_create(profile, &model, &error), &error);
+    ok(cleat_profile_create_model(profile, &model, &error), &error);
     ok(cleat_workload_create(facts, NULL, model, CLEAT_FOR_TRAINING, &bucket, 1, want.recompute, &work, &error),
        &error);
     ok(cleat_estimate_graph(work->plan, work->train[0].index, &rates, train, &error), &error);

@@ -49,7 +49,7 @@ static bench bench_create(const char *set) {
         cleat_profile_read_text(b.profile, "test", profile_text, strlen(profile_text), &error) != CLEAT_OK ||
         (set && cleat_profile_set(b.profile, set, &error) != CLEAT_OK) ||
         cleat_profile_check(b.profile, &error) != CLEAT_OK ||
-        cleat_model_create(b.profile, &b.model, &error) != CLEAT_OK)
+        cleat_profile_create_model(b.profile, &b.model, &error) != CLEAT_OK)
         fail_msg("%s", error.text);
     return b;
 }

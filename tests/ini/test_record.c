@@ -156,21 +156,103 @@ static void the_help_tells_what_must_be_given(void **state) {
     cleat_text_free(&help);
 }
 
-static void keys_of_another_kind_are_not_dumped(void **state) {
-    shelf fields = {{0}, {0}};
+/* --- records of two structs ------------------------------------------------------------------------------------ */
+
+typedef struct lamp {
+    const char *name; /* the struct's own */
+    bool dimmed;
+} lamp;
+
+#undef RECORD
+#define RECORD lamp
+static const char *const lights[] = {"bright", "dim", NULL};
+static const cleat_key lamp_keys[] = {
+    {FIELD(lamp, title, name), TEXT(1, 20, "lamp"), .help = "What it is called."},
+    {FIELD(lamp, light, dimmed), EITHER(lights, "dim"), .help = "How much light it gives."},
+    {.name = NULL},
+};
+
+static void texts_are_owned_and_switches_have_words(void **state) {
+    lamp fields = {NULL, false};
+    cleat_text value = {0}, allowed = {0};
+    cleat_error error = {0};
     (void)state;
-    for (int kind = 0; kind < 2; ++kind) {
-        cleat_text dump = {0};
-        cleat_record record;
-        assert_int_equal(cleat_record_open(&schema, &fields, &record, NULL), CLEAT_OK);
-        assert_int_equal(fields.shelf.boards, 2);
-        record.kind = kind;
-        cleat_record_dump(&record, &dump);
-        assert_int_equal(strstr(dump.data, "boards = 2") != NULL, kind == 1);
-        expect_contains(dump.data, "[books]");
-        cleat_text_free(&dump);
-        cleat_record_close(&record);
-    }
+    for (const cleat_key *key = lamp_keys; key->name; ++key)
+        assert_int_equal(cleat_value_parse("lamp file", key, key->initial, "default", &fields, NULL), CLEAT_OK);
+    assert_string_equal(fields.name, "lamp");
+    assert_true(fields.dimmed);
+    assert_int_equal(cleat_value_parse("lamp file", &lamp_keys[0], "another", "here", &fields, NULL), CLEAT_OK);
+    assert_int_equal(cleat_value_parse("lamp file", &lamp_keys[0], "", "here", &fields, &error), CLEAT_ERR_PROFILE);
+    expect_contains(error.text, "a text of 1 to 20 characters");
+    cleat_fail_allocation(1);
+    assert_int_equal(cleat_value_parse("lamp file", &lamp_keys[0], "third", "here", &fields, NULL), CLEAT_ERR_MEMORY);
+    cleat_fail_allocation(0);
+    assert_string_equal(fields.name, "another");
+    assert_int_equal(cleat_value_parse("lamp file", &lamp_keys[1], "bright", "here", &fields, NULL), CLEAT_OK);
+    assert_false(fields.dimmed);
+    assert_int_equal(cleat_value_parse("lamp file", &lamp_keys[1], "true", "here", &fields, &error), CLEAT_ERR_PROFILE);
+    cleat_value_allowed(&lamp_keys[1], &allowed);
+    assert_string_equal(allowed.data, "one of bright, dim");
+    cleat_value_print(&lamp_keys[1], &fields, &value);
+    cleat_value_print(&lamp_keys[0], &fields, &value);
+    assert_string_equal(value.data, "brightanother");
+    assert_int_equal(cleat_value_parse("lamp file", &lamp_keys[0], "judged", "here", NULL, NULL), CLEAT_OK);
+    assert_string_equal(fields.name, "another");
+    cleat_text_free(&allowed);
+    cleat_text_free(&value);
+    cleat_free((void *)fields.name);
+}
+
+typedef struct heard {
+    int count;
+    char value[32], place[64];
+} heard;
+
+static cleat_status hear(void *user, const cleat_key *key, const char *value, const char *place, cleat_error *error) {
+    heard *it = user;
+    (void)error;
+    assert_string_equal(key->name, "light");
+    ++it->count;
+    snprintf(it->value, sizeof it->value, "%s", value);
+    snprintf(it->place, sizeof it->place, "%s", place);
+    return CLEAT_OK;
+}
+
+static void a_record_may_take_values_itself(void **state) {
+    static const cleat_section lamp_sections[] = {{"lamp", "a lamp"}, {NULL, NULL}};
+    const cleat_schema lamps = {.noun = "lamp file", .sections = lamp_sections, .keys = lamp_keys};
+    const char text[] = "[lamp]\nlight = who knows\n";
+    heard it = {0};
+    cleat_record record = {.schema = &lamps, .assign = hear, .user = &it};
+    (void)state;
+    assert_int_equal(cleat_record_read_text(&record, "l.ini", text, strlen(text), NULL), CLEAT_OK);
+    assert_int_equal(it.count, 1);
+    assert_string_equal(it.value, "who knows");
+    assert_string_equal(it.place, "l.ini:2: light = who knows");
+}
+
+static void fields_lie_in_their_parts(void **state) {
+    lamp first = {NULL, false}, second = {NULL, false};
+    cleat_key own[3];
+    const cleat_section lamp_sections[] = {{"lamp", "a lamp"}, {NULL, NULL}};
+    const cleat_schema lamps = {.noun = "lamp file", .sections = lamp_sections, .keys = own};
+    char *places[2] = {NULL, NULL};
+    cleat_record record = {.schema = &lamps, .parts = {&first, &second}, .places = places};
+    cleat_text dump = {0};
+    (void)state;
+    memcpy(own, lamp_keys, sizeof own);
+    own[1].part = 1;
+    assert_int_equal(cleat_record_assign(&record, &own[0], "one", "a", NULL), CLEAT_OK);
+    assert_int_equal(cleat_record_assign(&record, &own[1], "dim", "b", NULL), CLEAT_OK);
+    assert_string_equal(first.name, "one");
+    assert_true(second.dimmed && !first.dimmed && !second.name);
+    cleat_record_dump(&record, &dump);
+    expect_contains(dump.data, "title = one\n");
+    expect_contains(dump.data, "light = dim\n");
+    cleat_text_free(&dump);
+    cleat_free((void *)first.name);
+    cleat_free(places[0]);
+    cleat_free(places[1]);
 }
 
 int main(void) {
@@ -180,7 +262,9 @@ int main(void) {
         cmocka_unit_test(missing_keys_are_named),
         cmocka_unit_test(texts_add_up),
         cmocka_unit_test(the_help_tells_what_must_be_given),
-        cmocka_unit_test(keys_of_another_kind_are_not_dumped),
+        cmocka_unit_test(texts_are_owned_and_switches_have_words),
+        cmocka_unit_test(a_record_may_take_values_itself),
+        cmocka_unit_test(fields_lie_in_their_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "cleat/models.h"
+#include "cleat/profile.h"
 #include "graph/graph.h"
 #include "nn/resnet.h"
 
@@ -27,7 +28,7 @@ static built build(const char *const *settings, cleat_mode mode, int64_t batch, 
     assert_int_equal(cleat_profile_create(&profile, NULL), CLEAT_OK);
     for (; *settings; ++settings)
         if (cleat_profile_set(profile, *settings, &error) != CLEAT_OK) fail_msg("%s", error.text);
-    assert_int_equal(cleat_model_create(profile, &model, NULL), CLEAT_OK);
+    assert_int_equal(cleat_profile_create_model(profile, &model, NULL), CLEAT_OK);
     assert_int_equal(cleat_store_create(&made.store, NULL), CLEAT_OK);
     assert_int_equal(cleat_graph_create(made.store, "network", &made.graph, NULL), CLEAT_OK);
     cleat_model_build(model, made.graph, mode, batch, length, &made.model);

@@ -13,6 +13,7 @@
 
 #include "cleat/exec.h"
 #include "cleat/models.h"
+#include "cleat/profile.h"
 #include "core/memory.h"
 #include "graph/graph.h"
 #include "graph/plan_check.h"
@@ -37,7 +38,7 @@ static cleat_model *small_model(void) {
     assert_int_equal(cleat_profile_create(&profile, NULL), CLEAT_OK);
     for (size_t i = 0; i < sizeof settings / sizeof *settings; ++i)
         assert_int_equal(cleat_profile_set(profile, settings[i], NULL), CLEAT_OK);
-    assert_int_equal(cleat_model_create(profile, &model, NULL), CLEAT_OK);
+    assert_int_equal(cleat_profile_create_model(profile, &model, NULL), CLEAT_OK);
     cleat_profile_destroy(profile);
     return model;
 }

@@ -12,6 +12,7 @@
 
 #include "cleat/exec.h"
 #include "cleat/models.h"
+#include "cleat/profile.h"
 #include "core/memory.h"
 #include "graph/graph.h"
 #include "graph/plan_check.h"
@@ -31,7 +32,7 @@ static cleat_device *open_device(void) {
 static cleat_model *model_of(cleat_profile *profile) {
     cleat_model *model = NULL;
     cleat_error error;
-    if (cleat_model_create(profile, &model, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    if (cleat_profile_create_model(profile, &model, &error) != CLEAT_OK) fail_msg("%s", error.text);
     cleat_profile_destroy(profile);
     return model;
 }

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "cleat/profile.h"
 #include "graph/graph.h"
 #include "models/model.h"
 
@@ -22,7 +23,7 @@ static cleat_model *model_of(const char *type) {
     snprintf(assignment, sizeof assignment, "model.type=%s", type);
     assert_int_equal(cleat_profile_create(&profile, &error), CLEAT_OK);
     if (cleat_profile_set(profile, assignment, &error)) fail_msg("%s", error.text);
-    assert_int_equal(cleat_model_create(profile, &model, &error), CLEAT_OK);
+    assert_int_equal(cleat_profile_create_model(profile, &model, &error), CLEAT_OK);
     cleat_profile_destroy(profile);
     return model;
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "cleat/models.h"
+#include "cleat/profile.h"
 #include "core/memory.h"
 #include "data/dataset.h"
 #include "models/classes.h"
@@ -163,7 +164,7 @@ static void writes_all_chains(void **state) {
     assert_int_equal(rename(in_folder("out"), path), 0);
     options.structures = false;
     assert_int_equal(cleat_profile_create(&profile, &error), CLEAT_OK);
-    assert_int_equal(cleat_model_create(profile, &model, &error), CLEAT_OK);
+    assert_int_equal(cleat_profile_create_model(profile, &model, &error), CLEAT_OK);
     if (cleat_rna_open(path, &options, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_int_equal(cleat_dataset_count(dataset), 4);
     for (size_t i = 0; i < 4; ++i)

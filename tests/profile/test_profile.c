@@ -52,8 +52,38 @@ static void expect_round_trip(const cleat_profile *profile) {
     cleat_profile_destroy(again);
 }
 
-static bool accepts(const cleat_key *key, const char *value) {
+static cleat_profile *any; /* of defaults, for its tables */
+
+static int open_any(void **state) {
+    (void)state;
+    any = make();
+    return 0;
+}
+
+static int close_any(void **state) {
+    (void)state;
+    cleat_profile_destroy(any);
+    return 0;
+}
+
+/* The keys of all families. */
+static const cleat_schema *all_keys(void) {
+    return &any->keys->all;
+}
+
+/* A profile of the first family that has the key. */
+static cleat_profile *make_for(const cleat_key *key) {
     cleat_profile *profile = make();
+    int type = 0;
+    char assignment[128];
+    while (!cleat_key_applies(key, type)) ++type;
+    snprintf(assignment, sizeof assignment, "model.type=%s", cleat_model_classes[type]->name);
+    assert_int_equal(cleat_profile_set(profile, assignment, NULL), CLEAT_OK);
+    return profile;
+}
+
+static bool accepts(const cleat_key *key, const char *value) {
+    cleat_profile *profile = make_for(key);
     char assignment[CLEAT_PROFILE_TEXT + 256];
     cleat_error error = {0};
     char *before = dump(profile);
@@ -88,8 +118,8 @@ static void expect_bounds(const cleat_key *key, double step) {
 
 static void every_key_keeps_its_bounds(void **state) {
     (void)state;
-    for (const cleat_key *key = cleat_keys; key->name; ++key) {
-        bool text = key->type == CLEAT_KEY_STRING;
+    for (const cleat_key *key = all_keys()->keys; key->name; ++key) {
+        bool text = key->type == CLEAT_KEY_STRING || key->type == CLEAT_KEY_TEXT;
         print_message("%s.%s\n", key->section, key->name);
         assert_true(accepts(key, key->initial));
         assert_int_equal(accepts(key, "nan"), text);
@@ -110,13 +140,19 @@ static void every_key_keeps_its_bounds(void **state) {
 
 static void the_schema_is_sound(void **state) {
     (void)state;
-    assert_true(cleat_schema_size(&cleat_profile_schema) > 50);
-    for (const cleat_key *key = cleat_keys; key->name; ++key) {
-        assert_ptr_equal(cleat_key_find(key->section, key->name), key); /* no name twice */
-        assert_int_equal(cleat_schema_require_section(&cleat_profile_schema, key->section, "here", NULL), CLEAT_OK);
+    assert_true(cleat_schema_size(all_keys()) > 50);
+    for (const cleat_key *key = all_keys()->keys; key->name; ++key) {
+        assert_ptr_equal(cleat_schema_find(all_keys(), key->section, key->name), key); /* no name twice */
+        assert_int_equal(cleat_schema_require_section(all_keys(), key->section, "here", NULL), CLEAT_OK);
         assert_true(strlen(key->help) > 10 && strlen(key->help) < 150);
-        assert_true(key->offset < sizeof(cleat_profile));
+        assert_true(key->part == CLEAT_PART_FAMILY || key->offset < sizeof(cleat_profile));
     }
+}
+
+static void assert_setting(const cleat_profile *profile, const char *name, const char *wanted) {
+    char value[64];
+    assert_int_equal(cleat_profile_get(profile, name, value, sizeof value, NULL), CLEAT_OK);
+    assert_string_equal(value, wanted);
 }
 
 static void values_arrive_in_their_fields(void **state) {
@@ -129,13 +165,13 @@ static void values_arrive_in_their_fields(void **state) {
                         "max_grad_norm = none\nschedule = cosine\n[loader]\npin_memory = false\n[run]\n"
                         "time_budget = 1h30m\nseed = 9007199254740991\n[model]\nlayers = 2\n";
     if (read_text(profile, text, &error) != CLEAT_OK) fail_msg("%s", error.text);
-    assert_int_equal(profile->model.heads, 4);
-    assert_int_equal(profile->model.d_model, 128);
-    assert_int_equal(profile->model.layers, 2);
-    assert_int_equal(profile->model.d_ff, 1024);
-    assert_string_equal(profile->data.path, "a b/c.csv");
-    assert_int_equal(profile->data.buckets.count, 3);
-    assert_int_equal(profile->data.buckets.values[2], 256);
+    assert_setting(profile, "model.heads", "4");
+    assert_setting(profile, "model.d_model", "128");
+    assert_setting(profile, "model.layers", "2");
+    assert_setting(profile, "model.d_ff", "1024");
+    assert_string_equal(profile->data->path, "a b/c.csv");
+    assert_int_equal(profile->data->buckets.count, 3);
+    assert_int_equal(profile->data->buckets.values[2], 256);
     assert_true(profile->train.learning_rate == 3.5e-4);
     assert_int_equal(profile->train.batch_size, CLEAT_AUTO);
     assert_true(profile->train.max_grad_norm == CLEAT_NONE);
@@ -246,7 +282,7 @@ static void assignments_obey_the_same_rules(void **state) {
     assert_int_equal(cleat_profile_set(profile, " train . epochs = 3 ", NULL), CLEAT_OK);
     assert_int_equal(profile->train.epochs, 3);
     assert_int_equal(cleat_profile_set(profile, "data.path=/a=b.c/d", NULL), CLEAT_OK);
-    assert_string_equal(profile->data.path, "/a=b.c/d");
+    assert_string_equal(profile->data->path, "/a=b.c/d");
     cleat_profile_destroy(profile);
 }
 
@@ -299,9 +335,9 @@ static void all_weights_zero_are_refused(void **state) {
     cleat_error error = {0};
     assert_int_equal(read_text(profile, minimal, &error), CLEAT_OK);
     assert_int_equal(cleat_profile_check(profile, &error), CLEAT_OK);
-    for (const cleat_key *key = cleat_keys; key->name; ++key) {
+    for (const cleat_key *key = all_keys()->keys; key->name; ++key) {
         char assignment[128];
-        if (strcmp(key->section, "loss") != 0 || !cleat_key_applies(key, profile->model.type)) continue;
+        if (strcmp(key->section, "loss") != 0 || !cleat_key_applies(key, profile->type)) continue;
         snprintf(assignment, sizeof assignment, "loss.%s=0", key->name);
         assert_int_equal(cleat_profile_set(profile, assignment, &error), CLEAT_OK);
     }
@@ -322,6 +358,86 @@ static void a_path_is_required_and_overrides_are_named(void **state) {
     assert_int_equal(cleat_profile_check(profile, &error), CLEAT_ERR_PROFILE);
     expect_contains(error.text, "--set model.heads=5");
     cleat_profile_destroy(profile);
+}
+
+/* --- families ------------------------------------------------------------------------------------------------- */
+
+/* Each row of each family, as an assignment of its default to a profile of that family. */
+static void every_family_keeps_its_settings(void **state) {
+    (void)state;
+    for (int f = 0; cleat_model_classes[f]; ++f) {
+        const cleat_model_class *family = cleat_model_classes[f];
+        cleat_profile *profile = make();
+        char assignment[256];
+        cleat_error error = {0};
+        snprintf(assignment, sizeof assignment, "model.type=%s", family->name);
+        if (cleat_profile_set(profile, assignment, &error)) fail_msg("%s", error.text);
+        assert_ptr_equal(profile->family, family);
+        assert_int_equal(profile->type, f);
+        for (const cleat_key *key = family->keys; key->name; ++key) {
+            assert_true(key->offset < family->settings_size);
+            assert_true(key->initial && !key->kinds);
+            assert_ptr_not_equal(cleat_schema_find(&profile->keys->own, key->section, key->name), NULL);
+            snprintf(assignment, sizeof assignment, "%s.%s=%s", key->section, key->name, key->initial);
+            if (cleat_profile_set(profile, assignment, &error)) fail_msg("%s", error.text);
+        }
+        expect_round_trip(profile);
+        cleat_profile_destroy(profile);
+    }
+}
+
+/* The family may be named behind its settings, and named again: what was given stays given. */
+static void the_type_may_come_last(void **state) {
+    (void)state;
+    cleat_profile *profile = make();
+    cleat_error error = {0};
+    const char text[] = "[data]\npath = x\nlookback = 7\nval_fraction = 0.25\n[model]\nlayers = 3\nd_model = 64\n"
+                        "type = series_transformer\n";
+    if (read_text(profile, text, &error)) fail_msg("%s", error.text);
+    assert_setting(profile, "data.lookback", "7");
+    assert_setting(profile, "model.layers", "3");
+    assert_string_equal(profile->data->path, "x");
+    if (cleat_profile_check(profile, &error)) fail_msg("%s", error.text);
+    assert_int_equal(cleat_profile_set(profile, "model.type=series_lstm", &error), CLEAT_OK);
+    assert_setting(profile, "data.val_fraction", "0.25");
+    assert_setting(profile, "model.layers", "3");
+    assert_int_equal(cleat_profile_check(profile, &error), CLEAT_ERR_PROFILE);
+    expect_contains(error.text, "test.ini:7: d_model = 64: does not apply to model.type series_lstm");
+    char *text_of_lstm = dump(profile);
+    assert_null(strstr(text_of_lstm, "d_model"));
+    free(text_of_lstm);
+    assert_int_equal(cleat_profile_set(profile, "model.type=series_transformer", &error), CLEAT_OK);
+    if (cleat_profile_check(profile, &error)) fail_msg("%s", error.text);
+    assert_setting(profile, "model.d_model", "64");
+    assert_int_equal(cleat_profile_set(profile, "model.type=series", &error), CLEAT_ERR_PROFILE);
+    assert_setting(profile, "model.type", "series_transformer");
+    assert_int_equal(cleat_profile_set(profile, "data.horizon=0", &error), CLEAT_ERR_PROFILE);
+    assert_int_equal(cleat_profile_set(profile, "model.hidden=0", &error), CLEAT_ERR_PROFILE); /* another family's */
+    cleat_profile_destroy(profile);
+}
+
+static void a_clone_shares_nothing(void **state) {
+    (void)state;
+    cleat_profile *profile = make(), *copy = NULL;
+    cleat_error error = {0};
+    const char text[] =
+        "[model]\ntype = text_tagger\n[data]\npath = x\nlabels = PER LOC\nlookback = 5\n[train]\nepochs = 3\n";
+    if (read_text(profile, text, &error)) fail_msg("%s", error.text);
+    profile->data->max_length = 77; /* as a run does */
+    profile->train.batch_size = 4;
+    assert_int_equal(cleat_profile_clone(profile, &copy, &error), CLEAT_OK);
+    char *whole = dump(profile), *same = dump(copy);
+    assert_string_equal(whole, same);
+    assert_int_equal(cleat_profile_set(profile, "data.labels=ORG", &error), CLEAT_OK);
+    cleat_profile_destroy(profile);
+    assert_setting(copy, "data.labels", "PER LOC");
+    assert_int_equal(cleat_profile_check(copy, &error), CLEAT_ERR_PROFILE);
+    expect_contains(error.text, "test.ini:6: lookback = 5");
+    cleat_profile_shorten(copy, 50);
+    assert_setting(copy, "data.max_length", "50");
+    cleat_profile_destroy(copy);
+    free(whole);
+    free(same);
 }
 
 /* --- odd files ------------------------------------------------------------------------------------------------ */
@@ -365,13 +481,13 @@ static void long_lines_are_refused_and_long_values_continue(void **state) {
         cleat_status status = read_text(profile, text, &error);
         assert_int_equal(status, length + 7 <= 196 ? CLEAT_OK : CLEAT_ERR_PROFILE);
         if (status != CLEAT_OK) expect_contains(error.text, "backslash");
-        if (status == CLEAT_OK) assert_string_equal(profile->data.path, path);
+        if (status == CLEAT_OK) assert_string_equal(profile->data->path, path);
     }
     assert_int_equal(read_text(profile, "[data]\npath = a/\\\n  b/\\\nc\nmax_length = 5\n", &error), CLEAT_OK);
-    assert_string_equal(profile->data.path, "a/b/c");
-    assert_int_equal(profile->data.max_length, 5);
+    assert_string_equal(profile->data->path, "a/b/c");
+    assert_int_equal(profile->data->max_length, 5);
     assert_int_equal(read_text(profile, "[data]\n# comment \\\npath = q\n", &error), CLEAT_OK);
-    assert_string_equal(profile->data.path, "q");
+    assert_string_equal(profile->data->path, "q");
     cleat_profile_destroy(profile);
 }
 
@@ -404,16 +520,19 @@ static void damaged_files_never_crash(void **state) {
 static void every_failing_allocation_is_survived(void **state) {
     (void)state;
     for (long n = 1;; ++n) {
-        cleat_profile *profile = NULL;
+        cleat_profile *profile = NULL, *copy = NULL;
         char *text = NULL;
         cleat_fail_allocation(n);
         cleat_status status = cleat_profile_create(&profile, NULL);
         if (status == CLEAT_OK) status = read_text(profile, minimal, NULL);
         if (status == CLEAT_OK) status = cleat_profile_set(profile, "model.heads=16", NULL);
+        if (status == CLEAT_OK) status = cleat_profile_set(profile, "model.type=text_classifier", NULL);
+        if (status == CLEAT_OK) status = cleat_profile_clone(profile, &copy, NULL);
         if (status == CLEAT_OK) status = cleat_profile_dump(profile, &text, NULL);
         cleat_fail_allocation(0);
         free(text);
         cleat_profile_destroy(profile);
+        cleat_profile_destroy(copy);
         if (status == CLEAT_OK) {
             assert_true(n > 5);
             return;
@@ -475,7 +594,7 @@ static void the_largest_step_loads_again(void **state) {
     assert_int_equal(read_text(p, minimal, &error), CLEAT_OK);
     p->train.effective_batch_size = p->train.batch_size = MAX_SAMPLES;
     p->train.gradient_accumulation_steps = 1;
-    p->data.buckets = (cleat_int_list){.count = 1, .values = {1200}};
+    p->data->buckets = (cleat_int_list){.count = 1, .values = {1200}};
     p->train.bucket_batch_sizes = (cleat_int_list){.count = 1, .values = {MAX_SAMPLES}};
     if (cleat_profile_check(p, &error) != CLEAT_OK) fail_msg("%s", error.text);
     expect_round_trip(p);
@@ -507,7 +626,7 @@ static void help_names_every_key(void **state) {
     (void)state;
     char *text = NULL;
     assert_int_equal(cleat_profile_help(&text, NULL), CLEAT_OK);
-    for (const cleat_key *key = cleat_keys; key->name; ++key) {
+    for (const cleat_key *key = all_keys()->keys; key->name; ++key) {
         char line[256];
         snprintf(line, sizeof line, "\n  %s = %s\n      %s\n", key->name, key->initial, key->help);
         expect_contains(text, line);
@@ -551,6 +670,9 @@ int main(void) {
         cmocka_unit_test(contradictions_name_both_lines),
         cmocka_unit_test(all_weights_zero_are_refused),
         cmocka_unit_test(a_path_is_required_and_overrides_are_named),
+        cmocka_unit_test(every_family_keeps_its_settings),
+        cmocka_unit_test(the_type_may_come_last),
+        cmocka_unit_test(a_clone_shares_nothing),
         cmocka_unit_test(odd_line_ends_and_marks_are_read),
         cmocka_unit_test(long_lines_are_refused_and_long_values_continue),
         cmocka_unit_test(damaged_files_never_crash),
@@ -563,5 +685,5 @@ int main(void) {
         cmocka_unit_test(shipped_profiles_load),
         cmocka_unit_test(near_names_are_found),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_any, close_any);
 }

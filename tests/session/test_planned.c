@@ -22,13 +22,27 @@ static int64_t draw(cleat_random *random, int64_t low, int64_t high) {
     return low + cleat_random_below(random, (uint32_t)(high - low + 1));
 }
 
+static void set_size(cleat_profile *profile, const char *name, int64_t size) {
+    char assignment[64];
+    snprintf(assignment, sizeof assignment, "%s=%lld", name, (long long)size);
+    assert_int_equal(cleat_profile_set(profile, assignment, NULL), CLEAT_OK);
+}
+
+static int64_t layers_of(const cleat_profile *profile) {
+    char layers[32];
+    assert_int_equal(cleat_profile_get(profile, "model.layers", layers, sizeof layers, NULL), CLEAT_OK);
+    return atoll(layers);
+}
+
 static cleat_profile *random_profile(const tiny *t, cleat_random *random) {
     cleat_profile *profile = tiny_profile(t, SET("train.batch_size=auto"));
-    profile->model.heads = 1 << draw(random, 0, 2);
-    profile->model.d_model = profile->model.heads * 8 * draw(random, 1, 2);
-    profile->model.layers = draw(random, 1, 4);
-    profile->model.d_ff = 8 * draw(random, 1, 6);
-    profile->model.dropout = draw(random, 0, 1) ? 0.1 : 0;
+    const int64_t heads = 1 << draw(random, 0, 2);
+    set_size(profile, "model.heads", heads);
+    set_size(profile, "model.d_model", heads * 8 * draw(random, 1, 2));
+    set_size(profile, "model.layers", draw(random, 1, 4));
+    set_size(profile, "model.d_ff", 8 * draw(random, 1, 6));
+    assert_int_equal(cleat_profile_set(profile, draw(random, 0, 1) ? "model.dropout=0.1" : "model.dropout=0", NULL),
+                     CLEAT_OK);
     profile->train.effective_batch_size = draw(random, 1, 6);
     profile->run.max_memory_usage = 1;
     return profile;
@@ -85,7 +99,7 @@ static void planned_bytes_are_allocated_bytes(void **state) {
         cleat_error error = {0};
         setenv("CLEAT_DEVICE_SHAPE", i % 3 == 2 ? "gpu" : "", 1);
         if (cleat_device_open(profile->run.device, &device, &error) != CLEAT_OK ||
-            cleat_model_create(profile, &model, &error) != CLEAT_OK)
+            cleat_profile_create_model(profile, &model, &error) != CLEAT_OK)
             fail_msg("%s", error.text);
         cleat_fit_request request =
             cleat_fit_request_for(profile, model, CLEAT_FOR_TRAINING, &lengths, cleat_device_get_facts(device), NULL);
@@ -96,7 +110,7 @@ static void planned_bytes_are_allocated_bytes(void **state) {
         opened += 1 + (less > 0);
         profile->train.gradient_checkpointing = CLEAT_CHECKPOINTING_TRUE;
         request.limit = whole;
-        if (profile->model.layers > 1) recomputed += open_and_compare(device, &request) > 0;
+        if (layers_of(profile) > 1) recomputed += open_and_compare(device, &request) > 0;
         cleat_model_destroy(model);
         cleat_device_close(device);
         cleat_profile_destroy(profile);

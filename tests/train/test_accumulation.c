@@ -69,9 +69,9 @@ static pass pass_open(const tiny *t, int64_t most, const char *const *set) {
     cleat_error error;
     for (int b = 0; b < BUCKETS; ++b)
         buckets[b] = (cleat_bucket){.length = edges[b], .global_batch_size = GLOBAL_BATCH, .micro_batch_size = most};
-    cleat_status status = cleat_model_create(p.profile, &p.model, &error);
+    cleat_status status = cleat_profile_create_model(p.profile, &p.model, &error);
     if (status == CLEAT_OK)
-        status = cleat_model_open_data(p.model, p.profile->data.path, CLEAT_MODE_TRAIN, NULL, &p.dataset, &error);
+        status = cleat_model_open_data(p.model, p.profile->data->path, CLEAT_MODE_TRAIN, NULL, &p.dataset, &error);
     if (status == CLEAT_OK)
         status = cleat_dataset_samples(p.dataset, CLEAT_SPLIT_TRAIN, &p.samples, &p.sample_count, &error);
     if (status == CLEAT_OK) status = cleat_device_open(p.profile->run.device, &p.device, &error);

@@ -69,9 +69,10 @@ static void run_open(run *r, const tiny *t, const char *folder, double decay) {
     cleat_trainer *trainer = &r->trainer;
     cleat_profile *profile = tiny_profile(t, NULL);
     const cleat_bucket bucket = {.length = 1, .global_batch_size = B, .micro_batch_size = B};
-    *r = (run){.trainer = {.settings.profile = profile}, .model = {.type = &with_buffers, .profile = *profile}};
+    *r = (run){.trainer = {.settings.profile = profile},
+               .model = {.type = &with_buffers, .options.precision = (cleat_precision)profile->train.precision}};
     trainer->run.report = &r->report;
-    trainer->settings.resolved = *profile;
+    trainer->settings.resolved = profile;
     tiny_path(t, folder, trainer->run.folder);
     check(cleat_device_open(profile->run.device, &trainer->engine.device, &error), &error);
     check(cleat_session_create(trainer->engine.device, profile, &r->model, CLEAT_FOR_TRAINING, &bucket, 1, 0,

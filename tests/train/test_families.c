@@ -464,7 +464,7 @@ static void a_dense_network_has_all_its_layers(void **state) {
     cleat_model_graph built;
     cleat_error error;
     set(profile, "model.layers=20");
-    assert_int_equal(cleat_model_create(profile, &model, NULL), CLEAT_OK);
+    assert_int_equal(cleat_profile_create_model(profile, &model, NULL), CLEAT_OK);
     assert_int_equal(cleat_store_create(&store, NULL), CLEAT_OK);
     assert_int_equal(cleat_graph_create(store, "dense", &graph, NULL), CLEAT_OK);
     cleat_model_build(model, graph, CLEAT_MODE_TRAIN, 2, 24, &built);

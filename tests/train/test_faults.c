@@ -136,9 +136,9 @@ static cleat_status open_session(void *user, cleat_error *error) {
     cleat_session *session = NULL;
     cleat_feed *feed = NULL;
     cleat_lengths lengths;
-    cleat_status status = cleat_model_create(one->profile, &model, error);
+    cleat_status status = cleat_profile_create_model(one->profile, &model, error);
     if (status == CLEAT_OK)
-        status = cleat_model_open_data(model, one->profile->data.path, CLEAT_MODE_EVALUATE, NULL, &dataset, error);
+        status = cleat_model_open_data(model, one->profile->data->path, CLEAT_MODE_EVALUATE, NULL, &dataset, error);
     if (status == CLEAT_OK) status = cleat_lengths_choose(one->profile, 0, dataset, NULL, 0, &lengths, error);
     if (status == CLEAT_OK) {
         cleat_fit_request request = cleat_fit_request_for(one->profile, model, CLEAT_FOR_TRAINING, &lengths,

@@ -520,7 +520,7 @@ static void what_was_resolved_loads_again(void **state) {
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "loads", SET("data.max_length=256", "data.min_length=128"), false, 1);
     if (cleat_profile_load(tiny_path(t, "loads/resolved.ini", path), NULL, 0, &resolved, &error) != CLEAT_OK)
         fail_msg("%s", error.text);
-    assert_true(resolved->data.max_length < 128);
+    assert_true(resolved->data->max_length < 128);
     cleat_profile_destroy(resolved);
 }
 
@@ -536,7 +536,7 @@ static void best_checkpoint_gives_the_logged_metrics(void **state) {
     assert_true(found.count > 5);
     assert_int_equal(found.count, result.report.best.count);
     for (size_t i = 0; i < found.count; ++i) {
-        const cleat_metric_value *logged = &result.report.best.items[i];
+        const cleat_metric *logged = &result.report.best.items[i];
         assert_string_equal(found.items[i].name, logged->name);
         if (memcmp(&found.items[i].value, &logged->value, sizeof logged->value) != 0)
             fail_msg("%s: %.17g, logged as %.17g", logged->name, found.items[i].value, logged->value);
@@ -554,7 +554,8 @@ static float *evaluated(const cleat_profile *profile, const char *run, uint32_t 
     cleat_feed *feed = NULL;
     cleat_batches *batches = NULL;
     cleat_fed fed;
-    assert_int_equal(cleat_load_model(profile, run, profile->data.path, CLEAT_FOR_EVALUATION, &loaded, NULL), CLEAT_OK);
+    assert_int_equal(cleat_load_model(profile, run, profile->data->path, CLEAT_FOR_EVALUATION, &loaded, NULL),
+                     CLEAT_OK);
     cleat_session *session = loaded.session;
     assert_int_equal(cleat_feed_open(session, loaded.dataset, &feed, NULL), CLEAT_OK);
     assert_int_equal(cleat_batches_create(loaded.dataset, &sample, 1, session->work->buckets, session->work->n_buckets,
@@ -595,7 +596,7 @@ static void predictions_are_what_evaluation_computes(void **state) {
     cleat_error error;
     size_t count = 0, size;
     tiny_path(t, base(t), run);
-    assert_int_equal(cleat_rna_open(profile->data.path, NULL, &dataset, NULL), CLEAT_OK);
+    assert_int_equal(cleat_rna_open(profile->data->path, NULL, &dataset, NULL), CLEAT_OK);
     snprintf(text, sizeof text, ">first a sequence\n%s\n>second\n%s\n", cleat_rna_sequence(dataset, 0),
              cleat_rna_sequence(dataset, 1));
     tiny_write(tiny_path(t, "two.fasta", fasta), text, strlen(text));

@@ -217,7 +217,7 @@ static void list_profile(listing *list, const char *name, const char *assignment
     cleat_error error = {0};
     snprintf(path, sizeof path, CLEAT_SOURCE_DIR "/profiles/%s.ini", name);
     must(cleat_profile_load(path, assignments, assignment != NULL, &profile, &error), path, &error);
-    must(cleat_model_create(profile, &model, &error), path, &error);
+    must(cleat_profile_create_model(profile, &model, &error), path, &error);
     int64_t fixed = cleat_model_fixed_length(model);
     for (size_t b = 0; b < sizeof batches / sizeof *batches; ++b) {
         int64_t length = fixed > 0 ? fixed : batches[b][1];

@@ -81,7 +81,7 @@ static void add_profile(kernels *set, const char *name, const char *precision, c
     cleat_error error = {0};
     snprintf(path, sizeof path, CLEAT_SOURCE_DIR "/profiles/%s.ini", name);
     ok(cleat_profile_load(path, assignments, 1, &profile, &error), path, &error);
-    ok(cleat_model_create(profile, &model, &error), path, &error);
+    ok(cleat_profile_create_model(profile, &model, &error), path, &error);
     const int64_t fixed = cleat_model_fixed_length(model);
     add_workload(set, model, 16, fixed > 0 ? fixed : 300, facts);
     cleat_model_destroy(model);

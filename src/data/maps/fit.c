@@ -14,7 +14,7 @@
 #include <string.h>
 
 static const char FILE_NAME[] = "maps.json";
-static const char *const transform_names[] = {"none", "log1p"};
+const char *const cleat_transform_names[] = {"none", "log1p", NULL};
 
 /* --- values --------------------------------------------------------------------------------------------------- */
 
@@ -188,7 +188,7 @@ cleat_status cleat_maps_preprocessor_write(const char *folder, const cleat_maps_
         cleat_text_add(&text, "], \"target\": ");
         cleat_fitted_json_add_string(&text, fitted->target);
     }
-    cleat_text_add(&text, ", \"transform\": \"%s\",\n \"means\": ", transform_names[fitted->transform]);
+    cleat_text_add(&text, ", \"transform\": \"%s\",\n \"means\": ", cleat_transform_names[fitted->transform]);
     cleat_fitted_json_add_numbers(&text, fitted->mean, fitted->channels);
     cleat_text_add(&text, ",\n \"deviations\": ");
     cleat_fitted_json_add_numbers(&text, fitted->std, fitted->channels);
@@ -249,7 +249,7 @@ static cleat_status read_transform(const char *folder, const cJSON *root, cleat_
                                    cleat_error *error) {
     const char *name = text_of(cJSON_GetObjectItemCaseSensitive(root, "transform"));
     for (int t = 0; name && t <= CLEAT_TRANSFORM_LOG1P; ++t)
-        if (strcmp(name, transform_names[t]) == 0) {
+        if (strcmp(name, cleat_transform_names[t]) == 0) {
             fitted->transform = (cleat_transform)t;
             return CLEAT_OK;
         }

@@ -7,6 +7,8 @@
 #include "data/common/name_list.h"
 #include "data/maps/npy.h"
 
+extern const char *const cleat_transform_names[]; /* by cleat_transform; ends in NULL */
+
 /* --- fitted preprocessing state (fit.c) ------------------------------------------------------------------ */
 
 typedef struct cleat_maps_preprocessor {

@@ -337,7 +337,7 @@ cleat_status cleat_rna_open(const char *path, const cleat_rna_options *options, 
     cleat_rna_set set = {0};
     cleat_status status = check_options(&chosen, error);
     if (status == CLEAT_OK) status = read_any(path, &chosen, &set, error);
-    if (status == CLEAT_OK) status = cleat_rna_set_generate(&set, chosen.generated, error);
+    if (status == CLEAT_OK) status = cleat_rna_set_generate(&set, (size_t)chosen.generated, error);
     if (status == CLEAT_OK) status = make_dataset(path, &set, &chosen, dataset, error);
     cleat_rna_set_free(&set);
     return status;

@@ -232,6 +232,10 @@ static cleat_status check_resamples(const cleat_series_options *o, const cleat_s
                       "%s: data.frames differs from the time frames of the training; do not change it", o->fitted);
 }
 
+const char *const cleat_series_gaps_names[] = {"error", "fill", "skip", "rows", NULL};
+const char *const cleat_series_missing_names[] = {"error", "fill", "skip", NULL};
+const char *const cleat_series_anchor_names[] = {"none", "last", "season", NULL};
+
 cleat_series_options cleat_series_defaults(void) {
     return (cleat_series_options){.lookback = 96,
                                   .horizon = 24,

@@ -8,6 +8,10 @@
 #include "data/common/time.h"
 #include "data/dataset.h"
 
+/* What settings call the values of the enums, in their order; they end in NULL. */
+extern const char *const cleat_series_gaps_names[], *const cleat_series_missing_names[],
+                                                        *const cleat_series_anchor_names[];
+
 /* --- columns (columns.c) ------------------------------------------------------------------------------- */
 
 /* The columns in use: the features in their order, then the targets that are not features. */

@@ -130,6 +130,8 @@ static const cleat_dataset_class tag_class = {
 
 /* --- opening -------------------------------------------------------------------------------------------------- */
 
+const char *const cleat_text_empty_names[] = {"error", "skip", "keep", NULL};
+
 cleat_text_options cleat_text_defaults(void) {
     return (cleat_text_options){
         .text_column = "text",

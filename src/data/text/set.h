@@ -10,6 +10,8 @@
 #include "core/text.h"
 #include "data/common/source.h"
 
+extern const char *const cleat_text_empty_names[]; /* in settings: by cleat_text_empty; ends in NULL */
+
 typedef struct cleat_text_unit {
     size_t start, size; /* in the set's bytes; followed by a zero byte */
     /* CLEAT_TEXT_NO_LABEL, or for classes an index of `names`, for tags O 0, B 1 + 2 t, I 2 + 2 t of name

@@ -1,0 +1,34 @@
+/* Values of settings, and the settings that models of every family have. */
+#ifndef CLEAT_SETTINGS_H
+#define CLEAT_SETTINGS_H
+
+#include "cleat/core.h"
+
+/* Values that stand for a word. `auto`: the run decides, and says what it became. `none`: off. */
+enum { CLEAT_AUTO = -1, CLEAT_NONE = 0 };
+
+enum { CLEAT_PROFILE_TEXT = 1024, CLEAT_PROFILE_LIST = 16 };
+
+typedef enum cleat_precision {
+    CLEAT_PRECISION_AUTO,
+    CLEAT_PRECISION_F32,
+    CLEAT_PRECISION_F16,
+    CLEAT_PRECISION_BF16,
+} cleat_precision;
+
+typedef struct cleat_int_list {
+    int64_t count; /* CLEAT_AUTO: the run decides */
+    int64_t values[CLEAT_PROFILE_LIST];
+} cleat_int_list;
+
+/* What a run needs to know of any family's data. The settings struct of every family begins with it. */
+typedef struct cleat_data_settings {
+    char path[CLEAT_PROFILE_TEXT];
+    int64_t limit; /* train on the first so many samples; CLEAT_NONE: all */
+    /* Families whose samples differ in length; all 0 in others. */
+    int64_t max_length;
+    int64_t min_length;     /* max_length may be lowered to it where memory is short; CLEAT_NONE: it may not */
+    cleat_int_list buckets; /* padded lengths, ascending */
+} cleat_data_settings;
+
+#endif

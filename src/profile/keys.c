@@ -1,0 +1,132 @@
+/* The tables of a profile: keys of all model families together, and those of one family. */
+#include "profile/schema.h"
+
+#include "core/memory.h"
+
+#include <string.h>
+
+static size_t count_keys(const cleat_key *keys) {
+    size_t count = 0;
+    while (keys[count].name) ++count;
+    return count;
+}
+
+static size_t count_families(void) {
+    size_t count = 0;
+    while (cleat_model_classes[count]) ++count;
+    return count;
+}
+
+static cleat_key type_key(const cleat_profile_keys *keys) {
+    cleat_key key = cleat_run_keys[0];
+    key.choices = keys->types;
+    key.initial = keys->types[0];
+    return key;
+}
+
+/* --- all families --------------------------------------------------------------------------------------------- */
+
+static cleat_key *find(cleat_key *keys, size_t count, const cleat_key *wanted) {
+    for (size_t i = 0; i < count; ++i)
+        if (strcmp(keys[i].section, wanted->section) == 0 && strcmp(keys[i].name, wanted->name) == 0) return &keys[i];
+    return NULL;
+}
+
+/* Appends the keys of `section` that are not there yet; `kinds` tells which families have each. */
+static void add_section(cleat_key *all, size_t *count, const char *section) {
+    for (size_t f = 0; cleat_model_classes[f]; ++f)
+        for (const cleat_key *key = cleat_model_classes[f]->keys; key->name; ++key) {
+            if (strcmp(key->section, section) != 0) continue;
+            cleat_key *known = find(all, *count, key);
+            if (!known) {
+                known = &all[(*count)++];
+                *known = *key;
+                known->part = CLEAT_PART_FAMILY;
+                known->kinds = 0;
+            }
+            known->kinds |= UINT64_C(1) << f;
+        }
+}
+
+static uint64_t families_with_buckets(void) {
+    uint64_t kinds = 0;
+    for (size_t f = 0; cleat_model_classes[f]; ++f)
+        if (!cleat_model_classes[f]->fixed_length) kinds |= UINT64_C(1) << f;
+    return kinds;
+}
+
+static cleat_status make_all(cleat_profile_keys *keys, cleat_error *error) {
+    const size_t families = count_families();
+    const uint64_t every = families < 64 ? (UINT64_C(1) << families) - 1 : UINT64_MAX;
+    size_t room = count_keys(cleat_run_keys), count = 0;
+    for (size_t f = 0; f < families; ++f) room += count_keys(cleat_model_classes[f]->keys);
+    cleat_key *all = cleat_alloc(room + 1, sizeof *all);
+    if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
+    all[count++] = type_key(keys);
+    for (const cleat_section *section = cleat_profile_sections; section->name; ++section)
+        add_section(all, &count, section->name);
+    for (const cleat_key *key = cleat_run_keys + 1; key->name; ++key) {
+        all[count] = *key;
+        if (key->kinds) all[count].kinds = families_with_buckets();
+        ++count;
+    }
+    for (size_t i = 0; i < count; ++i)
+        if (all[i].kinds == every) all[i].kinds = 0;
+    keys->all = (cleat_schema){.noun = "profile",
+                               .sections = cleat_profile_sections,
+                               .keys = all,
+                               .kind_key = "model.type",
+                               .kinds = keys->types};
+    return CLEAT_OK;
+}
+
+cleat_status cleat_profile_keys_open(cleat_profile_keys *keys, cleat_error *error) {
+    const size_t families = count_families();
+    if (families < 1 || families > 64)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu model families; there may be 1 to 64", families);
+    keys->types = cleat_alloc(families + 1, sizeof *keys->types);
+    if (!keys->types) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
+    for (size_t f = 0; f < families; ++f) keys->types[f] = cleat_model_classes[f]->name;
+    cleat_status status = make_all(keys, error);
+    if (status) return status;
+    keys->given = cleat_alloc(cleat_schema_size(&keys->all), sizeof *keys->given);
+    return keys->given ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
+}
+
+void cleat_profile_keys_close(cleat_profile_keys *keys) {
+    for (size_t i = 0; keys->given && keys->all.keys[i].name; ++i) {
+        cleat_free(keys->given[i].value);
+        cleat_free(keys->given[i].place);
+    }
+    cleat_free(keys->given);
+    cleat_free(keys->places);
+    cleat_free((void *)keys->own.keys);
+    cleat_free((void *)keys->all.keys);
+    cleat_free(keys->types);
+}
+
+cleat_given *cleat_profile_given(const cleat_profile_keys *keys, const cleat_key *key) {
+    return &keys->given[cleat_schema_find(&keys->all, key->section, key->name) - keys->all.keys];
+}
+
+/* --- one family ----------------------------------------------------------------------------------------------- */
+
+cleat_status cleat_profile_keys_of(const cleat_profile_keys *keys, const cleat_model_class *family, cleat_schema *own,
+                                   cleat_error *error) {
+    size_t count = 0;
+    cleat_key *made = cleat_alloc(count_keys(cleat_run_keys) + count_keys(family->keys) + 1, sizeof *made);
+    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
+    made[count++] = type_key(keys);
+    for (const cleat_key *key = family->keys; key->name; ++key) {
+        made[count] = *key;
+        made[count++].part = CLEAT_PART_FAMILY;
+    }
+    for (const cleat_key *key = cleat_run_keys + 1; key->name; ++key) {
+        if (key->kinds == CLEAT_IF_BUCKETS && family->fixed_length) continue;
+        made[count] = *key;
+        made[count++].kinds = 0;
+    }
+    *own = keys->all;
+    own->keys = made;
+    return CLEAT_OK;
+}
