@@ -24,7 +24,7 @@ typedef struct cleat_int_list {
 /* What a run needs to know of any family's data. The settings struct of every family begins with it. */
 typedef struct cleat_data_settings {
     char path[CLEAT_PROFILE_TEXT];
-    int64_t limit; /* train on the first so many samples; CLEAT_NONE: all */
+    int64_t limit; /* maximum number of training samples, the first ones; CLEAT_NONE: all */
     /* Families whose samples differ in length; all 0 in others. */
     int64_t max_length;
     int64_t min_length;     /* max_length may be lowered to it where memory is short; CLEAT_NONE: it may not */

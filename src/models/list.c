@@ -1,4 +1,4 @@
-/* The model families: one line each. A file of its own, so that a program can be linked with another list. */
+/* The model families: one line each. This is a separate file so that a program can be linked with another list. */
 #include "models/model.h"
 
 #define FAMILIES(FAMILY)                                                                                               \

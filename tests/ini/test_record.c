@@ -203,13 +203,14 @@ static void texts_are_owned_and_switches_have_words(void **state) {
     cleat_free((void *)fields.name);
 }
 
-typedef struct heard {
+typedef struct captured {
     int count;
     char value[32], place[64];
-} heard;
+} captured;
 
-static cleat_status hear(void *user, const cleat_key *key, const char *value, const char *place, cleat_error *error) {
-    heard *it = user;
+static cleat_status capture(void *user, const cleat_key *key, const char *value, const char *place,
+                            cleat_error *error) {
+    captured *it = user;
     (void)error;
     assert_string_equal(key->name, "light");
     ++it->count;
@@ -222,8 +223,8 @@ static void a_record_may_take_values_itself(void **state) {
     static const cleat_section lamp_sections[] = {{"lamp", "a lamp"}, {NULL, NULL}};
     const cleat_schema lamps = {.noun = "lamp file", .sections = lamp_sections, .keys = lamp_keys};
     const char text[] = "[lamp]\nlight = who knows\n";
-    heard it = {0};
-    cleat_record record = {.schema = &lamps, .assign = hear, .user = &it};
+    captured it = {0};
+    cleat_record record = {.schema = &lamps, .assign = capture, .user = &it};
     (void)state;
     assert_int_equal(cleat_record_read_text(&record, "l.ini", text, strlen(text), NULL), CLEAT_OK);
     assert_int_equal(it.count, 1);

@@ -86,7 +86,7 @@ static void it_learns(void **state) {
     }
 }
 
-static void assert_says(const char *text, const char *part) {
+static void assert_contains(const char *text, const char *part) {
     if (!strstr(text, part)) fail_msg("\"%s\" does not say \"%s\"", text, part);
 }
 
@@ -98,24 +98,24 @@ static void its_settings_are_settings(void **state) {
     assert_int_equal(cleat_profile_get(profile, "model.hidden", value, sizeof value, NULL), CLEAT_OK);
     assert_string_equal(value, "16");
     assert_int_equal(cleat_profile_set(profile, "model.hidden=65", &error), CLEAT_ERR_PROFILE);
-    assert_says(error.text, "from 1 to 64"); /* of the toy: series_dense allows more */
+    assert_contains(error.text, "from 1 to 64"); /* of the toy: series_dense allows more */
     assert_int_equal(cleat_profile_set(profile, "model.hiden=3", &error), CLEAT_ERR_PROFILE);
-    assert_says(error.text, "did you mean 'hidden'?");
+    assert_contains(error.text, "did you mean 'hidden'?");
     assert_int_equal(cleat_profile_set(profile, "model.hidden=1", &error), CLEAT_OK);
     assert_int_equal(cleat_profile_check(profile, &error), CLEAT_OK);
     assert_int_equal(cleat_profile_set(profile, "model.dropout=0.5", &error), CLEAT_OK);
     assert_int_equal(cleat_profile_check(profile, &error), CLEAT_ERR_PROFILE);
-    assert_says(error.text, "--set model.dropout=0.5");
-    assert_says(error.text, "a single unit cannot be dropped");
+    assert_contains(error.text, "--set model.dropout=0.5");
+    assert_contains(error.text, "a single unit cannot be dropped");
     assert_int_equal(cleat_profile_set(profile, "model.dropout=0", &error), CLEAT_OK);
     assert_int_equal(cleat_profile_set(profile, "data.horizon=3", &error), CLEAT_OK); /* of series_dense */
     assert_int_equal(cleat_profile_check(profile, &error), CLEAT_ERR_PROFILE);
-    assert_says(error.text, "--set data.horizon=3: does not apply to model.type toy");
+    assert_contains(error.text, "--set data.horizon=3: does not apply to model.type toy");
     assert_int_equal(cleat_profile_set(profile, "run.metric=f1", &error), CLEAT_OK);
     assert_int_equal(cleat_profile_dump(profile, &text, NULL), CLEAT_OK);
-    assert_says(text, "# Divisor of the second number of a line.\nscale = 10\n");
+    assert_contains(text, "# Divisor of the second number of a line.\nscale = 10\n");
     assert_int_equal(cleat_profile_help(&help, NULL), CLEAT_OK);
-    assert_says(help, "Only where model.type is toy.");
+    assert_contains(help, "Only where model.type is toy.");
     free(text);
     free(help);
     cleat_profile_destroy(profile);
@@ -127,7 +127,7 @@ static void its_metrics_are_known(void **state) {
     assert_true(cleat_profile_metric_ascends(profile));
     assert_int_equal(cleat_profile_set(profile, "run.metric=mea", NULL), CLEAT_OK);
     assert_int_equal(cleat_profile_check(profile, &error), CLEAT_ERR_PROFILE);
-    assert_says(error.text, "did you mean 'mae'?; its metrics are loss, mae, within_tenth");
+    assert_contains(error.text, "did you mean 'mae'?; its metrics are loss, mae, within_tenth");
     assert_int_equal(cleat_profile_set(profile, "run.metric=mae", NULL), CLEAT_OK);
     assert_int_equal(cleat_profile_check(profile, &error), CLEAT_OK);
     assert_false(cleat_profile_metric_ascends(profile));
