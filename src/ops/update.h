@@ -15,7 +15,7 @@ cleat_tensor *cleat_grad_norm(cleat_graph *graph);
  * (coefficient min(1, max_norm / (norm + 1e-6)); max_norm 0: no clipping) and zeroes it. A norm that is not
  * finite leaves parameters and moments untouched (gradients are zeroed). hyper f32 [8]: learning rate, beta1,
  * beta2, eps, weight decay, max_norm, 1 - beta1^t, 1 - beta2^t. norm f32 [1]. loss_scale f32 [1], a power of two: the
- * gradient in the store is so many times too large, and norm is that of the gradient proper; NULL: 1. Where graphs
+ * gradient in the store is too large by this factor, and norm is that of the gradient proper; NULL: 1. Where graphs
  * that were built before have autocast parameters, their working copies are written too. No gradient. */
 void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale);
 
@@ -31,7 +31,7 @@ void cleat_refresh_half_weights(cleat_graph *graph);
  * instead of 1; a step is
  *
  *   norm = |scaled gradient| / scale;  AdamW, unless norm is not finite
- *   scale <- scale / 2 where norm is not finite, scale * 2 after so many finite ones in a row, but in [1, 2^40]
+ *   scale <- scale / 2 where norm is not finite, scale * 2 after `interval` finite ones in a row, but in [1, 2^40]
  *
  * The scale is a power of two, so that scaling rounds nothing. States of the store; the host writes what they start from. */
 typedef struct cleat_loss_scale {
