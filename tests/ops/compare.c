@@ -1,5 +1,5 @@
-/* Closeness, and the storage types on the host. Rounding is done in double by hand, independent of the
- * kernels' own way. */
+/* Tolerance checks, and rounding to the storage types on the host. Rounding is done by hand in double
+ * precision, independently of the kernels' implementation. */
 #include "compare.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ double compare_roundoff(cleat_dtype dtype) {
     }
 }
 
-/* Nearest multiple of the spacing that `bits` significant bits leave at x, never finer than `finest`. */
+/* Rounds x to `bits` significant bits, with a spacing never finer than `finest`. */
 static double round_to(double x, int bits, double finest) {
     if (!isfinite(x) || x == 0) return x;
     int exponent;

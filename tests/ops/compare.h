@@ -1,7 +1,6 @@
-/* Comparing what a device computed with what it should have: one place that decides what "close enough"
- * means.
+/* Compares device results with reference values. This is the one place that defines "close enough".
  *
- * Nothing passes by accident: every test is written "passes only if", so that a NaN in any operand fails. */
+ * Every check is written as "passes only if", so that a NaN in any operand fails. */
 #ifndef CLEAT_TESTS_COMPARE_H
 #define CLEAT_TESTS_COMPARE_H
 
@@ -11,28 +10,29 @@
  * f32 2^-24, f16 2^-11, bf16 2^-8. Integers: 0. */
 double compare_roundoff(cleat_dtype dtype);
 
-/* The value `x` has after a round trip through `dtype` (nearest, ties to even; f16 overflows to infinity). */
+/* The value of `x` after a round trip through `dtype` (to nearest, ties to even; f16 overflows to
+ * infinity). */
 double compare_round(cleat_dtype dtype, double x);
 
-/* A tensor's bytes to doubles and back (rounding as above). Integers are exact. */
+/* Converts the bytes of a tensor to doubles and back (rounding as above). Integers are exact. */
 void compare_decode(cleat_dtype dtype, const void *bytes, int64_t count, double *values);
 void compare_encode(cleat_dtype dtype, const double *values, int64_t count, void *bytes);
 
-/* How far from the reference a tensor may be:
+/* Tolerance of a tensor against its reference:
  *
  *   |got - want| <= u(dtype) |want| + (storage_units u(storage) + f32_units u(f32) sqrt(length)) scale +
  *   tiny(dtype)
  *
- * The first term is the one rounding of the stored result (dtype is that of the compared tensor); tiny is
- * half the spacing of f16 near zero, 2^-25, and 2^-126 for the others.
+ * The first term is the one rounding of the stored result, where `dtype` is the type of the compared tensor. tiny is
+ * half the spacing of f16 near zero, 2^-25, and 2^-126 for the other types.
  *
- * Errors of a sum are relative to its terms, not to its result: `scale` is the size of the terms that are
- * summed, or of the sums on the way where that is more (sqrt(length) for one long chain of terms of size 1
- * and random sign).
+ * The error of a sum is relative to its terms, not to its result: `scale` is the size of the terms, or of the
+ * partial sums where those are larger (sqrt(length) for one long chain of terms of size 1 and random sign).
  *
  * Each of `length` terms suffers `f32_units` roundings to f32; errors of random sign grow with sqrt(length).
  *
- * `storage_units` values are rounded to the storage type on the way: 0 for a kernel that keeps all in f32. */
+ * `storage_units` is the number of intermediate roundings to the storage type: 0 for a kernel that computes
+ * entirely in f32. */
 typedef struct compare_tolerance {
     double scale;
     double length;
@@ -42,10 +42,12 @@ typedef struct compare_tolerance {
 
 double compare_bound(compare_tolerance tolerance, cleat_dtype dtype, cleat_dtype storage, double want);
 
-/* Passes only if got and want are equal, or both finite and |got - want| <= bound with a finite bound >= 0. */
+/* Passes only if got and want are equal, or both finite and |got - want| <= bound with a finite bound >=
+ * 0. */
 bool compare_close(double got, double want, double bound);
 
-/* The first index that does not pass, or -1. `failures` (may be NULL) gets their number. */
+/* Returns the first index that does not pass, or -1. `failures` (may be NULL) receives the number of
+ * failures. */
 int64_t compare_arrays(const double *got, const double *want, int64_t count, compare_tolerance tolerance,
                        cleat_dtype dtype, cleat_dtype storage, int64_t *failures);
 

@@ -1,4 +1,4 @@
-/* The choice of the cases of an op test (cover.h). */
+/* Selects the cases of an op test that run (cover.h). */
 #include "cover.h"
 
 #include "graph/launch.h"
@@ -28,7 +28,8 @@ static void cover(const char *line) {
     snprintf(covered[covered_count++], LINE, "%s", line);
 }
 
-/* Visits each launch of the graph; true, and an end, where `visit` says so or an op cannot say what it launches. */
+/* Visits each launch of the graph. Returns true, and stops, when `visit` returns true or when an op fails to
+ * describe its launches. */
 static bool any_launch(const op_case *c, bool (*visit)(const char *line)) {
     const cleat_device_facts facts = op_facts(c->shape);
     bool found = false;
@@ -65,7 +66,7 @@ static bool is_set(const char *name) {
     return value && *value;
 }
 
-/* Whether the rows are enough to be shared among f16 and bf16. */
+/* Whether the test has enough rows to split them between f16 and bf16. */
 static bool halves_take_turns(const op_test *test) {
     const uint32_t both = 1u << CLEAT_F16 | 1u << CLEAT_BF16;
     return test->row_count >= 4 && (!test->only || (test->only & both) == both);

@@ -1,4 +1,4 @@
-/* Graphs that never see a device. */
+/* Helpers for graphs that are never bound to a device. */
 #include "harness.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Runs described op tests over rows, storage types, variants and device shapes. See harness.h. */
+/* Runs the op tests over rows, storage types, variants and device shapes. See harness.h. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -39,8 +39,8 @@ static bool is_float(cleat_dtype dtype) {
     return cleat_is_storage(dtype);
 }
 
-/* Random values of a declared tensor, rounded to its type. Once a case: graphs are rebuilt with the same
- * values. */
+/* Random values of a declared tensor, rounded to its type. They are drawn once per case, so that rebuilt
+ * graphs get the same values. */
 static void draw(op_case *c, op_tensor *t, int index) {
     if (t->values) return;
     t->count = cleat_tensor_elements(t->tensor);
@@ -69,7 +69,7 @@ static op_tensor *declare(op_case *c, cleat_tensor *tensor, double lo, double hi
     return t;
 }
 
-/* tensor + 0: the same values in memory that nodes own. */
+/* tensor + 0: a copy of the values in memory that is written by a node. */
 static cleat_tensor *through_add(op_case *c, cleat_tensor *tensor) {
     char name[CLEAT_NAME];
     snprintf(name, sizeof name, "%.50s.zero", tensor->name);
@@ -154,7 +154,8 @@ static double difference(const op_case *c, const op_tensor *t, int64_t e, const 
     return (8 * (f[2] - f[1]) - (f[3] - f[0])) / (12 * h);
 }
 
-/* Elements whose gradient is differenced: all of a small tensor; else the ends and random ones. */
+/* Index of the k-th element whose gradient is differenced: all elements of a small tensor, otherwise both
+ * ends and random ones. */
 static int64_t sample(const op_tensor *t, int64_t k, int64_t samples, cleat_random *random) {
     if (samples >= t->count) return k;
     if (k < 2) return k ? t->count - 1 : 0;
@@ -230,7 +231,7 @@ static bool complain(const op_case *c, const char *format, ...) {
     return false;
 }
 
-/* `want` NaN: not compared, but must be finite. */
+/* An element whose `want` is NaN is not compared, but must be finite. */
 static bool compare_tensor(const op_case *c, const char *what, const cleat_tensor *tensor, const double *got,
                            const double *want, compare_tolerance tolerance) {
     int64_t count = cleat_tensor_elements(tensor), failed = 0, first = -1;
@@ -259,12 +260,12 @@ static void write_inputs(op_case *c, op_rig *rig) {
     }
 }
 
-/* Its gradient is the store's, and backward adds to it. */
+/* Whether the gradient of the tensor belongs to the store, so that the backward pass adds to it. */
 static bool accumulates(const op_tensor *t) {
     return t->tensor->role == CLEAT_ROLE_PARAMETER || t->tensor->role == CLEAT_ROLE_COPY;
 }
 
-/* The gradient that arrives at input i of a chained case from elsewhere. */
+/* The external gradient that arrives at input i of a chained case. */
 static double accum(const op_case *c, int i, int64_t e) {
     const op_tensor *t = &c->inputs[i];
     return t->dout ? compare_round(t->tensor->dtype, ((double)((e * 7 + i) % 17) - 8) / 8) : 0;
@@ -301,7 +302,7 @@ static bool check_outputs(op_case *c, op_rig *rig) {
     return good;
 }
 
-/* `times`: how often the backward pass has added to the parameter gradients. */
+/* `times`: number of backward passes that have been added to the parameter gradients. */
 static bool check_gradients(op_case *c, op_rig *rig, int times) {
     bool good = true;
     for (int i = 0; i < c->input_count; ++i) {
@@ -326,7 +327,7 @@ static bool check_gradients(op_case *c, op_rig *rig, int times) {
     return good;
 }
 
-/* All results, one after the other; `values` NULL: only counts them. */
+/* Concatenates all results; with `values` NULL it only counts them. */
 static int64_t collect(op_case *c, op_rig *rig, double *values) {
     int64_t count = 0;
     for (int k = 0; k < c->output_count; ++k) {
@@ -437,12 +438,12 @@ static bool under_test(const op_case *c, const cleat_node *node) {
     return node->op->variants && strncmp(node->op->name, c->test->op, strlen(c->test->op)) == 0;
 }
 
-/* The beginning of the names of the variants to run. */
+/* Prefix of the names of the variants to run. */
 static const char *only_variants(void) {
     return setting("CLEAT_TEST_VARIANT", "");
 }
 
-/* Whether any node under test has variant number `v`, and whether one of them accepts it. */
+/* Whether any node under test has variant number `v`; `accepted`: whether one of them accepts it. */
 static bool has_variant(const op_case *c, int v, bool *accepted) {
     bool any = false;
     cleat_device_facts facts = op_facts(c->shape);
@@ -461,7 +462,7 @@ static bool has_variant(const op_case *c, int v, bool *accepted) {
     return any;
 }
 
-/* Whether every node gets with `v` the variant it gets with 0. */
+/* Whether every node gets the same variant with `v` as with 0. */
 static bool same_as_first(const op_case *c, int v) {
     const cleat_device_facts facts = op_facts(c->shape);
     for (size_t i = 0; i < c->graph->node_count; ++i) {

@@ -1,4 +1,5 @@
-/* A graph planned for a shape and bound to the test device, its memory poisoned and watched. Knows no op. */
+/* Plans a graph for a device shape and binds it to the test device; poisons its memory and checks it for
+ * stray writes. Independent of any particular op. */
 #include "harness.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@ const op_shape op_shape_cpu = {"cpu", CLEAT_DEVICE_CPU, 1, 16};
 const op_shape op_shape_gpu = {"gpu", CLEAT_DEVICE_GPU, 256, 4};
 const op_shape op_shape_gpu64 = {"gpu64", CLEAT_DEVICE_GPU, 64, 4};
 
-enum { BEHIND = 4096 }; /* watched bytes behind every slab */
+enum { BEHIND = 4096 }; /* guarded bytes behind every slab */
 
 cleat_device_facts op_facts(const op_shape *shape) {
     cleat_device_facts facts = *cleat_device_get_facts(op_device());
@@ -46,7 +47,7 @@ static bool report(cleat_error *error, const char *what) {
     return false;
 }
 
-/* Moves the guards so that each covers a slab, which grows by BEHIND bytes first. */
+/* Extends each slab by BEHIND bytes and moves the guards so that each covers one slab. */
 static bool plant_guards(op_rig *rig) {
     cleat_plan *plan = rig->plan;
     if (plan->slab_count > OP_GUARDS) {
@@ -149,7 +150,7 @@ static void allow(unsigned char *may, int32_t wanted, cleat_place place, int64_t
     if (place.slab == wanted) memset(may + place.offset, 1, (size_t)bytes);
 }
 
-/* may[i] = 1 for each byte of slab `s` that a node owns. */
+/* Sets may[i] = 1 for each byte of slab `s` that a node owns. */
 static void mark_owned(const op_rig *rig, int32_t s, unsigned char *may) {
     const cleat_layout *layout = &rig->plan->layouts[0];
     for (size_t i = 0; i < rig->graph->node_count; ++i) {

@@ -1,4 +1,5 @@
-/* The optimizer's side: gradient norm, AdamW steps against double precision, and the report ring. */
+/* Operations of the optimizer graph: gradient norm, AdamW steps against double precision, and the report
+ * ring. */
 #include "harness.h"
 
 #include "graph/store.h"
@@ -39,7 +40,7 @@ static double gradient_at(int step, int i) {
     return compare_round(CLEAT_F32, 0.02 * sin(0.7 * i + 1.3 * step) + (i % 7 == 0 ? 0.05 : 0));
 }
 
-/* One step in double precision. g [N] is clipped; p, m, v [N] are changed. */
+/* One step in double precision. g [N] is clipped in place; p, m, v [N] are updated. */
 static void reference_step(const double *h, double norm, const double *g, double *p, double *m, double *v) {
     double clip = h[5] > 0 ? fmin(1, h[5] / (norm + 1e-6)) : 1;
     for (int i = 0; i < N; ++i) {
@@ -79,8 +80,8 @@ static void expect_close(const char *what, int step, const double *got, const do
     if (i >= 0) fail_msg("%s[%lld] after step %d is %.9g, should be %.9g", what, (long long)i, step, got[i], want[i]);
 }
 
-/* Twelve steps: warm-up, clipping on and off, decay. Units: a step loses a few roundings of p (size 1), m and
- * v. */
+/* Twelve steps with warm-up, clipping on and off, and decay. Tolerance: a step loses a few roundings of p
+ * (size 1), m and v. */
 static void run_steps(const op_shape *shape) {
     fixture f;
     open_fixture(&f, shape);
@@ -120,7 +121,7 @@ static void test_steps(void **state) {
     run_steps(&op_shape_gpu64);
 }
 
-/* A gradient that is not finite: only it is cleared. */
+/* A gradient that is not finite: only the gradient is cleared. */
 static void test_not_finite(void **state) {
     (void)state;
     for (int bad = 0; bad < 2; ++bad) {
@@ -150,7 +151,8 @@ static void test_not_finite(void **state) {
     }
 }
 
-/* 300000 elements: the error of the norm does not grow with their number, and two runs agree in every bit. */
+/* 300000 elements: the error of the norm does not grow with the number of elements, and two runs are
+ * bit-identical. */
 static void test_long_norm(void **state) {
     (void)state;
     enum { LONG = 300001 };

@@ -25,8 +25,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* Two numbers below 2 in size and one rounding; the gradient sums up to three numbers below 1, each sum
- * rounded to storage. */
+/* The sum of two numbers below 2 in magnitude has one rounding. The gradient sums up to three numbers below
+ * 1, and each sum is rounded to storage. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)c, (void)tensor;
     return (compare_tolerance){.scale = 4, .length = 1, .f32_units = 1, .storage_units = is_gradient ? 1 : 0};

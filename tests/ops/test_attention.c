@@ -1,4 +1,4 @@
-/* Multi-head self-attention with hidden rows. */
+/* Multi-head self-attention with masked rows. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* dims: B, L, H, D / H, which lengths */
+/* dims: B, L, H, D / H, kind of lengths */
 enum { BATCH, LENGTH, HEADS, HEAD, LENGTHS };
 
-/* "which lengths": no tensor; every slot another length, 0, 1 and L among them; the same with NaN in all hidden
- * rows, because nobody may read them. */
+/* Kind of lengths: no length tensor; a different length in every slot, 0, 1 and L among them; the same with
+ * NaN in all masked rows, which must not be read. */
 enum { NONE, MIXED, MIXED_NAN };
 
 static int64_t length_of(const op_case *c, int64_t b) {
@@ -37,11 +37,11 @@ static void fill(const op_case *c, int tensor, double *values, int64_t count) {
         for (int64_t i = length_of(c, b) * row; i < slot; ++i) values[b * slot + i] = NAN;
 }
 
-/* One head of one slot: where its rows begin, and how far apart they are. */
+/* One head of one slot: offsets of its first row and the distance between rows. */
 typedef struct head {
-    int64_t rows, row, size; /* that exist; elements between rows of qkv; D / H */
+    int64_t rows, row, size; /* rows present; elements between rows of qkv; D / H */
     const double *q, *k, *v;
-    int64_t q_at, y_at; /* elements into qkv and y; rows of y are row / 3 apart */
+    int64_t q_at, y_at; /* offsets in elements into qkv and y; rows of y are row / 3 apart */
 } head;
 
 static head head_at(const op_case *c, const double *qkv, int64_t b, int64_t h) {
@@ -121,9 +121,10 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     free(dweight);
 }
 
-/* Outputs are means of values below 2, gradients sums of terms of like size over at most L rows, of which few weigh
- * much. A score has D / H terms and an error of some f32 roundings, which is the relative error of its weight.
- * Backward takes dy * y from the rounded y; matrix units take rounded weights. */
+/* Outputs are means of values below 2; gradients are sums of terms of similar size over at most L rows, of
+ * which few have a large weight. A score has D / H terms and an error of some f32 roundings, which becomes
+ * the relative error of its weight. Backward computes dy * y from the rounded y; matrix units use rounded
+ * weights. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     return (compare_tolerance){.scale = is_gradient ? 4 : 2,
@@ -132,8 +133,9 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
                                .storage_units = is_gradient ? 2 : 1};
 }
 
-/* Later keys are longer, up to FAR times: scores reach hundreds, and the largest rises beyond what a float's exponent
- * holds. A weight's error is then that of its score, whose terms are about FAR; the terms of dq are FAR times larger too. */
+/* Later keys are longer, up to FAR times: scores reach hundreds, and exp of the largest exceeds the exponent
+ * range of f32. The error of a weight is then the error of its score, whose terms are about FAR; the terms of
+ * dq are FAR times larger too. */
 enum { FAR = 50 };
 
 static void fill_far(const op_case *c, int tensor, double *values, int64_t count) {
@@ -151,8 +153,8 @@ static compare_tolerance tolerance_far(const op_case *c, int tensor, bool is_gra
     return t;
 }
 
-/* Queries and keys of the size of f16's largest number: scores of 1e10, where a unit of rounding is a thousand. Which keys weigh what is then
- * nobody's to say, but what comes out is still a mean of values. */
+/* Queries and keys near the largest f16 number: scores reach 1e10, where one unit of rounding is a thousand.
+ * The weights of the keys are then undetermined, but every output is still a mean of values. */
 enum { HUGE_VALUES = 32000 };
 
 static void fill_huge(const op_case *c, int tensor, double *values, int64_t count) {
@@ -168,8 +170,8 @@ static compare_tolerance tolerance_huge(const op_case *c, int tensor, bool is_gr
     return (compare_tolerance){.scale = range / roundoff, .length = 1, .f32_units = 1};
 }
 
-/* Every head size is another compilation: two of them in all storage types, the others in f32, or where matrix units cut heads otherwise
- * in a half type. */
+/* Every head size is a separate compilation. Two head sizes run in all storage types; the others run in f32,
+ * or in a half type where matrix units split heads differently. */
 static const op_row rows[] = {{1, 1, 1, 32},   {2, 2, 8, 32, MIXED},      {5, 63, 1, 32, MIXED_NAN},
                               {1, 64, 4, 32},  {5, 65, 2, 32, MIXED_NAN}, {3, 130, 2, 32, MIXED},
                               {1, 330, 1, 32}, {5, 17, 4, 17, MIXED_NAN}};
@@ -180,7 +182,8 @@ static const op_row rows_f32[] = {{2, 17, 2, 8, MIXED},
                                   {4, 101, 2, 33, MIXED_NAN}};
 static const op_row rows_f16[] = {{2, 40, 2, 8, MIXED}, {5, 67, 2, 64, MIXED_NAN}};
 static const op_row rows_bf16[] = {{5, 33, 2, 24, MIXED_NAN}, {3, 40, 1, 128, MIXED_NAN}};
-static const op_row rows_far[] = {{1, 20, 1, 16}, {2, 201, 2, 32}, {4, 90, 2, 16, MIXED}}; /* the first: for Oclgrind */
+/* the first row is small enough for Oclgrind */
+static const op_row rows_far[] = {{1, 20, 1, 16}, {2, 201, 2, 32}, {4, 90, 2, 16, MIXED}};
 
 #define TEST(which, name, types, fills, allows)                                                                        \
     {                                                                                                                  \
@@ -206,7 +209,7 @@ static const op_test tests[] = {
      .only = 1u << CLEAT_F32},
 };
 
-/* --- what it refuses ------------------------------------------------------------------------------------------ */
+/* --- unsupported shapes ---------------------------------------------------------------------------------------- */
 
 typedef struct bad_call {
     int64_t shape[3];
@@ -239,7 +242,7 @@ static void test_inputs_that_do_not_fit(void **state) {
     }
 }
 
-/* Two layers: the probabilities [B, H, L, L] of each are what fusing spares. */
+/* Two layers: fusion avoids storing the probabilities [B, H, L, L] of each. */
 static void test_fused_bytes(void **state) {
     (void)state;
     const struct {

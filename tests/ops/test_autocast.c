@@ -1,4 +1,5 @@
-/* Autocast: which inputs are cast, working copies of parameters, and what of it the memory plan shows. No device is used. */
+/* Autocast: which inputs are cast, the half-precision copies of parameters, and their appearance in the
+ * memory plan. No device is used. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -167,7 +168,7 @@ static void only_storage_types_are_possible(void **state) {
     end(&w);
 }
 
-/* Without autocast the ops' own tests give each tensor the type they want. */
+/* Without autocast the tests of the ops give each tensor the required type themselves. */
 static void without_autocast_nothing_is_cast(void **state) {
     (void)state;
     world w = begin();
@@ -178,7 +179,7 @@ static void without_autocast_nothing_is_cast(void **state) {
     end(&w);
 }
 
-/* A parameter that is no weight has no working copy: its gradient comes back through the cast. */
+/* A parameter that is not a weight has no half-precision copy: its gradient passes back through the cast. */
 static void parameters_elsewhere_are_cast(void **state) {
     const int64_t out = OUT, one = 1, rows = ROWS;
     (void)state;
@@ -205,7 +206,7 @@ static void parameters_elsewhere_are_cast(void **state) {
     end(&w);
 }
 
-/* The optimizer writes the working copies themselves, whatever the graph's storage type. */
+/* The optimizer writes the half-precision copies itself, whatever the storage type of the graph. */
 static void the_optimizer_is_not_cast(void **state) {
     cleat_graph *update;
     const int64_t eight = 8, one = 1;

@@ -1,4 +1,4 @@
-/* Batch normalisation: training, running statistics, known statistics. */
+/* Batch normalisation: training, running statistics, inference with given statistics. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -9,11 +9,11 @@
 
 static const float eps = 1e-5f;
 
-/* dims: B, rows of a sample, C, residual, relu, samples that count (0: no such input), with statistics */
+/* dims: B, rows per sample, C, residual, relu, number of valid samples (0: no such input), with statistics */
 enum { BATCH, SAMPLE_ROWS, CHANNELS, RESIDUAL, RELU, SAMPLES, STATISTICS };
 enum { NO_RESIDUAL, HAS_RESIDUAL, RESIDUAL_IS_X };
 
-/* Inputs in order of declaration; `samples` and the residual only where there are such. */
+/* Inputs in order of declaration; `samples` and the residual exist only in some rows. */
 enum { X, GAMMA, BETA, THIRD };
 
 static int64_t all_rows(const op_case *c) {
@@ -90,7 +90,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
 
 /* --- cases --- */
 
-/* Gradients that must not count: of rows behind the samples, of statistics. */
+/* Zeroes gradients that must not contribute: those of rows behind the valid samples, and of statistics. */
 static void silence(op_tensor *output, int64_t from) {
     for (int64_t i = from; i < output->count; ++i) output->dvalues[i] = 0;
 }
@@ -117,7 +117,8 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* A value of beta that puts 0 into the middle of the widest gap between the channel's normalised values. */
+/* A value of beta that places 0 in the middle of the widest gap between the normalised values of the
+ * channel. */
 static double beta_in_a_gap(const op_case *c, int64_t ch) {
     const double *x = c->inputs[X].values;
     int64_t rows = all_rows(c), width = c->dims[CHANNELS], widest = 0;
@@ -133,7 +134,7 @@ static double beta_in_a_gap(const op_case *c, int64_t ch) {
     return beta;
 }
 
-/* No value lies so near relu's kink that a small step crosses it. */
+/* Keeps every value far enough from the kink of relu that a small step does not cross it. */
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
     if (!c->dims[RELU]) return;
     if (tensor == BETA && c->dims[RESIDUAL] != HAS_RESIDUAL)
@@ -152,8 +153,8 @@ static void fill(const op_case *c, int tensor, double *values, int64_t count) {
     }
 }
 
-/* rstd is about 0.9 for x in +-2, more where few rows count, 316 = 1 / sqrt(eps) for one row, where xhat is 0. Where the residual
- * is x, y is rounded before the sum is, and so are the two gradients. */
+/* rstd is about 0.9 for x in +-2, larger if only few rows are valid, and 316 = 1 / sqrt(eps) for one row,
+ * where xhat is 0. If the residual is x, y is rounded before the sum, and so are the two gradients. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     double n = (double)counted_rows(c), rstd = n < 2 ? 317 : n < 8 ? 30 : 1.5;
     compare_tolerance t = {.scale = 3 * rstd, .length = 1, .f32_units = 6};
@@ -184,14 +185,15 @@ static void build_far(op_case *c) {
     op_output(c, statistics);
 }
 
-/* The first row, and one in the middle, are nowhere near the others in every other channel. */
+/* In every other channel, the first row and one in the middle lie far from the others. */
 static void fill_far(const op_case *c, int tensor, double *values, int64_t count) {
     int64_t width = c->dims[CHANNELS];
     for (int64_t i = 0; tensor == X && i < count; ++i)
         if ((i < width || i / width == count / width / 2) && i % width % 2) values[i] = 0;
 }
 
-/* The mean is rounded to f32: u 1000. Sums of squares have terms of up to 1e6 where a row lies apart. */
+/* The mean is rounded to f32: error u 1000. Sums of squares have terms of up to 1e6 where a row lies far from
+ * the others. */
 static compare_tolerance tolerance_far(const op_case *c, int tensor, bool is_gradient) {
     (void)is_gradient;
     if (tensor == 0) return (compare_tolerance){.scale = 1.5 * FAR, .length = 1, .f32_units = 3};
@@ -201,7 +203,7 @@ static compare_tolerance tolerance_far(const op_case *c, int tensor, bool is_gra
 
 static const op_row far_rows[] = {{3, 100, 3, NO_RESIDUAL, 0, 0, 1}, {2, 700, 17, NO_RESIDUAL, 0, 0, 1}};
 
-/* The variance alone, relative: the harness has one tolerance for a whole tensor. */
+/* Checks the variance separately, by relative error: the harness has one tolerance for a whole tensor. */
 static void keeps_the_variance(void **state) {
     (void)state;
     static const op_shape *const shapes[] = {&op_shape_cpu, &op_shape_gpu};
@@ -249,7 +251,7 @@ typedef struct slot_results {
     double y[COUNT], dx[COUNT], dresidual[COUNT], dgamma[WIDE], dbeta[WIDE];
 } slot_results;
 
-/* `filler` is what x, the residual and dy are in the slot that is not used. */
+/* `filler` is the value of x, the residual and dy in the unused slot. */
 static void run_slots(const op_shape *shape, bool relu, double filler, slot_results *results) {
     cleat_store *store = NULL;
     cleat_graph *graph = NULL;
@@ -375,7 +377,7 @@ static void follows_statistics(void **state) {
     op_rig_run(&rig, 0, -1);
     op_rig_read(&rig, running.mean, before);
     op_rig_read(&rig, running.var, before + WIDTH);
-    for (int i = 0; i < 2 * WIDTH; ++i) /* what is not finite is not followed */
+    for (int i = 0; i < 2 * WIDTH; ++i) /* values that are not finite do not update the running statistics */
         assert_true(fabs(before[i] - (i == 3 || i == WIDTH ? after[i] : 0.75 * after[i] + 0.25 * now[i])) <= 1e-5);
     op_rig_close(&rig);
     cleat_graph_destroy(graph);

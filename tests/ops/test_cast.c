@@ -1,4 +1,4 @@
-/* Casts between f32 and the storage types, both ways. */
+/* Casts between f32 and the storage types, in both directions. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -27,7 +27,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i) din[0][i] += dout[0][i];
 }
 
-/* Exact but for the one rounding of the result; the accum's sum in f32. */
+/* Exact except for the one rounding of the result, and the f32 sum of the accum. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)c, (void)tensor;
     return (compare_tolerance){.scale = 2, .length = 1, .f32_units = is_gradient ? 1 : 0};

@@ -1,4 +1,4 @@
-/* The comparator: what must fail does fail, and the storage types round as IEEE 754 says. */
+/* The comparator: wrong values fail, and the storage types round as IEEE 754 prescribes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void test_not_finite(void **state) {
     assert_false(compare_close(-INFINITY, INFINITY, INFINITY));
     assert_true(compare_close(INFINITY, INFINITY, 0));
     assert_false(compare_close(1, 2, NAN));
-    assert_false(compare_close(1, 2, INFINITY)); /* a bound that lets everything pass is none */
+    assert_false(compare_close(1, 2, INFINITY)); /* an infinite bound is rejected */
     assert_false(compare_close(1, 2, -1));
 }
 

@@ -1,4 +1,4 @@
-/* Tensors side by side. */
+/* Concatenation of tensors along the last dimension, and its inverse, chunk. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* dims: rows, whether the first part is also the last, the widths of the parts up to a 0 */
+/* dims: rows, whether the first part is also the last, widths of the parts, terminated by 0 */
 enum { ROWS, TWICE, WIDTHS, MAX_PARTS = OP_DIMS - WIDTHS };
 
 static int parts_of(const op_case *c) {
@@ -55,7 +55,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* A part that is there twice has its first gradient rounded to storage before the second one comes. */
+/* The first gradient of a part that occurs twice is rounded to storage before the second one arrives. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     return (compare_tolerance){
@@ -72,7 +72,7 @@ static const op_row rows[] = {
     {2, 0, 1, 2, 3, 4, 5, 6, 7, 8},
 };
 
-/* --- apart: dims: rows, parts, width of a part, how many parts are used ----------------------------------------- */
+/* --- chunk: dims: rows, parts, width of a part, number of parts used --------------------------------------------- */
 
 enum { PARTS = 1, WIDTH, USED };
 

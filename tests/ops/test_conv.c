@@ -1,5 +1,5 @@
-/* Convolution and its gradients against plain double-precision loops: borders, strides, patches that do not overlap, few and
- * many channels, every variant; and what it says about shapes that do not fit. */
+/* Convolution and its gradients against plain double-precision loops: borders, strides, non-overlapping
+ * patches, few and many channels, every variant; and the errors for invalid shapes. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum { B, H, W, C, N, R, S, STRIDE, PADDING, FLAGS }; /* dims of a row: x [B, H, W, C], weight [N, R, S, C] */
-enum { BIAS = 1, PARAM = 2, CONSTANT = 4 };           /* flags: a bias; what the weight is, an input otherwise */
+/* flags: with bias; weight is a parameter or a constant, otherwise an input */
+enum { BIAS = 1, PARAM = 2, CONSTANT = 4 };
 
 typedef struct extents {
     int64_t p, q;
@@ -32,7 +33,8 @@ static void build(op_case *c) {
     op_output(c, cleat_conv2d(c->graph, x, weight, bias, d[STRIDE], d[PADDING]));
 }
 
-/* Calls `visit` for every pair of runs of C elements that are multiplied: of x, and of the weight, for output (pixel, n). */
+/* Calls `visit` for every pair of runs of C elements that are multiplied, one of x and one of the weight, for
+ * output (pixel, n). */
 typedef void visit_taps(const int64_t *d, const double *const *in, const double *const *dout, double *const *out,
                         int64_t y_at, int64_t x_at, int64_t weight_at);
 
@@ -81,7 +83,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     for (int64_t i = 0; c->dims[FLAGS] & BIAS && i < pixels_of(c->dims) * n; ++i) din[2][i % n] += dout[0][i];
 }
 
-/* Terms are at most 1; the running sum grows with the square root of its length, and so do the roundings it suffers. */
+/* Terms are at most 1. The running sum grows with the square root of its length, and so do its rounding
+ * errors. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool of_gradient) {
     const int64_t *d = c->dims;
     int64_t length = d[R] * d[S] * d[C];
@@ -89,15 +92,15 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool of_gradien
     return (compare_tolerance){.scale = 1, .length = (double)length, .f32_units = 3 + 2 * sqrt((double)length)};
 }
 
-/* Any storage type. */
+/* Rows for any storage type. */
 static const op_row rows[] = {
-    {1, 4, 5, 3, 5, 3, 3, 1, 1, BIAS},     /* the usual one, small */
+    {1, 4, 5, 3, 5, 3, 3, 1, 1, BIAS},     /* the common case, small */
     {2, 5, 3, 2, 3, 3, 2, 2, 1, BIAS},     /* stride: pixels with 1, 2 and 4 taps */
     {1, 2, 3, 1, 17, 3, 3, 1, 1},          /* an image smaller than the kernel */
-    {2, 7, 8, 3, 5, 2, 3, 3, 1, CONSTANT}, /* pixels no patch sees */
-    {1, 11, 12, 3, 33, 7, 7, 2, 3, BIAS},  /* a stem */
+    {2, 7, 8, 3, 5, 2, 3, 3, 1, CONSTANT}, /* pixels outside every patch */
+    {1, 11, 12, 3, 33, 7, 7, 2, 3, BIAS},  /* a stem convolution */
     {1, 6, 7, 17, 19, 3, 3, 1, 2, BIAS},   /* output larger than the image */
-    {1, 4, 5, 64, 62, 3, 3, 1, 1, BIAS},   /* deeper than a panel */
+    {1, 4, 5, 64, 62, 3, 3, 1, 1, BIAS},   /* inner dimension larger than a panel */
     {1, 5, 4, 36, 126, 3, 3, 2, 1},        /* the same with phases */
 };
 
@@ -109,24 +112,24 @@ static const op_row param_rows[] = {
     {1, 2, 3, 5, 270, 2, 2, 1, 1, BIAS | PARAM},  /* several blocks of filters */
 };
 
-/* Channels and features in whole vec8s, as products on matrix units want them. */
+/* Channels and features are multiples of 8, as matrix units require. */
 static const op_row vec8_rows[] = {
-    {1, 5, 4, 8, 24, 1, 1, 1, 0, BIAS | PARAM},   /* pixel by pixel */
+    {1, 5, 4, 8, 24, 1, 1, 1, 0, BIAS | PARAM},   /* 1 x 1 kernel */
     {2, 7, 5, 8, 16, 3, 3, 2, 1, BIAS | PARAM},   /* phases */
-    {1, 5, 6, 24, 8, 3, 3, 1, 1, PARAM},          /* a row of the kernel is not whole steps */
-    {1, 7, 8, 16, 8, 2, 2, 3, 1},                 /* pixels no patch sees: phases without taps */
+    {1, 5, 6, 24, 8, 3, 3, 1, 1, PARAM},          /* a row of the kernel is not a whole number of steps */
+    {1, 7, 8, 16, 8, 2, 2, 3, 1},                 /* pixels outside every patch: phases without taps */
     {2, 26, 25, 8, 16, 3, 2, 1, 1, BIAS | PARAM}, /* the sum over pixels is split */
-    {1, 9, 8, 16, 72, 3, 3, 1, 1, BIAS},          /* several tiles, of every size */
+    {1, 9, 8, 16, 72, 3, 3, 1, 1, BIAS},          /* several tiles, full and partial */
 };
 
-/* f32 alone. */
+/* Rows for f32 only. */
 static const op_row f32_rows[] = {
     {1, 1, 1, 1, 1, 1, 1, 1, 0},                    /* one element */
     {1, 9, 5, 16, 3, 1, 1, 2, 0, BIAS},             /* every second pixel */
-    {1, 8, 8, 4, 40, 4, 4, 4, 0},                   /* patches side by side */
-    {1, 5, 6, 64, 64, 1, 1, 1, 0, CONSTANT | BIAS}, /* the bias's gradient alone */
+    {1, 8, 8, 4, 40, 4, 4, 4, 0},                   /* non-overlapping patches */
+    {1, 5, 6, 64, 64, 1, 1, 1, 0, CONSTANT | BIAS}, /* the gradient of the bias alone */
     {1, 41, 40, 3, 16, 5, 3, 2, 2, PARAM},          /* the sum over pixels is split, with a stride */
-    {3, 6, 8, 3, 126, 3, 3, 1, 1, BIAS | PARAM},    /* several panels a block */
+    {3, 6, 8, 3, 126, 3, 3, 1, 1, BIAS | PARAM},    /* several panels per block */
     {1, 3, 3, 64, 160, 3, 3, 1, 1, BIAS | PARAM},   /* few pixels, large weight */
 };
 
@@ -182,7 +185,7 @@ static const op_test tests[] = {
 typedef struct misfit {
     int64_t x[4], weight[4], bias, stride, padding;
     cleat_dtype weight_dtype;
-    const char *says; /* part of the message */
+    const char *says; /* expected part of the message */
 } misfit;
 
 static void rejects_misfits(void **state) {

@@ -1,4 +1,4 @@
-/* Multi-head attention of one sequence to another. */
+/* Multi-head cross-attention from one sequence to another. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* dims: B, L, S, H, D / H, which gradients */
+/* dims: B, L, S, H, D / H, required gradients */
 enum { BATCH, QUERIES, KEYS, HEADS, HEAD, WANTS };
 
-/* "which gradients": of both, of the queries, of keys and values */
+/* Required gradients: both, queries only, keys and values only. */
 enum { BOTH, ONLY_Q, ONLY_KV };
 
 static cleat_tensor *operand(op_case *c, const char *name, int64_t rows, int64_t width, bool wants_grad) {
@@ -27,10 +27,11 @@ static void build(op_case *c) {
     op_output(c, cleat_cross_attention(c->graph, q, kv, (int)c->dims[HEADS]));
 }
 
-/* One head of one sample: where its rows begin. Rows of queries and outputs are width apart, of keys and values twice that. */
+/* One head of one sample: offsets of its first rows. Rows of queries and outputs are `width` elements apart,
+ * rows of keys and values twice that. */
 typedef struct head {
     int64_t width, size; /* D, D / H */
-    int64_t q, k, v;     /* elements into q (and y), kv, kv */
+    int64_t q, k, v;     /* offsets in elements into q (and y), kv, kv */
 } head;
 
 static head head_at(const op_case *c, int64_t b, int64_t h) {
@@ -101,9 +102,9 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     free(dweight);
 }
 
-/* Outputs are means of values below 2. A score has D / H terms and an error of some f32 roundings, which is the relative
- * error of its weight. A key's gradient is a sum over L queries, of which each gives 1 / S of its weight. Backward takes
- * dy * y from the rounded y; matrix units take rounded weights. */
+/* Outputs are means of values below 2. A score has D / H terms and an error of some f32 roundings, which is
+ * the relative error of its weight. The gradient of a key is a sum over L queries, each with a weight of
+ * about 1 / S. Backward computes dy * y from the rounded y; matrix units use rounded weights. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     double queries_a_key = fmax(1, (double)c->dims[QUERIES] / (double)c->dims[KEYS]);
     return (compare_tolerance){.scale = !is_gradient  ? 2
@@ -114,8 +115,8 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
                                .storage_units = is_gradient ? 2 : 1};
 }
 
-/* Every head size is another compilation: one of them in all storage types, the others in f32. A hundred queries and more
- * to few keys are several parts, each with its own sums for a key. */
+/* Every head size is a separate compilation: one of them runs in all storage types, the others in f32. A
+ * hundred or more queries with few keys are split into several parts, each with separate sums for a key. */
 static const op_row rows[] = {{1, 3, 1, 1, 32}, {1, 130, 4, 2, 32}, {1, 17, 130, 5, 32}};
 static const op_row rows_f32[] = {
     {1, 9, 4, 5, 8}, {1, 301, 4, 1, 64}, {1, 140, 4, 2, 33}, {2, 70, 17, 1, 32, ONLY_Q}, {2, 140, 17, 1, 32, ONLY_KV}};
@@ -133,7 +134,7 @@ static const op_test tests[] = {
     TEST(rows_half, "cross-attention, one gradient", 1u << CLEAT_F16 | 1u << CLEAT_BF16),
 };
 
-/* --- what it refuses ------------------------------------------------------------------------------------------ */
+/* --- unsupported shapes ---------------------------------------------------------------------------------------- */
 
 typedef struct bad_call {
     int64_t q[3], kv[3];
@@ -169,7 +170,8 @@ static void test_inputs_that_do_not_fit(void **state) {
     }
 }
 
-/* Statistics are of the queries, probabilities of all pairs; where no gradient is wanted there is no node. */
+/* Statistics have the size of the queries, probabilities of all pairs; no node exists for a gradient that is
+ * not required. */
 static void test_gradients_nobody_wants(void **state) {
     (void)state;
     cleat_graph *graph = op_graph();

@@ -1,4 +1,4 @@
-/* Cross entropy of rows with labels. */
+/* Cross entropy of rows with class labels. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -9,7 +9,7 @@
 
 enum { LOGITS, LABELS, SAMPLE_WEIGHT };
 
-/* dims: rows, width, offset of the logits, smoothing in percent, rows a sample (0: labels [rows]) */
+/* dims: rows, width, offset of the logits, smoothing in percent, rows per sample (0: labels [rows]) */
 static void build(op_case *c) {
     int64_t rows = c->dims[0], each = c->dims[4];
     const int64_t shape[] = {rows, c->dims[1]}, split[] = {each ? rows / each : 0, each, c->dims[1]};
@@ -20,7 +20,7 @@ static void build(op_case *c) {
     op_output(c, cleat_cross_entropy(c->graph, x, labels, sample_weight, (float)c->dims[3] / 100));
 }
 
-/* Every label there is, the last column among them, and some that are none. */
+/* Every valid label, the last column among them, and some invalid ones. */
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
     if (tensor != LABELS) return;
     for (int64_t i = 0; i < count; ++i) {
@@ -73,8 +73,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* A row's loss is at most log width + 6, and good to a few units of that. A gradient is a difference of two numbers below 1;
- * an accum makes it one of size 2. */
+/* The loss of a row is at most log width + 6, with an error of a few units of that. A gradient is a
+ * difference of two numbers below 1; an accum makes it one of size 2. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     double rows = (double)c->dims[0], size = log((double)c->dims[1]) + 6;
@@ -144,8 +144,8 @@ static void run_rows(const op_shape *shape, int64_t first, int64_t count, const 
     own_destroy(&o);
 }
 
-/* A window's micro-batches add up: to the same bits of every gradient. Rows of no label may hold anything, and logits of
- * -infinity are classes that are ruled out. */
+/* The micro-batches of a global batch add up to the same bits of every gradient. Rows without a label may
+ * hold any value, and logits of -infinity exclude classes. */
 static void test_micro_batches(void **state) {
     (void)state;
     double x[ROWS * WIDTH], labels[ROWS] = {3, -1, 34, 0, 35, 7}, sample_weight[ROWS];

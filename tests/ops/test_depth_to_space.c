@@ -1,4 +1,4 @@
-/* Patches to an image. */
+/* Rearranges patches into an image. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -14,7 +14,7 @@ static void build(op_case *c) {
     op_output(c, cleat_depth_to_space(c->graph, op_input(c, "x", c->storage, 4, shape, -2, 2), d[PATCH]));
 }
 
-/* Where element i of the patches lies in the image. */
+/* Offset in the image of element i of the patches. */
 static int64_t place(const int64_t *d, int64_t i) {
     int64_t channel = i % d[CHANNELS], s = i / d[CHANNELS] % d[PATCH], r = i / d[CHANNELS] / d[PATCH] % d[PATCH];
     int64_t pixel = i / d[CHANNELS] / d[PATCH] / d[PATCH];

@@ -22,7 +22,7 @@ typedef struct product {
     int64_t x, weight, y, channel;
 } product;
 
-/* The i-th of all products x * weight that add up to the outputs; false where x would lie outside the image. */
+/* The i-th of all products x * weight that contribute to the outputs; false if x lies outside the image. */
 static bool product_at(const int64_t *d, int64_t i, product *p) {
     int64_t channel = i % d[CHANNELS], s = i / d[CHANNELS] % d[KERNEL_COLUMNS];
     int64_t r = i / d[CHANNELS] / d[KERNEL_COLUMNS] % d[KERNEL_ROWS];
@@ -63,7 +63,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     for (int64_t i = 0; d[HAS_BIAS] && i < outputs(d); ++i) din[2][i % d[CHANNELS]] += dout[0][i];
 }
 
-/* Sums over the kernel, or over all pixels. */
+/* Sums over the kernel (outputs), or over all pixels (gradients). */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     const int64_t *d = c->dims;
     double length = is_gradient && tensor > 0 ? (double)(d[BATCH] * d[HEIGHT] * d[WIDTH])
@@ -76,7 +76,7 @@ static const op_row rows[] = {
     {2, 33, 20, 32, 3, 3, 1}, {1, 4, 4, 640, 3, 3, 1}, {2, 5, 4, 48, 3, 3, 0, 1},
 };
 
-/* Every other kernel is another program: in one storage type only. */
+/* Every further kernel size is a separate program and runs in one storage type only. */
 static const op_row odd_rows[] = {{2, 5, 6, 20, 1, 5, 1}, {1, 6, 4, 8, 5, 1}, {1, 1, 1, 1, 3, 3, 1}};
 
 #define TEST(rows_of, ...)                                                                                             \

@@ -1,4 +1,5 @@
-/* Dropout: values and gradient against the mask of the host's Philox, and the mask's statistics. */
+/* Dropout: values and gradient against the mask of the host's Philox generator, and the statistics of the
+ * mask. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -7,15 +8,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* dims: rows, width, rate in per cent, samples of the window in earlier micro-batches, whether a residual is added (in the
- * same kernel). A row is a sample. */
+/* dims: rows, width, rate in per cent, samples of the global batch in earlier micro-batches, whether a
+ * residual is added in the same kernel. A row is a sample. */
 static const uint32_t seed_and_step[3] = {12345, 678, 9};
 
 static double rate_of(const op_case *c) {
     return (double)c->dims[2] / 100;
 }
 
-/* The stream of the mask is the number of dropouts before it in the graph, whatever other nodes there are. */
+/* The stream of a mask is the number of dropouts before it in the graph, independent of other nodes. */
 static uint32_t stream_of(const op_case *c) {
     return c->dims[4] ? 2 : 1;
 }
@@ -56,13 +57,14 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* One product with a rounded factor of at most 10, one sum. */
+/* One product with a rounded factor of at most 10, and one sum. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor, (void)is_gradient;
     return (compare_tolerance){.scale = 2 + 2 / (1 - rate_of(c)), .length = 1, .f32_units = 2};
 }
 
-/* The last two: counters beyond 32 bits, and some that pass from one word to the next within a vector. */
+/* The last two rows have counters beyond 32 bits, and some that carry from one word to the next within a
+ * vector. */
 static const op_row rows[] = {{1, 1, 50},
                               {3, 17, 10},
                               {1, 64, 50},
@@ -84,8 +86,8 @@ static const op_test test = {.op = "dropout",
                              .tolerance = tolerance,
                              .samples = 4};
 
-/* Of 400000 elements: the share that is dropped, the same ones in backward, others in another step and at
- * another node. */
+/* For 400000 elements: the fraction that is dropped; backward drops the same elements; another step or
+ * another node drops others. */
 static void test_mask(void **state) {
     (void)state;
     enum { N = 400000 };
@@ -116,7 +118,7 @@ static void test_mask(void **state) {
         assert_true(a[i] == 0 || fabs(a[i] * (1 - rate) - 1) < 1e-6);
         assert_true(d[i] == a[i]);
         dropped += a[i] == 0;
-        both += a[i] != 0 && b[i] == 0; /* what the second node drops of what the first one kept */
+        both += a[i] != 0 && b[i] == 0; /* elements kept by the first node and dropped by the second */
         pairs += i && a[i] == 0 && a[i - 1] == 0;
     }
     print_message("dropped %.5f, of the rest %.5f, neighbours %.5f\n", dropped / N, both / (N - dropped), pairs / N);
@@ -137,7 +139,7 @@ static void test_mask(void **state) {
     op_graph_end(graph);
 }
 
-/* Row 9 of the table is computed by one node. */
+/* Row 9 of the table is computed by a single node. */
 static void test_residual_is_fused(void **state) {
     (void)state;
     cleat_graph *graph = op_graph();

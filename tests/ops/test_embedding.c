@@ -1,4 +1,4 @@
-/* Rows of a table, and the table's gradient by each of its variants. */
+/* Lookup of table rows, and the gradient of the table by each of its variants. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -38,8 +38,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* A copy; the gradient sums up to B L numbers of either sign below 1, one after the other: the sums on the
- * way are of size sqrt(B L). */
+/* The forward pass is a copy. The gradient is one sequential sum of up to B L numbers of either sign below 1:
+ * its partial sums are of size sqrt(B L). */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     double n = (double)(c->dims[0] * c->dims[1]);

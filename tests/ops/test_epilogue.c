@@ -1,6 +1,6 @@
-/* A linear layer, an activation and another layer in the kernels that cleat_graph_fuse makes of them: the activation in the store of
- * the first product, its gradient in the store of the second one's dx. Tile edges, split sums, every variant; and which graphs are
- * fused. */
+/* A linear layer, an activation and another layer in the kernels that cleat_graph_fuse makes of them: the
+ * activation in the epilogue of the first product, its gradient in the epilogue of the second layer's dx.
+ * Covers tile edges, split sums, every variant, and which graphs are fused. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -35,8 +35,8 @@ static void build(op_case *c) {
     if (d[H_TOO]) op_output(c, h);
 }
 
-/* relu has a corner at 0. With x and w1 in halves, and a bias or residual an eighth beside them, u stays away from it. w1 shrinks as
- * sums grow: gelu's u is of size 1. */
+/* relu has a corner at 0. With x and w1 multiples of a half, and the bias or residual offset by an eighth, u
+ * stays away from it. w1 shrinks as sums grow, so that the u of gelu is of size 1. */
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         if (tensor == W1 && c->dims[GELU]) values[i] /= sqrt((double)c->dims[K]);
@@ -115,8 +115,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     free(u);
 }
 
-/* A result is a sum of products with u, h, dh or du, which are sums themselves and rounded to storage; u grows with the square
- * root of K where w1 does not shrink. */
+/* A result is a sum of products with u, h, dh or du, which are themselves sums rounded to storage. u grows
+ * with the square root of K where w1 does not shrink. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool of_gradient) {
     const int64_t *d = c->dims;
     const double u = d[GELU] ? 2 : 1 + 0.5 * sqrt((double)d[K]), dh = 1 + sqrt((double)d[N]);
@@ -131,12 +131,13 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool of_gradien
 
 static const op_row rows[] = {
     {3, 5, 7, 2, 1, 1},             /* less than a tile */
-    {9, 33, 65, 40, 1, 1, 0, 0, 1}, /* h has another reader: dh arrives in two parts */
-    {21, 8, 64, 17, 0, 1, 0, 1}, /* u is kept, and its gradient has another part: forward is fused, backward is not */
-    {40, 48, 130, 64, 1, 1, 1},  /* large enough for CLBlast */
-    {66, 40, 64, 33, 0, 0, 1},   /* a wide tile with rows to spare; relu's u is in nobody's memory */
-    {7, 1100, 35, 9, 1},         /* long sums are split: the reduction ends with the activation */
-    {7, 9, 35, 1100, 0, 1},      /* the same in dx */
+    {9, 33, 65, 40, 1, 1, 0, 0, 1}, /* h has another consumer: dh arrives in two parts */
+    /* u is retained and its gradient has another part: forward is fused, backward is not */
+    {21, 8, 64, 17, 0, 1, 0, 1},
+    {40, 48, 130, 64, 1, 1, 1}, /* large enough for CLBlast */
+    {66, 40, 64, 33, 0, 0, 1},  /* a wide tile with unused rows; the u of relu is not stored */
+    {7, 1100, 35, 9, 1},        /* long sums are split: the reduction applies the activation */
+    {7, 9, 35, 1100, 0, 1},     /* the same split in dx */
 };
 
 static const op_test test = {.op = "linear",
@@ -150,7 +151,7 @@ static const op_test test = {.op = "linear",
                              .tolerance = tolerance,
                              .samples = 3};
 
-/* --- what is fused -------------------------------------------------------------------------------------------- */
+/* --- which graphs are fused ----------------------------------------------------------------------------------- */
 
 typedef struct world {
     cleat_store *store;
@@ -189,7 +190,8 @@ static int count_ops(const cleat_graph *graph, const char *op) {
     return count;
 }
 
-/* Backward needs gelu's argument, which is then written beside its result; relu's only where somebody keeps it. */
+/* Backward needs the argument of gelu, which is therefore stored beside its result; the argument of relu is
+ * stored only if it is retained. */
 static void fuses_both_ways(void **state) {
     (void)state;
     for (int gelu = 0; gelu < 2; ++gelu)
@@ -215,7 +217,7 @@ static void fuses_both_ways(void **state) {
         }
 }
 
-/* The place of the linear op's variant `name` in its list. */
+/* Index of the linear op's variant `name` in its list. */
 static int variant_of(const world *w, const char *name) {
     const cleat_variant *variants = w->graph->nodes[0]->op->variants;
     for (int i = 0; variants[i].name; ++i)
@@ -224,7 +226,7 @@ static int variant_of(const world *w, const char *name) {
     return -1;
 }
 
-/* The values of everything kept and of w1's gradient, with the inputs of a fixed pattern. */
+/* The values of all retained tensors and of the gradient of w1, with inputs of a fixed pattern. */
 static void run(world *w, const op_shape *shape, const char *variant, double *values) {
     op_rig rig;
     cleat_tensor *kept[] = {cleat_graph_find(w->graph, "dx"), cleat_store_grad(w->store, 0)};
@@ -247,7 +249,7 @@ static void run(world *w, const op_shape *shape, const char *variant, double *va
     op_rig_close(&rig);
 }
 
-/* In f32 fusing changes no value, whichever variant computes it. */
+/* In f32, fusion changes no value in any variant. */
 static void changes_no_value(void **state) {
     (void)state;
     enum { COUNT = 33 * 20 + 70 * 20 };

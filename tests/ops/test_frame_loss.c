@@ -45,7 +45,7 @@ static void scale_to_unit(double *a) {
     for (int k = 0; k < 3; ++k) a[k] /= length;
 }
 
-/* F[row][column] of residue i. */
+/* frame[row][column] of residue i. */
 static void reference_frame(const double *y, int64_t i, double frame[3][3]) {
     static const double c[3][3] = {{0, 0.86336813, 0.50457454}, {-1, 0, 0}, {0, -0.50457454, 0.86336813}};
     double a[3], b[3], e[3][3]; /* e[k]: axis k */
@@ -98,7 +98,7 @@ static void reference(const op_case *c, const double *const *in, double *const *
     }
 }
 
-/* Errors of 10 Angstrom and less, averaged; a frame's gradient is weighted by distances of up to 30. */
+/* Errors are at most 10 Angstrom, averaged; the gradient of a frame is weighted by distances of up to 30. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool gradient) {
     double size = gradient ? (tensor == RIGID_FRAMES ? 30 : 3) : 20;
     return (compare_tolerance){.scale = size * (double)c->dims[B], .length = c->dims[L], .f32_units = 16};

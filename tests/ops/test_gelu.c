@@ -23,9 +23,9 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* Forward: an error of 2 units relative to |x| (cl/lib/gelu.clh), of which one is the result's own. Backward: Phi
- * is good to 2 units, the density's term (below 0.25) to 2 more; dout is below 1; the accum's sum is of
- * size 2. */
+/* Forward: the error is 2 units relative to |x| (cl/lib/gelu.clh), one of which is the rounding of the
+ * result. Backward: Phi is accurate to 2 units, and the density term (below 0.25) adds 2 more; dout is below
+ * 1; the sum with the accum is of size 2. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     return (compare_tolerance){
@@ -44,8 +44,8 @@ static const op_test test = {.op = "gelu",
                              .tolerance = tolerance,
                              .samples = 6};
 
-/* What cl/lib/gelu.clh promises, on a fine grid: |error| <= 2e-7 |x|; and what becomes of values that are not
- * finite. */
+/* The bound stated in cl/lib/gelu.clh, on a fine grid: |error| <= 2e-7 |x|; and the results for values that
+ * are not finite. */
 static void test_error_on_a_grid(void **state) {
     (void)state;
     enum { N = 120000 };

@@ -55,9 +55,9 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* x - mean loses u |offset| sqrt(width) / width and is then scaled by rstd (about 1 for x in +-2); of a width
- * of 1 nothing but eps is left: rstd = 316, xhat = 0 exactly. dx sums terms of size 1.5 rstd; dgamma and
- * dbeta sum `rows` terms of size |xhat| < 4. */
+/* x - mean has an error of u |offset| sqrt(width) / width and is then scaled by rstd (about 1 for x in +-2).
+ * With a width of 1 the variance is 0 and only eps remains: rstd = 316, xhat = 0 exactly. dx sums terms of
+ * size 1.5 rstd; dgamma and dbeta sum `rows` terms of size |xhat| < 4. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     double offset = fabs((double)c->dims[2]), rows = (double)c->dims[0];
     double rstd = c->dims[1] < 4 ? 30 : 1.2;

@@ -1,5 +1,5 @@
 /* The linear layer and its gradients against plain double-precision loops: tile edges, primes, few columns,
- * long sums, every variant; and what it says about shapes that do not fit. */
+ * long sums, every variant; and the errors for invalid shapes. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -54,8 +54,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
         }
 }
 
-/* Terms are at most 1; the running sum grows with the square root of its length, and so do the roundings it
- * suffers. */
+/* Terms are at most 1. The running sum grows with the square root of its length, and so do its rounding
+ * errors. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool of_gradient) {
     const int64_t *d = c->dims;
     int64_t length = d[K];
@@ -63,36 +63,37 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool of_gradien
     return (compare_tolerance){.scale = 1, .length = (double)length, .f32_units = 3 + 2 * sqrt((double)length)};
 }
 
-/* Any storage type. */
+/* Rows for any storage type. */
 static const op_row rows[] = {
     {1, 1, 1, 1},
     {1, 3, 1, 5, 1, 1},
     {1, 17, 17, 17, 1, 1},
     {1, 7, 31, 33, 0, 1, WEIGHT_CONSTANT},
     {3, 43, 100, 9, 1, 1},                   /* few columns, several blocks */
-    {1, 65, 64, 64, 1, 1},                   /* one over a tile */
-    {1, 150, 300, 140, 0, 1},                /* deeper than a panel */
+    {1, 65, 64, 64, 1, 1},                   /* one row more than a tile */
+    {1, 150, 300, 140, 0, 1},                /* inner dimension larger than a panel */
     {1, 400, 150, 60, 1},                    /* the same in wide tiles, several blocks of rows */
     {1, 9, 1100, 35, 1, 1},                  /* the longest sums, with a bias: k is not split */
     {1, 9, 35, 1100, 0, 1},                  /* the same in the gradient of x */
-    {5, 53, 131, 257, 1, 1},                 /* several blocks both ways, primes */
-    {1, 1300, 6, 18, 1},                     /* the weight's gradient is a long sum: k is split */
-    {1, 1027, 19, 3, 1, 0, WEIGHT_CONSTANT}, /* the bias's gradient alone */
-    {2, 85, 200, 136, 1, 1},                 /* whole vec8s, several tiles, many steps: copies that run by themselves */
+    {5, 53, 131, 257, 1, 1},                 /* several blocks in both dimensions, primes */
+    {1, 1300, 6, 18, 1},                     /* the gradient of the weight is a long sum: k is split */
+    {1, 1027, 19, 3, 1, 0, WEIGHT_CONSTANT}, /* the gradient of the bias alone */
+    /* multiples of 8, several tiles, many steps: asynchronous copies */
+    {2, 85, 200, 136, 1, 1},
 };
 
 /* Gradients of parameters accumulate in place, in f32 whatever the operands. */
 static const op_row param_rows[] = {
     {1, 33, 34, 35, 1, 1, WEIGHT_PARAM},
-    {1, 1100, 8, 40, 1, 1, WEIGHT_PARAM}, /* k is split, and all in whole vec4s */
+    {1, 1100, 8, 40, 1, 1, WEIGHT_PARAM}, /* k is split, all extents multiples of 4 */
     {1, 5, 6, 7, 1, 1, WEIGHT_PARAM},
     {2, 9, 20, 33, 0, 0, WEIGHT_PARAM},
-    {1, 150, 140, 90, 1, 0, WEIGHT_PARAM}, /* deeper than a panel, several tiles */
+    {1, 150, 140, 90, 1, 0, WEIGHT_PARAM}, /* inner dimension larger than a panel, several tiles */
 };
 
-/* f32 alone. */
+/* Rows for f32 only. */
 static const op_row many_rows[] = {
-    {3, 5500, 33, 65, 1, 0}, /* more rows than CLBlast gets at once; no sum to add to */
+    {3, 5500, 33, 65, 1, 0}, /* more rows than one call of CLBlast receives; no accum */
 };
 
 enum {
@@ -137,7 +138,7 @@ static const op_test tests[] = {
 typedef struct misfit {
     int64_t weight_columns, bias_extent, residual_columns;
     cleat_dtype weight_dtype;
-    const char *says; /* part of the message */
+    const char *says; /* expected part of the message */
 } misfit;
 
 static void rejects_misfits(void **state) {

@@ -1,4 +1,5 @@
-/* Training in half precision on the optimizer's side: the loss scale against GradScaler's rules, and the working copies. */
+/* The optimizer graph of half-precision training: the loss scale against the rules of GradScaler, and the
+ * half-precision copies of parameters. */
 #include "harness.h"
 
 #include "graph/store.h"
@@ -58,7 +59,7 @@ static double read_one(fixture *f, const cleat_tensor *tensor) {
     return value;
 }
 
-/* What the device should hold. */
+/* Expected device state. */
 typedef struct model {
     double p[N], m[N], v[N], loss_scale;
     int clean, updates;
@@ -76,7 +77,7 @@ static void adjust(model *want, bool finite) {
     want->clean = 0;
 }
 
-/* AdamW in double precision, of the gradient proper. */
+/* AdamW in double precision, on the unscaled gradient. */
 static void move(model *want, const double *h, const double *g, double norm) {
     int t = want->updates + 1;
     double clip = fmin(1, h[5] / (norm + 1e-6)), c1 = 1 - pow(h[1], t), c2 = 1 - pow(h[2], t);
@@ -94,13 +95,14 @@ static void expect_close(const char *what, int step, const double *got, const do
     if (i >= 0) fail_msg("%s[%lld] after step %d is %.9g, should be %.9g", what, (long long)i, step, got[i], want[i]);
 }
 
-/* A bad element every fifth step and twice in a row: infinite, or not a number. */
+/* A bad element, infinite or NaN, every fifth step and twice in a row. */
 static double bad_at(int step) {
     if (step % 5 == 3) return INFINITY;
     return step == 9 ? NAN : 0;
 }
 
-/* Skipping, growing and falling over many steps; parameters and copies stand still exactly where a step is skipped. */
+/* Skipping, growth and back-off over many steps; parameters and copies remain unchanged exactly in the
+ * skipped steps. */
 static void run_steps(const op_shape *shape, cleat_dtype dtype, double first) {
     fixture f;
     static model want;
@@ -156,8 +158,8 @@ static void test_steps(void **state) {
     run_steps(&op_shape_gpu64, CLEAT_BF16, 1024);
 }
 
-/* Without a scale the same step to the bit, whatever the copies are stored in: f32 work does not depend on them. A scale
- * changes no bit either, as long as nothing overflows. */
+/* Without a loss scale the step is bit-identical whatever the storage type of the copies, because the f32
+ * computation does not depend on them. A loss scale changes no bit either, as long as nothing overflows. */
 static void run_variant(cleat_dtype dtype, double loss_scale, double *p) {
     cleat_store *store;
     cleat_graph *graph;
@@ -202,7 +204,7 @@ static void test_same_bits(void **state) {
     assert_memory_equal(plain, other, sizeof plain);
 }
 
-/* Copies of what the host wrote, of every parameter. */
+/* Copies of the values the host wrote, for every parameter. */
 static void test_refresh(void **state) {
     (void)state;
     const cleat_dtype types[] = {CLEAT_F16, CLEAT_BF16};
@@ -231,7 +233,7 @@ static void test_refresh(void **state) {
     }
 }
 
-/* Refused: copies where there are none, and an interval of no steps. */
+/* Refused: a refresh without copies, and an interval of no steps. */
 static void test_refused(void **state) {
     (void)state;
     cleat_store *store;

@@ -1,5 +1,5 @@
-/* A layer of long short-term memory against a double-precision one: every variant, odd sizes, blocks and tiles that are not full, steps of
- * which the first has none before it. */
+/* An LSTM layer against a double-precision one: every variant, odd sizes, partial blocks and tiles, and the
+ * first step, which has no predecessor. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* dims: B, L, I, H, what is a constant */
+/* dims: B, L, I, H, which inputs are constants */
 enum { BATCH, LENGTH, INPUTS, HIDDEN, CONSTANT };
 enum { NOTHING, WEIGHT_HH, ALL_BUT_WEIGHT_HH, PARAMETERS };
 enum { X, W_IH, W_HH, B_IH, B_HH };
@@ -21,7 +21,7 @@ static cleat_tensor *declare(op_case *c, const char *name, cleat_dtype dtype, in
     return op_input(c, name, dtype, rank, shape, -most, most);
 }
 
-/* Weights are such that gates saturate here and there, and the recurrence neither dies out nor explodes. */
+/* The weights are chosen such that some gates saturate, and the recurrence neither dies out nor explodes. */
 static void build(op_case *c) {
     const int64_t *d = c->dims, x_shape[] = {d[BATCH], d[LENGTH], d[INPUTS]}, bias = 4 * d[HIDDEN];
     const int64_t ih_shape[] = {4 * d[HIDDEN], d[INPUTS]}, hh_shape[] = {4 * d[HIDDEN], d[HIDDEN]};
@@ -40,7 +40,7 @@ static double sigmoid(double x) {
     return 1 / (1 + exp(-x));
 }
 
-/* What a layer goes through: gates [B, L, 4, H], c [B, L, H]. */
+/* Intermediate values of a layer: gates [B, L, 4, H], c [B, L, H]. */
 typedef struct layer {
     const int64_t *d;
     const double *x, *w_ih, *w_hh, *b_ih, *b_hh;
@@ -96,7 +96,8 @@ static void reference(const op_case *c, const double *const *in, double *const *
     layer_free(&y);
 }
 
-/* From the gradient of a row of the products at step `at` to all it was made of; dh is that of the step before. */
+/* Propagates the gradient of a row of the products at step `at` to all their operands; dh is the gradient of
+ * the previous step's h. */
 static void pass_on(const layer *y, int64_t at, bool first, int64_t row, double dz, double *const *din, double *dh) {
     const int64_t inputs = y->d[INPUTS], hidden = y->d[HIDDEN];
     for (int64_t k = 0; k < inputs; ++k) {
@@ -145,27 +146,29 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     layer_free(&y);
 }
 
-/* An error made in one step goes on through the next ones, which neither damp nor amplify it much: errors of random sign
- * of all steps. Of the storage type there are the products, and in backward gates, c and the products' gradients. */
+/* An error of one step propagates through the following steps, which neither damp nor amplify it much: the
+ * errors of all steps add up with random sign. The products are in the storage type, and in backward also
+ * gates, c and the gradients of the products. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     const double steps = (double)c->dims[LENGTH], sums = (double)(c->dims[INPUTS] + c->dims[HIDDEN]);
     const double samples = (double)c->dims[BATCH];
     if (!is_gradient)
         return (compare_tolerance){.scale = 2, .length = sums * steps, .f32_units = 2, .storage_units = 3};
-    double terms = tensor == X ? 1 : sqrt(samples * steps); /* added up */
+    double terms = tensor == X ? 1 : sqrt(samples * steps); /* sums of samples * steps terms */
     return (compare_tolerance){
         .scale = 4 * terms, .length = sums * steps, .f32_units = 2, .storage_units = 3 * fmin(sqrt(steps), 3)};
 }
 
-/* Every number of units is another compilation: few in all storage types, the others in f32. */
+/* Every number of units is a separate compilation: a few run in all storage types, the others in f32. */
 static const op_row rows[] = {
     {2, 3, 3, 5}, {6, 5, 4, 64, WEIGHT_HH}, {33, 3, 2, 5, ALL_BUT_WEIGHT_HH}, {3, 4, 2, 5, PARAMETERS}};
 static const op_row rows_f32[] = {
     {3, 3, 2, 16, PARAMETERS},
     {1, 40, 2, 16, PARAMETERS}, /* many steps */
-    {5, 3, 5, 67, PARAMETERS},  /* two units a work-item of groups of 64 */
+    {5, 3, 5, 67, PARAMETERS},  /* two units per work-item in groups of 64 */
     {600, 2, 1, 16},            /* more blocks of samples than work-items */
-    {3, 2, 2, 260},             /* deeper than a panel; two units a work-item of groups of 256 */
+    /* inner dimension larger than a panel; two units per work-item in groups of 256 */
+    {3, 2, 2, 260},
 };
 
 static const op_test tests[] = {
@@ -245,7 +248,7 @@ static void assert_same_place(const cleat_plan *plan, const cleat_tensor *a, con
     assert_int_equal(x.offset, y.offset);
 }
 
-/* Products, gates and the products' gradients, 4H elements a step, are one block of memory. */
+/* Products, gates and the gradients of the products, 4H elements per step, share one block of memory. */
 static void keeps_one_block_of_gates(void **state) {
     (void)state;
     enum { B = 4, L = 5, I = 3, H = 16 };

@@ -1,4 +1,4 @@
-/* The loss of a mask of two classes. */
+/* The loss of a two-class mask. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* dims: B, H, W, then in tenths positive_weight, focal_gamma and dice_weight, largest logit, a sample whose pixels are all unknown (from 1) */
+/* dims: B, H, W; in tenths: positive_weight, focal_gamma and dice_weight; largest logit; the sample whose
+ * pixels are all unknown (counted from 1) */
 enum { BATCH, HEIGHT, WIDTH, POSITIVE, GAMMA, DICE, RANGE, UNKNOWN };
 enum { X, MASK, SAMPLE_WEIGHT };
 
@@ -82,8 +83,9 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* Each sample's loss is a mean of terms of at most weight x logit, and a Dice loss below 1. A pixel's slope is below (1 + gamma) weight over
- * the number of known pixels, which are half of all; an accum is of size 1. */
+/* The loss of a sample is a mean of terms of at most weight x logit, plus a Dice loss below 1. The derivative
+ * of a pixel is below (1 + gamma) weight over the number of known pixels, which are half of all pixels; an
+ * accum is of size 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     const cleat_mask_loss_spec spec = spec_of(c->dims);
     double weight = fmax(1, spec.positive_weight), pixels = (double)(c->dims[HEIGHT] * c->dims[WIDTH]);
@@ -153,7 +155,7 @@ static void lone_close(lone_loss *lone) {
     cleat_store_destroy(lone->store);
 }
 
-/* A right answer of any certainty costs nothing that is not a number, a wrong one as much as its logit. */
+/* A correct prediction of any confidence has a finite loss near 0; a wrong one costs as much as its logit. */
 static void survives_large_logits(void **state) {
     (void)state;
     static const double x[] = {100, -100, 100, -100, 3e38, -3e38, 88, -104}, mask[] = {1, 0, 0, 1, 1, 0, 1, 0};
@@ -162,7 +164,7 @@ static void survives_large_logits(void **state) {
     lone_open(&lone, 8, (cleat_mask_loss_spec){1, 2, 1});
     double loss = lone_run(&lone, x, mask, dx);
     lone_close(&lone);
-    /* Two of eight are wrong, by 100; of four true ones three are found, and one more. */
+    /* Two of eight are wrong, by 100; three of four true pixels are found, plus one false positive. */
     assert_true(fabs(loss - (200.0 / 8 + 1 - 7.0 / 9)) < 1e-4);
     for (int i = 0; i < 8; ++i) {
         double expected = i == 2 ? 1.0 / 8 : i == 3 ? -1.0 / 8 : 0;
@@ -170,7 +172,7 @@ static void survives_large_logits(void **state) {
     }
 }
 
-/* Small losses keep their digits: log(1 + e^-x) of a large x is e^-x, not 0. */
+/* Small losses keep their precision: log(1 + e^-x) of a large x is e^-x, not 0. */
 static void keeps_small_losses(void **state) {
     (void)state;
     static const double x[] = {20, -25, 16, -18}, mask[] = {1, 0, 1, 0};
@@ -184,7 +186,7 @@ static void keeps_small_losses(void **state) {
     for (int i = 0; i < 4; ++i) assert_true(fabs(fabs(dx[i]) - sigmoid(-fabs(x[i])) / 4) < 1e-5 * fabs(dx[i]));
 }
 
-/* What is not a number must show, so that training stops on it. */
+/* NaN must propagate to the loss, so that training stops. */
 static void shows_nan(void **state) {
     (void)state;
     static const double mask[] = {1, 0, 1, 0};

@@ -1,4 +1,4 @@
-/* The largest of each window. */
+/* Max pooling and its gradient. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -16,8 +16,8 @@ static void build(op_case *c) {
     op_output(c, cleat_max_pool(c->graph, x, d[SIZE], d[STRIDE], d[PADDING]));
 }
 
-/* Values whose distances survive rounding to any storage type and the steps of the differences: multiples of 1/16, all different
- * within 17 x 15 neighbours of a channel. */
+/* Values whose distances survive rounding to any storage type and the steps of the finite differences:
+ * multiples of 1/16, all different within 17 x 15 neighbours of a channel. */
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
     (void)tensor;
     for (int64_t i = 0; i < count; ++i) {
@@ -30,7 +30,7 @@ static int64_t outputs(const op_case *c, int extent) {
     return (c->dims[extent] + 2 * c->dims[PADDING] - c->dims[SIZE]) / c->dims[STRIDE] + 1;
 }
 
-/* Index of the winner of output i, in x. */
+/* Index in x of the maximum of output i. */
 static int64_t winner(const op_case *c, const double *x, int64_t i) {
     const int64_t *d = c->dims, rows = outputs(c, HEIGHT), columns = outputs(c, WIDTH);
     int64_t ch = i % d[CHANNELS], q = i / d[CHANNELS] % columns, p = i / d[CHANNELS] / columns % rows;
@@ -57,7 +57,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     for (int64_t i = 0; i < all_outputs(c) && din[0]; ++i) din[0][winner(c, in[0], i)] += dout[0][i];
 }
 
-/* A pixel has won in so many windows at most. */
+/* A pixel is the maximum of at most this number of windows. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     double across = (double)((c->dims[SIZE] + c->dims[STRIDE] - 1) / c->dims[STRIDE]);
@@ -83,7 +83,7 @@ static const op_test test = {.op = "max_pool",
 
 enum { SIDE = 4, WIDE = 17, IN = SIDE * SIDE * WIDE, OUT = 4 * WIDE };
 
-/* Windows of 2 x 2 side by side, [1, 4, 4, 17] -> [1, 2, 2, 17]; all channels alike. */
+/* Non-overlapping windows of 2 x 2, [1, 4, 4, 17] -> [1, 2, 2, 17]; all channels hold the same values. */
 static void run_special(const op_shape *shape, const double *plane, double *y, double *dx) {
     op_rig rig;
     double x[IN], dy[OUT];
@@ -130,7 +130,7 @@ static void first_largest_wins(void **state) {
     }
 }
 
-/* --- what nobody wants is not stored; misuse --- */
+/* --- indices stored for backward only; misuse --- */
 
 static void notes_winners_for_backward_only(void **state) {
     (void)state;

@@ -1,4 +1,4 @@
-/* Squared error of rows. */
+/* Mean squared error of rows. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -27,7 +27,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
         din[0][i] += dout[0][0] * in[2][i / width] * 2 * (in[0][i] - in[1][i]) / (double)width;
 }
 
-/* |x - target| is below 4, and its one rounding is of its own size; a row's loss is below 16. An accum is of size 1. */
+/* |x - target| is below 4 and has one rounding; the loss of a row is below 16. An accum is of size 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     double rows = (double)c->dims[0], width = (double)c->dims[1];

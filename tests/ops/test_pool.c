@@ -1,15 +1,15 @@
-/* The mean, the first and the last of a sample's rows. */
+/* Pooling over the rows of a sample: mean, first and last. */
 #include "harness.h"
 
 #include "cleat/ops.h"
 
 #include <string.h>
 
-/* dims: B, L, D, which, with lengths */
+/* dims: B, L, D, mode, with lengths */
 enum { BATCH, LENGTH, WIDTH, MODE, LENGTHS };
 enum { MEAN, FIRST, LAST };
 
-/* Lengths as a batch may have them, and one beyond L, which counts as L. */
+/* Typical lengths of a batch, and one beyond L, which counts as L. */
 static int64_t length_of(const op_case *c, int64_t b) {
     const int64_t all = c->dims[LENGTH], some[] = {all, 0, 1, (all + 1) / 2, all + 3};
     return c->dims[LENGTHS] ? some[b % 5] : all;

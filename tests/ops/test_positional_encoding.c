@@ -1,5 +1,5 @@
-/* Sinusoidal positions, from the start or from both ends, also far out where angles are thousands of radians.
- * */
+/* Sinusoidal positional encoding, from the start or from both ends, including positions whose angles are
+ * thousands of radians. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -33,7 +33,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     for (int64_t i = 0; i < c->dims[0] * c->dims[1] * c->dims[2]; ++i) din[0][i] += dout[0][i];
 }
 
-/* The wave is good to 5 units of 1 (cl/positional_encoding.cl), whatever the position; one sum of numbers below 1. */
+/* The sine is accurate to 5 units of 1 (cl/positional_encoding.cl) at every position; one sum of numbers
+ * below 1 follows. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)c, (void)tensor, (void)is_gradient;
     return (compare_tolerance){.scale = 2, .length = 1, .f32_units = 3};

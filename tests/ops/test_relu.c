@@ -11,7 +11,7 @@ static void build(op_case *c) {
     op_output(c, cleat_relu(c->graph, op_input(c, "x", c->storage, 2, shape, -2, 2)));
 }
 
-/* The differences want no corner between their points. */
+/* Keeps values away from 0: finite differences must not cross the corner. */
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
     (void)c, (void)tensor;
     for (int64_t i = 0; i < count; ++i)
@@ -26,7 +26,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     for (int64_t i = 0; i < c->dims[0] * c->dims[1]; ++i) din[0][i] += in[0][i] > 0 ? dout[0][i] : 0;
 }
 
-/* Exact, but for the accum's sum. */
+/* Exact, except for the sum with the accum. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)c, (void)tensor;
     return (compare_tolerance){.scale = is_gradient ? 2 : 0, .length = 1, .f32_units = is_gradient ? 1 : 0};
@@ -44,7 +44,7 @@ static const op_test test = {.op = "relu",
                              .tolerance = tolerance,
                              .samples = 6};
 
-/* At 0 nothing passes, NaN does, and an infinite gradient does not leak through what is shut. */
+/* At 0 the gradient is 0, NaN passes, and an infinite gradient does not leak through an inactive element. */
 static void test_corners(void **state) {
     (void)state;
     enum { N = 21 };

@@ -1,11 +1,12 @@
-/* A reshape between additions: values and gradients pass unchanged, also where they arrive from two sides. */
+/* A reshape between additions: values and gradients pass unchanged, including gradients that arrive from two
+ * consumers. */
 #include "harness.h"
 
 #include "cleat/ops.h"
 
 #include <string.h>
 
-/* y = reshape(a + b) + c, z = a + b itself: the sum is read under both shapes. */
+/* y = reshape(a + b) + c, z = a + b: the sum is read under both shapes. */
 static void build(op_case *c) {
     const int64_t before[] = {c->dims[0], c->dims[1]}, after[] = {c->dims[1], c->dims[0]};
     cleat_tensor *a = op_input(c, "a", c->storage, 2, before, -2, 2);
@@ -31,7 +32,7 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
 
 static const op_row rows[] = {{1, 1}, {3, 5}, {2, 17}, {7, 331}};
 
-static const op_test test = {.op = "add", /* whose variants run: a reshape has none */
+static const op_test test = {.op = "add", /* selects the variants; a reshape has none */
                              .rows = rows,
                              .row_count = sizeof rows / sizeof rows[0],
                              .build = build,

@@ -22,7 +22,7 @@ static double weight(int64_t p, int64_t i, int64_t in, int64_t out) {
     return (i == first ? 1 - share : 0) + (i == next ? share : 0);
 }
 
-/* Calls back for every pair of an input and an output pixel that have to do with one another. */
+/* Calls back for every pair of an input and an output pixel with a nonzero weight. */
 static void each_pair(const int64_t *d, const double *from, double *to, bool forward) {
     for (int64_t p = 0; p < d[TO_HEIGHT]; ++p)
         for (int64_t h = 0; h < d[HEIGHT]; ++h)
@@ -53,7 +53,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     each_pair(c->dims, dout[0], din[0], false);
 }
 
-/* A pixel's gradient is a sum over what looks at it: a window of twice the factors. */
+/* The gradient of a pixel is a sum over the outputs that read it: a window of twice the scale factors. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     const int64_t *d = c->dims;

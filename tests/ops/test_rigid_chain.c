@@ -1,4 +1,4 @@
-/* The rigid chain against its definition, matrix by matrix. */
+/* The rigid chain against its definition by matrix products. */
 #include "harness.h"
 
 #include "cleat/ops.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { B, L, SHORT }; /* SHORT: the last chain is this much shorter */
+enum { B, L, SHORT }; /* SHORT: the number of residues missing in the last chain */
 
 static void build(op_case *c) {
     const int64_t steps[] = {c->dims[B], c->dims[L], 6};
@@ -64,8 +64,8 @@ static void reference(const op_case *c, const double *const *in, double *const *
         chain(in[0] + b * length * 6, (int64_t)in[1][b], out[0] + b * length * 3, out[1] + b * length * 9);
 }
 
-/* Coordinates grow to about 6 A a residue and the rounding of every turn before acts on all that follow; a
- * gradient sums the lever arms of all residues behind. */
+/* Coordinates grow by about 6 A per residue, and the rounding of every rotation affects all later residues; a
+ * gradient sums the lever arms of all later residues. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool gradient) {
     (void)tensor;
     double length = (double)c->dims[L];

@@ -38,8 +38,9 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     free(y);
 }
 
-/* `most`: the largest y of a row. e^d / sum is off by (4 + |d|) units of itself, and |d| e^d <= 1/e. The gradient reads y
- * rounded to storage, in a product with |dy - sum| <= 2 and in the sum; an accum makes the result of size 1. */
+/* `most`: the largest y of a row. e^d / sum has a relative error of (4 + |d|) units, and |d| e^d <= 1/e. The
+ * gradient reads y rounded to storage, both in a product with |dy - sum| <= 2 and in the sum; an accum makes
+ * the result of size 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     double width = (double)c->dims[1], size = (double)c->dims[3];
@@ -62,7 +63,8 @@ static const op_test test = {.op = "softmax",
 
 enum { WIDTH = 37, ROWS = 5 };
 
-/* Masked with -infinity: 0 exactly. A NaN, +infinity, or nothing but -infinity makes a row NaN, and no other. */
+/* Masked elements (-infinity) give exactly 0. A NaN, +infinity, or only -infinity makes that row NaN, and no
+ * other. */
 static void test_not_finite(void **state) {
     (void)state;
     cleat_graph *graph = op_graph();

@@ -34,7 +34,7 @@ static void build(op_case *c) {
     op_output(c, cleat_structure_loss(c->graph, &spec, x, &target, sample_weight));
 }
 
-/* Four residues in five are known; i pairs with length - 1 - i, but for every third. */
+/* Four of five residues are known; i pairs with length - 1 - i, except for every third. */
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
     int64_t length = c->dims[L];
     for (int64_t i = 0; i < count; ++i) {
@@ -153,8 +153,8 @@ static void reference(const op_case *c, const double *const *in, double *const *
     }
 }
 
-/* The value is a mean of items of size 1 (distances in Angstrom: 10; squares: 100) over each of B chains; one
- * item's part of a gradient is smaller. */
+/* The value is a mean of items of size 1 (distances in Angstrom: 10; squares: 100) over each of B chains; the
+ * contribution of one item to a gradient is smaller. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool gradient) {
     (void)tensor;
     int kind = specs[c->dims[KIND]].kind;

@@ -1,11 +1,11 @@
-/* The sum of scalars, and recording one. */
+/* The sum of scalars, and accumulation of a scalar metric. */
 #include "harness.h"
 
 #include "cleat/ops.h"
 
 #include <stdio.h>
 
-/* dims: terms, the first one twice */
+/* dims: number of terms, the first one twice */
 static void build(op_case *c) {
     cleat_tensor *terms[8] = {NULL};
     for (int i = 0; i < c->dims[0]; ++i) {
