@@ -1,4 +1,4 @@
-/* Plans bound to a device: what is allocated, what runs, what is said when it fails. */
+/* Plans bound to a device: allocation, execution, and error messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ enum { N = 1000, M = 10 };
 
 static cleat_device *device;
 
-/* Two graphs over one store: "a" is y = 3 x + bias; "b" is total += 2 x. */
+/* Two graphs on one store: "a" is y = 3 x + bias; "b" is total += 2 x. */
 typedef struct rig {
     cleat_store *store;
     cleat_graph *graphs[2];
@@ -68,7 +68,7 @@ static void fill(float *values, int n, float start) {
     for (int i = 0; i < n; ++i) values[i] = start + (float)i;
 }
 
-/* --- what is there --- */
+/* --- allocation --- */
 
 static void test_planned_is_allocated(void **state) {
     rig r;
@@ -117,7 +117,7 @@ static void test_buffers_start_as_declared(void **state) {
     rig_close(&r);
 }
 
-/* --- what runs --- */
+/* --- execution --- */
 
 static void test_write_run_read(void **state) {
     float x[N], y[N], bias[M];
@@ -129,7 +129,8 @@ static void test_write_run_read(void **state) {
     fill(x, N, -7);
     fill(bias, M, 100);
     ok(cleat_exec_write(exec, 0, r.x[0], x, &error), &error);
-    ok(cleat_exec_write(exec, 1, r.bias, bias, &error), &error); /* persistent: any graph will do */
+    /* persistent: accessible through any graph */
+    ok(cleat_exec_write(exec, 1, r.bias, bias, &error), &error);
     ok(cleat_exec_run(exec, 0, &error), &error);
     ok(cleat_exec_read(exec, 0, r.y, y, &error), &error);
     for (int i = 0; i < N; ++i) assert_true(y[i] == 3 * x[i] + bias[i % M]);
@@ -190,7 +191,7 @@ static void test_tensor_of_another_graph(void **state) {
     rig_close(&r);
 }
 
-/* --- what fails --- */
+/* --- failures --- */
 
 static void expect_run_fails(tiny_fault fault, cleat_status status, const char *word, const char *other) {
     cleat_error error;
@@ -200,7 +201,7 @@ static void expect_run_fails(tiny_fault fault, cleat_status status, const char *
     assert_int_equal(cleat_exec_run(exec, 0, &error), status);
     if (!strstr(error.text, word)) fail_msg("'%s' is not in: %s", word, error.text);
     if (!strstr(error.text, other)) fail_msg("'%s' is not in: %s", other, error.text);
-    ok(cleat_exec_run(exec, 1, &error), &error); /* the other graph is as good as before */
+    ok(cleat_exec_run(exec, 1, &error), &error); /* the other graph is unaffected */
     ok(cleat_exec_finish(exec, &error), &error);
     cleat_exec_destroy(exec);
     assert_int_equal(cleat_device_allocated(device), 0);
@@ -213,7 +214,7 @@ static void test_build_failures(void **state) {
     expect_run_fails(TINY_BROKEN_SOURCE, CLEAT_ERR_BUILD, "tiny_affine", "this_name_is_not_declared");
 }
 
-/* All programs can be waited for: then a run waits for none. */
+/* A caller can wait until all programs are built; a run then waits for none. */
 static void test_built_before_a_run(void **state) {
     cleat_error error;
     rig r;
@@ -246,7 +247,7 @@ static void test_kernels_that_fail_are_named(void **state) {
     expect_run_fails(TINY_HUGE_GROUP, CLEAT_ERR_DEVICE, "tiny_affine", "CL_INVALID_WORK_");
 }
 
-/* A kernel that dies on the device shows in the state of its event; a user event stands in for it. */
+/* A kernel that fails on the device is visible in the status of its event; a user event stands in for it. */
 static void test_failure_during_a_run_is_named_once(void **state) {
     cl_int code = CL_SUCCESS;
     cleat_error error;
@@ -266,7 +267,8 @@ static void test_failure_during_a_run_is_named_once(void **state) {
     ok(cleat_exec_finish(exec, &error), &error);
     exec->graphs[1].events[2] = clCreateUserEvent(device->context, &code);
     assert_int_equal(clSetUserEventStatus(exec->graphs[1].events[2], CL_OUT_OF_RESOURCES), CL_SUCCESS);
-    assert_int_not_equal(cleat_exec_read(exec, 1, r.total, NULL, &error), CLEAT_OK); /* a copy that fails after it */
+    /* a read that fails as well: the failed run is reported first */
+    assert_int_not_equal(cleat_exec_read(exec, 1, r.total, NULL, &error), CLEAT_OK);
     assert_non_null(strstr(error.text, "tiny_add"));
     assert_int_not_equal(cleat_exec_read(exec, 1, r.total, NULL, &error), CLEAT_OK);
     assert_non_null(strstr(error.text, "reading tensor 'total': CL_INVALID_VALUE"));
@@ -274,7 +276,7 @@ static void test_failure_during_a_run_is_named_once(void **state) {
     exec->graphs[1].events[2] = clCreateUserEvent(device->context, &code);
     assert_int_equal(clSetUserEventStatus(exec->graphs[1].events[2], CL_OUT_OF_RESOURCES), CL_SUCCESS);
     assert_int_equal(cleat_exec_read(exec, 1, r.total, total, &error),
-                     CLEAT_ERR_DEVICE_MEMORY); /* a copy that does not */
+                     CLEAT_ERR_DEVICE_MEMORY); /* a read that succeeds reports the failure of the run */
     assert_non_null(strstr(error.text, "tiny_add"));
     ok(cleat_exec_read(exec, 1, r.total, total, &error), &error);
     cleat_exec_destroy(exec);
@@ -296,7 +298,7 @@ static void test_no_device_memory(void **state) {
         assert_int_equal(cleat_device_allocated(device), 0);
     }
     device->fail_buffer = 0;
-    assert_true(n > 4); /* parameters, state, three of inputs, arena */
+    assert_true(n > 4); /* parameters, states, three input slots, arena */
     cleat_exec_destroy(exec);
     rig_close(&r);
 }

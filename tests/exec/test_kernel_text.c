@@ -1,4 +1,5 @@
-/* Operations whose kernels are text of the caller's (cleat_launch_source), from the public header alone. */
+/* Operations whose kernel source is supplied by the caller (cleat_launch_source), using only the public
+ * header. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +58,7 @@ static void ok(cleat_status status, const cleat_error *error) {
     if (status) fail_msg("%s", error->text);
 }
 
-/* The status of running y = second(first(x)) on x = 0, 1, ... */
+/* Returns the status of running y = second(first(x)) on x = 0, 1, ... */
 static cleat_status run(const char *first, const char *second, float *y, cleat_error *error) {
     const int64_t n = N;
     float x[N];
@@ -81,7 +82,7 @@ static cleat_status run(const char *first, const char *second, float *y, cleat_e
     return status;
 }
 
-/* Both have the name "mine.cl" and the same options: each is built from its own text. */
+/* Both sources have the name "mine.cl" and the same options: each is built from its own text. */
 static void test_two_texts_of_one_name(void **state) {
     float y[N];
     cleat_error error;

@@ -1,4 +1,5 @@
-/* CLBlast inside a plan: its workspace is planned, large enough whatever CLBlast is tuned to, and all it uses. */
+/* CLBlast inside a plan: its workspace is planned, is large enough for any tuning of CLBlast, and is the only
+ * memory it uses. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +31,8 @@ static int64_t needed(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t 
     return bytes;
 }
 
-/* Gives CLBlast other tiles; `threshold`: products of fewer multiplications than its cube are not copied. */
+/* Sets other tile sizes in CLBlast. `threshold`: matrices are not copied for products with fewer
+ * multiplications than its cube. */
 static void tune(size_t gemmk, size_t mwg, size_t nwg, size_t kwg, size_t kreg, size_t threshold) {
     const char *names[] = {"GEMMK", "KREG", "KWG", "KWI", "MDIMA", "MDIMC", "MWG", "NDIMB",
                            "NDIMC", "NWG",  "SA",  "SB",  "STRM",  "STRN",  "VWM", "VWN"};
@@ -59,7 +61,7 @@ static void check_bound(int64_t *reached) {
     }
 }
 
-/* Runs last: what is tuned stays so. */
+/* Runs last, because the tuning parameters remain set. */
 static void test_bound_holds_for_all_tiles(void **state) {
     int64_t reached = 0;
     (void)state;
@@ -71,7 +73,7 @@ static void test_bound_holds_for_all_tiles(void **state) {
             tune(1, mwg, nwg, 1, 16, 1);
             check_bound(&reached);
         }
-    assert_true(reached > 0); /* it is tight */
+    assert_true(reached > 0); /* the bound is tight */
 }
 
 /* --- a graph --- */

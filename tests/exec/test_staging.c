@@ -1,4 +1,4 @@
-/* Uploads: what arrives, in which order, and what is refused. */
+/* Uploads through staging buffers: contents, order, and refusals. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,8 @@ enum { MOST = 20000, GRAPHS = 3, BATCHES = 30, SLOW = 20 };
 static cleat_device *device;
 static int n = MOST; /* elements of an input */
 
-/* Graphs that share a total: each adds its factor times its input, slowly enough that transfers overtake it. */
+/* Graphs that share a total: each adds its factor times its input, slowly enough that transfers overtake
+ * it. */
 typedef struct rig {
     cleat_store *store;
     cleat_graph *graphs[GRAPHS];
@@ -68,7 +69,7 @@ static cleat_staging *new_staging(rig *r) {
     return staging;
 }
 
-/* Batch b holds b + 1 everywhere, so that a mixture of two batches shows in the sum. */
+/* Every element of batch b is b + 1, so that a mixture of two batches shows in the sum. */
 static void fill_batch(const rig *r, int graph, cleat_staging *staging, int batch) {
     float *x =
         (float *)((char *)cleat_staging_data(staging) + cleat_exec_input_offset(r->exec, (size_t)graph, r->x[graph]));
@@ -94,7 +95,7 @@ static void test_one_upload_one_run(void **state) {
     ok(cleat_exec_upload(r->exec, 0, staging, &error), &error);
     ok(cleat_exec_run(r->exec, 0, &error), &error);
     expect_total(r, 7);
-    ok(cleat_exec_run(r->exec, 0, &error), &error); /* the inputs stay */
+    ok(cleat_exec_run(r->exec, 0, &error), &error); /* the inputs persist */
     expect_total(r, 14);
     cleat_staging_destroy(staging);
 }
@@ -117,7 +118,8 @@ static void test_batches_do_not_mix(void **state) {
     for (int i = 0; i < 2; ++i) cleat_staging_destroy(staging[i]);
 }
 
-/* The next batch travels, for the same or another graph, before the run of this one is enqueued. */
+/* The next batch is transferred, for the same or another graph, before the run of the current one is
+ * enqueued. */
 static void test_upload_ahead(void **state) {
     rig *r = *state;
     cleat_error error;
@@ -138,12 +140,14 @@ static void test_upload_ahead(void **state) {
     for (int i = 0; i < 2; ++i) cleat_staging_destroy(staging[i]);
 }
 
-/* The transfer is held up by a gate in its queue: the run, enqueued meanwhile, must not start without it. */
+/* A gate in the transfer queue blocks the transfer: the run, enqueued meanwhile, must not start without
+ * it. */
 static void test_run_waits_for_its_upload(void **state) {
     rig *r = *state;
     cleat_error error;
     cl_int code = CL_SUCCESS;
-    if (cleat_device_get_facts(device)->vendor == CLEAT_VENDOR_OCLGRIND) skip(); /* its clFlush waits for the gate */
+    /* its clFlush waits for the gate */
+    if (cleat_device_get_facts(device)->vendor == CLEAT_VENDOR_OCLGRIND) skip();
     cleat_staging *staging = new_staging(r);
     cl_event gate = clCreateUserEvent(device->context, &code);
     assert_int_equal(clEnqueueBarrierWithWaitList(device->transfer, 1, &gate, NULL), CL_SUCCESS);
@@ -167,7 +171,8 @@ static void test_second_upload_is_refused(void **state) {
     assert_int_equal(cleat_exec_upload(r->exec, 0, staging, &error), CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "g0"));
     ok(cleat_exec_upload(r->exec, 1, staging, &error), &error);
-    assert_int_equal(cleat_exec_upload(r->exec, 2, staging, &error), CLEAT_ERR_ARGUMENT); /* both slots wait */
+    /* both slots are pending */
+    assert_int_equal(cleat_exec_upload(r->exec, 2, staging, &error), CLEAT_ERR_ARGUMENT);
     ok(cleat_exec_run(r->exec, 1, &error), &error);
     ok(cleat_exec_upload(r->exec, 2, staging, &error), &error);
     cleat_staging_destroy(staging);
@@ -197,7 +202,7 @@ static void test_layout_of_inputs(void **state) {
 
 /* --- threads --- */
 
-/* A loader fills buffers that the trainer uploads; each hands a buffer on by its `full` flag. */
+/* A loader fills buffers that the trainer uploads; each passes a buffer to the other by its `full` flag. */
 typedef struct belt {
     rig *r;
     cleat_staging *staging[2];
@@ -248,7 +253,8 @@ int main(void) {
         RIG_TEST(test_loader_thread),
     };
     device = tiny_open_device();
-    if (cleat_device_get_facts(device)->vendor == CLEAT_VENDOR_OCLGRIND) n = 50; /* it is 100 times slower */
+    /* Oclgrind is 100 times slower */
+    if (cleat_device_get_facts(device)->vendor == CLEAT_VENDOR_OCLGRIND) n = 50;
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     cleat_device_close(device);
     return failures;

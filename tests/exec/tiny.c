@@ -1,4 +1,4 @@
-/* The operations of tiny.h. */
+/* Implements the test operations of tiny.h. */
 #include "tiny.h"
 
 #include "graph/launch.h"

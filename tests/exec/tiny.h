@@ -1,10 +1,10 @@
-/* Operations for the exec tests only: their kernels come from tests/exec/cl through CLEAT_KERNEL_DIR. */
+/* Operations for the exec tests only. Their kernels come from tests/exec/cl through CLEAT_KERNEL_DIR. */
 #ifndef CLEAT_TESTS_TINY_H
 #define CLEAT_TESTS_TINY_H
 
 #include "graph/graph.h"
 
-/* What a launch is made to do wrong. */
+/* Fault to inject into a launch. */
 typedef enum tiny_fault {
     TINY_FINE,
     TINY_MISSING_FILE,
@@ -14,16 +14,18 @@ typedef enum tiny_fault {
     TINY_HUGE_GROUP,
 } tiny_fault;
 
-/* y = x * factor + bias, bias may be NULL. x f32 [n], bias f32 [m] -> f32 [n]. `delay` makes the kernel slow. */
+/* y = x * factor + bias, bias may be NULL. x f32 [n], bias f32 [m] -> f32 [n]. `delay` makes the kernel
+ * slow. */
 cleat_tensor *tiny_affine(cleat_graph *graph, cleat_tensor *x, cleat_tensor *bias, float factor, int delay,
                           tiny_fault fault);
 /* total += x, through a workspace. Both f32 [n]; total is a state. */
 void tiny_accumulate(cleat_graph *graph, cleat_tensor *x, cleat_tensor *total);
 
-/* C[m, n] = A[m, k] B[n, k]^T by CLBlast, which gets the workspace it needs only where `workspace` is set. */
+/* C[m, n] = A[m, k] B[n, k]^T by CLBlast, which receives the required workspace only if `workspace` is
+ * set. */
 cleat_tensor *tiny_product(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b, bool workspace);
 
-/* Opens $CLEAT_TEST_DEVICE (default "auto") with kernels from tests/exec/cl; exits with 77 where there is no
+/* Opens $CLEAT_TEST_DEVICE (default "auto") with kernels from tests/exec/cl. Exits with 77 without a
  * device. */
 cleat_device *tiny_open_device(void);
 

@@ -92,7 +92,7 @@ cleat_tensor *fake_view(cleat_graph *graph, cleat_tensor *x) {
 
 /* --- a transformer --- */
 
-/* Gradient nodes; the accum of the only target of the second kind is its in[1]. */
+/* Gradient nodes. The accum of the single target of the second kind is its in[1]. */
 static const cleat_op fake_grad = {.name = "fake_grad", .variants = plain};
 static const cleat_op fake_grad_in_place = {
     .name = "fake_grad_in_place", .variants = plain, .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
@@ -223,7 +223,7 @@ void fake_random_build(cleat_graph *g, cleat_random *random, int nodes) {
         bool alike = cleat_random_below(random, 2) && in[0]->dtype == CLEAT_F32;
         cleat_node *node = fake_emit(g, ops[cleat_random_below(random, 3)], in, n_in, n_out, alike ? 1 : rows,
                                      alike ? cleat_tensor_elements(in[0]) : width, scratch);
-        if (!node) return; /* the graph knows why */
+        if (!node) return; /* the graph holds the error */
         for (int i = 0; i < n_out; ++i) {
             if (cleat_random_below(random, 12) == 0) cleat_retain(g, node->out[i]);
             pool[count++] = node->out[i];

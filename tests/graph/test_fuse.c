@@ -1,4 +1,4 @@
-/* Fusion of nodes: when a producer may take over its reader, and what the graph looks like afterwards. */
+/* Fusion of nodes: when a producer may be fused with its consumer, and the resulting graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static void world_destroy(world *w) {
     cleat_store_destroy(w->store);
 }
 
-/* --- operations that compute nothing: `product` absorbs `shape`, which may read something else too --- */
+/* --- operations that compute nothing: `product` fuses `shape`, which may also read another input --- */
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, CLEAT_F32, 1, (int64_t[]){E}, error);
@@ -84,7 +84,7 @@ static void expect_sound_plan(const world *w) {
     cleat_plan_destroy(plan);
 }
 
-/* --- when --- */
+/* --- conditions --- */
 
 static void sole_consumer_leaves_nothing_behind(void **state) {
     (void)state;
@@ -122,7 +122,7 @@ static void kept_or_read_results_stay(void **state) {
     }
 }
 
-/* What the reader needs besides must be there when the producer runs. */
+/* The other inputs of the consumer must be available when the producer runs. */
 static void late_inputs_forbid_it(void **state) {
     (void)state;
     for (int late = 0; late < 2; ++late) {
@@ -160,7 +160,7 @@ static void reading_twice_is_not_fused(void **state) {
     world_destroy(&w);
 }
 
-/* --- the graph around it --- */
+/* --- the resulting graph --- */
 
 static void marks_and_parts_move_along(void **state) {
     (void)state;

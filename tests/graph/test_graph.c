@@ -1,5 +1,5 @@
-/* The builder and autodiff: errors that are remembered, parameters that are shared, and gradients, which a small
- * interpreter of the graph compares with finite differences. */
+/* The graph builder and autodiff: sticky errors, shared parameters, and gradients, which a small interpreter
+ * of the graph compares with finite differences. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -168,13 +168,13 @@ static void buffer_is_shared_by_name(void **state) {
     world_destroy(&w);
 }
 
-/* Under one name there is one thing: checkpoints go by names. */
+/* A name identifies one object, because checkpoints address objects by name. */
 static void buffer_has_a_name_of_its_own(void **state) {
     (void)state;
     for (int kind = 0; kind < 6; ++kind) {
         world w = world_create("g");
         const int64_t shape[1] = {6}, other[1] = {7};
-        bool first = kind == 4 || kind == 5; /* the buffer is the second to come */
+        bool first = kind == 4 || kind == 5; /* the buffer is declared second */
         if (!first) cleat_buffer(w.graph, "seen", 1, shape, 1);
         if (kind == 0) assert_null(cleat_buffer(w.graph, "seen", 1, other, 1));
         if (kind == 1) assert_null(cleat_buffer(w.graph, "seen", 1, shape, 2));
@@ -189,7 +189,7 @@ static void buffer_has_a_name_of_its_own(void **state) {
     }
 }
 
-/* A parameter's starting values depend on seed and name, not on what else is declared. */
+/* The initial values of a parameter depend on seed and name, not on other declarations. */
 static void starting_values_depend_on_seed_and_name(void **state) {
     (void)state;
     float alone[6], later[6], seeded[6];
@@ -208,7 +208,7 @@ static void starting_values_depend_on_seed_and_name(void **state) {
     world_destroy(&b);
 }
 
-/* --- operations on single numbers, with gradients by the rules of graph.h --- */
+/* --- operations on single numbers, with gradients according to graph.h --- */
 
 static cleat_status infer_number(cleat_node *node, cleat_error *error) {
     int outputs = (int)node->attr[0];
@@ -221,7 +221,7 @@ static cleat_status infer_number(cleat_node *node, cleat_error *error) {
 static const cleat_op plus_grad = {.name = "plus_grad"}, times_grad = {.name = "times_grad"},
                       mix_grad = {.name = "mix_grad"};
 
-/* in: dy -> out: dx = accum + dy; nothing at all where dy is the first to arrive */
+/* in: dy -> out: dx = accum + dy; no node if dy is the first gradient to arrive */
 static void pass(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy) {
     if (!cleat_requires_grad(x)) return;
     if (cleat_gradient(graph, x))
@@ -235,7 +235,7 @@ static void plus_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
     pass(graph, node->in[1], dout[0]);
 }
 
-/* in: dy, factor of each target -> one gradient a node, as x * x has one target twice */
+/* in: dy, factor of each target -> one gradient per node, because x * x has one target twice */
 static void times_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     for (int i = 0; i < 2; ++i)
         if (cleat_requires_grad(node->in[i]))
@@ -308,7 +308,7 @@ static void run(values *v, const cleat_graph *graph, size_t nodes) {
     for (size_t i = 0; i < nodes; ++i) run_node(v, graph->nodes[i]);
 }
 
-/* The gradient of a tensor as the graph computes it; 0 where none arrives. */
+/* The gradient of a tensor as computed by the graph; 0 if none arrives. */
 static double gradient(values *v, const cleat_graph *graph, const cleat_tensor *x) {
     return read(v, cleat_gradient(graph, x));
 }
@@ -330,7 +330,7 @@ static void fan_out_accumulates(void **state) {
     world_destroy(&w);
 }
 
-/* y = x + f(x): the gradient of y goes to both summands as it is. */
+/* y = x + f(x): the gradient of y passes to both summands unchanged. */
 static void residual_passes_the_gradient_through(void **state) {
     (void)state;
     world w = world_create("g");
@@ -339,7 +339,7 @@ static void residual_passes_the_gradient_through(void **state) {
     cleat_require_grad(w.graph, z);
     cleat_tensor *loss = add(w.graph, x, z);
     cleat_backward(w.graph, loss, seed);
-    assert_int_equal(cleat_graph_nodes(w.graph), 1); /* no work */
+    assert_int_equal(cleat_graph_nodes(w.graph), 1); /* no node is added */
     assert_ptr_equal(cleat_gradient(w.graph, x), seed);
     assert_ptr_equal(cleat_gradient(w.graph, z), seed);
     world_destroy(&w);
@@ -356,7 +356,8 @@ static void unused_branches_cost_nothing(void **state) {
     cleat_backward(w.graph, add(w.graph, used, constant), seed);
     assert_null(cleat_gradient(w.graph, unused));
     assert_false(cleat_requires_grad(constant));
-    assert_int_equal(cleat_graph_nodes(w.graph), w.graph->forward_nodes + 1); /* p's, through `used` */
+    /* the gradient of p, through `used` */
+    assert_int_equal(cleat_graph_nodes(w.graph), w.graph->forward_nodes + 1);
     world_destroy(&w);
 }
 
@@ -443,7 +444,7 @@ static void assert_gradient(world *w, values *done, const values *start, const c
 
 enum { LEAVES = 4, NODES = 14 };
 
-/* Random graphs: each node takes any two tensors made before it, so there are fan-outs, residuals, unused
+/* Random graphs: each node reads any two tensors made before it, so there are fan-outs, residuals, unused
  * branches and squares. */
 static void random_graphs_agree_with_differences(void **state) {
     (void)state;
@@ -510,7 +511,7 @@ static cleat_status build_and_plan(cleat_error *error) {
     return status;
 }
 
-/* Whether the failure that was asked for is still to come; turns it off. */
+/* Whether the requested allocation failure has not happened yet; cancels it. */
 static bool still_to_come(long n) {
     bool found = false;
     for (long i = 0; i < n && !found; ++i) {

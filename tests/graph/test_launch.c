@@ -15,7 +15,7 @@ static void begin(cleat_binder *binder, const cleat_device_facts *facts) {
     cleat_launch_kernel(binder, NULL, "linear/linear_mma.cl", "linear_mma", CLEAT_F16);
 }
 
-/* Intel's units ask for more than a define, others do not. */
+/* Intel's matrix units require more than a define, others do not. */
 static void test_options_for_matrix_units(void **state) {
     static const struct {
         cleat_matrix_unit unit;

@@ -1,4 +1,5 @@
-/* Figures of planned graphs: by hand where they can be counted, and what must hold of any. */
+/* Memory profiles of planned graphs: values counted by hand for small graphs, and invariants for any
+ * graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +47,7 @@ static cleat_memory_profile profile_of(const world *w) {
     return memory;
 }
 
-/* What holds of every plan of one graph. */
+/* Checks the invariants of every plan of one graph. */
 static cleat_memory_profile check(const world *w) {
     cleat_memory_profile f = profile_of(w);
     size_t nodes = w->graph->node_count;
@@ -81,7 +82,7 @@ static cleat_tensor *input(cleat_graph *graph, const char *name) {
     return cleat_input(graph, name, CLEAT_F32, 2, (int64_t[]){1, 64});
 }
 
-/* A link of a chain: y = f(x), dx = g(dy, x). Its attribute is the workspace of g. */
+/* A link of a chain: y = f(x), dx = g(dy, x). Its attribute is the workspace size of g. */
 static cleat_status infer_link(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, CLEAT_F32, 2, node->in[0]->shape, error);
 }
@@ -175,7 +176,8 @@ static void test_backward(void **state) {
     world_destroy(&w);
 }
 
-/* Segments of two links; the last is not computed again. Node 8 writes y3 again for node 9, which writes dy3. */
+/* Segments of two links; the last one is not recomputed. Node 8 recomputes y3 for node 9, which writes
+ * dy3. */
 static void test_recomputed(void **state) {
     static const int64_t workspaces[] = {0, 0, 0, 1000, 0, 0};
     (void)state;
@@ -196,7 +198,8 @@ static void test_recomputed(void **state) {
 static void test_fused(void **state) {
     int64_t sum = -1, largest = -1;
     (void)state;
-    world w = chain(&chain_link, (int64_t[]){1, 7, 2, 5, 3, 1}, 6, 2, 1); /* copies and gradients do not count */
+    /* recomputed copies and gradients do not count */
+    world w = chain(&chain_link, (int64_t[]){1, 7, 2, 5, 3, 1}, 6, 2, 1);
     cleat_graph_fused(w.graph, &sum, &largest);
     assert_int_equal(sum, 10 * (1 + 7 + 2 + 5 + 3 + 1));
     assert_int_equal(largest, 70);

@@ -1,5 +1,5 @@
-/* Properties of memory plans: nothing that is still needed is written over, little is wasted, and what does
- * not fit is named. */
+/* Properties of memory plans: live tensors are never overwritten, little memory is wasted, and the error
+ * names what does not fit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -124,7 +124,7 @@ typedef enum reuse_case {
     REUSES,
 } reuse_case;
 
-/* out = in_place(x, ...): whether out lies where x did. Each tensor has 512 bytes. */
+/* out = in_place(x, ...): whether out shares the memory of x. Each tensor has 512 bytes. */
 static bool reuses(reuse_case which, int64_t *bound) {
     world w = world_create(1);
     cleat_graph *g = w.graphs[0];
@@ -139,7 +139,7 @@ static bool reuses(reuse_case which, int64_t *bound) {
     bool twice = which == REUSE_OTHER_INPUT_TOO || which == REUSE_BOTH_INPUTS;
     const cleat_op *op = which == REUSE_BOTH_INPUTS ? &fake_op_in_place_both : &fake_op_in_place;
     cleat_tensor *operands[] = {which == REUSE_THROUGH_VIEW ? view : x, twice ? x : in};
-    if (which == REUSE_PARAMETER) { /* its index in the store is x's index in the graph */
+    if (which == REUSE_PARAMETER) { /* its index in the store equals x's index in the graph */
         cleat_init zero = {CLEAT_INIT_ZERO, 0};
         cleat_param(g, "p0", 2, (int64_t[]){2, 64}, zero);
         operands[0] = cleat_param(g, "p1", 2, (int64_t[]){2, 64}, zero);
@@ -197,7 +197,7 @@ static void persistent_tensors_lie_in_flat_buffers(void **state) {
     assert_int_equal(cleat_plan_place(plan, NULL, cleat_store_grad(w.store, 0)).slab, -1);
     cleat_plan_destroy(plan);
 
-    /* The second graph is the optimizer's: it names the flat buffers themselves. */
+    /* The second graph is the optimizer's: it refers to the flat buffers themselves. */
     fake_update(w.graphs[1],
                 (cleat_tensor *[]){&w.store->flat[CLEAT_FLAT_GRADIENTS], &w.store->flat[CLEAT_FLAT_MOMENTS1],
                                    &w.store->flat[CLEAT_FLAT_MOMENTS2]},
@@ -259,7 +259,7 @@ static void random_graphs_are_planned_soundly(void **state) {
         worst = ratio > worst ? ratio : worst;
         sum += ratio;
         cleat_plan_destroy(plan);
-        plan = plan_world(&w, 40000); /* five or six tensors to a slab */
+        plan = plan_world(&w, 40000); /* five or six tensors per slab */
         assert_true(arena_bytes(plan) <= 2 * cleat_plan_lower_bound(plan));
         cleat_plan_destroy(plan);
         world_destroy(&w);
@@ -278,8 +278,8 @@ static int64_t largest_tensor(const world *w) {
     return largest;
 }
 
-/* Slabs that hold four of the largest tensors. (Where a tensor fills half a slab, the bound itself is out of reach: two of
- * three such tensors share no slab with the third.) */
+/* Slabs that hold four of the largest tensors. (If one tensor fills half a slab, the bound itself cannot be
+ * reached: two of three such tensors cannot share a slab with the third.) */
 static void small_slabs_waste_little(void **state) {
     (void)state;
     cleat_random random = cleat_random_stream(13, 0, 0);
@@ -437,7 +437,7 @@ static void check_finds_broken_plans(void **state) {
         *places[i] = whole;
     }
     for (int i = 0; i < 5; ++i)
-        for (int j = 0; j < i; ++j) { /* any two of these five live at once, but for b with nothing after c */
+        for (int j = 0; j < i; ++j) { /* any two of these five are live at the same time */
             cleat_place whole = *places[i];
             *places[i] = *places[j];
             assert_int_equal(cleat_plan_check(plan, NULL), CLEAT_ERR_ARGUMENT);

@@ -1,5 +1,5 @@
-/* Gradient checkpointing: which nodes are computed again, what that saves, and, with an interpreter that runs
- * planned graphs in host memory, that no bit of a result changes. */
+/* Gradient checkpointing: which nodes are recomputed, the memory this saves, and, with an interpreter that
+ * runs planned graphs in host memory, that no bit of a result changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "graph/plan_check.h"
 #include "graph/recompute.h"
 
-enum { E = 64, BLOCK = 4 * E }; /* elements and bytes of every tensor; BLOCK is the alignment as well */
+enum { E = 64, BLOCK = 4 * E }; /* elements and bytes of every tensor; BLOCK is also the alignment */
 
 typedef struct world {
     cleat_store *store;
@@ -50,9 +50,9 @@ static cleat_plan *checked_plan(const world *w) {
 /* --- operations on E numbers each --- */
 
 typedef struct op_attr {
-    uint32_t stream; /* of a mask */
+    uint32_t stream; /* stream of a mask */
     int32_t n_out;
-    bool row; /* a view as one row */
+    bool row; /* reshape to one row */
 } op_attr;
 
 static const op_attr *attr_of(const cleat_node *node) {
@@ -91,7 +91,7 @@ static const cleat_op mix = {.name = "mix",
                              .variants = with_scratch,
                              .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1) | CLEAT_IN(2)};
 
-/* x -> y: elements of a stream become zero; the gradient needs no tensor */
+/* x -> y: elements selected by a stream become zero; the gradient needs no tensor */
 static const cleat_op drop_grad = {.name = "drop_grad", .variants = plain, .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 static void drop_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_emit_grads(graph, &drop_grad, node->attr, sizeof(op_attr), dout, 1, node->in, 1);
@@ -99,7 +99,7 @@ static void drop_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
 static const cleat_op drop = {
     .name = "drop", .infer = infer, .backward = drop_backward, .variants = plain, .inplace_inputs = CLEAT_IN(0)};
 
-/* a, b -> a + b: the gradient is passed on as it is */
+/* a, b -> a + b: the gradient is passed on unchanged */
 static const cleat_op plus_grad = {.name = "plus_grad", .variants = plain, .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 static void pass(cleat_graph *graph, cleat_tensor *x, cleat_tensor *dy) {
     if (!cleat_requires_grad(x)) return;
@@ -121,14 +121,14 @@ static const cleat_op plus = {.name = "plus",
 /* x -> x / 2, no gradient */
 static const cleat_op stop = {.name = "stop", .infer = infer, .variants = plain};
 
-/* x -> y; the gradient needs x; nothing is done in place */
+/* x -> y; the gradient needs x; never in place */
 static const cleat_op unit_grad = {.name = "unit_grad", .variants = plain};
 static void unit_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_emit_grads(graph, &unit_grad, NULL, 0, (cleat_tensor *[]){dout[0], node->in[0]}, 2, node->in, 1);
 }
 static const cleat_op unit = {.name = "unit", .infer = infer, .backward = unit_backward, .variants = plain};
 
-/* A reshape between [2, E / 2] and [1, E]; so is its gradient. */
+/* A reshape between [2, E / 2] and [1, E]; its gradient is also a reshape. */
 static cleat_tensor *view(cleat_graph *graph, cleat_tensor *x, bool row);
 static void view_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     pass(graph, node->in[0], view(graph, dout[0], node->in[0]->shape[0] == 1));
@@ -141,7 +141,7 @@ static cleat_status infer_view(cleat_node *node, cleat_error *error) {
 }
 static const cleat_op view_op = {.name = "view", .infer = infer_view, .backward = view_backward};
 
-/* x, p, state -> y, and the state changes: y depends on what it was. */
+/* x, p, state -> y, and the state changes: y depends on its previous value. */
 static const cleat_op running_grad = {.name = "running_grad", .variants = plain, .inplace_inputs = CLEAT_IN(0)};
 static void running_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_emit_grads(graph, &running_grad, NULL, 0, (cleat_tensor *[]){dout[0], node->in[0], node->out[0]}, 3, node->in,
@@ -195,7 +195,7 @@ static void differentiate(cleat_graph *graph, cleat_tensor *y) {
     cleat_backward_from(graph, &y, &seed, 1);
 }
 
-/* --- the interpreter: runs graphs where their plan puts them --- */
+/* --- the interpreter: runs graphs in the memory layout of their plan --- */
 
 typedef struct machine {
     const world *w;
@@ -214,7 +214,7 @@ static void put(const machine *m, const cleat_tensor *tensor, uint32_t stream) {
     for (int e = 0; e < E; ++e) at(m, tensor)[e] = (float)(2 * cleat_random_uniform(&random) - 1);
 }
 
-/* Everything but inputs, parameters and states is NaN at first. */
+/* Everything but inputs, parameters and states is initially NaN. */
 static machine machine_open(const world *w) {
     machine m = {.w = w, .plan = checked_plan(w)};
     m.slabs = calloc(m.plan->slab_count, sizeof *m.slabs);
@@ -240,8 +240,8 @@ static bool dropped(uint32_t stream, int e) {
     return (stream * 2654435761u + (uint32_t)e * 40503u) >> 13 & 1;
 }
 
-/* One element. `in` holds 0 where there is no tensor. Gradients need not be right, only sensitive to every input
- * and to the order of additions. */
+/* One element. `in` holds 0 for an absent tensor. Gradients need not be correct, only sensitive to every
+ * input and to the order of additions. */
 static void compute(const cleat_node *node, int e, const float *in, float *out) {
     const cleat_op *op = node->op;
     if (op == &mix) out[0] = in[0] * in[1] / (1 + in[0] * in[0]) + 0.5f * in[2], out[1] = 0.6f * in[0] - 0.3f * in[1];
@@ -337,7 +337,7 @@ static world chain_with_ends(int segments, int length, int recompute) {
 static void copies_are_marked_and_in_place(void **state) {
     (void)state;
     static const char *const expected[] = {
-        "after/unit_grad",   "s4.1/unit_grad",    "s4.0/unit_grad", /* the last group is at hand */
+        "after/unit_grad",   "s4.1/unit_grad",    "s4.0/unit_grad", /* the last group is still in memory */
         "s2.0/unit (again)", "s2.1/unit (again)", "s3.0/unit (again)", "s3.1/unit_grad",    "s3.0/unit_grad",
         "s2.1/unit_grad",    "s2.0/unit_grad",    "s0.0/unit (again)", "s0.1/unit (again)", "s1.0/unit (again)",
         "s1.1/unit_grad",    "s1.0/unit_grad",    "s0.1/unit_grad",    "s0.0/unit_grad",    "before/unit_grad"};
@@ -356,12 +356,12 @@ static void copies_are_marked_and_in_place(void **state) {
     assert_true(copy && copy->recompute_of == original && copy->producer->recomputed);
     assert_ptr_equal(cleat_gradient(w.graph, copy), cleat_gradient(w.graph, original));
     assert_string_equal(cleat_gradient(w.graph, copy)->name, "ds2.0/unit");
-    assert_null(cleat_graph_find(w.graph, "s3.1/unit (again)")); /* nobody would read it */
+    assert_null(cleat_graph_find(w.graph, "s3.1/unit (again)")); /* it would have no consumer */
     for (size_t i = 0; i < w.graph->tensor_count; ++i) assert_int_equal(w.graph->tensors[i]->index, i);
     world_destroy(&w);
 }
 
-/* One group is the last one. */
+/* A group that covers all segments is the last one, which is never recomputed. */
 static void groups_as_large_as_the_model_change_nothing(void **state) {
     (void)state;
     world stored = chain_with_ends(3, 2, 0);
@@ -374,11 +374,11 @@ static void groups_as_large_as_the_model_change_nothing(void **state) {
     world_destroy(&stored);
 }
 
-/* A group that no gradient reaches is not computed again. */
+/* A group without gradients is not recomputed. */
 static void groups_without_gradient_cost_nothing(void **state) {
     (void)state;
     world w = world_create(1);
-    cleat_tensor *x = input(w.graph, "x"); /* nobody wants its gradient */
+    cleat_tensor *x = input(w.graph, "x"); /* its gradient is not required */
     for (int s = 0; s < 4; ++s) {
         cleat_segment(w.graph);
         x = next(w.graph, &unit, next(w.graph, &unit, x));
@@ -390,7 +390,7 @@ static void groups_without_gradient_cost_nothing(void **state) {
     world_destroy(&w);
 }
 
-/* A copy that is itself a gradient is not taken away from the host. */
+/* A recomputed copy that is itself a gradient remains readable by the host. */
 static void own_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     (void)dout;
     cleat_set_gradient(graph, node->in[0], node->out[0]);
@@ -413,12 +413,12 @@ static void copies_that_are_gradients_stay(void **state) {
     world_destroy(&w);
 }
 
-/* --- what it saves --- */
+/* --- memory saved --- */
 
 /* A chain of S segments of k nodes whose gradients need the node's input. Of G groups of m = n k nodes, the first
  * G - 1 leave a checkpoint each; m activations of one group are alive, or m - 1 and a gradient:
- *     bound = (G - 1 + m) blocks,   G = ceil(S / n);  G = 1 and m = S k where nothing is recomputed,
- * the least of which is near 2 sqrt(S k) (Chen et al. 2016). */
+ *     bound = (G - 1 + m) blocks,   G = ceil(S / n);  G = 1 and m = S k without recomputation,
+ * the minimum of which is near 2 sqrt(S k) (Chen et al. 2016). */
 static void bound_of_a_chain_is_checkpoints_and_one_group(void **state) {
     (void)state;
     for (int segments = 1; segments <= 12; ++segments)
@@ -464,7 +464,7 @@ static void transformers_need_less(void **state) {
     }
 }
 
-/* --- the same bits --- */
+/* --- bit-identical results --- */
 
 enum { MOST = 256 };
 
@@ -480,7 +480,7 @@ static uint32_t below(builder *b, uint32_t n) {
     return cleat_random_below(&b->random, n);
 }
 
-/* Most often one of the last few, now and then any: residuals and reads across segments. */
+/* Mostly one of the last few tensors, occasionally any: residuals and reads across segments. */
 static cleat_tensor *any(builder *b) {
     uint32_t recent = b->count < 5 || below(b, 5) == 0 ? b->count : 5;
     return b->made[b->count - 1 - below(b, recent)];
@@ -523,7 +523,7 @@ static void random_node(builder *b) {
     }
 }
 
-/* The same graph for every `recompute`. */
+/* Builds the same graph for every value of `recompute`. */
 static world random_world(uint32_t round, int recompute) {
     world w = world_create(recompute);
     builder b = {.graph = w.graph, .random = cleat_random_stream(3, round, 0)};
@@ -552,7 +552,7 @@ static world random_world(uint32_t round, int recompute) {
     return w;
 }
 
-/* What a test of many graphs has met. */
+/* Counts of the cases covered by a test of many graphs. */
 typedef struct tally_of_copies {
     int nodes, views, stateful, across;
 } tally_of_copies;
@@ -562,7 +562,7 @@ static void assert_not_replaced(const cleat_node *consumer, const cleat_tensor *
         assert_true(x->recomputed->producer->recomputed && x->recomputed->producer->index >= consumer->index);
 }
 
-/* Once a tensor was computed again, nobody reads the original. */
+/* After a tensor has been recomputed, no node reads the original. */
 static void assert_copies_replace_originals(const cleat_graph *graph) {
     for (size_t n = graph->forward_nodes; n < graph->node_count; ++n) {
         const cleat_node *node = graph->nodes[n];

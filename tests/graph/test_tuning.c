@@ -1,4 +1,4 @@
-/* Tables of measured choices: keys, choosing, text; and nodes taken out of their graphs. */
+/* Tuning tables: keys, selection of variants, text format; and nodes extracted from their graphs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 
 typedef struct duel_attr {
     int32_t unwilling; /* bit i: variant i refuses */
-    int32_t other;     /* another attribute */
+    int32_t other;     /* a further attribute */
 } duel_attr;
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -58,7 +58,7 @@ static const cleat_variant variants[] = {{.name = "first", .refuse = refuse_0, .
                                          {0}};
 static const cleat_op duel = {.name = "duel", .infer = infer, .variants = variants, .inplace_inputs = CLEAT_IN(0)};
 
-/* --- a world -------------------------------------------------------------------------------------------------- */
+/* --- test fixture --------------------------------------------------------------------------------------------- */
 
 typedef struct world {
     cleat_store *store;
@@ -120,12 +120,13 @@ static void keys_say_types_and_shapes(void **state) {
     assert_string_equal(key, "duel f32[3,1200] - - -> f32[3,1200]");
     cleat_tuning_key(emit(&w, half, x, (duel_attr){0}), key);
     assert_string_equal(key, "duel f16[3,1200] f32[3,1200] - -> f16[3,1200]");
-    cleat_tuning_key(emit(&w, half, x, (duel_attr){.other = 7}), other); /* attributes do not count */
+    /* attributes are not part of the key */
+    cleat_tuning_key(emit(&w, half, x, (duel_attr){.other = 7}), other);
     assert_string_equal(key, other);
     world_destroy(&w);
 }
 
-/* As many tensors as a node can have, of five large extents. */
+/* The maximum number of tensors of a node, with five large extents each. */
 static void the_longest_key_is_whole(void **state) {
     (void)state;
     cleat_tensor large = {.dtype = CLEAT_BF16, .rank = CLEAT_MAX_RANK};
@@ -140,7 +141,7 @@ static void the_longest_key_is_whole(void **state) {
     assert_int_equal(key[strlen(key) - 1], ']');
 }
 
-/* --- choosing ------------------------------------------------------------------------------------------------- */
+/* --- selection ------------------------------------------------------------------------------------------------ */
 
 static void assert_chosen(const cleat_tuning_table *tuning, const cleat_node *node, const char *name) {
     const cleat_variant *variant = cleat_choose_tuned((void *)tuning, node, &facts);
@@ -166,7 +167,7 @@ static void what_is_listed_serves(void **state) {
     set_node(tuning, listed, "second");
     assert_int_equal(tuning->count, 1);
     assert_chosen(tuning, listed, "second");
-    /* the same key, but it refuses this one: then the first that serves */
+    /* The same key, but the variant refuses this node: the first usable one is selected. */
     assert_chosen(tuning, emit(&w, x, NULL, (duel_attr){.unwilling = 2}), "first");
     assert_chosen(tuning, emit(&w, x, NULL, (duel_attr){.unwilling = 3}), "third one");
     assert_chosen(tuning, emit(&w, x, NULL, (duel_attr){.unwilling = 7}), NULL);
@@ -176,7 +177,7 @@ static void what_is_listed_serves(void **state) {
     world_destroy(&w);
 }
 
-/* Against a list that is searched from its end. */
+/* Lookup is compared with a list that is searched from its end. */
 static void many_entries_are_found(void **state) {
     (void)state;
     enum { ENTRIES = 300 };
@@ -221,7 +222,7 @@ static void tuned_plans_are_sound(void **state) {
         cleat_tuning_table *tuning = table();
         const char *expected[NODES];
         size_t gone = 0, listed = 0;
-        for (int i = 0; i < NODES; ++i) { /* every node of another shape: a key of its own */
+        for (int i = 0; i < NODES; ++i) { /* every node has another shape and therefore a separate key */
             cleat_node *node = emit(&w, input(&w, "x", CLEAT_F32, i + 1, 40), NULL, (duel_attr){0});
             uint32_t pick = cleat_random_below(&random, 5);
             cleat_retain(w.graph, node->out[0]);
@@ -234,7 +235,7 @@ static void tuned_plans_are_sound(void **state) {
         cleat_plan *plan = plan_with(&w, tuning), *again = plan_with(&w, tuning), *plain = plan_with(&w, NULL);
         for (int i = 0; i < NODES; ++i) assert_string_equal(plan->layouts[0].variants[i]->name, expected[i]);
         assert_int_equal(cleat_plan_bytes(plan), cleat_plan_bytes(again));
-        assert_true(cleat_plan_bytes(plain) <= cleat_plan_bytes(plan)); /* only "second" wants a workspace */
+        assert_true(cleat_plan_bytes(plain) <= cleat_plan_bytes(plan)); /* only "second" needs a workspace */
         cleat_tuning_use use = cleat_tuning_count_use(tuning, plan);
         assert_int_equal(use.nodes, NODES);
         assert_int_equal(use.listed, listed);
@@ -285,7 +286,7 @@ static void text_brings_the_table_back(void **state) {
     assert_string_equal(read->shape, tuning->shape);
     assert_string_equal(cleat_tuning_get(read, "attention f32[1,8,12] i32[1] -> f32[1,8,4] f32[1,2,8]"), "one pass");
     assert_int_equal(cleat_tuning_hash(tuning, hash[0], NULL), CLEAT_OK);
-    read->date[0] = '3'; /* the hash stands for the choices only */
+    read->date[0] = '3'; /* the hash covers the selections only */
     assert_int_equal(cleat_tuning_hash(read, hash[1], NULL), CLEAT_OK);
     set(read, "linear f32[8,4] f32[2,4] - - -> f32[8,2]", "plain");
     assert_int_equal(cleat_tuning_hash(read, hash[2], NULL), CLEAT_OK);
@@ -313,7 +314,7 @@ static void blanks_and_comments_do_not_count(void **state) {
     cleat_tuning_destroy(read);
 }
 
-/* Sound ones: 64 x 64 tiles of 8 x 8 work-items, and a direct kernel of 32 x 32. */
+/* Valid parameters: 64 x 64 tiles of 8 x 8 work-items, and a direct kernel of 32 x 32. */
 static const cleat_clblast_parameters sound = {
     {0, 1, 16, 2, 8, 8, 64, 8, 8, 64, 1, 1, 0, 0, 4, 4, 2, 8, 8, 8, 8, 1, 1, 4, 4, 32, 704}};
 
@@ -335,7 +336,7 @@ static void clblasts_parameters_are_kept(void **state) {
     cleat_tuning_destroy(read);
     cleat_free(text);
 
-    tuning->clblast.values[CLEAT_CLBLAST_MWG] = 48; /* readable, but CLBlast cannot run with it */
+    tuning->clblast.values[CLEAT_CLBLAST_MWG] = 48; /* parses, but CLBlast cannot run with it */
     text = print(tuning);
     read = NULL;
     assert_int_equal(cleat_tuning_parse("FILE", text, strlen(text), &read, &error), CLEAT_ERR_FORMAT);
@@ -345,7 +346,8 @@ static void clblasts_parameters_are_kept(void **state) {
     cleat_tuning_destroy(tuning);
 }
 
-/* Each rule is broken by one value; what a device has not is refused for that device only. */
+/* Each rule is violated by one value; a value beyond the limits of a device is refused for that device
+ * only. */
 static void unsound_parameters_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -395,7 +397,7 @@ static void unsound_parameters_are_refused(void **state) {
     assert_non_null(strstr(cleat_clblast_refuse(&sound, &device), "work-group limit"));
 }
 
-/* --- shipped -------------------------------------------------------------------------------------------------- */
+/* --- shipped tables ------------------------------------------------------------------------------------------- */
 
 static void shipped_answers_fill_gaps(void **state) {
     (void)state;
@@ -412,7 +414,7 @@ static void shipped_answers_fill_gaps(void **state) {
     assert_string_equal(cleat_tuning_get(own, "a -> x"), "mine");
     assert_string_equal(cleat_tuning_get(own, "b -> x"), "theirs");
     assert_true(!own->items[0].shipped && own->items[1].shipped);
-    assert_false(own->has_clblast); /* what was tuned here was tuned with CLBlast as it is */
+    assert_false(own->has_clblast); /* local entries were tuned with the built-in parameters of CLBlast */
     cleat_tuning_describe(own, text);
     assert_non_null(strstr(text, "1 choices tuned here on "));
     assert_non_null(strstr(text, " and 1 choices shipped for t4, measured on 2026-10-01"));
@@ -470,7 +472,7 @@ static void damaged_text_is_refused(void **state) {
     assert_int_equal(cleat_tuning_parse("FILE", zero, sizeof zero - 1, &read, NULL), CLEAT_ERR_FORMAT);
 }
 
-/* Cut anywhere, with any byte changed: refused, or a table like any other. */
+/* Text cut at any place, or with any byte changed, is refused or gives a valid table. */
 static void any_bytes_may_come(void **state) {
     (void)state;
     cleat_tuning_table *tuning = example();
@@ -510,10 +512,10 @@ static void memory_may_end_anywhere(void **state) {
     cleat_tuning_destroy(tuning);
 }
 
-/* --- nodes alone ---------------------------------------------------------------------------------------------- */
+/* --- extracted nodes ------------------------------------------------------------------------------------------ */
 
-/* Every node of a graph, with gradients and a persistent tensor changed in place: the same key, a sound plan, and its own
- * tensors only. */
+/* Extracts every node of a graph, with gradients and a persistent tensor changed in place: the key is the
+ * same, the plan is valid, and the extracted graph owns all its tensors. */
 static void assert_extracted(const cleat_node *node) {
     world w = world_create();
     char key[CLEAT_TUNING_KEY], extracted[CLEAT_TUNING_KEY];
@@ -551,7 +553,7 @@ static void nodes_can_be_taken_out(void **state) {
     if (cleat_graph_status(w.graph, &error) != CLEAT_OK) fail_msg("%s", error.text);
     size_t taken = 0;
     for (size_t i = 0; i < w.graph->node_count; ++i) {
-        if (!w.graph->nodes[i]->op->variants) continue; /* a reshape is nothing by itself */
+        if (!w.graph->nodes[i]->op->variants) continue; /* a reshape has no variants to extract */
         assert_extracted(w.graph->nodes[i]);
         ++taken;
     }

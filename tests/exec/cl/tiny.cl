@@ -1,7 +1,7 @@
-/* Kernels of the exec tests: tests/exec/tiny.c. */
+/* Kernels of the exec tests; see tests/exec/tiny.c. */
 #include "lib/common.clh"
 
-/* y[i] = x[i] * factor + bias[i % n_bias], after `delay` rounds of work that the compiler cannot leave out. */
+/* y[i] = x[i] * factor + bias[i % n_bias], after `delay` rounds of work that the compiler cannot remove. */
 __kernel void tiny_affine(TENSOR(const float, x), TENSOR(const float, bias), TENSOR(float, y), float factor, int delay,
                           ulong n, ulong n_bias) {
     for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) {
@@ -12,7 +12,7 @@ __kernel void tiny_affine(TENSOR(const float, x), TENSOR(const float, bias), TEN
     }
 }
 
-/* total[i] += x[i], through a copy in the workspace. */
+/* total[i] += x[i], through a temporary copy in the workspace. */
 __kernel void tiny_copy(TENSOR(const float, x), TENSOR(float, copy), ulong n) {
     for (ulong i = get_global_id(0); i < n; i += get_global_size(0)) AT(copy)[i] = AT(x)[i];
 }
