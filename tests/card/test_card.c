@@ -1,5 +1,5 @@
-/* Cards: every file of the library is sound and found by its own names; wrong files are refused with file, line and a
- * mend; a file cut or damaged at any byte is read or refused. */
+/* Card files: every file of the library is valid and is found by its own device names; invalid files are
+ * refused with file, line and a remedy; a file truncated or damaged at any byte is either read or refused. */
 #include "card/file.h"
 #include "core/memory.h"
 
@@ -41,11 +41,11 @@ static void every_card_is_plausible(void **state) {
         assert_true(facts->max_allocation <= facts->memory_total && facts->max_allocation >= facts->memory_total / 8);
         assert_true(facts->memory_free > 0 && facts->memory_free <= facts->memory_total);
         assert_true(facts->alignment >= 256 && (facts->alignment & (facts->alignment - 1)) == 0);
-        assert_true(facts->local_memory >= 32 * 1024); /* what cleat's kernels may use */
+        assert_true(facts->local_memory >= 32 * 1024); /* the amount cleat's kernels may use */
         assert_int_equal(facts->work_group, facts->kind == CLEAT_DEVICE_CPU ? 1 : 256);
         assert_int_equal(facts->vector_width, facts->kind == CLEAT_DEVICE_CPU ? 16 : 4);
         assert_int_equal(facts->half_extension && facts->vendor == CLEAT_VENDOR_NVIDIA, false);
-        /* f32 operations a byte: from 7 (a CPU) to 82 (RTX 4090) */
+        /* f32 operations per byte: from 7 (a CPU) to 82 (RTX 4090) */
         assert_true(card.f32_flops / card.bandwidth > 5 && card.f32_flops / card.bandwidth < 100);
         assert_true(card.f16_flops >= card.f32_flops);
         assert_true(card.matrix_flops == 0 || card.matrix_flops >= card.f16_flops);
@@ -94,7 +94,7 @@ static void every_card_matches_itself(void **state) {
     }
 }
 
-/* Cards of one name differ in memory by more than what the match allows. */
+/* Cards of the same name differ in memory by more than the tolerance of the match. */
 static void no_two_cards_are_one(void **state) {
     (void)state;
     for (size_t i = 0; i < cleat_card_count(); ++i)
@@ -102,7 +102,7 @@ static void no_two_cards_are_one(void **state) {
             cleat_card a = open_card(cleat_card_name(i)), b = open_card(cleat_card_name(j));
             double small = (double)a.facts.memory_total, large = (double)b.facts.memory_total;
             if (a.facts.vendor != b.facts.vendor || a.facts.kind != b.facts.kind) continue;
-            assert_true(*a.match && *b.match); /* "any" is only one of vendor and kind */
+            assert_true(*a.match && *b.match); /* "any" is allowed for only one of vendor and kind */
             if (strcmp(a.match, b.match) != 0) {
                 char parts[sizeof a.match], *rest = parts;
                 snprintf(parts, sizeof parts, "%s", a.match);
@@ -114,7 +114,7 @@ static void no_two_cards_are_one(void **state) {
         }
 }
 
-/* A device that a driver could list, and the card it is, or NULL. */
+/* A device as a driver could list it, and the name of its card, or NULL. */
 typedef struct device_row {
     const char *name;
     cleat_vendor vendor;
@@ -232,7 +232,8 @@ static void unknown_cards_are_refused(void **state) {
     assert_string_equal(open_card("T4").name, "t4");
 }
 
-/* The library's t4 with the line of `key` (its first) replaced; NULL: taken away. The caller frees it. */
+/* The library's t4 with the first line of `key` replaced, or removed if `line` is NULL. The caller frees
+ * it. */
 static char *changed(const char *key, const char *line) {
     const char *text = NULL;
     char start[64];
@@ -309,12 +310,12 @@ static void wrong_files_are_refused(void **state) {
     }
 }
 
-/* Every figure of a card file has a source of its name; extensions share one. */
+/* Every value of a card file has a source under its name; extensions share one. */
 static void every_figure_needs_its_source(void **state) {
     (void)state;
     for (const cleat_key *key = cleat_card_schema.keys; key->name; ++key) {
         bool figure = key->type == CLEAT_KEY_BYTES || key->type == CLEAT_KEY_INT || key->type == CLEAT_KEY_FLOAT;
-        assert_null(key->initial); /* nothing is assumed */
+        assert_null(key->initial); /* no defaults */
         if (figure && !cleat_schema_find(&cleat_card_schema, "source", key->name)) fail_msg("no source.%s", key->name);
     }
     assert_non_null(cleat_schema_find(&cleat_card_schema, "source", "extensions"));
@@ -325,7 +326,8 @@ static void cut_files_are_refused(void **state) {
     size_t size = strlen(text), last = (size_t)(strstr(text, "\nworkers = image") - text) + strlen("\nworkers = image");
     (void)state;
     for (size_t i = 0; i < size; ++i) {
-        char *cut = malloc(i ? i : 1); /* of its exact size: reading beyond is an error of the sanitizer */
+        /* allocated with its exact size: the sanitizer reports a read beyond it */
+        char *cut = malloc(i ? i : 1);
         cleat_card card;
         cleat_error error = {0};
         memcpy(cut, text, i);
@@ -364,7 +366,7 @@ static void failing_allocations_are_reported(void **state) {
         cleat_status status = cleat_card_open("t4", &card, NULL);
         cleat_fail_allocation(0);
         if (status == CLEAT_OK) {
-            assert_true(n > 40); /* a place a key at least */
+            assert_true(n > 40); /* at least one allocation per key */
             return;
         }
         assert_int_equal(status, CLEAT_ERR_MEMORY);

@@ -1,4 +1,4 @@
-/* The core room: error text, random numbers, files and memory. */
+/* The core room: error text, random numbers, files, hashes, memory and half-precision conversion. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static void error_may_be_null(void **state) {
     assert_int_equal(cleat_fail_in(NULL, CLEAT_ERR_IO, "%d", 1), CLEAT_ERR_IO);
 }
 
-/* What would be longer is cut, and still ends in a zero. */
+/* Text that is too long is truncated and remains zero-terminated. */
 static void error_text_is_cut(void **state) {
     (void)state;
     char letters[2 * CLEAT_ERROR_TEXT];
@@ -113,7 +113,7 @@ static void streams_repeat_and_differ(void **state) {
     assert_true(same < 3);
 }
 
-/* A counter that overflows its low word goes on in the next one. */
+/* A counter whose low word overflows carries into the next one. */
 static void stream_crosses_a_word_of_the_counter(void **state) {
     (void)state;
     cleat_random random = cleat_random_stream(1, 5, 6);
@@ -140,13 +140,13 @@ static void draws_have_their_distribution(void **state) {
     }
     double chi = 0, expected = (double)DRAWS / SIDES;
     for (int i = 0; i < SIDES; ++i) chi += (counts[i] - expected) * (counts[i] - expected) / expected;
-    assert_true(chi < 20.5); /* 0.1 % of a chi-square with 5 degrees of freedom lie above */
+    assert_true(chi < 20.5); /* 0.1 % of a chi-square distribution with 5 degrees of freedom lies above */
     assert_true(sum / DRAWS < 0.02 && sum / DRAWS > -0.02);
     assert_true(square / DRAWS < 1.03 && square / DRAWS > 0.97);
     assert_int_equal(cleat_random_below(&random, 1), 0);
 }
 
-/* Every permutation of three comes up about as often. */
+/* Every permutation of three occurs about equally often. */
 static void shuffle_is_a_fair_permutation(void **state) {
     (void)state;
     enum { ROUNDS = 6000 };
@@ -251,7 +251,8 @@ static void read_without_memory_is_an_error(void **state) {
     assert_null(data);
 }
 
-/* The rename fails because a folder is in the way: what is there stays, and nothing is left behind. */
+/* The rename fails because a folder is in the way: the folder remains, and no temporary file is left
+ * behind. */
 static void failed_write_leaves_nothing(void **state) {
     const place *p = *state;
     cleat_error error;
@@ -303,7 +304,8 @@ static void folders_are_listed_in_order(void **state) {
     assert_string_equal(tables.names[0], "B.csv");
     assert_string_equal(tables.names[1], "a b.csv");
     assert_string_equal(tables.names[2], "b.csv");
-    assert_int_equal(cleat_listing_read(path, NULL, &tables, &error), CLEAT_ERR_IO); /* a file: the listing stays */
+    /* a file instead of a folder: the listing is unchanged */
+    assert_int_equal(cleat_listing_read(path, NULL, &tables, &error), CLEAT_ERR_IO);
     assert_int_equal(tables.count, 3);
     snprintf(path, sizeof path, "%s/nowhere", p->folder);
     assert_int_equal(cleat_listing_read(path, NULL, &tables, &error), CLEAT_ERR_NOT_FOUND);
@@ -326,7 +328,7 @@ static void cache_folder_is_private(void **state) {
     assert_string_equal(path, wanted);
     assert_int_equal(stat(path, &about), 0);
     assert_int_equal(about.st_mode & 0777, 0700);
-    assert_int_equal(chmod(path, 0755), 0); /* the user's own wish */
+    assert_int_equal(chmod(path, 0755), 0); /* the user chose these permissions */
     assert_int_equal(cleat_cache_folder(path, sizeof path, NULL), CLEAT_OK);
     assert_string_equal(path, wanted);
     assert_int_equal(chmod(path, 01777), 0);
@@ -347,7 +349,7 @@ static void cache_folder_is_private(void **state) {
     free(before);
 }
 
-/* XXH3 of nothing, 128 bits, seed 0: the value of xxHash's own tests. */
+/* XXH3 of empty input, 128 bits, seed 0: the value in xxHash's own tests. */
 static void hash_is_xxh3(void **state) {
     (void)state;
     char text[33], other[33];
@@ -413,13 +415,15 @@ static void rounds_to(void (*round)(const float *, size_t, uint16_t *), float va
     if (bits != expected) fail_msg("%a becomes %04x instead of %04x", (double)value, bits, expected);
 }
 
-/* Every finite value, and what lies between it and the next one: nearest, ties to even. `most` is the largest finite value's bits. */
+/* Every finite value, and points between it and the next one: to nearest, ties to even. `most`: the bits of
+ * the largest finite value. */
 static void rounds_to_nearest(void (*round)(const float *, size_t, uint16_t *), float (*value)(uint16_t),
                               uint16_t most) {
     for (uint32_t sign = 0; sign < 0x10000; sign += 0x8000)
         for (uint32_t i = 0; i <= most; ++i) {
             const uint16_t low = (uint16_t)(sign | i), high = (uint16_t)(low + 1);
-            /* Beyond the largest the next value would be as far as the one before it. */
+            /* Beyond the largest finite value, the next value would lie at the same distance as the previous
+             * one. */
             const float here = value(low), next = i < most ? value(high) : here + (here - value((uint16_t)(low - 1)));
             const float middle = here + (next - here) / 2;
             rounds_to(round, here, low);

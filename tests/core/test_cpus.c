@@ -1,4 +1,4 @@
-/* How many CPUs there are: those that this thread may use. */
+/* The number of CPUs available to this thread. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void only_allowed_cpus_count(void **state) {
     assert_int_equal(found, 1);
 }
 
-/* Then the machine's own number serves. */
+/* The number of CPUs of the machine is used instead. */
 static void no_memory_is_survived(void **state) {
     (void)state;
     cleat_fail_allocation(1);

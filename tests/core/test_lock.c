@@ -1,4 +1,4 @@
-/* Locks between processes: one holder at a time, and none is left behind by a process that is gone. */
+/* Locks between processes: one holder at a time, and a process that has ended leaves none behind. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static cleat_status try_lock(void) {
     return status;
 }
 
-/* A process that has the lock when this returns, and keeps it until it is killed. */
+/* Starts a process that holds the lock when this returns, and keeps it until it is killed. */
 static pid_t start_holder(void) {
     int ready[2], lock = -1;
     char byte = 0;
@@ -62,7 +62,7 @@ static void lock_is_free_again_after_its_holder(void **state) {
     (void)state;
     int lock = -1;
     assert_int_equal(cleat_lock(path, 0, &lock, NULL), CLEAT_OK);
-    assert_int_equal(try_lock(), CLEAT_ERR_TIME_UP); /* opened a second time, as another thread would */
+    assert_int_equal(try_lock(), CLEAT_ERR_TIME_UP); /* opened a second time, as by another thread */
     cleat_unlock(lock);
     assert_int_equal(try_lock(), CLEAT_OK);
 }

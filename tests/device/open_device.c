@@ -31,7 +31,7 @@ void remove_folder(const char *path) {
 void put_file(const char *folder, const char *name, const char *text) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    *strrchr(path, '/') = 0; /* the name may lie in a folder below */
+    *strrchr(path, '/') = 0; /* the name may contain a subfolder */
     if (cleat_folder_make(path, NULL)) abort();
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "w");

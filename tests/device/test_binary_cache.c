@@ -1,4 +1,4 @@
-/* The binary cache: hits, misses, and entries that are not what they should be. */
+/* The binary cache: hits, misses, and invalid entries. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static cl_program build(const char *options) {
     return program;
 }
 
-/* Each test starts with one saved entry, in a folder of its own. */
+/* Each test starts with one saved entry in a separate folder. */
 static int save_one(void **state) {
     cleat_error error;
     (void)state;
@@ -108,7 +108,7 @@ static void test_other_driver_misses(void **state) {
     expect_hit();
 }
 
-/* An entry that was copied to another key's name is not that key's. */
+/* An entry renamed to the file name of another key does not match that key. */
 static void test_renamed_entry_misses(void **state) {
     char other[512];
     (void)state;
@@ -135,7 +135,7 @@ static void test_any_flipped_bit(void **state) {
     char *data = read_entry(&size);
     (void)state;
     for (size_t i = 0; i < size; i += i < 32 ? 1 : 1 + size / 40) {
-        if (i >= 64 && i < 104) continue; /* the zeros behind a key or hash */
+        if (i >= 64 && i < 104) continue; /* zero padding behind a key or hash */
         data[i] ^= 4;
         write_entry(data, size);
         cl_program program = cleat_binary_load(device, SOURCE, OPTIONS);
@@ -145,7 +145,7 @@ static void test_any_flipped_bit(void **state) {
     cleat_free(data);
 }
 
-/* A binary that the driver refuses although the entry is whole. */
+/* A binary that the driver rejects although the entry is intact. */
 static void test_refused_by_the_driver(void **state) {
     size_t size = 0;
     char *data = read_entry(&size), hash[33];
@@ -172,7 +172,7 @@ static void test_switched_off(void **state) {
     assert_false(cleat_file_exists(path));
 }
 
-/* A folder that cannot be written costs nothing but the saving. */
+/* If the folder cannot be written, only saving fails. */
 static void test_no_folder(void **state) {
     (void)state;
     setenv("CLEAT_CACHE_DIR", "/proc/nowhere", 1);
@@ -183,7 +183,7 @@ static void test_no_folder(void **state) {
     setenv("CLEAT_CACHE_DIR", folder, 1);
 }
 
-/* The whole way: build, save, damage, build again. */
+/* End to end: build, save, damage, build again. */
 static void test_programs_build_falls_back(void **state) {
     char kernels[64];
     const cleat_program_key key = {"fill.cl", "-DVALUE=6", NULL};

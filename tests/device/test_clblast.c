@@ -1,5 +1,5 @@
-/* CLBlast's sgemm through cleat: storage, offsets, beta, its workspace, and its errors. CLBlast compiles kernels of its
- * own for each way of storage (with PoCL about 40 s in all, once). */
+/* CLBlast's sgemm through cleat: storage layouts, offsets, beta, its workspace, and its errors. CLBlast
+ * compiles separate kernels for each storage layout (about 40 s in all with PoCL, once). */
 #include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
@@ -15,11 +15,11 @@
 
 static cleat_device *device;
 
-/* --- who allocates --- */
+/* --- counting allocations --- */
 
 static int buffers_created;
 
-/* Stands before the driver's function, also for CLBlast. */
+/* Interposes the driver's function, also for calls from CLBlast. */
 CLEAT_API cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *code) {
     static cl_mem (*next)(cl_context, cl_mem_flags, size_t, void *, cl_int *);
     if (!next) next = (cl_mem(*)(cl_context, cl_mem_flags, size_t, void *, cl_int *))dlsym(RTLD_NEXT, "clCreateBuffer");
@@ -38,11 +38,11 @@ typedef struct shape {
 
 enum { GUARD = 4096, PATTERN = 0x5a, MIN_BYTES = 4096 };
 
-/* A, B, C, the workspace and a guard behind it, each from a multiple of the alignment on. */
+/* A, B, C, the workspace and a guard behind it, each at a multiple of the alignment. */
 typedef struct rig {
     shape s;
     int64_t bytes, workspace_at;
-    float *a, *b, *c; /* what the host knows of them */
+    float *a, *b, *c; /* host copies */
     cl_mem slab;
     cleat_clblast_gemm gemm;
 } rig;
@@ -71,7 +71,7 @@ static cl_mem part(cl_mem slab, int64_t at, int64_t bytes) {
     return made;
 }
 
-/* Filled from the host, which keeps a copy. */
+/* Fills a matrix from the host, which keeps a copy. */
 static cl_mem matrix(cl_mem slab, int64_t at, int64_t elements, int64_t shift, float **host) {
     int64_t bytes = (shift + elements) * (int64_t)sizeof(float);
     *host = malloc((size_t)bytes);
@@ -135,7 +135,7 @@ static double expected(const rig *r, int64_t i, int64_t j) {
     return sum;
 }
 
-/* Small products element by element; of a large one its corners and some in between. */
+/* Checks every element of small products; the corners and some interior elements of a large one. */
 static void check_result(const rig *r) {
     const shape *s = &r->s;
     int64_t elements = s->shift + s->m * s->n, step_i = s->m > 100 ? s->m / 19 : 1, step_j = s->n > 100 ? s->n / 23 : 1;
@@ -189,7 +189,7 @@ static bool check_one(shape s) {
     int created = buffers_created;
     if (cleat_clblast_sgemm(device, &r.gemm, &error)) fail_msg("%s", error.text);
     assert_int_equal(clFinish(device->compute), CL_SUCCESS);
-    assert_int_equal(buffers_created, created); /* not by CLBlast either */
+    assert_int_equal(buffers_created, created); /* CLBlast did not allocate either */
     assert_int_equal(cleat_device_allocated(device), allocated);
     check_result(&r);
     assert_true(all_pattern(&r, r.workspace_at + needed, r.bytes - r.workspace_at - needed));
@@ -207,7 +207,8 @@ static void test_small_gemms(void **state) {
     check_one((shape){true, false, 130, 257, 1200, 0.0f, 0});
 }
 
-/* Above the threshold of CLBlast's direct kernel, where it copies matrices: padded, transposed, or both. */
+/* Sizes above the threshold of CLBlast's direct kernel, at which it copies matrices: padded, transposed, or
+ * both. */
 static void test_large_gemms_stay_in_the_workspace(void **state) {
     int used = 0;
     (void)state;
@@ -231,7 +232,8 @@ static void test_errors_by_name(void **state) {
     rig_close(&r);
 }
 
-/* A workspace that is too small is refused, not exceeded; without one CLBlast allocates, and that is seen here. */
+/* A workspace that is too small is refused and not exceeded. Without a workspace CLBlast allocates one, which
+ * clCreateBuffer above detects. */
 static void test_too_small_a_workspace(void **state) {
     const shape s = {false, true, 1000, 1000, 1000, 0, 0};
     cleat_error error;
@@ -251,7 +253,8 @@ static void test_too_small_a_workspace(void **state) {
     rig_close(&r);
 }
 
-/* 64 x 64 tiles of copies for everything, 32 x 32 for the direct kernel. Runs last: CLBlast keeps them. */
+/* Tiles of 64 x 64 with copies for every matrix, 32 x 32 for the direct kernel. Runs last, because CLBlast
+ * keeps the parameters. */
 static void test_parameters(void **state) {
     cleat_clblast_parameters set = {
         {0, 1, 16, 2, 8, 8, 64, 8, 8, 64, 1, 1, 0, 0, 4, 4, 2, 8, 8, 8, 8, 1, 1, 4, 4, 32, 1}};
@@ -267,7 +270,8 @@ static void test_parameters(void **state) {
     if (cleat_clblast_override(device, &set, &error)) fail_msg("%s", error.text);
     assert_true(device->clblast_tuned);
     assert_memory_equal(&device->clblast, &set, sizeof set);
-    /* CLBlast computes with them: copies of A [128, 64], B [128, 64] and C [128, 128], but those that need no padding */
+    /* CLBlast uses the parameters: copies of A [128, 64], B [128, 64] and C [128, 128], except of matrices
+     * that need no padding. */
     assert_int_equal(workspace_of(&s), (128 * 64 + 128 * 64 + 128 * 128) * (int64_t)sizeof(float));
     assert_true(check_one(s));
     set.values[CLEAT_CLBLAST_XGEMM_MIN_INDIRECT_SIZE] = 1000;

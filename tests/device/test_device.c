@@ -1,4 +1,4 @@
-/* An open device: its facts, its buffers, its errors. */
+/* An open device: facts, buffers, errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,8 @@ static void test_unknown_selector(void **state) {
     assert_non_null(strstr(error.text, cleat_device_get_facts(device)->name));
 }
 
-/* Runs `check` in a new process, whose OpenCL has not looked around yet. Its exit code is returned. */
+/* Runs `check` in a new process, in which OpenCL has not enumerated its drivers yet. Returns its exit
+ * code. */
 static int in_new_process(const char *what) {
     char path[512];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -70,7 +71,7 @@ static int in_new_process(const char *what) {
     return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
 }
 
-/* The other side of in_new_process; 0 when all is as it should be. */
+/* The child process of in_new_process; returns 0 on success. */
 static int check_without_drivers(void) {
     cleat_device_facts *facts = NULL;
     cleat_device *none = NULL;
@@ -109,7 +110,8 @@ static int check_memory_limit(void) {
 
 static void test_no_driver(void **state) {
     (void)state;
-    if (cleat_device_get_facts(device)->vendor == CLEAT_VENDOR_OCLGRIND) skip(); /* it is there without being asked */
+    /* Oclgrind is loaded without being listed */
+    if (cleat_device_get_facts(device)->vendor == CLEAT_VENDOR_OCLGRIND) skip();
     setenv("OCL_ICD_VENDORS", "/nonexistent", 1);
     assert_int_equal(in_new_process("no-driver"), 0);
     unsetenv("OCL_ICD_VENDORS");

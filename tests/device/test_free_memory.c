@@ -1,4 +1,4 @@
-/* Free memory from files of the kernel, below folders made here. */
+/* Free memory as read from kernel files, under folders created by the test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +72,8 @@ static void test_cgroup_v2(void **state) {
     expect_free(1024, "/proc/meminfo");
     put("/sys/fs/cgroup/user/job/memory.max", "629145600\n"); /* 600 MiB, 100 used */
     expect_free(500, "cgroup v2");
-    put("/sys/fs/cgroup/user/job/memory.stat", "anon 1\ninactive_file 52428800\n"); /* 50 of them are cache */
+    /* 50 MiB of them are cache */
+    put("/sys/fs/cgroup/user/job/memory.stat", "anon 1\ninactive_file 52428800\n");
     expect_free(550, "cgroup v2");
     put("/sys/fs/cgroup/user/memory.max", "314572800\n"); /* the group above allows 300 MiB, 100 used */
     put("/sys/fs/cgroup/user/memory.current", "104857600\n");
@@ -94,7 +95,8 @@ static void test_cgroup_v1(void **state) {
     put("/sys/fs/cgroup/memory/box/memory.usage_in_bytes", "209715200\n");
     put("/sys/fs/cgroup/memory/box/memory.stat", "inactive_file 5\ntotal_inactive_file 104857600\n");
     expect_free(300, "cgroup v1");
-    put("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "9223372036854771712\n"); /* what "no limit" looks like */
+    /* the value that means "no limit" */
+    put("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "9223372036854771712\n");
     expect_free(1024, "/proc/meminfo");
 }
 

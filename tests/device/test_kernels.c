@@ -1,4 +1,4 @@
-/* Kernel sources and their building. */
+/* Kernel sources and program builds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,7 +85,7 @@ static void test_folder_comes_before_library(void **state) {
     (void)state;
     put_file(folder, "a.cl", "#include \"lib/common.clh\"\n");
     assert_int_equal(cleat_kernel_source("a.cl", &source, NULL), CLEAT_OK);
-    assert_non_null(strstr(source, "floatv")); /* not in the folder: the library's */
+    assert_non_null(strstr(source, "floatv")); /* not in the folder: the built-in source is used */
     cleat_free(source);
     put_file(folder, "lib/common.clh", "mine\n");
     expect_source("lib/common.clh", "#line 1 \"lib/common.clh\"\nmine\n");
@@ -132,7 +132,8 @@ static void test_build_log_is_shown(void **state) {
         assert_non_null(strstr(error.text, "bad.cl:3"));
     assert_int_equal(error.cl_code, CL_BUILD_PROGRAM_FAILURE);
     assert_int_equal(cleat_programs_get(programs, 0, &program, NULL), CLEAT_ERR_BUILD);
-    assert_int_equal(cleat_programs_get(programs, 1, &program, &error), CLEAT_OK); /* the other is as good as before */
+    /* the other program is unaffected */
+    assert_int_equal(cleat_programs_get(programs, 1, &program, &error), CLEAT_OK);
     cleat_program_stats stats = cleat_programs_count(programs);
     assert_int_equal(stats.count, 2);
     assert_int_equal(stats.built + stats.loaded, 1);
@@ -165,7 +166,8 @@ static void make_many(cleat_program_key keys[MANY]) {
     }
 }
 
-/* Asked for from the last to the first, so that the caller builds some itself and waits for others. */
+/* Programs are requested from the last to the first, so that the caller builds some itself and waits for
+ * others. */
 static void test_many_programs(void **state) {
     cleat_program_key keys[MANY];
     cleat_error error;
@@ -189,7 +191,7 @@ static void test_many_programs(void **state) {
     cleat_programs_destroy(programs);
 }
 
-/* Whatever state the builds are in. */
+/* The queue is destroyed while builds are in any state. */
 static void test_destroyed_at_any_time(void **state) {
     cleat_program_key keys[MANY];
     cl_program program = NULL;

@@ -1,4 +1,4 @@
-/* The list of the CPUs near a card: whole, or not given. */
+/* The list of CPUs local to a card: complete, or absent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

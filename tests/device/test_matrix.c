@@ -1,4 +1,5 @@
-/* Matrix units: which one a card may have, the proof on the device that is there, and the answer kept on disk. */
+/* Matrix units: the candidates of a card, the probe on the available device, and the result cached on
+ * disk. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +82,7 @@ static void test_candidates(void **state) {
     }
 }
 
-/* --- the proof --- */
+/* --- the probe --- */
 
 static void test_emulated_units_are_right(void **state) {
     (void)state;
@@ -93,7 +94,7 @@ static void test_emulated_units_are_right(void **state) {
     }
 }
 
-/* Puts cl/`file` into the folder, with the first `from` in it replaced. */
+/* Writes cl/`file` into the folder, with the first occurrence of `from` replaced. */
 static void put_altered(const char *file, const char *from, const char *to) {
     char path[512], altered[65536], *text = NULL;
     size_t size = 0;
@@ -112,20 +113,20 @@ static void test_wrong_units_are_found_out(void **state) {
         cleat_matrix_unit unit;
         const char *file, *from, *to;
     } slips[] = {
-        /* A is its transpose */
+        /* A is transposed */
         {CLEAT_MATRIX_EMULATED, "lib/mma.clh", "mma_a_runs(a, p, ld, 1)", "mma_a_runs(a, p, 1, ld)"},
-        /* subgroups disturb each other */
+        /* subgroups overwrite each other's scratch */
         {CLEAT_MATRIX_EMULATED, "lib/mma.clh", "scratch + 128 * MMA_SUBGROUP", "scratch + 32 * MMA_SUBGROUP"},
         /* half the product */
         {CLEAT_MATRIX_EMULATED, "lib/mma.clh", "from < 16", "from < 8"},
-        /* sums of 11 bits */
+        /* sums rounded to 11 bits */
         {CLEAT_MATRIX_EMULATED, "lib/mma.clh", "for (int k = 0; k < 4; ++k) c->x[i]",
          "c->x[i] = as_float(as_uint(c->x[i]) & 0xffffe000u);\n for (int k = 0; k < 4; ++k) c->x[i]"},
-        /* a column twice */
+        /* a column is duplicated */
         {CLEAT_MATRIX_EMULATED_DOT, "lib/mma_dot.clh", "b->x[12 + r] = MMA_HIGH", "b->x[12 + r] = MMA_LOW"},
     };
     (void)state;
-    if (getenv("CLEAT_TEST_ROW")) skip(); /* Oclgrind: it would report the slips */
+    if (getenv("CLEAT_TEST_ROW")) skip(); /* Oclgrind: it would report these faults */
     setenv("CLEAT_KERNEL_DIR", folder, 1);
     for (size_t i = 0; i < sizeof slips / sizeof *slips; ++i) {
         cleat_error error = {0};
@@ -139,16 +140,16 @@ static void test_wrong_units_are_found_out(void **state) {
     }
 }
 
-/* A driver that does not know what programs for a unit are built with does not get as far as using it. */
+/* A driver that rejects the build options of a unit fails before it can use the unit. */
 static void test_options_are_tried_too(void **state) {
     cleat_error error = {0};
     (void)state;
-    if (getenv("CLEAT_TEST_ROW")) skip(); /* Oclgrind takes any option */
+    if (getenv("CLEAT_TEST_ROW")) skip(); /* Oclgrind accepts any option */
     assert_int_equal(cleat_matrix_check(device, CLEAT_MATRIX_INTEL16, false, &error), CLEAT_ERR_BUILD);
     assert_non_null(strstr(error.text, "-cl-intel-256-GRF-per-thread'"));
 }
 
-/* --- the answer --- */
+/* --- the cached result --- */
 
 static void answer_is(const char *expected) {
     char path[512], *data = NULL;
@@ -178,23 +179,23 @@ static void test_answers_are_kept(void **state) {
     detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_EMULATED && facts->matrix_bf16);
     answer_is("emulated bf16\n");
-    put_answer("nv75\n"); /* as it stands there, without a trial */
+    put_answer("nv75\n"); /* used as it stands, without a probe */
     detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_NV75 && !facts->matrix_bf16);
-    put_answer("nv7"); /* damaged: tried again */
+    put_answer("nv7"); /* damaged: probed again */
     detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_EMULATED && facts->matrix_bf16);
     answer_is("emulated bf16\n");
-    put_answer("trying 1\n"); /* the process ended in it: once more */
+    put_answer("trying 1\n"); /* the process ended during the probe: one retry */
     detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_EMULATED && facts->matrix_bf16);
-    put_answer("trying 2\n"); /* again */
+    put_answer("trying 2\n"); /* ended during the retry as well */
     detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_NONE && !facts->matrix_bf16);
     answer_is("trying 2\n");
 }
 
-/* This device has no such built-in functions; on one that has them the answer is another. */
+/* This device lacks these built-in functions; a device with them gives another result. */
 static void test_what_does_not_compile_is_not_there(void **state) {
     (void)state;
     if (device->facts.kind != CLEAT_DEVICE_CPU) skip();

@@ -1,6 +1,8 @@
-/* The register layouts of matrix units (cl/lib/mma_layout.clh) against the instructions as their makers describe them: what each instruction does
- * with its lanes' registers is written down here from the PTX ISA (mma.m8n8k4, mma.m16n8k8, mma.m16n8k16, ldmatrix), AMD's matrix instruction guides
- * (WMMA of gfx11, MFMA) and Intel's extension (cl_intel_subgroup_matrix_multiply_accumulate). Elements are whole numbers of 16 bits. */
+/* The register layouts of matrix units (cl/lib/mma_layout.clh) against the vendors' descriptions of the
+ * instructions: the effect of each instruction on the registers of its lanes is written down here from the
+ * PTX ISA (mma.m8n8k4, mma.m16n8k8, mma.m16n8k16, ldmatrix), AMD's matrix instruction guides (WMMA of
+ * gfx11, MFMA) and Intel's extension (cl_intel_subgroup_matrix_multiply_accumulate). Elements are 16-bit
+ * integers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,17 +32,18 @@ static int high(uint32_t reg) {
 
 /* --- instructions --- */
 
-/* c[rows][columns] += a[rows][depth] b[depth][columns], wherever the instruction gathered them. */
+/* c[rows][columns] += a[rows][depth] b[depth][columns], independent of how the instruction gathered them. */
 static void multiply(int rows, int columns, int depth, int a[SIDE][SIDE], int b[SIDE][SIDE], int c[SIDE][SIDE]) {
     for (int m = 0; m < rows; ++m)
         for (int n = 0; n < columns; ++n)
             for (int k = 0; k < depth; ++k) c[m][n] += a[m][k] * b[k][n];
 }
 
-/* mma.m8n8k4 with f32 sums: one product for each quad pair, threads 4 p to 4 p + 3 and those 16 above them. By rows a thread of the lower
- * four has row t % 4 of A, one of the upper four row t % 4 + 4, element i is column i; by columns its column is t % 4, element i is row i, or i + 4
- * in the upper four. B by columns is as A by rows, and the other way round. Sum i is row (t & 1) + (i & 2), 4 more in the upper four, column
- * (i & 4) + (t & 2) + (i & 1). */
+/* mma.m8n8k4 with f32 sums: one product for each quad pair, threads 4 p to 4 p + 3 and those 16 above them.
+ * With A stored by rows, a thread of the lower four has row t % 4 of A, one of the upper four row t % 4 + 4,
+ * and element i is column i. With A stored by columns, its column is t % 4, and element i is row i, or i + 4
+ * in the upper four. B by columns is like A by rows, and vice versa. Sum i is row (t & 1) + (i & 2), 4 more
+ * in the upper four, column (i & 4) + (t & 2) + (i & 1). */
 static void nvidia_quad_pairs(subgroup *t, bool a_by_columns, bool b_by_rows, int ra, int rb) {
     for (int pair = 0; pair < 4; ++pair) {
         int a[SIDE][SIDE] = {{0}}, b[SIDE][SIDE] = {{0}}, c[SIDE][SIDE] = {{0}};
@@ -72,8 +75,9 @@ static void nvidia_quad_pairs(subgroup *t, bool a_by_columns, bool b_by_rows, in
     }
 }
 
-/* mma.m16n8kD, D = 8 or 16. A "group" is four threads; a0 a1 are row group, a2 a3 row group + 8, a4.. the same eight columns on; b0 b1 are
- * rows 2 t and 2 t + 1 of column group, b2 b3 eight rows on; c0 c1 row group, c2 c3 row group + 8. */
+/* mma.m16n8kD, D = 8 or 16. A "group" is four threads. a0 a1 are in row group, a2 a3 in row group + 8, a4..
+ * the same eight columns further; b0 b1 are rows 2 t and 2 t + 1 of column group, b2 b3 eight rows further;
+ * c0 c1 are in row group, c2 c3 in row group + 8. */
 static void nvidia_mma(subgroup *t, int depth, int ra, int rb, int rc) {
     int a[SIDE][SIDE] = {{0}}, b[SIDE][SIDE] = {{0}}, c[SIDE][SIDE] = {{0}};
     for (int pass = 0; pass < 2; ++pass) {
@@ -100,8 +104,9 @@ static void nvidia_mma(subgroup *t, int depth, int ra, int rb, int rc) {
     }
 }
 
-/* v_wmma_f32_16x16x16, wave32: lane r has row r of A and column r of B, all 16 of k in eight registers, and lane r + 16 the same once more;
- * register i of the sums is row 2 i in the first sixteen lanes, row 2 i + 1 in the others. */
+/* v_wmma_f32_16x16x16, wave32: lane r holds row r of A and column r of B, all 16 elements of k in eight
+ * registers, and lane r + 16 holds a copy. Register i of the sums is row 2 i in the first sixteen lanes, row
+ * 2 i + 1 in the others. */
 static void amd_wmma(subgroup *t) {
     int a[SIDE][SIDE], b[SIDE][SIDE], c[SIDE][SIDE];
     for (int r = 0; r < 16; ++r) {
@@ -118,7 +123,8 @@ static void amd_wmma(subgroup *t) {
         for (int i = 0; i < 8; ++i) t->c[r][i] = c[2 * i][r], t->c[r + 16][i] = c[2 * i + 1][r];
 }
 
-/* v_mfma_f32_16x16x16: four blocks of 16 lanes, each with four of k (two registers) and with four rows of the sums. */
+/* v_mfma_f32_16x16x16: four blocks of 16 lanes, each with four elements of k (two registers) and with four
+ * rows of the sums. */
 static void amd_mfma(subgroup *t) {
     int a[SIDE][SIDE], b[SIDE][SIDE], c[SIDE][SIDE];
     for (int block = 0; block < 4; ++block)
@@ -136,9 +142,10 @@ static void amd_mfma(subgroup *t) {
             for (int i = 0; i < 4; ++i) t->c[16 * block + r][i] = c[4 * block + i][r];
 }
 
-/* ..._matrix_mad_k16: eight rows, as many columns as the sub-group has work-items. Sub-group of 8: int8 a, component m is row m, of which
- * each work-item has two neighbours; of 16: short8 a, one each. int8 b, component i is rows 2 i and 2 i + 1 of the work-item's column. float8
- * sums, component m is row m. */
+/* ..._matrix_mad_k16: eight rows, and one column per work-item of the sub-group. Sub-group of 8: int8 a,
+ * component m is row m, of which each work-item has two adjacent elements; of 16: short8 a, one element each.
+ * int8 b: component i holds rows 2 i and 2 i + 1 of the work-item's column. float8 sums: component m is row
+ * m. */
 static void intel_dpas(subgroup *t, int subgroup_size, int ra, int rb, int rc) {
     int a[SIDE][SIDE] = {{0}}, b[SIDE][SIDE] = {{0}}, c[SIDE][SIDE] = {{0}};
     for (int lane = 0; lane < subgroup_size; ++lane)
@@ -159,7 +166,8 @@ static void intel_dpas(subgroup *t, int subgroup_size, int ra, int rb, int rc) {
         for (int i = 0; i < 8; ++i) t->c[lane][rc + i] = c[i][lane];
 }
 
-/* v_dot2: the products of the low and of the high halves of two registers, added to a third. It is made for every lane's sums by mma_mad. */
+/* v_dot2: the products of the low and of the high halves of two registers, added to a third. mma_mad applies
+ * it to the sums of every lane. */
 static void amd_dot(subgroup *t) {
     for (int lane = 0; lane < 32; ++lane)
         for (int i = 0; i < 8; ++i)
@@ -200,7 +208,7 @@ static void execute(int unit, subgroup *t, int ra, int rb, int rc) {
     }
 }
 
-/* --- the layout, used as kernels use it --- */
+/* --- the layout, used in the same way as by kernels --- */
 
 static int a_value(int m, int k) {
     return (m * 19 + k * 7 + m * k % 5) % 23 - 11;
@@ -218,7 +226,7 @@ static uint32_t pack(int first, int second) {
     return (uint16_t)first | (uint32_t)(uint16_t)second << 16;
 }
 
-/* Those of depths k0, k0 + 1, .. */
+/* Loads the operands of depths k0, k0 + 1, .. */
 static void load_operands(int unit, subgroup *t, int k0) {
     for (int lane = 0; lane < SUBGROUP_SIZE_OF(unit); ++lane) {
         for (int i = 0; i < A_COUNT_OF(unit); i += 2)
@@ -237,7 +245,7 @@ static void load(int unit, subgroup *t) {
             t->c[lane][i] = c_value(mma_c_row(unit, lane, i), mma_c_column(unit, lane, i));
 }
 
-/* The sums are c + a b, and all of them are there. */
+/* Checks that the sums are c + a b, and that none is missing. */
 static void check_sums(int unit, const subgroup *t) {
     bool seen[SIDE][SIDE] = {{false}};
     for (int lane = 0; lane < SUBGROUP_SIZE_OF(unit); ++lane)
@@ -268,7 +276,7 @@ static void test_products_of_every_unit(void **state) {
 
 static void test_nv70_takes_operands_across(void **state) {
     (void)state;
-    for (int form = 1; form < 4; ++form) { /* B, A, both across */
+    for (int form = 1; form < 4; ++form) { /* B, A, both transposed */
         const int unit = CLEAT_MATRIX_NV70;
         subgroup t = {0};
         load(unit, &t);
@@ -276,7 +284,7 @@ static void test_nv70_takes_operands_across(void **state) {
             for (int i = 0; i < OPERAND_COUNT_OF(unit); i += 2) {
                 int k = mma_across_depth(lane, i), m = mma_across_row(lane, i), n = mma_across_column(lane, i);
                 assert_int_equal(mma_across_depth(lane, i + 1),
-                                 k); /* four at once are fetched from where the first is */
+                                 k); /* a load of four starts at the address of the first */
                 assert_int_equal(m - i % 4, mma_across_row(lane, 0));
                 assert_int_equal(n - i % 4, mma_across_column(lane, 0));
                 assert_int_equal(k - i / 4 * 4, mma_across_depth(lane, 0));
@@ -289,7 +297,7 @@ static void test_nv70_takes_operands_across(void **state) {
     }
 }
 
-/* The kernels' emulated unit stands for NVIDIA's: what it proves of them must hold there. */
+/* The kernels' emulated unit has NVIDIA's layout, so that results proven on it hold for NVIDIA's units. */
 static void test_emulated_layout_is_nvidias(void **state) {
     subgroup emulated = {0}, nv75 = {0}, nv80 = {0};
     (void)state;
@@ -300,7 +308,7 @@ static void test_emulated_layout_is_nvidias(void **state) {
     assert_memory_equal(&emulated, &nv80, sizeof emulated);
 }
 
-/* What one load takes at once lies side by side, and begins where a vector of that size may. */
+/* The elements of one load are contiguous, and start at an address aligned for a vector of that size. */
 static void test_runs_lie_side_by_side(void **state) {
     (void)state;
     for (int unit = CLEAT_MATRIX_NV70; unit <= CLEAT_MATRIX_EMULATED; ++unit)
@@ -319,7 +327,8 @@ static void test_runs_lie_side_by_side(void **state) {
             }
 }
 
-/* What the smaller of Intel's units loads across k: sixteen bytes of a line are eight rows of A, four are both columns of B. */
+/* The transposed loads of Intel's smaller unit: sixteen bytes of a line are eight rows of A, four bytes are
+ * both columns of B. */
 static void test_intel8_loads_across(void **state) {
     const int unit = CLEAT_MATRIX_INTEL8;
     (void)state;
@@ -336,7 +345,8 @@ static void test_intel8_loads_across(void **state) {
         }
 }
 
-/* Eight lanes at a time fetch sixteen bytes each, from 32 banks of four: what is not at the same address is in other banks. */
+/* Eight lanes at a time fetch sixteen bytes each, from 32 banks of four bytes: different addresses are in
+ * different banks. */
 static void test_dot_lanes_meet_in_no_bank(void **state) {
     (void)state;
     for (int ld = 8; ld <= 136; ld += 16)
@@ -349,8 +359,9 @@ static void test_dot_lanes_meet_in_no_bank(void **state) {
             }
 }
 
-/* ldmatrix.x4: threads 8 q to 8 q + 7 name the rows of matrix q; of it thread l gets, in register q, elements 2 (l % 4) and the next of row
- * l / 4, or with .trans of column l / 4. `tile` is what lies in memory, [16][16]. */
+/* ldmatrix.x4: threads 8 q to 8 q + 7 address the rows of matrix q; thread l receives, in register q,
+ * elements 2 (l % 4) and the next of row l / 4, or with .trans of column l / 4. `tile`: memory contents
+ * [16][16]. */
 static void ldmatrix(int tile[SIDE][SIDE], bool transposed_addresses, bool trans, uint32_t out[32][4]) {
     for (int q = 0; q < 4; ++q) {
         int matrix[8][8];

@@ -1,5 +1,6 @@
-/* First starts of several processes on one device: one tries the matrix unit, the others wait for its answer, and only a process
- * that is gone has crashed. Every start is a child, because OpenCL does not survive a fork. */
+/* Concurrent first starts of several processes on one device: one probes the matrix unit, the others wait for
+ * its result, and only a process that no longer exists counts as crashed. Every start is a child process with
+ * a new image, because OpenCL does not survive a fork. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -37,12 +38,12 @@ static int leave_folder(void **state) {
     return 0;
 }
 
-/* A process that opens the device and settles its unit; it exits with 2 x unit + bf16. */
+/* Starts a process that opens the device and detects its unit; it exits with 2 x unit + bf16. */
 static pid_t start(double patience) {
     pid_t child = fork();
     assert_true(child >= 0);
     if (child > 0) return child;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* none stays stopped behind a test that fails */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* no stopped process outlives a failed test */
     const cleat_matrix_unit unit = CLEAT_MATRIX_EMULATED;
     cleat_device *device = open_device();
     device->facts.matrix_unit = CLEAT_MATRIX_NONE;
@@ -62,7 +63,7 @@ static bool is_running(pid_t child) {
     return waitpid(child, NULL, WNOHANG) == 0;
 }
 
-/* Whether the one answer in the folder is that a probe is under way. */
+/* Whether the one entry in the folder is the mark of a probe in progress. */
 static bool is_trying(void) {
     char command[256], *data = NULL, path[256] = "";
     size_t size = 0;
@@ -82,7 +83,7 @@ static void sleep_briefly(void) {
     nanosleep(&moment, NULL);
 }
 
-/* A start that is stopped in the middle of its trial. */
+/* A start that is stopped in the middle of its probe. */
 static pid_t start_and_stop(void) {
     for (int attempt = 0; attempt < 5; ++attempt) {
         pid_t first = start(60);
@@ -93,7 +94,7 @@ static pid_t start_and_stop(void) {
             kill(first, SIGCONT);
             result_of(first);
         }
-        remove_folder(folder); /* it was too fast */
+        remove_folder(folder); /* it finished before it could be stopped */
         assert_int_equal(cleat_folder_make(folder, NULL), CLEAT_OK);
     }
     fail_msg("no start could be stopped while it tried the unit");
@@ -103,7 +104,7 @@ static pid_t start_and_stop(void) {
 static void test_second_start_has_the_answer_of_the_first(void **state) {
     (void)state;
     pid_t first = start_and_stop(), second = start(60);
-    assert_int_equal(result_of(start(0.05)), NONE); /* did not want to wait; meanwhile the second got on its way */
+    assert_int_equal(result_of(start(0.05)), NONE); /* gave up waiting; meanwhile the second one started */
     assert_true(is_trying());
     assert_true(is_running(second));
     kill(first, SIGCONT);
@@ -112,7 +113,7 @@ static void test_second_start_has_the_answer_of_the_first(void **state) {
     assert_false(is_trying());
 }
 
-/* A start that ends in the middle of its trial. */
+/* A start that is killed in the middle of its probe. */
 static void start_and_kill(void) {
     pid_t killed = start_and_stop();
     kill(killed, SIGKILL);
@@ -126,7 +127,7 @@ static void test_start_that_was_ended_is_made_up_for(void **state) {
     assert_false(is_trying());
 }
 
-/* 77 where there is no device. */
+/* Returns 77 without a device. */
 static int look_for_device(void) {
     pid_t child = fork();
     int state = 0;

@@ -1,4 +1,4 @@
-/* Which device a selector means, on lists of cards that are not here. */
+/* Device selection, on made-up lists of cards. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,13 +53,13 @@ static void expect_refusal(const char *selector, size_t count, cleat_status stat
 
 static void test_auto(void **state) {
     (void)state;
-    expect_choice("auto", COUNT, 4); /* as much memory as the Radeon, more units */
+    expect_choice("auto", COUNT, 4); /* as much memory as the Radeon, more compute units */
     expect_choice(NULL, COUNT, 4);
     expect_refusal("", COUNT, CLEAT_ERR_ARGUMENT, "an empty name");
-    expect_choice("auto", 3, 1); /* the first of equals */
+    expect_choice("auto", 3, 1); /* the first of equal devices */
     expect_choice("AUTO", 1, 0); /* no GPU: the CPU */
     cards[4].unified_memory = true;
-    expect_choice("gpu", COUNT, 3); /* memory of its own goes before more of the host's */
+    expect_choice("gpu", COUNT, 3); /* dedicated memory is preferred to a larger amount of host memory */
     cards[3].memory_total = cards[4].memory_total = 1024;
     cards[3].unified_memory = true;
     expect_choice("auto", COUNT, 1);
@@ -83,7 +83,7 @@ static void test_numbers(void **state) {
     (void)state;
     expect_choice("0", COUNT, 0);
     expect_choice("2", COUNT, 2);
-    expect_choice("3090", COUNT, 4); /* too large for a number, and part of a name */
+    expect_choice("3090", COUNT, 4); /* too large for an index, but part of a name */
     expect_refusal("5", COUNT, CLEAT_ERR_NO_DEVICE, "no device has this number");
     expect_refusal("99999999999999999999", COUNT, CLEAT_ERR_NO_DEVICE, "no device");
     expect_refusal("-1", COUNT, CLEAT_ERR_NO_DEVICE, "no device");

@@ -1,5 +1,5 @@
-/* INI records by a schema of their own: what profiles do not use (sizes in bytes, keys that must be given). What they
- * do use is tested with them, in tests/profile. */
+/* INI records with a test schema: features that profiles do not use (sizes in bytes, required keys). The
+ * features that profiles use are tested in tests/profile. */
 #include "ini/record.h"
 
 #include "core/memory.h"
@@ -14,7 +14,7 @@
 typedef struct shelf {
     struct {
         int64_t room, spare;
-        int64_t boards; /* of the kind open */
+        int64_t boards; /* key of the open kind */
         char label[16];
     } shelf;
     struct {
@@ -76,7 +76,7 @@ static void sizes_are_read_and_written(void **state) {
         {"-5", NULL, 0},
         {"1..5 KiB", NULL, 0},
         {"1 KiB x", NULL, 0},
-        {"none", NULL, 0}, /* not of this key */
+        {"none", NULL, 0}, /* not valid for this key */
         {"99999999999999999999999999999999 B", NULL, 0},
     };
     (void)state;
@@ -122,12 +122,13 @@ static void missing_keys_are_named(void **state) {
                      CLEAT_ERR_PROFILE);
     expect_contains(error.text, "s.ini:3: shelf.room is missing; add 'room = ...' to [shelf]: a size such as ");
     assert_int_equal(read_shelf("[shelf]\nroom = 1\n\n", &fields, NULL, &error), CLEAT_ERR_PROFILE);
-    expect_contains(error.text, "s.ini:3: books.count is missing"); /* no such section: the last line */
+    /* no such section: reported at the last line */
+    expect_contains(error.text, "s.ini:3: books.count is missing");
     assert_int_equal(read_shelf("", &fields, NULL, &error), CLEAT_ERR_PROFILE);
     assert_int_equal(read_shelf("[shelf]\nlabel = a ;b\nlabel=a\\", &fields, NULL, &error), CLEAT_ERR_PROFILE);
 }
 
-/* What was given before needs not be given again. */
+/* Values given in an earlier text need not be repeated. */
 static void texts_add_up(void **state) {
     static const char whole[] = "[shelf]\nroom = 1\n[books]\ncount = 1\n", part[] = "[books]\ncount = 7\n";
     shelf fields = {{0}, {0}};

@@ -1,4 +1,4 @@
-/* Layers of long short-term memory: parameters named, shaped and started as torch.nn.LSTM does. */
+/* LSTM layers: names, shapes and initial values of the parameters are those of torch.nn.LSTM. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

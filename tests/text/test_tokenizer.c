@@ -1,4 +1,4 @@
-/* WordPiece against tables that were worked out with Python's unicodedata and the published steps of BertTokenizer. */
+/* WordPiece against tables computed with Python's unicodedata and the published steps of BertTokenizer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,13 +16,13 @@
 
 #define SHARED CLEAT_SOURCE_DIR "/../shared/data/"
 
-/* --- what words become ---------------------------------------------------------------------------------------- */
+/* --- words to pieces ------------------------------------------------------------------------------------------ */
 
 typedef struct row {
     const char *text, *pieces;
 } row;
 
-/* Checks rows with a vocabulary that has the named pieces. */
+/* Checks rows with a vocabulary that contains the given pieces. */
 static void check_rows(const char *vocabulary, bool lowercase, const row *rows, size_t n) {
     cleat_tokenizer *tokenizer = vocab_tokenizer(vocabulary, lowercase);
     for (size_t i = 0; i < n; ++i) {
@@ -41,7 +41,7 @@ static void the_longest_piece_wins(void **state) {
         {"", ""},
         {" \t\r\n ", ""},
         {"unaffable", "un ##aff ##able"},
-        {"unaffordable", "[UNK]"}, /* the rest of a word with no piece takes the whole word along */
+        {"unaffordable", "[UNK]"}, /* a remainder without a piece makes the whole word unknown */
         {"un aff able", "un [UNK] able"},
         {"unun", "un ##un"},
         {"ununu", "[UNK]"},
@@ -75,25 +75,26 @@ static void lower_case_strips_accents(void **state) {
     (void)state;
     static const row rows[] = {
         {"E\xCC\x81", "e"}, /* e and combining acute */
-        {"\xC3\x89", "e"},  /* one character for both */
+        {"\xC3\x89", "e"},  /* one precomposed character */
         {"e\xE2\x80\x8D\xCC\x81"
          "e",
          "e ##e"}, /* a joiner between letter and accent */
         {"e\x01\xCC\x81"
          "e",
-         "e ##e"},                     /* a control character there */
-        {"\xCC\x81\xCC\x80", ""},      /* accents alone leave nothing */
+         "e ##e"},                     /* a control character in the same place */
+        {"\xCC\x81\xCC\x80", ""},      /* accents alone produce no token */
         {"\xC4\xB0\xC4\xB0", "i ##i"}, /* I with dot: i and U+0307 */
         {"\xCE\x91\xCE\xA3 \xCE\xA3\xCE\x91\xCE\xA3", "[UNK] \xCF\x83 ##\xCE\xB1 ##\xCF\x83"}, /* no final sigma */
         {"\xE1\xBA\x9E", "\xC3\x9F"},                                                          /* capital sharp s */
         {"\xEF\xBC\xA5", "\xEF\xBD\x85"}, /* full-width E: no compatibility mapping */
         {"=\xCC\xB8", "="},               /* not equal, without its stroke */
         {"\xE0\xB8\x81\xE0\xB8\xB1\xE0\xB8\x99", "\xE0\xB8\x81 ##\xE0\xB8\x99"}, /* Thai: the vowel above is Mn */
-        {"\xED\x95\x9C", "\xE1\x84\x92 ##\xE1\x85\xA1 ##\xE1\x86\xAB"},          /* Hangul comes apart */
+        {"\xED\x95\x9C", "\xE1\x84\x92 ##\xE1\x85\xA1 ##\xE1\x86\xAB"},          /* Hangul is decomposed */
         {"\xD7\xA9\xD7\x81\xD6\xB8", "\xD7\xA9"},                                /* Hebrew points */
-        {"\xE0\xA4\x95\xE0\xA4\xBF", "\xE0\xA4\x95 ##\xE0\xA4\xBF"}, /* Devanagari: this vowel is Mc, and stays */
-        {"\xF0\x9D\x85\x98\xF0\x9D\x85\xAD\xF0\x9D\x85\xA5",         /* marks that are not Mn are put in order */
-         "\xF0\x9D\x85\x98 ##\xF0\x9D\x85\xA5 ##\xF0\x9D\x85\xAD"},
+        /* Devanagari: this vowel is Mc and is kept */
+        {"\xE0\xA4\x95\xE0\xA4\xBF", "\xE0\xA4\x95 ##\xE0\xA4\xBF"},
+        /* marks other than Mn are put in canonical order */
+        {"\xF0\x9D\x85\x98\xF0\x9D\x85\xAD\xF0\x9D\x85\xA5", "\xF0\x9D\x85\x98 ##\xF0\x9D\x85\xA5 ##\xF0\x9D\x85\xAD"},
         {"\xF0\x9D\x85\x9F", "\xF0\x9D\x85\x98 ##\xF0\x9D\x85\xA5"}, /* a half note: head and stem */
     };
     CHECK_ROWS("e ##e i ##i \xCF\x83 ##\xCE\xB1 ##\xCF\x83 \xC3\x9F \xEF\xBD\x85 = \xE0\xB8\x81 ##\xE0\xB8\x99 "
@@ -108,11 +109,12 @@ static void cased_text_is_composed(void **state) {
         {"E\xCC\x81", "\xC3\x89"},
         {"e\xCC\x81", "\xC3\xA9"},
         {"e\xE2\x80\x8D\xCC\x81", "\xC3\xA9"},
-        {"=\xCC\xB8=", "\xE2\x89\xA0 ="}, /* not equal is a symbol, no punctuation, once it is composed */
+        {"=\xCC\xB8=", "\xE2\x89\xA0 ="}, /* "not equal" is a symbol, not punctuation, after composition */
         {"q\xCC\x87\xCC\xA3", "q ##\xCC\xA3 ##\xCC\x87"}, /* the dot below comes first */
         {"\xE1\x84\x92\xE1\x85\xA1\xE1\x86\xAB", "\xED\x95\x9C"},
-        {"\xE0\xAD\x87\xE0\xAC\xBE", "\xE0\xAD\x8B"}, /* Oriya: a starter that composes with the one before */
-        {"\xE2\x84\xAB", "\xC3\x85"},                 /* angstrom sign */
+        /* Oriya: a starter that composes with the preceding one */
+        {"\xE0\xAD\x87\xE0\xAC\xBE", "\xE0\xAD\x8B"},
+        {"\xE2\x84\xAB", "\xC3\x85"}, /* angstrom sign */
         {"[SEP]\xCC\x81", "[SEP] \xCC\x81"},
     };
     CHECK_ROWS("\xC3\x89 \xC3\xA9 \xE2\x89\xA0 = q ##\xCC\xA3 ##\xCC\x87 \xED\x95\x9C \xE0\xAD\x8B \xC3\x85 \xCC\x81",
@@ -147,7 +149,7 @@ static void spaces_and_removed_characters(void **state) {
          "a\xEE\x80\x80"
          "a\xEF\xBF\xBF"
          "a",
-         "a ##a ##a ##a"}, /* U+FFFD, private, no character */
+         "a ##a ##a ##a"}, /* U+FFFD, private use, noncharacter */
         {"a\xE2\x80\x8F"
          "a",
          "a ##a"}, /* right-to-left mark */
@@ -163,12 +165,13 @@ static void ideographs_stand_alone(void **state) {
          "a \xE4\xB8\xAD \xE6\x96\x87 a"},
         {"\xE4\xB8\xAD\xCC\x81"
          "a",
-         "\xE4\xB8\xAD a"},               /* its accent is another word */
+         "\xE4\xB8\xAD a"},               /* the combining accent starts another word */
         {"\xEF\xA4\x80", "\xE8\xB1\x88"}, /* a compatibility ideograph */
         {"\xF0\xA0\x80\x80"
          "a",
-         "\xF0\xA0\x80\x80 a"},                                      /* extension B */
-        {"\xE3\x81\x82\xE3\x81\x84", "\xE3\x81\x82 ##\xE3\x81\x84"}, /* Hiragana is a word like any */
+         "\xF0\xA0\x80\x80 a"}, /* extension B */
+        /* Hiragana is treated like any other word */
+        {"\xE3\x81\x82\xE3\x81\x84", "\xE3\x81\x82 ##\xE3\x81\x84"},
         {"\xF0\xB0\x80\x80"
          "a",
          "\xF0\xB0\x80\x80 ##a"}, /* extension G is not in BERT's list */
@@ -184,7 +187,7 @@ static void emoji_lose_joiners(void **state) {
         {"\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9",
          "\xF0\x9F\x91\xA8 ##\xF0\x9F\x91\xA9"},       /* man, joiner, woman */
         {"\xE2\x9D\xA4\xEF\xB8\x8F", "\xE2\x9D\xA4"},  /* heart, variation selector */
-        {"\xF0\x9F\x91\x8D\xF0\x9F\x8F\xBD", "[UNK]"}, /* a skin colour stays */
+        {"\xF0\x9F\x91\x8D\xF0\x9F\x8F\xBD", "[UNK]"}, /* a skin tone is kept */
         {":)\xE2\x9D\xA4", ": ) \xE2\x9D\xA4"},
     };
     CHECK_ROWS("\xF0\x9F\x91\xA8 ##\xF0\x9F\x91\xA9 \xE2\x9D\xA4 \xF0\x9F\x91\x8D : )", true, rows);
@@ -206,7 +209,7 @@ static void special_tokens_stay_whole(void **state) {
     CHECK_ROWS("a [ ] cls sep", true, rows);
 }
 
-/* Bytes that are not UTF-8 vanish; what follows them stays. */
+/* Bytes that are not UTF-8 are removed; the text after them is kept. */
 static void bytes_that_are_not_utf8(void **state) {
     (void)state;
     static const row rows[] = {
@@ -225,8 +228,8 @@ static void bytes_that_are_not_utf8(void **state) {
          "a ##a"}, /* above U+10FFFF */
         {"\xE4\xB8"
          "a",
-         "a"},                  /* cut short by a letter */
-        {"a\xF0\x9F\x98", "a"}, /* cut short by the end */
+         "a"},                  /* truncated by a letter */
+        {"a\xF0\x9F\x98", "a"}, /* truncated by the end of the text */
         {"a\xFF\xCC\x81"
          "a",
          "a ##a"},
@@ -260,7 +263,7 @@ static void long_words_are_unknown(void **state) {
     assert_int_equal(count, 1);
     assert_int_equal(tokens[0].id, cleat_tokenizer_unk(lower));
     assert_int_equal(tokens[0].end, 101);
-    for (int i = 0; i < 101; ++i) memcpy(text + 3 * i, "e\xCC\x81", 3); /* 100 characters once composed */
+    for (int i = 0; i < 101; ++i) memcpy(text + 3 * i, "e\xCC\x81", 3); /* 100 characters after composition */
     cleat_tokenizer_encode(cased, text, 300, tokens, 200, &count, NULL);
     assert_int_equal(count, 100);
     assert_int_equal(tokens[99].id, cleat_tokenizer_id(cased, "##\xC3\xA9"));
@@ -270,7 +273,7 @@ static void long_words_are_unknown(void **state) {
     cleat_tokenizer_destroy(cased);
 }
 
-/* A letter under more accents than fit the buffer at hand. */
+/* A letter with more accents than the stack buffer holds. */
 static void towers_of_accents(void **state) {
     (void)state;
     enum { ACCENTS = 5000 };
@@ -300,7 +303,7 @@ static void towers_of_accents(void **state) {
     cleat_tokenizer_destroy(cased);
 }
 
-/* --- where tokens come from ----------------------------------------------------------------------------------- */
+/* --- byte ranges of tokens ------------------------------------------------------------------------------------ */
 
 static void check_tokens(const cleat_tokenizer *tokenizer, const char *text, const cleat_token *expected, size_t n) {
     cleat_token tokens[32];
@@ -320,7 +323,7 @@ static void tokens_know_their_bytes(void **state) {
     cleat_tokenizer *lower = vocab_tokenizer("un ##able cafe ##s ! \xE4\xB8\xAD", true);
     check_tokens(lower, " unable!\xE4\xB8\xAD zz",
                  (cleat_token[]){{5, 1, 3, 0}, {6, 3, 7, 0}, {9, 7, 8, 1}, {10, 8, 11, 2}, {1, 12, 14, 3}}, 5);
-    /* the accent is part of what the piece stands for, and so is a removed character inside of it */
+    /* The accent belongs to the range of the piece, and so does a removed character inside it. */
     check_tokens(
         lower,
         "CAF\xC3\x89S cafe\xCC\x81s c\xE2\x80\x8B"
@@ -329,7 +332,7 @@ static void tokens_know_their_bytes(void **state) {
             {7, 0, 5, 0}, {8, 5, 6, 0}, {7, 7, 13, 1}, {8, 13, 14, 1}, {7, 15, 22, 2}, {3, 22, 27, 3}, {5, 27, 29, 4}},
         7);
     cleat_tokenizer_destroy(lower);
-    /* composed of two characters; one character in two pieces */
+    /* composed of two characters; one character split into two pieces */
     cleat_tokenizer *cased = vocab_tokenizer("x ##\xC3\xA9 ##y", false);
     check_tokens(cased, "xe\xCC\x81y", (cleat_token[]){{5, 0, 1, 0}, {6, 1, 4, 0}, {7, 4, 5, 0}}, 3);
     cleat_tokenizer_destroy(cased);
@@ -412,7 +415,7 @@ static void vocabulary_goes_to_disk_and_back(void **state) {
     assert_string_equal(cleat_tokenizer_piece(first, 5), "##c d");
     assert_null(cleat_tokenizer_piece(first, 7));
     assert_null(cleat_tokenizer_piece(first, -1));
-    /* [MASK] is ordinary text for a vocabulary that has none */
+    /* [MASK] is ordinary text for a vocabulary that does not contain it */
     assert_string_equal(vocab_encode(first, "[MASK]", 6), "[UNK] [UNK] [UNK]");
 
     assert_int_equal(cleat_tokenizer_save(first, vocab_path(), NULL), CLEAT_OK);
@@ -479,7 +482,8 @@ static void bert_gives_the_known_ids(void **state) {
     cleat_tokenizer_destroy(tokenizer);
 }
 
-/* The ids of every line of a file as one number: FNV-1a over the ids, four bytes each, and -1 at a line's end. */
+/* Hashes the ids of every line of a file: FNV-1a over the ids, four bytes each, with -1 at the end of a
+ * line. */
 static void hash_lines(const cleat_tokenizer *tokenizer, const char *path, size_t *total, uint64_t *hash) {
     static cleat_token tokens[4096];
     char *data = NULL;
@@ -500,7 +504,7 @@ static void hash_lines(const cleat_tokenizer *tokenizer, const char *path, size_
     cleat_free(data);
 }
 
-/* The expected numbers are those of a separate implementation in Python of the steps that the header names. */
+/* The expected values come from an independent Python implementation of the steps named in the header. */
 static void bert_gives_the_ids_of_the_tweets(void **state) {
     (void)state;
     cleat_tokenizer *tokenizer = load_bert();

@@ -1,4 +1,4 @@
-/* Vocabularies learned from a corpus. */
+/* Training of vocabularies on a corpus. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ static cleat_text_view view(const char *text) {
     return (cleat_text_view){text, strlen(text)};
 }
 
-/* All pieces behind the special ones, separated by spaces. */
+/* All pieces after the special ones, separated by spaces. */
 static const char *pieces_of(const cleat_tokenizer *tokenizer) {
     static char shown[16384];
     size_t used = 0;
@@ -39,9 +39,10 @@ static void check_pieces(const cleat_text_view *texts, size_t n, cleat_tokenizer
     cleat_tokenizer_destroy(tokenizer);
 }
 
-/* Worked out by hand from low 5, lower 2, newest 6, widest 3. Ids: e 5, ..., r 14, ##e 15, ##w 16, ##s 17, ..., ##r 22.
- * (##e, ##s) and (##s, ##t) are met 9 times: the smaller ids first. Then ##es ##t 9; of the 7s l ##o, lo ##w; of the 6s
- * n ##e and then, since ##w is older than ne, ##w ##est. */
+/* Computed by hand from low 5, lower 2, newest 6, widest 3. Ids: e 5, ..., r 14, ##e 15, ##w 16, ##s 17, ...,
+ * ##r 22. (##e, ##s) and (##s, ##t) occur 9 times: the pair of smaller ids is merged first. Then ##es ##t 9;
+ * of the pairs with count 7 l ##o, lo ##w; of those with count 6 n ##e and then, because ##w is older than
+ * ne, ##w ##est. */
 static void merges_follow_the_counts(void **state) {
     (void)state;
     const cleat_text_view texts[] = {view("low low low low low lower LOWER newest newest newest"),
@@ -65,7 +66,7 @@ static void characters_may_be_limited(void **state) {
     check_pieces(texts, 2, (cleat_tokenizer_training){.vocabulary_size = 100, .min_count = 1}, "a b c ##b ##c ab ac");
 }
 
-/* a ##a is met once a word, ##a ##a three times, and makes two ##aa of four. */
+/* a ##a occurs once per word, ##a ##a three times, and four ##a become two ##aa. */
 static void runs_of_one_character(void **state) {
     (void)state;
     const cleat_text_view texts[] = {view("aaaaa aaaaa")};
@@ -81,7 +82,7 @@ static void normalised_like_the_texts_to_come(void **state) {
     check_pieces(texts, 1, (cleat_tokenizer_training){.vocabulary_size = 100}, "\xC3\x89");
 }
 
-/* A corpus of made-up words, the frequent ones short. */
+/* A corpus of generated words, the frequent ones short. */
 enum { TEXTS = 300, TEXT_BYTES = 200 };
 
 static void make_corpus(char (*memory)[TEXT_BYTES], cleat_text_view *texts) {
@@ -115,7 +116,7 @@ static void threads_do_not_matter(void **state) {
     }
 }
 
-/* What was learned spells the corpus: no [UNK], and fewer pieces than characters. */
+/* The trained vocabulary covers the corpus: no [UNK], and fewer pieces than characters. */
 static void learned_pieces_encode_the_corpus(void **state) {
     (void)state;
     static char memory[TEXTS][TEXT_BYTES];

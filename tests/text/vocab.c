@@ -1,4 +1,4 @@
-/* Writes the vocabulary files of the text tests. */
+/* Helpers that write vocabulary files for the text tests. */
 #include "vocab.h"
 
 #include <setjmp.h>
