@@ -1,4 +1,4 @@
-/* Images that tests draw. */
+/* Synthetic images of the data tests, and their PNG and JPEG files. */
 #include "drawn.h"
 
 #include <setjmp.h>
@@ -41,7 +41,7 @@ int drawn_difference(const cleat_image *a, const cleat_image *b) {
 
 /* --- PNG ------------------------------------------------------------------------------------------------------ */
 
-/* Sample c of a pixel in the file's own bits. */
+/* Sample c of a pixel, in the bit depth of the file. */
 static unsigned sample_at(int64_t x, int64_t y, int c, int bits) {
     return (unsigned)(x * 7919 + y * 104729 + c * 1299709 + x * y * 31) % (1u << bits);
 }
@@ -57,7 +57,7 @@ static unsigned to_8_bits(unsigned value, int bits) {
     return (unsigned)floor((double)value * 255 / ((1u << bits) - 1) + 0.5);
 }
 
-/* Palette entry i is (3 i, 255 - 2 i, i); the first four are transparent to a part. */
+/* Palette entry i is (3 i, 255 - 2 i, i); the first four entries are partly transparent. */
 static unsigned entry(unsigned i, int c) {
     return (c == 0 ? 3 * i : c == 1 ? 255 - 2 * i : i) & 255;
 }

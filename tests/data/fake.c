@@ -1,4 +1,4 @@
-/* A small dataset made in memory. */
+/* Implements the in-memory dataset of fake.h. */
 #include "fake.h"
 
 #include <stdio.h>

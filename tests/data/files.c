@@ -1,4 +1,4 @@
-/* Files and folders of the data tests. */
+/* Implements the file helpers of the data tests. */
 #include "files.h"
 
 #include <setjmp.h>

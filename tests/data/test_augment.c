@@ -1,4 +1,5 @@
-/* Augmentation of images: what a sample shows of one, against a plain reference, and what chance may choose. */
+/* Image augmentation: the crop of a sample against a plain reference implementation, and the range of the
+ * random choices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +28,7 @@ static double overlap(double a0, double a1, double b0, double b1) {
     return length > 0 ? length : 0;
 }
 
-/* The mean over a rectangle; one smaller than a pixel is as large as one. */
+/* The mean over a rectangle; a side shorter than a pixel is extended to one pixel. */
 static double mean_of(const cleat_image *p, double y, double x, double height, double width, int64_t c) {
     double tall = fmax(height, 1), wide = fmax(width, 1), sum = 0;
     double y0 = y - tall / 2, y1 = y + tall / 2, x0 = x - wide / 2, x1 = x + wide / 2;
@@ -38,7 +39,7 @@ static double mean_of(const cleat_image *p, double y, double x, double height, d
     return sum / (tall * wide);
 }
 
-/* Row and column of the crop that pixel (i, j) of the sample shows. */
+/* Row and column in the crop that correspond to pixel (i, j) of the sample. */
 static void place_of(const cleat_augment_params *params, int64_t size, int64_t i, int64_t j, int64_t *row,
                      int64_t *column) {
     if (params->flip_y) i = size - 1 - i;
@@ -105,7 +106,7 @@ static void an_identity_crop_is_the_image(void **state) {
     assert_false(cleat_augment_is_identity(&p, &mirrored, 16));
     assert_int_equal(cleat_augment_apply(&p, &params, 16, values, NULL), CLEAT_OK);
     for (int i = 0; i < 16 * 16 * 3; ++i) assert_true(values[i] == (float)p.pixels[i] * (1.0f / 255));
-    for (unsigned way = 1; way < 8; ++way) { /* all ways to lay a square keep its very values */
+    for (unsigned way = 1; way < 8; ++way) { /* every orientation of a square keeps its exact values */
         params = cleat_augment_identity(&p, true);
         params.flip_x = way & 1;
         params.flip_y = way & 2;
@@ -230,7 +231,8 @@ static void shifts_flips_and_turns_are_even(void **state) {
     for (uint32_t i = 0; i < 4000; ++i) {
         cleat_rng_key rng_key = {.seed = 9, .epoch = 3};
         cleat_augment_params params =
-            cleat_augment_random(&p, true, 16, &augment, &rng_key, i); /* a pixel of the sample is two of it */
+            /* a pixel of the sample covers two of the image */
+            cleat_augment_random(&p, true, 16, &augment, &rng_key, i);
         double down = params.top / 2, right = params.left / 2;
         assert_true(down == floor(down) && right == floor(right) && fabs(down) <= 2 && fabs(right) <= 2);
         ++places[(int)(down + 2) * 5 + (int)(right + 2)];
@@ -240,7 +242,7 @@ static void shifts_flips_and_turns_are_even(void **state) {
     for (int i = 0; i < 8; ++i) assert_in_range(ways[i], 400, 600);
 }
 
-/* A quarter, a half and three of a circle, and nothing else, where nothing is mirrored. */
+/* Without mirroring the orientations are quarter, half and three-quarter turns only. */
 static void turns_do_not_mirror(void **state) {
     (void)state;
     cleat_augment augment = {.crop_min = 1, .turn = true};

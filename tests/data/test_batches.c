@@ -1,5 +1,5 @@
-/* Batches: nothing lost, nothing twice, order from (seed, epoch) only; windows that do not depend on their cut into
- * micro-batches; bucket lengths against exhaustive search; the dataset interface. */
+/* Batches: every sample exactly once, an order that depends on (seed, epoch) only; global batches independent
+ * of their division into micro-batches; bucket lengths against exhaustive search; the dataset interface. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static cleat_batches *create(const cleat_rng_key *rng_key) {
     return batches;
 }
 
-/* Every sample once, in a batch of its own bucket, no more than one short batch a bucket. */
+/* Every sample occurs once, in a batch of its bucket, with at most one short batch per bucket. */
 static void check_cover(const cleat_batches *batches) {
     bool seen[SAMPLES] = {false};
     size_t short_batches[3] = {0}, total = 0;
@@ -78,7 +78,7 @@ static void training_order_depends_on_seed_and_epoch(void **state) {
     assert_true(same(made[0], made[1]));
     assert_false(same(made[0], made[2]));
     assert_false(same(made[0], made[3]));
-    size_t changes = 0; /* of bucket from one batch to the next: shuffled batches change often */
+    size_t changes = 0; /* changes of bucket from one batch to the next: shuffled batches change often */
     for (size_t i = 1; i < cleat_batches_count(made[0]); ++i)
         changes += cleat_batches_get(made[0], i)->bucket != cleat_batches_get(made[0], i - 1)->bucket;
     assert_true(changes > 50);
@@ -123,12 +123,12 @@ static void refuses_bad_arguments(void **state) {
     assert_null(batches);
 }
 
-/* --- windows --- */
+/* --- global batches --- */
 
 enum { BUCKETS = 3, MOST = 23 };
 static const int64_t bucket_lengths[BUCKETS] = {16, 40, 100}, global_batch_sizes[BUCKETS] = {13, 7, 23};
 
-/* The same windows in micro-batches of at most `most` samples. */
+/* Creates the same global batches in micro-batches of at most `most` samples. */
 static cleat_batches *create_global_batches(int64_t most, const cleat_rng_key *rng_key) {
     cleat_bucket cut[BUCKETS];
     cleat_batches *batches = NULL;
@@ -140,8 +140,8 @@ static cleat_batches *create_global_batches(int64_t most, const cleat_rng_key *r
     return batches;
 }
 
-/* One window: its micro-batches follow each other, are of its bucket, as few and as even as can be; its figures are
- * those of its samples. Copies the samples. */
+/* Checks one global batch: its micro-batches are contiguous, belong to its bucket, are of minimal number and
+ * as equal as possible; its statistics are those of its samples. Copies the samples. */
 static int64_t check_global_batch(const cleat_batches *batches, size_t index, int64_t most, uint32_t *samples) {
     cleat_global_batch global_batch;
     assert_true(cleat_batches_global_batch(batches, index, &global_batch));
@@ -208,11 +208,11 @@ static void global_batches_do_not_depend_on_the_cut(void **state) {
     }
     for (int b = 0; b < BUCKETS; ++b) assert_true(short_global_batches[b] <= 1);
     assert_int_equal(short_global_batches[0] + short_global_batches[1] + short_global_batches[2],
-                     3); /* sizes chosen so: each is tested */
+                     3); /* chosen such that each is tested */
     cleat_batches_destroy(whole);
 }
 
-/* Nothing adds up in an evaluation: its batches are full, and windows of their own. */
+/* An evaluation does not accumulate: its batches are full, and each is a separate global batch. */
 static void evaluation_has_a_global_batch_each(void **state) {
     (void)state;
     cleat_batches *batches = create_global_batches(5, NULL);

@@ -1,4 +1,4 @@
-/* The RFC 4180 reader, number parsing, and what is refused as no text. */
+/* The RFC 4180 reader, number parsing, and input that is refused because it is not text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static void reads_quoted_fields(void **state) {
     cleat_csv_close(&csv);
 }
 
-/* Reads all of a file; the status of the first call that fails. */
+/* Reads a whole file; returns the status of the first failed call. */
 static cleat_status read_all(const char *path, cleat_error *error) {
     cleat_csv csv;
     bool more = true;

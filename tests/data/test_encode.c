@@ -1,4 +1,4 @@
-/* Texts encoded on threads, and the file that keeps the result. */
+/* Multi-threaded encoding of texts, and the cache file of the result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static cleat_tokenizer *make_tokenizer(bool lowercase, const char *more) {
     return tokenizer;
 }
 
-/* Texts of 0 to 11 words; one of them has more tokens than the encoder's small buffer. */
+/* Texts of 0 to 11 words; one has more tokens than the encoder's small buffer holds. */
 static void make_texts(void) {
     static const char *const words[5] = {"Fires", "in", "the", "zone", "fire"};
     for (size_t t = 0; t < TEXTS; ++t) {
@@ -129,7 +129,7 @@ static void progress_grows_to_the_end(void **state) {
 static void the_first_bad_text_is_named(void **state) {
     (void)state;
     cleat_tokenizer *tokenizer = make_tokenizer(true, "");
-    texts[400].size = texts[1200].size = (size_t)1 << 32; /* never read: the size alone is refused */
+    texts[400].size = texts[1200].size = (size_t)1 << 32; /* never read: the size alone causes the refusal */
     for (int workers = 0; workers <= 3; ++workers) {
         cleat_encode_setup setup = setup_of(tokenizer, workers);
         cleat_encoded encoded = {.n = 77};
@@ -194,7 +194,8 @@ static void keep_warning(void *user, cleat_log_level level, const char *text) {
     if (level <= CLEAT_LOG_WARNING) snprintf(said, sizeof said, "%s", text);
 }
 
-/* Encodes by way of the cache, compares with encoding afresh, and returns whether the cache had it. */
+/* Encodes through the cache, compares with a direct encoding, and returns whether the cache had the
+ * result. */
 static bool encode(const cleat_encode_setup *setup, const char *name) {
     bool reused = false;
     cleat_encoded encoded, fresh;
@@ -248,7 +249,7 @@ static void whatever_changes_is_noticed(void **state) {
     memory[700][0] ^= 1;
     assert_false(encode(&setup, "changes"));
     assert_true(encode(&setup, "changes"));
-    /* the same bytes with another border between two texts */
+    /* The same bytes with another boundary between two texts. */
     cleat_text_view joined[2] = {{"in the", 3}, {"fire", 4}}, other[2] = {{"in", 2}, {" fire", 5}};
     setup.texts = joined;
     setup.n = 2;
@@ -264,7 +265,7 @@ static void whatever_changes_is_noticed(void **state) {
     assert_false(encode(&setup, "changes"));
     setup.tokenizer = larger;
     assert_false(encode(&setup, "changes"));
-    setup.workers = 2; /* no part of what the result depends on */
+    setup.workers = 2; /* not part of the cache key */
     assert_true(encode(&setup, "changes"));
     assert_string_equal(said, "");
     memory[700][0] ^= 1;
@@ -290,7 +291,8 @@ static void damaged_files_are_made_anew(void **state) {
         assert_non_null(strstr(said, "is not used"));
     }
     for (size_t at = 0; at < size; at += 11) {
-        if (at > 72 && at < 80) continue; /* behind the zeros of key and hash nothing is said */
+        /* the bytes behind the zero terminators of key and hash are unused */
+        if (at > 72 && at < 80) continue;
         if (at > 112 && at < 120) continue;
         char *flipped = malloc(size);
         assert_non_null(flipped);

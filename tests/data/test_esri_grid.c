@@ -1,4 +1,5 @@
-/* ESRI ASCII grids: every way to write the header, and a place and a mend for every way to get it wrong. */
+/* ESRI ASCII grids: every accepted form of the header, and a message with place and remedy for every invalid
+ * one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Images from files: every kind of PNG, JPEG, broken ones; and the cache that keeps them. */
+/* Image files: every kind of PNG, JPEG, damaged files; and the cache of decoded images. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,8 @@ static cleat_image read_ok(const char *path, int64_t channels) {
     return image;
 }
 
-/* The reading fails, names the file and says `why`; nothing is written. */
+/* Expects that reading fails with a message that names the file and contains `why`, and that nothing is
+ * written. */
 static void expect_failure(const char *path, const char *why) {
     cleat_image image = {.height = 77};
     cleat_error error = {0};
@@ -53,7 +54,7 @@ static void every_kind_of_png_is_read(void **state) {
                 cleat_image expected, probed = {0};
                 drawn_write_png(path, 13, 21, &kind, &expected);
                 cleat_image got = read_ok(path, 0);
-                /* alpha of 16 bits is rounded before it is used: one off at most */
+                /* 16-bit alpha is rounded before use: the error is at most one */
                 int most = kind.bits == 16 ? 1 : 0;
                 if (drawn_difference(&got, &expected) > most)
                     fail_msg("colour type %d, %d bits, interlaced %d", kind.colour, kind.bits, interlaced);
@@ -128,7 +129,7 @@ static void jpegs_are_read(void **state) {
     cleat_image_free(&inks);
 }
 
-/* Means of squares of the whole, where the file is decoded smaller. */
+/* Compares means over squares of the whole image, because the file is decoded at a smaller scale. */
 static void large_jpegs_are_decoded_smaller(void **state) {
     (void)state;
     const char *path = test_path("large.jpg");
@@ -153,7 +154,7 @@ static void large_jpegs_are_decoded_smaller(void **state) {
     cleat_image_free(&drawn);
 }
 
-/* Cameras and programs leave bytes behind the last pixel. */
+/* Cameras and programs leave bytes after the last pixel. */
 static void bytes_to_spare_at_the_end_do_no_harm(void **state) {
     (void)state;
     const char *path = test_path("spare.jpg");
@@ -191,7 +192,7 @@ static void no_part_of_a_file_is_an_image(void **state) {
             drawn_write_jpeg(whole, &drawn, kind == 2 ? DRAWN_JPEG : DRAWN_JPEG_PROGRESSIVE);
         char *bytes = test_read(whole, &size);
         for (size_t cut = 0; cut < size; cut += cut < 700 || cut > size - 20 ? 1 : 37) {
-            remove(part); /* else some file systems write the old one to disk first */
+            remove(part); /* otherwise some file systems write the old file to disk first */
             test_write(part, bytes, cut);
             expect_failure(part, cut == 0 ? "empty" : cut < 3 ? "not an image" : "");
         }
@@ -203,7 +204,8 @@ static void no_part_of_a_file_is_an_image(void **state) {
     cleat_image_free(&drawn);
 }
 
-/* Whatever is written into a file: an image of its size or an error, and no memory lost (under ASan). */
+/* Random bytes in a file: the result is an image of its size or an error, without a memory leak (under
+ * ASan). */
 static void noise_is_survived(void **state) {
     (void)state;
     const char *whole = test_path("whole"), *noisy = test_path("noisy");
@@ -249,7 +251,7 @@ static void put_number(uint8_t *bytes, uint32_t number) {
     for (int i = 0; i < 4; ++i) bytes[i] = (uint8_t)(number >> (24 - 8 * i));
 }
 
-/* A PNG whose head promises these sizes; its first pixels do not come. */
+/* A PNG whose header declares this size, without the first pixels. */
 static void write_promise(const char *path, uint32_t height, uint32_t width) {
     uint8_t bytes[41] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
     put_number(bytes + 16, width);
@@ -308,7 +310,7 @@ static void memory_that_runs_out_is_an_error(void **state) {
 
 enum { IMAGES = 20, BYTES = 8 * 8 };
 
-/* Image i is full of i. */
+/* Every value of image i is i. */
 static cleat_status make(void *user, size_t index, cleat_image *image, cleat_error *error) {
     (void)user;
     if (index == 13) return cleat_fail(error, CLEAT_ERR_FORMAT, "unlucky");

@@ -1,4 +1,4 @@
-/* Images with classes: folders, IDX, CIFAR; splits, classes, means, samples; and what is refused. */
+/* Image classification datasets: folders, IDX, CIFAR; splits, classes, means, samples; and refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void keep_warning(void *user, cleat_log_level level, const char *text) {
         strcat(strcat(warnings, text), "\n");
 }
 
-/* test_path's buffers are used again soon. */
+/* Copies a path, because the buffers of test_path are soon reused. */
 static const char *lasting(const char *path) {
     static char paths[64][512];
     static int next;
@@ -50,7 +50,7 @@ static cleat_dataset *open_ok(const char *path, const cleat_image_options *optio
     return dataset;
 }
 
-/* The opening fails and says all of `words`, which stand between bars. */
+/* Expects that opening fails with a message that contains all of `words`, which are separated by bars. */
 static void expect_failure(const char *path, const cleat_image_options *options, const char *words) {
     cleat_dataset *dataset = NULL;
     cleat_error error = {0};
@@ -99,7 +99,7 @@ static void add_image(const char *folder, const char *name, int64_t height, int6
     cleat_image_free(&p);
 }
 
-/* FOLDER/cat and dog with `count` images each. */
+/* Creates FOLDER/cat and FOLDER/dog with `count` images each. */
 static const char *make_classes(const char *folder, int count) {
     char name[64];
     test_folder(folder);
@@ -146,7 +146,8 @@ static void folders_are_classes(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* A sample is the image's centred square, scaled; the longer side of a padded sample stays 0. */
+/* A sample is the centred square of the image, scaled. In a larger slot the padding
+ * stays 0. */
 static void samples_are_centred_squares(void **state) {
     (void)state;
     const char *path = make_classes("wide", 3);
@@ -186,7 +187,7 @@ static void named_parts_are_splits(void **state) {
     make_classes("parts/test", 1);
     test_folder("parts/other");
     cleat_image_options options = small_options();
-    options.val_fraction = 0.5; /* not used: there is a validation part */
+    options.val_fraction = 0.5; /* not used, because a validation part exists */
     options.test_fraction = 0.3;
     cleat_dataset *dataset = open_ok(test_path("parts"), &options);
     cleat_image_info info = cleat_image_describe(dataset);
@@ -207,7 +208,7 @@ static void named_parts_are_splits(void **state) {
     expect_failure(test_path("parts"), &options, "no train folder");
 }
 
-/* A class may be called like a part. */
+/* A class may have the name of a part. */
 static void a_class_called_train_is_a_class(void **state) {
     (void)state;
     const char *path = make_classes("traffic", 2);
@@ -289,7 +290,7 @@ static void bad_folders_are_refused(void **state) {
     assert_int_equal(symlink("nowhere", test_path("bad/cat/lost.png")), 0);
     expect_failure(path, &options, "bad/cat/lost.png");
     unlink(test_path("bad/cat/lost.png"));
-    dataset = open_ok(path, &options); /* mended */
+    dataset = open_ok(path, &options); /* repaired */
     cleat_dataset_destroy(dataset);
 
     expect_failure(test_folder("nothing"), &options, "Supported layouts|train-images*|data_batch_*.bin");
@@ -312,7 +313,8 @@ static void bad_folders_are_refused(void **state) {
     expect_failure(path, &options, "trained model");
 }
 
-/* What its head does not show is found when it is decoded: an error with its name, and never an image. */
+/* Damage that the header does not show is found by decoding: the error names the file, and no image is
+ * returned. */
 static void truncated_images_stop_the_filling(void **state) {
     (void)state;
     const char *path = make_classes("cut", 3), *file = lasting(test_path("cut/cat/2.jpg"));
@@ -331,7 +333,7 @@ static void truncated_images_stop_the_filling(void **state) {
     assert_non_null(strstr(error.text, "cut/cat/2.jpg"));
     assert_non_null(strstr(error.text, "truncated"));
     cleat_dataset_destroy(dataset);
-    expect_failure(path, &options, "cut/cat/2.jpg|truncated"); /* the means are fitted from it */
+    expect_failure(path, &options, "cut/cat/2.jpg|truncated"); /* the means are computed from it */
 }
 
 static void channels_follow_the_training_part(void **state) {
@@ -360,7 +362,7 @@ static void channels_follow_the_training_part(void **state) {
     expect_failure(test_path("grey"), &options, "2 are required");
 }
 
-/* --- chance, cache, threads ----------------------------------------------------------------------------------- */
+/* --- randomness, cache, threads ------------------------------------------------------------------------------- */
 
 enum { SHARED = 24, SIZE = 10, PIXELS = SIZE * SIZE * 3 };
 
@@ -391,7 +393,7 @@ static void threads_fill_the_same_bits(void **state) {
     (void)state;
     static float expected[SHARED][PIXELS], later[PIXELS];
     make_classes("threads", SHARED / 2 - 1);
-    add_image("threads", "cat/large.jpg", 90, 130, 3, 1); /* decoded smaller */
+    add_image("threads", "cat/large.jpg", 90, 130, 3, 1); /* decoded at a smaller scale */
     add_image("threads", "dog/large.jpg", 130, 90, 3, 2);
     cleat_image_options options = small_options();
     options.size = SIZE;
@@ -429,7 +431,7 @@ static void threads_fill_the_same_bits(void **state) {
     cleat_dataset_destroy(cached);
 }
 
-/* --- what is fitted ------------------------------------------------------------------------------------------- */
+/* --- the fitted preprocessor ---------------------------------------------------------------------------------- */
 
 static void the_fitted_preprocessor_is_used_again(void **state) {
     (void)state;
@@ -455,7 +457,7 @@ static void the_fitted_preprocessor_is_used_again(void **state) {
     assert_int_equal(cleat_image_describe(second).channels, 3);
     assert_int_equal(cleat_image_describe(second).file_width, 12);
     assert_true(cleat_images_class_samples(first, 0) > 0);
-    for (size_t i = 0; i < 2; ++i) /* the training part's, not this one's */
+    for (size_t i = 0; i < 2; ++i) /* the means of the training part, not of this one */
         assert_int_equal(cleat_images_class_samples(second, i), cleat_images_class_samples(first, i));
     assert_int_equal(fill(second, sample_called(second, "cow/1.png"), NULL, b), CLEAT_NO_CLASS);
     assert_int_equal(fill(second, sample_called(second, "loose.jpg"), NULL, b), CLEAT_NO_CLASS);
@@ -573,7 +575,7 @@ static void idx_files_are_read(void **state) {
         assert_string_equal(cleat_dataset_id(dataset, 17), "train-00017");
         assert_int_equal(cleat_dataset_save(dataset, test_folder("idx_model"), NULL), CLEAT_OK);
         cleat_dataset_destroy(dataset);
-        options.val_fraction = 0.2; /* then the official test part is one */
+        options.val_fraction = 0.2; /* then the official test part becomes the test split */
         options.channels = 4 - channels;
         dataset = open_ok(path, &options);
         info = cleat_image_describe(dataset);
@@ -597,7 +599,7 @@ static void idx_files_are_predicted(void **state) {
     cleat_dataset *dataset = open_ok(path, &options);
     float image[12 * 12 * 3];
     assert_int_equal(cleat_image_describe(dataset).samples[CLEAT_SPLIT_TEST], 9);
-    assert_int_equal(cleat_image_describe(dataset).channels, 3); /* the model's */
+    assert_int_equal(cleat_image_describe(dataset).channels, 3); /* the channels of the model */
     assert_int_equal(fill(dataset, 2, NULL, image), CLEAT_NO_CLASS);
     cleat_dataset_destroy(dataset);
     write_idx("predicted/t10k-labels", 9, 0, 0, 0);

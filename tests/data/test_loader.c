@@ -1,5 +1,5 @@
-/* The loader: the same bytes in the same order whatever the number of threads, errors in their turn, and an
- * end at any moment. */
+/* The loader: the same bytes in the same order for any number of threads, errors in the order of the batches,
+ * and termination at any moment. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,8 +21,8 @@ static int64_t lengths[SAMPLES];
 static uint32_t all[SAMPLES];
 static const cleat_bucket buckets[2] = {{16, 12, 5}, {64, 3, 3}};
 
-/* What the trainer provides: host memory, offsets, and a wait that fails the test when a slot is filled while
- * it is "travelling". */
+/* The trainer's side of the loader: host memory, offsets, and a wait that fails the test if a slot is filled
+ * while its transfer is in flight. */
 typedef struct consumer {
     fake_dataset fake;
     int32_t memory[SLOTS][SLOT_WORDS];
@@ -31,10 +31,10 @@ typedef struct consumer {
     bool travelling[SLOTS];
     int waits;
     int fail_wait_at; /* the n-th wait fails; 0: none */
-    cpu_set_t used;   /* CPUs that filling threads may run on, all together */
+    cpu_set_t used;   /* all CPUs that filling threads may run on */
 } consumer;
 
-/* values [B, L] at word 8, lengths [B] behind, matrix not wanted in bucket 1. */
+/* values [B, L] at word 8, lengths [B] after them, matrix not required in bucket 1. */
 static int64_t field_offset(void *user, size_t bucket, size_t field) {
     (void)user;
     int64_t b = buckets[bucket].micro_batch_size, l = buckets[bucket].length;
@@ -45,7 +45,7 @@ static int64_t field_offset(void *user, size_t bucket, size_t field) {
 static cleat_status slot_wait(void *user, size_t slot, cleat_error *error) {
     consumer *c = user;
     pthread_mutex_lock(&c->lock);
-    c->travelling[slot] = false; /* the transfer is done once somebody has waited for it */
+    c->travelling[slot] = false; /* the transfer is complete after a wait */
     bool fails = ++c->waits == c->fail_wait_at;
     cpu_set_t mine;
     if (sched_getaffinity(0, sizeof mine, &mine) == 0) CPU_OR(&c->used, &c->used, &mine);
@@ -96,7 +96,7 @@ static cleat_batches *make_batches(consumer *c, const cleat_rng_key *rng_key) {
     return batches;
 }
 
-/* FNV-1a over all that a batch wrote. */
+/* FNV-1a over all bytes a batch has written. */
 static void digest(uint64_t *hash, const void *data, size_t bytes) {
     for (size_t i = 0; i < bytes; ++i) *hash = (*hash ^ ((const unsigned char *)data)[i]) * 1099511628211u;
 }
@@ -205,8 +205,8 @@ static void an_error_arrives_in_its_turn(void **state) {
             assert_non_null(strstr(error.text, "data.bin:7: sample"));
         }
         assert_int_equal(cleat_loader_next(loader, &loaded, NULL), CLEAT_ERR_FORMAT);
-        cleat_loader_stop(loader);     /* later batches may still be filling */
-        c->fake.bad_sample = SIZE_MAX; /* mended: a new pass works */
+        cleat_loader_stop(loader);     /* later batches may still be being filled */
+        c->fake.bad_sample = SIZE_MAX; /* repaired: a new pass works */
         run_pass(c, loader, batches, 0, NULL, 1);
 
         c->waits = 0;
@@ -234,13 +234,13 @@ static void ends_at_any_moment(void **state) {
         cleat_loaded loaded = {0};
         for (int i = 0; i < taken; ++i) {
             assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_OK);
-            if (i + 1 < taken) cleat_loader_release(loader, loaded.slot); /* the last one stays held */
+            if (i + 1 < taken) cleat_loader_release(loader, loaded.slot); /* the last slot stays held */
         }
         if (taken % 3 == 0) {
             cleat_loader_stop(loader);
             assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_ERR_ARGUMENT);
         }
-        if (taken % 3 == 1) { /* another pass, one slot still held by the last */
+        if (taken % 3 == 1) { /* another pass while a slot of the previous one is still held */
             assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
             cleat_loaded other;
             assert_int_equal(cleat_loader_next(loader, &other, &error), CLEAT_OK);
@@ -267,10 +267,11 @@ static void refuses_bad_use(void **state) {
         assert_int_equal(cleat_loader_start(loader, batches, 0, NULL, &error), CLEAT_OK);
         assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_OK);
         assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_OK);
-        assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_ERR_ARGUMENT); /* both slots held */
+        /* both slots held */
+        assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_ERR_ARGUMENT);
         assert_non_null(strstr(error.text, "release"));
         cleat_loader_release(loader, loaded.slot);
-        cleat_loader_release(loader, loaded.slot); /* twice: nothing happens */
+        cleat_loader_release(loader, loaded.slot); /* released twice: no effect */
         cleat_loader_release(loader, 77);
         assert_int_equal(cleat_loader_next(loader, &loaded, &error), CLEAT_OK);
         assert_int_equal(loaded.index, 2);
@@ -308,7 +309,8 @@ static cleat_dtype integers_as_halves(void *user, size_t bucket, size_t field) {
     return CLEAT_F16;
 }
 
-/* The field `matrix` [B, L, 2] of every batch, rounded, with its padding of 3; other fields as ever, and nothing behind them. */
+/* The field `matrix` [B, L, 2] of every batch, rounded, with its padding of 3; other fields are unchanged,
+ * and nothing behind them is written. */
 static void floats_are_rounded_to_halves(void **state) {
     (void)state;
     consumer *c = make_consumer();
@@ -402,7 +404,7 @@ static void stays_inside_the_allowed_cpus(void **state) {
     CPU_SET(cpu, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
     char list[32];
-    snprintf(list, sizeof list, "%d-4095", cpu); /* wider than what is allowed */
+    snprintf(list, sizeof list, "%d-4095", cpu); /* larger than the allowed set */
     for (int i = 0; i < 2; ++i) {
         cleat_loader_setup setup = {.dataset = &c->fake.base,
                                     .buckets = buckets,
@@ -457,7 +459,7 @@ static void goes_where_the_card_is(void **state) {
     assert_true(CPU_EQUAL(&c->used, &last));
     cpu_set_t after;
     assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
-    assert_true(CPU_EQUAL(&before, &after)); /* the caller's own thread is left alone */
+    assert_true(CPU_EQUAL(&before, &after)); /* the calling thread keeps its affinity */
     cleat_loader_destroy(loader);
     cleat_batches_destroy(batches);
     free(c);

@@ -1,5 +1,5 @@
-/* Maps over time: samples, splits, patches, means and masks of grids by day and of NPY stacks; and that bad folders are
- * refused with a place and a mend. */
+/* Maps over time: samples, splits, patches, means and masks of daily grids and of NPY stacks; and that
+ * invalid folders are refused with a place and a remedy. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 enum { H = 3, W = 5, PATCH = 2, PADDED_H = 4, PADDED_W = 6, N = 6, DAYS = 12, UNKNOWN = -9999 };
 
-/* The folder TEMPORARY/name, made; its path stays longer than that of test_folder. */
+/* Creates the folder TEMPORARY/name. The returned path stays valid longer than that of test_folder. */
 static const char *make_folder(const char *name) {
     static char kept[16][512];
     static int next;
@@ -29,11 +29,12 @@ static const char *make_folder(const char *name) {
 
 /* --- grids ---------------------------------------------------------------------------------------------------- */
 
-/* 2020-02-25 .. 2020-03-07: over a leap day. */
+/* 2020-02-25 .. 2020-03-07, across a leap day. */
 static const char *const dates[DAYS] = {"20200225", "20200226", "20200227", "20200228", "20200229", "20200301",
                                         "20200302", "20200303", "20200304", "20200305", "20200306", "20200307"};
 
-/* The value of a cell. Channel 0 is "heat", the target: above 0 in some cells. One cell of it is unknown on day 3. */
+/* The value of a cell. Channel 0 is "heat", the target: above 0 in some cells; one of its cells is unknown on
+ * day 3. */
 static int cell(int day, int channel, int y, int x) {
     if (channel == 0 && day == 3 && y == 1 && x == 2) return UNKNOWN;
     int value = (day * 7 + channel * 5 + y * 3 + x * 11) % 13;
@@ -152,7 +153,7 @@ static void samples_hold_steps_and_the_target_of_a_later_day(void **state) {
                                       "2020-03-05", "2020-03-06", "2020-03-07"};
     double mean[2], std[2];
     int32_t persistence[PADDED_H * PADDED_W];
-    /* 7 days' targets are for training, the last one's steps end with day 5 */
+    /* Targets of 7 days are for training; the steps of the last one end with day 5. */
     for (int c = 0; c < 2; ++c) moments(c, 0, 5, &mean[c], &std[c]);
     assert_int_equal(cleat_dataset_count(dataset), DAYS - 1);
     for (int i = 0; i < DAYS - 1; ++i) {
@@ -215,7 +216,7 @@ static void horizons_and_single_inputs_are_kept(void **state) {
     fill(dataset, 7, 3, NULL, &s);
     for (int p = 0; p < PADDED_H * PADDED_W; ++p)
         assert_int_equal(s.mask[p], target_of(11, p / PADDED_W, p % PADDED_W));
-    /* two pixels of the last step, day 7, differ by their difference over the std */
+    /* Two pixels of the last step, day 7, differ by their raw difference divided by the std. */
     float apart = s.steps[2 * PATCH * PATCH + 1] - s.steps[2 * PATCH * PATCH];
     float others = s.steps[2 * PATCH * PATCH + 2] - s.steps[2 * PATCH * PATCH];
     int a = cell(7, 1, 0, 1) - cell(7, 1, 0, 0), b = cell(7, 1, 1, 0) - cell(7, 1, 0, 0);
@@ -285,7 +286,7 @@ static void the_fitted_preprocessor_is_used_again(void **state) {
     fill(same, 8, 3, NULL, &b);
     assert_memory_equal(&a, &b, sizeof a);
     assert_true(cleat_image_describe(same).positive == cleat_image_describe(dataset).positive);
-    /* one day alone, without its target: its target is not known, its values are standardised as in training */
+    /* A single day, without its target: the target is unknown, the values are standardised as in training. */
     const char *fresh = make_folder("fresh");
     write_grid(fresh, "heat", 0, 8, dates[8]);
     write_grid(fresh, "rain", 1, 8, dates[8]);
@@ -299,7 +300,7 @@ static void the_fitted_preprocessor_is_used_again(void **state) {
     for (int p = 0; p < PADDED_H * PADDED_W; ++p) assert_int_equal(b.mask[p], -1);
     cleat_dataset_destroy(predicted);
     predicted = open_maps(test_path("grids"), &options);
-    assert_int_equal(cleat_dataset_count(predicted), DAYS); /* also the day behind the last */
+    assert_int_equal(cleat_dataset_count(predicted), DAYS); /* including the day after the last */
     fill(predicted, 3, 3, NULL, &b);
     assert_int_equal(b.mask[0], target_of(4, 0, 0));
     cleat_dataset_destroy(predicted);
@@ -355,7 +356,7 @@ static void missing_days_are_refused_or_skipped(void **state) {
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "heat_20200229.asc is missing");
     options.skip_missing = true;
     cleat_dataset *dataset = open_maps(folder, &options);
-    /* no target on day 4, no steps that end there */
+    /* No target on day 4; no steps that end there. */
     assert_int_equal(cleat_dataset_count(dataset), DAYS - 3);
     assert_string_equal(cleat_dataset_id(dataset, 3), "2020-03-02");
     assert_int_equal(cleat_dataset_length(dataset, 3), 2); /* days 3 and 5 */
@@ -443,7 +444,7 @@ static void channels_without_values_or_variety(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* The real grids, where they are: what their description says of the persistence forecast. */
+/* The real grids, if available: the values of the persistence forecast given in their description. */
 static void persistence_of_the_shared_wildfires(void **state) {
     (void)state;
     char folder[512];
@@ -564,7 +565,7 @@ static void stacks_are_samples(void **state) {
         assert_true(fabs(s.steps[8 + c] - (stack_value(1, 3, c, 0, 0) - mean[c]) / std[c]) < 1e-5);
     for (int p = 0; p < PADDED_H * PADDED_W; ++p) {
         int y = p / PADDED_W, x = p % PADDED_W;
-        /* of bytes 255 is above 0 */
+        /* Of bytes, 255 is above 0. */
         int expected = y >= H || x >= W ? -1 : x == 1 || (y == H - 1 && x == W - 1);
         assert_int_equal(s.mask[p], expected);
     }
@@ -633,7 +634,7 @@ static void large_stacks_are_read_when_they_are_wanted(void **state) {
         fill(read, i, 3, NULL, &b);
         assert_memory_equal(&a, &b, sizeof a);
     }
-    /* only where it is not kept a file that has gone since is missed */
+    /* A file deleted since is missed only if its data are not cached. */
     static sample s;
     void *slots[3] = {s.steps, NULL, NULL};
     remove_file(folder, "beta.npy");

@@ -1,4 +1,4 @@
-/* Images with masks: pairs, splits, means, the same crop for both; what does not fit together is refused. */
+/* Images with masks: pairs, splits, means, identical augmentation of both; mismatched pairs are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,8 @@ enum { SAMPLES = 6, SIDE = 8 };
 
 static const char *const names[SAMPLES] = {"ant", "bee", "cat", "dog", "elk", "fox"};
 
-/* 1 in a lopsided figure, which no mirror and no turn leaves as it is; it moves with the sample. */
+/* 1 inside an asymmetric figure, which no mirroring or rotation maps to itself; its position depends on the
+ * sample. */
 static int figure(int sample, int y, int x) {
     int top = 1 + sample % 3, left = 1 + sample / 3;
     return (y >= top && y < top + 4 && x == left) || (y == top + 3 && x >= left && x < left + 3);
@@ -34,7 +35,7 @@ static void write_image(const char *folder, const char *name, int64_t height, in
     if (cleat_image_write_png(path, &image, &error) != CLEAT_OK) fail_msg("%s", error.text);
 }
 
-/* The image is 250 on the figure and 50 + sample beside it; the mask 255 and 0. */
+/* The image is 250 inside the figure and 50 + sample outside; the mask is 255 and 0. */
 static void write_pair(const char *folder, int sample) {
     uint8_t image[SIDE * SIDE], mask[SIDE * SIDE];
     char name[64];
@@ -60,7 +61,7 @@ static void remove_file(const char *folder, const char *name) {
     assert_int_equal(remove(path), 0);
 }
 
-/* All pairs; "bee" is for validation, "elk" for testing. */
+/* Writes all pairs; "bee" is for validation, "elk" for testing. */
 static const char *write_pairs(const char *name) {
     static char kept[8][512];
     static int next;
@@ -163,7 +164,7 @@ static void longer_slots_are_padded(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* Without scaling the image says at each pixel what the mask must be. */
+/* Without scaling, the image determines the expected mask at each pixel. */
 static void images_and_masks_are_augmented_alike(void **state) {
     (void)state;
     cleat_image_options options = small_options();
@@ -215,7 +216,7 @@ static void images_of_any_size_and_colour_are_scaled(void **state) {
         mask[3 * i] = mask[3 * i + 1] = mask[3 * i + 2] = one ? 255 : 0;
     }
     write_image(folder, "images/fox.png", 16, 24, 3, image);
-    write_image(folder, "masks/fox.png", 16, 24, 3, mask); /* colours that are greys */
+    write_image(folder, "masks/fox.png", 16, 24, 3, mask); /* an RGB file whose colours are greys */
     cleat_dataset *dataset = open_masks(folder, &options);
     sample s;
     assert_int_equal(cleat_image_describe(dataset).channels, 3);
@@ -372,7 +373,7 @@ static void several_threads_may_fill(void **state) {
     (void)state;
     cleat_image_options options = small_options();
     options.augment = (cleat_augment){.crop_min = 0.5, .flip = true, .brightness = 0.2};
-    options.cache_bytes = 5 * SIDE * SIDE; /* some are kept, some are read each time */
+    options.cache_bytes = 5 * SIDE * SIDE; /* some are cached, some are read each time */
     cleat_dataset *dataset = open_masks(write_pairs("threads"), &options);
     static sample expected[SAMPLES];
     const cleat_rng_key rng_key = {.seed = 3, .epoch = 1};

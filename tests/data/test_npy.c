@@ -1,4 +1,4 @@
-/* NPY files: what NumPy writes is read to the last bit, what it would not write is refused with a mend. */
+/* NPY files: data written by NumPy are read exactly; invalid files are refused with a remedy. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "data/maps/npy.h"
 #include "files.h"
 
-/* A file of this version, dictionary and elements. */
+/* Writes a file of this version, dictionary and elements. */
 static const char *write_npy(const char *name, int version, const char *dictionary, const void *data, size_t size) {
     static uint8_t file[16384];
     const char *path = test_path(name);
@@ -40,7 +40,7 @@ static void expect_values(const char *path, const float *expected, int64_t count
     for (int64_t i = 0; i < count; ++i) assert_true(values[i] == expected[i]);
 }
 
-/* The dictionary of a vector of so many elements. */
+/* The dictionary of a vector of `count` elements. */
 static const char *vector(const char *descr, int count) {
     static char text[128];
     snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%d,), }", descr, count);
@@ -112,7 +112,7 @@ static void parts_are_read_and_nan_stays(void **state) {
 
 static void written_files_come_back(void **state) {
     (void)state;
-    enum { ROWS = 300, COLUMNS = 77 }; /* longer than a part of a reading */
+    enum { ROWS = 300, COLUMNS = 77 }; /* longer than one chunk of a read */
     float *values = malloc(ROWS * COLUMNS * 4), *back = malloc(ROWS * COLUMNS * 4);
     cleat_npy npy;
     cleat_error error = {0};

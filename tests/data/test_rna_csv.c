@@ -1,4 +1,4 @@
-/* sequences.csv, labels.csv and FASTA: what is read, and what is refused with which words. */
+/* sequences.csv, labels.csv and FASTA: accepted files, and the messages of refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,7 @@ static void reads_both_files(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* The files as Kaggle hands them out; where both pairs are there, the one without "train_". */
+/* The file names of the Kaggle competition; if both pairs exist, the one without "train_" is read. */
 static void reads_training_files(void **state) {
     (void)state;
     const char *folder = test_folder("kaggle");
@@ -149,7 +149,7 @@ static void refuses_bad_tables(void **state) {
     assert_non_null(strstr(error.text, "labels.csv"));
 }
 
-/* Every prefix of a good file, and the file with one byte changed, is read or refused, never more. */
+/* Every prefix of a valid file, and the file with any one byte changed, is either read or refused. */
 static void survives_cuts_and_flips(void **state) {
     (void)state;
     char text[sizeof good_labels];
@@ -187,7 +187,8 @@ static void splits_by_hash(void **state) {
     uint32_t *samples;
     size_t count;
     assert_int_equal(cleat_dataset_samples(dataset, CLEAT_SPLIT_VAL, &samples, &count, &error), CLEAT_OK);
-    assert_true(count > 140 && count < 260); /* 2000 chains in 1000 entries at 0.1: 200 +- 4.5 deviations */
+    /* 2000 chains in 1000 entries at 0.1: 200 +- 4.5 standard deviations */
+    assert_true(count > 140 && count < 260);
     for (size_t i = 0; i < count; ++i) {
         uint32_t other = samples[i] ^ 1u; /* the other chain of the entry */
         assert_int_equal(cleat_dataset_split(dataset, other), CLEAT_SPLIT_VAL);

@@ -1,5 +1,4 @@
-/* What a sample of the RNA dataset holds: fields, windows of long chains, pairs; and every open under failing
- * allocations. */
+/* Samples of the RNA dataset: fields, crops of long chains, pairs; and opening under allocation failures. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -129,21 +128,23 @@ static void pairs_need_bases_distance_and_stack(void **state) {
     int32_t partner[64];
     cleat_error error = {0};
     for (int i = 0; i < 64; ++i) mask[i] = 1;
-    /* All C-G: every C fits every G of the other strand; geometry decides, and finds the true partner. */
+    /* All C-G: every C can pair with every G of the other strand; only the geometry identifies the true
+     * partner. */
     int64_t n = hairpin(8, coords);
     assert_int_equal(cleat_rna_find_pairs("CCCCCCCCAAAAGGGGGGGG", coords, mask, n, partner, &error), CLEAT_OK);
     for (int i = 0; i < 8; ++i) assert_int_equal(partner[i], n - 1 - i);
     for (int i = 8; i < 12; ++i) assert_int_equal(partner[i], -1);
-    /* Pairs from outside: G-U, G-U, A-U, G-C, then A-A, a C-G alone between mismatches, C-A, C-A. */
+    /* Pairs from the outside inwards: G-U, G-U, A-U, G-C, then A-A, a single C-G between mismatches, C-A,
+     * C-A. */
     const int32_t expected[8] = {19, 18, 17, 16, -1, -1, -1, -1};
     assert_int_equal(cleat_rna_find_pairs("GGAGACCCAAAAAAGACUUU", coords, mask, n, partner, &error), CLEAT_OK);
     assert_memory_equal(partner, expected, sizeof expected);
-    /* A residue without coordinates has no partner; the rest of the stem keeps its own. */
+    /* A residue without coordinates has no partner; the rest of the stem keeps its partners. */
     mask[3] = 0;
     assert_int_equal(cleat_rna_find_pairs("CCCCCCCCAAAAGGGGGGGG", coords, mask, n, partner, &error), CLEAT_OK);
     for (int i = 0; i < 8; ++i) assert_int_equal(partner[i], i == 3 ? -1 : n - 1 - i);
     mask[3] = 1;
-    /* Stretched by a quarter, the pairs are out of reach. */
+    /* Stretched by a quarter, the pairs are too far apart. */
     for (int64_t i = 0; i < 3 * n; ++i) coords[i] *= 1.25f;
     assert_int_equal(cleat_rna_find_pairs("CCCCCCCCAAAAGGGGGGGG", coords, mask, n, partner, &error), CLEAT_OK);
     for (int64_t i = 0; i < n; ++i) assert_int_equal(partner[i], -1);

@@ -1,5 +1,5 @@
-/* The generator: its geometry is A-form and right-handed, its files are deterministic and read back, its
- * pairs are found. Also the writers, by reading back what they wrote. */
+/* The RNA generator: its geometry is A-form and right-handed, its files are deterministic and can be read
+ * back, and its pairs are detected. Also tests the writers, by reading back their output. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static double distance(const double *a, const double *b) {
     return sqrt(pow(a[0] - b[0], 2) + pow(a[1] - b[1], 2) + pow(a[2] - b[2], 2));
 }
 
-/* The dihedral angle of four points, degrees, IUPAC sign: positive when, seen along b-c, d is clockwise from
+/* The dihedral angle of four points in degrees, IUPAC sign: positive if, seen along b-c, d is clockwise from
  * a. */
 static double torsion(const double *a, const double *b, const double *c, const double *d) {
     double u[3], v[3], w[3], m[3], n[3], mxn[3];
@@ -44,7 +44,7 @@ static double torsion(const double *a, const double *b, const double *c, const d
 static void torsion_has_the_right_sign(void **state) {
     (void)state;
     const double a[3] = {1, 0, 0}, b[3] = {0, 0, 0}, c[3] = {0, 0, 1}, right[3] = {0, 1, 1}, left[3] = {0, -1, 1};
-    /* Seen along +z, from b to c, x to y is clockwise. */
+    /* Seen along +z, from b to c, the rotation from x to y is clockwise. */
     assert_true(fabs(torsion(a, b, c, right) - 90) < 1e-9);
     assert_true(fabs(torsion(a, b, c, left) + 90) < 1e-9);
 }
@@ -67,10 +67,11 @@ static void helix_is_a_form(void **state) {
         assert_true(fabs(remainder(turn, 2 * acos(-1)) * 180 / acos(-1) - 32.7) < 1e-9);
         double step = distance(one[k], one[k + 1]);
         assert_true(step > 5.5 && step < 6.0);
-        /* The minor groove is the near side: k + 1 of strand I to the partner of k; the other way is far. */
+        /* The minor groove is the narrow side: k + 1 of strand I is near the partner of k; k of strand I is
+         * far from the partner of k + 1. */
         assert_true(distance(one[k + 1], two[k]) < 8.7 && distance(one[k], two[k + 1]) > 13);
     }
-    /* Right-handed: both strands, each 5' to 3'. A left-handed helix has the negative of this. */
+    /* Right-handed: both strands, each 5' to 3'. A left-handed helix has the opposite sign. */
     for (int k = 0; k + 3 < 12; ++k) {
         double forward = torsion(one[k], one[k + 1], one[k + 2], one[k + 3]);
         double back = torsion(two[k + 3], two[k + 2], two[k + 1], two[k]);
@@ -161,7 +162,8 @@ static void made_set_reads_back(void **state) {
             continue;
         }
         ++hairpins;
-        /* Pairs found from distances are the stem, exactly: i with n - 1 - i, and the loop of 4 to 8 free. */
+        /* The pairs detected from distances are exactly the stem: i with n - 1 - i, and the loop of 4 to 8 is
+         * unpaired. */
         int64_t stem = 0;
         while (partner[stem] == n - 1 - stem) ++stem;
         assert_int_equal(paired, 2 * stem);
@@ -171,7 +173,7 @@ static void made_set_reads_back(void **state) {
     assert_true(splits[CLEAT_SPLIT_VAL] > 20 && splits[CLEAT_SPLIT_TEST] > 20 && splits[CLEAT_SPLIT_TRAIN] > 350);
     double gc = (double)(bases['G'] + bases['C']) / (double)(bases['A'] + bases['C'] + bases['G'] + bases['U']);
     assert_true(gc > 0.45 && gc < 0.6);
-    for (size_t s = 0; s + 1 < count; ++s) /* both chains of a duplex are on one side */
+    for (size_t s = 0; s + 1 < count; ++s) /* both chains of a duplex are in the same split */
         if (strncmp(cleat_dataset_id(dataset, s), cleat_dataset_id(dataset, s + 1), 8) == 0)
             assert_int_equal(cleat_dataset_split(dataset, s), cleat_dataset_split(dataset, s + 1));
 
@@ -192,7 +194,7 @@ static void made_set_reads_back(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* Molecules that join a set made the same way are none of it, nor twice there. */
+/* Molecules that are added to a set made with the same options neither belong to it nor repeat each other. */
 static void joined_molecules_are_new(void **state) {
     (void)state;
     const size_t joined = 60;
@@ -230,7 +232,7 @@ static void refuses_impossible_options(void **state) {
     options = cleat_rna_make_defaults();
     options.count = 2000;
     options.duplex_fraction = 1;
-    options.stem_min = options.stem_max = 2; /* there are not so many sequences of 2 */
+    options.stem_min = options.stem_max = 2; /* fewer sequences of length 2 exist */
     assert_int_equal(cleat_data_make_rna(test_path("no"), &options, &error), CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "longer stems"));
     test_write_text(test_path("file"), "x");

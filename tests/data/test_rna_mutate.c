@@ -1,4 +1,5 @@
-/* Variation of training samples: pairs stay pairs, windows stay windows, and the same draw gives the same sample. */
+/* Augmentation of RNA training samples: pairs stay pairs, crops stay crops, and the same RNG key gives the
+ * same sample. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,8 +51,8 @@ static void test_pairs_stay_pairs(void **state) {
             wobbles += i < partner[i] && tokens[i] + tokens[partner[i]] == 5;
         }
     }
-    /* Half of 4000 pairs are drawn anew, and about 0.72 of those are no longer G-C in this direction; of 1600 loop residues 0.15 are drawn, 0.75 of
-     * which change. */
+    /* Half of 4000 pairs are redrawn, and about 0.72 of those are no longer G-C in this direction; 0.15 of
+     * 1600 loop residues are redrawn, 0.75 of which change. */
     assert_in_range(changed_pairs, 1200, 1700);
     assert_in_range(changed_loop, 120, 240);
     assert_in_range(wobbles, 120, 280);
@@ -68,7 +69,7 @@ static void draw_sample(const cleat_dataset *dataset, size_t index, const cleat_
     assert_int_equal(cleat_dataset_fill(dataset, index, MOST, rng_key, slots, NULL), CLEAT_OK);
 }
 
-/* Where the window of s starts in the whole chain, by its coordinates; -1: nowhere. */
+/* Position in the whole chain at which the crop of s starts, found by its coordinates; -1: not found. */
 static int crop_start(const cleat_dataset *dataset, size_t index, const sample *s) {
     const float *whole = cleat_rna_coords(dataset, index);
     for (int start = 0; start + s->length <= cleat_rna_chain_length(dataset, index); ++start)

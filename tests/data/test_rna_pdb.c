@@ -1,4 +1,4 @@
-/* PDB files: the oddities of real ones, broken ones, and agreement with the shared set's own tables. */
+/* PDB files: irregularities of real files, damaged files, and agreement with the tables of the shared set. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "cleat/data.h"
 #include "files.h"
 
-/* An ATOM or HETATM line as the format has it, ending after z. */
+/* Appends an ATOM or HETATM line in PDB format, ending after z. */
 static void put(char *text, const char *record, const char *atom, char alternate, const char *name, char chain,
                 const char *number, double x, double y, double z) {
     sprintf(text + strlen(text), "%-6s%5d %4s%c%3s %c%5s   %8.3f%8.3f%8.3f\n", record, 1, atom, alternate, name, chain,
@@ -28,7 +28,7 @@ static void reads_real_oddities(void **state) {
     (void)state;
     char text[8192] = "HEADER    RNA\n1TST.pdb\n\n";
     put(text, "ATOM", " C1'", ' ', "  G", 'A', "  -3 ", 1, 2, 3);    /* negative number */
-    put(text, "ATOM", " P  ", ' ', "  C", 'A', "  10 ", 9, 9, 9);    /* skips, and has no C1' */
+    put(text, "ATOM", " P  ", ' ', "  C", 'A', "  10 ", 9, 9, 9);    /* gap in the numbering, and no C1' */
     put(text, "HETATM", " C1'", 'A', "5MC", 'A', "  10A", 4, 5, 6);  /* insertion code, modified */
     put(text, "HETATM", " C1'", 'B', "5MC", 'A', "  10A", 7, 7, 7);  /* alternate location */
     put(text, "ATOM", " H1'", ' ', "5MC", 'A', "  10A", 8, 8, 8);    /* hydrogen */
@@ -40,9 +40,9 @@ static void reads_real_oddities(void **state) {
     put(text, "ATOM", " C1'", ' ', " DA", 'D', "   1 ", 3, 3, 3);    /* a DNA chain */
     put(text, "ATOM", " C2'", ' ', "  A", 'E', "   1 ", 3, 3, 3);    /* DNA under old names: no O2' */
     strcat(text, "TER      99       DT A  13\n");
-    put(text, "HETATM", " C1'", ' ', "GTP", 'A', " 101 ", 5, 5, 5); /* ligand behind TER */
+    put(text, "HETATM", " C1'", ' ', "GTP", 'A', " 101 ", 5, 5, 5); /* ligand after TER */
     put(text, "HETATM", " O  ", ' ', "HOH", 'A', " 201 ", 5, 5, 5); /* water */
-    put(text, "ATOM", " C1'", ' ', "  A", 'A', "  14 ", 6, 6, 6);   /* an ATOM behind TER still counts */
+    put(text, "ATOM", " C1'", ' ', "  A", 'A', "  14 ", 6, 6, 6);   /* an ATOM after TER still counts */
     strcat(text, "ENDMDL\n");
     put(text, "ATOM", " C1'", ' ', "  A", 'A', "  99 ", 6, 6, 6); /* second model */
     strcat(text, "END\n");
@@ -94,7 +94,7 @@ static void refuses_broken_files(void **state) {
     }
 }
 
-/* Flips bits and cuts a real-looking file everywhere: read or refused, never more. */
+/* A realistic file with flipped bits and truncated at every byte is either read or refused. */
 static void survives_cuts_and_flips(void **state) {
     (void)state;
     char good[1024] = "", text[1024];
@@ -106,7 +106,7 @@ static void survives_cuts_and_flips(void **state) {
     strcat(good, "TER\nEND\n");
     size_t size = strlen(good);
     for (size_t at = 0; at < size; ++at)
-        for (int bit = -1; bit < 8; bit += 3) { /* -1: cut there; else flip this bit */
+        for (int bit = -1; bit < 8; bit += 3) { /* -1: truncate there; else flip this bit */
             cleat_dataset *dataset = NULL;
             cleat_error error = {0};
             const char *path = test_path("flip.pdb");
@@ -119,8 +119,8 @@ static void survives_cuts_and_flips(void **state) {
         }
 }
 
-/* The shared set's tables were derived from its pdb/ by somebody else's script: reading pdb/ must give the
- * same chains. */
+/* The tables of the shared set were derived from its pdb/ by an independent script: reading pdb/ must give
+ * the same chains. */
 static void agrees_with_shared_tables(void **state) {
     (void)state;
     const char *shared = test_shared_rna();
@@ -130,14 +130,14 @@ static void agrees_with_shared_tables(void **state) {
     cleat_dataset *tables = NULL, *files = NULL;
     cleat_error error = {0};
     cleat_rna_options options = cleat_rna_defaults();
-    options.min_length = 8; /* the tables leave shorter chains out */
+    options.min_length = 8; /* the tables omit shorter chains */
     if (cleat_rna_open(shared, &options, &tables, &error) != CLEAT_OK) fail_msg("%s", error.text);
     if (cleat_rna_open(pdb, &options, &files, &error) != CLEAT_OK) fail_msg("%s", error.text);
     assert_int_equal(cleat_dataset_count(tables), 252);
     assert_int_equal(cleat_dataset_count(files), 252);
     size_t train = 0, missing = 0;
     for (size_t i = 0; i < 252; ++i) {
-        /* sequences.csv is in the order of file names, chains in the order of their files */
+        /* sequences.csv is ordered by file name, and chains are in the order of their files. */
         assert_string_equal(cleat_dataset_id(tables, i), cleat_dataset_id(files, i));
         assert_string_equal(cleat_rna_sequence(tables, i), cleat_rna_sequence(files, i));
         size_t n = (size_t)cleat_rna_chain_length(tables, i);

@@ -1,5 +1,5 @@
-/* What a sample of a series holds: windows, splits, frames, standardised values, baselines; and that no sample knows
- * anything behind its last known row. */
+/* Samples of a time series: windows, splits, resampling, standardised values, baselines; and that no sample
+ * depends on data after its last known row. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 enum { ROWS = 120, HOUR = 3600 };
 
-/* The value of column c (0: a, 1: b, 2: c) at a row; rows behind `changed` have others. */
+/* The value of column c (0: a, 1: b, 2: c) at a row; rows after `changed` have other values. */
 static double value_at(int row, int c, int changed) {
     double value = 10 * (c + 1) + sin(row * 0.37 + c) * (c + 1) + row * 0.01;
     return row > changed ? value + 5 + (row * 7 + c * 3) % 11 : value;
@@ -148,7 +148,7 @@ static void splits_keep_their_targets(void **state) {
         ++count[split];
     }
     assert_int_equal(first[0], 5);  /* the first row with a full look-back */
-    assert_int_equal(first[1], 59); /* look-back reaches into the training rows */
+    assert_int_equal(first[1], 59); /* the look-back window reaches into the training rows */
     assert_int_equal(first[2], 89);
     assert_true(previous[0] + 5 + 4 >= 60 && previous[1] + 2 + 4 >= 90 && previous[2] + 2 + 4 >= 115);
     cleat_series_info info = cleat_series_describe(dataset);
@@ -188,7 +188,8 @@ static void resamples_are_means_up_to_the_last_row(void **state) {
     assert_int_equal(cleat_series_resample_seconds(dataset, 3), 0);
     double mean[3], std[3];
     for (int c = 0; c < 3; ++c) moments(60, c, &mean[c], &std[c]);
-    assert_int_equal(cleat_series_time(dataset, 0, 0), 1467331200 + (5 * 6 - 1) * HOUR); /* the first complete one */
+    /* the last known row of the first complete window */
+    assert_int_equal(cleat_series_time(dataset, 0, 0), 1467331200 + (5 * 6 - 1) * HOUR);
     for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
         sample s;
         fill(dataset, i, &s);
@@ -205,8 +206,8 @@ static void resamples_are_means_up_to_the_last_row(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* Every value behind a row is changed: samples up to it keep the bits of x, last and season, and while the row lies
- * behind the training rows, all means and deviations keep theirs. */
+/* Every value after a row is changed: samples up to it keep the bits of x, last and season. As long as the
+ * row lies after the training rows, all means and standard deviations remain unchanged. */
 static void nothing_looks_ahead(void **state) {
     (void)state;
     cleat_series_options options = small_options();
@@ -230,7 +231,8 @@ static void nothing_looks_ahead(void **state) {
             fill(after, n, &b);
             bool equal = memcmp(a.x, b.x, sizeof a.x) == 0 && memcmp(a.last, b.last, sizeof a.last) == 0 &&
                          memcmp(a.season, b.season, sizeof a.season) == 0;
-            assert_int_equal(equal, last <= changed[i]); /* and the change is seen where it may be */
+            /* the change is visible in samples that may depend on it */
+            assert_int_equal(equal, last <= changed[i]);
             same += equal;
             different += memcmp(a.target, b.target, sizeof a.target) != 0;
             if (last + 4 <= changed[i]) assert_memory_equal(a.target, b.target, sizeof a.target);
@@ -238,7 +240,7 @@ static void nothing_looks_ahead(void **state) {
         assert_true(same > 0 && different > 0);
         cleat_dataset_destroy(after);
     }
-    /* Rows appended behind the test part change nothing. */
+    /* Rows appended after the test part change nothing. */
     cleat_dataset *longer = open_series(write_series(ROWS + 30, ROWS), &options);
     assert_int_equal(cleat_dataset_count(longer), cleat_dataset_count(before));
     for (size_t n = 0; n < cleat_dataset_count(longer); ++n) {
@@ -251,7 +253,8 @@ static void nothing_looks_ahead(void **state) {
     cleat_dataset_destroy(before);
 }
 
-/* With an anchor x and target are differences from the last known row, or target from `season`. */
+/* With an anchor, x and target are differences from the last known row, or the target is a difference from
+ * `season`. */
 static void anchors_are_subtracted(void **state) {
     (void)state;
     cleat_series_options options = small_options();
@@ -268,7 +271,7 @@ static void anchors_are_subtracted(void **state) {
             sample p, a;
             fill(plain, n, &p);
             fill(anchored, n, &a);
-            const float *now = p.x + 6 * 5; /* the last known row, in the file's own frame */
+            const float *now = p.x + 6 * 5; /* the last known row, at the sampling step of the file */
             for (int i = 0; i < 6 * 6; ++i) assert_true(a.x[i] == p.x[i] - now[i % 3]);
             for (int i = 0; i < 4 * 2; ++i)
                 assert_true(a.target[i] ==
@@ -320,7 +323,8 @@ static void the_fitted_preprocessor_is_kept(void **state) {
     snprintf(kept, sizeof kept, "%s", folder);
     assert_int_equal(cleat_dataset_save(first, kept, &error), CLEAT_OK);
 
-    /* Other values behind row 20, other column order, one column more: columns and means stay. */
+    /* Other values after row 20, another column order, one more column: the selected columns and their means
+     * stay. */
     cleat_series_options later = small_options();
     later.fitted = kept;
     cleat_dataset *second = open_series(write_series(ROWS, 20), &later);
@@ -364,7 +368,7 @@ static void a_forecast_begins_where_the_file_ends(void **state) {
     snprintf(kept, sizeof kept, "%s", test_folder("forecast"));
     assert_int_equal(cleat_dataset_save(trained, kept, &error), CLEAT_OK);
     options = small_options();
-    options.train_rows = 5000; /* splits are training's business */
+    options.train_rows = 5000; /* splits apply to training only */
     options.forecast = true;
     options.eval_stride = 7;
     cleat_dataset *none = NULL;
@@ -391,7 +395,7 @@ static void a_forecast_begins_where_the_file_ends(void **state) {
     cleat_dataset_destroy(trained);
 }
 
-/* What an evaluation sees of `rows` rows, with what small_options() fitted to 115 of them. */
+/* Opens `rows` rows as an evaluation, with the preprocessor fitted by small_options() to 115 of them. */
 static cleat_dataset *open_evaluation(int rows, const cleat_series_options *options, const char *kept) {
     cleat_series_options evaluation = *options;
     evaluation.fitted = kept;
@@ -399,7 +403,8 @@ static cleat_dataset *open_evaluation(int rows, const cleat_series_options *opti
     return open_series(write_series(rows, ROWS), &evaluation);
 }
 
-/* Every window of rows [0, rows) is there, `stride` rows apart, with the values that training's file gives it. */
+/* Asserts that every window of rows [0, rows) is present, `stride` rows apart, with the same values as in the
+ * file of the training. */
 static void assert_whole(const cleat_dataset *dataset, int rows, int stride, const cleat_dataset *trained) {
     assert_true(cleat_dataset_is_whole(dataset));
     assert_int_equal(cleat_dataset_count(dataset), (rows - 10) / stride + 1);
@@ -411,7 +416,7 @@ static void assert_whole(const cleat_dataset *dataset, int rows, int stride, con
         assert_int_equal(cleat_series_known(dataset, i), 4);
         const size_t same = find_sample(trained, last);
         fill(dataset, i, &a);
-        if (same == SIZE_MAX) continue; /* at a border of the splits */
+        if (same == SIZE_MAX) continue; /* at the boundary of two splits */
         fill(trained, same, &b);
         assert_memory_equal(&a, &b, sizeof a);
     }
@@ -431,7 +436,8 @@ static void an_evaluation_takes_any_file(void **state) {
     snprintf(kept, sizeof kept, "%s", test_folder("evaluation"));
     assert_int_equal(cleat_dataset_save(trained, kept, &error), CLEAT_OK);
 
-    /* The file of the training, and one that is longer: the splits are those of the training until it is made whole. */
+    /* The file of the training, and a longer one: the splits are those of the training unless the whole file
+     * is requested. */
     for (int rows = SUM; rows <= ROWS; rows += ROWS - SUM) {
         dataset = open_evaluation(rows, &options, kept);
         assert_false(cleat_dataset_is_whole(dataset));
@@ -443,7 +449,7 @@ static void an_evaluation_takes_any_file(void **state) {
         cleat_dataset_destroy(dataset);
     }
 
-    /* A shorter one is whole at once, whichever count it falls short of; a single window is enough. */
+    /* A shorter file is used as a whole, whichever count it falls short of; a single window is enough. */
     const int shorter[] = {SUM - 1, 70, 40, 10};
     for (int i = 0; i < 4; ++i) {
         cleat_series_options strided = small_options();
@@ -454,7 +460,8 @@ static void an_evaluation_takes_any_file(void **state) {
         cleat_dataset_destroy(dataset);
     }
 
-    /* By fractions the file has splits; one without a window is no error, and where none has one, the file is whole. */
+    /* With fractions the file has splits. A split without a window is no error; if no split has one, the
+     * whole file is used. */
     cleat_series_options fractions = small_options();
     fractions.train_rows = fractions.val_rows = fractions.test_rows = 0;
     fractions.val_fraction = fractions.test_fraction = 0.1;
@@ -488,14 +495,14 @@ static void an_evaluation_needs_a_window(void **state) {
     options.fitted = kept;
     assert_int_equal(cleat_series_open(write_series(9, ROWS), &options, &none, &error), CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "no window fits the file: each takes 6 rows of lookback and 4 rows of targets"));
-    options.evaluation = false; /* a training that goes on: its own file has become shorter */
+    options.evaluation = false; /* a resumed training whose file has become shorter */
     assert_int_equal(cleat_series_open(write_series(70, ROWS), &options, &none, &error), CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "the val split would be rows 61 to 90, but the file has 70"));
     assert_null(none);
     cleat_dataset_destroy(trained);
 }
 
-/* Other data are in their dataset with every sample: nothing changes. */
+/* Other kinds of dataset already contain every sample: nothing changes. */
 static void other_datasets_are_whole_anyway(void **state) {
     (void)state;
     const char *path = test_path("w.pdb");
@@ -526,7 +533,7 @@ static void asks_of_other_datasets_get_nothing(void **state) {
     cleat_dataset_destroy(rna);
 }
 
-/* --- the real files, where the checkout has them beside it ----------------------------------------------------- */
+/* --- the real files, if the checkout has them beside it -------------------------------------------------------- */
 
 typedef struct score {
     double mse, mae;
@@ -571,7 +578,7 @@ static void check_ett(const char *file, int64_t horizon, score last, score seaso
     cleat_dataset_destroy(dataset);
 }
 
-/* The figures of the shared data's README, recomputed to five digits by a script without this library. */
+/* The values in the README of the shared data, recomputed to five digits by a script without this library. */
 static void baselines_of_the_real_series(void **state) {
     (void)state;
     if (access(CLEAT_SOURCE_DIR "/../shared/data/timeseries_ett/ETTh1.csv", R_OK) != 0) skip();
@@ -581,7 +588,7 @@ static void baselines_of_the_real_series(void **state) {
     check_ett("ETTh2.csv", 96, (score){0.42472, 0.41860}, (score){0.38973, 0.37969});
 }
 
-/* Next day = today over the last tenth of the days, in dollars. */
+/* Forecast of today's value for the next day over the last tenth of the days, in dollars. */
 static void persistence_of_the_oil_prices(void **state) {
     (void)state;
     if (access(CLEAT_SOURCE_DIR "/../shared/data/timeseries_oil/wti-daily.csv", R_OK) != 0) skip();

@@ -1,5 +1,5 @@
-/* Series files: what is read, what is refused with which words, and what each policy does about gaps and cells
- * without a value. */
+/* Time series files: accepted files, messages of refusals, and the effect of each policy for gaps and missing
+ * cells. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "data/series/series.h"
 #include "files.h"
 
-/* Two rows of look-back, one ahead; the training part is everything. */
+/* Two rows of look-back, one ahead; all rows are for training. */
 static cleat_series_options tiny_options(void) {
     cleat_series_options options = cleat_series_defaults();
     options.lookback = 2;
@@ -111,10 +111,11 @@ static void parses_times(void **state) {
     }
     int64_t seconds;
     cleat_time_kind kind;
-    assert_null(cleat_time_parse("20160701", false, &seconds, &kind)); /* a later row: the first has told */
+    /* a later row: the first one determined the format */
+    assert_null(cleat_time_parse("20160701", false, &seconds, &kind));
 }
 
-/* Every day of eight centuries, and some seconds, there and back. */
+/* Every day of eight centuries, and some seconds, formatted and parsed back. */
 static void times_come_back(void **state) {
     (void)state;
     char text[CLEAT_TIME_TEXT], day_before[CLEAT_TIME_TEXT] = "";
@@ -355,7 +356,7 @@ static void finds_the_file_of_a_folder(void **state) {
     assert_int_equal(cleat_series_open(folder, &options, &dataset, NULL), CLEAT_ERR_NOT_FOUND);
 }
 
-/* --- what is fine --------------------------------------------------------------------------------------------- */
+/* --- accepted files --------------------------------------------------------------------------------------------- */
 
 static void reads_other_line_ends_and_quotes(void **state) {
     (void)state;
@@ -462,7 +463,7 @@ static void missing_cells_are_filled_or_skipped(void **state) {
     cleat_series_info info = cleat_series_describe(dataset);
     assert_true(info.missing == 3 && info.left_out == 7);
     assert_string_equal(samples_of(dataset, seen), "80 ");
-    assert_true(fabs(cleat_series_mean(dataset, 0) - 41.0 / 7) < 1e-6); /* of the cells that are there */
+    assert_true(fabs(cleat_series_mean(dataset, 0) - 41.0 / 7) < 1e-6); /* mean of the cells present */
     cleat_dataset_destroy(dataset);
 
     cleat_error error = {0};
@@ -507,7 +508,7 @@ static void refuses_edited_preprocessor_files(void **state) {
         if (status != CLEAT_ERR_FORMAT || !strstr(error.text, "series.csv") || !strstr(error.text, rows[i].what))
             fail_msg("row %zu: %d '%s'", i, status, error.text);
     }
-    /* A name with everything that CSV must quote comes back. */
+    /* A name with every character that CSV must quote is read back. */
     cleat_dataset *first = must_open("t,\"a \"\"b\"\",\nc\"\n0,1\n10,2\n20,4\n", &(cleat_series_options){
                                                                                      .lookback = 2,
                                                                                      .horizon = 1,
@@ -521,16 +522,16 @@ static void refuses_edited_preprocessor_files(void **state) {
     assert_true(cleat_series_mean(second, 0) == cleat_series_mean(first, 0));
     cleat_dataset_destroy(first);
     cleat_dataset_destroy(second);
-    /* Data of another step than was fitted. */
+    /* Data with another step than the fitted one. */
     second = NULL;
     assert_int_equal(open_text("t,\"a \"\"b\"\",\nc\"\n0,5\n20,6\n40,7\n", &options, &second, &error),
                      CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "the step is 10 s (as in training)"));
 }
 
-/* --- large files, cuts and failures --------------------------------------------------------------------------- */
+/* --- large files, truncation and failures ------------------------------------------------------------------------ */
 
-/* 30000 rows (more than two parts), quoted line ends wherever parts may end, and a fault near the end. */
+/* 30000 rows (more than two chunks), quoted line ends wherever chunks may end, and an error near the end. */
 static void large_files_are_read_in_parts(void **state) {
     (void)state;
     enum { ROWS = 30000 };
@@ -583,7 +584,7 @@ static void large_files_are_read_in_parts(void **state) {
     assert_non_null(strstr(error.text, where));
 }
 
-/* A record longer than a part is read; one that never ends is refused before it eats the memory. */
+/* A record longer than a chunk is read; one that never ends is refused before it exhausts memory. */
 static void long_records_end_or_are_refused(void **state) {
     (void)state;
     enum { LONG = 700 * 1024, ENDLESS = 40 * 1024 * 1024 };

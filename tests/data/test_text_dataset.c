@@ -1,5 +1,5 @@
-/* Datasets of texts and tagged words: fields, positions, splits, labels, what is fitted and read again; and the shared
- * tweets, where they are there. */
+/* Datasets of texts and tagged words: fields, token positions, splits, labels, the fitted preprocessor and
+ * its reuse; and the shared tweets, if available. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "core/memory.h"
 #include "files.h"
 
-/* Ids by line. */
+/* Token ids, in the order of the vocabulary's lines. */
 enum { PAD, UNK, CLS, SEP, MASK, A, GOOD, BAD, DAY, S, DOT };
 
 static const char *vocabulary(void) {
@@ -54,7 +54,7 @@ static void assert_refused(const char *text, const cleat_text_options *options, 
     assert_null(dataset);
 }
 
-/* Sample `sample` at length L as its three fields. */
+/* The three fields of sample `sample` at length L. */
 enum { L = 12 };
 typedef struct filled {
     int32_t tokens[L], length, labels[L];
@@ -91,7 +91,7 @@ static void fills_classes(void **state) {
     assert_ids(first.tokens, (int32_t[L]){CLS, GOOD, DAY, S, DOT, SEP, REST4, -1, -1});
     assert_int_equal(first.length, 6);
     assert_int_equal(first.labels[0], 1);
-    assert_int_equal(first.labels[1], 0x55555555); /* one value a sample, nothing behind it */
+    assert_int_equal(first.labels[1], 0x55555555); /* one value per sample, and nothing written after it */
     assert_ids(fill(dataset, 1).tokens, (int32_t[L]){CLS, UNK, DAY, SEP, REST8});
     assert_ids(fill(dataset, 2).tokens, (int32_t[L]){CLS, A, A, A, A, SEP, REST4, -1, -1});
     assert_ids(fill(dataset, 3).tokens, (int32_t[L]){CLS, A, A, A, A, SEP, REST4, -1, -1});
@@ -138,7 +138,7 @@ static void fills_tags(void **state) {
     assert_int_equal(cleat_text_label(dataset, 0), CLEAT_TEXT_NO_LABEL);
     cleat_dataset_destroy(dataset);
 
-    /* a word whose last pieces do not fit keeps its first one */
+    /* A word whose last pieces do not fit keeps its first piece. */
     options.max_length = 5;
     dataset = open_text("a\tO\ngood.day\tB-x\nbad\tB-x\n", &options);
     assert_ids(fill(dataset, 0).tokens, (int32_t[L]){CLS, A, GOOD, DOT, SEP, REST4, -1, -1, -1});
@@ -150,7 +150,7 @@ static void fills_tags(void **state) {
 
 enum { ROWS = 3000 };
 
-/* ROWS texts, of which texts i and i + ROWS / 2 are equal; `turn` turns their order. */
+/* ROWS texts, of which texts i and i + ROWS / 2 are equal; `turn` rotates their order. */
 static char *many_rows(size_t turn) {
     static char text[ROWS * 32];
     size_t used = (size_t)sprintf(text, "text,label\n");
@@ -181,7 +181,7 @@ static void splits_by_hash(void **state) {
     size_t val, other;
     options.val_fraction = 0.2;
     memcpy(before, splits_of(&options, 0, &val), sizeof before);
-    assert_true(val > 460 && val < 740); /* 1500 texts at 0.2, each twice: 600 +- 4.5 deviations */
+    assert_true(val > 460 && val < 740); /* 1500 texts at 0.2, each twice: 600 +- 4.5 standard deviations */
     for (size_t i = 0; i < ROWS / 2; ++i) assert_int_equal(before[i], before[i + ROWS / 2]);
     assert_memory_equal(before, splits_of(&options, 7, &other), sizeof before);
     options.split_seed = 1;
@@ -234,9 +234,9 @@ static void refuses_labels_that_training_lacks(void **state) {
     assert_non_null(strstr(error.text, "val.csv:3: unknown label 'Down': the training split has down, up"));
 }
 
-/* --- what is fitted ------------------------------------------------------------------------------------------- */
+/* --- the fitted preprocessor ---------------------------------------------------------------------------------- */
 
-/* The vocabulary comes from the training part alone. */
+/* The vocabulary is trained on the training part only. */
 static void fits_on_training_only(void **state) {
     (void)state;
     char path[600], folder[512];
@@ -277,7 +277,7 @@ static void opens_with_the_fitted_preprocessor(void **state) {
     assert_string_equal(labels, "2\n1\n1\n1\n0\n");
     free(labels);
 
-    /* other words with one of the types: the same ids, and the samples that were fitted from */
+    /* Other words with one of the types: the same ids, and the samples used for fitting. */
     options.fitted = fitted;
     cleat_dataset *second = open_text("bad\tB-y\ngood\tO\n", &options);
     for (size_t i = 0; i < 5; ++i)
@@ -288,7 +288,7 @@ static void opens_with_the_fitted_preprocessor(void **state) {
     cleat_dataset_destroy(second);
     assert_refused("bad\tB-z\n", &options, "d.conll:1:", "unknown label 'z': labels.txt of the model");
 
-    /* prediction: tags are not looked at, or are not there */
+    /* Prediction: tags are ignored, or absent. */
     options.labelled = false;
     second = open_text("bad\tE-what\ngood\n", &options);
     assert_int_equal(cleat_text_word_label(second, 0, 0), CLEAT_TEXT_NO_LABEL);
@@ -298,7 +298,7 @@ static void opens_with_the_fitted_preprocessor(void **state) {
     cleat_dataset_destroy(second);
     cleat_dataset_destroy(first);
 
-    /* damaged, or not there as with a model of an earlier release */
+    /* Damaged, or absent as in a model of an earlier release. */
     options.labelled = true;
     static const char *const no_counts[] = {"2\n1\n1\n1\n", "2\n1\n1\n-1\n0\n", "2\n1.5\n1\n1\n0\n", "2\n1\nO\n1\n0\n"};
     for (size_t i = 0; i < sizeof no_counts / sizeof *no_counts; ++i) {
@@ -379,7 +379,7 @@ static void assert_same(const cleat_dataset *a, const cleat_dataset *b) {
     }
 }
 
-/* Threads and the cache change nothing. */
+/* Threads and the cache do not change the result. */
 static void gives_the_same_bits(void **state) {
     (void)state;
     const char *text = many_rows(0);

@@ -1,4 +1,4 @@
-/* Tables and CoNLL files: what is read, which files of a folder are taken, and what is refused with which words. */
+/* Tables and CoNLL files: accepted files, selection of the files of a folder, and messages of refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void assert_opens(const char *path, const cleat_text_options *options, cl
     if (status != CLEAT_OK) fail_msg("%s", error.text);
 }
 
-/* --- what is read --------------------------------------------------------------------------------------------- */
+/* --- accepted files ------------------------------------------------------------------------------------------- */
 
 static void reads_a_table(void **state) {
     (void)state;
@@ -121,7 +121,7 @@ static void reads_conll(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* --- settings about what is not as it should be --------------------------------------------------------------- */
+/* --- settings for irregular input --------------------------------------------------------------------------------- */
 
 static void treats_empty_texts_as_told(void **state) {
     (void)state;
@@ -178,7 +178,7 @@ static void repairs_tags(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* --- what is refused ------------------------------------------------------------------------------------------ */
+/* --- refusals ------------------------------------------------------------------------------------------------- */
 
 #define HEAD "text,label\n"
 #define TWO HEAD "good,up\nbad,down\n"
@@ -253,14 +253,15 @@ static void refuses_bad_conll(void **state) {
     }
 }
 
-/* Every prefix of a good file, and the file with one byte changed, is read or refused, never more. */
+/* Every prefix of a valid file, and the file with one byte changed, is either read or refused. */
 static void survives(cleat_text_task task, const char *name, const char *good) {
     char text[200];
     cleat_text_options options = options_of(task);
     size_t size = strlen(good);
     for (size_t cut = 0; cut < size; ++cut)
         for (int flip = 0; flip < 4; ++flip) {
-            static const char flips[] = {0, (char)0x80, 0x02, 0x2B}; /* the last turns a tab into a quote */
+            /* the last one turns a tab into a quote */
+            static const char flips[] = {0, (char)0x80, 0x02, 0x2B};
             cleat_dataset *dataset = NULL;
             cleat_error error = {0};
             memcpy(text, good, size + 1);
@@ -314,7 +315,7 @@ static void finds_tables(void **state) {
     assert_string_equal(cleat_dataset_id(dataset, 2), "val-1");
     cleat_dataset_destroy(dataset);
 
-    /* a competition's test file */
+    /* The test file of a competition, without labels. */
     snprintf(path, sizeof path, "%s/test.csv", folder);
     test_write_text(path, "text\ngood\n");
     warnings = 0;
@@ -330,7 +331,7 @@ static void finds_tables(void **state) {
     assert_int_equal(cleat_text_open(folder, &options, &dataset, &error), CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "no column 'label'"));
 
-    /* names of one's own, and names that are not there */
+    /* Custom file names, and names of missing files. */
     options.train_file = options.val_file = options.test_file = "training.csv";
     assert_opens(folder, &options, &dataset);
     assert_int_equal(cleat_dataset_count(dataset), 6);
