@@ -1,6 +1,7 @@
-/* Programs that a test program has built, kept until it ends. Op tests bind some hundred small graphs, and would build the same
- * few programs for each: even where the driver has the kernels in its cache, its preprocessor runs for every build. Linked with
- * --wrap=cleat_program_build, this stands between the queue of programs and the builder. */
+/* Caches the programs that a test program builds until it exits. Op tests bind some hundred small graphs, and
+ * would build the same few programs for each: even if the driver has the kernels in its cache, its
+ * preprocessor runs for every build. Linked with --wrap=cleat_program_build, this file intercepts the calls
+ * of the program queue to the builder. */
 #include "core/files.h"
 #include "core/memory.h"
 #include "device/programs.h"
@@ -14,14 +15,14 @@ enum { HASH = 33 };
 typedef struct kept {
     cl_context context;
     char source[HASH], options[HASH];
-    cl_program program; /* holds the context too: its address is nobody else's meanwhile */
+    cl_program program; /* also retains the context, so that its address is not reused meanwhile */
     struct kept *next;
 } kept;
 
 static kept *all;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The linker's name for the builder itself. */
+/* The builder itself, under the name given by the linker. */
 cleat_status __real_cleat_program_build(cleat_device *device, const cleat_program_key *key, cl_program *program,
                                         bool *loaded, cleat_error *error);
 cleat_status __wrap_cleat_program_build(cleat_device *device, const cleat_program_key *key, cl_program *program,
@@ -50,7 +51,7 @@ static void keep(const kept *built) {
     pthread_mutex_unlock(&lock);
 }
 
-/* What the file says, and not only its name: tests put kernels of their own into its place. */
+/* Identifies a source file by its contents, not only by its name: tests replace it by their own kernels. */
 static cleat_status identify(cleat_device *device, const cleat_program_key *key, kept *wanted, cleat_error *error) {
     char *source = NULL;
     cleat_status status = cleat_kernel_source_of(key->file, key->source, &source, error);

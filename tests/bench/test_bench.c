@@ -1,6 +1,6 @@
-/* Benchmarks: the arithmetic of comparisons and what commands tell, on made-up numbers; and on a device, that every
- * workload runs, alone, beside a command, and of a profile. Until the last test nothing opens OpenCL in this process: the
- * others fork. */
+/* Benchmarks: the arithmetic of comparisons and the parsing of command output, on made-up numbers; and on a
+ * device, that every workload runs, alone, beside a command, and from a profile. Until the last test nothing
+ * opens OpenCL in this process, because the others fork. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -217,7 +217,8 @@ static void every_workload_runs(void **state) {
     }
 }
 
-/* What cleat calls the work: 2 m n k for a product, and for each of its gradients; parameters of the models. */
+/* The work as cleat counts it: 2 m n k for a product, and for each of its gradients; parameters of the
+ * models. */
 static void stats_are_those_of_the_work(void **state) {
     (void)state;
     const char *const products[] = {"sgemm_256", "sgemm256", "sgemm_256_dx", "sgemm_256_dw"};
@@ -238,10 +239,10 @@ static void stats_are_those_of_the_work(void **state) {
     assert_int_equal(dense.steps, 2);
     assert_int_equal(dense.parameters, 65 * 512 + 513 * 512 + 513 * 256 + 257 * 2);
     assert_int_equal(dense.samples, 512);
-    assert_true(dense.loss < 1); /* two classes: ln 2 at first */
+    assert_true(dense.loss < 1); /* two classes: ln 2 initially */
 }
 
-/* Steps train: the loss of a batch that is repeated falls. */
+/* The steps train: the loss of a repeated batch decreases. */
 static void steps_train(void **state) {
     (void)state;
     cleat_bench_request request = request_of("W4");
@@ -318,7 +319,7 @@ static void failing_commands_are_errors(void **state) {
 
 /* --- a profile ------------------------------------------------------------------------------------------------ */
 
-/* An optimizer step is a whole window, however it is cut. */
+/* An optimizer step covers a whole global batch, whatever its division into micro-batches. */
 static void profiles_are_run(void **state) {
     const char *const whole[] = {"train.batch_size=auto", "train.effective_batch_size=4", NULL};
     const char *const cut[] = {"train.batch_size=1", "train.effective_batch_size=4", NULL};
@@ -361,7 +362,8 @@ static cleat_rates kept_rates(const cleat_rates *planted) {
     return rates;
 }
 
-/* The result of a workload where `planted` is kept, in a cache folder `name`, and what is kept afterwards. */
+/* Returns the result of a workload with `planted` as the cached rates, in a cache folder `name`, and the
+ * rates cached afterwards. */
 static cleat_bench_result bench_with(void *state, const char *name, const cleat_rates *planted, const char *workload,
                                      bool remeasure_peak, cleat_rates *kept) {
     char path[TINY_PATH], *before = getenv("CLEAT_CACHE_DIR");
@@ -378,8 +380,8 @@ static cleat_bench_result bench_with(void *state, const char *name, const cleat_
     return result;
 }
 
-/* With rates as a busy machine keeps them: arithmetic is raised for all runs to come, memory for the result alone, and
- * measuring the peak anew mends both. */
+/* With rates as measured on a busy machine: the peak arithmetic rate is raised for all later runs, the memory
+ * rate for this result only, and a new measurement of the peak corrects both. */
 static void a_share_of_a_low_peak_is_at_most_one(void **state) {
     const cleat_rates slow_memory = {.flops = 1e15, .bytes = 1e6, .launch_seconds = 1e-3, .source = "measured"};
     const cleat_rates slow_arithmetic = {.flops = 1e6, .bytes = 1e15, .launch_seconds = 1e-3, .source = "measured"};

@@ -1,6 +1,6 @@
-/* The batch finder: which micro-batches it tries, what it makes of children that are killed, crash, hang, say nothing or
- * nonsense, how it judges a curve; and on a device, that a plan bounds what runs. No test opens OpenCL in this
- * process: it forks. */
+/* The batch finder: which micro-batches it tries, its handling of children that are killed, crash, hang, or
+ * report nothing or nonsense, and its evaluation of a curve; and on a device, that a plan bounds the runs. No
+ * test opens OpenCL in this process, because it forks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@
 
 typedef struct pair {
     int64_t micro_batch_size;
-    double rate; /* samples a second; 0: did not run */
+    double rate; /* samples per second; 0: did not run */
 } pair;
 
 /* All steps took the same time. */
@@ -60,22 +60,23 @@ static void assert_judged(cleat_batch_search search, int64_t largest, int64_t be
 static void curves_are_judged(void **state) {
     (void)state;
     assert_judged(JUDGE({1, 10}, {2, 19}, {4, 35}, {8, 60}), 8, 8, 0, 8);
-    /* the smallest of those near the best */
+    /* The smallest of those near the best. */
     assert_judged(JUDGE({1, 10}, {2, 97.1}, {4, 98}, {8, 100}), 8, 8, 0, 2);
     assert_judged(JUDGE({1, 10}, {2, 96.9}, {4, 98}, {8, 100}), 8, 8, 0, 4);
-    /* a little slower is no cliff, much slower is one, at the first such batch above the best */
+    /* A slightly slower batch is not a cliff, a much slower one is; it is reported at the first such batch
+     * above the best. */
     assert_judged(JUDGE({1, 50}, {2, 100}, {4, 86}), 4, 2, 0, 2);
     assert_judged(JUDGE({1, 50}, {2, 100}, {4, 86}, {8, 84}, {16, 20}), 16, 2, 8, 2);
     assert_judged(JUDGE({1, 10}, {2, 100}), 2, 2, 0, 2);
     assert_judged(JUDGE({1, 100}, {2, 50}), 2, 1, 2, 1);
-    /* what did not run does not count, nor what is no number */
+    /* Batches that did not run do not count, nor do invalid numbers. */
     assert_judged(JUDGE({1, 10}, {2, 20}, {4, 0}), 2, 2, 0, 2);
     assert_judged(JUDGE({1, 10}, {2, NAN}), 2, 1, 0, 1);
     assert_judged(JUDGE({1, 0}), 0, 0, 0, 0);
     assert_judged(select_batch(NULL, 0), 0, 0, 0, 0);
 }
 
-/* Some slow steps are no cliff: the machine was busy. */
+/* A few slow steps are not a cliff, because the machine may have been busy. */
 static void a_busy_machine_is_no_cliff(void **state) {
     (void)state;
     cleat_batch_search search = curve((const pair[]){{1, 50}, {2, 100}, {4, 60}, {8, 60}}, 4);
@@ -92,12 +93,12 @@ static void a_busy_machine_is_no_cliff(void **state) {
 
 typedef enum ending {
     RUNS,
-    TOO_LARGE, /* by the plan */
-    REFUSED,   /* with an error, although the plan fits */
+    TOO_LARGE, /* refused by the plan */
+    REFUSED,   /* fails with an error, although the plan fits */
     ABORTS,
     KILLED,
     KILLED_AFTER_PLAN,
-    CRASHES_AFTERWARDS, /* having told its result */
+    CRASHES_AFTERWARDS, /* crashes after reporting its result */
     HANGS,
     SILENT,
     EXIT_CODE,
@@ -106,7 +107,7 @@ typedef enum ending {
     ANOTHER_BATCH,
 } ending;
 
-/* What becomes of batches from `from` on. */
+/* The outcome of batches from `from` on. */
 typedef struct story {
     int64_t from, global_batch_size;
     ending fate;
@@ -147,7 +148,7 @@ static void simulate(const story *script, ending fate, const cleat_batch_trial *
         cleat_child_send(out, &report, sizeof report);
         return;
     case ABORTS:
-        signal(SIGABRT, SIG_DFL); /* not what CMocka or a sanitizer would do */
+        signal(SIGABRT, SIG_DFL); /* restores the default, replacing the handler of CMocka or a sanitizer */
         abort();
     case KILLED_AFTER_PLAN:
         cleat_child_send(out, &report, sizeof report);
@@ -209,7 +210,8 @@ static void assert_tried(const recorded *h, const int64_t *batches) {
 }
 #define ASSERT_TRIED(h, ...) assert_tried(h, (const int64_t[]){__VA_ARGS__, 0})
 
-/* A whole search: what was tried, which batch ran as the largest, and what the first that did not says. */
+/* Runs a whole search and checks which batches were tried, which was the largest to run, and the message of
+ * the first failure. */
 static void assert_search(story script, int64_t largest, const char *says, const int64_t *tries) {
     cleat_batch_search found = {0};
     recorded h = {0};
@@ -235,12 +237,12 @@ static void batches_double(void **state) {
     (void)state;
     assert_search((story){.from = 100, .global_batch_size = 1}, 1, "", TRIES(1));
     assert_search((story){.from = 100, .global_batch_size = 32}, 32, "", TRIES(1, 2, 4, 8, 16, 32));
-    /* only what a window is cut into: 24 in halves, not 16 and 8 */
+    /* Only divisions of a global batch are tried: 24 in halves, not 16 and 8. */
     assert_search((story){.from = 100, .global_batch_size = 24}, 24, "", TRIES(1, 2, 4, 8, 12, 24));
     assert_search((story){.from = 100, .global_batch_size = 7}, 7, "", TRIES(1, 2, 4, 7));
 }
 
-/* One more try: the largest the plan allows. */
+/* One more try: the largest batch that the plan allows. */
 static void a_plan_bounds_the_search(void **state) {
     (void)state;
     assert_search((story){.from = 12, .global_batch_size = 32, .fate = TOO_LARGE}, 11, "made-up",
@@ -276,7 +278,7 @@ static void bad_children_are_points(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i)
         assert_search((story){.from = 4, .global_batch_size = 4, .fate = rows[i].fate}, 2, rows[i].says,
                       TRIES(1, 2, 4));
-    /* a result that has been told stays one */
+    /* A result that has been reported remains valid. */
     assert_search((story){.from = 4, .global_batch_size = 4, .fate = CRASHES_AFTERWARDS}, 4, "", TRIES(1, 2, 4));
 }
 
@@ -291,7 +293,7 @@ static void a_killed_child_still_tells_its_plan(void **state) {
     assert_false(found.points[1].ran);
 }
 
-/* Not even one sample: the status says why, and the point is there. */
+/* Not even one sample trains: the status gives the reason, and the point is recorded. */
 static void nothing_trains(void **state) {
     (void)state;
     static const struct {
@@ -318,7 +320,7 @@ static void nothing_trains(void **state) {
     }
 }
 
-/* Nothing is left behind: no process, no open file. */
+/* Neither a process nor an open file remains. */
 static void children_leave_nothing(void **state) {
     (void)state;
     story hangs = {.from = 2, .global_batch_size = 2, .fate = HANGS};
@@ -337,7 +339,7 @@ static void no_signal(int signal) {
     (void)signal;
 }
 
-/* A caller whose timer ticks all the time: every wait is interrupted. */
+/* The timer of the caller fires continuously: every wait is interrupted. */
 static void interruptions_do_not_matter(void **state) {
     struct sigaction act = {.sa_handler = no_signal}, old;
     timer_t timer;
@@ -352,7 +354,7 @@ static void interruptions_do_not_matter(void **state) {
     sigaction(SIGUSR1, &old, NULL);
 }
 
-/* A caller that lets the system reap its children. */
+/* The caller lets the system reap its children (SIGCHLD ignored). */
 static void ignored_children_are_heard(void **state) {
     signal(SIGCHLD, SIG_IGN);
     batches_double(state);
@@ -361,7 +363,7 @@ static void ignored_children_are_heard(void **state) {
 
 /* --- a device ------------------------------------------------------------------------------------------------- */
 
-/* In a child, as everything that opens a device: see tiny_require_device. */
+/* Runs in a child, like everything that opens a device: see tiny_require_device. */
 static bool device_is_there(void) {
     int code = 0;
     pid_t pid = fork();
@@ -408,7 +410,8 @@ static void set_limit(int64_t bytes) {
     setenv("CLEAT_DEVICE_MEMORY_LIMIT", text, 1);
 }
 
-/* The same profile on cards that become smaller: what runs is what the plans of a large card say. */
+/* The same profile on ever smaller cards: the batches that run are those that the plans of a large card
+ * predict. */
 static void the_plan_bounds_what_runs(void **state) {
     const tiny *t = *state;
     cleat_error error = {0};
@@ -419,7 +422,7 @@ static void the_plan_bounds_what_runs(void **state) {
     assert_true(all.length > 0 && all.recommended >= 1 && all.best >= all.recommended);
     for (size_t i = 0; i < all.count; ++i) assert_ran(&all.points[i]);
 
-    /* a card of which max_memory_usage (0.9) is just what a batch of 4 needs */
+    /* A card whose max_memory_usage (0.9) is exactly the size of a batch of 4. */
     int64_t four = point_of(&all, 4)->planned_bytes;
     set_limit((int64_t)ceil((double)four / 0.9) + 1);
     cleat_batch_search small = find(t, CLEAT_OK, &error);
@@ -428,11 +431,11 @@ static void the_plan_bounds_what_runs(void **state) {
     const cleat_batch_point *eight = point_of(&small, 8);
     assert_false(eight->planned_fits || eight->ran);
     assert_true(eight->planned_bytes > eight->limit_bytes && eight->limit_bytes >= four);
-    /* smaller largest buffers may be laid out a little otherwise */
+    /* A smaller limit of the largest buffer may change the layout a little. */
     assert_true(llabs(eight->planned_bytes - point_of(&all, 8)->planned_bytes) <= eight->planned_bytes / 50);
     assert_true(eight->error[0] != 0);
 
-    /* and of which it is a little less */
+    /* A card on which that is slightly less. */
     set_limit((int64_t)((double)(four - 1) / 0.9));
     cleat_batch_search smaller = find(t, CLEAT_OK, &error);
     assert_true(smaller.largest >= 2 && smaller.largest < 4);
@@ -446,7 +449,7 @@ static void the_plan_bounds_what_runs(void **state) {
     unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
 }
 
-/* What is wrong with the device or the data is said, and not called a batch that does not fit. */
+/* Errors of the device or the data are reported as such, not as a batch that does not fit. */
 static void other_errors_are_themselves(void **state) {
     const tiny *t = *state;
     cleat_error error = {0};

@@ -1,4 +1,4 @@
-/* The kernel tuner on the device that is there: contests, the file, and what runs make of it. */
+/* The kernel tuner on the available device: autotune requests, the tuning file, and its use by runs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,9 +23,9 @@
 #include "session/tuned_cache.h"
 #include "train/tiny.h"
 
-static char folder[64]; /* the program's own cache; each test begins without tuned choices */
+static char folder[64]; /* cache folder of this program; each test begins without a tuning table */
 
-/* What is shipped, in place of the library's own files; each test begins with files for nobody. */
+/* Replaces the tuning files shipped with the library; each test begins with files that match no device. */
 static char shipped_text[2][4096];
 const cleat_embedded cleat_embedded_tuned[] = {
     {.name = "first", .text = shipped_text[0]}, {.name = "second", .text = shipped_text[1]}, {0}};
@@ -58,7 +58,7 @@ static void must(cleat_status status, const cleat_error *error) {
     if (status != CLEAT_OK) fail_msg("%s: %s", cleat_status_text(status), error->text);
 }
 
-/* --- judging -------------------------------------------------------------------------------------------------- */
+/* --- selection ------------------------------------------------------------------------------------------------ */
 
 static cleat_tune_node judged(double a, double b, double c) {
     cleat_tune_node node = {
@@ -74,7 +74,7 @@ static void the_default_needs_to_be_beaten(void **state) {
     assert_int_equal(judged(1, 0.98, 3).chosen, 0); /* noise */
     assert_int_equal(judged(1, 0.9, 3).chosen, 1);
     assert_int_equal(judged(1, 0.9, 0.5).chosen, 2);
-    assert_int_equal(judged(1, 0, 0).chosen, 0); /* nothing else ran */
+    assert_int_equal(judged(1, 0, 0).chosen, 0); /* no other candidate ran */
     assert_int_equal(judged(1, 0, 0.5).chosen, 2);
     assert_string_equal(judged(1, 2, 4).why, "the default, 2.00 x as fast as b");
     assert_string_equal(judged(1, 0, 0.5).why, "2.00 x as fast as the default a");
@@ -82,7 +82,7 @@ static void the_default_needs_to_be_beaten(void **state) {
     assert_non_null(strstr(judged(1, 0.98, 0).why, "b is no more than 2.0 % faster"));
 }
 
-/* --- contests ------------------------------------------------------------------------------------------------- */
+/* --- autotune requests ---------------------------------------------------------------------------------------- */
 
 typedef struct stage {
     cleat_device *device;
@@ -92,7 +92,8 @@ typedef struct stage {
     int64_t length;
 } stage;
 
-/* An attention over `length` positions: fast kernels are some hundred times faster than the plain one. */
+/* An attention over `length` positions, for which fast kernels are several hundred times faster than the
+ * plain one. */
 static stage stage_open(int64_t length) {
     stage s = {.device = device_open(), .length = length};
     assert_int_equal(cleat_store_create(&s.store, NULL), CLEAT_OK);
@@ -118,7 +119,7 @@ static void full_lengths(void *user, const cleat_tensor *tensor, void *values) {
     for (int i = 0; i < 2; ++i) ((int32_t *)values)[i] = (int32_t)s->length;
 }
 
-/* All variants that serve, the plain one first: a bad default. */
+/* A request with all usable variants, the plain one first: a bad default. */
 static cleat_autotune_request plain_first(stage *s) {
     cleat_autotune_request request = {
         .device = s->device, .node = s->node, .seconds = 0.05, .input = full_lengths, .user = s};
@@ -169,7 +170,7 @@ static void what_is_out_is_not_run(void **state) {
     stage_close(&s);
 }
 
-/* A kernel that is not there. */
+/* Binds a kernel that does not exist. */
 static void bind_broken(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "add.cl", "no_such_kernel", CLEAT_F32);
     cleat_launch_items(binder, 1);
@@ -205,7 +206,7 @@ static void memory_is_respected(void **state) {
     request.limit = 1000;
     assert_int_equal(cleat_autotune_run(&request, &result, &error), CLEAT_ERR_FIT);
     assert_int_equal(cleat_device_peak(s.device), 0);
-    request.limit = 1 << 20; /* 2 x 64 x 3 x 64 and 2 x 64 x 64 floats, and little else */
+    request.limit = 1 << 20; /* 2 x 64 x 3 x 64 and 2 x 64 x 64 floats, and little more */
     must(cleat_autotune_run(&request, &result, &error), &error);
     assert_true(cleat_device_peak(s.device) > 0 && cleat_device_peak(s.device) <= request.limit);
     s.device->fail_buffer = -1;
@@ -237,7 +238,7 @@ static cleat_tuning_table *new_table(const cleat_device *device) {
 
 typedef struct captured {
     int warnings, infos;
-    char text[512]; /* of the last one */
+    char text[512]; /* the last message */
 } captured;
 
 static void capture_log(void *user, cleat_log_level level, const char *text) {
@@ -248,7 +249,7 @@ static void capture_log(void *user, cleat_log_level level, const char *text) {
     snprintf(h->text, sizeof h->text, "%.511s", text);
 }
 
-/* How many choices are loaded (-1: none are), and whether that was said. */
+/* Loads the table and returns its number of entries (-1: not loaded), and captures the log. */
 static int load(cleat_device *device, captured *h) {
     *h = (captured){0};
     cleat_set_log(capture_log, h, CLEAT_LOG_INFO);
@@ -264,7 +265,7 @@ static void a_file_is_kept_and_found(void **state) {
     captured h;
     char path[TINY_PATH];
     cleat_device *device = device_open();
-    assert_int_equal(load(device, &h), -1); /* nothing is there, which is nothing to talk about */
+    assert_int_equal(load(device, &h), -1); /* no file: nothing is logged */
     assert_int_equal(h.warnings + h.infos, 0);
     cleat_tuning_table *tuning = new_table(device);
     write_table(device, tuning);
@@ -296,7 +297,8 @@ static void a_bad_file_is_not_used(void **state) {
     assert_int_equal(h.warnings, 1);
     cleat_tuning_destroy(tuning);
     tuning = new_table(device);
-    tuning->kernels[0] = tuning->kernels[0] == '0' ? '1' : '0'; /* of other kernels: said, but no fault */
+    /* table of other kernels: logged, but not an error */
+    tuning->kernels[0] = tuning->kernels[0] == '0' ? '1' : '0';
     write_table(device, tuning);
     assert_int_equal(load(device, &h), -1);
     assert_int_equal(h.warnings, 0);
@@ -309,7 +311,7 @@ static void a_bad_file_is_not_used(void **state) {
 
 /* --- shipped -------------------------------------------------------------------------------------------------- */
 
-/* The table as the i-th file that came with the program; written by the tuner's own hand. */
+/* Writes the table as the i-th shipped file, with the tuner's own writer. */
 static void ship(const cleat_device *device, const cleat_tuning_table *tuning, int i) {
     char path[TINY_PATH], *text = NULL;
     size_t size = 0;
@@ -330,7 +332,7 @@ static void shipped_entries_stand_behind_tuned_ones(void **state) {
     cleat_tuning_table *tuning = new_table(device); /* add f32[2] is "elements" */
     must(cleat_tuning_set(tuning, "add f32[3] f32[3] -> f32[3]", "shipped", &error), &error);
     must(cleat_tuning_set(tuning, "add f32[2] f32[2] -> f32[2]", "shipped", &error), &error);
-    tuning->kernels[0] ^= 1; /* of other kernels: a shipped answer outlives them */
+    tuning->kernels[0] ^= 1; /* other kernels: a shipped entry remains valid */
     ship(device, tuning, 0);
     cleat_tuning_destroy(tuning);
     assert_int_equal(load(device, &h), 2);
@@ -344,7 +346,7 @@ static void shipped_entries_stand_behind_tuned_ones(void **state) {
     assert_string_equal(cleat_tuning_get(tuning, "add f32[2] f32[2] -> f32[2]"), "elements");
     assert_string_equal(cleat_tuning_get(tuning, "add f32[3] f32[3] -> f32[3]"), "shipped");
     assert_string_equal(tuning->shipped_file, "first");
-    tuning->kernels[0] ^= 1; /* what was tuned here with other kernels says nothing any more */
+    tuning->kernels[0] ^= 1; /* a local table tuned with other kernels is no longer used */
     write_table(device, tuning);
     cleat_tuning_destroy(tuning);
     tuning = cleat_tuning_load(device);
@@ -355,7 +357,7 @@ static void shipped_entries_stand_behind_tuned_ones(void **state) {
     assert_int_equal(load(device, &h), -1);
     unsetenv("CLEAT_TUNED");
     setenv("CLEAT_CACHE_DIR", "/proc/no/such/folder", 1);
-    assert_int_equal(load(device, &h), 2); /* without a cache too */
+    assert_int_equal(load(device, &h), 2); /* also without a cache */
     cleat_device_close(device);
 }
 
@@ -371,7 +373,7 @@ static void shipped_entries_are_for_their_device(void **state) {
     assert_int_equal(h.warnings + h.infos, 0);
     snprintf(tuning->match, sizeof tuning->match, "Toaster 9000|%s", name);
     ship(device, tuning, 1);
-    assert_int_equal(load(device, &h), 1); /* the second one is meant */
+    assert_int_equal(load(device, &h), 1); /* the second one applies */
     snprintf(tuning->shape, sizeof tuning->shape, "CPU, groups of 7, 3 lanes");
     ship(device, tuning, 1);
     assert_int_equal(load(device, &h), -1);
@@ -400,7 +402,8 @@ static void bad_shipped_files_are_passed_over(void **state) {
 
 /* --- CLBlast -------------------------------------------------------------------------------------------------- */
 
-/* All sets can run on any card, in work-groups of 256 and 32 KiB of local memory, and each only once. */
+/* All parameter sets are valid on any card, in work-groups of 256 with 32 KiB of local memory, and no set
+ * occurs twice. */
 static void clblasts_sets_are_sound(void **state) {
     (void)state;
     const cleat_device_facts smallest = {.max_work_group = 256, .local_memory = 32768};
@@ -431,7 +434,7 @@ static void clblasts_parameters_are_applied(void **state) {
     assert_memory_equal(&device->clblast, &tuning->clblast, sizeof device->clblast);
     assert_int_equal(h.warnings, 0);
 
-    cleat_device *other = device_open(); /* one that cannot run them goes without, and says so */
+    cleat_device *other = device_open(); /* a device that cannot run them uses none, and logs it */
     other->facts.local_memory = 1000;
     assert_int_equal(load(other, &h), 1);
     assert_false(other->clblast_tuned);
@@ -502,7 +505,7 @@ static cleat_tune_report tune(const cleat_profile *profile) {
     return report;
 }
 
-/* Kinds that were measured: the file has the choice of each. */
+/* Number of measured keys; the file has the selection of each. */
 static size_t count_saved(const cleat_tune_report *report, const cleat_tuning_table *tuning) {
     size_t measured = 0;
     for (size_t i = 0; i < report->count; ++i) {
@@ -542,7 +545,7 @@ static void tuning_is_kept_and_used(void **state) {
     cleat_tuning_destroy(tuning);
     cleat_tune_free(&report);
 
-    /* another profile's choices come to those that are there */
+    /* The entries of another profile are added to the existing ones. */
     size_t before = measured;
     cleat_profile *wider = tiny_profile(*state, SET("model.d_model=32"));
     report = tune(wider);
@@ -553,7 +556,7 @@ static void tuning_is_kept_and_used(void **state) {
     bench_close(&b);
 }
 
-/* Another process that tunes at the same time, and writes its table once this one has a first answer. */
+/* Another process that tunes at the same time, and writes its table after this one has its first result. */
 typedef struct neighbour {
     const cleat_device *device;
     size_t calls, in_file; /* at the last call */
@@ -591,7 +594,7 @@ static void answers_are_kept_at_once_and_beside_others(void **state) {
 
 typedef const cleat_variant *(*pick_fn)(const cleat_node *node, const cleat_device_facts *facts);
 
-/* What nobody would choose. */
+/* Selects the last usable variant, which the tuner would not select. */
 static const cleat_variant *last(const cleat_node *node, const cleat_device_facts *facts) {
     const cleat_variant *found = NULL;
     for (const cleat_variant *v = node->op->variants; v->name; ++v)
@@ -599,7 +602,7 @@ static const cleat_variant *last(const cleat_node *node, const cleat_device_fact
     return found;
 }
 
-/* A table that lists `pick` of every node that has a choice, as if it had been tuned. */
+/* Writes a table that lists `pick` for every node with more than one variant, as if it had been tuned. */
 static void write_picked(bench *b, pick_fn pick) {
     cleat_session *session = session_of(b);
     const cleat_plan *plan = session->work->plan;
@@ -641,13 +644,13 @@ static void runs_and_plans_follow_the_table(void **state) {
             others += chosen != cleat_choose_first(NULL, node, &plan->facts);
         }
     assert_true(others > 0);
-    /* `cleat plan` says the bytes that the run allocates */
+    /* `cleat plan` reports the bytes that the run allocates. */
     must(cleat_fit_describe(b.profile, cleat_device_get_facts(b.device), NULL, tuning, 0, &report, &error), &error);
     assert_int_equal(report.bytes, cleat_plan_bytes(plan));
     cleat_session_destroy(session);
     cleat_tuning_destroy(tuning);
 
-    /* the same run up to rounding, and without the table the same bits */
+    /* The same run up to rounding, and without the table bit-identical. */
     tiny_train_to(CLEAT_OK, t, "tuned", SET("train.batch_size=auto"), false, 0);
     double distance = tiny_distance(t, "default", "tuned");
     if (!(distance < 1e-3)) fail_msg("other kernels lead elsewhere: %g", distance);
@@ -657,7 +660,7 @@ static void runs_and_plans_follow_the_table(void **state) {
     bench_close(&b);
 }
 
-/* A table of variants that no longer exist plans and runs as no table does. */
+/* A table of variants that no longer exist plans and runs like no table. */
 static void variants_may_go(void **state) {
     bench b = bench_open(*state);
     captured h = {0};
@@ -682,7 +685,7 @@ static void variants_may_go(void **state) {
     bench_close(&b);
 }
 
-/* An op that computes nothing, with a variant that wants a large workspace. */
+/* An op that computes nothing, with a variant that needs a large workspace. */
 static cleat_status infer_idle(cleat_node *node, cleat_error *error) {
     int64_t one = 1;
     return cleat_set_output(node, 0, CLEAT_F32, 1, &one, error);
@@ -707,8 +710,8 @@ static void build_with_idle(const cleat_model *model, cleat_graph *graph, cleat_
     cleat_emit(graph, &idle, NULL, 0, &built->output, 1);
 }
 
-/* A card that holds the plan of the default kernels to the byte: kernels that want more workspace must not keep the
- * profile from running. */
+/* A card that holds the plan of the default kernels to the byte: kernels that need more workspace must not
+ * prevent the profile from running. */
 static void tuned_kernels_do_not_cost_the_fit(void **state) {
     bench b = bench_open(*state);
     cleat_model_class with_idle = cleat_rna_transformer;
@@ -729,7 +732,7 @@ static void tuned_kernels_do_not_cost_the_fit(void **state) {
     request.exactly = true;
     must(cleat_fit_search(&request, &tight, NULL, NULL, 0, &error), &error);
     assert_int_equal(cleat_plan_bytes(tight.work->plan), bytes);
-    request.limit = bytes / 2; /* and what fits neither way does not fit */
+    request.limit = bytes / 2; /* a profile that fits with neither is refused */
     cleat_fitted none = {0};
     assert_int_equal(cleat_fit_search(&request, &none, NULL, NULL, 0, &error), CLEAT_ERR_FIT);
     cleat_fitted_clear(&plain);

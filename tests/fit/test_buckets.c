@@ -1,4 +1,5 @@
-/* Windows and micro-batches of length buckets: even, no larger than asked for, and as few as that allows. */
+/* Global batches and micro-batches of length buckets: as equal as possible, no larger than requested, and of
+ * minimal number. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,8 @@ static void splits_are_even(void **state) {
             int64_t size = cleat_bucket_split(global_batch_size, most), pieces = ceil_div(global_batch_size, most);
             assert_true(size >= 1 && size <= most && size <= global_batch_size);
             assert_int_equal(ceil_div(global_batch_size, size), pieces);
-            if (size > 1) assert_true(ceil_div(global_batch_size, size - 1) > pieces); /* no empty slot too many */
+            /* no more empty slots than necessary */
+            if (size > 1) assert_true(ceil_div(global_batch_size, size - 1) > pieces);
         }
     assert_int_equal(cleat_bucket_split(25, 8), 7);
 }
@@ -35,8 +37,8 @@ static void global_batches_are_spread_and_cut(void **state) {
         assert_int_equal(whole[b].global_batch_size, sizes[b]);
         assert_int_equal(whole[b].micro_batch_size, sizes[b]);
     }
-    assert_int_equal(cleat_lengths_steps(&lengths, 48),
-                     2 + 1 + 1 + 0); /* nothing is trained at a length that no sample has */
+    /* no bucket has a length that no sample has */
+    assert_int_equal(cleat_lengths_steps(&lengths, 48), 2 + 1 + 1 + 0);
     cleat_lengths_buckets(&lengths, 48, 0, cut);
     assert_memory_equal(cut, whole, sizeof cut);
     cleat_lengths_buckets(&lengths, 48, 8, cut);
@@ -46,7 +48,8 @@ static void global_batches_are_spread_and_cut(void **state) {
     }
 }
 
-/* 50 samples in windows of 25, of 4 micro-batches of at most 7; a last window of 3 samples is one micro-batch. */
+/* 50 samples in global batches of 25, each of 4 micro-batches of at most 7; a last global batch of 3 samples
+ * is one micro-batch. */
 static void micro_batches_of_a_pass_are_counted(void **state) {
     (void)state;
     const cleat_bucket bucket = {.length = 8, .global_batch_size = 25, .micro_batch_size = 7};

@@ -1,4 +1,4 @@
-/* Estimates of time, for cards that are not there. */
+/* Time estimates, for made-up cards. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,7 +119,7 @@ static void a_long_addition_runs_at_the_byte_rate(void **state) {
     (void)state;
     for (int i = 0; i < 2; ++i) {
         small s = one_add(both[i], 1 << 28);
-        double bytes = 3.0 * 4 * (1 << 28); /* x is listed twice */
+        double bytes = 3.0 * 4 * (1 << 28); /* x is an input twice */
         assert_near(small_seconds(&s, &rates), bytes / rates.bytes, 0.01);
         small_destroy(&s);
     }
@@ -142,7 +142,7 @@ static void rates_scale_the_time(void **state) {
     small s = one_linear(&card, 1000, 300, 500);
     double seconds = small_seconds(&s, &rates);
     assert_true(small_seconds(&s, &half) == 2 * seconds);
-    assert_true(small_seconds(&s, &bytes) == seconds); /* not what holds it up */
+    assert_true(small_seconds(&s, &bytes) == seconds); /* not the bottleneck */
     small_destroy(&s);
 }
 
@@ -175,7 +175,7 @@ static cleat_node_estimate addition_on(const cleat_device_facts *facts, int64_t 
     return estimate;
 }
 
-/* An addition of N elements has N / (256 * 4) groups, until the device has enough. */
+/* An addition of N elements has N / (256 * 4) groups, until the device is full. */
 static void rounds_that_are_not_full_cost_as_much(void **state) {
     (void)state;
     assert_near(addition_on(&card, 10 * 1024).busy, 10.0 / 40, 1e-12);
@@ -185,10 +185,11 @@ static void rounds_that_are_not_full_cost_as_much(void **state) {
     assert_near(addition_on(&card, 100000 * 1024).busy, 1, 1e-12);
     assert_near(addition_on(&cpu, 3 * 16).busy, 3.0 / 4, 1e-12);
     assert_near(addition_on(&card, 10 * 1024).reached, 10.0 / 40, 1e-12);
-    assert_near(addition_on(&card, 41 * 1024).reached, 1, 1e-12); /* bandwidth is shared by those who need it */
+    /* bandwidth is shared by the active units */
+    assert_near(addition_on(&card, 41 * 1024).reached, 1, 1e-12);
 }
 
-/* One work-item a chain: 256 chains share a unit. */
+/* One work-item per chain: 256 chains share a compute unit. */
 static void small_groups_share_a_unit(void **state) {
     (void)state;
     const int64_t chains[] = {1, 5120, 10240};
@@ -253,7 +254,7 @@ static void a_matrix_unit_has_its_own_rate(void **state) {
     cleat_node_estimate estimate;
     cleat_error error = {0};
     small s = one_node(&on_unit, 1000), plain = one_node(&copy, 1000);
-    assert_true(small_node(&s, 0).flops_rate == rates.flops); /* it has none */
+    assert_true(small_node(&s, 0).flops_rate == rates.flops); /* the operation has no cost */
     with.matrix_flops = 7 * rates.flops;
     ok(cleat_estimate_node(s.plan, 0, 0, &with, &estimate, &error), &error);
     assert_true(estimate.flops_rate == with.matrix_flops);
@@ -310,7 +311,7 @@ typedef struct shape {
     int recompute;
 } shape;
 
-/* Seconds of the training and of the evaluation graph. */
+/* Estimated seconds of the training graph and of the evaluation graph. */
 static void model_seconds(shape want, const cleat_device_facts *facts, double *train, double *evaluate) {
     cleat_profile *profile = NULL;
     cleat_model *model = NULL;
@@ -365,14 +366,14 @@ static void more_work_takes_longer(void **state) {
     }
 }
 
-/* What is long enough to fill the device grows as its work does. */
+/* Above the size that fills the device, time is proportional to work. */
 static void full_devices_are_proportional(void **state) {
     (void)state;
     double few = train_seconds((shape){32, 512, 2, 0}, &card), many = train_seconds((shape){64, 512, 2, 0}, &card);
     assert_near(many, 2 * few, 0.15);
 }
 
-/* At most one more forward pass. */
+/* Recomputation costs at most one more forward pass. */
 static void recomputing_takes_longer(void **state) {
     (void)state;
     for (int i = 0; i < 2; ++i) {

@@ -1,4 +1,4 @@
-/* The search for micro-batches, on cards that are not there. */
+/* The search for micro-batch sizes, on made-up cards. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -87,8 +87,8 @@ static void ample_memory_takes_whole_global_batches(void **state) {
     bench_destroy(&b);
 }
 
-/* Windows stay what they are; micro-batches shrink, never past the limit, and each bucket's is the largest that fits
- * by itself. */
+/* Global batches keep their size. Micro-batches shrink, never beyond the limit, and the micro-batch of each
+ * bucket is the largest that fits on its own. */
 static void less_memory_cuts_global_batches(void **state) {
     (void)state;
     bench b = bench_create("train.gradient_checkpointing=false");
@@ -114,7 +114,7 @@ static void less_memory_cuts_global_batches(void **state) {
             cuts += bucket->micro_batch_size < before[i];
             before[i] = bucket->micro_batch_size;
         }
-        /* The next larger cut of the longest bucket does not fit. */
+        /* The next larger micro-batch of the longest bucket does not fit. */
         const cleat_bucket *longest = &fitted.work->buckets[2];
         int64_t fewer = cleat_fit_micro_batches(longest) - 1;
         if (fewer > 0) {
@@ -128,8 +128,8 @@ static void less_memory_cuts_global_batches(void **state) {
         cleat_fitted_clear(&fitted);
     }
     assert_true(cuts >= 6);
-    assert_int_equal(before[2], 1); /* to the last sample, before it gave up */
-    assert_true(before[0] > 1);     /* short sequences need not be cut as far as long ones */
+    assert_int_equal(before[2], 1); /* reduced to one sample before giving up */
+    assert_true(before[0] > 1);     /* short sequences are not reduced as far as long ones */
     cleat_fitted_clear(&whole);
     bench_destroy(&b);
 }
@@ -161,22 +161,23 @@ static void says_what_would_fit(void **state) {
     request.lengths = &shorter;
     assert_int_equal(cleat_fit_search(&request, &whole, NULL, NULL, 0, &error), CLEAT_OK);
     cleat_fitted_clear(&whole);
-    shorter.lengths[0] += 8; /* and no more than that */
+    shorter.lengths[0] += 8; /* but nothing longer fits */
     assert_int_equal(cleat_fit_search(&request, &whole, NULL, NULL, 0, &error), CLEAT_ERR_FIT);
 
-    facts.memory_free = 1000; /* not even the parameters */
+    facts.memory_free = 1000; /* less than the parameters */
     request = request_of(&b, &facts);
     assert_int_equal(cleat_fit_search(&request, &whole, NULL, NULL, 0, &error), CLEAT_ERR_FIT);
     assert_non_null(strstr(error.text, "smaller model"));
-    facts.memory_free = facts.memory_total = 0; /* a card without memory: a limit of 0 is no limit to the search, the
-                                                   plan has one */
+    /* a card without memory: a limit of 0 means no limit to the search, but the plan has one */
+    facts.memory_free = facts.memory_total = 0;
     facts.max_allocation = 0;
     request = request_of(&b, &facts);
     assert_int_not_equal(cleat_fit_search(&request, &whole, NULL, NULL, 0, &error), CLEAT_OK);
     bench_destroy(&b);
 }
 
-/* Their length is data.lookback, data.image_size or data.history: data.max_length is refused for such models. */
+/* The length of these models is data.lookback, data.image_size or data.history; data.max_length is
+ * refused. */
 static void samples_of_one_size_have_no_length_to_cut(void **state) {
     (void)state;
     static const char *const types[] = {"series_lstm", "image_resnet", "emberformer"};
@@ -210,7 +211,7 @@ static void what_was_asked_for_is_not_changed(void **state) {
     cleat_fitted fitted = {0};
     cleat_error error = {0};
     assert_int_equal(search(&b, 1000 * MIB, &fitted, NULL, NULL), CLEAT_OK);
-    assert_int_equal(fitted.work->buckets[2].micro_batch_size, 4); /* 7 in two even parts */
+    assert_int_equal(fitted.work->buckets[2].micro_batch_size, 4); /* 7 split into two nearly equal parts */
     assert_int_equal(fitted.work->buckets[0].micro_batch_size, 5);
     int64_t limit = cleat_plan_bytes(fitted.work->plan) - 1;
     cleat_fitted_clear(&fitted);
@@ -227,7 +228,7 @@ static void what_was_asked_for_is_not_changed(void **state) {
     bench_destroy(&b);
 }
 
-/* --- recomputing ---------------------------------------------------------------------------------------------- */
+/* --- recomputation -------------------------------------------------------------------------------------------- */
 
 static int64_t min_bytes(bench *b, int recompute) {
     cleat_device_facts facts = gpu(1000 * MIB);
@@ -270,8 +271,8 @@ static void recomputing_is_the_last_resort(void **state) {
     bench_destroy(&b);
 }
 
-/* Where launches cost more than arithmetic, larger micro-batches are worth the work done twice; where they are free,
- * they are not. */
+/* If launches cost more than arithmetic, larger micro-batches justify recomputation; if launches are free,
+ * they do not. */
 static void recomputing_must_pay(void **state) {
     (void)state;
     bench b = bench_create(NULL);
@@ -285,7 +286,7 @@ static void recomputing_must_pay(void **state) {
     int64_t one = min_bytes(&b, 0);
     request.limit = one + one / 4;
 
-    facts.compute_units = 1; /* full whatever the batch */
+    facts.compute_units = 1; /* fully used by any batch */
     request.rates = &free_launches;
     assert_int_equal(cleat_fit_search(&request, &fitted, &other, why, sizeof why, NULL), CLEAT_OK);
     assert_int_equal(fitted.work->recompute, 0);

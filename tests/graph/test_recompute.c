@@ -415,8 +415,8 @@ static void copies_that_are_gradients_stay(void **state) {
 
 /* --- memory saved --- */
 
-/* A chain of S segments of k nodes whose gradients need the node's input. Of G groups of m = n k nodes, the first
- * G - 1 leave a checkpoint each; m activations of one group are alive, or m - 1 and a gradient:
+/* A chain of S segments of k nodes whose gradients need the node's input. Of G groups of m = n k nodes, the
+ * first G - 1 leave a checkpoint each; m activations of one group are alive, or m - 1 and a gradient:
  *     bound = (G - 1 + m) blocks,   G = ceil(S / n);  G = 1 and m = S k without recomputation,
  * the minimum of which is near 2 sqrt(S k) (Chen et al. 2016). */
 static void bound_of_a_chain_is_checkpoints_and_one_group(void **state) {

@@ -1,4 +1,4 @@
-/* A network that is trained through cleat/optimizer.h: what a step does, saving and going on, half precision. */
+/* Training through cleat/optimizer.h: the effect of a step, saving and resuming, half precision. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ enum { BATCH = 16, WIDTH = 24, CLASSES = 4, TRAIN = 0, PREDICT, UPDATE, GRAPHS, 
 
 static cleat_device *device;
 
-/* A linear classifier; `storage` f32, f16 or bf16. */
+/* A linear classifier; `storage`: f32, f16 or bf16. */
 typedef struct rig {
     cleat_store *store;
     cleat_graph *graphs[GRAPHS];
@@ -78,7 +78,7 @@ static void rig_close(rig *r) {
     cleat_store_destroy(r->store);
 }
 
-/* The label is the largest of the first CLASSES of WIDTH values. */
+/* The label is the index of the largest of the first CLASSES of WIDTH values. */
 static void write_batch(rig *r) {
     float x[BATCH * WIDTH];
     int32_t labels[BATCH];
@@ -148,8 +148,8 @@ static void test_training_reduces_the_loss(void **state) {
     }
 }
 
-/* One step from zero moments moves every parameter by the learning rate against the sign of its gradient, where the
- * gradient is well above eps; decay pulls by learning rate * weight decay. */
+/* One step from zero moments moves every parameter by the learning rate against the sign of its gradient, if
+ * the gradient is well above eps; weight decay subtracts learning rate * weight decay * parameter. */
 static void test_the_first_step_is_as_long_as_the_rate(void **state) {
     float before[PARAMS], after[PARAMS], grads[PARAMS];
     cleat_adamw_spec spec = cleat_adamw_defaults();
@@ -178,7 +178,7 @@ static void test_the_first_step_is_as_long_as_the_rate(void **state) {
     rig_close(&r);
 }
 
-/* Two runs before a step are one batch twice: the norm doubles. */
+/* Two runs before a step count one batch twice: the norm doubles. */
 static void test_gradients_of_several_runs_add_up(void **state) {
     cleat_error error;
     rig r;
@@ -208,7 +208,7 @@ static void test_an_overflow_in_f16_moves_nothing_and_halves_the_scale(void **st
     assert_true(scale == 65536.0f);
     train(&r, 3);
     read_params(&r, before);
-    scale = 16777216.0f; /* the gradient of a logit is up to a 16th of it: more than f16 holds */
+    scale = 16777216.0f; /* the gradient of a logit is up to a 16th of it, which exceeds the range of f16 */
     ok(cleat_exec_write(r.exec, 0, loss_scale, &scale, &error), &error);
     write_batch(&r);
     ok(cleat_exec_run(r.exec, TRAIN, &error), &error);
@@ -224,7 +224,7 @@ static void test_an_overflow_in_f16_moves_nothing_and_halves_the_scale(void **st
     rig_close(&r);
 }
 
-/* What a graph computes follows the parameters that the host writes, in half precision too. */
+/* The graph uses the parameters that the host has written, in half precision too. */
 static void test_written_parameters_are_computed_with(void **state) {
     const cleat_dtype types[] = {CLEAT_F32, CLEAT_F16, CLEAT_BF16};
     float weight[CLASSES * WIDTH], x[BATCH * WIDTH], y[BATCH * CLASSES];

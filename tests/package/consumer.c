@@ -1,5 +1,5 @@
-/* A program of somebody else: every public header, a graph planned by the library, and the devices there are. It is built against an
- * installed cleat by tests/package/check.sh. */
+/* An independent program: includes every public header, plans a graph with the library, and lists the
+ * available devices. tests/package/check.sh builds it against an installed cleat. */
 #include <cleat/core.h>
 #include <cleat/data.h>
 #include <cleat/device.h>

@@ -1,4 +1,4 @@
-/* The watch: which tensor it names, and that it counts right, in every storage type and both device shapes. */
+/* The finite check: the tensor it names, and its counts, in every storage type and both device shapes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,11 +22,11 @@ static void ok(cleat_status status, const cleat_error *error) {
     if (status != CLEAT_OK) fail_msg("%s", error->text);
 }
 
-/* y = x as `storage`, z = relu(y) + relu(y): y and what follows have that type. weight and z give `sum` in f32. Of
- * `hidden` only what is above 0 is seen. */
+/* y = x as `storage`, z = relu(y) + relu(y): y and the tensors after it have that type. weight and z give
+ * `sum` in f32. Only the positive part of `hidden` has an effect. */
 typedef struct rig {
     int64_t n;
-    float *values; /* [n] of x */
+    float *values; /* [n] values of x */
     cleat_store *store;
     cleat_graph *graph;
     cleat_tensor *x, *y, *weight, *sum, *hidden;
@@ -79,7 +79,7 @@ static void run(rig *r) {
     ok(cleat_finite_check_run(r->check, 0, 0, cleat_graph_nodes(r->graph), &r->anomaly, &error), &error);
 }
 
-/* What a look at x must say. */
+/* Asserts that the scan of x is correct. */
 static void assert_is_scan_of_x(const rig *r, const cleat_scan *scan) {
     cleat_scan want = {.elements = r->n, .first = -1};
     for (int64_t i = 0; i < r->n; ++i)
@@ -107,7 +107,7 @@ static void assert_names_x(rig *r) {
     assert_int_equal(r->anomaly.scan.first, r->anomaly.source_scan.first);
 }
 
-/* A single one at either end and between, then many. */
+/* A single bad value at either end and in between, then many. */
 static void counts_are_right(int64_t n, cleat_dtype storage, bool cpu) {
     rig r;
     rig_open(&r, n, storage, cpu);
@@ -134,7 +134,7 @@ static void every_type_shape_and_size(void **state) {
             for (int cpu = 0; cpu < 2; ++cpu) counts_are_right(sizes[i], (cleat_dtype)type, cpu);
 }
 
-/* 70000 is a number of f32, but none of f16; and 3e38 twice is none of f32. */
+/* 70000 is finite in f32 but not in f16, and twice 3e38 is not finite in f32. */
 static void overflow_is_the_op_that_did_it(void **state) {
     rig r;
     (void)state;
@@ -144,7 +144,7 @@ static void overflow_is_the_op_that_did_it(void **state) {
             r.values[42] = type == CLEAT_F16 ? -70000.0f : -3e38f;
             r.values[43] = 3000.0f;
             run(&r);
-            if (type == CLEAT_BF16) { /* has room for it; its double is z, and relu(-3e38) is 0 */
+            if (type == CLEAT_BF16) { /* bf16 holds it; its double is z, and relu(-3e38) is 0 */
                 assert_null(r.anomaly.tensor);
             } else {
                 assert_ptr_equal(r.anomaly.tensor, r.y);
@@ -160,7 +160,7 @@ static void overflow_is_the_op_that_did_it(void **state) {
         }
 }
 
-/* A later node: the first bad tensor is named, not the first node. */
+/* The bad tensor belongs to a later node: that tensor is named, not the first node. */
 static void first_bad_tensor_is_named(void **state) {
     rig r;
     (void)state;
@@ -189,12 +189,12 @@ static void parameter_is_found_before_a_node_runs(void **state) {
     assert_ptr_equal(r.anomaly.tensor, r.weight);
     assert_null(r.anomaly.node);
     assert_int_equal(r.anomaly.scan.first, 49);
-    ok(cleat_exec_read(r.exec, 0, r.sum, sum, &error), &error); /* of the run before */
+    ok(cleat_exec_read(r.exec, 0, r.sum, sum, &error), &error); /* of the previous run */
     for (int i = 0; i < 50; ++i) assert_true(isfinite(sum[i]));
     rig_close(&r);
 }
 
-/* Minus infinity behind a relu does no harm, plus infinity does. */
+/* Minus infinity before a relu is harmless, plus infinity is not. */
 static void input_is_found_where_it_does_harm(void **state) {
     rig r;
     cleat_error error = {0};

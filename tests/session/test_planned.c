@@ -1,5 +1,5 @@
-/* Planned bytes are allocated bytes: random models, batches, limits, both ways of keeping activations, both device shapes;
- * and one step runs in them. */
+/* Planned bytes equal allocated bytes: random models, batches and limits, with and without recomputation,
+ * both device shapes; and one step runs in the allocated memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,7 @@ static void run_a_step(cleat_session *session) {
     if (status != CLEAT_OK) fail_msg("%s", error.text);
 }
 
-/* Opens the fit of `request` and compares; returns what was planned, or 0 where nothing fits. */
+/* Opens the fit of `request` and compares. Returns the planned bytes, or 0 if nothing fits. */
 static int64_t open_and_compare(cleat_device *device, const cleat_fit_request *request) {
     cleat_session *session = NULL;
     cleat_error error = {0};

@@ -1,4 +1,4 @@
-/* The measured rates of the device that is there, and the file they are kept in. */
+/* The measured rates of the available device, and the file that caches them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 enum { MIB = 1048576 };
 
-static char folder[64]; /* a cache of its own for each test */
+static char folder[64]; /* a separate cache folder for each test */
 
 static int setup(void **state) {
     (void)state;
@@ -43,7 +43,7 @@ static cleat_device *device_open(void) {
     return device;
 }
 
-/* On a device of its own, whose most bytes go to *peak: 0 where nothing was measured. */
+/* Opens a separate device, and returns its peak allocation in *peak: 0 if nothing was measured. */
 static cleat_rates rates_of(int64_t *peak) {
     cleat_device *device = device_open();
     cleat_rates rates = {0};
@@ -90,7 +90,7 @@ static void a_damaged_file_is_measured_again(void **state) {
     char flipped[256], longer[257];
     assert_true(size < sizeof flipped);
     memcpy(flipped, good, size);
-    flipped[0] = flipped[0] == '1' ? '2' : '1'; /* a number still, but not the one that was written */
+    flipped[0] = flipped[0] == '1' ? '2' : '1'; /* still a number, but not the one that was written */
     memcpy(longer, good, size);
     longer[size] = '\n';
     const struct {
@@ -102,13 +102,13 @@ static void a_damaged_file_is_measured_again(void **state) {
         rates = rates_of(&peak);
         assert_plausible(&rates);
         if (peak == 0) fail_msg("damage %zu was not noticed", i);
-        cleat_rates again = rates_of(&peak); /* and the file is whole again */
+        cleat_rates again = rates_of(&peak); /* the file has been repaired */
         assert_true(peak == 0 && again.flops == rates.flops);
     }
     cleat_free(good);
 }
 
-/* Rates that a busy machine, or one that is faster than any, would have kept. */
+/* Rates as cached by a busy machine, or by one faster than any real one. */
 static const cleat_rates busy = {.flops = 1e3, .bytes = 1e3, .launch_seconds = 1, .source = "measured"};
 static const cleat_rates fastest = {.flops = 1e18, .bytes = 1e18, .launch_seconds = 1e-12, .source = "measured"};
 
@@ -123,7 +123,7 @@ static cleat_rates rates_remeasured(void) {
     cleat_rates rates = {0};
     cleat_error error = {0};
     if (cleat_rates_remeasure(device, &rates, &error)) fail_msg("%s", error.text);
-    assert_true(cleat_device_peak(device) > 0); /* it was measured, whatever is kept */
+    assert_true(cleat_device_peak(device) > 0); /* measured, whatever the cache holds */
     assert_int_equal(cleat_device_allocated(device), 0);
     cleat_device_close(device);
     return rates;
@@ -148,7 +148,7 @@ static void measuring_again_only_improves(void **state) {
     kept = rates_of(&peak);
     assert_int_equal(peak, 0);
     assert_same(&kept, &measured);
-    plant(&busy); /* nothing of it is better */
+    plant(&busy); /* none of its rates is better */
     kept = rates_of(&peak);
     assert_same(&kept, &measured);
     plant(&fastest);
@@ -213,7 +213,8 @@ static void failures_leave_nothing_behind(void **state) {
     cleat_device_close(device);
     setenv("CLEAT_DEVICE_MEMORY_LIMIT", "2000", 1);
     device = device_open();
-    assert_int_equal(cleat_rates_measure(device, &rates, NULL), CLEAT_ERR_FIT); /* not even the smallest tensor */
+    /* too little for the smallest tensor */
+    assert_int_equal(cleat_rates_measure(device, &rates, NULL), CLEAT_ERR_FIT);
     assert_int_equal(cleat_device_allocated(device), 0);
     assert_true(rates.flops == 42);
     cleat_device_close(device);

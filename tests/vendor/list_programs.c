@@ -1,14 +1,19 @@
-/* Writes every program a run can ask a device for, as one file each, ready for any OpenCL compiler: the source as
- * the host puts it together, behind the build options as #define lines. No device is needed: graphs and launches
- * are made for facts of a device that is not there.
+/* Writes every program that a run can request from a device, one file each, ready for any OpenCL compiler:
+ * the source as assembled by the host, preceded by the build options as #define lines. No device is needed:
+ * graphs and launches are created for the facts of made-up devices.
  *
  *   list_programs FOLDER [profiles]
  *
- * FOLDER gets SHAPE/NAME.cl, SHAPE gpu, intel8, intel16 (Intel's cards, by the fewest work-items that run together), cpu, or matrix_UNIT
- * (what a card with that matrix unit asks for besides),
- * SHAPE/options, the build options besides -D that all programs of the shape have (none for most), and programs.tsv: shape, file of cl/, program, kernel, local size, for each kernel that is launched from each. "profiles": only what the models of profiles/ ask for, without
- * the sweep over other widths and head sizes. All variants that serve a node count, not only the first.
- * tools/vendor_check.sh runs it. */
+ * FOLDER receives:
+ * - SHAPE/NAME.cl. SHAPE is gpu, intel8, intel16 (Intel's cards, by the smallest sub-group size), cpu, or
+ *   matrix_UNIT (the additional programs of a card with that matrix unit).
+ * - SHAPE/options: the build options other than -D that all programs of the shape have (none for most).
+ * - programs.tsv: shape, file of cl/, program, kernel and local size, for each kernel launched from each
+ *   program.
+ *
+ * "profiles": only the programs of the models of profiles/, without the sweep over other widths and head
+ * sizes. All usable variants of a node are included, not only the first. tools/vendor_check.sh runs this
+ * program. */
 #include "cleat/models.h"
 #include "cleat/ops.h"
 #include "core/kernel_shape.h"
@@ -32,7 +37,7 @@ typedef struct shape {
     cleat_device_facts facts;
 } shape;
 
-/* A card's units decide how products are cut into tiles: a small card and a large one. */
+/* The number of compute units of a card determines the tiling of products: a small card and a large one. */
 static const shape shapes[] = {
 #define COMMON                                                                                                         \
     .name = "nowhere", .memory_total = 1LL << 36, .max_allocation = 1LL << 34, .alignment = 256,                       \
@@ -80,7 +85,7 @@ static void must(cleat_status status, const char *what, const cleat_error *error
 
 /* --- programs --- */
 
-/* "linear-F32-TRANS_A0-TRANS_B1": the file's stem, the storage type, the op's own options. */
+/* "linear-F32-TRANS_A0-TRANS_B1": the stem of the file, the storage type, the op's own options. */
 static void name_program(const cleat_launch *launch, char name[NAME]) {
     const char *slash = strrchr(launch->file, '/'), *stem = slash ? slash + 1 : launch->file;
     size_t used = (size_t)snprintf(name, NAME, "%.*s", (int)strcspn(stem, "."), stem);
@@ -131,7 +136,7 @@ static void write_options(const listing *list, const shape *s) {
     if (fclose(file)) stop(path, NULL);
 }
 
-/* False where the line was there already. */
+/* Returns false if the line was present already. */
 static bool add_unique(listing *list, const char *line) {
     for (size_t i = 0; i < list->seen_count; ++i)
         if (strcmp(list->seen[i], line) == 0) return false;
@@ -152,7 +157,7 @@ static void list_launch(listing *list, const cleat_launch *launch) {
     if (add_unique(list, line)) fprintf(list->table, "%s\n", line);
 }
 
-/* The program that opening a device runs by itself (device/matrix_probe.c). */
+/* The program that opening a device runs itself (device/matrix_probe.c). */
 static void list_matrix_probes(listing *list) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
         const cleat_device_facts *facts = &shapes[i].facts;
@@ -189,11 +194,11 @@ static void list_graph(listing *list, const cleat_graph *graph) {
     }
 }
 
-/* --- what the profiles ask for --- */
+/* --- programs of the profiles --- */
 
 static const int64_t batches[][2] = {{1, 33}, {4, 300}, {48, 1200}}; /* B, L */
 
-/* The graphs of a run, or of a prediction, with a micro-batch of B samples of L. */
+/* The graphs of a training run, or of a prediction, with a micro-batch of B samples of length L. */
 static void list_workload(listing *list, const cleat_model *model, cleat_purpose purpose, int64_t batch,
                           int64_t length) {
     const cleat_device_facts roomy = {
@@ -288,7 +293,7 @@ static void list_encoder(listing *list, sizes s, cleat_dtype storage) {
         }
 }
 
-/* --- ops that no model of profiles/ has --- */
+/* --- ops that no model of profiles/ uses --- */
 
 static void list_row_ops(listing *list, int64_t width, cleat_dtype storage) {
     int64_t rows = 48, matrix[2] = {rows, width}, one = 1;
@@ -310,9 +315,9 @@ static void list_row_ops(listing *list, int64_t width, cleat_dtype storage) {
     cleat_store_destroy(store);
 }
 
-/* --- layers of long short-term memory --- */
+/* --- LSTM layers --- */
 
-/* Every row of a sample is pooled in its own way, so that all ways are there. */
+/* Every sample row is pooled by another mode, so that all modes occur. */
 static void build_lstm(cleat_graph *graph, int64_t hidden, cleat_dtype storage) {
     const int64_t x_shape[3] = {64, 48, 16}, sample_weight_shape[1] = {64}, one = 1;
     cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, x_shape);
@@ -401,7 +406,7 @@ static void list_masks(listing *list, int64_t channels, cleat_dtype storage) {
     cleat_store_destroy(store);
 }
 
-/* A 3 x 3 convolution by stride 1 and one by stride 2, with and without a bias. */
+/* A 3 x 3 convolution with stride 1 and one with stride 2, with and without a bias. */
 static void list_convs(listing *list, int64_t channels, int64_t features, cleat_dtype storage) {
     const int64_t image[4] = {4, 28, 30, channels}, narrow[4] = {features, 3, 3, channels},
                   wide[4] = {features, 3, 3, features}, one = 1;
@@ -428,7 +433,7 @@ static void list_convs(listing *list, int64_t channels, int64_t features, cleat_
 
 /* --- kernels that no op launches --- */
 
-/* Looks at a tensor for values that are not finite (exec/finite_check.c). */
+/* Scans a tensor for values that are not finite (exec/finite_check.c). */
 static void list_finite_check(listing *list, cleat_dtype storage) {
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; ++s) {
         cleat_binder binder;

@@ -1,5 +1,5 @@
-/* The self-check runs what training runs: every kernel that can serve a training graph of the profiles can serve the check's
- * trajectory of that type of model, on a CPU and on a card. Needs no device. */
+/* The self-check covers what training runs: every kernel usable in a training graph of the profiles is usable
+ * in the check's trajectory of that model type, on a CPU and on a card. Needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void add(kernels *set, const cleat_launch *launch) {
     snprintf(set->names[set->count++], NAME, "%s", name);
 }
 
-/* Of all variants that serve a node. */
+/* Adds the kernels of all usable variants of a node. */
 static void add_node(kernels *set, const cleat_node *node, const cleat_device_facts *facts) {
     for (const cleat_variant *v = node->op->variants; v && v->name; ++v) {
         cleat_binder binder;

@@ -1,5 +1,5 @@
-/* Reference trajectories (tools/make_golden.py, and those of ../shared/golden): repeated within tolerance; any figure
- * that is off is found; a malformed file is an error. */
+/* Reference trajectories (tools/make_golden.py, and those of ../shared/golden): they are reproduced within
+ * tolerance; any wrong value is detected; a malformed file is an error. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static void assert_passes(cleat_precision precision, const char *path) {
         if (!item->ok) print_error("%s: %.2g, tolerance %.2g\n", item->name, item->rel_error, item->tolerance);
         worst = fmax(worst, item->rel_error / item->tolerance);
     }
-    assert_true(report.count > 8); /* output, loss, parameters, six gradients at least */
+    assert_true(report.count > 8); /* output, loss, parameters, and at least six gradients */
     assert_int_equal(report.failed, 0);
     print_message("%zu comparisons, the worst at %.2g of its tolerance\n", report.count, worst);
     cleat_verify_free(&report);
@@ -55,7 +55,7 @@ static void assert_passes(cleat_precision precision, const char *path) {
 static const char *const families[] = {"rna", "text",     "tagging", "lstm",      "dense",
                                        "mlp", "temporal", "resnet",  "segformer", "emberformer"};
 
-/* Those that FOLDER has; how many. */
+/* Counts the trajectories present in FOLDER. */
 static int trajectories_in(const char *folder, cleat_precision precision) {
     int found = 0;
     for (size_t i = 0; i < sizeof families / sizeof *families; ++i) {
@@ -87,7 +87,7 @@ static void shared_trajectories_are_repeated(void **state) {
 
 /* --- changed copies --- */
 
-/* The own trajectory in memory, to be changed and written. */
+/* The test's own trajectory in memory, to be changed and written. */
 typedef struct copy {
     cleat_safetensors *file;
     cleat_st_tensor tensors[MAX_TENSORS];
@@ -120,7 +120,7 @@ static cleat_st_tensor *find(copy *c, const char *name) {
     return NULL;
 }
 
-/* The bytes belong to the file in memory, which nobody else reads. */
+/* Pointer to the values of an array of the file in memory, which has no other user. */
 static float *floats(copy *c, const char *name) {
     return (float *)(uintptr_t)find(c, name)->data;
 }
@@ -136,7 +136,7 @@ static void copy_write(copy *c) {
     cleat_safetensors_close(c->file);
 }
 
-/* Exactly one comparison fails, the one called `name`. */
+/* Exactly one comparison fails, the one with this name. */
 static void assert_only_failure(const char *path, const char *name) {
     cleat_verify_report report = verify(path);
     assert_int_equal(report.failed, 1);
@@ -165,7 +165,7 @@ static void one_wrong_value_is_found(void **state) {
         copy c = copy_open(t);
         floats(&c, rows[i].array)[rows[i].at] *= rows[i].factor;
         copy_write(&c);
-        /* a gradient that is not a number leaves nothing to measure any gradient by */
+        /* A NaN gradient leaves no scale to compare any gradient with. */
         if (isnan(rows[i].factor) && strncmp(rows[i].array, "grad", 4) == 0) {
             cleat_verify_report report = verify(c.path);
             assert_true(report.failed >= 1);
@@ -176,7 +176,7 @@ static void one_wrong_value_is_found(void **state) {
     }
 }
 
-/* What lies behind a sequence's end is nobody's. */
+/* Values after the end of a sequence are not compared. */
 static void padding_is_not_compared(void **state) {
     const tiny *t = *state;
     copy c = copy_open(t);
@@ -197,7 +197,7 @@ static void padding_is_not_compared(void **state) {
     "[model]\ntype = text_classifier\nd_model = 16\nheads = 2\nlayers = 1\nd_ff = 24\ndropout = 0\n"                   \
     "[train]\nlearning_rate = 1e-3\nmax_grad_norm = none\n"
 
-/* The trajectory of a classifier, in the form of new files. */
+/* The trajectory of a classifier, in the new file format. */
 static copy copy_in_new_form(const tiny *t) {
     copy c = copy_of(t, CLEAT_SOURCE_DIR "/tests/golden/text.safetensors");
     find(&c, "input")->name = "tokens";
@@ -317,7 +317,7 @@ static void unknown_metadata_is_refused(void **state) {
     assert_error(c.path, CLEAT_ERR_FORMAT, "config");
 }
 
-/* Sizes in the config that do not go together, or with the arrays. */
+/* Sizes in the config that contradict each other or the arrays. */
 static void contradicting_sizes_are_refused(void **state) {
     const tiny *t = *state;
     static const struct {

@@ -1,4 +1,5 @@
-/* Arrays in PyTorch's order: which shape each has there, every value at its place here, and no other shape accepted. */
+/* Arrays in PyTorch's layout: the PyTorch shape of each array, the position of every value in cleat's layout,
+ * and refusal of any other shape. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,15 +25,15 @@ static void shapes_there(void **state) {
         int64_t here[5], there[5];
     } rows[] = {
         {4, 4, 4, {8, 3, 5, 2}, {8, 2, 3, 5}},       /* convolution */
-        {4, 4, 4, {3, 3, 3, 3}, {3, 3, 3, 3}},       /* one whose shapes are alike */
+        {4, 4, 4, {3, 3, 3, 3}, {3, 3, 3, 3}},       /* one with equal extents */
         {3, 4, 4, {3, 5, 12}, {12, 1, 3, 5}},        /* depth-wise */
         {2, 4, 4, {5, 7}, {5, 7, 1, 1}},             /* 1 x 1 */
         {2, 2, 2, {5, 7}, {5, 7}},                   /* linear */
         {3, 3, 3, {2, 5, 7}, {2, 5, 7}},             /* a sequence */
         {1, 1, 1, {5}, {5}},                         /* a bias */
-        {1, 4, 1, {5}, {5}},                         /* refused: nothing of four extents is a vector here */
+        {1, 4, 1, {5}, {5}},                         /* refused: no array of rank 4 is a vector here */
         {5, 4, 5, {2, 3, 4, 5, 6}, {2, 3, 4, 5, 6}}, /* refused */
-        {4, 3, 4, {8, 3, 5, 2}, {8, 3, 5, 2}},       /* refused: an image has four */
+        {4, 3, 4, {8, 3, 5, 2}, {8, 3, 5, 2}},       /* refused: an image has rank 4 */
         {2, 0, 2, {5, 7}, {5, 7}},                   /* not in the file */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
@@ -45,7 +46,7 @@ static void shapes_there(void **state) {
 
 enum { N = 4, C = 3, R = 2, S = 5 };
 
-/* Tells where a value lay there. */
+/* Encodes the PyTorch position of a value. */
 static float mark(int64_t n, int64_t c, int64_t r, int64_t s) {
     return (float)(((n * 10 + c) * 10 + r) * 10 + s);
 }

@@ -1,5 +1,5 @@
-/* The self-check: passes for every model type and precision on a device that computes rightly, is remembered, and refuses
- * a device whose kernels compute wrongly. */
+/* The self-check: it passes for every model type and precision on a device that computes correctly, its
+ * result is cached, and it refuses a device whose kernels compute incorrectly. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "core/memory.h"
 #include "train/tiny.h"
 
-/* What a check of `type` on a freshly opened device says, and whether anything was run for it. */
+/* The result of a check of `type` on a newly opened device, and whether anything was run for it. */
 typedef struct outcome {
     cleat_status status;
     bool ran;
@@ -55,14 +55,15 @@ static void every_model_type_passes(void **state) {
     for (size_t i = 0; i < sizeof types / sizeof *types; ++i) assert_passes(types[i], "f32");
 }
 
-/* Each half type with one model: the trajectories of all in each are verify.golden's, the kernels in each are those of the op tests. */
+/* Each half type with one model: all trajectories in each type are covered by verify.golden, the kernels in
+ * each by the op tests. */
 static void half_precisions_pass(void **state) {
     (void)state;
     assert_passes("rna_transformer", "f16");
     assert_passes("series_dense", "bf16");
 }
 
-/* Empties every file that says that a check has passed. */
+/* Empties every file that records a passed check. */
 static void damage_passed(const char *cache) {
     cleat_listing files = {0};
     char folder[2 * TINY_PATH];
@@ -98,7 +99,7 @@ static void a_passed_check_is_remembered(void **state) {
     assert_true(second.status == CLEAT_OK && other.status == CLEAT_OK && never.status == CLEAT_OK);
 }
 
-/* Kernels are read from a folder that has cl/FILE with `from` once replaced by `to`. */
+/* Reads kernels from a folder that holds cl/FILE with one occurrence of `from` replaced by `to`. */
 static void use_changed_kernel(const tiny *t, const char *file, const char *from, const char *to) {
     char source[TINY_PATH], folder[TINY_PATH], path[2 * TINY_PATH];
     size_t size;
@@ -109,7 +110,7 @@ static void use_changed_kernel(const tiny *t, const char *file, const char *from
     memcpy(at, to, strlen(to));
     snprintf(folder, sizeof folder, "%s/kernels_of_%s", t->folder, file);
     snprintf(path, sizeof path, "%s/%s", folder, file);
-    *strrchr(path, '/') = 0; /* the file may lie in a folder below */
+    *strrchr(path, '/') = 0; /* the file name may contain a subfolder */
     assert_int_equal(cleat_folder_make(path, NULL), CLEAT_OK);
     snprintf(path, sizeof path, "%s/%s", folder, file);
     tiny_write(path, text, size);
@@ -124,12 +125,12 @@ static void wrong_kernels_are_refused(void **state) {
     } rows[] = {
         {"series_dense", "f32", "mse_loss.cl", "[row] * sum * (", "[row] - sum * (", "series_dense", "'loss'",
          "'mse_loss"},
-        /* Wide tolerances, and still less than what does nothing is off by. */
+        /* Wide tolerances, but narrower than the error of a kernel without effect. */
         {"series_dense", "bf16", "adamw.cl", "* keep - step", "* 1.0f - 0.0f", "series_dense", "update", "adamw"},
         {"series_dense", "bf16", "lib/relu.clh", "0.0f) : dy;", "0.0f) :0*y;", "series_dense", "'grad/", "'linear"},
         {"series_dense", "f16", "loss_scale.cl", "0.5f, least", "2.0f, least", "series_dense", "not finite: loss scale",
          "'loss_scale_update'"},
-        /* Another mask than the host's, which is as good for a training that drops nothing. */
+        /* Another mask than the host's, which would be equally good in a training without dropout. */
         {"series_dense", "f32", "dropout.cl", "0x9E3779B9u", "0x9E3779B8u", "single operations", "'dropout: ", ""},
         {"series_dense", "f32", "batch_norm.cl", "AT(running)[i] = next", "AT(running)[i] =-next", "single operations",
          "'batch norm: running", ""},
@@ -151,7 +152,7 @@ static void wrong_kernels_are_refused(void **state) {
     }
 }
 
-/* Kernels that only tuned choices take. */
+/* Kernels that are used only if a tuning table selects them. */
 static void what_does_not_compile_names_the_way_out(void **state) {
     const tiny *t = *state;
     use_changed_kernel(t, "lstm/lstm.cl", "__kernel void lstm_plain_forward", "__kernel viod lstm_plain_forward");
